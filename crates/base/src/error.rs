@@ -1,0 +1,203 @@
+//! The one error type: a kind that tells the caller what to do, a sentence
+//! that says what happened, and the file and offset where it did.
+//!
+//! Absence is never an error: a key that is not there is `Ok(None)`.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::fmt;
+
+/// `Result` with Windrow's [`Error`].
+pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+/// What a caller can do about an error. A new kind exists only if a caller
+/// would act differently on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Bytes on disk are not what was written: run `verify`, then `repair` or restore.
+    Corruption,
+    /// The operating system refused an operation.
+    Io,
+    /// The device is full: make room, then reopen the database.
+    NoSpace,
+    /// The call was wrong (a limit, a name, an option): change the call.
+    InvalidArgument,
+    /// The data needs something this build does not have (a codec, a format version).
+    NotSupported,
+    /// The database, keyspace or iterator was closed or dropped.
+    Closed,
+    /// Writing is off: opened read-only, or latched after a failed write. Reopen to write.
+    ReadOnly,
+    /// Somebody else holds what was asked for: try again later.
+    Busy,
+}
+
+impl ErrorKind {
+    /// The kind's name as messages print it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ErrorKind::Corruption => "corruption",
+            ErrorKind::Io => "I/O error",
+            ErrorKind::NoSpace => "no space left",
+            ErrorKind::InvalidArgument => "invalid argument",
+            ErrorKind::NotSupported => "not supported",
+            ErrorKind::Closed => "closed",
+            ErrorKind::ReadOnly => "read-only",
+            ErrorKind::Busy => "busy",
+        }
+    }
+}
+
+type Source = Arc<dyn core::error::Error + Send + Sync + 'static>;
+
+#[derive(Clone)]
+struct Inner {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    file: Option<String>,
+    offset: Option<u64>,
+    source: Option<Source>,
+}
+
+/// Any failure of Windrow. One pointer wide, cheap to return, clonable.
+#[derive(Clone)]
+pub struct Error(Box<Inner>);
+
+impl Error {
+    /// An error of `kind` with a message.
+    #[cold]
+    pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Error {
+        Error(Box::new(Inner {
+            kind,
+            message: message.into(),
+            file: None,
+            offset: None,
+            source: None,
+        }))
+    }
+
+    /// [`ErrorKind::Corruption`] with a message.
+    #[cold]
+    pub fn corruption(message: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(ErrorKind::Corruption, message)
+    }
+
+    /// [`ErrorKind::InvalidArgument`] with a message.
+    #[cold]
+    pub fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(ErrorKind::InvalidArgument, message)
+    }
+
+    /// [`ErrorKind::NotSupported`] with a message.
+    #[cold]
+    pub fn not_supported(message: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(ErrorKind::NotSupported, message)
+    }
+
+    /// Names the file the error is about. The innermost name wins.
+    #[must_use]
+    pub fn with_file(mut self, file: impl Into<String>) -> Error {
+        if self.0.file.is_none() {
+            self.0.file = Some(file.into());
+        }
+        self
+    }
+
+    /// Gives the byte offset in the file. The innermost offset wins.
+    #[must_use]
+    pub fn with_offset(mut self, offset: u64) -> Error {
+        if self.0.offset.is_none() {
+            self.0.offset = Some(offset);
+        }
+        self
+    }
+
+    /// Attaches the cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl core::error::Error + Send + Sync + 'static) -> Error {
+        self.0.source = Some(Arc::new(source));
+        self
+    }
+
+    /// Puts `context: ` before the message.
+    #[must_use]
+    pub fn context(mut self, context: impl fmt::Display) -> Error {
+        self.0.message = alloc::format!("{context}: {}", self.0.message).into();
+        self
+    }
+
+    /// What the caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What happened, without kind, file and offset.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The file it happened in, as its path was given to the environment.
+    pub fn file(&self) -> Option<&str> {
+        self.0.file.as_deref()
+    }
+
+    /// The byte offset in [`Error::file`].
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// Whether this is [`ErrorKind::Corruption`].
+    pub fn is_corruption(&self) -> bool {
+        self.0.kind == ErrorKind::Corruption
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.kind.as_str(), self.0.message)?;
+        match (&self.0.file, self.0.offset) {
+            (Some(file), Some(offset)) => write!(f, " (file {file}, offset {offset})"),
+            (Some(file), None) => write!(f, " (file {file})"),
+            (None, Some(offset)) => write!(f, " (offset {offset})"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({self})")
+    }
+}
+
+impl core::error::Error for Error {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        self.0.source.as_ref().map(|s| &**s as &(dyn core::error::Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn display_names_kind_file_and_offset() {
+        let e = Error::corruption("bad block checksum")
+            .with_file("000007.sst")
+            .with_offset(4096)
+            .with_file("outer");
+        assert_eq!(e.to_string(), "corruption: bad block checksum (file 000007.sst, offset 4096)");
+        assert_eq!(e.kind(), ErrorKind::Corruption);
+        assert_eq!(core::mem::size_of::<Error>(), core::mem::size_of::<usize>());
+    }
+
+    #[test]
+    fn context_goes_before_the_message() {
+        let e = Error::invalid("too long").context("put");
+        assert_eq!(e.message(), "put: too long");
+    }
+}

@@ -1,0 +1,32 @@
+//! Identities: files, keyspaces, and the epochs that order a level's log.
+//!
+//! Plain integers by type alias where arithmetic is their life (file numbers,
+//! epochs), a newtype where mixing them up would be silent (keyspace ids).
+
+/// Number of a file in a database directory; never reused (rule R8).
+pub type FileNumber = u64;
+
+/// Random 64-bit identity of a file's contents. Seeds its checksums (rule R6).
+///
+/// Not the file number: ingested and copied databases reuse numbers.
+pub type FileUid = u64;
+
+/// Entry epoch of a log file: the order in which files entered a level's log,
+/// larger is newer (invariant I4). Persisted in the manifest, unique within a keyspace
+/// but for the outputs of one job, which share their inputs' newest.
+pub type Epoch = u64;
+
+/// Identity of a keyspace; never reused within a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyspaceId(pub u32);
+
+impl KeyspaceId {
+    /// The keyspace that every database has, under the name `default`.
+    pub const DEFAULT: KeyspaceId = KeyspaceId(0);
+}
+
+impl core::fmt::Display for KeyspaceId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}

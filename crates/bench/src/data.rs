@@ -1,0 +1,89 @@
+//! Keys and values from their index and a seed: the same on every machine.
+//!
+//! Keys 0..n are present after a load of n, larger indexes are absent; both
+//! lie all over the key space. Values are half compressible. Never does:
+//! remember anything that was written.
+
+/// Bytes of a key.
+pub(crate) const KEY_BYTES: usize = 16;
+
+/// Bytes of random and repeated text that values are cut from. Larger than
+/// the first-level cache, so that a value's bytes cost what an application's do.
+const POOL_BYTES: usize = 1 << 20;
+
+/// A bijection of u64 that scatters (the finaliser of SplitMix64).
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Makes records.
+pub(crate) struct Data {
+    seed: u64,
+    pool: Vec<u8>,
+    value_bytes: usize,
+}
+
+impl Data {
+    pub(crate) fn new(seed: u64, value_bytes: usize) -> Data {
+        let mut pool = Vec::with_capacity(POOL_BYTES + value_bytes + 32);
+        let mut word = mix(seed);
+        while pool.len() < POOL_BYTES + value_bytes {
+            // 16 random bytes, then 16 of which one is random.
+            for _ in 0..2 {
+                word = mix(word.wrapping_add(0x9e37_79b9_7f4a_7c15));
+                pool.extend_from_slice(&word.to_le_bytes());
+            }
+            pool.extend_from_slice(&[word as u8; 16]);
+        }
+        Data { seed, pool, value_bytes }
+    }
+
+    /// The key of record `index`: distinct for distinct indexes.
+    pub(crate) fn key(&self, index: u64) -> [u8; KEY_BYTES] {
+        let head = mix(index.wrapping_add(mix(self.seed)));
+        let mut key = [0; KEY_BYTES];
+        key[..8].copy_from_slice(&head.to_be_bytes());
+        key[8..].copy_from_slice(&mix(head ^ 0xa076_1d64_78bd_642f).to_be_bytes());
+        key
+    }
+
+    /// The value of record `index`.
+    pub(crate) fn value(&self, index: u64) -> &[u8] {
+        let at = mix(index ^ self.seed.rotate_left(32)) as usize % POOL_BYTES;
+        &self.pool[at..at + self.value_bytes]
+    }
+}
+
+/// A stream of numbers.
+pub(crate) struct Draw(u64);
+
+impl Draw {
+    pub(crate) fn new(seed: u64) -> Draw {
+        Draw(mix(seed ^ 0x5851_f42d_4c95_7f2d))
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0) % end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn records_are_distinct_and_repeat() {
+        let data = Data::new(7, 100);
+        let keys: BTreeSet<_> = (0..10_000).map(|i| data.key(i)).collect();
+        assert_eq!(keys.len(), 10_000);
+        assert_eq!(Data::new(7, 100).key(3), data.key(3));
+        assert_ne!(Data::new(8, 100).key(3), data.key(3));
+        assert_eq!(data.value(3).len(), 100);
+        assert_ne!(data.value(3), data.value(4));
+        assert_eq!(Data::new(7, 100).value(3), data.value(3));
+    }
+}

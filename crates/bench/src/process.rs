@@ -1,0 +1,89 @@
+//! What the operating system says about this process and a directory, and
+//! the one stopwatch of the benchmarks.
+//!
+//! Owns: reading `/proc/self` and the time. Never does: interpret a figure.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a benchmark measures the real machine: its clock, its /proc, its disk"
+)]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Bytes that this process caused to be read from and written to devices.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
+}
+
+impl Traffic {
+    /// So far (zeros where `/proc` is missing).
+    pub(crate) fn now() -> Traffic {
+        let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+        Traffic {
+            read_bytes: field(&text, "read_bytes:"),
+            written_bytes: field(&text, "write_bytes:"),
+        }
+    }
+
+    pub(crate) fn since(self, earlier: Traffic) -> Traffic {
+        Traffic {
+            read_bytes: self.read_bytes - earlier.read_bytes,
+            written_bytes: self.written_bytes - earlier.written_bytes,
+        }
+    }
+}
+
+fn field(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Most memory this process has held resident, in bytes (0 where unknown).
+pub(crate) fn peak_rss_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    field(&text, "VmHWM:") * 1024
+}
+
+/// Processor seconds that this process has used, of all threads.
+pub(crate) fn cpu_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The fields after the name, which is in parentheses and may hold spaces.
+    let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks = |n: usize| rest.split_whitespace().nth(n).and_then(|t| t.parse::<f64>().ok());
+    let total = ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0);
+    // USER_HZ is 100 on every Linux that Rust runs on.
+    total / 100.0
+}
+
+/// Bytes that the files of a directory take on the device.
+pub(crate) fn disk_bytes(dir: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
+    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => disk_bytes(&entry.path()),
+        Ok(metadata) => metadata.blocks() * 512,
+        Err(_) => 0,
+    };
+    entries.flatten().map(bytes).sum()
+}
+
+/// A running stopwatch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    pub(crate) fn start() -> Stopwatch {
+        Stopwatch(Instant::now())
+    }
+
+    /// Time since the start, or since the last lap, which ends here.
+    pub(crate) fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        let lap = now - self.0;
+        self.0 = now;
+        lap
+    }
+}

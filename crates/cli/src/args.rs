@@ -1,0 +1,334 @@
+//! The arguments: every command, every flag, and the words of `--help`.
+//!
+//! Never does: open, read or write anything.
+
+use crate::bytes::parse_duration;
+use crate::formats::Format;
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// An embedded, ordered key-value store, from the shell
+#[derive(Debug, Parser)]
+#[command(name = "windrow", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    /// No progress and no summaries, only results and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const AFTER_HELP: &str = "\
+A database is a directory. `put` and `load` create it; what only reads opens it read-only and
+never creates it. One program at a time may have a database open for writing.
+
+Exit codes: 0 done; 1 failed or not found; 2 bad usage; 130 stopped by Ctrl-C.
+
+Start with `windrow demo`.";
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what Windrow does, on Unicode's character table, in a temporary directory
+    Demo(DemoArgs),
+    /// Load pairs from a file or standard input; creates the database
+    Load(LoadArgs),
+    /// Print the value of a key; exit code 1 if there is none
+    Get(GetArgs),
+    /// Store a value under a key; creates the database
+    Put(PutArgs),
+    /// Delete keys; deleting one that is not there is no error
+    Delete(DeleteArgs),
+    /// Delete all keys from FROM up to TO, TO itself not
+    DeleteRange(DeleteRangeArgs),
+    /// Print pairs in key order, or against it
+    Scan(ScanArgs),
+    /// Print everything in key order, in a form that `load` takes back byte for byte
+    Export(ExportArgs),
+    /// Draw the tree: levels, runs, logs and files over the keys
+    Tree(TreeArgs),
+    /// Print the figures of the database
+    Stats(StatsArgs),
+    /// List the keyspaces
+    Keyspaces(KeyspacesArgs),
+    /// Read every byte of every file and check it
+    Verify(VerifyArgs),
+    /// Save what can be saved of a damaged database
+    Repair(RepairArgs),
+    /// Merge everything down, so that nothing dead is left
+    Compact(CompactArgs),
+    /// Make a copy that can be opened by itself, of hard links where it can
+    Checkpoint(CheckpointArgs),
+    /// Delete a database
+    Destroy(DestroyArgs),
+    /// Print what a file of a database holds, record by record
+    Dump(DumpArgs),
+    /// Measure: workloads, latencies, reports
+    #[command(disable_help_flag = true)]
+    Bench(BenchArgs),
+    /// List the options that --option sets
+    Options,
+    /// Print the completion script of a shell
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, of the program or of one command
+    #[command(hide = true)]
+    Man {
+        /// The command
+        command: Option<String>,
+    },
+}
+
+/// Where the database is and how it is opened.
+#[derive(Debug, Args)]
+pub(crate) struct Open {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) path: PathBuf,
+
+    /// Compaction preset: leveled, autumn, l2sm, vlsm, mnemosyne, windrow
+    #[arg(long, value_name = "NAME", help_heading = "Opening")]
+    pub(crate) preset: Option<String>,
+
+    /// Set an option, as often as you like; `windrow options` lists them
+    #[arg(long = "option", value_name = "NAME=VALUE", help_heading = "Opening")]
+    pub(crate) options: Vec<String>,
+}
+
+/// Which keyspace, and how keys and values are written.
+#[derive(Debug, Args)]
+pub(crate) struct Data {
+    /// Keyspace
+    #[arg(long, short, value_name = "NAME", default_value = "default")]
+    pub(crate) keyspace: String,
+
+    /// Keys and values are hexadecimal, going in and coming out
+    #[arg(long)]
+    pub(crate) hex: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Keep the database in this directory, which must not exist, instead of a temporary one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// File to read; `-` or nothing is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Format of the input
+    #[arg(long, short, value_enum, default_value = "tsv")]
+    pub(crate) format: Format,
+    /// The first line of the CSV names its columns
+    #[arg(long)]
+    pub(crate) header: bool,
+    /// Commit group by group, each on the device before the next
+    #[arg(long)]
+    pub(crate) sync: bool,
+    /// After each group print how many lines are durable; implies --sync
+    #[arg(long)]
+    pub(crate) ack: bool,
+    /// Most lines in a group
+    #[arg(long, value_name = "LINES", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) group: u64,
+    /// Let the pairs expire after this long: 90s, 36h, 7d
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) ttl: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// The key
+    pub(crate) key: OsString,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// No line feed after the value
+    #[arg(long, short)]
+    pub(crate) no_newline: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PutArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// The key
+    pub(crate) key: OsString,
+    /// The value; without one, standard input to its end
+    pub(crate) value: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Let the pair expire after this long: 90s, 36h, 7d
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) ttl: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// The keys
+    #[arg(value_name = "KEY", required = true)]
+    pub(crate) keys: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) data: Data,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteRangeArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// The first key to delete
+    pub(crate) from: OsString,
+    /// The first key to keep
+    pub(crate) to: OsString,
+    #[command(flatten)]
+    pub(crate) data: Data,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Start here (included)
+    #[arg(long, value_name = "KEY")]
+    pub(crate) from: Option<OsString>,
+    /// End before this key
+    #[arg(long, value_name = "KEY")]
+    pub(crate) to: Option<OsString>,
+    /// Only keys that begin so
+    #[arg(long, short, value_name = "KEY")]
+    pub(crate) prefix: Option<OsString>,
+    /// From the last to the first
+    #[arg(long, short)]
+    pub(crate) reverse: bool,
+    /// At most so many
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Format of the output
+    #[arg(long, short, value_enum, default_value = "tsv")]
+    pub(crate) format: Format,
+    /// Leave the values out
+    #[arg(long)]
+    pub(crate) keys_only: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Format of the output
+    #[arg(long, short, value_enum, default_value = "tsv")]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TreeArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// Only this keyspace
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) keyspace: Option<String>,
+    /// List every file under the picture
+    #[arg(long)]
+    pub(crate) files: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyspacesArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RepairArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// Only this keyspace
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) keyspace: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckpointArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// Directory of the copy, which must not exist
+    pub(crate) target: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DestroyArgs {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) path: PathBuf,
+    /// Do not ask on the terminal
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
+    /// Kind of the file
+    #[arg(value_enum)]
+    pub(crate) kind: DumpKind,
+    /// The file
+    pub(crate) file: PathBuf,
+}
+
+/// What `dump` understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum DumpKind {
+    /// A write-ahead log, *.wal
+    Wal,
+    /// A manifest, MANIFEST-*
+    Manifest,
+    /// A table, *.sst
+    Table,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// Passed on; `windrow bench --help` lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) args: Vec<OsString>,
+}

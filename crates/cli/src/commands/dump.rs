@@ -1,0 +1,22 @@
+//! `dump`: what a file of a database holds, record by record. The library
+//! reads and prints; here is only the door.
+
+use crate::args::{DumpArgs, DumpKind};
+use crate::failure::{Failure, Result};
+use std::io::{self, BufWriter, Write};
+
+pub(crate) fn run(args: &DumpArgs) -> Result<()> {
+    if !args.file.is_file() {
+        let hint = "files of a database are named like 000012.sst, 000013.wal, MANIFEST-000014";
+        return Err(Failure::failed(format!("there is no file {}", args.file.display())).hint(hint));
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    let dumped = match args.kind {
+        DumpKind::Wal => windrow::dump::wal(&args.file, &mut out),
+        DumpKind::Manifest => windrow::dump::manifest(&args.file, &mut out),
+        DumpKind::Table => windrow::dump::table(&args.file, &mut out),
+    };
+    // What stands before a damage is worth seeing.
+    out.flush()?;
+    Ok(dumped?)
+}

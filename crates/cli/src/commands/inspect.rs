@@ -1,0 +1,60 @@
+//! What a database looks like: `tree`, `stats`, `keyspaces`, `options`.
+
+use crate::args::{KeyspacesArgs, StatsArgs, TreeArgs};
+use crate::failure::Result;
+use crate::human::{self, Paint};
+use crate::picture;
+use crate::store::{self, Access};
+use std::io::{self, Write};
+use windrow::Settings;
+
+pub(crate) fn tree(args: &TreeArgs) -> Result<()> {
+    store::with(&args.open, Access::Read, |db| {
+        if let Some(name) = &args.keyspace {
+            store::keyspace(db, name)?;
+        }
+        let mut out = io::stdout().lock();
+        for tree in picture::of(db) {
+            if args.keyspace.as_ref().is_some_and(|name| *name != tree.keyspace) {
+                continue;
+            }
+            write!(out, "{}", picture::draw(&tree, human::columns(), Paint::stdout()))?;
+            if args.files {
+                write!(out, "{}", picture::list(&tree))?;
+            }
+        }
+        Ok(out.flush()?)
+    })
+}
+
+pub(crate) fn stats(args: &StatsArgs) -> Result<()> {
+    store::with(&args.open, Access::Read, |db| {
+        let stats = db.stats();
+        let text = if args.json { stats.to_json() } else { stats.to_string() };
+        let mut out = io::stdout().lock();
+        writeln!(out, "{}", text.trim_end())?;
+        Ok(out.flush()?)
+    })
+}
+
+pub(crate) fn keyspaces(args: &KeyspacesArgs) -> Result<()> {
+    store::with(&args.open, Access::Read, |db| {
+        let mut out = io::stdout().lock();
+        for name in db.keyspaces() {
+            writeln!(out, "{name}")?;
+        }
+        Ok(out.flush()?)
+    })
+}
+
+/// The library's own table of settings, so that this list cannot grow old.
+pub(crate) fn options() -> Result<()> {
+    let paint = Paint::stdout();
+    let mut out = io::stdout().lock();
+    for row in Settings::table() {
+        writeln!(out, "{} = {}", paint.bold(row.name), row.default)?;
+        writeln!(out, "    {}", row.help)?;
+        writeln!(out, "    {}", paint.dim(row.range.describe(row.unit)))?;
+    }
+    Ok(out.flush()?)
+}

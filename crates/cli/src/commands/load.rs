@@ -1,0 +1,158 @@
+//! `load`: pairs from a file or a pipe into the database, group by group.
+//!
+//! A group is one atomic batch, and groups are committed in the order of the
+//! input by one thread: what a crash leaves is always the first so many lines.
+
+use crate::args::LoadArgs;
+use crate::failure::{Failure, Result};
+use crate::formats::{Event, PairReader};
+use crate::human::{self, Stopwatch};
+use crate::input::Source;
+use crate::progress::Progress;
+use crate::stop;
+use crate::store::{self, Access};
+use std::io::{self, Write};
+use std::time::Duration;
+use windrow::{Batch, Db, Keyspace, Sync};
+
+/// A group is committed at this many bytes, if its lines are not enough before.
+const GROUP_BYTES: usize = 256 << 10;
+
+/// The lines on their way into the database.
+struct Groups<'a> {
+    db: &'a Db,
+    keyspace: Keyspace,
+    sync: Sync,
+    ack: bool,
+    ttl: Option<Duration>,
+    lines_max: u64,
+    batch: Batch,
+    lines_pending: u64,
+    lines_loaded: u64,
+}
+
+impl<'a> Groups<'a> {
+    fn new(db: &'a Db, args: &LoadArgs) -> Result<Groups<'a>> {
+        Ok(Groups {
+            db,
+            keyspace: db.keyspace(&args.data.keyspace)?,
+            sync: if args.sync || args.ack { Sync::Yes } else { Sync::No },
+            ack: args.ack,
+            ttl: args.ttl,
+            lines_max: args.group,
+            batch: Batch::new(),
+            lines_pending: 0,
+            lines_loaded: 0,
+        })
+    }
+
+    /// Whether somebody waits to hear that a line is durable.
+    fn is_synced(&self) -> bool {
+        matches!(self.sync, Sync::Yes)
+    }
+
+    fn push(&mut self, key: &[u8], value: &[u8]) {
+        match self.ttl {
+            Some(ttl) => self.batch.put_with_ttl(&self.keyspace, key, value, ttl),
+            None => self.batch.put(&self.keyspace, key, value),
+        }
+        self.lines_pending += 1;
+    }
+
+    fn is_full(&self) -> bool {
+        self.lines_pending >= self.lines_max || self.batch.byte_len() >= GROUP_BYTES
+    }
+
+    /// Writes what is pending and acknowledges it.
+    fn commit(&mut self) -> Result<()> {
+        // Taken first: a group that failed is not tried again.
+        let lines = std::mem::take(&mut self.lines_pending);
+        if lines == 0 {
+            return Ok(());
+        }
+        let written = self.db.write_reusing(&mut self.batch, self.sync);
+        self.batch.clear();
+        written.map_err(|error| {
+            let (first, last) = (self.lines_loaded + 1, self.lines_loaded + lines);
+            error.context(format!("lines {first} to {last}"))
+        })?;
+        self.lines_loaded += lines;
+        if self.ack {
+            let mut out = io::stdout().lock();
+            writeln!(out, "{}", self.lines_loaded)?;
+            out.flush()?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
+    // Before the database is created: a wrong file name must not leave one.
+    let source = Source::open(args.file.as_deref())?;
+    let progress = match source.bytes_total() {
+        Some(bytes) => Progress::bytes(quiet, "loading", bytes),
+        None => Progress::counting(quiet, "lines loaded"),
+    };
+    let by_bytes = source.bytes_total().is_some();
+    let mut reader = PairReader::new(source, args.format, args.header, args.data.hex);
+    let watch = Stopwatch::start();
+    let lines = store::with(&args.open, Access::Create, |db| {
+        let mut groups = Groups::new(db, args)?;
+        let outcome = pump(&mut reader, &mut groups, |reader, lines| {
+            progress.at(if by_bytes { reader.position() } else { lines });
+        });
+        finish(outcome, &mut groups)
+    })?;
+    drop(progress);
+    if !quiet {
+        summary(lines, reader.position(), watch.elapsed());
+    }
+    Ok(())
+}
+
+/// From the input to its end, a bad line, or Ctrl-C.
+fn pump(
+    reader: &mut PairReader,
+    groups: &mut Groups<'_>,
+    report: impl Fn(&PairReader, u64),
+) -> Result<()> {
+    let tell_idle = groups.is_synced();
+    loop {
+        match reader.next(tell_idle && groups.lines_pending > 0)? {
+            Event::Pair(key, value) => {
+                groups.push(key, value);
+                if !groups.is_full() {
+                    continue;
+                }
+            }
+            Event::Idle => {}
+            Event::End => return groups.commit(),
+        }
+        groups.commit()?;
+        report(reader, groups.lines_loaded);
+        stop::check()?;
+    }
+}
+
+/// Commits what was read before the input broke off, so that exactly the
+/// lines before the bad one are in, and says how many those are.
+fn finish(outcome: Result<()>, groups: &mut Groups<'_>) -> Result<u64> {
+    let Err(failure) = outcome else { return Ok(groups.lines_loaded) };
+    groups.commit()?;
+    let loaded = human::plural(groups.lines_loaded, "line");
+    if matches!(failure, Failure::Interrupted) {
+        let _ = writeln!(io::stderr(), "windrow: stopped; {loaded} loaded");
+    }
+    Err(failure.and(format_args!("{loaded} before it loaded")))
+}
+
+fn summary(lines: u64, bytes: u64, elapsed: Duration) {
+    let _ = writeln!(
+        io::stderr(),
+        "loaded {} ({}) in {}: {} a second",
+        human::plural(lines, "line"),
+        human::size(bytes),
+        human::time(elapsed),
+        human::count(human::per_second(lines, elapsed)),
+    );
+}

@@ -1,0 +1,45 @@
+//! The commands, a file for each group of them.
+
+mod bench;
+mod demo;
+mod dump;
+mod inspect;
+mod load;
+mod maintain;
+mod point;
+mod scan;
+mod shell;
+
+use crate::args::{Cli, Command};
+use crate::failure::Result;
+
+/// Does what the command line says.
+///
+/// # Errors
+/// Whatever the command met.
+pub(crate) fn run(cli: Cli) -> Result<()> {
+    let quiet = cli.quiet;
+    match cli.command {
+        Command::Demo(args) => demo::run(&args, quiet),
+        Command::Load(args) => load::run(&args, quiet),
+        Command::Get(args) => point::get(&args),
+        Command::Put(args) => point::put(&args),
+        Command::Delete(args) => point::delete(&args),
+        Command::DeleteRange(args) => point::delete_range(&args),
+        Command::Scan(args) => scan::scan(&args),
+        Command::Export(args) => scan::export(&args, quiet),
+        Command::Tree(args) => inspect::tree(&args),
+        Command::Stats(args) => inspect::stats(&args),
+        Command::Keyspaces(args) => inspect::keyspaces(&args),
+        Command::Options => inspect::options(),
+        Command::Verify(args) => maintain::verify(&args, quiet),
+        Command::Repair(args) => maintain::repair(&args, quiet),
+        Command::Compact(args) => maintain::compact(&args, quiet),
+        Command::Checkpoint(args) => maintain::checkpoint(&args, quiet),
+        Command::Destroy(args) => maintain::destroy(&args),
+        Command::Dump(args) => dump::run(&args),
+        Command::Bench(args) => bench::run(args),
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Man { command } => shell::man(command.as_deref()),
+    }
+}

@@ -1,0 +1,115 @@
+//! Many keys in order: `scan` and `export`.
+
+use crate::args::{ExportArgs, ScanArgs};
+use crate::bytes;
+use crate::failure::Result;
+use crate::formats::PairWriter;
+use crate::progress::Progress;
+use crate::stop;
+use crate::store::{self, Access};
+use std::io::{self, BufWriter, IsTerminal};
+use windrow::{Keyspace, ReadOptions};
+
+/// Pairs between two looks at Ctrl-C and the progress bar.
+const CHECK_PAIRS: u64 = 1024;
+
+/// Bytes of output handed to the system at once.
+const OUTPUT_BYTES: usize = 1 << 18;
+
+/// Which keys, from where to where.
+struct Range {
+    lower: Option<Vec<u8>>,
+    upper: Option<Vec<u8>>,
+    reverse: bool,
+    limit: u64,
+}
+
+impl Range {
+    /// All there is.
+    fn all() -> Range {
+        Range { lower: None, upper: None, reverse: false, limit: u64::MAX }
+    }
+
+    fn of(args: &ScanArgs) -> Result<Range> {
+        let key = |arg: &Option<std::ffi::OsString>| {
+            arg.as_ref().map(|arg| bytes::from_arg(arg, args.data.hex)).transpose()
+        };
+        let prefix = key(&args.prefix)?;
+        let prefix_end = prefix.as_deref().and_then(bytes::prefix_end);
+        Ok(Range {
+            lower: key(&args.from)?.max(prefix),
+            upper: bytes::least(key(&args.to)?, prefix_end),
+            reverse: args.reverse,
+            limit: args.limit.unwrap_or(u64::MAX),
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        let crossed =
+            matches!((&self.lower, &self.upper), (Some(lower), Some(upper)) if upper <= lower);
+        self.limit == 0 || crossed
+    }
+}
+
+/// Hands every pair of the range to `each`, in order.
+fn walk(
+    keyspace: &Keyspace,
+    range: Range,
+    mut each: impl FnMut(u64, &[u8], &[u8]) -> Result<()>,
+) -> Result<()> {
+    if range.is_empty() {
+        return Ok(());
+    }
+    let options = ReadOptions {
+        lower: range.lower,
+        upper: range.upper,
+        fill_cache: false,
+        ..ReadOptions::default()
+    };
+    let mut cursor = keyspace.cursor(options);
+    let mut more = if range.reverse { cursor.seek_last()? } else { cursor.seek_first()? };
+    let mut pairs = 0;
+    while more {
+        pairs += 1;
+        if pairs.is_multiple_of(CHECK_PAIRS) {
+            stop::check()?;
+        }
+        each(pairs, cursor.key(), cursor.value())?;
+        if pairs == range.limit {
+            break;
+        }
+        more = if range.reverse { cursor.prev()? } else { cursor.next()? };
+    }
+    Ok(())
+}
+
+pub(crate) fn scan(args: &ScanArgs) -> Result<()> {
+    let range = Range::of(args)?;
+    store::with(&args.open, Access::Read, |db| {
+        let keyspace = store::keyspace(db, &args.data.keyspace)?;
+        let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
+        let mut writer =
+            PairWriter::new(out, args.format, args.data.hex, false).keys_only(args.keys_only);
+        let walked = walk(&keyspace, range, |_, key, value| writer.pair(key, value));
+        // What was found before an error stays worth seeing.
+        writer.flush()?;
+        walked
+    })
+}
+
+pub(crate) fn export(args: &ExportArgs, quiet: bool) -> Result<()> {
+    store::with(&args.open, Access::Read, |db| {
+        let keyspace = store::keyspace(db, &args.data.keyspace)?;
+        let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
+        let mut writer = PairWriter::new(out, args.format, args.data.hex, true);
+        let progress = Progress::counting(quiet || io::stdout().is_terminal(), "exported");
+        let walked = walk(&keyspace, Range::all(), |pairs, key, value| {
+            if pairs.is_multiple_of(CHECK_PAIRS) {
+                progress.at(pairs);
+            }
+            writer.pair(key, value)
+        });
+        writer.flush()?;
+        walked
+    })
+}

@@ -1,0 +1,157 @@
+//! How a command ends when it does not end well: what to say, what to do
+//! next, and the exit code.
+//!
+//! Owns: the wording of errors on stderr. A failure to print is not reported:
+//! there is nowhere left to report it.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use windrow::{Error, ErrorKind};
+
+/// What the commands return.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// Why a command stopped before its end.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The arguments are wrong in a way the parser cannot see. Exit code 2.
+    Usage(String),
+    /// It could not be done, or what was asked for is not there. Exit code 1.
+    Failed {
+        /// What happened, one sentence without a full stop.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// Whoever read our output has had enough. Exit code 0, nothing said.
+    ClosedPipe,
+    /// Somebody else has said what there is to say. This exit code.
+    Said(u8),
+    /// Ctrl-C. Exit code 130, as a shell reports it.
+    Interrupted,
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure::Usage(message.into())
+    }
+
+    pub(crate) fn failed(message: impl Into<String>) -> Failure {
+        Failure::Failed { message: message.into(), hint: None }
+    }
+
+    /// Says what to do. Keeps a hint that is there: the innermost knows best.
+    #[must_use]
+    pub(crate) fn hint(mut self, text: impl Into<String>) -> Failure {
+        if let Failure::Failed { hint: hint @ None, .. } = &mut self {
+            *hint = Some(text.into());
+        }
+        self
+    }
+
+    /// Puts `; ` and more after the message.
+    #[must_use]
+    pub(crate) fn and(mut self, more: impl Display) -> Failure {
+        if let Failure::Failed { message, .. } = &mut self {
+            *message = format!("{message}; {more}");
+        }
+        self
+    }
+
+    /// A failure to read or write a named file of the user's.
+    pub(crate) fn file(doing: &str, name: impl Display, error: &io::Error) -> Failure {
+        Failure::failed(format!("cannot {doing} {name}: {error}"))
+    }
+
+    /// Prints the failure and gives the exit code.
+    pub(crate) fn report(self) -> ExitCode {
+        let mut err = io::stderr().lock();
+        match self {
+            Failure::ClosedPipe => ExitCode::SUCCESS,
+            Failure::Said(code) => ExitCode::from(code),
+            Failure::Interrupted => ExitCode::from(130),
+            Failure::Usage(message) => {
+                let _ = writeln!(err, "windrow: {message}");
+                let _ = writeln!(err, "  see `windrow --help`");
+                ExitCode::from(2)
+            }
+            Failure::Failed { message, hint } => {
+                let _ = writeln!(err, "windrow: {message}");
+                if let Some(hint) = hint {
+                    let _ = writeln!(err, "  {hint}");
+                }
+                ExitCode::from(1)
+            }
+        }
+    }
+}
+
+/// What to do about an error of the engine, where its message does not say.
+fn advice(error: &Error) -> Option<&'static str> {
+    Some(match error.kind() {
+        ErrorKind::Corruption => {
+            "`windrow verify` lists all that is damaged; then restore a checkpoint, or save what is left with `windrow repair`"
+        }
+        ErrorKind::NoSpace => {
+            "make room on the device and run the command again; nothing acknowledged is lost"
+        }
+        ErrorKind::Busy => "close the program that has the database open, and try again",
+        ErrorKind::NotSupported => {
+            "a newer build of windrow, or one with the feature named, can read it"
+        }
+        ErrorKind::Io => "the system refused: check the path, its permissions, and the device",
+        _ => return None,
+    })
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        if broken_pipe(&error) {
+            return Failure::ClosedPipe;
+        }
+        let hint = advice(&error).map(str::to_owned);
+        Failure::Failed { message: error.to_string(), hint }
+    }
+}
+
+/// Whether the engine failed because our own output, which it was given to
+/// write to, was closed.
+fn broken_pipe(error: &Error) -> bool {
+    std::error::Error::source(error)
+        .and_then(|source| source.downcast_ref::<io::Error>())
+        .is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Only writes to standard output convert by `?`; errors of other files are
+/// made by [`Failure::file`], which names them.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Failure::ClosedPipe;
+        }
+        Failure::file("write to", "standard output", &error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_pipe_is_seen_through_an_engine_error() {
+        let pipe = Error::new(ErrorKind::Io, "dump")
+            .with_source(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(matches!(Failure::from(pipe), Failure::ClosedPipe));
+        let full = Error::new(ErrorKind::Io, "dump")
+            .with_source(io::Error::from(io::ErrorKind::StorageFull));
+        assert!(matches!(Failure::from(full), Failure::Failed { hint: Some(_), .. }));
+    }
+
+    #[test]
+    fn the_innermost_hint_stays() {
+        let failure = Failure::failed("a").hint("first").hint("second").and("b");
+        let Failure::Failed { message, hint } = failure else { panic!() };
+        assert_eq!((message.as_str(), hint.as_deref()), ("a; b", Some("first")));
+    }
+}

@@ -1,0 +1,31 @@
+//! `windrow`, the program: one door to a Windrow database from a shell.
+//!
+//! Owns: the arguments, what is printed, exit codes (0 done, 1 failed or not
+//! found, 2 bad usage, 130 stopped by Ctrl-C). Never does: anything a program
+//! using the library could not do; it opens databases as any of them would.
+
+mod args;
+mod bytes;
+mod commands;
+mod failure;
+mod formats;
+mod human;
+mod input;
+mod picture;
+mod progress;
+mod stop;
+mod store;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = args::Cli::parse();
+    if !matches!(cli.command, args::Command::Bench(_)) {
+        stop::install();
+    }
+    match commands::run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

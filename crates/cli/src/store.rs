@@ -1,0 +1,108 @@
+//! Opening databases for commands, and closing them whatever happens.
+//!
+//! Owns: which commands may create, which only read, and the sentences for a
+//! database that is not there.
+
+use crate::args::Open;
+use crate::failure::{Failure, Result};
+use std::path::Path;
+use windrow::{Db, Keyspace, Options};
+
+/// What a command does to the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Opens read-only: writes not one byte.
+    Read,
+    /// Changes a database that is there.
+    Change,
+    /// Changes a database, creating it where there is none.
+    Create,
+}
+
+/// Opens the database, does `work`, and closes it however that went. The
+/// error of `work` is reported before that of the close.
+///
+/// # Errors
+/// Those of opening, of `work`, of closing.
+pub(crate) fn with<T>(
+    open: &Open,
+    access: Access,
+    work: impl FnOnce(&Db) -> Result<T>,
+) -> Result<T> {
+    let options = options(open, access)?;
+    if access != Access::Create {
+        must_exist(&open.path)?;
+    }
+    let db = Db::open_with(&open.path, options)
+        .map_err(|error| Failure::from(error.context(format!("open {}", open.path.display()))))?;
+    let outcome = work(&db);
+    let closed = db.close().map_err(Failure::from);
+    let value = outcome?;
+    closed?;
+    Ok(value)
+}
+
+/// The options that the arguments ask for.
+///
+/// # Errors
+/// `Usage` for an option that is not there or a value it does not take.
+pub(crate) fn options(open: &Open, access: Access) -> Result<Options> {
+    let mut options = Options {
+        create_if_missing: access == Access::Create,
+        read_only: access == Access::Read,
+        ..Options::default()
+    };
+    let preset = open.preset.iter().map(|name| ("preset", name.as_str()));
+    let mut named = Vec::new();
+    for option in &open.options {
+        let pair = option
+            .split_once('=')
+            .ok_or_else(|| Failure::usage(format!("--option {option}: write it as name=value")))?;
+        named.push(pair);
+    }
+    for (name, value) in preset.chain(named) {
+        options.settings.set(name.trim(), value.trim()).map_err(|error| {
+            Failure::usage(format!(
+                "option {name}: {} (`windrow options` lists them)",
+                error.message()
+            ))
+        })?;
+    }
+    options.settings.validate().map_err(|problems| Failure::usage(problems.join("; ")))?;
+    Ok(options)
+}
+
+/// # Errors
+/// `Failed` if there is no database in `path`. A damaged one is one: what is
+/// wrong with it is the engine's to say.
+pub(crate) fn must_exist(path: &Path) -> Result<()> {
+    let shown = path.display();
+    let missing = |what: String| {
+        Failure::failed(what)
+            .hint("check the path; `windrow put` and `windrow load` create a database")
+    };
+    if !path.exists() {
+        return Err(missing(format!("there is no database {shown}: no such directory")));
+    }
+    let entries =
+        path.read_dir().map_err(|error| Failure::file("read directory", path.display(), &error))?;
+    let ours = |name: &str| {
+        name == "CURRENT"
+            || name.starts_with("MANIFEST-")
+            || name.ends_with(".sst")
+            || name.ends_with(".wal")
+    };
+    let any = entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(ours));
+    if any { Ok(()) } else { Err(missing(format!("there is no database in {shown}"))) }
+}
+
+/// The keyspace of that name.
+///
+/// # Errors
+/// `Failed`, naming those there are.
+pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace> {
+    db.open_keyspace(name)?.ok_or_else(|| {
+        Failure::failed(format!("there is no keyspace `{name}`"))
+            .hint(format!("there are: {}", db.keyspaces().join(", ")))
+    })
+}

@@ -1,0 +1,341 @@
+//! Many keys in and out: `load`, `scan`, `export`, their formats, pipes that
+//! close, processes that die.
+
+#![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
+
+mod common;
+use common::{Rng, Shell, expected, stderr};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Child;
+use std::time::Duration;
+
+type Pair = (Vec<u8>, Vec<u8>);
+
+/// Lines with keys that come again, in no order, of many sizes.
+fn pairs(seed: u64, lines: u64, keys: u64) -> Vec<Pair> {
+    let mut rng = Rng::new(seed);
+    (0..lines)
+        .map(|i| {
+            let key = format!("key{:05}", rng.below(keys)).into_bytes();
+            let mut value = format!("{i}\t").into_bytes();
+            value.resize(rng.below(40) as usize * rng.below(4) as usize, b'a' + (i % 26) as u8);
+            (key, value)
+        })
+        .collect()
+}
+
+fn tsv(pairs: &[Pair]) -> Vec<u8> {
+    common::tsv(pairs.iter().map(|(key, value)| (key, value)))
+}
+
+#[test]
+fn export_gives_the_last_line_of_each_key_in_order() {
+    let sh = Shell::new();
+    let input = pairs(1, 30_000, 9_000);
+    sh.write("input.tsv", tsv(&input));
+    sh.ok("load db input.tsv");
+    assert!(sh.run("export db").stdout == expected(&input));
+    let twice = pairs(2, 5_000, 12_000);
+    sh.ok_with("load db -", &tsv(&twice));
+    let all = [input, twice].concat();
+    assert!(sh.run("export db").stdout == expected(&all));
+    sh.ok("compact db");
+    assert!(sh.run("export db").stdout == expected(&all));
+    let output = sh.run_with("load copy --quiet", &expected(&all));
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+    assert!(sh.run("export copy").stdout == expected(&all));
+}
+
+#[test]
+fn every_format_round_trips() {
+    let sh = Shell::new();
+    let pairs: Vec<Pair> =
+        [("a", "1"), ("b", ""), ("c", "tab\there"), ("d", "\"q\", comma"), ("é", "ü\r")]
+            .map(|(key, value)| (key.into(), value.into()))
+            .to_vec();
+    sh.ok_with("load db", &tsv(&pairs));
+    for format in ["tsv", "csv", "jsonl", "tsv --hex", "csv --hex", "jsonl --hex"] {
+        let text = sh.ok(&format!("export db --format {format}"));
+        let copy = format!("copy-{}", format.replace(' ', ""));
+        sh.ok_with(&format!("load {copy} --format {format}"), text.as_bytes());
+        assert!(sh.run(&format!("export {copy}")).stdout == tsv(&pairs), "{format}: {text}");
+    }
+    sh.ok_with("load named --format csv --header", b"key,value\na,1\n");
+    assert_eq!(sh.ok("export named"), "a\t1\n");
+}
+
+#[test]
+fn export_refuses_what_it_could_not_give_back() {
+    let sh = Shell::new();
+    sh.ok_with("put db good", b"x");
+    sh.ok_with("put db lf", b"two\nlines");
+    let output = sh.run("export db");
+    assert_eq!(
+        (output.status.code(), output.stdout.as_slice()),
+        (Some(1), b"good\tx\n".as_slice())
+    );
+    assert!(stderr(&output).contains("`lf`") && stderr(&output).contains("--hex"));
+    assert_eq!(sh.ok("export db --hex"), "676f6f64\t78\n6c66\t74776f0a6c696e6573\n");
+    sh.ok_with("put db utf", b"\xff");
+    assert!(sh.fails("export db --format jsonl", 1).contains("UTF-8"));
+    assert_eq!(sh.run("export db --format csv").stdout, b"good,x\nlf,\"two\nlines\"\nutf,\xff\n");
+}
+
+#[test]
+fn a_bad_line_is_named_and_those_before_it_are_in() {
+    let sh = Shell::new();
+    for (format, input, line) in [
+        ("tsv", "a\t1\nb\t2\nno tab\nc\t3\n", 3),
+        ("tsv", "a\t1\nb\t2\n\nc\t3\n", 3),
+        ("tsv --hex", "61\t31\n62\t32\n6\t33\n", 3),
+        ("csv", "a,1\nb,2\nc\nd,4\n", 3),
+        ("csv", "a,1\nb,2\nc,3,3\n", 3),
+        (
+            "jsonl",
+            "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"2\"}\n{\"key\":\"c\"}\n",
+            3,
+        ),
+    ] {
+        let text = sh.fails_with(&format!("load db --format {format}"), input.as_bytes(), 1);
+        assert!(text.contains(&format!("line {line} of standard input")), "{input:?}: {text}");
+        assert!(text.contains("2 lines before it loaded"), "{input:?}: {text}");
+        assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n", "{input:?}");
+        sh.ok("destroy db");
+    }
+    sh.write("bad.tsv", "nothing here\n");
+    assert!(sh.fails("load db bad.tsv", 1).contains("line 1 of bad.tsv"));
+    let long = [vec![b'k'; 65_536], b"\tvalue\n".to_vec()].concat();
+    let text = sh.fails_with("load db", &long, 1);
+    assert!(text.contains("lines 1 to 1"), "{text}");
+}
+
+#[test]
+fn odd_inputs() {
+    let sh = Shell::new();
+    sh.ok_with("load db", b"");
+    assert_eq!(sh.ok("export db"), "");
+    sh.ok_with("load db", b"last line without\tline feed");
+    sh.ok_with("load db", b"\tempty key\nempty value\t\ncr\tkept\r\n");
+    assert_eq!(
+        sh.ok("export db"),
+        "\tempty key\ncr\tkept\r\nempty value\t\nlast line without\tline feed\n"
+    );
+    let large = format!("large\t{}\n", "x".repeat(3 << 20));
+    sh.ok_with("load other", large.as_bytes());
+    assert!(sh.ok("export other") == large);
+}
+
+#[test]
+fn scan_from_to_prefix_reverse_limit() {
+    let sh = Shell::new();
+    sh.ok_with("load db", b"a\t1\nab\t2\nabc\t3\nac\t4\nb\t5\n\xff\t6\n\xff\xff\t7\n");
+    let keys = |flags: &str| {
+        let line = format!("scan db --keys-only --hex {flags}");
+        sh.ok(&line).lines().map(str::to_owned).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(keys(""), "61 6162 616263 6163 62 ff ffff");
+    assert_eq!(keys("--reverse"), "ffff ff 62 6163 616263 6162 61");
+    assert_eq!(keys("--from 6162"), "6162 616263 6163 62 ff ffff");
+    assert_eq!(keys("--to 6163"), "61 6162 616263");
+    assert_eq!(keys("--from 6162 --to 62 --reverse"), "6163 616263 6162");
+    assert_eq!(keys("--prefix 6162"), "6162 616263");
+    assert_eq!(keys("--prefix ff --reverse"), "ffff ff");
+    assert_eq!(keys("--prefix 61 --from 6162 --to 6163"), "6162 616263");
+    assert_eq!(keys("--prefix 61 --from 00 --to ff"), "61 6162 616263 6163");
+    assert_eq!(keys("--limit 2"), "61 6162");
+    assert_eq!(keys("--limit 2 --reverse"), "ffff ff");
+    assert_eq!(keys("--limit 0"), "");
+    assert_eq!(keys("--from 62 --to 61"), "");
+    assert_eq!(
+        sh.ok("scan db --prefix ab --format jsonl"),
+        "{\"key\":\"ab\",\"value\":\"2\"}\n{\"key\":\"abc\",\"value\":\"3\"}\n"
+    );
+    assert_eq!(sh.ok("scan db --to b --reverse --limit 1 --format csv"), "ac,4\n");
+}
+
+#[test]
+fn acknowledgements_count_durable_lines() {
+    let sh = Shell::new();
+    let input = pairs(3, 2_500, 9_000);
+    let acks = sh.ok_with("load db --sync --ack --quiet", &tsv(&input));
+    assert_eq!(acks, "1000\n2000\n2500\n");
+    let acks = sh.ok_with("load db --ack --group 700", &tsv(&input));
+    assert_eq!(acks, "700\n1400\n2100\n2500\n");
+    assert_eq!(sh.ok_with("load db --sync", &tsv(&input)), "");
+    assert!(sh.run("export db").stdout == expected(&input));
+}
+
+/// Who waits for the acknowledgement of one line gets it, though the group
+/// has room and the input stays open.
+#[test]
+fn an_idle_input_is_acknowledged() {
+    let sh = Shell::new();
+    let (mut child, mut lines) = loading(&sh, "load db --ack");
+    for i in 1..=3 {
+        writeln!(child.stdin.as_ref().unwrap(), "key{i}\tvalue").unwrap();
+        assert_eq!(lines.next().unwrap().unwrap(), i.to_string());
+    }
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+}
+
+fn loading(
+    sh: &Shell,
+    line: &str,
+) -> (Child, impl Iterator<Item = std::io::Result<String>> + use<>) {
+    let mut child = sh.spawn(line);
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    (child, lines)
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+#[test]
+fn a_second_writer_is_told_who_is_first() {
+    let sh = Shell::new();
+    let (mut child, mut lines) = loading(&sh, "load db --ack");
+    writeln!(child.stdin.as_ref().unwrap(), "key\tvalue").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "1");
+    for line in ["put db a b", "get db key", "verify db", "compact db", "destroy db --yes"] {
+        let text = sh.fails(line, 1);
+        assert!(text.contains("busy") && text.contains(&child.id().to_string()), "{line}: {text}");
+    }
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    assert_eq!(sh.ok("get db key"), "value\n", "a dead holder blocks");
+}
+
+#[test]
+fn ctrl_c_closes_and_says_130() {
+    let sh = Shell::new();
+    let (mut child, mut lines) = loading(&sh, "load db --ack");
+    let mut stdin = child.stdin.take().unwrap(); // stays open, or the load would end by itself
+    stdin.write_all(b"a\t1\nb\t2\n").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "2");
+    stdin.write_all(b"unfinished").unwrap();
+    signal(&child, Signal::INT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("2 lines loaded"), "{}", stderr(&output));
+    assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n");
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let sh = Shell::new();
+    sh.ok_with("load db", &tsv(&pairs(4, 50_000, 40_000)));
+    let wal = sh
+        .files("db", ".wal")
+        .into_iter()
+        .max_by_key(|path| path.metadata().unwrap().len())
+        .unwrap();
+    let table = sh.files("db", ".sst");
+    let mut lines =
+        vec!["export db".to_owned(), "scan db".to_owned(), format!("dump wal {}", wal.display())];
+    lines.extend(table.first().map(|table| format!("dump table {}", table.display())));
+    for line in lines {
+        let mut child = sh.spawn(&line);
+        let mut out = child.stdout.take().unwrap();
+        let mut head = [0; 10];
+        out.read_exact(&mut head).unwrap();
+        drop(out);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{line}");
+    }
+    for line in ["options", "completions bash", "man", "help", "tree db", "stats db", "demo"] {
+        let mut child = sh.spawn(line);
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{line}");
+    }
+}
+
+/// Death at any moment leaves a prefix of the input, and all that was
+/// acknowledged of it. Ten moments, five by each kind of write.
+#[test]
+fn sigkill_leaves_a_prefix() {
+    let seed = u64::from(std::process::id());
+    let mut rng = Rng::new(seed);
+    for moment in 0..10 {
+        let sh = Shell::new();
+        let acked = if moment % 2 == 0 {
+            kill_after_acks(&sh, 1 + rng.below(60))
+        } else {
+            kill_after(&sh, Duration::from_micros(2_000 + rng.below(60_000)));
+            0
+        };
+        if !sh.path("db").exists() {
+            continue;
+        }
+        let output = sh.run("export db");
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        let text_of_error = stderr(&output);
+        if text_of_error.contains("there is no database in") && acked == 0 {
+            continue; // killed before the database was there
+        }
+        assert_eq!(output.status.code(), Some(0), "seed {seed} moment {moment}: {text_of_error}");
+        for (i, line) in text.lines().enumerate() {
+            assert_eq!(line, numbered(i as u64), "seed {seed} moment {moment}: a hole at line {i}");
+        }
+        let lines = text.lines().count() as u64;
+        assert!(lines >= acked, "seed {seed} moment {moment}: {acked} acknowledged, {lines} there");
+        let verified = sh.run("verify db");
+        assert_eq!(
+            verified.status.code(),
+            Some(0),
+            "seed {seed} moment {moment}: {}",
+            stderr(&verified)
+        );
+        sh.ok("put db zzz still-writable");
+    }
+}
+
+fn numbered(i: u64) -> String {
+    format!("{i:08}\tvalue of line {i}")
+}
+
+/// Feeds numbered lines until nobody reads them any more.
+fn feed(mut to: std::process::ChildStdin) {
+    let mut chunk = String::new();
+    for i in 0.. {
+        chunk.push_str(&numbered(i));
+        chunk.push('\n');
+        if chunk.len() > 8_000 {
+            if to.write_all(chunk.as_bytes()).is_err() {
+                return;
+            }
+            chunk.clear();
+        }
+    }
+}
+
+/// Kills a synced load after so many acknowledgements; gives the last.
+fn kill_after_acks(sh: &Shell, acks: u64) -> u64 {
+    let (mut child, lines) = loading(sh, "load db --ack --group 50");
+    let stdin = child.stdin.take().unwrap();
+    let feeder = std::thread::spawn(move || feed(stdin));
+    let mut acked = 0;
+    for line in lines.take(acks as usize) {
+        acked = line.unwrap().parse().unwrap();
+    }
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    feeder.join().unwrap();
+    assert_eq!(acked, acks * 50);
+    acked
+}
+
+/// Kills an unsynced load after a while.
+fn kill_after(sh: &Shell, wait: Duration) {
+    let mut child =
+        sh.spawn("load db --group 50 --option memtable_bytes=64KiB --option memory_bytes=8MiB");
+    let stdin = child.stdin.take().unwrap();
+    let feeder = std::thread::spawn(move || feed(stdin));
+    std::thread::sleep(wait);
+    signal(&child, Signal::KILL);
+    child.wait().unwrap();
+    feeder.join().unwrap();
+}

@@ -1,0 +1,227 @@
+//! Looking into a database and caring for it: `tree`, `stats`, `verify`,
+//! `repair`, `compact`, `checkpoint`, `destroy`, `dump`, and `demo`.
+
+#![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
+
+mod common;
+use common::{Shell, stderr};
+use std::fs;
+use std::path::Path;
+
+const UNICODE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/unicode.tsv");
+
+/// A database with tables in it, of the data that ship with the program.
+fn unicode(sh: &Shell) {
+    sh.ok(&format!("load db {UNICODE} --option memory_bytes=16MiB --option memtable_bytes=256KiB"));
+    sh.ok("compact db");
+    assert!(!sh.files("db", ".sst").is_empty());
+}
+
+#[test]
+fn the_shipped_table_is_in_key_order() {
+    let sh = Shell::new();
+    unicode(&sh);
+    assert!(sh.run("export db").stdout == fs::read(UNICODE).unwrap());
+    assert_eq!(sh.ok("get db 01F4A9"), "PILE OF POO;So\n");
+    assert_eq!(sh.ok("scan db --prefix 0026 --limit 1"), "002600\tBLACK SUN WITH RAYS;So\n");
+}
+
+#[test]
+fn tree_stats_keyspaces_options() {
+    let sh = Shell::new();
+    unicode(&sh);
+    sh.ok("put db key value -k other");
+    let tree = sh.ok("tree db --files");
+    assert!(tree.contains("default") && tree.contains("other"), "{tree}");
+    assert!(tree.contains(" run ") && tree.contains(".sst") && tree.contains("000000"), "{tree}");
+    assert!(tree.contains("33,008 entries"), "{tree}");
+    assert!(!tree.contains('\x1b'), "colour where there is no terminal");
+    let other = sh.ok("tree db -k other");
+    assert!(other.contains("other") && !other.contains("default"), "{other}");
+    let stats = sh.ok("stats db --json");
+    let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+    assert!(
+        stats["levels"].is_array() && stats["keyspaces"].as_array().unwrap().len() == 2,
+        "{stats}"
+    );
+    assert!(sh.ok("stats db").contains("gets"));
+    let options = sh.ok("options");
+    for name in ["memory_bytes", "background_threads", "preset"] {
+        assert!(options.contains(name), "{options}");
+    }
+}
+
+/// What only reads writes not one byte.
+#[test]
+fn reading_changes_nothing() {
+    let sh = Shell::new();
+    unicode(&sh);
+    sh.ok("put db late write");
+    let before = sh.image("db");
+    for line in [
+        "get db 0026FF",
+        "scan db --limit 3",
+        "export db",
+        "tree db",
+        "stats db",
+        "verify db",
+        "keyspaces db",
+    ] {
+        sh.ok(line);
+        assert!(sh.image("db") == before, "{line} wrote");
+    }
+    for (name, _) in &before {
+        for kind in ["wal", "manifest", "table"] {
+            sh.run(&format!("dump {kind} db/{name}"));
+        }
+    }
+    assert!(sh.image("db") == before, "dump wrote");
+}
+
+#[test]
+fn verify_finds_a_flipped_bit_and_names_the_file() {
+    let sh = Shell::new();
+    unicode(&sh);
+    sh.ok("verify db");
+    let table = sh
+        .files("db", ".sst")
+        .into_iter()
+        .max_by_key(|path| path.metadata().unwrap().len())
+        .unwrap();
+    flip(&table, 5_000);
+    let text = sh.fails("verify db", 1);
+    assert!(text.contains(table.file_name().unwrap().to_str().unwrap()), "{text}");
+    assert!(text.contains("windrow repair"), "{text}");
+    let output = sh.run("export db");
+    assert_eq!(output.status.code(), Some(1), "an export over damage went well");
+    let whole = fs::read(UNICODE).unwrap();
+    assert!(whole.starts_with(&output.stdout), "an export invented data before the damage");
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 0x10;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn repair_saves_the_rest_without_inventing() {
+    let sh = Shell::new();
+    unicode(&sh);
+    for path in sh.files("db", "MANIFEST-") {
+        fs::remove_file(path).unwrap();
+    }
+    let text = sh.fails("get db 0026FF", 1);
+    assert!(text.contains("corruption") || text.contains("MANIFEST"), "{text}");
+    sh.ok("repair db");
+    sh.ok("verify db");
+    assert!(sh.run("export db").stdout == fs::read(UNICODE).unwrap());
+}
+
+#[test]
+fn compact_takes_dead_entries_out() {
+    let sh = Shell::new();
+    unicode(&sh);
+    sh.ok("delete-range db 000000 0E0000");
+    let text = stderr(&sh.run("compact db"));
+    assert!(text.contains("before") && text.contains("after"), "{text}");
+    let left = sh.ok("export db");
+    assert!(left.starts_with("0E0001\t") && left.lines().count() < 400, "{}", left.lines().count());
+    let bytes: u64 = sh.files("db", ".sst").iter().map(|path| path.metadata().unwrap().len()).sum();
+    assert!(bytes < 100_000, "{bytes} bytes in tables after the compaction");
+    sh.ok("put db a b -k small");
+    sh.ok("compact db -k small");
+    assert_eq!(sh.ok("get db a -k small"), "b\n");
+}
+
+#[test]
+fn a_checkpoint_stands_by_itself() {
+    let sh = Shell::new();
+    unicode(&sh);
+    sh.ok("put db recent write");
+    sh.ok("checkpoint db copy");
+    sh.ok("put db recent overwritten");
+    assert_eq!(sh.ok("get copy recent"), "write\n");
+    sh.ok("put copy only here");
+    sh.fails("get db only", 1);
+    sh.ok("verify copy");
+    sh.fails("checkpoint db copy", 1);
+    sh.ok("destroy db");
+    assert_eq!(sh.ok("export copy").lines().count(), 33_010);
+}
+
+#[test]
+fn destroy_removes_the_database() {
+    let sh = Shell::new();
+    sh.ok("put db key value");
+    sh.ok("destroy db");
+    sh.fails("get db key", 1);
+    sh.ok("put db key again");
+    assert_eq!(sh.ok("export db"), "key\tagain\n");
+    fs::create_dir(sh.path("mine")).unwrap();
+    sh.write("mine/letter.txt", "not a database");
+    sh.fails("destroy mine --yes", 1);
+    assert!(sh.path("mine/letter.txt").exists());
+}
+
+#[test]
+fn dump_shows_every_kind_of_file() {
+    let sh = Shell::new();
+    unicode(&sh);
+    sh.ok("put db apple red");
+    let mut load = sh.spawn("load db --ack");
+    // The log of a writer that died holds what it wrote.
+    {
+        use std::io::{BufRead, Write};
+        writeln!(load.stdin.as_ref().unwrap(), "pear\tgreen").unwrap();
+        let mut line = String::new();
+        std::io::BufReader::new(load.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "1\n");
+    }
+    load.kill().unwrap();
+    load.wait().unwrap();
+    let all = |kind: &str, part: &str| -> String {
+        let files = sh.files("db", part);
+        assert!(!files.is_empty(), "no {part}");
+        files.iter().map(|path| sh.ok(&format!("dump {kind} {}", path.display()))).collect()
+    };
+    let wal = all("wal", ".wal");
+    assert!(wal.contains("pear") && wal.contains("green"), "{wal}");
+    let table = all("table", ".sst");
+    assert!(table.contains("00263A") && table.contains("WHITE SMILING FACE"), "no smile");
+    let manifest = all("manifest", "MANIFEST-");
+    assert!(manifest.contains("default"), "{manifest}");
+    for kind in ["wal", "manifest", "table"] {
+        let text = sh.fails(&format!("dump {kind} db/CURRENT"), 1);
+        assert!(text.contains("CURRENT"), "{text}");
+        assert!(sh.fails(&format!("dump {kind} db/nothing"), 1).contains("there is no file"));
+    }
+}
+
+#[test]
+fn completions_man_and_help() {
+    let sh = Shell::new();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(sh.ok(&format!("completions {shell}")).contains("delete-range"), "{shell}");
+    }
+    assert!(sh.ok("man").contains(".TH windrow"));
+    assert!(sh.ok("man load").contains("\\-\\-ack"));
+    let help = sh.ok("--help");
+    assert!(help.contains("checkpoint") && !help.contains("completions"), "{help}");
+    assert!(sh.ok("--version").starts_with("windrow "));
+}
+
+#[test]
+fn the_demo_runs_and_leaves_nothing() {
+    let sh = Shell::new();
+    let text = sh.ok("demo");
+    assert!(text.contains("everything as it should be"), "{text}");
+    assert!(text.contains("PILE OF POO") && text.contains("8. The figures"), "{text}");
+    assert!(!text.contains('\x1b'), "colour where there is no terminal");
+    assert_eq!(sh.image("."), [], "the demo left files");
+    sh.ok("demo --keep kept --quiet");
+    assert!(sh.ok("scan kept -k names --prefix SNOWMAN").starts_with("SNOWMAN\t002603\n"));
+    sh.ok("verify kept");
+    let text = sh.fails("demo --keep kept", 1);
+    assert!(text.contains("exists already"), "{text}");
+}

@@ -1,0 +1,187 @@
+//! One key at a time, and the rules that every command keeps: exit codes,
+//! hexadecimal, keyspaces, databases that are not there.
+
+#![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
+
+mod common;
+use common::{Shell, stderr};
+use std::time::Duration;
+
+#[test]
+fn put_get_delete() {
+    let sh = Shell::new();
+    sh.ok("put db apple red");
+    sh.ok("put db pear green");
+    assert_eq!(sh.ok("get db apple"), "red\n");
+    assert_eq!(sh.ok("get db apple --no-newline"), "red");
+    sh.ok("put db apple yellow");
+    assert_eq!(sh.ok("get db apple"), "yellow\n");
+    sh.ok("delete db apple absent");
+    let text = sh.fails("get db apple", 1);
+    assert!(text.contains("not found: apple"), "{text}");
+    assert_eq!(sh.ok("get db pear"), "green\n");
+}
+
+#[test]
+fn delete_range_leaves_its_end() {
+    let sh = Shell::new();
+    sh.ok_with("load db", b"a\t1\nb\t2\nc\t3\nd\t4\n");
+    sh.ok("delete-range db b d");
+    assert_eq!(sh.ok("export db"), "a\t1\nd\t4\n");
+    sh.ok("delete-range db a a");
+    let text = sh.fails("delete-range db d a", 2);
+    assert!(text.contains("FROM comes after TO"), "{text}");
+    assert_eq!(sh.ok("export db"), "a\t1\nd\t4\n");
+}
+
+#[test]
+fn hexadecimal_in_and_out() {
+    let sh = Shell::new();
+    sh.ok("put db 00ff 0a09 --hex");
+    assert_eq!(sh.ok("get db 00FF --hex"), "0a09\n");
+    assert_eq!(sh.ok("scan db --hex"), "00ff\t0a09\n");
+    assert_eq!(sh.ok("scan db --hex --prefix 00"), "00ff\t0a09\n");
+    assert_eq!(sh.run("get db 00ff --hex --no-newline").stdout, b"0a09");
+    sh.ok_with("put db 01 --hex", b"feed\n");
+    assert_eq!(sh.ok("get db 01 --hex"), "feed\n");
+    for bad in ["get db 0 --hex", "get db xy --hex", "put db 00 0 --hex", "scan db --hex --from zz"]
+    {
+        assert!(sh.fails(bad, 2).contains("not hexadecimal"));
+    }
+}
+
+#[test]
+fn arguments_are_bytes() {
+    use std::os::unix::ffi::OsStrExt;
+    let sh = Shell::new();
+    let odd = std::ffi::OsStr::from_bytes(b"\xff\x01 key");
+    let run = |args: &[&std::ffi::OsStr]| sh.command(args).output().unwrap();
+    assert!(run(&["put".as_ref(), "db".as_ref(), odd, odd]).status.success());
+    let got = run(&["get".as_ref(), "db".as_ref(), odd]);
+    assert_eq!(got.stdout, b"\xff\x01 key\n", "{}", stderr(&got));
+    assert!(run(&["put".as_ref(), "db".as_ref(), "".as_ref(), "".as_ref()]).status.success());
+    assert_eq!(run(&["get".as_ref(), "db".as_ref(), "".as_ref()]).stdout, b"\n");
+}
+
+#[test]
+fn a_value_may_come_from_standard_input() {
+    let sh = Shell::new();
+    sh.ok_with("put db key", b"two\nlines\t\xc3\xa9");
+    assert_eq!(sh.ok("get db key --no-newline"), "two\nlines\té");
+}
+
+#[test]
+fn values_expire() {
+    let sh = Shell::new();
+    sh.ok("put db soon gone --ttl 50ms");
+    sh.ok("put db late here --ttl 1d");
+    std::thread::sleep(Duration::from_millis(60));
+    assert!(sh.fails("get db soon", 1).contains("not found"));
+    assert_eq!(sh.ok("get db late"), "here\n");
+    assert_eq!(sh.ok("scan db --keys-only"), "late\n");
+    sh.ok_with("load db --ttl 50ms", b"x\t1\ny\t2\n");
+    std::thread::sleep(Duration::from_millis(60));
+    assert_eq!(sh.ok("export db"), "late\there\n");
+    sh.fails("put db a b --ttl soon", 2);
+}
+
+#[test]
+fn keyspaces_are_apart() {
+    let sh = Shell::new();
+    sh.ok("put db key one");
+    sh.ok("put db key two --keyspace other");
+    sh.ok_with("load db -k third", b"key\tthree\n");
+    assert_eq!(sh.ok("get db key"), "one\n");
+    assert_eq!(sh.ok("get db key -k other"), "two\n");
+    assert_eq!(sh.ok("export db -k third"), "key\tthree\n");
+    let names = sh.ok("keyspaces db");
+    let mut names: Vec<&str> = names.lines().collect();
+    names.sort_unstable();
+    assert_eq!(names, ["default", "other", "third"]);
+    sh.ok("delete db key -k other");
+    sh.fails("get db key -k other", 1);
+    assert_eq!(sh.ok("get db key"), "one\n");
+    for line in [
+        "get db key",
+        "scan db",
+        "export db",
+        "delete db key",
+        "delete-range db a b",
+        "compact db",
+        "tree db",
+    ] {
+        let text = sh.fails(&format!("{line} -k nowhere"), 1);
+        assert!(text.contains("`nowhere`") && text.contains("third"), "{line}: {text}");
+    }
+    assert_eq!(sh.ok("keyspaces db").lines().count(), 3, "reading created a keyspace");
+}
+
+#[test]
+fn only_put_and_load_create() {
+    let sh = Shell::new();
+    std::fs::create_dir(sh.path("empty")).unwrap();
+    for line in [
+        "get DB key",
+        "scan DB",
+        "export DB",
+        "tree DB",
+        "stats DB",
+        "keyspaces DB",
+        "verify DB",
+        "repair DB",
+        "compact DB",
+        "checkpoint DB target",
+        "delete DB key",
+        "delete-range DB a b",
+        "destroy DB",
+    ] {
+        let text = sh.fails(&line.replace("DB", "nothing"), 1);
+        assert!(text.contains("there is no database nothing"), "{line}: {text}");
+        assert!(!sh.path("nothing").exists(), "{line} created it");
+        let text = sh.fails(&line.replace("DB", "empty"), 1);
+        assert!(text.contains("there is no database in empty"), "{line}: {text}");
+        assert_eq!(sh.image("empty"), [], "{line} wrote into it");
+    }
+    let text = sh.fails("load nothing no-such-file", 1);
+    assert!(text.contains("no-such-file"), "{text}");
+    assert!(!sh.path("nothing").exists());
+}
+
+#[test]
+fn bad_usage_is_two() {
+    let sh = Shell::new();
+    sh.ok("put db key value");
+    for line in [
+        "",
+        "frobnicate",
+        "get",
+        "get db",
+        "put db",
+        "scan db --limit many",
+        "load db --format xml",
+        "scan db --no-such-flag",
+        "get db key --option memory_bytes",
+        "get db key --option no_such_option=1",
+        "get db key --option memory_bytes=lots",
+        "dump nothing db/CURRENT",
+        "man frobnicate",
+        "load db --group 0",
+    ] {
+        sh.fails(line, 2);
+    }
+    let text = sh.fails("get db key --option no_such_option=1", 2);
+    assert!(text.contains("no_such_option") && text.contains("windrow options"), "{text}");
+    assert_eq!(sh.ok("get db key --option memory_bytes=64MiB"), "value\n");
+}
+
+/// Any preset opens what any other wrote.
+#[test]
+fn presets() {
+    let sh = Shell::new();
+    sh.ok("put db a 1 --preset leveled");
+    sh.ok("put db b 2 --preset autumn");
+    assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n");
+    let text = sh.fails("put db c 3 --preset nonsense", 2);
+    assert!(text.contains("nonsense"), "{text}");
+    assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n");
+}

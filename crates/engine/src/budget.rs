@@ -1,0 +1,234 @@
+//! How `memory_bytes` is split: pure arithmetic, no state.
+//!
+//! Owns: the shares of memtables, open tables, block cache and merges, and
+//! that they never add up to more than was given (promise P18).
+//! Never does: count what is in use; each share's owner charges against it.
+//!
+//! Half goes to memtables, since they set how much is merged; an eighth to
+//! merges; the rest serves reads. All but the reads' share is capped: beyond a
+//! point, memory helps nothing but the cache.
+
+use crate::options::Settings;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Larger memtables were not worth their longer flushes and slower inserts
+/// (the skiplist misses the processor's caches more).
+const MEMTABLE_BYTES_CAP: u64 = 64 * MIB;
+
+/// One fills, one is flushed, one waits: with two, a writer that fills one
+/// during a flush stops.
+const MEMTABLES_AIM: u64 = 3;
+/// More than this many frozen memtables only make gets slower.
+const MEMTABLES_CAP: u64 = 4;
+const MEMTABLES_MIN: u64 = 2;
+
+/// What one merge can use: input buffers of a dozen tables, the output's
+/// buffer, and the filter and index it builds.
+const MERGE_BYTES_PER_THREAD_CAP: u64 = 16 * MIB;
+
+/// Largest memtable that leaves a quarter of `memory_bytes` for all else.
+pub(crate) const fn memtable_bytes_max(memory_bytes: u64) -> u64 {
+    memory_bytes / 4 * 3 / MEMTABLES_MIN
+}
+
+/// The shares of one database's memory, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shares {
+    /// Size at which a memtable is frozen.
+    pub(crate) memtable_bytes: u64,
+    /// Most memtables at a time, the one being filled included.
+    pub(crate) memtables_max: u32,
+    /// Block cache, while open tables use their whole share
+    /// ([`Shares::cache_target_bytes`] lends it what they do not).
+    pub(crate) cache_bytes: u64,
+    /// Most that the block cache may have, borrowed bytes included.
+    pub(crate) cache_bytes_max: u64,
+    /// Indexes, filters and tombstones of open tables.
+    pub(crate) tables_bytes: u64,
+    /// Buffers of all running merges and flushes.
+    pub(crate) merge_bytes: u64,
+}
+
+/// Splits a memory budget.
+pub(crate) struct Budget;
+
+impl Budget {
+    /// The shares that follow from `settings`. Total for any settings, valid
+    /// or not: the sum of the shares is at most `memory_bytes`.
+    pub(crate) fn split(settings: &Settings) -> Shares {
+        let memory = settings.memory_bytes;
+        let (memtable_bytes, memtables_max) = memtables(memory, settings.memtable_bytes);
+        let threads = u64::from(settings.background_threads.max(1));
+        let merge_bytes = (memory / 8).min(MERGE_BYTES_PER_THREAD_CAP.saturating_mul(threads));
+        let reads = memory - memtable_bytes * memtables_max - merge_bytes;
+        let tables_bytes = reads / 5 * 2;
+        let cache_bytes_max = if settings.cache_bytes == 0 { reads } else { settings.cache_bytes };
+        Shares {
+            memtable_bytes,
+            memtables_max: memtables_max as u32,
+            cache_bytes: (reads - tables_bytes).min(cache_bytes_max),
+            cache_bytes_max,
+            tables_bytes,
+            merge_bytes,
+        }
+    }
+}
+
+/// Size and number of memtables. A size that was asked for is kept, and their
+/// number follows; else both follow from half the memory.
+fn memtables(memory: u64, asked_bytes: u64) -> (u64, u64) {
+    let half = memory / 2;
+    let bytes = if asked_bytes == 0 {
+        let even = (half / MEMTABLES_AIM).min(MEMTABLE_BYTES_CAP);
+        // Whole steps: an odd size would only make figures hard to compare.
+        let step = if even >= 16 * MIB { MIB } else { 64 * KIB };
+        even / step * step
+    } else {
+        asked_bytes.min(memtable_bytes_max(memory))
+    };
+    let number = half.checked_div(bytes).unwrap_or(0);
+    (bytes, number.clamp(MEMTABLES_MIN, MEMTABLES_CAP))
+}
+
+impl Shares {
+    /// What all memtables may hold together, in bytes. A write that would pass
+    /// it waits for a flush: a batch can be larger than one memtable.
+    pub(crate) fn memtables_bytes(&self) -> u64 {
+        self.memtable_bytes * u64::from(self.memtables_max)
+    }
+
+    /// Size of the block cache while open tables use `tables_used_bytes`: it
+    /// borrows what they leave, in sixteenths of their share, so that it is
+    /// not resized for every table opened. One sixteenth stays free for tables
+    /// that are opened before the cache has given way.
+    pub(crate) fn cache_target_bytes(&self, tables_used_bytes: u64) -> u64 {
+        let step = (self.tables_bytes / 16).max(1);
+        let kept = (tables_used_bytes.saturating_add(step)).div_ceil(step).saturating_mul(step);
+        let lent = self.tables_bytes.saturating_sub(kept);
+        (self.cache_bytes + lent).min(self.cache_bytes_max)
+    }
+
+    /// Sum of all shares, in bytes.
+    #[cfg(test)]
+    fn total_bytes(&self) -> u64 {
+        self.memtables_bytes() + self.cache_bytes + self.tables_bytes + self.merge_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(memory_bytes: u64) -> Shares {
+        Budget::split(&Settings { memory_bytes, ..Settings::default() })
+    }
+
+    #[test]
+    fn the_middle() {
+        let shares = split(192 * MIB);
+        assert_eq!((shares.memtable_bytes, shares.memtables_max), (32 * MIB, 3));
+        assert_eq!(shares.cache_bytes + shares.tables_bytes, 72 * MIB);
+        assert_eq!(shares.merge_bytes, 24 * MIB);
+    }
+
+    #[test]
+    fn both_ends_are_usable() {
+        let small = split(8 * MIB);
+        assert!(small.memtable_bytes >= MIB && small.memtables_max >= 2, "{small:?}");
+        assert!(small.cache_bytes >= MIB && small.tables_bytes >= MIB, "{small:?}");
+        assert!(small.merge_bytes >= 512 * KIB, "{small:?}");
+        let large = split(1 << 40);
+        assert_eq!(large.memtables_bytes(), 256 * MIB);
+        assert!(large.cache_bytes + large.tables_bytes >= (1 << 40) / 100 * 99, "{large:?}");
+    }
+
+    /// Sizes that a linear walk of 8 MiB to 1 TiB would take too long for:
+    /// every power of two with its neighbours, and 100,000 random ones.
+    fn sizes() -> impl Iterator<Item = u64> {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let random = std::iter::repeat_with(move || {
+            // xorshift64; the shift spreads the sizes over all magnitudes.
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (8 << 20) + (state >> 24 >> (state % 18))
+        });
+        let edges = (23..=40).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+        edges.chain(random.take(100_000)).filter(|size| (8 << 20..=1 << 40).contains(size))
+    }
+
+    #[test]
+    fn shares_never_exceed_the_memory() {
+        for memory_bytes in sizes() {
+            for background_threads in [1, 2, 16, 256] {
+                for asked in [0, 64 * KIB, 3 * MIB + 1, 64 * MIB, 2 << 30] {
+                    let settings = Settings {
+                        memory_bytes,
+                        background_threads,
+                        memtable_bytes: asked,
+                        ..Settings::default()
+                    };
+                    let shares = Budget::split(&settings);
+                    // Not below either: what one share's rounding leaves, another takes.
+                    assert_eq!(shares.total_bytes(), memory_bytes, "{settings:?} {shares:?}");
+                    assert!(shares.memtable_bytes > 0 && shares.cache_bytes > 0, "{shares:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn memtables_grow_with_memory() {
+        let mut last = 0;
+        for step in 0..4_096 {
+            let total = split((8 << 20) + step * (1 << 18)).memtables_bytes();
+            assert!(total >= last, "step {step}");
+            last = total;
+        }
+    }
+
+    #[test]
+    fn invalid_settings_still_split() {
+        for memory_bytes in [0, 1, 4_095, u64::MAX] {
+            for memtable_bytes in [0, 1, u64::MAX] {
+                let settings = Settings {
+                    memory_bytes,
+                    memtable_bytes,
+                    background_threads: 0,
+                    ..Settings::default()
+                };
+                assert!(Budget::split(&settings).total_bytes() <= memory_bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn the_cache_borrows_only_what_tables_leave() {
+        for memory in [8 * MIB, 192 * MIB, 3 << 30] {
+            let shares = split(memory);
+            let both = shares.cache_bytes + shares.tables_bytes;
+            let mut last = u64::MAX;
+            for used in (0..=shares.tables_bytes).step_by((shares.tables_bytes / 97) as usize) {
+                let cache = shares.cache_target_bytes(used);
+                assert!(shares.cache_bytes <= cache && cache + used <= both, "{shares:?} {used}");
+                assert!(cache <= last);
+                last = cache;
+            }
+            assert!(
+                shares.cache_target_bytes(0) > shares.cache_bytes + shares.tables_bytes * 7 / 8
+            );
+            assert_eq!(shares.cache_target_bytes(u64::MAX), shares.cache_bytes);
+        }
+    }
+
+    #[test]
+    fn an_asked_cache_is_a_ceiling() {
+        let settings = Settings { cache_bytes: MIB, ..Settings::default() };
+        let shares = Budget::split(&settings);
+        assert_eq!((shares.cache_bytes, shares.cache_target_bytes(0)), (MIB, MIB));
+        let settings = Settings { cache_bytes: 1 << 40, ..Settings::default() };
+        assert!(Budget::split(&settings).total_bytes() <= settings.memory_bytes);
+    }
+}

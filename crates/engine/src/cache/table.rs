@@ -1,0 +1,314 @@
+//! Open tables: one handle per table file, its open reader in an atomic slot,
+//! and a clock that closes readers when there are too many or they are too large.
+//!
+//! A hit reads the slot and sets a bit: no lock, no hash, no shared list. What
+//! is open stays open for who holds it, also when the clock has cleared the slot.
+//!
+//! Owns: the readers, and the last word on when an obsolete file may be
+//! unlinked (when its last handle drops). Never does: unlink a file itself,
+//! read a data block.
+
+use arc_swap::{ArcSwapOption, Guard};
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use windrow_base::{FileNumber, FileUid, KeyOrder, Result};
+use windrow_env::fs::ReadOptions;
+use windrow_env::sync::Mutex;
+use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use windrow_env::{FileSystem, ReadFile};
+use windrow_format::names;
+use windrow_format::table::{Expect, Table};
+use windrow_plan::tree::File;
+
+/// Called with the number of an obsolete file whose last user is gone.
+pub(crate) type OnObsolete = Arc<dyn Fn(FileNumber) + Send + Sync>;
+
+/// Memory of an open table beside [`Table::memory_bytes`]: handle, slot, file.
+const OPEN_OVERHEAD_BYTES: u64 = 512;
+
+/// What an open table holds, counted for as long as anybody uses it.
+#[derive(Default)]
+struct Totals {
+    files: AtomicUsize,
+    bytes: AtomicU64,
+}
+
+struct Charge {
+    totals: Arc<Totals>,
+    bytes: u64,
+}
+
+impl Charge {
+    fn new(totals: &Arc<Totals>, bytes: u64) -> Charge {
+        totals.files.fetch_add(1, Ordering::Relaxed);
+        totals.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Charge { totals: Arc::clone(totals), bytes }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.totals.files.fetch_sub(1, Ordering::Relaxed);
+        self.totals.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A table whose footer, properties, index, filter and tombstones are in memory.
+pub(crate) struct OpenTable {
+    pub(crate) file: Arc<dyn ReadFile>,
+    pub(crate) table: Table,
+    pub(crate) uid: FileUid,
+    pub(crate) file_bytes: u64,
+    _charge: Charge,
+}
+
+/// A table file that somebody may read. There is at most one per file.
+pub(crate) struct TableHandle {
+    pub(crate) number: FileNumber,
+    pub(crate) uid: FileUid,
+    pub(crate) file_bytes: u64,
+    path: PathBuf,
+    order: KeyOrder,
+    slot: ArcSwapOption<OpenTable>,
+    /// Set by every use, cleared by the clock's hand.
+    used: AtomicBool,
+    obsolete: AtomicBool,
+    /// Held while the table is being opened, so that it is opened once.
+    opening: Mutex<()>,
+    registry: Arc<Registry>,
+}
+
+/// Every live handle by file number.
+struct Registry {
+    handles: Mutex<HashMap<FileNumber, Weak<TableHandle>>>,
+    on_obsolete: OnObsolete,
+}
+
+impl TableHandle {
+    /// The file is in no version any more: when the last user of this handle
+    /// goes, the file may be unlinked.
+    pub(crate) fn mark_obsolete(&self) {
+        self.obsolete.store(true, Ordering::Release);
+    }
+
+    /// The file's path, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether its reader is in the slot.
+    pub(crate) fn is_open(&self) -> bool {
+        self.slot.load().is_some()
+    }
+}
+
+impl Drop for TableHandle {
+    fn drop(&mut self) {
+        let mut handles = self.registry.handles.lock();
+        // A new handle of the same number may have been made since the count fell to 0.
+        if handles.get(&self.number).is_some_and(|weak| weak.strong_count() == 0) {
+            handles.remove(&self.number);
+        }
+        drop(handles);
+        if self.obsolete.load(Ordering::Acquire) {
+            self.slot.store(None);
+            (self.registry.on_obsolete)(self.number);
+        }
+    }
+}
+
+/// An open table, held without counting references on the hot path.
+pub(crate) struct OpenGuard(Guard<Option<Arc<OpenTable>>>);
+
+impl OpenGuard {
+    fn new(guard: Guard<Option<Arc<OpenTable>>>) -> Option<OpenGuard> {
+        guard.is_some().then_some(OpenGuard(guard))
+    }
+
+    /// The table, to be kept.
+    pub(crate) fn to_arc(&self) -> Arc<OpenTable> {
+        Arc::clone(self.0.as_ref().expect("an open guard holds a table"))
+    }
+}
+
+impl Deref for OpenGuard {
+    type Target = OpenTable;
+
+    #[inline]
+    fn deref(&self) -> &OpenTable {
+        self.0.as_ref().expect("an open guard holds a table")
+    }
+}
+
+/// Handles whose slot may be full, and where the clock's hand stands.
+#[derive(Default)]
+struct Clock {
+    ring: Vec<Weak<TableHandle>>,
+    hand: usize,
+}
+
+/// The table cache. One per database.
+pub(crate) struct TableCache {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    direct_io: bool,
+    limit_files: AtomicUsize,
+    limit_bytes: AtomicU64,
+    totals: Arc<Totals>,
+    clock: Mutex<Clock>,
+    registry: Arc<Registry>,
+}
+
+impl TableCache {
+    /// A cache over the tables in `dir` that keeps at most `limit_files` files
+    /// open and `limit_bytes` of their indexes and filters in memory, as far
+    /// as running reads let it.
+    pub(crate) fn new(
+        fs: Arc<dyn FileSystem>,
+        dir: impl Into<PathBuf>,
+        limit_files: usize,
+        limit_bytes: u64,
+        direct_io: bool,
+        on_obsolete: OnObsolete,
+    ) -> TableCache {
+        TableCache {
+            fs,
+            dir: dir.into(),
+            direct_io,
+            limit_files: AtomicUsize::new(limit_files.max(1)),
+            limit_bytes: AtomicU64::new(limit_bytes),
+            totals: Arc::default(),
+            clock: Mutex::new(Clock::default()),
+            registry: Arc::new(Registry { handles: Mutex::new(HashMap::new()), on_obsolete }),
+        }
+    }
+
+    /// The handle of a file: the one that lives, or a new one. Opens nothing.
+    pub(crate) fn handle(&self, file: &File, order: &KeyOrder) -> Arc<TableHandle> {
+        let mut handles = self.registry.handles.lock();
+        if let Some(handle) = handles.get(&file.number).and_then(Weak::upgrade) {
+            debug_assert_eq!(handle.uid, file.uid);
+            return handle;
+        }
+        let handle = Arc::new(TableHandle {
+            number: file.number,
+            uid: file.uid,
+            file_bytes: file.bytes,
+            path: self.dir.join(names::table(file.number)),
+            order: order.clone(),
+            slot: ArcSwapOption::empty(),
+            used: AtomicBool::new(false),
+            obsolete: AtomicBool::new(false),
+            opening: Mutex::new(()),
+            registry: Arc::clone(&self.registry),
+        });
+        handles.insert(file.number, Arc::downgrade(&handle));
+        handle
+    }
+
+    /// The handle's table, opened if it is not open.
+    ///
+    /// # Errors
+    /// `Corruption` naming the file if its metadata blocks are damaged or it is
+    /// not the file that the manifest names, `Io` if it cannot be read.
+    #[inline]
+    pub(crate) fn open(&self, handle: &Arc<TableHandle>) -> Result<OpenGuard> {
+        if let Some(guard) = OpenGuard::new(handle.slot.load()) {
+            // Written only when clear: the line stays shared between cores.
+            if !handle.used.load(Ordering::Relaxed) {
+                handle.used.store(true, Ordering::Relaxed);
+            }
+            return Ok(guard);
+        }
+        self.open_cold(handle)
+    }
+
+    #[cold]
+    fn open_cold(&self, handle: &Arc<TableHandle>) -> Result<OpenGuard> {
+        let opening = handle.opening.lock();
+        if let Some(guard) = OpenGuard::new(handle.slot.load()) {
+            return Ok(guard);
+        }
+        // Room first, so that the limit on files holds while this one opens.
+        self.evict(1, handle);
+        let file = self.fs.open(&handle.path, ReadOptions { direct: self.direct_io })?;
+        let expect = Expect {
+            file_bytes: handle.file_bytes,
+            uid: handle.uid,
+            order: handle.order.clone(),
+        };
+        let table = Table::open(&file, expect)?;
+        let bytes = table.memory_bytes() as u64 + OPEN_OVERHEAD_BYTES;
+        let open = Arc::new(OpenTable {
+            file,
+            table,
+            uid: handle.uid,
+            file_bytes: handle.file_bytes,
+            _charge: Charge::new(&self.totals, bytes),
+        });
+        handle.used.store(true, Ordering::Relaxed);
+        handle.slot.store(Some(Arc::clone(&open)));
+        self.clock.lock().ring.push(Arc::downgrade(handle));
+        drop(opening);
+        self.evict(0, handle);
+        Ok(OpenGuard(Guard::from_inner(Some(open))))
+    }
+
+    fn is_over(&self, files_more: usize) -> bool {
+        self.totals.files.load(Ordering::Relaxed) + files_more
+            > self.limit_files.load(Ordering::Relaxed)
+            || self.totals.bytes.load(Ordering::Relaxed) > self.limit_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Closes tables that were not used since the hand last passed, until the
+    /// limits hold with `files_more` more. Two rounds at most: what running
+    /// reads hold stays.
+    fn evict(&self, files_more: usize, spare: &Arc<TableHandle>) {
+        if !self.is_over(files_more) {
+            return;
+        }
+        let mut closed = Vec::new();
+        let mut clock = self.clock.lock();
+        let mut steps = 2 * clock.ring.len();
+        while steps > 0 && !clock.ring.is_empty() && self.is_over(files_more) {
+            steps -= 1;
+            let hand = clock.hand % clock.ring.len();
+            let Some(handle) = clock.ring[hand].upgrade() else {
+                clock.ring.swap_remove(hand);
+                continue;
+            };
+            if handle.used.swap(false, Ordering::Relaxed) || Arc::ptr_eq(&handle, spare) {
+                clock.hand = hand + 1;
+            } else {
+                clock.ring.swap_remove(hand);
+                handle.slot.store(None);
+            }
+            // Dropped after the lock: the last one of a handle runs its clean-up.
+            closed.push(handle);
+        }
+        drop(clock);
+    }
+
+    /// Changes the limits; readers above them are closed as tables are opened.
+    pub(crate) fn set_limits(&self, limit_files: usize, limit_bytes: u64) {
+        self.limit_files.store(limit_files.max(1), Ordering::Relaxed);
+        self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
+    }
+
+    /// Memory of all open tables, in bytes.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.totals.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Tables that are open (one file descriptor each).
+    pub(crate) fn open_count(&self) -> usize {
+        self.totals.files.load(Ordering::Relaxed)
+    }
+
+    /// Where its tables live.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+}

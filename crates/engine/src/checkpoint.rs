@@ -1,0 +1,145 @@
+//! Checkpoint: a copy of the database that shares its tables by hard links;
+//! and destroy, which removes a database's files.
+//!
+//! The target gets its tables first, then a manifest and the empty log of a
+//! clean close, and CURRENT last: a target that is not complete is refused
+//! by open (rule R1). The source is only read, after a flush.
+
+use crate::core::{Core, create_wal};
+use crate::events::Event;
+use crate::manifest::log::{ManifestLog, set_current};
+use crate::manifest::record::{Field, Record};
+use crate::manifest::state::ManifestState;
+use crate::read::view::ReadView;
+use crate::recovery::Listing;
+use std::path::Path;
+use std::sync::Arc;
+use windrow_base::{Error, ErrorKind, FileNumber, Result};
+use windrow_env::Env;
+use windrow_env::fs::{LockMode, ReadOptions, WriteOptions};
+use windrow_env::sync::atomic::Ordering;
+use windrow_format::log::FILE_HEADER_BYTES;
+use windrow_format::names;
+
+/// Bytes copied at a time where links are not to be had.
+const COPY_BYTES: usize = 1 << 20;
+
+/// Copies the database as it is now into `target`.
+pub(crate) fn checkpoint(core: &Core, target: &Path) -> Result<()> {
+    core.flush_all()?;
+    check_empty(&core.env, target)?;
+    core.env.fs.create_dir(target)?;
+    // The views keep every table alive until it is linked.
+    let (mut state, _views) = consistent_state(core);
+    let (mut linked_bytes, mut copied_bytes, mut files) = (0, 0, 0);
+    for keyspace in state.keyspaces.values() {
+        for (_, _, file) in keyspace.version.files() {
+            files += 1;
+            if link_or_copy(core, target, file.number)? {
+                linked_bytes += file.bytes;
+            } else {
+                copied_bytes += file.bytes;
+            }
+        }
+    }
+    core.env.fs.sync_dir(target)?;
+    write_metadata(core, target, &mut state)?;
+    core.events.send_with(|| Event::CheckpointCreated { files, linked_bytes, copied_bytes });
+    Ok(())
+}
+
+fn check_empty(env: &Env, target: &Path) -> Result<()> {
+    if env.fs.exists(target)? && !env.fs.list(target)?.is_empty() {
+        return Err(Error::invalid(format!(
+            "{} is not empty: a checkpoint needs a directory of its own",
+            target.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The manifest's state, and the views that pin its tables.
+fn consistent_state(core: &Core) -> (ManifestState, Vec<Arc<ReadView>>) {
+    let manifest = core.manifest.lock();
+    // Views are installed under the manifest's lock: these agree with the state.
+    let views = core.trees().iter().map(|tree| tree.pin()).collect();
+    (manifest.state.clone(), views)
+}
+
+/// Links a table into the target, or copies it. Returns whether it was linked.
+fn link_or_copy(core: &Core, target: &Path, number: FileNumber) -> Result<bool> {
+    let name = names::table(number);
+    let (from, to) = (core.dir.join(&name), target.join(&name));
+    match core.env.fs.link(&from, &to) {
+        Ok(()) => return Ok(true),
+        Err(e) if matches!(e.kind(), ErrorKind::NotSupported | ErrorKind::Io) => {}
+        Err(e) => return Err(e),
+    }
+    let source = core.env.fs.open(&from, ReadOptions::default())?;
+    let mut copy = core.env.fs.create(&to, WriteOptions::default())?;
+    let mut buf = vec![0; COPY_BYTES];
+    let mut at = 0;
+    while at < source.len() {
+        let chunk = COPY_BYTES.min((source.len() - at) as usize);
+        source.read_at(at, &mut buf[..chunk])?;
+        copy.append(&buf[..chunk])?;
+        at += chunk as u64;
+    }
+    copy.finish()?;
+    Ok(false)
+}
+
+/// Manifest, empty log, CURRENT: the form that a clean close leaves.
+fn write_metadata(core: &Core, target: &Path, state: &mut ManifestState) -> Result<()> {
+    let env = &core.env;
+    let number_max = core.next_file.load(Ordering::Relaxed);
+    let (manifest_number, wal_number) = (number_max, number_max + 1);
+    // All that was in logs when the state was taken and is not in tables is
+    // left out: the sequence numbers of the copy end where its tables do.
+    let through = state.keyspaces.values().map(|k| k.version.flushed_through).max();
+    let last_seq = through.unwrap_or(0).max(state.last_seq);
+    state.last_seq = last_seq;
+    state.log_number = wal_number;
+    state.log_first_seq = last_seq + 1;
+    state.wals.clear();
+    state.next_file = number_max + 2;
+    let mut log = ManifestLog::create(env, target, manifest_number, &state.snapshot())?;
+    let bytes = log.durable_bytes();
+    let wal = create_wal(env, target, wal_number, manifest_number, bytes, 0)?;
+    wal.file.truncate(FILE_HEADER_BYTES as u64)?;
+    wal.file.sync()?;
+    log.append(&Record(vec![
+        Field::WalAdded(wal_number),
+        Field::CleanClose { wal: wal_number, bytes: FILE_HEADER_BYTES as u64 },
+    ]))?;
+    log.finish()?;
+    set_current(env, target, &core.current(manifest_number))
+}
+
+/// Removes the files of the database in `dir`. Files that are not Windrow's
+/// stay, and then so does the directory.
+pub(crate) fn destroy(env: &Env, dir: &Path) -> Result<()> {
+    if !env.fs.exists(dir)? {
+        return Ok(());
+    }
+    let lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
+    let listing = Listing::read(env, dir)?;
+    // CURRENT goes last but for the lock: a destroy that is cut short leaves
+    // something that says it is a database, and can be destroyed again.
+    let tables = listing.tables.iter().map(|&n| names::table(n));
+    let wals = listing.wals.iter().map(|&n| names::wal(n));
+    let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
+    let current = listing.current.then(|| names::CURRENT.to_owned());
+    for name in tables.chain(wals).chain(listing.temporary.iter().cloned()).chain(manifests) {
+        env.fs.remove(&dir.join(name))?;
+    }
+    for name in current.into_iter().chain([names::LOCK.to_owned()]) {
+        env.fs.remove(&dir.join(name))?;
+    }
+    env.fs.sync_dir(dir)?;
+    drop(lock);
+    if env.fs.list(dir)?.is_empty() {
+        env.fs.remove_dir(dir)?;
+    }
+    Ok(())
+}

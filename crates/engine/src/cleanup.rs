@@ -1,0 +1,84 @@
+//! Deletion of files: after visibility, and only while the manifest is sound.
+//!
+//! Table files come here when their last reader has let go; logs and old
+//! manifests when the manifest no longer needs them. Deleting is a background
+//! job. A file that cannot be deleted is left: the next open removes what no
+//! manifest names.
+
+use crate::events::{Event, EventSink};
+use crate::stats::Counters;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
+use windrow_base::FileNumber;
+use windrow_env::Env;
+use windrow_env::jobs::Urgency;
+use windrow_env::sync::Mutex;
+use windrow_format::names;
+
+/// The names that may go, and who removes them.
+pub(crate) struct Cleanup {
+    env: Env,
+    dir: PathBuf,
+    events: Arc<EventSink>,
+    counters: Arc<Counters>,
+    /// Names, and the number where the file is a table.
+    waiting: Mutex<Vec<(String, Option<FileNumber>)>>,
+    core: OnceLock<Weak<crate::core::Core>>,
+}
+
+impl Cleanup {
+    pub(crate) fn new(
+        env: Env,
+        dir: &Path,
+        events: Arc<EventSink>,
+        counters: Arc<Counters>,
+    ) -> Arc<Cleanup> {
+        let dir = dir.to_path_buf();
+        let (waiting, core) = (Mutex::default(), OnceLock::new());
+        Arc::new(Cleanup { env, dir, events, counters, waiting, core })
+    }
+
+    /// Begins to delete: before this nothing is removed, as recovery must be
+    /// able to fail without a trace.
+    pub(crate) fn arm(&self, core: Weak<crate::core::Core>) {
+        let _ = self.core.set(core);
+    }
+
+    /// A log or manifest that is no longer needed.
+    pub(crate) fn unlink(&self, name: &str) {
+        self.add(name.to_owned(), None);
+    }
+
+    /// A table whose last reader is gone, or that was not finished.
+    pub(crate) fn unlink_table(&self, number: FileNumber) {
+        self.add(names::table(number), Some(number));
+    }
+
+    fn add(&self, name: String, table: Option<FileNumber>) {
+        self.waiting.lock().push((name, table));
+        if let Some(core) = self.core.get().and_then(Weak::upgrade) {
+            core.submit(Urgency::Low, |core| core.cleanup.run(core.latch.cause().is_some()));
+        }
+    }
+
+    /// Removes what waits; keeps everything if the database is latched, since
+    /// the manifest on disk may then name any of it (rule R7).
+    pub(crate) fn run(&self, latched: bool) {
+        if latched {
+            return;
+        }
+        let waiting = std::mem::take(&mut *self.waiting.lock());
+        for (name, table) in waiting {
+            let path = self.dir.join(&name);
+            let bytes = if table.is_some() { self.env.fs.len(&path).unwrap_or(0) } else { 0 };
+            // A file that stays is removed by the next open.
+            if self.env.fs.remove(&path).is_err() {
+                continue;
+            }
+            if let Some(file) = table {
+                self.counters.tables_deleted.add(1);
+                self.events.send(&Event::TableDeleted { file, bytes });
+            }
+        }
+    }
+}

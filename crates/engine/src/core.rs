@@ -1,0 +1,548 @@
+//! The shared state of an open database, and the few operations on it that
+//! every path needs: which keyspaces there are, logging and installing an
+//! edit, tripping the latch, waiting for background work.
+//!
+//! Orders kept here: data before manifest (callers sync tables and their
+//! directory first), manifest before visibility, visibility before deletion.
+//!
+//! Lock order, outermost first: a tree's `work` (never held across I/O),
+//! `manifest`, the commit queue, a tree's `view_lock`. The progress lock is
+//! held alone.
+
+use crate::cache::{BlockCache, TableCache};
+use crate::cleanup::Cleanup;
+use crate::budget::Shares;
+use crate::events::{Event, EventSink, JobId};
+use crate::latch::Latch;
+use crate::manifest::log::{ManifestLog, set_current};
+use crate::manifest::record::{Field, Record};
+use crate::manifest::state::ManifestState;
+use crate::memtable::Memtable;
+use crate::options::{Components, Settings};
+use crate::pace::Pace;
+use crate::snapshot::SnapshotList;
+use crate::stats::{Counters, PauseReason};
+use crate::tree::Tree;
+use crate::write::queue::{Queue, QueueState};
+use crate::write::wal::{Wal, WalSync};
+use arc_swap::{ArcSwap, Guard};
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use windrow_base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo};
+use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use windrow_env::sync::{Condvar, Mutex};
+use windrow_env::Env;
+use windrow_format::current::Current;
+use windrow_format::log::{self, FileHeader, LogKind};
+use windrow_format::names;
+use windrow_plan::Settings as PlanSettings;
+use windrow_plan::tree::{Edit, Version};
+
+/// The keyspaces that are open, by id ascending.
+pub(crate) type Trees = Vec<Arc<Tree>>;
+
+/// The manifest as it is written and what it folds to.
+pub(crate) struct Manifest {
+    /// `None` where the database was opened read-only.
+    pub(crate) log: Option<ManifestLog>,
+    pub(crate) state: ManifestState,
+}
+
+/// Counts changes that somebody may wait for.
+#[derive(Default)]
+struct Progress {
+    generation: Mutex<u64>,
+    changed: Condvar,
+}
+
+/// A pause of a writer, being measured.
+pub(crate) struct Pause {
+    reason: PauseReason,
+    begin_ns: u64,
+}
+
+/// An open database.
+pub(crate) struct Core {
+    /// For jobs, which keep the database alive while they run.
+    pub(crate) me: Weak<Core>,
+    pub(crate) dir: PathBuf,
+    pub(crate) env: Env,
+    /// Tells open databases of one process apart.
+    pub(crate) instance_id: u64,
+    pub(crate) database_uid: u64,
+    pub(crate) settings: Settings,
+    pub(crate) shares: Shares,
+    pub(crate) plan_settings: PlanSettings,
+    /// Debt from which writers are slowed, and at which they are slowed most.
+    pub(crate) debt_limits: (u64, u64),
+    pub(crate) components: Components,
+    pub(crate) events: Arc<EventSink>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) latch: Latch,
+    pub(crate) queue: Queue,
+    pub(crate) wal_sync: WalSync,
+    pub(crate) pace: Pace,
+    pub(crate) snapshots: SnapshotList,
+    pub(crate) manifest: Mutex<Manifest>,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) cleanup: Arc<Cleanup>,
+    pub(crate) trees: ArcSwap<Trees>,
+    pub(crate) next_file: AtomicU64,
+    /// Bytes of frozen memtables that wait for their flush.
+    pub(crate) frozen_bytes: AtomicUsize,
+    /// Expiry was judged at this time by a merge, ms since 1970.
+    pub(crate) time_floor_ms: AtomicU64,
+    /// Background jobs that are queued or running.
+    pub(crate) jobs_running: AtomicUsize,
+    pub(crate) closing: AtomicBool,
+    next_job: AtomicU64,
+    /// Monotonic time of the open.
+    pub(crate) opened_ns: u64,
+    pub(crate) merges_running: AtomicUsize,
+    /// A merge met a damaged table: its inputs stay busy until reopening, and
+    /// writers are not stopped for a level 0 that cannot be drained.
+    pub(crate) damaged: AtomicBool,
+    preparing_wal: AtomicBool,
+    progress: Progress,
+}
+
+/// What a database is opened with; recovery fills it in.
+pub(crate) struct CoreParts {
+    pub(crate) dir: PathBuf,
+    pub(crate) env: Env,
+    pub(crate) instance_id: u64,
+    pub(crate) database_uid: u64,
+    pub(crate) settings: Settings,
+    pub(crate) shares: Shares,
+    pub(crate) components: Components,
+    pub(crate) events: Arc<EventSink>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) read_only: bool,
+    pub(crate) last_seq: SeqNo,
+    pub(crate) wal: Arc<Wal>,
+    pub(crate) manifest: Manifest,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) cleanup: Arc<Cleanup>,
+    pub(crate) trees: Trees,
+    pub(crate) next_file: FileNumber,
+}
+
+impl Core {
+    pub(crate) fn new(parts: CoreParts) -> Arc<Core> {
+        let time_floor_ms = parts.manifest.state.time_floor_ms;
+        let opened_ns = parts.env.clock.monotonic_ns();
+        Arc::new_cyclic(|me| Core {
+            me: me.clone(),
+            dir: parts.dir,
+            env: parts.env,
+            instance_id: parts.instance_id,
+            database_uid: parts.database_uid,
+            plan_settings: plan_settings(&parts.settings, &parts.shares),
+            debt_limits: debt_limits(&parts.settings, &parts.shares),
+            settings: parts.settings,
+            shares: parts.shares,
+            components: parts.components,
+            events: parts.events,
+            counters: parts.counters,
+            latch: Latch::new(parts.read_only),
+            queue: Queue::new(parts.last_seq, parts.wal),
+            wal_sync: WalSync::default(),
+            pace: Pace::default(),
+            snapshots: SnapshotList::default(),
+            manifest: Mutex::new(parts.manifest),
+            tables: parts.tables,
+            blocks: parts.blocks,
+            cleanup: parts.cleanup,
+            trees: ArcSwap::from_pointee(parts.trees),
+            next_file: AtomicU64::new(parts.next_file),
+            frozen_bytes: AtomicUsize::new(0),
+            time_floor_ms: AtomicU64::new(time_floor_ms),
+            jobs_running: AtomicUsize::new(0),
+            closing: AtomicBool::new(false),
+            next_job: AtomicU64::new(1),
+            opened_ns,
+            merges_running: AtomicUsize::new(0),
+            damaged: AtomicBool::new(false),
+            preparing_wal: AtomicBool::new(false),
+            progress: Progress::default(),
+        })
+    }
+
+    /// The keyspaces that are open.
+    #[inline]
+    pub(crate) fn trees(&self) -> Guard<Arc<Trees>> {
+        self.trees.load()
+    }
+
+    /// The keyspace with this id.
+    ///
+    /// # Errors
+    /// `Closed` if it was dropped.
+    pub(crate) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
+        let trees = self.trees();
+        match trees.binary_search_by_key(&id, |tree| tree.id) {
+            Ok(at) => Ok(trees[at].clone()),
+            Err(_) => Err(dropped(id)),
+        }
+    }
+
+    /// A file number that was never used before.
+    pub(crate) fn new_file_number(&self) -> FileNumber {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An id that ties a job's end to its beginning in events.
+    pub(crate) fn new_job_id(&self) -> JobId {
+        self.next_job.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The wall clock as this database judges expiry by: never before the
+    /// time that a merge judged by.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.env.clock.wall_ms().max(self.time_floor_ms.load(Ordering::Relaxed))
+    }
+
+    /// Turns writing off after a failure, and wakes whoever would wait in vain.
+    pub(crate) fn trip(&self, error: &Error) {
+        if error.kind() != ErrorKind::ReadOnly && self.latch.trip(error) {
+            self.events.send(&Event::Latched { error: error.clone() });
+        }
+        self.queue.wake_all();
+        self.wal_sync.wake_all();
+        self.note_progress();
+    }
+
+    /// Logs an edit of a keyspace's tree, and makes it visible. Tables that it
+    /// adds, and their names, are durable already; tables that it removes are
+    /// unlinked at their last unpin. The edit is made from the version it
+    /// applies to: epochs are given out under the manifest's lock.
+    ///
+    /// # Errors
+    /// What the manifest said, which latches the database. Nothing changed then.
+    pub(crate) fn install(
+        &self,
+        tree: &Tree,
+        flushed: Option<&Arc<Memtable>>,
+        mut fields: Vec<Field>,
+        make_edit: impl FnOnce(&Version) -> Edit,
+    ) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        self.latch.check()?;
+        let Some(keyspace) = manifest.state.keyspaces.get(&tree.id) else {
+            return Err(dropped(tree.id));
+        };
+        let edit = make_edit(&keyspace.version);
+        let version = Arc::new(keyspace.version.apply(&edit)?);
+        let removed: Vec<FileNumber> = edit.obsolete().collect();
+        fields.push(Field::NextFile(self.next_file.load(Ordering::Relaxed)));
+        if flushed.is_some() {
+            fields.push(self.log_begin(tree, flushed));
+        }
+        let mut logged = fields.clone();
+        logged.push(ManifestState::edit_field(tree.id, edit));
+        self.append_record(&mut manifest, &Record(logged))?;
+        let state = &mut manifest.state;
+        state.apply(&Record(fields), &|id| self.components.key_order(id))?;
+        state.keyspaces.get_mut(&tree.id).expect("looked up above").version = version.clone();
+        let old = tree.pin();
+        tree.install(version, flushed);
+        let log_number = state.log_number;
+        self.roll_if_wanted(&mut manifest)?;
+        drop(manifest);
+        self.retire_files(&old.levels, &removed);
+        if flushed.is_some() {
+            self.retire_wals(log_number);
+        }
+        drop(old);
+        self.note_progress();
+        Ok(())
+    }
+
+    fn retire_files(&self, levels: &[Arc<crate::read::view::ReadLevel>], removed: &[FileNumber]) {
+        for file in levels.iter().flat_map(|level| level.files()) {
+            if removed.contains(&file.file.number) {
+                file.table.mark_obsolete();
+            }
+        }
+    }
+
+    /// Logs fields that concern no version.
+    ///
+    /// # Errors
+    /// As [`Core::install`].
+    pub(crate) fn log_fields(&self, fields: Vec<Field>) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        self.latch.check()?;
+        let record = Record(fields);
+        self.append_record(&mut manifest, &record)?;
+        manifest.state.apply(&record, &|id| self.components.key_order(id))
+    }
+
+    pub(crate) fn append_record(&self, manifest: &mut Manifest, record: &Record) -> Result<()> {
+        let log = manifest.log.as_mut().expect("a writable database has a manifest");
+        let begin = log.durable_bytes();
+        let appended = log.append(record);
+        self.counters.manifest_bytes.add(log.durable_bytes() - begin);
+        appended.inspect_err(|error| self.trip(error))
+    }
+
+    /// Starts a new manifest when the old one is mostly history.
+    fn roll_if_wanted(&self, manifest: &mut Manifest) -> Result<()> {
+        if !manifest.log.as_ref().is_some_and(ManifestLog::wants_roll) {
+            return Ok(());
+        }
+        let number = self.new_file_number();
+        manifest.state.next_file = self.next_file.load(Ordering::Relaxed);
+        let rolled = ManifestLog::create(&self.env, &self.dir, number, &manifest.state.snapshot())
+            .and_then(|log| set_current(&self.env, &self.dir, &self.current(number)).map(|()| log));
+        let new = rolled.inspect_err(|error| self.trip(error))?;
+        let mut old = manifest.log.replace(new).expect("checked above");
+        let finished = old.finish();
+        self.cleanup.unlink(&names::manifest(old.number));
+        finished.inspect_err(|error| self.trip(error))
+    }
+
+    /// What CURRENT says when it names manifest `number`.
+    pub(crate) fn current(&self, number: FileNumber) -> Current {
+        Current {
+            format_version: windrow_format::current::FORMAT_VERSION,
+            required_features: 0,
+            manifest_number: number,
+            database_uid: self.database_uid,
+        }
+    }
+
+    /// From where recovery must replay, once `flushed` of `tree` is in tables.
+    fn log_begin(&self, tree: &Tree, flushed: Option<&Arc<Memtable>>) -> Field {
+        let queue = self.queue.lock();
+        let mut number = queue.wal.number;
+        for other in self.trees().iter() {
+            let view = other.view();
+            for memtable in view.memtables() {
+                let gone = other.id == tree.id && flushed.is_some_and(|f| Arc::ptr_eq(f, memtable));
+                if let Some(wal) = memtable.first_wal().filter(|_| !gone) {
+                    number = number.min(wal);
+                }
+            }
+        }
+        let first_seq = first_seq_of(&queue, number);
+        Field::LogBegin { number, first_seq }
+    }
+
+    /// Removes logs whose records are all in tables.
+    fn retire_wals(&self, log_number: FileNumber) {
+        let mut queue = self.queue.lock();
+        let (gone, kept) = std::mem::take(&mut queue.older_wals)
+            .into_iter()
+            .partition(|(wal, _)| wal.number < log_number);
+        queue.older_wals = kept;
+        drop(queue);
+        self.wal_sync.retire_below(log_number);
+        let gone: Vec<(Arc<Wal>, SeqNo)> = gone;
+        for (wal, _) in gone {
+            self.cleanup.unlink(&names::wal(wal.number));
+        }
+    }
+
+    /// Makes the next log segment, if there is none yet: file, header and name
+    /// durable, and known to the manifest before a record goes in.
+    ///
+    /// # Errors
+    /// What the file system said, which latches the database.
+    pub(crate) fn prepare_wal(&self) -> Result<()> {
+        if self.preparing_wal.swap(true, Ordering::AcqRel) {
+            // Somebody else is at it; a writer waits for the outcome.
+            self.wait_until(|| {
+                let settled = !self.preparing_wal.load(Ordering::Acquire);
+                (settled || self.latch.check().is_err()).then_some(())
+            });
+            return self.latch.check();
+        }
+        let made = self.make_spare();
+        self.preparing_wal.store(false, Ordering::Release);
+        if let Err(error) = &made {
+            self.trip(error);
+        }
+        self.note_progress();
+        made
+    }
+
+    fn make_spare(&self) -> Result<()> {
+        self.latch.check()?;
+        if self.queue.lock().spare.is_some() {
+            return Ok(());
+        }
+        let wal = self.create_wal()?;
+        let next = self.next_file.load(Ordering::Relaxed);
+        self.log_fields(vec![Field::WalAdded(wal.number), Field::NextFile(next)])?;
+        self.queue.lock().spare = Some(Arc::new(wal));
+        Ok(())
+    }
+
+    /// Space reserved for a log: what a memtable takes, and record headers.
+    pub(crate) fn wal_capacity_bytes(&self) -> u64 {
+        self.shares.memtable_bytes + self.shares.memtable_bytes / 4
+    }
+
+    /// Begins to write to a log made for this open.
+    pub(crate) fn begin_log(&self, last_seq: SeqNo, wal: Arc<Wal>) {
+        self.wal_sync.activate(wal.clone());
+        self.queue.begin(last_seq, wal);
+    }
+
+    /// Makes everything that was written durable.
+    ///
+    /// # Errors
+    /// What the device said, which latches the database.
+    pub(crate) fn sync_wal(&self) -> Result<()> {
+        self.latch.check()?;
+        let Some(wal) = self.wal_sync.active() else {
+            return Ok(());
+        };
+        let end = wal.written();
+        let synced = self.wal_sync.sync_to(&wal, end, &self.latch);
+        if let Err(error) = &synced {
+            self.trip(error);
+        }
+        if synced? {
+            self.counters.wal_syncs.add(1);
+        }
+        Ok(())
+    }
+
+    /// Creates a log segment whose header and name are durable.
+    pub(crate) fn create_wal(&self) -> Result<Wal> {
+        let (manifest_number, manifest_bytes) = {
+            let manifest = self.manifest.lock();
+            let log = manifest.log.as_ref().expect("a writable database has a manifest");
+            (log.number, log.durable_bytes())
+        };
+        let number = self.new_file_number();
+        let capacity = self.wal_capacity_bytes();
+        create_wal(&self.env, &self.dir, number, manifest_number, manifest_bytes, capacity)
+    }
+
+    /// Waits until `done` answers. A stepper runs queued jobs instead of waiting.
+    pub(crate) fn wait_until<T>(&self, mut done: impl FnMut() -> Option<T>) -> T {
+        loop {
+            let seen = *self.progress.generation.lock();
+            if let Some(answer) = done() {
+                return answer;
+            }
+            if self.env.jobs.step() {
+                continue;
+            }
+            let mut generation = self.progress.generation.lock();
+            while *generation == seen {
+                self.progress.changed.wait(&mut generation);
+            }
+        }
+    }
+
+    /// Tells those who wait that something changed.
+    pub(crate) fn note_progress(&self) {
+        *self.progress.generation.lock() += 1;
+        self.progress.changed.notify_all();
+    }
+
+    /// Makes a writer wait until `done`, or writing is off, and records why.
+    pub(crate) fn pause(&self, reason: PauseReason, done: impl Fn() -> bool) {
+        let pause = self.pause_begin(reason);
+        self.wait_until(|| (done() || self.latch.check().is_err()).then_some(()));
+        self.pause_end(pause);
+    }
+
+    pub(crate) fn pause_begin(&self, reason: PauseReason) -> Pause {
+        self.events.send(&Event::StallBegin { reason });
+        Pause { reason, begin_ns: self.env.clock.monotonic_ns() }
+    }
+
+    pub(crate) fn pause_end(&self, pause: Pause) {
+        let us = (self.env.clock.monotonic_ns() - pause.begin_ns) / 1000;
+        self.counters.pauses.record(pause.reason, us);
+        self.events.send(&Event::StallEnd { reason: pause.reason, duration_us: us });
+    }
+
+    /// Records how long a synced write waited for the device.
+    pub(crate) fn note_sync_wait(&self, ns: u64) {
+        self.counters.pauses.record(PauseReason::SyncWait, ns / 1000);
+    }
+
+    /// Every keyspace's version as it is now.
+    pub(crate) fn versions(&self) -> Vec<(String, Arc<Version>)> {
+        self.trees().iter().map(|tree| (tree.name.to_string(), tree.version())).collect()
+    }
+}
+
+/// Creates a log segment, its header written and synced and its name durable.
+pub(crate) fn create_wal(
+    env: &Env,
+    dir: &std::path::Path,
+    number: FileNumber,
+    manifest_number: FileNumber,
+    manifest_durable_bytes: u64,
+    capacity_bytes: u64,
+) -> Result<Wal> {
+    let path = dir.join(names::wal(number));
+    let uid = env.random.next_u64();
+    let header = FileHeader {
+        kind: LogKind::Wal,
+        number,
+        uid,
+        manifest_number,
+        manifest_durable_bytes,
+        created_ms: env.clock.wall_ms(),
+    };
+    let file = env.fs.create_log(&path, capacity_bytes)?;
+    file.write_at(0, &log::encode_file_header(&header))?;
+    file.sync()?;
+    env.fs.sync_dir(dir)?;
+    Ok(Wal::new(number, uid, path, file))
+}
+
+/// The sequence number of the first record in log `number`.
+fn first_seq_of(queue: &QueueState, number: FileNumber) -> SeqNo {
+    let older = queue.older_wals.iter().find(|(wal, _)| wal.number == number);
+    older.map_or(queue.wal_first_seq, |&(_, first_seq)| first_seq)
+}
+
+/// Level 1 holds this many memtables unless told otherwise: what one merge
+/// of level 0 brings, so that it rewrites about as much as it adds.
+const LEVEL_BASE_MEMTABLES: u64 = 4;
+
+/// The sizes that policies read.
+pub(crate) fn plan_settings(settings: &Settings, shares: &Shares) -> PlanSettings {
+    let base = match settings.level_base_bytes {
+        0 => shares.memtable_bytes * LEVEL_BASE_MEMTABLES,
+        bytes => bytes,
+    };
+    PlanSettings {
+        memtable_bytes: shares.memtable_bytes,
+        file_bytes: settings.file_bytes,
+        level_base_bytes: base,
+        level0_slowdown: settings.level0_slowdown_files,
+        level0_stop: settings.level0_stop_files,
+        ..PlanSettings::default()
+    }
+}
+
+/// Where debt begins to slow writers, and where it slows them most.
+fn debt_limits(settings: &Settings, shares: &Shares) -> (u64, u64) {
+    let base = plan_settings(settings, shares).level_base_bytes;
+    let slowdown = match settings.debt_slowdown_bytes {
+        0 => base.saturating_mul(16).max(1 << 30),
+        bytes => bytes,
+    };
+    let stop = match settings.debt_stop_bytes {
+        0 => slowdown.saturating_mul(4),
+        bytes => bytes,
+    };
+    (slowdown, stop)
+}
+
+/// The error of a handle whose keyspace is gone.
+pub(crate) fn dropped(id: KeyspaceId) -> Error {
+    Error::new(ErrorKind::Closed, format!("keyspace {id} was dropped"))
+}

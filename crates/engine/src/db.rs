@@ -1,0 +1,376 @@
+//! The database's handle.
+//!
+//! Owns the open database: the last handle to go closes it. Acts on the
+//! default keyspace, and on the database as a whole.
+
+use crate::checkpoint;
+use crate::core::Core;
+use crate::keyspace::Keyspace;
+use crate::options::{KeyspaceOptions, Options, ReadOptions, Sync};
+use crate::read::cursor::{Cursor, Iter};
+use crate::recovery;
+use crate::slice::Slice;
+use crate::snapshot::Snapshot;
+use crate::stats::Stats;
+use crate::verify::{self, VerifyReport};
+use crate::write::batch::{Batch, InKeyspace};
+use std::ops::RangeBounds;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use windrow_base::{Error, KeyspaceId, Result, SeqNo};
+use windrow_env::Env;
+use windrow_env::fs::FileLock;
+use windrow_env::sync::Mutex;
+use windrow_plan::tree::Version;
+
+/// An open database.
+///
+/// Cheap to clone, `Send`, `Sync`, `'static`. When the last clone drops, the
+/// database is closed as by [`Db::close`], whose errors are then lost.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// let db = windrow::Db::open(dir.path())?;
+/// db.put("apple", "red")?;
+/// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+/// db.close()?;
+/// # Ok::<(), windrow::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Db {
+    default: Keyspace,
+    handle: Arc<Handle>,
+}
+
+/// Closes the database when the last handle goes.
+struct Handle {
+    core: Arc<Core>,
+    lock: Mutex<Option<Box<dyn FileLock>>>,
+}
+
+impl Handle {
+    fn close(&self) -> Result<()> {
+        let closed = self.core.close();
+        *self.lock.lock() = None;
+        closed
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Rule R14: who wants to know calls `close`.
+        let _ = self.close();
+    }
+}
+
+impl Db {
+    /// Opens the database in a directory, or makes one there, with the
+    /// default options.
+    ///
+    /// # Errors
+    /// `Busy`, naming the pid, if another process (or handle) has it open;
+    /// `Corruption`, `NotSupported`, `Io`, `NoSpace`.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Db> {
+        Db::open_with(dir, Options::default())
+    }
+
+    /// Opens a database with options.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; `InvalidArgument` that lists everything wrong with the options.
+    pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Db> {
+        let opened = recovery::open(dir.as_ref(), options)?;
+        let core = opened.core;
+        let default = Keyspace::new(core.clone(), core.tree(KeyspaceId::DEFAULT)?);
+        let handle = Arc::new(Handle { core, lock: Mutex::new(Some(opened.lock)) });
+        Ok(Db { default, handle })
+    }
+
+    /// Removes a database's files, and its directory if nothing else is in it.
+    ///
+    /// # Errors
+    /// `Busy` if it is open; `Io`.
+    pub fn destroy(dir: impl AsRef<Path>) -> Result<()> {
+        checkpoint::destroy(&Env::os(1), dir.as_ref())
+    }
+
+    fn core(&self) -> &Arc<Core> {
+        &self.handle.core
+    }
+
+    /// Where the database lives.
+    pub fn path(&self) -> &Path {
+        &self.core().dir
+    }
+
+    // ---- the default keyspace
+
+    /// See [`Keyspace::get`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.default.get(key)
+    }
+
+    /// See [`Keyspace::multi_get`].
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Slice>>> {
+        self.default.multi_get(keys)
+    }
+
+    /// See [`Keyspace::put`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.default.put(key, value)
+    }
+
+    /// See [`Keyspace::put_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        sync: Sync,
+    ) -> Result<()> {
+        self.default.put_with(key, value, sync)
+    }
+
+    /// See [`Keyspace::put_with_ttl`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put_with_ttl(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.default.put_with_ttl(key, value, ttl)
+    }
+
+    /// See [`Keyspace::delete`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.default.delete(key)
+    }
+
+    /// See [`Keyspace::single_delete`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.default.single_delete(key)
+    }
+
+    /// See [`Keyspace::merge`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.default.merge(key, operand)
+    }
+
+    /// See [`Keyspace::delete_range`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
+        self.default.delete_range(from, to)
+    }
+
+    /// See [`Keyspace::iter`].
+    pub fn iter(&self) -> Iter {
+        self.default.iter()
+    }
+
+    /// See [`Keyspace::range`].
+    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Iter {
+        self.default.range(bounds)
+    }
+
+    /// See [`Keyspace::prefix`].
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        self.default.prefix(prefix)
+    }
+
+    /// See [`Keyspace::cursor`].
+    pub fn cursor(&self, options: ReadOptions) -> Cursor {
+        self.default.cursor(options)
+    }
+
+    // ---- the database as a whole
+
+    /// Writes a batch: all of its operations or none. Returns the sequence
+    /// number of its last one.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a broken limit, a batch over a quarter of
+    /// `memory_bytes` or one made for another database; else as [`Keyspace::put`].
+    pub fn write(&self, mut batch: Batch, sync: Sync) -> Result<SeqNo> {
+        self.core().write_batch(&mut batch, sync)
+    }
+
+    /// Writes a batch that the caller keeps, to be cleared and filled again.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn write_reusing(&self, batch: &mut Batch, sync: Sync) -> Result<SeqNo> {
+        self.core().write_batch(batch, sync)
+    }
+
+    /// A state of all keyspaces that stays readable while it is held.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::take(self.core())
+    }
+
+    /// The default keyspace.
+    pub fn default_keyspace(&self) -> Keyspace {
+        self.default.clone()
+    }
+
+    /// The keyspace of this name, made if it is not there.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a bad name; `ReadOnly` if it would have to be made.
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        self.keyspace_with(name, KeyspaceOptions::default())
+    }
+
+    /// The keyspace of this name, made with these options if it is not there.
+    ///
+    /// # Errors
+    /// As [`Db::keyspace`]; `InvalidArgument` where it was made with others.
+    pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        let tree = self.core().open_or_create_keyspace(name, &options)?;
+        Ok(Keyspace::new(self.core().clone(), tree))
+    }
+
+    /// The keyspace of this name, if it is there.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn open_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
+        self.core().latch.check_read()?;
+        let tree = self.core().tree_named(name);
+        Ok(tree.map(|tree| Keyspace::new(self.core().clone(), tree)))
+    }
+
+    /// The names of all keyspaces, in the order in which they were made.
+    pub fn keyspaces(&self) -> Vec<String> {
+        self.core().trees().iter().map(|tree| tree.name.to_string()).collect()
+    }
+
+    /// Removes a keyspace and all that is in it. Its name may be used again.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for the default keyspace or one that is not there.
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        self.core().drop_keyspace(name)
+    }
+
+    /// Makes every write so far durable.
+    ///
+    /// # Errors
+    /// What the device said, which turns writing off until the database is reopened.
+    pub fn sync(&self) -> Result<()> {
+        self.core().sync_wal()
+    }
+
+    /// Writes what is in memory of all keyspaces to tables.
+    ///
+    /// # Errors
+    /// As [`Keyspace::flush`].
+    pub fn flush(&self) -> Result<()> {
+        self.core().flush_all()
+    }
+
+    /// Compacts all keyspaces: see [`Keyspace::compact_range`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compact(&self) -> Result<()> {
+        let trees: Vec<_> = self.core().trees().iter().cloned().collect();
+        trees.iter().try_for_each(|tree| self.core().compact(tree, None, None))
+    }
+
+    /// Waits until no flush or merge is due or running.
+    ///
+    /// # Errors
+    /// `ReadOnly` if writing was turned off meanwhile.
+    pub fn wait_idle(&self) -> Result<()> {
+        self.core().wait_idle()
+    }
+
+    /// Makes a copy of the database in a directory that is empty or not there
+    /// yet. Tables are shared by hard links where the file system can.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the directory holds something; `Io`, `NoSpace`.
+    /// This database is intact whatever happens.
+    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
+        checkpoint::checkpoint(self.core(), dir.as_ref())
+    }
+
+    /// Reads every table and checks every checksum, the order of keys, and
+    /// that each holds what the manifest says.
+    ///
+    /// # Errors
+    /// `Io`, `Closed`; damage is in the report.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        verify::verify(self.core())
+    }
+
+    /// What the database did since it was opened, and what it holds now.
+    pub fn stats(&self) -> Stats {
+        crate::measure::stats(self.core())
+    }
+
+    /// Each keyspace's name and tree, as it is now.
+    pub fn tree(&self) -> Vec<(String, Arc<Version>)> {
+        self.core().versions()
+    }
+
+    /// The error that turned writing off, if one did.
+    pub fn write_error(&self) -> Option<Error> {
+        self.core().latch.cause()
+    }
+
+    /// Flushes, makes everything durable, records a clean close, and releases
+    /// the directory. All handles err from here on; a second close is `Ok`.
+    /// Iterators and snapshots that are alive stay readable.
+    ///
+    /// # Errors
+    /// Whatever kept the last writes from being made durable: they are then
+    /// as safe as their own calls said.
+    pub fn close(&self) -> Result<()> {
+        self.handle.close()
+    }
+}
+
+impl InKeyspace for Db {
+    fn keyspace_id(&self) -> KeyspaceId {
+        KeyspaceId::DEFAULT
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.core().now_ms()
+    }
+
+    fn database_id(&self) -> u64 {
+        self.core().instance_id
+    }
+}
+
+impl std::fmt::Debug for Db {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path: &PathBuf = &self.core().dir;
+        write!(f, "Db({})", path.display())
+    }
+}

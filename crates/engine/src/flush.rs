@@ -1,0 +1,102 @@
+//! Flush: the oldest frozen memtable of a keyspace becomes tables of level 0.
+//!
+//! Memtables of a keyspace are installed in the order in which they were
+//! frozen, each with a new epoch, and only after every sequence number in
+//! them is published (I4). The edit records the sequence number flushed
+//! through, and from which log on recovery must replay.
+
+use crate::core::Core;
+use crate::events::Event;
+use crate::memtable::{MemCursor, Memtable};
+use crate::merge::elide::{ElideRules, Elider, Sink, surviving_tombstones};
+use crate::merge::writer::{OutputSpec, Outputs};
+use crate::snapshot::Held;
+use crate::tree::Tree;
+use windrow_base::Result;
+use windrow_env::sync::atomic::Ordering;
+use windrow_format::tombstone::Fragments;
+use windrow_plan::tree::{Edit, File};
+
+impl Core {
+    /// Flushes the oldest frozen memtable. `false` if there was none.
+    ///
+    /// # Errors
+    /// What the file system said. The memtable stays, and so does its log.
+    pub(crate) fn flush_oldest(&self, tree: &Tree) -> Result<bool> {
+        let Some(memtable) = tree.view().frozen.last().cloned() else {
+            return Ok(false);
+        };
+        self.queue.wait_visible(memtable.last_seq(), &self.latch)?;
+        let begin_ns = self.env.clock.monotonic_ns();
+        let job = self.new_job_id();
+        self.events.send_with(|| Event::FlushBegin {
+            job,
+            keyspace: tree.name.clone(),
+            entries: memtable.list.len() as u64,
+            memtable_bytes: memtable.list.allocated_bytes() as u64,
+        });
+        let files = self.write_level0(tree, &memtable)?;
+        let bytes: u64 = files.iter().map(|f| f.bytes).sum();
+        let last_seq = memtable.last_seq();
+        let count = files.len() as u64;
+        self.install(tree, Some(&memtable), Vec::new(), |version| {
+            Edit::flush(version, files, last_seq)
+        })?;
+        self.frozen_bytes.fetch_sub(memtable.reserved_bytes(), Ordering::AcqRel);
+        self.note_progress();
+        self.counters.flushes.add(1);
+        self.counters.merged(0, 0, bytes);
+        self.events.send_with(|| Event::FlushEnd {
+            job,
+            keyspace: tree.name.clone(),
+            files: count,
+            written_bytes: bytes,
+            duration_us: (self.env.clock.monotonic_ns() - begin_ns) / 1000,
+            error: None,
+        });
+        Ok(true)
+    }
+
+    /// Writes a memtable's entries to tables of level 0, durable with their names.
+    pub(crate) fn write_level0(&self, tree: &Tree, memtable: &Memtable) -> Result<Vec<File>> {
+        let version = tree.version();
+        let policy = tree.policy.load();
+        let held = self.snapshots.held();
+        let tombstones = memtable.tombstones();
+        let spec = OutputSpec {
+            level: 0,
+            cutter: policy.cutter(&version, &self.plan_settings, 0),
+            filter_bits_per_key: self.filter_bits(tree, &version, 0),
+            tombstones: surviving_tombstones(&tombstones, &held, None),
+        };
+        let rules = self.flush_rules(tree, held, tombstones);
+        let mut outputs = Outputs::new(self, tree, spec);
+        drain(memtable, Elider::new(rules), &mut outputs)?;
+        outputs.finish(0)
+    }
+
+    fn flush_rules(&self, tree: &Tree, held: Held, tombstones: Fragments) -> ElideRules {
+        ElideRules {
+            order: tree.order.clone(),
+            judge_ms: 0,
+            held,
+            tombstones,
+            outside: None,
+            operator: tree.operator.clone(),
+            filter: None,
+            output_level: 0,
+        }
+    }
+}
+
+/// Passes every entry of a memtable through the elider.
+fn drain(memtable: &Memtable, mut elider: Elider, sink: &mut impl Sink) -> Result<()> {
+    let mut cursor = MemCursor::new(memtable.list.clone());
+    cursor.seek_first();
+    while cursor.valid() {
+        elider.push(cursor.key(), cursor.trailer(), cursor.value(), sink)?;
+        cursor.next();
+    }
+    elider.finish(sink)?;
+    Ok(())
+}

@@ -1,0 +1,400 @@
+//! A keyspace's handle: reads, writes, and upkeep of one tree.
+//!
+//! Owns nothing but references: the tree and the database it belongs to. A
+//! handle outlives its keyspace; it then gives `Closed`.
+
+use crate::core::{Core, dropped};
+use crate::options::{ReadOptions, Sync};
+use crate::read::cursor::{Cursor, Iter};
+use crate::read::scan::{Scan, ScanOptions};
+use crate::read::view::ReadView;
+use crate::read::{self, Latest};
+use crate::slice::Slice;
+use crate::snapshot::Snapshot;
+use crate::tree::Tree;
+use crate::write::batch::{Batch, InKeyspace};
+use std::cell::RefCell;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+use std::time::Duration;
+use windrow_base::{KeyspaceId, Result, SeqNo};
+
+thread_local! {
+    /// The buffer of single writes: their encoding allocates nothing.
+    static SINGLE: RefCell<Batch> = RefCell::new(Batch::new());
+}
+
+/// Batches larger than this give their memory back after a single write.
+const SINGLE_BYTES_KEPT: usize = 64 << 10;
+
+/// An ordered map from keys to values within a database, with its own tree.
+///
+/// Cheap to clone, `Send` and `Sync`. Keys are at most 65,535 bytes, values at
+/// most 1 GiB. Keeps the database open (but not from being closed).
+#[derive(Clone)]
+pub struct Keyspace {
+    pub(crate) core: Arc<Core>,
+    pub(crate) tree: Arc<Tree>,
+}
+
+/// What a read at one moment needs.
+struct Moment {
+    view: Arc<ReadView>,
+    seq: SeqNo,
+    now_ms: u64,
+}
+
+impl Keyspace {
+    pub(crate) fn new(core: Arc<Core>, tree: Arc<Tree>) -> Keyspace {
+        Keyspace { core, tree }
+    }
+
+    /// The keyspace's name.
+    pub fn name(&self) -> &str {
+        &self.tree.name
+    }
+
+    /// The keyspace's id, never used again for another.
+    pub fn id(&self) -> KeyspaceId {
+        self.tree.id
+    }
+
+    fn check(&self) -> Result<()> {
+        self.core.latch.check_read()?;
+        if self.tree.is_dropped() {
+            return Err(dropped(self.tree.id));
+        }
+        Ok(())
+    }
+
+    // ---- reading
+
+    /// The value of `key`, `None` if it is absent, deleted or expired. The
+    /// slice points into the cached block and keeps it alive.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset of a damaged block; `Io`; `Closed`.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.check()?;
+        // The view first, then the sequence number: see `write/queue.rs`.
+        let view = self.tree.view();
+        let seq = self.core.queue.visible();
+        let value = read::get::get(&self.tree.reads, &view, key.as_ref(), seq, || self.core.now_ms());
+        value.inspect_err(|error| self.note(error))
+    }
+
+    /// The value of `key` as a snapshot sees it.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn get_at(&self, snapshot: &Snapshot, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.check()?;
+        let view = self.tree.view();
+        let inner = &snapshot.inner;
+        let value =
+            read::get::get(&self.tree.reads, &view, key.as_ref(), inner.seq, || inner.now_ms);
+        value.inspect_err(|error| self.note(error))
+    }
+
+    /// The values of many keys, in their order, all of one moment. Cold blocks
+    /// are read together.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Slice>>> {
+        self.multi_get_in(keys, None)
+    }
+
+    /// The values of many keys as a snapshot sees them.
+    pub fn multi_get_at<K: AsRef<[u8]>>(
+        &self,
+        snapshot: &Snapshot,
+        keys: &[K],
+    ) -> Vec<Result<Option<Slice>>> {
+        self.multi_get_in(keys, Some(snapshot))
+    }
+
+    fn multi_get_in<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        snapshot: Option<&Snapshot>,
+    ) -> Vec<Result<Option<Slice>>> {
+        if let Err(error) = self.check() {
+            return keys.iter().map(|_| Err(error.clone())).collect();
+        }
+        let Moment { view, seq, now_ms } = self.moment(snapshot);
+        let values = read::multi_get::multi_get(&self.tree.reads, &view, keys, seq, || now_ms);
+        for value in &values {
+            if let Err(error) = value {
+                self.note(error);
+            }
+        }
+        values
+    }
+
+    /// Tells the listener of damage that a read met.
+    #[cold]
+    fn note(&self, error: &windrow_base::Error) {
+        if error.is_corruption() {
+            let error = error.clone();
+            self.core.events.send_with(|| crate::events::Event::CorruptionFound { error });
+        }
+    }
+
+    fn moment(&self, snapshot: Option<&Snapshot>) -> Moment {
+        let view = self.tree.pin();
+        match snapshot {
+            Some(snapshot) => {
+                Moment { view, seq: snapshot.inner.seq, now_ms: snapshot.inner.now_ms }
+            }
+            None => Moment { view, seq: self.core.queue.visible(), now_ms: self.core.now_ms() },
+        }
+    }
+
+    /// All entries, in key order from either end.
+    pub fn iter(&self) -> Iter {
+        self.scan(ReadOptions::default(), None)
+    }
+
+    /// The entries of a range of keys.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// for item in db.range("a".."n").rev() {
+    ///     let (key, value) = item?;
+    ///     println!("{key:?} {value:?}");
+    /// }
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Iter {
+        self.scan(with_bounds(bounds), None)
+    }
+
+    /// The entries of a range of keys, as a snapshot sees them.
+    pub fn range_at<K: AsRef<[u8]>>(
+        &self,
+        snapshot: &Snapshot,
+        bounds: impl RangeBounds<K>,
+    ) -> Iter {
+        let options = ReadOptions { snapshot: Some(snapshot.clone()), ..with_bounds(bounds) };
+        self.scan(options, None)
+    }
+
+    /// The entries whose keys start with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        self.scan(ReadOptions::default(), Some(prefix.as_ref()))
+    }
+
+    /// The entries whose keys start with `prefix`, as a snapshot sees them.
+    pub fn prefix_at(&self, snapshot: &Snapshot, prefix: impl AsRef<[u8]>) -> Iter {
+        let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+        self.scan(options, Some(prefix.as_ref()))
+    }
+
+    /// The entries that `options` asks for.
+    pub fn iter_with(&self, options: ReadOptions) -> Iter {
+        self.scan(options, None)
+    }
+
+    fn scan(&self, options: ReadOptions, prefix: Option<&[u8]>) -> Iter {
+        let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
+        let scan = self.scan_options(&options, prefix);
+        Iter::new(self.tree.reads.clone(), view, seq, now_ms, scan, self.latest(&options))
+    }
+
+    fn scan_options(&self, options: &ReadOptions, prefix: Option<&[u8]>) -> ScanOptions {
+        let scan = ScanOptions::new(options, self.core.settings.readahead_bytes);
+        match prefix {
+            Some(prefix) => scan.with_prefix(prefix),
+            None => scan,
+        }
+    }
+
+    fn latest(&self, options: &ReadOptions) -> Arc<dyn Latest> {
+        Arc::new(LatestOf { keyspace: self.clone(), snapshot: options.snapshot.clone() })
+    }
+
+    /// A cursor, at no entry yet.
+    pub fn cursor(&self, options: ReadOptions) -> Cursor {
+        let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
+        let scan = self.scan_options(&options, None);
+        let scan = Scan::new(self.tree.reads.clone(), view, seq, now_ms, scan);
+        Cursor::new(scan, self.latest(&options))
+    }
+
+    /// A cursor over what a snapshot sees.
+    pub fn cursor_at(&self, snapshot: &Snapshot) -> Cursor {
+        let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+        self.cursor(options)
+    }
+
+    // ---- writing
+
+    /// Sets `key` to `value`. Survives the death of the process, not of the
+    /// machine: see [`Keyspace::put_with`].
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a broken limit; `ReadOnly` after a failed write;
+    /// `NoSpace`, `Io`; `Closed`.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_with(key, value, Sync::No)
+    }
+
+    /// Sets `key` to `value`, as durably as `sync` asks.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn put_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        sync: Sync,
+    ) -> Result<()> {
+        self.single(sync, |batch| batch.put(self, key, value))
+    }
+
+    /// Sets `key` to `value` until `ttl` has passed.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn put_with_ttl(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.single(Sync::No, |batch| batch.put_with_ttl(self, key, value, ttl))
+    }
+
+    /// Removes `key`, which need not be there.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.single(Sync::No, |batch| batch.delete(self, key))
+    }
+
+    /// Removes a key that was put once: see [`Batch::single_delete`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.single(Sync::No, |batch| batch.single_delete(self, key))
+    }
+
+    /// Adds an operand for the merge operator.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`]; `InvalidArgument` if the keyspace has no operator.
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.single(Sync::No, |batch| batch.merge(self, key, operand))
+    }
+
+    /// Removes every key in `from..to` (the end is exclusive), at the cost of
+    /// one small write whatever the range holds.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
+        self.single(Sync::No, |batch| batch.delete_range(self, from, to))
+    }
+
+    /// Writes one operation, in the thread's own buffer.
+    fn single(&self, sync: Sync, fill: impl FnOnce(&mut Batch)) -> Result<()> {
+        SINGLE.with(|cell| {
+            // A listener may write from within a write: it gets its own buffer.
+            let Ok(mut batch) = cell.try_borrow_mut() else {
+                let mut batch = Batch::new();
+                fill(&mut batch);
+                return self.core.write_batch(&mut batch, sync).map(|_| ());
+            };
+            batch.clear();
+            fill(&mut batch);
+            let written = self.core.write_batch(&mut batch, sync).map(|_| ());
+            if batch.byte_len() > SINGLE_BYTES_KEPT {
+                *batch = Batch::new();
+            }
+            written
+        })
+    }
+
+    // ---- upkeep
+
+    /// About how many bytes of tables and memtables the keys in `from..to` take.
+    ///
+    /// # Errors
+    /// `Corruption`, `Io` from a table that must be opened.
+    pub fn approximate_bytes(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<u64> {
+        self.check()?;
+        crate::measure::approximate_bytes(&self.tree, from.as_ref(), to.as_ref())
+    }
+
+    /// Writes what is in memory to tables, and waits until it is there.
+    ///
+    /// # Errors
+    /// What the file system said; `ReadOnly`; `Closed`.
+    pub fn flush(&self) -> Result<()> {
+        self.check()?;
+        self.core.flush_tree(&self.tree)
+    }
+
+    /// Merges everything in the range (both ends inclusive; `None` is
+    /// unbounded) down to the last level. Tombstones, shadowed and expired
+    /// entries in it give their space back, unless a snapshot needs them.
+    ///
+    /// # Errors
+    /// As [`Keyspace::flush`]; `Corruption` from a damaged input.
+    pub fn compact_range(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+        self.check()?;
+        self.core.compact(&self.tree, from, to)
+    }
+}
+
+/// Where a keyspace's cursors find the newest state, or their snapshot's.
+struct LatestOf {
+    keyspace: Keyspace,
+    snapshot: Option<Snapshot>,
+}
+
+impl Latest for LatestOf {
+    fn latest(&self) -> Result<(Arc<ReadView>, SeqNo, u64)> {
+        self.keyspace.check()?;
+        let Moment { view, seq, now_ms } = self.keyspace.moment(self.snapshot.as_ref());
+        Ok((view, seq, now_ms))
+    }
+}
+
+impl InKeyspace for Keyspace {
+    fn keyspace_id(&self) -> KeyspaceId {
+        self.tree.id
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.core.now_ms()
+    }
+
+    fn database_id(&self) -> u64 {
+        self.core.instance_id
+    }
+}
+
+impl std::fmt::Debug for Keyspace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Keyspace({}, id {})", self.name(), self.id())
+    }
+}
+
+/// Reads bounds of any kind as an inclusive lower and an exclusive upper one.
+/// In every order the key after `k` starts with `k`; bytewise it is `k\0`.
+fn with_bounds<K: AsRef<[u8]>>(bounds: impl RangeBounds<K>) -> ReadOptions {
+    let after = |key: &K| [key.as_ref(), &[0]].concat();
+    let lower = match bounds.start_bound() {
+        Bound::Included(key) => Some(key.as_ref().to_vec()),
+        Bound::Excluded(key) => Some(after(key)),
+        Bound::Unbounded => None,
+    };
+    let upper = match bounds.end_bound() {
+        Bound::Included(key) => Some(after(key)),
+        Bound::Excluded(key) => Some(key.as_ref().to_vec()),
+        Bound::Unbounded => None,
+    };
+    ReadOptions { lower, upper, ..ReadOptions::default() }
+}

@@ -1,0 +1,107 @@
+//! The latch: once a write to the log, the manifest or the directory has
+//! failed, no later write is acknowledged until the database is opened anew
+//! (rule R13). Reads go on.
+//!
+//! Owns the first failure. Never resets: reopening is the way back.
+
+use windrow_base::{Error, ErrorKind, Result};
+use windrow_env::sync::Mutex;
+use windrow_env::sync::atomic::{AtomicU8, Ordering};
+
+const OPEN: u8 = 0;
+const LATCHED: u8 = 1;
+const READ_ONLY: u8 = 2;
+const CLOSED: u8 = 3;
+
+/// Whether the database takes writes, and why not.
+pub(crate) struct Latch {
+    state: AtomicU8,
+    cause: Mutex<Option<Error>>,
+}
+
+impl Latch {
+    pub(crate) fn new(read_only: bool) -> Latch {
+        let state = if read_only { READ_ONLY } else { OPEN };
+        Latch { state: AtomicU8::new(state), cause: Mutex::new(None) }
+    }
+
+    /// Whether writing is on.
+    ///
+    /// # Errors
+    /// `ReadOnly` naming the first failure, or `Closed`.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.state.load(Ordering::Acquire) {
+            OPEN => Ok(()),
+            state => Err(self.refusal(state)),
+        }
+    }
+
+    /// Whether reading is on.
+    #[inline]
+    pub(crate) fn check_read(&self) -> Result<()> {
+        if self.state.load(Ordering::Acquire) == CLOSED {
+            return Err(Error::new(ErrorKind::Closed, "the database was closed"));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn refusal(&self, state: u8) -> Error {
+        match state {
+            CLOSED => Error::new(ErrorKind::Closed, "the database was closed"),
+            READ_ONLY => Error::new(ErrorKind::ReadOnly, "the database was opened read-only"),
+            _ => self.latched_error(),
+        }
+    }
+
+    fn latched_error(&self) -> Error {
+        let cause = self.cause.lock().clone();
+        let cause = cause.expect("a latched database knows its cause");
+        let error = Error::new(
+            ErrorKind::ReadOnly,
+            format!("writing is off until the database is reopened, since: {cause}"),
+        );
+        error.with_source(cause)
+    }
+
+    /// Turns writing off for good. Returns whether this was the first failure.
+    pub(crate) fn trip(&self, error: &Error) -> bool {
+        let mut cause = self.cause.lock();
+        if self.state.load(Ordering::Acquire) != OPEN {
+            return false;
+        }
+        *cause = Some(error.clone());
+        self.state.store(LATCHED, Ordering::Release);
+        true
+    }
+
+    /// Marks the database closed; reads and writes err from here on.
+    pub(crate) fn close(&self) {
+        self.state.store(CLOSED, Ordering::Release);
+    }
+
+    /// The failure that latched the database, if one did.
+    pub(crate) fn cause(&self) -> Option<Error> {
+        self.cause.lock().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_stays() {
+        let latch = Latch::new(false);
+        assert!(latch.check().is_ok());
+        assert!(latch.trip(&Error::new(ErrorKind::NoSpace, "full")));
+        assert!(!latch.trip(&Error::new(ErrorKind::Io, "later")));
+        let error = latch.check().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ReadOnly);
+        assert!(error.message().contains("full"), "{error}");
+        assert!(latch.check_read().is_ok());
+        latch.close();
+        assert_eq!(latch.check_read().unwrap_err().kind(), ErrorKind::Closed);
+    }
+}

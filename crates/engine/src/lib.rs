@@ -1,0 +1,79 @@
+//! Windrow: an embedded, ordered key-value store.
+//!
+//! An LSM-tree engine in pure Rust: durable, bounded in memory, with
+//! keyspaces, atomic batches, snapshots, iterators both ways, merge
+//! operators, range deletes and expiry.
+//!
+//! ```
+//! # let dir = tempfile::tempdir().unwrap();
+//! let db = windrow::Db::open(dir.path())?;
+//! db.put("apple", "red")?;
+//! assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+//!
+//! let users = db.keyspace("users")?;
+//! let mut batch = windrow::Batch::new();
+//! batch.put(&users, "u1", "ada");
+//! batch.delete(&db, "apple");
+//! db.write(batch, windrow::Sync::Yes)?;
+//!
+//! for item in users.prefix("u") {
+//!     let (key, value) = item?;
+//!     println!("{key:?} = {value:?}");
+//! }
+//! # Ok::<(), windrow::Error>(())
+//! ```
+//!
+//! Where to begin reading: `db.rs`, then `write/commit.rs`, `read/get.rs`,
+//! `flush.rs`, `merge/run.rs`, `recovery.rs`. This crate decides nothing
+//! about the tree (`windrow-plan` does) and touches no file or clock itself
+//! (`windrow-env` does).
+
+mod budget;
+mod cache;
+mod checkpoint;
+mod cleanup;
+mod core;
+mod db;
+pub mod dump;
+mod events;
+mod flush;
+mod keyspace;
+mod latch;
+mod manifest;
+mod measure;
+mod memtable;
+mod merge;
+mod operators;
+mod options;
+mod pace;
+mod read;
+mod recovery;
+mod repair;
+mod replay;
+mod schedule;
+mod slice;
+mod snapshot;
+mod stats;
+mod tree;
+mod upkeep;
+mod verify;
+mod write;
+
+pub use db::Db;
+pub use events::{Event, EventListener, JobId};
+pub use keyspace::Keyspace;
+pub use operators::{CompactionFilter, FilterDecision, MergeOperator};
+pub use options::{
+    Components, KeyspaceOptions, Options, ReadOptions, SettingRange, SettingRow, Settings, Sync,
+    Unit,
+};
+pub use read::cursor::{Cursor, Iter};
+pub use repair::{RepairReport, repair};
+pub use slice::Slice;
+pub use snapshot::Snapshot;
+pub use stats::{KeyspaceStats, LevelShape, LevelStats, MemoryStats, PauseReason, PauseStats, Stats};
+pub use verify::VerifyReport;
+pub use windrow_base::{Comparator, Error, ErrorKind, KeyspaceId, Result, SeqNo};
+pub use windrow_env as env;
+pub use windrow_plan::tree::Version;
+pub use write::batch::{Batch, InKeyspace};

@@ -1,0 +1,117 @@
+//! The manifest file: records appended and synced one by one, rolled over
+//! into a new file with a full snapshot when it has grown to twice that.
+//!
+//! Order (rules R1, R7, R9): a new manifest is written and synced, its name
+//! made durable, and only then named by CURRENT, which is replaced by
+//! temporary file, sync, rename, and sync of the directory. Any failure
+//! latches the database: no file is unlinked and no number reused after it.
+
+use crate::manifest::record::Record;
+use std::path::{Path, PathBuf};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result};
+use windrow_env::fs::WriteOptions;
+use windrow_env::{Env, WriteFile};
+use windrow_format::current::Current;
+use windrow_format::log::{self, Class, FileHeader, LogKind};
+use windrow_format::names;
+
+/// A manifest smaller than this is not rolled over.
+const ROLL_BYTES_MIN: u64 = 256 << 10;
+
+/// The manifest that is written now.
+pub(crate) struct ManifestLog {
+    pub(crate) number: FileNumber,
+    uid: FileUid,
+    path: PathBuf,
+    file: Box<dyn WriteFile>,
+    /// Bytes that are durable.
+    durable_bytes: u64,
+    snapshot_bytes: u64,
+    failed: bool,
+}
+
+impl ManifestLog {
+    /// Writes a new manifest that begins with `snapshot`, durable with its name.
+    /// CURRENT does not name it yet.
+    pub(crate) fn create(
+        env: &Env,
+        dir: &Path,
+        number: FileNumber,
+        snapshot: &Record,
+    ) -> Result<ManifestLog> {
+        let path = dir.join(names::manifest(number));
+        let uid = env.random.next_u64();
+        let header = FileHeader {
+            kind: LogKind::Manifest,
+            number,
+            uid,
+            manifest_number: number,
+            manifest_durable_bytes: 0,
+            created_ms: env.clock.wall_ms(),
+        };
+        let mut file = env.fs.create(&path, WriteOptions::default())?;
+        file.append(&log::encode_file_header(&header))?;
+        let mut manifest = ManifestLog {
+            number,
+            uid,
+            path,
+            file,
+            durable_bytes: 0,
+            snapshot_bytes: 0,
+            failed: false,
+        };
+        manifest.append(snapshot)?;
+        manifest.snapshot_bytes = manifest.durable_bytes;
+        env.fs.sync_dir(dir)?;
+        Ok(manifest)
+    }
+
+    /// Appends a record and makes it durable.
+    ///
+    /// # Errors
+    /// What the file system said; the manifest takes no record after that.
+    pub(crate) fn append(&mut self, record: &Record) -> Result<()> {
+        if self.failed {
+            return Err(Error::new(ErrorKind::Io, "an earlier write of the manifest failed")
+                .with_file(self.path.display().to_string()));
+        }
+        let mut payload = Vec::new();
+        record.encode(&mut payload);
+        let mut framed = Vec::with_capacity(payload.len() + 256);
+        let offset = self.file.len();
+        log::frame(&mut framed, &payload, self.uid, offset, Class::Edit, self.durable_bytes);
+        let written = self.file.append(&framed).and_then(|()| self.file.sync());
+        if let Err(error) = written {
+            self.failed = true;
+            return Err(error);
+        }
+        self.durable_bytes = self.file.len();
+        Ok(())
+    }
+
+    /// Bytes of the manifest that are durable.
+    pub(crate) fn durable_bytes(&self) -> u64 {
+        self.durable_bytes
+    }
+
+    /// Whether it has grown to where a new one with a snapshot is shorter.
+    pub(crate) fn wants_roll(&self) -> bool {
+        self.durable_bytes > ROLL_BYTES_MIN.max(self.snapshot_bytes * 2)
+    }
+
+    /// Closes the file; nothing is lost if it fails, since every record was synced.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        self.file.finish()
+    }
+}
+
+/// Makes CURRENT name a manifest, durably (rule R9).
+pub(crate) fn set_current(env: &Env, dir: &Path, current: &Current) -> Result<()> {
+    let temporary = dir.join(names::temp(current.manifest_number));
+    let mut file = env.fs.create(&temporary, WriteOptions::default())?;
+    file.append(&current.encode())?;
+    file.sync()?;
+    file.finish()?;
+    env.fs.rename(&temporary, &dir.join(names::CURRENT))?;
+    env.fs.sync_dir(dir)
+}

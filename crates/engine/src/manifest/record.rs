@@ -1,0 +1,228 @@
+//! A manifest record: tagged fields, each with a must-understand bit.
+//!
+//! Field = varint tag, length-prefixed payload. An odd tag must be understood
+//! (`NotSupported` otherwise); an even unknown tag is skipped. Within a
+//! record fields apply in order. The payloads of keyspace edits are encoded
+//! by `windrow_plan::tree::Edit`.
+
+use crate::tree::KeyspaceRecord;
+use windrow_base::coding::{Decoder, put_slice, put_varint};
+use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
+use windrow_plan::tree::Edit;
+
+const KEYSPACE_CREATE: u64 = 1;
+const KEYSPACE_DROP: u64 = 3;
+const KEYSPACE_EDIT: u64 = 5;
+const NEXT_FILE: u64 = 7;
+const LAST_SEQ: u64 = 9;
+const LOG_BEGIN: u64 = 11;
+const WAL_ADDED: u64 = 13;
+const CLEAN_CLOSE: u64 = 15;
+const NEXT_KEYSPACE: u64 = 17;
+const SNAPSHOT: u64 = 19;
+const TIME_FLOOR: u64 = 20;
+const SETTINGS: u64 = 22;
+
+/// One field of a record.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Field {
+    /// The records before this one do not count: it begins a full snapshot.
+    Snapshot,
+    KeyspaceCreate(KeyspaceRecord),
+    KeyspaceDrop(KeyspaceId),
+    KeyspaceEdit(KeyspaceId, Edit),
+    /// No file with this number or a larger one was made yet.
+    NextFile(FileNumber),
+    /// The largest sequence number that tables hold.
+    LastSeq(SeqNo),
+    /// Recovery reads logs from `number` on; the first record in them has
+    /// sequence number `first_seq`.
+    LogBegin { number: FileNumber, first_seq: SeqNo },
+    /// This log exists, header and name durable; its loss is a corruption.
+    WalAdded(FileNumber),
+    /// Closed cleanly: log `wal` is the only one and is exactly `bytes` long.
+    CleanClose { wal: FileNumber, bytes: u64 },
+    NextKeyspace(u32),
+    /// Expiry was judged at this time, in ms since 1970; never before it again.
+    TimeFloor(u64),
+    /// The settings in force, as text; for people and tools.
+    Settings(String),
+}
+
+/// One record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Record(pub(crate) Vec<Field>);
+
+impl Record {
+    /// Appends the record's bytes.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let mut payload = Vec::new();
+        for field in &self.0 {
+            payload.clear();
+            let tag = encode_field(field, &mut payload);
+            put_varint(out, tag);
+            put_slice(out, &payload);
+        }
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// `Corruption` for malformed bytes, `NotSupported` for a field that must
+    /// be understood and is not.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Record> {
+        let mut decoder = Decoder::new(bytes);
+        let mut fields = Vec::new();
+        while !decoder.is_empty() {
+            let tag = decoder.varint()?;
+            let payload = decoder.slice()?;
+            if let Some(field) = decode_field(tag, payload)? {
+                fields.push(field);
+            }
+        }
+        Ok(Record(fields))
+    }
+}
+
+fn encode_field(field: &Field, out: &mut Vec<u8>) -> u64 {
+    match field {
+        Field::Snapshot => SNAPSHOT,
+        Field::KeyspaceCreate(record) => {
+            put_varint(out, record.id.0 as u64);
+            put_slice(out, record.name.as_bytes());
+            put_slice(out, record.comparator.as_bytes());
+            put_slice(out, record.merge_operator.as_deref().unwrap_or("").as_bytes());
+            KEYSPACE_CREATE
+        }
+        Field::KeyspaceDrop(id) => {
+            put_varint(out, id.0 as u64);
+            KEYSPACE_DROP
+        }
+        Field::KeyspaceEdit(id, edit) => {
+            put_varint(out, id.0 as u64);
+            edit.encode(out);
+            KEYSPACE_EDIT
+        }
+        Field::NextFile(number) => put_one(out, *number, NEXT_FILE),
+        Field::LastSeq(seq) => put_one(out, *seq, LAST_SEQ),
+        Field::LogBegin { number, first_seq } => {
+            put_varint(out, *number);
+            put_one(out, *first_seq, LOG_BEGIN)
+        }
+        Field::WalAdded(number) => put_one(out, *number, WAL_ADDED),
+        Field::CleanClose { wal, bytes } => {
+            put_varint(out, *wal);
+            put_one(out, *bytes, CLEAN_CLOSE)
+        }
+        Field::NextKeyspace(id) => put_one(out, *id as u64, NEXT_KEYSPACE),
+        Field::TimeFloor(ms) => put_one(out, *ms, TIME_FLOOR),
+        Field::Settings(text) => {
+            out.extend_from_slice(text.as_bytes());
+            SETTINGS
+        }
+    }
+}
+
+fn put_one(out: &mut Vec<u8>, value: u64, tag: u64) -> u64 {
+    put_varint(out, value);
+    tag
+}
+
+fn decode_field(tag: u64, payload: &[u8]) -> Result<Option<Field>> {
+    let mut decoder = Decoder::new(payload);
+    let field = match tag {
+        SNAPSHOT => Field::Snapshot,
+        KEYSPACE_CREATE => Field::KeyspaceCreate(KeyspaceRecord {
+            id: keyspace_id(&mut decoder)?,
+            name: decoder.str()?.to_owned(),
+            comparator: decoder.str()?.to_owned(),
+            merge_operator: Some(decoder.str()?.to_owned()).filter(|name| !name.is_empty()),
+        }),
+        KEYSPACE_DROP => Field::KeyspaceDrop(keyspace_id(&mut decoder)?),
+        KEYSPACE_EDIT => {
+            let id = keyspace_id(&mut decoder)?;
+            return Ok(Some(Field::KeyspaceEdit(id, Edit::decode(decoder.rest())?)));
+        }
+        NEXT_FILE => Field::NextFile(decoder.varint()?),
+        LAST_SEQ => Field::LastSeq(decoder.varint()?),
+        LOG_BEGIN => {
+            Field::LogBegin { number: decoder.varint()?, first_seq: decoder.varint()? }
+        }
+        WAL_ADDED => Field::WalAdded(decoder.varint()?),
+        CLEAN_CLOSE => Field::CleanClose { wal: decoder.varint()?, bytes: decoder.varint()? },
+        NEXT_KEYSPACE => Field::NextKeyspace(keyspace_id(&mut decoder)?.0),
+        TIME_FLOOR => Field::TimeFloor(decoder.varint()?),
+        SETTINGS => {
+            let text = std::str::from_utf8(payload)
+                .map_err(|_| Error::corruption("stored settings are not UTF-8"))?;
+            return Ok(Some(Field::Settings(text.to_owned())));
+        }
+        unknown if unknown % 2 == 0 => return Ok(None),
+        unknown => {
+            return Err(Error::not_supported(format!(
+                "manifest field {unknown} needs a newer Windrow"
+            )));
+        }
+    };
+    if !decoder.is_empty() {
+        return Err(Error::corruption(format!("manifest field {tag} is longer than it should be")));
+    }
+    Ok(Some(field))
+}
+
+fn keyspace_id(decoder: &mut Decoder<'_>) -> Result<KeyspaceId> {
+    let id = decoder.varint()?;
+    u32::try_from(id)
+        .map(KeyspaceId)
+        .map_err(|_| Error::corruption(format!("keyspace id {id} is out of range")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_round_trip() {
+        let record = Record(vec![
+            Field::Snapshot,
+            Field::KeyspaceCreate(KeyspaceRecord {
+                id: KeyspaceId(7),
+                name: "users".into(),
+                comparator: "windrow.bytewise".into(),
+                merge_operator: Some("add".into()),
+            }),
+            Field::KeyspaceEdit(KeyspaceId(7), Edit::default()),
+            Field::NextFile(12),
+            Field::LastSeq(1 << 40),
+            Field::LogBegin { number: 11, first_seq: 99 },
+            Field::WalAdded(11),
+            Field::CleanClose { wal: 11, bytes: 64 },
+            Field::NextKeyspace(8),
+            Field::TimeFloor(5),
+            Field::Settings("memory_bytes = 1".into()),
+            Field::KeyspaceDrop(KeyspaceId(7)),
+        ]);
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        assert_eq!(Record::decode(&bytes).unwrap(), record);
+        for cut in 0..bytes.len() {
+            // Cut anywhere it is an error or a shorter list of whole fields.
+            if let Ok(shorter) = Record::decode(&bytes[..cut]) {
+                assert!(record.0.starts_with(&shorter.0));
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_fields_are_skipped_or_refused_by_their_bit() {
+        let mut optional = Vec::new();
+        put_varint(&mut optional, 1000);
+        put_slice(&mut optional, b"anything");
+        assert_eq!(Record::decode(&optional).unwrap(), Record::default());
+        let mut required = Vec::new();
+        put_varint(&mut required, 1001);
+        put_slice(&mut required, b"");
+        let error = Record::decode(&required).unwrap_err();
+        assert_eq!(error.kind(), windrow_base::ErrorKind::NotSupported);
+    }
+}

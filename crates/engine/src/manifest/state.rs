@@ -1,0 +1,142 @@
+//! What the records of a manifest fold to: keyspaces with their versions,
+//! the logs to replay, the counters that must not run backwards.
+//!
+//! Pure data: recovery, repair and `dump` fold records into it, the running
+//! database keeps it beside the file, and a snapshot record is made of it.
+
+use crate::manifest::record::{Field, Record};
+use crate::tree::KeyspaceRecord;
+use std::collections::{BTreeMap, BTreeSet};
+use windrow_base::{Error, FileNumber, KeyOrder, KeyspaceId, Result, SeqNo};
+use windrow_plan::tree::{Edit, Version};
+use std::sync::Arc;
+
+/// A keyspace as the manifest knows it.
+#[derive(Clone)]
+pub(crate) struct KeyspaceState {
+    pub(crate) record: KeyspaceRecord,
+    pub(crate) version: Arc<Version>,
+}
+
+/// The fold of all records so far.
+#[derive(Clone, Default)]
+pub(crate) struct ManifestState {
+    pub(crate) keyspaces: BTreeMap<KeyspaceId, KeyspaceState>,
+    pub(crate) next_file: FileNumber,
+    pub(crate) next_keyspace: u32,
+    pub(crate) last_seq: SeqNo,
+    pub(crate) log_number: FileNumber,
+    pub(crate) log_first_seq: SeqNo,
+    /// Logs at or above `log_number` that are known to exist.
+    pub(crate) wals: BTreeSet<FileNumber>,
+    pub(crate) clean_close: Option<(FileNumber, u64)>,
+    pub(crate) time_floor_ms: u64,
+    pub(crate) settings_text: String,
+}
+
+/// Finds the order for a comparator id stored in the manifest.
+pub(crate) type OrderOf<'a> = dyn Fn(&str) -> Result<KeyOrder> + 'a;
+
+impl ManifestState {
+    /// Folds one record in.
+    ///
+    /// # Errors
+    /// `Corruption` where the record contradicts what came before;
+    /// `InvalidArgument` for a comparator that is not registered.
+    pub(crate) fn apply(&mut self, record: &Record, order_of: &OrderOf<'_>) -> Result<()> {
+        // Whatever follows a clean close undoes it: the database was reopened.
+        self.clean_close = None;
+        for field in &record.0 {
+            self.apply_field(field, order_of)?;
+        }
+        Ok(())
+    }
+
+    fn apply_field(&mut self, field: &Field, order_of: &OrderOf<'_>) -> Result<()> {
+        match field {
+            Field::Snapshot => *self = ManifestState::default(),
+            Field::KeyspaceCreate(record) => {
+                let version = Arc::new(Version::empty(order_of(&record.comparator)?));
+                let state = KeyspaceState { record: record.clone(), version };
+                if self.keyspaces.insert(record.id, state).is_some() {
+                    return Err(corrupt(format!("keyspace {} is made twice", record.id)));
+                }
+                self.next_keyspace = self.next_keyspace.max(record.id.0.saturating_add(1));
+            }
+            Field::KeyspaceDrop(id) => {
+                if self.keyspaces.remove(id).is_none() {
+                    return Err(corrupt(format!("keyspace {id} is dropped but was not made")));
+                }
+            }
+            Field::KeyspaceEdit(id, edit) => {
+                let Some(keyspace) = self.keyspaces.get_mut(id) else {
+                    return Err(corrupt(format!("keyspace {id} is edited but was not made")));
+                };
+                keyspace.version = Arc::new(keyspace.version.apply(edit)?);
+            }
+            Field::NextFile(number) => self.next_file = self.next_file.max(*number),
+            Field::LastSeq(seq) => self.last_seq = self.last_seq.max(*seq),
+            Field::LogBegin { number, first_seq } => {
+                if *number < self.log_number {
+                    return Err(corrupt(format!("log {number} comes after {}", self.log_number)));
+                }
+                self.log_number = *number;
+                self.log_first_seq = *first_seq;
+                self.wals = self.wals.split_off(number);
+            }
+            Field::WalAdded(number) => {
+                self.wals.insert(*number);
+            }
+            Field::CleanClose { wal, bytes } => self.clean_close = Some((*wal, *bytes)),
+            Field::NextKeyspace(id) => self.next_keyspace = self.next_keyspace.max(*id),
+            Field::TimeFloor(ms) => self.time_floor_ms = self.time_floor_ms.max(*ms),
+            Field::Settings(text) => self.settings_text.clone_from(text),
+        }
+        Ok(())
+    }
+
+    /// The whole state as one record, from which it can be folded again.
+    pub(crate) fn snapshot(&self) -> Record {
+        let mut fields = vec![Field::Snapshot];
+        for (id, keyspace) in &self.keyspaces {
+            fields.push(Field::KeyspaceCreate(keyspace.record.clone()));
+            fields.push(Field::KeyspaceEdit(*id, keyspace.version.snapshot_edit()));
+        }
+        fields.push(Field::NextFile(self.next_file));
+        fields.push(Field::NextKeyspace(self.next_keyspace));
+        fields.push(Field::LastSeq(self.last_seq));
+        fields.push(Field::LogBegin { number: self.log_number, first_seq: self.log_first_seq });
+        fields.extend(self.wals.iter().map(|&number| Field::WalAdded(number)));
+        fields.push(Field::TimeFloor(self.time_floor_ms));
+        if !self.settings_text.is_empty() {
+            fields.push(Field::Settings(self.settings_text.clone()));
+        }
+        Record(fields)
+    }
+
+    /// The state of a new database: the default keyspace and nothing in it.
+    pub(crate) fn new_database(default: KeyspaceRecord, settings_text: String) -> Record {
+        Record(vec![
+            Field::Snapshot,
+            Field::KeyspaceCreate(default),
+            Field::NextKeyspace(1),
+            Field::LastSeq(0),
+            Field::Settings(settings_text),
+        ])
+    }
+
+    /// Every table file that a version names.
+    pub(crate) fn live_tables(&self) -> BTreeSet<FileNumber> {
+        let versions = self.keyspaces.values().map(|k| &k.version);
+        versions.flat_map(|v| v.files().map(|(_, _, file)| file.number).collect::<Vec<_>>()).collect()
+    }
+
+    /// The keyspace's edit as a field.
+    pub(crate) fn edit_field(id: KeyspaceId, edit: Edit) -> Field {
+        Field::KeyspaceEdit(id, edit)
+    }
+}
+
+fn corrupt(message: String) -> Error {
+    Error::corruption(message)
+}

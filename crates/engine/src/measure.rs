@@ -1,0 +1,108 @@
+//! What the database is like now: statistics, and sizes of ranges.
+//!
+//! Reads metadata and counters; opens a table only where a range cuts it.
+
+use crate::core::Core;
+use crate::read::view::ReadView;
+use crate::stats::{KeyspaceStats, LevelShape, MemoryStats, Stats};
+use crate::tree::Tree;
+use std::cmp::Ordering as KeyOrdering;
+use windrow_base::Result;
+use windrow_base::key::{push_internal, seek_trailer, SEQ_MAX};
+use windrow_env::sync::atomic::Ordering;
+
+/// The statistics of a database.
+pub(crate) fn stats(core: &Core) -> Stats {
+    let mut stats = core.counters.snapshot();
+    let mut memtables_bytes = 0;
+    for tree in core.trees().iter() {
+        let view = tree.view();
+        let memory: usize = view.memtables().map(|m| m.list.allocated_bytes()).sum();
+        memtables_bytes += memory as u64;
+        stats.push_keyspace(KeyspaceStats {
+            name: tree.name.to_string(),
+            memtables_bytes: memory as u64,
+            levels: shapes(&view),
+        });
+    }
+    let queue = core.queue.lock();
+    let older: u64 = queue.older_wals.iter().map(|(wal, _)| wal.written()).sum();
+    stats.wal_live_bytes = older + queue.wal.written();
+    drop(queue);
+    stats.memory = MemoryStats {
+        budget_bytes: core.settings.memory_bytes,
+        memtables_bytes,
+        cache_bytes: core.blocks.bytes_used(),
+        tables_bytes: core.tables.memory_bytes(),
+        merge_bytes: core.shares.merge_bytes * core.merges_running.load(Ordering::Relaxed) as u64
+            / (core.merges_max() as u64 + 1),
+    };
+    stats.readers_open = core.snapshots.len() as u64;
+    stats.listener_panics = core.events.panics();
+    stats.uptime_us = (core.env.clock.monotonic_ns() - core.opened_ns) / 1000;
+    stats
+}
+
+fn shapes(view: &ReadView) -> Vec<LevelShape> {
+    let shape = |level: &std::sync::Arc<windrow_plan::tree::Level>| LevelShape {
+        run_files: level.run.len() as u64,
+        log_files: level.log.len() as u64,
+        bytes: level.bytes(),
+    };
+    view.version.levels.iter().map(shape).collect()
+}
+
+/// About how many bytes the keys in `from..to` take, in tables and memtables.
+pub(crate) fn approximate_bytes(tree: &Tree, from: &[u8], to: &[u8]) -> Result<u64> {
+    if tree.order.compare(from, to) != KeyOrdering::Less {
+        return Ok(0);
+    }
+    let view = tree.pin();
+    let mut bytes = memtable_bytes(&view, tree, from, to);
+    for file in view.levels.iter().flat_map(|level| level.files()) {
+        let meta = &file.file;
+        let begins_inside = tree.order.compare(from, &meta.smallest).is_le();
+        let ends_inside = tree.order.compare(&meta.largest, to).is_lt();
+        let outside = tree.order.compare(&meta.largest, from).is_lt()
+            || tree.order.compare(&meta.smallest, to).is_ge();
+        if outside {
+            continue;
+        }
+        if begins_inside && ends_inside {
+            bytes += meta.bytes;
+            continue;
+        }
+        let open = file.open(&tree.reads)?;
+        let before = |key: &[u8]| {
+            let mut internal = Vec::new();
+            push_internal(&mut internal, key, seek_trailer(SEQ_MAX));
+            open.table.data_bytes_before(&internal)
+        };
+        let low = if begins_inside { 0 } else { before(from) };
+        let high = if ends_inside { meta.bytes } else { before(to) };
+        bytes += high.saturating_sub(low);
+    }
+    Ok(bytes)
+}
+
+/// Memtables are small: their entries in the range are counted up to a bound,
+/// and the rest is taken to be like them.
+fn memtable_bytes(view: &ReadView, tree: &Tree, from: &[u8], to: &[u8]) -> u64 {
+    const COUNTED_MAX: usize = 10_000;
+    let mut bytes = 0;
+    for memtable in view.memtables() {
+        let mut cursor = crate::memtable::MemCursor::new(memtable.list.clone());
+        cursor.seek(from, seek_trailer(SEQ_MAX));
+        let mut counted = 0;
+        while cursor.valid() && tree.order.compare(cursor.key(), to).is_lt() {
+            bytes += (cursor.key().len() + cursor.value().len()) as u64;
+            counted += 1;
+            if counted == COUNTED_MAX {
+                bytes = bytes.max(memtable.list.allocated_bytes() as u64 / 2);
+                break;
+            }
+            cursor.next();
+        }
+    }
+    bytes
+}

@@ -1,0 +1,169 @@
+//! The memtable: what was written and is not in a table yet.
+//!
+//! Point entries stand in an arena skiplist that many threads insert into at
+//! once; range tombstones stand apart, since they are few and every read must
+//! ask them. Owns its memory; never reads or writes a file.
+
+use arc_swap::ArcSwap;
+use std::cmp::Ordering as KeyOrdering;
+use std::sync::Arc;
+use windrow_base::key::{self, Kind, SeqNo};
+use windrow_base::{FileNumber, KeyOrder};
+use windrow_env::sync::Mutex;
+use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use windrow_format::tombstone::{Fragments, RangeTombstone};
+use windrow_skiplist::{Cursor, KeyCompare, SkipList};
+
+/// A keyspace's order as the skiplist wants it.
+#[derive(Clone)]
+pub(crate) struct UserOrder(pub(crate) KeyOrder);
+
+impl KeyCompare for UserOrder {
+    #[inline]
+    fn compare(&self, a: &[u8], b: &[u8]) -> KeyOrdering {
+        self.0.compare(a, b)
+    }
+
+    #[inline]
+    fn bytewise(&self) -> bool {
+        self.0.is_bytewise()
+    }
+}
+
+/// A cursor over a memtable's point entries.
+pub(crate) type MemCursor = Cursor<UserOrder>;
+
+/// Memory an entry takes beside its key and value: node header and tower, on average.
+pub(crate) const ENTRY_OVERHEAD_BYTES: usize = 40;
+
+/// No record of this memtable stands in any log yet.
+const NO_WAL: FileNumber = FileNumber::MAX;
+
+/// One memtable, active or frozen.
+pub(crate) struct Memtable {
+    pub(crate) list: Arc<SkipList<UserOrder>>,
+    order: KeyOrder,
+    has_tombstones: AtomicBool,
+    /// Tombstones as they came, and how many of them `fragments` holds.
+    tombstones: Mutex<(Vec<RangeTombstone>, usize)>,
+    fragments: ArcSwap<Fragments>,
+    /// Bytes promised to writers, counted under the commit queue's lock.
+    reserved_bytes: AtomicUsize,
+    /// The oldest log that holds a record of this memtable.
+    first_wal: AtomicU64,
+    /// Set when frozen: every sequence number in here is at or below it.
+    last_seq: AtomicU64,
+}
+
+impl Memtable {
+    pub(crate) fn new(order: KeyOrder) -> Memtable {
+        Memtable {
+            list: Arc::new(SkipList::new(UserOrder(order.clone()))),
+            order,
+            has_tombstones: AtomicBool::new(false),
+            tombstones: Mutex::new((Vec::new(), 0)),
+            fragments: ArcSwap::from_pointee(Fragments::empty()),
+            reserved_bytes: AtomicUsize::new(0),
+            first_wal: AtomicU64::new(NO_WAL),
+            last_seq: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts bytes that a writer is about to insert, whose record stands in
+    /// log `wal`. Called under the commit queue's lock.
+    pub(crate) fn reserve(&self, bytes: usize, wal: FileNumber) {
+        self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.first_wal.fetch_min(wal, Ordering::Relaxed);
+    }
+
+    /// Bytes promised to writers so far.
+    pub(crate) fn reserved_bytes(&self) -> usize {
+        self.reserved_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The oldest log that holds a record of it, if any does.
+    pub(crate) fn first_wal(&self) -> Option<FileNumber> {
+        let wal = self.first_wal.load(Ordering::Relaxed);
+        (wal != NO_WAL).then_some(wal)
+    }
+
+    /// Notes the last sequence number it may hold, when it is frozen.
+    pub(crate) fn freeze(&self, last_seq: SeqNo) {
+        self.last_seq.store(last_seq, Ordering::Release);
+    }
+
+    /// The last sequence number of a frozen memtable.
+    pub(crate) fn last_seq(&self) -> SeqNo {
+        self.last_seq.load(Ordering::Acquire)
+    }
+
+    /// Inserts one operation.
+    #[inline]
+    pub(crate) fn insert(&self, kind: Kind, seq: SeqNo, key: &[u8], value: &[u8]) {
+        if kind == Kind::RangeDelete {
+            self.insert_tombstone(RangeTombstone { start: key.to_vec(), end: value.to_vec(), seq });
+        } else {
+            self.list.insert(key, key::trailer(seq, kind), value);
+        }
+    }
+
+    fn insert_tombstone(&self, tombstone: RangeTombstone) {
+        self.tombstones.lock().0.push(tombstone);
+        self.has_tombstones.store(true, Ordering::Release);
+    }
+
+    /// Whether it holds a range tombstone.
+    #[inline]
+    pub(crate) fn has_tombstones(&self) -> bool {
+        self.has_tombstones.load(Ordering::Acquire)
+    }
+
+    /// The range tombstones, fragmented. Built when a read first asks after an
+    /// insert: a burst of range deletes costs one build, not one each.
+    pub(crate) fn tombstones(&self) -> Fragments {
+        if !self.has_tombstones() {
+            return Fragments::empty();
+        }
+        let mut guard = self.tombstones.lock();
+        let (list, built) = &mut *guard;
+        if *built != list.len() {
+            self.fragments.store(Arc::new(Fragments::build(list.clone(), &self.order)));
+            *built = list.len();
+        }
+        Fragments::clone(&self.fragments.load())
+    }
+
+    /// Whether nothing was inserted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty() && !self.has_tombstones()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tombstones_are_rebuilt_after_each_burst() {
+        let memtable = Memtable::new(KeyOrder::Bytewise);
+        assert!(memtable.is_empty() && memtable.tombstones().is_empty());
+        memtable.insert(Kind::RangeDelete, 5, b"b", b"d");
+        let order = KeyOrder::Bytewise;
+        assert_eq!(memtable.tombstones().newest_covering(&order, b"c", 9), Some(5));
+        memtable.insert(Kind::RangeDelete, 7, b"c", b"e");
+        assert_eq!(memtable.tombstones().newest_covering(&order, b"c", 9), Some(7));
+        assert_eq!(memtable.tombstones().newest_covering(&order, b"c", 6), Some(5));
+        assert_eq!(memtable.tombstones().newest_covering(&order, b"e", 9), None);
+        assert!(!memtable.is_empty());
+    }
+
+    #[test]
+    fn the_oldest_log_stays_named() {
+        let memtable = Memtable::new(KeyOrder::Bytewise);
+        assert_eq!(memtable.first_wal(), None);
+        memtable.reserve(10, 7);
+        memtable.reserve(10, 9);
+        assert_eq!(memtable.first_wal(), Some(7));
+        assert_eq!(memtable.reserved_bytes(), 20);
+    }
+}

@@ -1,0 +1,417 @@
+//! What of a key's entries must stay (invariant I6).
+//!
+//! Entries come newest first for each key, keys ascending. Held snapshots cut
+//! sequence numbers into *stripes*; within one stripe no reader can tell two
+//! entries of a key apart, so only the newest matters:
+//!
+//! 1. An entry is shadowed if a newer put, delete or covering range tombstone
+//!    lies in its stripe. A merge operand shadows nothing.
+//! 2. A tombstone goes if it is in the oldest stripe and nothing outside the
+//!    job, at or below the output, may hold the key.
+//! 3. Operands in one stripe are resolved onto a base in the same stripe, or
+//!    onto nothing where rule 2 would let a tombstone go; else they are
+//!    combined among themselves if the operator can. Never across a stripe,
+//!    and never where one of them expires: each expires at its own time.
+//! 4. An expired entry is a tombstone. "Now" is no later than any held
+//!    snapshot's own time.
+//! 5. A single delete and the put below it, in one stripe, go together.
+//!
+//! Owns no file and no clock; what is kept goes to a [`Sink`].
+
+use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
+use crate::snapshot::Held;
+use std::sync::Arc;
+use windrow_base::key::{self, Kind, SEQ_MAX, SeqNo};
+use windrow_base::{KeyOrder, Result};
+use windrow_format::tombstone::{Fragments, RangeTombstone};
+use windrow_plan::tree::Outside;
+
+/// Takes the entries that stay, in internal key order.
+pub(crate) trait Sink {
+    /// One entry; `first` where its user key is another than the last one's.
+    fn keep(&mut self, user_key: &[u8], trailer: u64, value: &[u8], first: bool) -> Result<()>;
+}
+
+/// What a job elides by.
+pub(crate) struct ElideRules {
+    pub(crate) order: KeyOrder,
+    pub(crate) held: Held,
+    /// Range tombstones of all inputs.
+    pub(crate) tombstones: Fragments,
+    /// What lies at or below the output and outside the job; `None`: assume
+    /// that it may hold any key (a flush does not ask).
+    pub(crate) outside: Option<Outside>,
+    pub(crate) operator: Option<Arc<dyn MergeOperator>>,
+    pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
+    /// Expiry is judged at this time, in ms since 1970.
+    pub(crate) judge_ms: u64,
+    pub(crate) output_level: u32,
+}
+
+/// What became of the entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ElideCount {
+    pub(crate) seen: u64,
+    pub(crate) kept: u64,
+    pub(crate) expired: u64,
+}
+
+/// What the waiting operands stand on, within their stripe.
+enum Base<'a> {
+    /// A value that stays.
+    Put(u64, &'a [u8]),
+    /// A point tombstone (or an expired entry) of this sequence number.
+    Deleted(SeqNo),
+    /// A range tombstone, which is kept or dropped by itself.
+    Covered,
+}
+
+struct Operand {
+    trailer: u64,
+    value: Vec<u8>,
+}
+
+/// The state of the key at hand.
+#[derive(Default)]
+struct Current {
+    key: Vec<u8>,
+    any: bool,
+    /// Nothing of this key was kept yet.
+    fresh: bool,
+    /// The stripe in which older entries are shadowed.
+    decided: Option<usize>,
+    /// Operands of one stripe, newest first, that wait for their base.
+    operands: Vec<Operand>,
+    /// A single delete that waits for its put.
+    single: Option<u64>,
+    /// The stripe of `operands` or `single`.
+    pending_stripe: usize,
+}
+
+/// Applies the rules to a stream of entries.
+pub(crate) struct Elider {
+    rules: ElideRules,
+    current: Current,
+    count: ElideCount,
+    plain: bool,
+}
+
+impl Elider {
+    pub(crate) fn new(rules: ElideRules) -> Elider {
+        let plain = rules.held.seqs.is_empty()
+            && rules.tombstones.is_empty()
+            && rules.filter.is_none();
+        Elider { rules, current: Current::default(), count: ElideCount::default(), plain }
+    }
+
+    /// Takes the next entry.
+    ///
+    /// # Errors
+    /// The sink's, and `NotSupported` for an unknown kind.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        user_key: &[u8],
+        trailer: u64,
+        value: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        self.count.seen += 1;
+        let current = &self.current;
+        if !current.any || !self.rules.order.equal(&current.key, user_key) {
+            self.finish_key(sink)?;
+            self.current.key.clear();
+            self.current.key.extend_from_slice(user_key);
+            self.current.any = true;
+            self.current.fresh = true;
+            self.current.decided = None;
+        } else if self.plain && self.current.decided == Some(0) {
+            return Ok(());
+        }
+        if self.plain && key::trailer_kind(trailer) == Kind::Put as u8 && !self.has_pending() {
+            self.current.decided = Some(0);
+            return self.keep(trailer, value, sink);
+        }
+        self.push_slow(trailer, value, sink)
+    }
+
+    fn has_pending(&self) -> bool {
+        !self.current.operands.is_empty() || self.current.single.is_some()
+    }
+
+    fn push_slow(&mut self, trailer: u64, value: &[u8], sink: &mut impl Sink) -> Result<()> {
+        let seq = key::trailer_seq(trailer);
+        let stripe = self.rules.held.stripe(seq);
+        if self.current.decided == Some(stripe) {
+            return Ok(());
+        }
+        if self.has_pending() && self.current.pending_stripe != stripe {
+            self.release_pending(sink)?;
+        }
+        if self.is_covered(seq, stripe) {
+            self.current.decided = Some(stripe);
+            return self.settle(Base::Covered, sink);
+        }
+        let mut kind = Kind::from_u8(key::trailer_kind(trailer))?;
+        if kind.has_expiry() && is_expired(value, self.rules.judge_ms) {
+            self.count.expired += 1;
+            kind = Kind::Delete;
+        }
+        match kind {
+            Kind::Put | Kind::PutExpiry => {
+                self.current.decided = Some(stripe);
+                self.base(kind, trailer, value, stripe, sink)
+            }
+            Kind::Merge | Kind::MergeExpiry => self.operand(trailer, value, stripe, sink),
+            Kind::SingleDelete if !self.has_pending() => {
+                self.current.single = Some(trailer);
+                self.current.pending_stripe = stripe;
+                Ok(())
+            }
+            _ => {
+                self.current.decided = Some(stripe);
+                if self.has_pending() {
+                    return self.settle(Base::Deleted(seq), sink);
+                }
+                self.tombstone(key::trailer(seq, Kind::Delete), stripe, sink)
+            }
+        }
+    }
+
+    /// Whether a range tombstone that no snapshot tells apart hides the entry.
+    fn is_covered(&self, seq: SeqNo, stripe: usize) -> bool {
+        let rules = &self.rules;
+        if rules.tombstones.is_empty() {
+            return false;
+        }
+        let top = rules.held.seqs.get(stripe).copied().unwrap_or(SEQ_MAX);
+        let newest = rules.tombstones.newest_covering(&rules.order, &self.current.key, top);
+        newest.is_some_and(|tombstone| tombstone > seq)
+    }
+
+    /// A put that decides its stripe.
+    fn base(
+        &mut self,
+        kind: Kind,
+        trailer: u64,
+        value: &[u8],
+        stripe: usize,
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        if self.current.single.take().is_some() {
+            return Ok(());
+        }
+        if !self.current.operands.is_empty() {
+            if kind == Kind::Put {
+                return self.settle(Base::Put(trailer, value), sink);
+            }
+            self.release_pending(sink)?;
+            return self.keep(trailer, value, sink);
+        }
+        self.filtered(kind, trailer, value, stripe, sink)
+    }
+
+    /// Asks the compaction filter, where no snapshot sees the value.
+    fn filtered(
+        &mut self,
+        kind: Kind,
+        trailer: u64,
+        value: &[u8],
+        stripe: usize,
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        let newest_stripe = stripe == self.rules.held.seqs.len();
+        let Some(filter) = self.rules.filter.as_ref().filter(|_| newest_stripe) else {
+            return self.keep(trailer, value, sink);
+        };
+        let (expiry, plain) = value.split_at(if kind.has_expiry() { 8 } else { 0 });
+        match filter.filter(self.rules.output_level, &self.current.key, plain) {
+            FilterDecision::Keep => self.keep(trailer, value, sink),
+            FilterDecision::Remove => {
+                let seq = key::trailer_seq(trailer);
+                self.tombstone(key::trailer(seq, Kind::Delete), stripe, sink)
+            }
+            FilterDecision::Change(changed) => {
+                self.keep(trailer, &[expiry, &changed].concat(), sink)
+            }
+        }
+    }
+
+    /// A delete that decides its stripe: goes where rule 2 lets it.
+    fn tombstone(&mut self, trailer: u64, stripe: usize, sink: &mut impl Sink) -> Result<()> {
+        if stripe == 0 && !self.outside_may_hold() {
+            return Ok(());
+        }
+        self.keep(trailer, &[], sink)
+    }
+
+    fn operand(
+        &mut self,
+        trailer: u64,
+        value: &[u8],
+        stripe: usize,
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        if self.current.single.is_some() {
+            // The single delete hides the operand as any delete would.
+            self.current.decided = Some(stripe);
+            return self.settle(Base::Covered, sink);
+        }
+        self.current.operands.push(Operand { trailer, value: value.to_vec() });
+        self.current.pending_stripe = stripe;
+        Ok(())
+    }
+
+    /// Ends what waits, in a stripe where its base is known.
+    fn settle(&mut self, base: Base<'_>, sink: &mut impl Sink) -> Result<()> {
+        if let Some(trailer) = self.current.single.take() {
+            let stripe = self.current.pending_stripe;
+            let seq = key::trailer_seq(trailer);
+            return self.tombstone(key::trailer(seq, Kind::Delete), stripe, sink);
+        }
+        if self.current.operands.is_empty() {
+            return Ok(());
+        }
+        let base_value = match base {
+            Base::Put(_, value) => Some(value),
+            Base::Deleted(_) | Base::Covered => None,
+        };
+        if let Some(value) = self.resolved(base_value) {
+            let seq = key::trailer_seq(self.current.operands[0].trailer);
+            self.current.operands.clear();
+            return self.keep(key::trailer(seq, Kind::Put), &value, sink);
+        }
+        self.keep_operands(sink)?;
+        match base {
+            Base::Put(trailer, value) => self.keep(trailer, value, sink),
+            Base::Deleted(seq) => self.keep(key::trailer(seq, Kind::Delete), &[], sink),
+            Base::Covered => Ok(()),
+        }
+    }
+
+    /// The value of the waiting operands on a base, if they can be resolved.
+    fn resolved(&self, base: Option<&[u8]>) -> Option<Vec<u8>> {
+        let operator = self.rules.operator.as_ref()?;
+        let operands = &self.current.operands;
+        if operands.iter().any(|o| key::trailer_kind(o.trailer) != Kind::Merge as u8) {
+            return None;
+        }
+        let oldest_first: Vec<&[u8]> = operands.iter().rev().map(|o| &o.value[..]).collect();
+        operator.full_merge(&self.current.key, base, &oldest_first)
+    }
+
+    /// Lets what waits go on as it is: its base is in another stripe, or outside.
+    fn release_pending(&mut self, sink: &mut impl Sink) -> Result<()> {
+        if let Some(trailer) = self.current.single.take() {
+            return self.keep(trailer, &[], sink);
+        }
+        if let Some((trailer, value)) = self.combined() {
+            self.current.operands.clear();
+            return self.keep(trailer, &value, sink);
+        }
+        self.keep_operands(sink)
+    }
+
+    fn keep_operands(&mut self, sink: &mut impl Sink) -> Result<()> {
+        let mut operands = std::mem::take(&mut self.current.operands);
+        for operand in operands.drain(..) {
+            self.keep(operand.trailer, &operand.value, sink)?;
+        }
+        self.current.operands = operands;
+        Ok(())
+    }
+
+    /// All waiting operands as one, if the operator can combine them.
+    fn combined(&self) -> Option<(u64, Vec<u8>)> {
+        let operands = &self.current.operands;
+        let operator = self.rules.operator.as_ref()?;
+        if operands.len() < 2
+            || operands.iter().any(|o| key::trailer_kind(o.trailer) != Kind::Merge as u8)
+        {
+            return None;
+        }
+        let mut newer = operands.iter().rev();
+        let mut value = newer.next()?.value.clone();
+        for operand in newer {
+            value = operator.partial_merge(&self.current.key, &value, &operand.value)?;
+        }
+        Some((operands[0].trailer, value))
+    }
+
+    /// Ends the key at hand: nothing older of it is in the job.
+    fn finish_key(&mut self, sink: &mut impl Sink) -> Result<()> {
+        if !self.has_pending() {
+            return Ok(());
+        }
+        if self.outside_may_hold() {
+            return self.release_pending(sink);
+        }
+        if self.current.single.take().is_some() {
+            return Ok(());
+        }
+        match self.resolved(None) {
+            Some(value) => {
+                let seq = key::trailer_seq(self.current.operands[0].trailer);
+                self.current.operands.clear();
+                self.keep(key::trailer(seq, Kind::Put), &value, sink)
+            }
+            None => self.release_pending(sink),
+        }
+    }
+
+    /// Ends the stream. Returns what became of its entries.
+    ///
+    /// # Errors
+    /// The sink's.
+    pub(crate) fn finish(mut self, sink: &mut impl Sink) -> Result<ElideCount> {
+        self.finish_key(sink)?;
+        Ok(self.count)
+    }
+
+    fn outside_may_hold(&mut self) -> bool {
+        match &mut self.rules.outside {
+            Some(outside) => outside.may_hold(&self.current.key),
+            None => true,
+        }
+    }
+
+    #[inline]
+    fn keep(&mut self, trailer: u64, value: &[u8], sink: &mut impl Sink) -> Result<()> {
+        self.count.kept += 1;
+        let first = std::mem::replace(&mut self.current.fresh, false);
+        sink.keep(&self.current.key, trailer, value, first)
+    }
+}
+
+/// Whether a stored value's expiry has passed. A value too short to hold one
+/// is not judged here: the reader reports it.
+fn is_expired(value: &[u8], judge_ms: u64) -> bool {
+    value.first_chunk::<8>().is_some_and(|expiry| u64::from_le_bytes(*expiry) <= judge_ms)
+}
+
+/// The range tombstones that must stay: the newest of each stripe, and in the
+/// oldest stripe only where something outside the job may lie under it.
+pub(crate) fn surviving_tombstones(
+    tombstones: &Fragments,
+    held: &Held,
+    outside: Option<&Outside>,
+) -> Vec<RangeTombstone> {
+    let mut kept = Vec::new();
+    for fragment in tombstones.iter() {
+        let mut last_stripe = None;
+        for &seq in fragment.seqs {
+            let stripe = held.stripe(seq);
+            if last_stripe == Some(stripe) {
+                continue;
+            }
+            last_stripe = Some(stripe);
+            let needed =
+                stripe > 0 || outside.is_none_or(|o| o.overlaps(fragment.start, fragment.end));
+            if needed {
+                let (start, end) = (fragment.start.to_vec(), fragment.end.to_vec());
+                kept.push(RangeTombstone { start, end, seq });
+            }
+        }
+    }
+    kept
+}

@@ -1,0 +1,9 @@
+//! Merging: from a decision of `plan` to an edit of the manifest.
+//!
+//! `run` executes a decision, `elide` says what of the entries must stay,
+//! `writer` cuts them into tables. A flush takes the same road with a
+//! memtable for its input.
+
+pub(crate) mod elide;
+pub(crate) mod run;
+pub(crate) mod writer;

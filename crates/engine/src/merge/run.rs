@@ -1,0 +1,272 @@
+//! Carries out one decision of the policy.
+//!
+//! A merge, in six steps: open the inputs; note what must be respected (held
+//! snapshots, what lies outside the job, the time expiry is judged at); pass
+//! every entry through the elider into output tables; sync them and their
+//! names; log the edit; install it. A move or drop is the last two steps
+//! alone. Whatever fails before the edit leaves the database as it was: the
+//! outputs are discarded, the inputs stay.
+
+use crate::core::Core;
+use crate::events::Event;
+use crate::manifest::record::Field;
+use crate::merge::elide::{ElideCount, ElideRules, Elider, surviving_tombstones};
+use crate::merge::writer::{OutputSpec, Outputs};
+use crate::read::level_iter::LevelIter;
+use crate::read::merge_iter::{MergeIter, Source};
+use crate::read::table_iter::TableIterOptions;
+use crate::read::view::{ReadFile, SortedRun, pack_log};
+use crate::snapshot::Held;
+use crate::tree::Tree;
+use std::sync::Arc;
+use windrow_base::{Error, ErrorKind, Result};
+use windrow_env::sync::atomic::Ordering;
+use windrow_format::tombstone::{Fragments, RangeTombstone};
+use windrow_plan::tree::{File, Outside, Part, Version};
+use windrow_plan::{Decision, Drop as DropFiles, Input, Merge, Move};
+
+/// Entries between two looks at whether the database is closing.
+const CHECK_ENTRIES: u64 = 4096;
+
+/// What a merge did, for events and counters.
+struct Outcome {
+    files: Vec<File>,
+    count: ElideCount,
+    range_tombstones: usize,
+}
+
+impl Core {
+    /// Carries out a decision.
+    ///
+    /// # Errors
+    /// What reading an input, writing an output or the manifest said; `Closed`
+    /// if the database is closing. Nothing changed then.
+    pub(crate) fn carry_out(&self, tree: &Tree, decision: &Decision) -> Result<()> {
+        match decision {
+            Decision::Idle => Ok(()),
+            Decision::Move(step) => self.carry_out_move(tree, step),
+            Decision::Drop(drop) => self.carry_out_drop(tree, drop),
+            Decision::Merge(merge) => self.carry_out_merge(tree, merge),
+        }
+    }
+
+    fn carry_out_move(&self, tree: &Tree, step: &Move) -> Result<()> {
+        self.install(tree, None, Vec::new(), |_| step.edit())?;
+        self.counters.moved(step.to.0);
+        self.events.send_with(|| Event::Moved {
+            keyspace: tree.name.clone(),
+            file: step.file.number,
+            from_level: step.from.0,
+            to_level: step.to.0,
+            reason: step.reason.to_string(),
+        });
+        Ok(())
+    }
+
+    fn carry_out_drop(&self, tree: &Tree, drop: &DropFiles) -> Result<()> {
+        self.install(tree, None, Vec::new(), |_| drop.edit())
+    }
+
+    fn carry_out_merge(&self, tree: &Tree, merge: &Merge) -> Result<()> {
+        let job = self.new_job_id();
+        let begin_ns = self.env.clock.monotonic_ns();
+        self.events.send_with(|| Event::MergeBegin {
+            job,
+            keyspace: tree.name.clone(),
+            reason: merge.reason.to_string(),
+            from_level: merge.inputs.first().map_or(0, |input| input.level),
+            to_level: merge.output_level,
+            input_files: merge.files().count() as u64,
+            input_bytes: merge.input_bytes(),
+        });
+        let done = self.run_merge(tree, merge);
+        let summary = done.as_ref().ok().copied().unwrap_or_default();
+        if done.is_ok() {
+            let read = merge.input_bytes();
+            self.counters.merged(merge.output_level, read, summary.written_bytes);
+        }
+        self.events.send_with(|| Event::MergeEnd {
+            job,
+            keyspace: tree.name.clone(),
+            to_level: merge.output_level,
+            output_files: summary.files,
+            written_bytes: summary.written_bytes,
+            dropped_entries: summary.dropped,
+            duration_us: (self.env.clock.monotonic_ns() - begin_ns) / 1000,
+            error: done.as_ref().err().cloned(),
+        });
+        done.map(|_| ())
+    }
+
+    fn run_merge(&self, tree: &Tree, merge: &Merge) -> Result<Summary> {
+        let version = tree.version();
+        let inputs = self.input_runs(tree, merge);
+        let held = self.snapshots.held();
+        let judge_ms = held.time_min_ms.unwrap_or(u64::MAX).min(self.now_ms());
+        let (rules, spec) = self.merge_rules(tree, merge, &version, &inputs, held, judge_ms)?;
+        let outcome = self.merge_entries(tree, merge, inputs, rules, spec)?;
+        let summary = Summary {
+            files: outcome.files.len() as u64,
+            written_bytes: outcome.files.iter().map(|f| f.bytes).sum(),
+            dropped: outcome.count.seen - outcome.count.kept,
+        };
+        self.counters.merge_entries_in.add(outcome.count.seen);
+        self.counters.merge_entries_out.add(outcome.count.kept);
+        self.check_counts(merge, &outcome)?;
+        let mut fields = Vec::new();
+        if outcome.count.expired > 0 {
+            self.time_floor_ms.fetch_max(judge_ms, Ordering::Relaxed);
+            fields.push(Field::TimeFloor(judge_ms));
+        }
+        self.install(tree, None, fields, |_| merge.edit(outcome.files))?;
+        Ok(summary)
+    }
+
+    /// Each input as sorted runs, newest first.
+    fn input_runs(&self, tree: &Tree, merge: &Merge) -> Vec<Arc<SortedRun>> {
+        let read_file = |file: &Arc<File>| ReadFile {
+            file: file.clone(),
+            table: self.tables.handle(file, &tree.order),
+        };
+        let runs_of = |input: &Input| {
+            let files: Vec<ReadFile> = input.files.iter().map(read_file).collect();
+            match input.part {
+                Part::Run => vec![Arc::new(SortedRun::new(input.level, files, &tree.order))],
+                Part::Log => pack_log(input.level, files.into_iter(), &tree.order),
+            }
+        };
+        merge.inputs.iter().flat_map(runs_of).collect()
+    }
+
+    /// What may be dropped, and how the output is cut.
+    fn merge_rules(
+        &self,
+        tree: &Tree,
+        merge: &Merge,
+        version: &Version,
+        inputs: &[Arc<SortedRun>],
+        held: Held,
+        judge_ms: u64,
+    ) -> Result<(ElideRules, OutputSpec)> {
+        let tombstones = self.input_tombstones(tree, inputs)?;
+        let outside = Outside::new(version, merge);
+        let policy = tree.policy.load();
+        let spec = OutputSpec {
+            level: merge.output_level,
+            cutter: policy.cutter(version, &self.plan_settings, merge.output_level),
+            filter_bits_per_key: self.filter_bits(tree, version, merge.output_level),
+            tombstones: surviving_tombstones(&tombstones, &held, Some(&outside)),
+        };
+        let rules = ElideRules {
+            order: tree.order.clone(),
+            held,
+            tombstones,
+            outside: Some(outside),
+            operator: tree.operator.clone(),
+            filter: tree.filter.clone(),
+            judge_ms,
+            output_level: merge.output_level,
+        };
+        Ok((rules, spec))
+    }
+
+    fn input_tombstones(&self, tree: &Tree, inputs: &[Arc<SortedRun>]) -> Result<Fragments> {
+        let mut all: Vec<RangeTombstone> = Vec::new();
+        for file in inputs.iter().flat_map(|run| &run.files) {
+            if file.file.range_tombstones > 0 {
+                let open = file.open(&tree.reads)?;
+                for fragment in open.table.tombstones().iter() {
+                    all.extend(fragment.seqs.iter().map(|&seq| RangeTombstone {
+                        start: fragment.start.to_vec(),
+                        end: fragment.end.to_vec(),
+                        seq,
+                    }));
+                }
+            }
+        }
+        Ok(Fragments::build(all, &tree.order))
+    }
+
+    fn merge_entries(
+        &self,
+        tree: &Tree,
+        merge: &Merge,
+        inputs: Vec<Arc<SortedRun>>,
+        rules: ElideRules,
+        spec: OutputSpec,
+    ) -> Result<Outcome> {
+        let readahead = self.merge_readahead_bytes(inputs.len());
+        let source = |run: Arc<SortedRun>| {
+            let options = TableIterOptions::sequential(readahead);
+            Source::Level(LevelIter::new(run, tree.reads.clone(), options))
+        };
+        let sources = inputs.into_iter().map(source).collect();
+        let mut iter = MergeIter::new(sources, tree.order.clone(), self.env.fs.clone());
+        let range_tombstones = spec.tombstones.len();
+        let mut outputs = Outputs::new(self, tree, spec);
+        let mut elider = Elider::new(rules);
+        iter.seek_first()?;
+        let mut until_check = CHECK_ENTRIES;
+        while iter.valid() {
+            elider.push(iter.user_key(), iter.trailer(), iter.value(), &mut outputs)?;
+            iter.next()?;
+            until_check -= 1;
+            if until_check == 0 {
+                until_check = CHECK_ENTRIES;
+                self.check_not_closing(tree)?;
+            }
+        }
+        iter.status()?;
+        let count = elider.finish(&mut outputs)?;
+        let files = outputs.finish(merge.output_epoch)?;
+        Ok(Outcome { files, count, range_tombstones })
+    }
+
+    /// A long merge does not hold up a close, or work for a dropped keyspace.
+    fn check_not_closing(&self, tree: &Tree) -> Result<()> {
+        if self.closing.load(Ordering::Relaxed) || tree.is_dropped() {
+            return Err(Error::new(ErrorKind::Closed, "the merge was abandoned: closing"));
+        }
+        self.latch.check()
+    }
+
+    /// Rule R16: what went in must have been read whole, and what came out is
+    /// what was kept.
+    fn check_counts(&self, merge: &Merge, outcome: &Outcome) -> Result<()> {
+        let due: u64 = merge.files().map(|(_, _, file)| file.entries).sum();
+        if outcome.count.seen != due {
+            return Err(Error::corruption(format!(
+                "a merge read {} entries where its inputs hold {due}",
+                outcome.count.seen
+            )));
+        }
+        let written: u64 = outcome.files.iter().map(|file| file.entries).sum();
+        debug_assert!(written == outcome.count.kept || outcome.range_tombstones > 0);
+        Ok(())
+    }
+
+    /// The share of the merge budget that each input run may read ahead.
+    fn merge_readahead_bytes(&self, runs: usize) -> u64 {
+        const MIN: u64 = 64 << 10;
+        const MAX: u64 = 1 << 20;
+        let jobs = self.merges_max() as u64 + 1;
+        let share = self.shares.merge_bytes / jobs / (runs as u64 + 1);
+        share.clamp(MIN, MAX)
+    }
+
+    /// Bits per key that the policy gives to files written to `level` now.
+    pub(crate) fn filter_bits(&self, tree: &Tree, version: &Version, level: u32) -> f64 {
+        if !tree.order.equality_is_bytewise() {
+            return 0.0;
+        }
+        tree.policy.load().filter_bits(version, level)
+    }
+}
+
+/// A merge in figures.
+#[derive(Clone, Copy, Default)]
+struct Summary {
+    files: u64,
+    written_bytes: u64,
+    dropped: u64,
+}

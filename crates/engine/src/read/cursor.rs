@@ -1,0 +1,227 @@
+//! What users walk with: `Cursor`, which moves and lends, and `Iter`, a
+//! double-ended iterator of owned pairs.
+//!
+//! Owns: the scans below, and what keeps the database open under them. Never
+//! does: anything a scan does.
+
+use super::scan::{Scan, ScanOptions};
+use super::view::ReadView;
+use super::{Latest, ReadOwner};
+use crate::slice::Slice;
+use std::cmp::Ordering;
+use std::iter::FusedIterator;
+use std::sync::Arc;
+use windrow_base::{Result, SeqNo};
+
+/// A position in a keyspace as it was at one moment, which moves both ways.
+///
+/// Owned and `Send`; keeps the database open, and the files and memtables of
+/// its moment alive: [`Cursor::refresh`] one that is kept for long.
+pub struct Cursor {
+    scan: Scan,
+    latest: Arc<dyn Latest>,
+}
+
+impl Cursor {
+    pub(crate) fn new(scan: Scan, latest: Arc<dyn Latest>) -> Cursor {
+        Cursor { scan, latest }
+    }
+
+    /// Moves to the first entry. Returns whether there is one, as all moves do.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset of damaged data, `Io`. Sticky: the
+    /// cursor stays failed until it is refreshed.
+    pub fn seek_first(&mut self) -> Result<bool> {
+        self.scan.seek_first()
+    }
+
+    /// Moves to the last entry.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek_first`].
+    pub fn seek_last(&mut self) -> Result<bool> {
+        self.scan.seek_last()
+    }
+
+    /// Moves to the first entry with a key at or after `key`.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek_first`].
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.scan.seek(key.as_ref())
+    }
+
+    /// Moves to the last entry with a key before `key`.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek_first`].
+    pub fn seek_before(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.scan.seek_before(key.as_ref())
+    }
+
+    /// Moves to the next entry. Stays nowhere where the cursor is not at one.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek_first`].
+    // A cursor is no `Iterator`: it lends what it is at.
+    #[allow(clippy::should_implement_trait)]
+    #[inline]
+    pub fn next(&mut self) -> Result<bool> {
+        self.scan.next()
+    }
+
+    /// Moves to the entry before. Stays nowhere where the cursor is not at one.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek_first`].
+    #[inline]
+    pub fn prev(&mut self) -> Result<bool> {
+        self.scan.prev()
+    }
+
+    /// Whether the cursor is at an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.scan.valid()
+    }
+
+    /// The entry's key; empty where the cursor is not at one.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.scan.key()
+    }
+
+    /// The entry's value; empty where the cursor is not at one.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.scan.value()
+    }
+
+    /// The entry's value, to be kept: pins its block instead of copying.
+    pub fn value_slice(&self) -> Slice {
+        self.scan.value_slice()
+    }
+
+    /// Whether the cursor works.
+    ///
+    /// # Errors
+    /// The error that it failed with.
+    pub fn status(&self) -> Result<()> {
+        self.scan.status()
+    }
+
+    /// Goes over to the newest state of the keyspace (of its snapshot, where
+    /// it was made on one), letting the old one go. The cursor then is at the
+    /// first entry at or after where it was, and works again if it had failed.
+    ///
+    /// # Errors
+    /// As [`Cursor::seek_first`]; `Closed` if the keyspace was dropped.
+    pub fn refresh(&mut self) -> Result<bool> {
+        let (view, seq, now_ms) = self.latest.latest()?;
+        self.scan.refresh(view, seq, now_ms)
+    }
+}
+
+/// An iterator over the entries of a range, from both ends. The ends meet: no
+/// entry is returned twice. After an error it ends.
+pub struct Iter {
+    owner: Arc<ReadOwner>,
+    view: Arc<ReadView>,
+    seq: SeqNo,
+    now_ms: u64,
+    options: ScanOptions,
+    front: Option<Scan>,
+    back: Option<Scan>,
+    is_done: bool,
+    _keep: Arc<dyn Latest>,
+}
+
+impl Iter {
+    /// An iterator over what [`Scan::new`] would scan. Reads nothing yet.
+    pub(crate) fn new(
+        owner: Arc<ReadOwner>,
+        view: Arc<ReadView>,
+        seq: SeqNo,
+        now_ms: u64,
+        options: ScanOptions,
+        keep: Arc<dyn Latest>,
+    ) -> Iter {
+        Iter {
+            owner,
+            view,
+            seq,
+            now_ms,
+            options,
+            front: None,
+            back: None,
+            is_done: false,
+            _keep: keep,
+        }
+    }
+
+    fn new_scan(&self) -> Scan {
+        let (owner, view) = (Arc::clone(&self.owner), Arc::clone(&self.view));
+        Scan::new(owner, view, self.seq, self.now_ms, self.options.clone())
+    }
+
+    /// The entry that one end has moved to, unless the other end was there or beyond.
+    fn take(&mut self, moved: Result<bool>, from_front: bool) -> Option<<Iter as Iterator>::Item> {
+        match moved {
+            Err(error) => {
+                self.is_done = true;
+                return Some(Err(error));
+            }
+            Ok(false) => self.is_done = true,
+            Ok(true) => {
+                if let (Some(front), Some(back)) = (&self.front, &self.back) {
+                    let met = self.owner.order.compare(front.key(), back.key()) != Ordering::Less;
+                    self.is_done = met;
+                }
+            }
+        }
+        if self.is_done {
+            // Let the view's blocks go: an exhausted iterator may be kept.
+            (self.front, self.back) = (None, None);
+            return None;
+        }
+        let scan = if from_front { self.front.as_ref() } else { self.back.as_ref() };
+        scan.map(|scan| Ok((Slice::copy_from(scan.key()), scan.value_slice())))
+    }
+}
+
+impl Iterator for Iter {
+    type Item = Result<(Slice, Slice)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_done {
+            return None;
+        }
+        let moved = match &mut self.front {
+            Some(scan) => scan.next(),
+            None => {
+                let scan = self.new_scan();
+                self.front.insert(scan).seek_first()
+            }
+        };
+        self.take(moved, true)
+    }
+}
+
+impl DoubleEndedIterator for Iter {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.is_done {
+            return None;
+        }
+        let moved = match &mut self.back {
+            Some(scan) => scan.prev(),
+            None => {
+                let scan = self.new_scan();
+                self.back.insert(scan).seek_last()
+            }
+        };
+        self.take(moved, false)
+    }
+}
+
+impl FusedIterator for Iter {}

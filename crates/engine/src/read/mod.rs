@@ -1,0 +1,159 @@
+//! Reading: gets, scans, and the merging iterator that merges share.
+//!
+//! `view` is what a read sees; `get` and `multi_get` answer for keys; `scan`
+//! turns `merge_iter` over `table_iter` and `level_iter` into visible entries;
+//! `readahead` decides how much a device read takes at once.
+//!
+//! Owns: the order in which places are asked and what hides what. Never does:
+//! write, or wait for a writer.
+
+pub(crate) mod coverage;
+pub(crate) mod cursor;
+pub(crate) mod get;
+pub(crate) mod level_iter;
+pub(crate) mod merge_iter;
+pub(crate) mod multi_get;
+pub(crate) mod readahead;
+pub(crate) mod scan;
+pub(crate) mod table_iter;
+pub(crate) mod view;
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+use crate::cache::{BlockCache, OpenTable, TableCache};
+use crate::operators::MergeOperator;
+use crate::slice::Slice;
+use crate::stats::Counters;
+use std::sync::Arc;
+use windrow_base::{Error, KeyOrder, Result, SeqNo};
+use windrow_env::Env;
+use windrow_format::block::Block;
+use windrow_format::table::{self, BlockHandle, BlockKind};
+
+use view::{ReadFile, ReadView};
+
+/// What every read of a keyspace needs beside its view. Shared by all of them.
+pub(crate) struct ReadOwner {
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) env: Env,
+    pub(crate) order: KeyOrder,
+    pub(crate) operator: Option<Arc<dyn MergeOperator>>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) access: Access,
+}
+
+impl ReadOwner {
+    /// The data, index or filter block at `handle`, from the cache or the device.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset if the block is damaged, `Io`.
+    #[inline]
+    pub(crate) fn block(
+        &self,
+        open: &OpenTable,
+        handle: BlockHandle,
+        kind: BlockKind,
+    ) -> Result<Arc<Block>> {
+        if let Some(block) = self.blocks.get(open.uid, handle.offset) {
+            self.counters.cache_hit();
+            return Ok(block);
+        }
+        self.block_from_device(open, handle, kind)
+    }
+
+    #[cold]
+    fn block_from_device(
+        &self,
+        open: &OpenTable,
+        handle: BlockHandle,
+        kind: BlockKind,
+    ) -> Result<Arc<Block>> {
+        self.counters.block_read(u64::from(handle.bytes));
+        let block = Arc::new(table::read_block(&*open.file, open.uid, handle, kind)?);
+        self.blocks.insert(open.uid, handle.offset, Arc::clone(&block));
+        Ok(block)
+    }
+}
+
+/// Where a cursor finds the newest state when it is refreshed, and what keeps
+/// the database (or its snapshot) alive for as long as the cursor lives.
+pub(crate) trait Latest: Send + Sync + 'static {
+    /// The view, sequence number and time (ms since 1970) to read at from now on.
+    ///
+    /// # Errors
+    /// `Closed` if the keyspace is gone.
+    fn latest(&self) -> Result<(Arc<ReadView>, SeqNo, u64)>;
+}
+
+/// What became of asking a table for a key that its bounds contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The filter said no: no block was read.
+    Filtered,
+    /// The table holds an entry of the key (a tombstone counts: the filter was right).
+    Held,
+    /// The table was searched and holds none.
+    Wasted,
+}
+
+/// Receives every answer of every file: the place where statistics about each
+/// file's use are gathered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Access;
+
+impl Access {
+    #[inline]
+    pub(crate) fn answered(&self, _file: &ReadFile, _answer: Answer) {}
+}
+
+/// Bytes of expiry before the value of the `*Expiry` kinds.
+pub(crate) const EXPIRY_BYTES: usize = 8;
+
+/// Splits the stored value of an `*Expiry` kind into expiry (ms since 1970) and value.
+///
+/// # Errors
+/// `Corruption` if it is too short for an expiry.
+#[inline]
+pub(crate) fn split_expiry(stored: &[u8]) -> Result<(u64, &[u8])> {
+    match stored.split_first_chunk::<EXPIRY_BYTES>() {
+        Some((expiry, value)) => Ok((u64::from_le_bytes(*expiry), value)),
+        None => Err(Error::corruption("an expiring value is shorter than its expiry")),
+    }
+}
+
+/// Whether an entry has expired at `now_ms`: from its expiry on it is gone.
+#[inline]
+pub(crate) fn is_expired(expiry_ms: u64, now_ms: u64) -> bool {
+    expiry_ms <= now_ms
+}
+
+/// Applies merge operands, newest first as reads find them, to their base.
+///
+/// # Errors
+/// `InvalidArgument` without a merge operator, `Corruption` if it says that
+/// the operands do not fit.
+pub(crate) fn merge_operands(
+    operator: Option<&Arc<dyn MergeOperator>>,
+    key: &[u8],
+    base: Option<&[u8]>,
+    newest_first: &[Slice],
+) -> Result<Slice> {
+    let Some(operator) = operator else {
+        return Err(Error::invalid(
+            "the keyspace holds merge operands: open it with its merge operator",
+        ));
+    };
+    let operands: Vec<&[u8]> = newest_first.iter().rev().map(|operand| &**operand).collect();
+    match operator.full_merge(key, base, &operands) {
+        Some(value) => Ok(Slice::from(value)),
+        None => Err(Error::corruption(format!(
+            "merge operator {} refused the operands of key \"{}\"",
+            operator.name(),
+            key.escape_ascii()
+        ))),
+    }
+}

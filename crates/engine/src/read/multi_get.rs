@@ -1,0 +1,113 @@
+//! Many point look-ups at once: all of them search as far as cached blocks let
+//! them, then the blocks that they miss are read in one submission, until none
+//! misses any. A batch of n cold keys costs a few device latencies, not n.
+//!
+//! Owns: the rounds. Never does: search by itself (`get::Lookup` does).
+
+use super::ReadOwner;
+use super::get::{Blocks, Lookup, NeededBlock, Outcome};
+use super::readahead::{self, PendingRead};
+use super::view::ReadView;
+use crate::slice::Slice;
+use std::collections::HashMap;
+use std::sync::Arc;
+use windrow_base::{FileUid, Result, SeqNo};
+use windrow_format::block::Block;
+use windrow_format::table;
+
+/// Most reads in one submission: what devices of this decade do at once, and
+/// a bound on the memory of a large batch.
+const READS_TOGETHER_MAX: usize = 64;
+
+/// The values of `keys`, in their order, all of one `view` and `seq`. Each key
+/// has its own result: a damaged block fails the keys that need it.
+pub(crate) fn multi_get<K: AsRef<[u8]>>(
+    owner: &Arc<ReadOwner>,
+    view: &ReadView,
+    keys: &[K],
+    seq: SeqNo,
+    now_ms: impl Fn() -> u64,
+) -> Vec<Result<Option<Slice>>> {
+    let mut results: Vec<Option<Result<Option<Slice>>>> = (0..keys.len()).map(|_| None).collect();
+    let mut running: Vec<(usize, Lookup<'_>)> =
+        keys.iter().map(|key| Lookup::new(key.as_ref(), seq)).enumerate().collect();
+    while !running.is_empty() {
+        let mut waiting = Vec::new();
+        let mut round = Round::default();
+        for (index, mut lookup) in running {
+            match lookup.run(owner, view, &now_ms, Blocks::Defer) {
+                Ok(Outcome::Done(value)) => results[index] = Some(Ok(value)),
+                Ok(Outcome::Needs(block)) => waiting.push((index, lookup, round.add(block))),
+                Err(error) => results[index] = Some(Err(error)),
+            }
+        }
+        let blocks = round.read(owner);
+        running = Vec::with_capacity(waiting.len());
+        for (index, mut lookup, slot) in waiting {
+            let (needed, block) = &blocks[slot];
+            match block {
+                Ok(block) => {
+                    lookup.supply(needed.handle, Arc::clone(block));
+                    running.push((index, lookup));
+                }
+                Err(error) => results[index] = Some(Err(error.clone())),
+            }
+        }
+    }
+    results.into_iter().map(|result| result.expect("every look-up ended")).collect()
+}
+
+/// The distinct blocks that the look-ups of a round wait for.
+#[derive(Default)]
+struct Round {
+    blocks: Vec<NeededBlock>,
+    slots: HashMap<(FileUid, u64), usize>,
+}
+
+impl Round {
+    /// The slot that the block will be found in.
+    fn add(&mut self, block: NeededBlock) -> usize {
+        let place = (block.open.uid, block.handle.offset);
+        *self.slots.entry(place).or_insert_with(|| {
+            self.blocks.push(block);
+            self.blocks.len() - 1
+        })
+    }
+
+    fn read(self, owner: &ReadOwner) -> Vec<(NeededBlock, Result<Arc<Block>>)> {
+        let mut done = Vec::with_capacity(self.blocks.len());
+        let mut rest = self.blocks.into_iter().peekable();
+        while rest.peek().is_some() {
+            let batch: Vec<NeededBlock> = rest.by_ref().take(READS_TOGETHER_MAX).collect();
+            done.extend(read_batch(owner, batch));
+        }
+        done
+    }
+}
+
+fn read_batch(
+    owner: &ReadOwner,
+    batch: Vec<NeededBlock>,
+) -> impl Iterator<Item = (NeededBlock, Result<Arc<Block>>)> {
+    let mut reads: Vec<Result<PendingRead>> = batch
+        .iter()
+        .map(|block| {
+            let (offset, bytes) = (block.handle.offset, u64::from(block.handle.bytes));
+            owner.counters.block_read(bytes);
+            PendingRead::new(&block.open, offset..offset.saturating_add(bytes), Vec::new())
+        })
+        .collect();
+    readahead::read_together(&*owner.env.fs, reads.iter_mut().flatten());
+    batch.into_iter().zip(reads).map(|(block, read)| {
+        let decoded = read.and_then(PendingRead::finish).and_then(|ahead| {
+            let (open, handle) = (&block.open, block.handle);
+            let path = open.file.path();
+            let raw = ahead.into_bytes();
+            let decoded = table::decode_block(raw, path, open.uid, handle, block.kind)?;
+            let decoded = Arc::new(decoded);
+            owner.blocks.insert(open.uid, handle.offset, Arc::clone(&decoded));
+            Ok(decoded)
+        });
+        (block, decoded)
+    })
+}

@@ -1,0 +1,281 @@
+//! How much one device read takes: a block, a block and its neighbour, or a
+//! long stretch; and many of them in one submission.
+//!
+//! Owns: the sizes and the bytes that were read ahead. Never does: decode a
+//! block, decide which block is wanted.
+
+use crate::cache::OpenTable;
+use std::ops::Range;
+use std::sync::Arc;
+use windrow_base::{Error, Result};
+use windrow_env::FileSystem;
+use windrow_env::fs::{DIRECT_ALIGN_BYTES, ReadRequest};
+use windrow_format::table::BlockHandle;
+
+/// Whether a seek that has to read its block reads the block after it too,
+/// where they fit in [`NEIGHBOUR_BYTES_MAX`] together. A seek with ten nexts
+/// leaves its block one time in three (35 entries of 116 bytes in 4 KiB), and
+/// the second read would cost a whole device latency; 4 KiB more cost about 2 us.
+const SEEK_READS_NEIGHBOUR: bool = true;
+
+/// Largest pair of blocks that a seek reads together.
+const NEIGHBOUR_BYTES_MAX: u64 = 32 << 10;
+
+/// First stretch of [`Readahead::Auto`], doubled by every further one.
+const AUTO_BYTES_MIN: u64 = 16 << 10;
+
+/// How a table iterator reads ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readahead {
+    /// One block at a time.
+    None,
+    /// Nothing at first; stretches that double up to this many bytes while
+    /// blocks are read in order.
+    Auto { max_bytes: u64 },
+    /// Stretches of this many bytes from the first block on: merges, and scans
+    /// known to be long. The block cache is neither asked nor filled.
+    Sequential { bytes: u64 },
+}
+
+/// Bytes of a file that were read in one go, to decode blocks out of.
+#[derive(Default)]
+pub(crate) struct Stretch {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Stretch {
+    /// The block's bytes, if all of them are here.
+    #[inline]
+    pub(crate) fn slice(&self, handle: BlockHandle) -> Option<&[u8]> {
+        let from = usize::try_from(handle.offset.checked_sub(self.offset)?).ok()?;
+        self.bytes.get(from..from.checked_add(handle.bytes as usize)?)
+    }
+
+    /// Lets the bytes go, and gives their memory for the next read.
+    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
+        std::mem::take(self).bytes
+    }
+
+    /// All of the bytes.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Memory held, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+}
+
+/// A read that an iterator waits for.
+pub(crate) struct PendingRead {
+    open: Arc<OpenTable>,
+    offset: u64,
+    bytes: Vec<u8>,
+    result: Result<()>,
+}
+
+impl PendingRead {
+    /// A read of `range` of the table's file. Reuses `buffer`'s memory.
+    ///
+    /// # Errors
+    /// `Corruption` if the range passes the file's end.
+    pub(crate) fn new(
+        open: &Arc<OpenTable>,
+        range: Range<u64>,
+        mut buffer: Vec<u8>,
+    ) -> Result<PendingRead> {
+        if range.end > open.file_bytes || range.start > range.end {
+            return Err(Error::corruption("a block handle points past the end of its file")
+                .with_file(open.file.path().display().to_string())
+                .with_offset(range.start));
+        }
+        buffer.clear();
+        buffer.resize((range.end - range.start) as usize, 0);
+        Ok(PendingRead { open: Arc::clone(open), offset: range.start, bytes: buffer, result: Ok(()) })
+    }
+
+    /// Reads it alone.
+    pub(crate) fn run(&mut self) {
+        self.result = self.open.file.read_at(self.offset, &mut self.bytes);
+    }
+
+    /// The bytes that were read.
+    ///
+    /// # Errors
+    /// What the read failed with.
+    pub(crate) fn finish(self) -> Result<Stretch> {
+        self.result?;
+        Ok(Stretch { offset: self.offset, bytes: self.bytes })
+    }
+
+    /// Bytes it reads.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// Runs the reads of several iterators at the same time: they cost about one
+/// device latency together.
+pub(crate) fn read_together<'a>(
+    fs: &dyn FileSystem,
+    reads: impl IntoIterator<Item = &'a mut PendingRead>,
+) {
+    let mut reads: Vec<&mut PendingRead> = reads.into_iter().collect();
+    if let [read] = &mut reads[..] {
+        return read.run();
+    }
+    let mut requests: Vec<ReadRequest<'_>> = reads
+        .iter_mut()
+        .map(|read| {
+            let PendingRead { open, offset, bytes, .. } = &mut **read;
+            ReadRequest { file: &*open.file, offset: *offset, buf: bytes, result: Ok(()) }
+        })
+        .collect();
+    fs.read_many(&mut requests);
+    let results: Vec<Result<()>> = requests.into_iter().map(|request| request.result).collect();
+    for (read, result) in reads.into_iter().zip(results) {
+        read.result = result;
+    }
+}
+
+/// Decides how much to read where a block is neither cached nor read ahead.
+pub(crate) struct Planner {
+    mode: Readahead,
+    /// Size of the last stretch; 0 after a seek.
+    window_bytes: u64,
+}
+
+impl Planner {
+    pub(crate) fn new(mode: Readahead) -> Planner {
+        Planner { mode, window_bytes: 0 }
+    }
+
+    /// Whether stretches are read from the first block on, past the cache.
+    pub(crate) fn is_sequential(&self) -> bool {
+        matches!(self.mode, Readahead::Sequential { .. })
+    }
+
+    /// The iterator was positioned anew: what follows may not be a long scan.
+    pub(crate) fn seek(&mut self) {
+        self.window_bytes = 0;
+    }
+
+    /// The range to read for `block`, which was reached by a seek (`stepped`
+    /// false) or by walking in `forward` direction from its neighbour.
+    /// `next` is the block after it, `file_bytes` the file's length.
+    pub(crate) fn plan(
+        &mut self,
+        block: BlockHandle,
+        next: Option<BlockHandle>,
+        stepped: bool,
+        forward: bool,
+        file_bytes: u64,
+    ) -> Range<u64> {
+        let end = block.offset.saturating_add(u64::from(block.bytes));
+        let alone = block.offset..end;
+        let bytes = match self.mode {
+            Readahead::Sequential { bytes } => bytes,
+            Readahead::Auto { max_bytes } if stepped => {
+                self.window_bytes = (self.window_bytes * 2).max(AUTO_BYTES_MIN).min(max_bytes);
+                self.window_bytes
+            }
+            _ => return if stepped { alone } else { with_neighbour(alone, next) },
+        };
+        if end > file_bytes {
+            return alone;
+        }
+        let align = DIRECT_ALIGN_BYTES as u64;
+        if forward {
+            let from = block.offset / align * align;
+            let to = (from + bytes).div_ceil(align) * align;
+            from..to.min(file_bytes).max(end)
+        } else {
+            let to = (end.div_ceil(align) * align).min(file_bytes);
+            let from = to.saturating_sub(bytes) / align * align;
+            from.min(block.offset)..to
+        }
+    }
+}
+
+fn with_neighbour(alone: Range<u64>, next: Option<BlockHandle>) -> Range<u64> {
+    match next {
+        Some(next) if SEEK_READS_NEIGHBOUR && next.offset == alone.end => {
+            let end = next.offset + u64::from(next.bytes);
+            if end - alone.start <= NEIGHBOUR_BYTES_MAX { alone.start..end } else { alone }
+        }
+        _ => alone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE_BYTES: u64 = 10 << 20;
+
+    fn handle(offset: u64, bytes: u32) -> BlockHandle {
+        BlockHandle { offset, bytes }
+    }
+
+    #[test]
+    fn a_seek_reads_its_block_and_an_adjacent_one() {
+        let mut plan = Planner::new(Readahead::Auto { max_bytes: 1 << 20 });
+        let block = handle(5000, 4100);
+        let next = Some(handle(9100, 4100));
+        assert_eq!(plan.plan(block, next, false, true, FILE_BYTES), 5000..13200);
+        assert_eq!(plan.plan(block, None, false, true, FILE_BYTES), 5000..9100);
+        let far = Some(handle(9101, 4100));
+        assert_eq!(plan.plan(block, far, false, true, FILE_BYTES), 5000..9100);
+        let large = Some(handle(9100, 40_000));
+        assert_eq!(plan.plan(block, large, false, true, FILE_BYTES), 5000..9100);
+    }
+
+    #[test]
+    fn stretches_double_while_reads_stay_in_order() {
+        let mut plan = Planner::new(Readahead::Auto { max_bytes: 64 << 10 });
+        let mut sizes = Vec::new();
+        for _ in 0..5 {
+            let range = plan.plan(handle(8192, 4096), None, true, true, FILE_BYTES);
+            assert_eq!(range.start, 8192);
+            sizes.push(range.end - range.start);
+        }
+        assert_eq!(sizes, [16 << 10, 32 << 10, 64 << 10, 64 << 10, 64 << 10]);
+        plan.seek();
+        assert_eq!(plan.plan(handle(8192, 4096), None, true, true, FILE_BYTES).end, 8192 + (16 << 10));
+    }
+
+    /// Whatever the sizes, the range holds the block and stays in the file.
+    #[test]
+    fn a_range_holds_its_block_and_stays_in_the_file() {
+        let modes = [
+            Readahead::None,
+            Readahead::Auto { max_bytes: 20_000 },
+            Readahead::Sequential { bytes: 256 << 10 },
+            Readahead::Sequential { bytes: 1 },
+        ];
+        for mode in modes {
+            for offset in [0, 1, 4095, 4096, 777_777, FILE_BYTES - 5000] {
+                for bytes in [1, 4096, 5000] {
+                    for (stepped, forward) in [(true, true), (true, false), (false, true), (false, false)] {
+                        let block = handle(offset, bytes);
+                        let range = Planner::new(mode).plan(block, None, stepped, forward, FILE_BYTES);
+                        assert!(range.start <= offset && offset + u64::from(bytes) <= range.end);
+                        assert!(range.end <= FILE_BYTES, "{mode:?} {block:?} {range:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_stretch_gives_only_whole_blocks() {
+        let stretch = Stretch { offset: 100, bytes: (0..50).collect() };
+        assert_eq!(stretch.slice(handle(110, 3)), Some(&[10, 11, 12][..]));
+        assert_eq!(stretch.slice(handle(149, 1)), Some(&[49][..]));
+        for outside in [handle(99, 2), handle(149, 2), handle(150, 1), handle(u64::MAX, 1)] {
+            assert_eq!(stretch.slice(outside), None);
+        }
+    }
+}

@@ -1,0 +1,645 @@
+//! Turns the merged entries of a view into what a reader sees: for each user
+//! key the newest version at or below its sequence number, with deletes, range
+//! tombstones and expiry taken out and merge operands applied.
+//!
+//! Going forward, the newest version of a key comes first: the scan stands on
+//! the entry itself and copies only its key. Going backward the oldest comes
+//! first, so the value is pinned while the newer ones are looked at, and the
+//! merge stands before the key already.
+//!
+//! Owns: a position in a view, and the pin on it. Never does: return a key
+//! outside its bounds; go on after an error (it is sticky, P9).
+
+use super::coverage::Coverage;
+use super::level_iter::LevelIter;
+use super::merge_iter::{MergeIter, Source};
+use super::readahead::Readahead;
+use super::table_iter::{Bounds, TableIterOptions};
+use super::view::ReadView;
+use super::{EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
+use crate::memtable::MemCursor;
+use crate::options::ReadOptions;
+use crate::slice::Slice;
+use std::sync::Arc;
+use windrow_base::key::{self, Kind, prefix_end, seek_trailer, trailer_kind, trailer_seq};
+use windrow_base::{Error, Result, SeqNo};
+
+/// Entries in a row that are stepped over before a seek is tried: a step is
+/// some 30 ns, a seek some 30 times that.
+const STEPS_BEFORE_SEEK: u32 = 16;
+
+/// The trailer before all versions of a user key.
+const BEFORE_VERSIONS: u64 = u64::MAX;
+/// The trailer of the last possible version of a user key.
+const LAST_VERSION: u64 = 0;
+
+/// What a scan covers and how it reads.
+#[derive(Clone, Debug)]
+pub(crate) struct ScanOptions {
+    /// Inclusive.
+    pub(crate) lower: Option<Vec<u8>>,
+    /// Exclusive.
+    pub(crate) upper: Option<Vec<u8>>,
+    /// Only keys that start with these bytes.
+    pub(crate) prefix: Option<Vec<u8>>,
+    pub(crate) fill_cache: bool,
+    pub(crate) readahead: Readahead,
+}
+
+impl ScanOptions {
+    /// The scan that `options` asks for, where a long one may read ahead up to
+    /// `readahead_bytes`.
+    pub(crate) fn new(options: &ReadOptions, readahead_bytes: u64) -> ScanOptions {
+        ScanOptions {
+            lower: options.lower.clone(),
+            upper: options.upper.clone(),
+            prefix: None,
+            fill_cache: options.fill_cache,
+            readahead: match options.readahead_bytes {
+                None => Readahead::Auto { max_bytes: readahead_bytes },
+                Some(0) => Readahead::None,
+                Some(bytes) => Readahead::Sequential { bytes },
+            },
+        }
+    }
+
+    /// Cuts the scan to keys that start with `prefix`.
+    pub(crate) fn with_prefix(mut self, prefix: &[u8]) -> ScanOptions {
+        self.prefix = Some(prefix.to_vec());
+        self
+    }
+}
+
+/// Where the value of the current key is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// There is no current key.
+    Nowhere,
+    /// At the merge's entry, after so many bytes of expiry.
+    Entry { skip_bytes: usize },
+    /// In `value`. Going forward the merge stands on an older version of the
+    /// key or after it, going backward before it.
+    Held,
+}
+
+/// What the versions of a key come to.
+enum Version {
+    Value(Slice),
+    Operand(Slice),
+    /// Deleted or expired: what is older does not count.
+    Gone,
+}
+
+/// A scan of a view, both ways. The core of cursors and iterators.
+pub(crate) struct Scan {
+    owner: Arc<ReadOwner>,
+    view: Arc<ReadView>,
+    seq: SeqNo,
+    now_ms: u64,
+    bounds: Bounds,
+    /// Checked key by key where the order is not bytewise.
+    prefix: Option<Vec<u8>>,
+    fill_cache: bool,
+    readahead: Readahead,
+    merge: MergeIter,
+    coverage: Coverage,
+    is_forward: bool,
+    at: At,
+    /// The current user key; after the last one, the key that was decided last.
+    key: Vec<u8>,
+    value: Slice,
+    /// Operands of the key at hand.
+    operands: Vec<Slice>,
+    /// A target's internal key.
+    target: Vec<u8>,
+    error: Option<Error>,
+    returned: u64,
+    skipped: u64,
+}
+
+impl Scan {
+    /// A scan of `view` at `seq`, judging expiry at `now_ms` (ms since 1970).
+    /// At no entry yet; reads nothing.
+    pub(crate) fn new(
+        owner: Arc<ReadOwner>,
+        view: Arc<ReadView>,
+        seq: SeqNo,
+        now_ms: u64,
+        options: ScanOptions,
+    ) -> Scan {
+        let ScanOptions { mut lower, mut upper, mut prefix, fill_cache, readahead } = options;
+        if owner.order.is_bytewise()
+            && let Some(prefix) = prefix.take()
+        {
+            // Under the bytewise order a prefix is a range.
+            if let Some(end) = prefix_end(&prefix)
+                && upper.as_ref().is_none_or(|upper| end < *upper)
+            {
+                upper = Some(end);
+            }
+            if lower.as_ref().is_none_or(|lower| *lower < prefix) {
+                lower = Some(prefix);
+            }
+        }
+        let bounds = Bounds { lower: lower.map(Arc::from), upper: upper.map(Arc::from) };
+        let table_options = TableIterOptions { fill_cache, readahead, bounds: bounds.clone() };
+        Scan {
+            merge: merge_of(&owner, &view, &table_options),
+            coverage: Coverage::new(Arc::clone(&owner), &view, seq),
+            owner,
+            view,
+            seq,
+            now_ms,
+            bounds,
+            prefix,
+            fill_cache,
+            readahead,
+            is_forward: true,
+            at: At::Nowhere,
+            key: Vec::new(),
+            value: Slice::default(),
+            operands: Vec::new(),
+            target: Vec::new(),
+            error: None,
+            returned: 0,
+            skipped: 0,
+        }
+    }
+
+    /// Goes over to another view. Stands at the first key at or after where it
+    /// stood, if it stood at one. Clears an error: this is a new scan.
+    ///
+    /// # Errors
+    /// As [`Scan::seek`].
+    pub(crate) fn refresh(&mut self, view: Arc<ReadView>, seq: SeqNo, now_ms: u64) -> Result<bool> {
+        let options = TableIterOptions {
+            fill_cache: self.fill_cache,
+            readahead: self.readahead,
+            bounds: self.bounds.clone(),
+        };
+        let was_valid = self.valid();
+        self.merge = merge_of(&self.owner, &view, &options);
+        self.coverage = Coverage::new(Arc::clone(&self.owner), &view, seq);
+        (self.view, self.seq, self.now_ms) = (view, seq, now_ms);
+        (self.error, self.at) = (None, At::Nowhere);
+        if !was_valid {
+            return Ok(false);
+        }
+        let stood_at = self.key.clone();
+        self.seek(&stood_at)
+    }
+
+    /// Whether it is at an entry.
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.at != At::Nowhere
+    }
+
+    /// The error that ended the scan, if one did.
+    ///
+    /// # Errors
+    /// That error.
+    pub(crate) fn status(&self) -> Result<()> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+
+    /// The user key. Empty where it is not valid, as the value is.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        if self.valid() { &self.key } else { &[] }
+    }
+
+    /// The value.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        match self.at {
+            At::Nowhere => &[],
+            At::Entry { skip_bytes } => &self.merge.value()[skip_bytes..],
+            At::Held => &self.value,
+        }
+    }
+
+    /// The value, pinning its block where it stands in one.
+    #[inline]
+    pub(crate) fn value_slice(&self) -> Slice {
+        match self.at {
+            At::Nowhere => Slice::default(),
+            At::Entry { skip_bytes: 0 } => self.merge.value_slice(),
+            At::Entry { skip_bytes } => self.merge.value_slice().skip(skip_bytes),
+            At::Held => self.value.clone(),
+        }
+    }
+
+    /// Runs a positioning; keeps its error. Returns whether there is an entry.
+    #[inline]
+    fn settle(&mut self, work: impl FnOnce(&mut Scan) -> Result<bool>) -> Result<bool> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        let done = work(self);
+        match &done {
+            Ok(true) => self.returned += 1,
+            Ok(false) => self.at = At::Nowhere,
+            Err(error) => {
+                self.at = At::Nowhere;
+                self.error = Some(error.clone());
+            }
+        }
+        done
+    }
+
+    /// Moves to the first key. Returns whether there is one, as all below.
+    ///
+    /// # Errors
+    /// Any read's (`Corruption` naming file and offset, `Io`), a merge
+    /// operator's. Sticky: every later call returns it.
+    pub(crate) fn seek_first(&mut self) -> Result<bool> {
+        match self.bounds.lower.clone() {
+            Some(lower) => self.seek(&lower),
+            None => self.settle(|scan| {
+                scan.start(true);
+                scan.merge.seek_first()?;
+                scan.find_forward(false)
+            }),
+        }
+    }
+
+    /// Moves to the last key.
+    ///
+    /// # Errors
+    /// As [`Scan::seek_first`].
+    pub(crate) fn seek_last(&mut self) -> Result<bool> {
+        match self.bounds.upper.clone() {
+            Some(upper) => self.seek_before(&upper),
+            None => self.settle(|scan| {
+                scan.start(false);
+                scan.merge.seek_last()?;
+                scan.find_backward()
+            }),
+        }
+    }
+
+    /// Moves to the first key at or after `user_key`.
+    ///
+    /// # Errors
+    /// As [`Scan::seek_first`].
+    pub(crate) fn seek(&mut self, user_key: &[u8]) -> Result<bool> {
+        self.settle(|scan| {
+            scan.start(true);
+            let from = match scan.bounds.lower.clone() {
+                Some(lower) if scan.owner.order.compare(user_key, &lower).is_lt() => lower,
+                _ => Arc::from(user_key),
+            };
+            set_internal(&mut scan.target, &from, seek_trailer(scan.seq));
+            scan.merge.seek(&scan.target)?;
+            scan.find_forward(false)
+        })
+    }
+
+    /// Moves to the last key before `user_key`.
+    ///
+    /// # Errors
+    /// As [`Scan::seek_first`].
+    pub(crate) fn seek_before(&mut self, user_key: &[u8]) -> Result<bool> {
+        self.settle(|scan| {
+            scan.start(false);
+            let to = match scan.bounds.upper.clone() {
+                Some(upper) if scan.owner.order.compare(&upper, user_key).is_lt() => upper,
+                _ => Arc::from(user_key),
+            };
+            set_internal(&mut scan.target, &to, BEFORE_VERSIONS);
+            scan.merge.seek_before(&scan.target)?;
+            scan.find_backward()
+        })
+    }
+
+    fn start(&mut self, forward: bool) {
+        self.is_forward = forward;
+        self.at = At::Nowhere;
+        self.owner.counters.seeks.add(1);
+    }
+
+    /// Moves to the next key. Does nothing where it is not valid.
+    ///
+    /// # Errors
+    /// As [`Scan::seek_first`].
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<bool> {
+        self.settle(|scan| {
+            if scan.at == At::Nowhere {
+                return Ok(false);
+            }
+            if !scan.is_forward {
+                scan.turn_forward()?;
+            } else if scan.at != At::Held {
+                scan.merge.next()?;
+            }
+            scan.find_forward(true)
+        })
+    }
+
+    /// Moves to the key before. Does nothing where it is not valid.
+    ///
+    /// # Errors
+    /// As [`Scan::seek_first`].
+    #[inline]
+    pub(crate) fn prev(&mut self) -> Result<bool> {
+        self.settle(|scan| {
+            if scan.at == At::Nowhere {
+                return Ok(false);
+            }
+            if scan.is_forward {
+                scan.turn_backward()?;
+            }
+            scan.find_backward()
+        })
+    }
+
+    /// From before the current key to its first version. Not always one step
+    /// away: a source that was moved past a range tombstone comes back over
+    /// what the tombstone hides.
+    #[cold]
+    fn turn_forward(&mut self) -> Result<()> {
+        self.is_forward = true;
+        for _ in 0..STEPS_BEFORE_SEEK {
+            if !self.merge.valid() {
+                break;
+            }
+            self.merge.next()?;
+            if self.merge.valid()
+                && self.owner.order.compare(self.merge.user_key(), &self.key).is_ge()
+            {
+                return Ok(());
+            }
+        }
+        set_internal(&mut self.target, &self.key, LAST_VERSION);
+        self.merge.seek(&self.target)
+    }
+
+    /// From the current key, or after it, to the entry before its first version.
+    #[cold]
+    fn turn_backward(&mut self) -> Result<()> {
+        self.is_forward = false;
+        for _ in 0..STEPS_BEFORE_SEEK {
+            if !self.merge.valid() {
+                break;
+            }
+            self.merge.prev()?;
+            if self.merge.valid()
+                && self.owner.order.compare(self.merge.user_key(), &self.key).is_lt()
+            {
+                return Ok(());
+            }
+        }
+        set_internal(&mut self.target, &self.key, BEFORE_VERSIONS);
+        self.merge.seek_before(&self.target)
+    }
+
+    /// From where the merge stands to the first visible key; past the versions
+    /// of `self.key` where `decided` says that its fate is known.
+    #[inline]
+    fn find_forward(&mut self, mut decided: bool) -> Result<bool> {
+        let mut steps = 0;
+        while self.merge.valid() {
+            let user_key = self.merge.user_key();
+            let trailer = self.merge.trailer();
+            if decided && self.owner.order.equal(user_key, &self.key) {
+                self.step_over(&mut steps, LAST_VERSION)?;
+                continue;
+            }
+            if self.bounds.is_above(&self.owner.order, user_key) {
+                return Ok(false);
+            }
+            if trailer_seq(trailer) > self.seq {
+                set_key(&mut self.key, user_key);
+                decided = false;
+                self.step_over(&mut steps, seek_trailer(self.seq))?;
+                continue;
+            }
+            let hidden_below = self.coverage.newest(user_key)?;
+            let is_outside = self.prefix.as_ref().is_some_and(|prefix| !user_key.starts_with(prefix));
+            set_key(&mut self.key, user_key);
+            decided = true;
+            if trailer_seq(trailer) < hidden_below {
+                self.step_over_hidden(&mut steps)?;
+                continue;
+            }
+            steps = 0;
+            if is_outside {
+                self.step(&mut steps)?;
+                continue;
+            }
+            match Kind::from_u8(trailer_kind(trailer))? {
+                Kind::Put => {
+                    self.at = At::Entry { skip_bytes: 0 };
+                    return Ok(true);
+                }
+                Kind::PutExpiry => {
+                    let (expiry_ms, _) = split_expiry(self.merge.value())?;
+                    if !is_expired(expiry_ms, self.now_ms) {
+                        self.at = At::Entry { skip_bytes: EXPIRY_BYTES };
+                        return Ok(true);
+                    }
+                }
+                Kind::Merge | Kind::MergeExpiry => {
+                    if self.merge_forward(hidden_below)? {
+                        return Ok(true);
+                    }
+                    continue;
+                }
+                Kind::Delete | Kind::SingleDelete => {}
+                _ => return Err(misplaced()),
+            }
+            self.step(&mut steps)?;
+        }
+        Ok(false)
+    }
+
+    /// One entry on, in the direction at hand.
+    fn step(&mut self, steps: &mut u32) -> Result<()> {
+        *steps += 1;
+        self.skipped += 1;
+        if self.is_forward { self.merge.next() } else { self.merge.prev() }
+    }
+
+    /// Over one of many versions of `self.key`; after some, to `trailer` at once.
+    fn step_over(&mut self, steps: &mut u32, trailer: u64) -> Result<()> {
+        if *steps < STEPS_BEFORE_SEEK || self.merge.trailer() <= trailer {
+            return self.step(steps);
+        }
+        *steps = 0;
+        self.skipped += 1;
+        set_internal(&mut self.target, &self.key, trailer);
+        self.merge.seek(&self.target)
+    }
+
+    /// Over an entry that a range tombstone hides; after some, its source goes
+    /// past the tombstone at once where the tombstone is in a newer place.
+    fn step_over_hidden(&mut self, steps: &mut u32) -> Result<()> {
+        let source = self.merge.source_index();
+        if *steps < STEPS_BEFORE_SEEK {
+            return self.step(steps);
+        }
+        let Some((start, end)) = self.coverage.hidden_range(source) else {
+            return self.step(steps);
+        };
+        *steps = 0;
+        self.skipped += 1;
+        set_internal(&mut self.target, if self.is_forward { end } else { start }, BEFORE_VERSIONS);
+        self.merge.seek_source(source, &self.target)
+    }
+
+    /// What the merge's entry says of its key.
+    fn version(&self) -> Result<Version> {
+        let kind = Kind::from_u8(trailer_kind(self.merge.trailer()))?;
+        let value = match kind {
+            Kind::Put | Kind::Merge => self.merge.value_slice(),
+            Kind::PutExpiry | Kind::MergeExpiry => {
+                let (expiry_ms, _) = split_expiry(self.merge.value())?;
+                if is_expired(expiry_ms, self.now_ms) {
+                    return Ok(Version::Gone);
+                }
+                self.merge.value_slice().skip(EXPIRY_BYTES)
+            }
+            Kind::Delete | Kind::SingleDelete => return Ok(Version::Gone),
+            _ => return Err(misplaced()),
+        };
+        Ok(if kind.is_merge() { Version::Operand(value) } else { Version::Value(value) })
+    }
+
+    /// The merge stands on the newest visible version of `self.key`, an
+    /// operand: gathers operands down to their base. `false`: it had expired.
+    fn merge_forward(&mut self, hidden_below: SeqNo) -> Result<bool> {
+        self.operands.clear();
+        let mut base = None;
+        let mut last_trailer = None;
+        while self.merge.valid() && self.owner.order.equal(self.merge.user_key(), &self.key) {
+            let trailer = self.merge.trailer();
+            if trailer_seq(trailer) < hidden_below {
+                break;
+            }
+            // The same entry from two sources (a log replayed over its table) counts once.
+            if last_trailer.replace(trailer) != Some(trailer) {
+                match self.version()? {
+                    Version::Operand(operand) => self.operands.push(operand),
+                    Version::Value(value) => {
+                        base = Some(value);
+                        break;
+                    }
+                    Version::Gone => break,
+                }
+            }
+            self.merge.next()?;
+        }
+        if self.operands.is_empty() {
+            return Ok(false);
+        }
+        let operator = self.owner.operator.as_ref();
+        self.value = merge_operands(operator, &self.key, base.as_deref(), &self.operands)?;
+        self.operands.clear();
+        self.at = At::Held;
+        Ok(true)
+    }
+
+    /// From where the merge stands to the last visible key at or before it.
+    fn find_backward(&mut self) -> Result<bool> {
+        let mut steps = 0;
+        while self.merge.valid() {
+            let user_key = self.merge.user_key();
+            if self.bounds.is_below(&self.owner.order, user_key) {
+                return Ok(false);
+            }
+            set_key(&mut self.key, user_key);
+            if self.fold_backward(&mut steps)?
+                && self.prefix.as_ref().is_none_or(|prefix| self.key.starts_with(prefix))
+            {
+                self.at = At::Held;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes in all versions of `self.key`, oldest first, and leaves the merge
+    /// before them. Returns whether the key has a value, which is then held.
+    fn fold_backward(&mut self, steps: &mut u32) -> Result<bool> {
+        let hidden_below = self.coverage.newest(&self.key)?;
+        let mut base = None;
+        let mut last_trailer = None;
+        self.operands.clear();
+        while self.merge.valid() && self.owner.order.equal(self.merge.user_key(), &self.key) {
+            let trailer = self.merge.trailer();
+            if trailer_seq(trailer) < hidden_below {
+                self.step_over_hidden(steps)?;
+                continue;
+            }
+            *steps = 0;
+            if trailer_seq(trailer) <= self.seq
+                && last_trailer.replace(trailer) != Some(trailer)
+            {
+                match self.version()? {
+                    Version::Operand(operand) => self.operands.push(operand),
+                    Version::Value(value) => {
+                        self.operands.clear();
+                        base = Some(value);
+                    }
+                    Version::Gone => {
+                        self.operands.clear();
+                        base = None;
+                    }
+                }
+            }
+            self.merge.prev()?;
+        }
+        if self.operands.is_empty() {
+            return Ok(base.map(|value| self.value = value).is_some());
+        }
+        self.operands.reverse();
+        let operator = self.owner.operator.as_ref();
+        self.value = merge_operands(operator, &self.key, base.as_deref(), &self.operands)?;
+        self.operands.clear();
+        Ok(true)
+    }
+
+    /// The keyspace it reads.
+    pub(crate) fn owner(&self) -> &Arc<ReadOwner> {
+        &self.owner
+    }
+}
+
+impl Drop for Scan {
+    fn drop(&mut self) {
+        let here = self.owner.counters.here();
+        here.entries_scanned.add(self.returned);
+        here.entries_skipped.add(self.skipped);
+    }
+}
+
+/// The merge of everything in a view; its sources are the memtables, then the runs.
+fn merge_of(owner: &Arc<ReadOwner>, view: &ReadView, options: &TableIterOptions) -> MergeIter {
+    let mut sources = Vec::with_capacity(1 + view.frozen.len() + view.runs.len());
+    for memtable in view.memtables() {
+        sources.push(Source::Mem(MemCursor::new(Arc::clone(&memtable.list))));
+    }
+    for run in &view.runs {
+        let iter = LevelIter::new(Arc::clone(run), Arc::clone(owner), options.clone());
+        sources.push(Source::Level(iter));
+    }
+    MergeIter::new(sources, owner.order.clone(), Arc::clone(&owner.env.fs))
+}
+
+#[inline]
+fn set_key(out: &mut Vec<u8>, user_key: &[u8]) {
+    out.clear();
+    out.extend_from_slice(user_key);
+}
+
+fn set_internal(out: &mut Vec<u8>, user_key: &[u8], trailer: u64) {
+    out.clear();
+    key::push_internal(out, user_key, trailer);
+}
+
+#[cold]
+fn misplaced() -> Error {
+    Error::corruption("a range tombstone or blob reference among point entries")
+}

@@ -1,0 +1,432 @@
+//! Walks the entries of one table, both ways.
+//!
+//! A positioning call runs in steps, so that the first reads of many tables
+//! can be submitted together: `begin`, then `step` until it no longer asks for
+//! a read, each of which is answered by `supply`. Everything else is that loop
+//! with the reads done at once.
+//!
+//! Owns: its place in the index and the block, and what it read ahead. Never
+//! does: look at sequence numbers or kinds.
+
+use super::ReadOwner;
+use super::readahead::{PendingRead, Planner, Readahead, Stretch};
+use crate::cache::{OpenTable, TableHandle};
+use crate::slice::Slice;
+use std::sync::Arc;
+use windrow_base::key;
+use windrow_base::{Error, KeyOrder, Result};
+use windrow_format::block::{Block, BlockIter};
+use windrow_format::table::{self, BlockHandle, BlockKind, IndexIter};
+
+/// Where to position an iterator. Keys are internal keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target<'a> {
+    /// The first entry.
+    First,
+    /// The last entry.
+    Last,
+    /// The first entry at or after a key.
+    AtOrAfter(&'a [u8]),
+    /// The last entry before a key.
+    Before(&'a [u8]),
+}
+
+impl Target<'_> {
+    /// Whether the search goes towards larger keys where a block holds no answer.
+    #[inline]
+    pub(crate) fn is_forward(self) -> bool {
+        matches!(self, Target::First | Target::AtOrAfter(_))
+    }
+
+    /// The target in blocks after the one that the key itself leads to.
+    #[inline]
+    pub(crate) fn edge(self) -> Target<'static> {
+        if self.is_forward() { Target::First } else { Target::Last }
+    }
+}
+
+/// User keys beyond which an iterator need not read: it may stop anywhere
+/// past them. Saves the block (or file) after the last one of a short scan.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bounds {
+    /// Inclusive.
+    pub(crate) lower: Option<Arc<[u8]>>,
+    /// Exclusive.
+    pub(crate) upper: Option<Arc<[u8]>>,
+}
+
+impl Bounds {
+    #[inline]
+    pub(crate) fn is_above(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
+        self.upper.as_deref().is_some_and(|upper| order.compare(upper, user_key).is_le())
+    }
+
+    #[inline]
+    pub(crate) fn is_below(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
+        self.lower.as_deref().is_some_and(|lower| order.compare(user_key, lower).is_lt())
+    }
+}
+
+/// How a table is walked.
+#[derive(Clone, Debug)]
+pub(crate) struct TableIterOptions {
+    /// Whether blocks that are read go into the block cache.
+    pub(crate) fill_cache: bool,
+    pub(crate) readahead: Readahead,
+    pub(crate) bounds: Bounds,
+}
+
+impl TableIterOptions {
+    /// For merges: long reads past the cache. The caller charges
+    /// `bytes` for each iterator that is open.
+    pub(crate) fn sequential(bytes: u64) -> TableIterOptions {
+        TableIterOptions {
+            fill_cache: false,
+            readahead: Readahead::Sequential { bytes },
+            bounds: Bounds::default(),
+        }
+    }
+}
+
+/// An iterator over one table's point entries.
+pub(crate) struct TableIter {
+    owner: Arc<ReadOwner>,
+    open: Arc<OpenTable>,
+    options: TableIterOptions,
+    plan: Planner,
+    /// Over data blocks, or over partitions of the index where there are any.
+    top: IndexIter,
+    is_partitioned: bool,
+    /// Over the data blocks of the partition at `top`.
+    part: Option<IndexIter>,
+    /// Kept when the iterator leaves its block, for its buffers.
+    block: Option<BlockIter>,
+    /// Whether `block` is at an entry, and so the iterator.
+    valid: bool,
+    data_ahead: Stretch,
+    index_ahead: Stretch,
+    is_forward: bool,
+    /// The block at hand was reached by walking, not by the target's key.
+    stepped: bool,
+}
+
+impl TableIter {
+    /// An iterator at no entry yet. Opens the table if it is not open.
+    ///
+    /// # Errors
+    /// As [`crate::cache::TableCache::open`].
+    pub(crate) fn new(
+        handle: &Arc<TableHandle>,
+        owner: Arc<ReadOwner>,
+        options: TableIterOptions,
+    ) -> Result<TableIter> {
+        let open = owner.tables.open(handle)?.to_arc();
+        Ok(TableIter {
+            plan: Planner::new(options.readahead),
+            top: open.table.index_iter(),
+            is_partitioned: open.table.is_partitioned(),
+            part: None,
+            block: None,
+            valid: false,
+            data_ahead: Stretch::default(),
+            index_ahead: Stretch::default(),
+            is_forward: true,
+            stepped: false,
+            owner,
+            open,
+            options,
+        })
+    }
+
+    /// Starts a positioning; `step` goes on with it.
+    pub(crate) fn begin(&mut self, target: Target<'_>) {
+        self.plan.seek();
+        self.valid = false;
+        self.part = None;
+        self.is_forward = target.is_forward();
+        self.stepped = false;
+        position_index(&mut self.top, target);
+    }
+
+    /// Goes on with a positioning. `None`: it is done, and the iterator is at
+    /// an entry or past the end; else a read that `supply` must be given.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset of a damaged block.
+    pub(crate) fn step(&mut self, target: Target<'_>) -> Result<Option<PendingRead>> {
+        loop {
+            let target = if self.stepped { target.edge() } else { target };
+            if self.is_partitioned && self.part.is_none() {
+                if !self.top.valid() {
+                    return Ok(None);
+                }
+                let handle = self.top.handle();
+                let Some(block) = self.block_at_hand(handle, BlockKind::Index)? else {
+                    return self.pending(handle, BlockKind::Index).map(Some);
+                };
+                let mut part = IndexIter::new(block, self.owner.order.clone())?;
+                position_index(&mut part, target);
+                self.part = Some(part);
+            }
+            let index = self.part.as_ref().unwrap_or(&self.top);
+            if index.valid() {
+                let handle = index.handle();
+                let Some(block) = self.block_at_hand(handle, BlockKind::Data)? else {
+                    return self.pending(handle, BlockKind::Data).map(Some);
+                };
+                if self.enter(block, target)? {
+                    return Ok(None);
+                }
+            }
+            if !self.advance_index() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Gives the bytes of the read that `step` asked for.
+    ///
+    /// # Errors
+    /// What the read failed with.
+    pub(crate) fn supply(&mut self, read: PendingRead) -> Result<()> {
+        let ahead = read.finish()?;
+        if self.is_partitioned && self.part.is_none() {
+            self.index_ahead = ahead;
+        } else {
+            self.data_ahead = ahead;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, target: Target<'_>) -> Result<()> {
+        while let Some(mut read) = self.step(target)? {
+            read.run();
+            self.supply(read)?;
+        }
+        Ok(())
+    }
+
+    /// Positions the iterator.
+    ///
+    /// # Errors
+    /// As [`TableIter::step`], `Io`.
+    pub(crate) fn seek(&mut self, target: Target<'_>) -> Result<()> {
+        self.begin(target);
+        self.run(target)
+    }
+
+    /// Positions in a block; whether there is an entry.
+    fn enter(&mut self, block: Arc<Block>, target: Target<'_>) -> Result<bool> {
+        let iter = match &mut self.block {
+            Some(iter) => {
+                iter.reset(block);
+                iter
+            }
+            none => none.insert(BlockIter::new(block, self.owner.order.clone())),
+        };
+        match target {
+            Target::First => iter.seek_first(),
+            Target::Last => iter.seek_last(),
+            Target::AtOrAfter(key) => iter.seek(key),
+            Target::Before(key) => iter.seek_before(key),
+        }
+        self.valid = iter.valid();
+        match iter.status() {
+            Ok(()) => Ok(self.valid),
+            Err(error) => Err(self.name(error)),
+        }
+    }
+
+    /// Names file and block in an error about a block's entries.
+    fn name(&self, error: Error) -> Error {
+        let index = self.part.as_ref().unwrap_or(&self.top);
+        let error = error.with_file(self.open.file.path().display().to_string());
+        if index.valid() { error.with_offset(index.handle().offset) } else { error }
+    }
+
+    /// The block, if no device read is needed for it.
+    fn block_at_hand(&mut self, handle: BlockHandle, kind: BlockKind) -> Result<Option<Arc<Block>>> {
+        let is_cached = !self.plan.is_sequential();
+        if is_cached && let Some(block) = self.owner.blocks.get(self.open.uid, handle.offset) {
+            self.owner.counters.cache_hit();
+            return Ok(Some(block));
+        }
+        let ahead = match kind {
+            BlockKind::Data => &self.data_ahead,
+            _ => &self.index_ahead,
+        };
+        let Some(raw) = ahead.slice(handle) else {
+            return Ok(None);
+        };
+        let path = self.open.file.path();
+        let block = table::decode_block(raw.to_vec(), path, self.open.uid, handle, kind)?;
+        let block = Arc::new(block);
+        if is_cached && self.options.fill_cache {
+            self.owner.blocks.insert(self.open.uid, handle.offset, Arc::clone(&block));
+        }
+        Ok(Some(block))
+    }
+
+    #[cold]
+    fn pending(&mut self, handle: BlockHandle, kind: BlockKind) -> Result<PendingRead> {
+        let range = match kind {
+            BlockKind::Data => {
+                let next = if self.stepped { None } else { self.peek_next_handle() };
+                let (stepped, forward) = (self.stepped, self.is_forward);
+                self.plan.plan(handle, next, stepped, forward, self.open.file_bytes)
+            }
+            _ => handle.offset..handle.offset.saturating_add(u64::from(handle.bytes)),
+        };
+        self.owner.counters.block_read(range.end.saturating_sub(range.start));
+        let ahead = match kind {
+            BlockKind::Data => &mut self.data_ahead,
+            _ => &mut self.index_ahead,
+        };
+        let buffer = ahead.take_buffer();
+        PendingRead::new(&self.open, range, buffer)
+    }
+
+    /// The handle of the data block after the one at hand, in this partition.
+    fn peek_next_handle(&mut self) -> Option<BlockHandle> {
+        let index = self.part.as_mut().unwrap_or(&mut self.top);
+        index.next();
+        if index.valid() {
+            let handle = index.handle();
+            index.prev();
+            return Some(handle);
+        }
+        index.seek_last();
+        None
+    }
+
+    /// Moves to the neighbouring data block (or partition); `false` at the end
+    /// or where all that follows lies out of bounds.
+    fn advance_index(&mut self) -> bool {
+        self.stepped = true;
+        let index = self.part.as_mut().unwrap_or(&mut self.top);
+        if index.valid() {
+            if self.is_forward {
+                // The separator is at or after everything in its block, and before the next.
+                let (last, _) = key::split(index.last_key());
+                if self.options.bounds.is_above(&self.owner.order, last) {
+                    return false;
+                }
+                index.next();
+            } else {
+                index.prev();
+                if index.valid() {
+                    let (last, _) = key::split(index.last_key());
+                    if self.options.bounds.is_below(&self.owner.order, last) {
+                        return false;
+                    }
+                }
+            }
+            if index.valid() {
+                return true;
+            }
+        }
+        if self.part.take().is_none() {
+            return false;
+        }
+        if self.is_forward { self.top.next() } else { self.top.prev() }
+        self.top.valid()
+    }
+
+    #[cold]
+    fn leave_block(&mut self, forward: bool) -> Result<()> {
+        self.valid = false;
+        if let Some(block) = &self.block {
+            block.status().map_err(|error| self.name(error))?;
+        }
+        self.is_forward = forward;
+        if !self.advance_index() {
+            return Ok(());
+        }
+        self.run(if forward { Target::First } else { Target::Last })
+    }
+
+    /// Moves to the next entry. Only while valid.
+    ///
+    /// # Errors
+    /// As [`TableIter::seek`].
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<()> {
+        if let Some(block) = &mut self.block {
+            block.next();
+            if block.valid() {
+                return Ok(());
+            }
+        }
+        self.leave_block(true)
+    }
+
+    /// Moves to the entry before. Only while valid.
+    ///
+    /// # Errors
+    /// As [`TableIter::seek`].
+    #[inline]
+    pub(crate) fn prev(&mut self) -> Result<()> {
+        if let Some(block) = &mut self.block {
+            block.prev();
+            if block.valid() {
+                return Ok(());
+            }
+        }
+        self.leave_block(false)
+    }
+
+    /// Whether it is at an entry.
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.valid
+    }
+
+    #[inline]
+    fn at(&self) -> &BlockIter {
+        self.block.as_ref().expect("the iterator is at an entry")
+    }
+
+    /// The internal key of the entry. Only while valid, as `value` and `value_slice`.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        self.at().key()
+    }
+
+    /// The stored value.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        self.at().value()
+    }
+
+    /// The stored value, pinning its block.
+    #[inline]
+    pub(crate) fn value_slice(&self) -> Slice {
+        let at = self.at();
+        Slice::pinned(at.block(), at.value_range())
+    }
+
+    /// The table it walks.
+    pub(crate) fn table(&self) -> &Arc<OpenTable> {
+        &self.open
+    }
+
+    /// Memory of what it read ahead, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.data_ahead.memory_bytes() + self.index_ahead.memory_bytes()
+    }
+}
+
+/// Positions an index: at the block (or partition) in which the target's search begins.
+fn position_index(index: &mut IndexIter, target: Target<'_>) {
+    match target {
+        Target::First => index.seek_first(),
+        Target::Last => index.seek_last(),
+        Target::AtOrAfter(key) => index.seek(key),
+        Target::Before(key) => {
+            index.seek(key);
+            if !index.valid() {
+                index.seek_last();
+            }
+        }
+    }
+}

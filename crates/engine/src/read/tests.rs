@@ -1,0 +1,325 @@
+//! Reads against the model: gets, scans and iterators over random trees, and
+//! damage to their files.
+
+use super::cursor::{Cursor, Iter};
+use super::get::get;
+use super::multi_get::multi_get;
+use super::readahead::Readahead;
+use super::scan::{Scan, ScanOptions};
+use super::testing::{Op, Still, World, everything, model, number_key, random_history};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use windrow_base::key::Kind;
+use windrow_base::{Comparator, KeyOrder, SeqNo};
+use windrow_env::testing::Rng;
+use windrow_format::names;
+
+const KEYS: u64 = 40;
+
+type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn entries(map: BTreeMap<Vec<u8>, Vec<u8>>, options: &ScanOptions) -> Entries {
+    map.into_iter()
+        .filter(|(key, _)| options.lower.as_ref().is_none_or(|lower| lower <= key))
+        .filter(|(key, _)| options.upper.as_ref().is_none_or(|upper| key < upper))
+        .filter(|(key, _)| options.prefix.as_ref().is_none_or(|prefix| key.starts_with(prefix)))
+        .collect()
+}
+
+fn random_options(rng: &mut Rng) -> ScanOptions {
+    let bound = |rng: &mut Rng| rng.chance(0.4).then(|| number_key(rng.below(KEYS)));
+    ScanOptions {
+        lower: bound(rng),
+        upper: bound(rng),
+        prefix: rng.chance(0.2).then(|| number_key(10 * rng.below(KEYS / 10))[..3].to_vec()),
+        fill_cache: rng.chance(0.5),
+        readahead: [
+            Readahead::None,
+            Readahead::Auto { max_bytes: 8192 },
+            Readahead::Sequential { bytes: 1 + rng.below(9000) },
+        ][rng.below(3) as usize],
+    }
+}
+
+/// Walks at random, and holds every position against the sorted entries.
+fn walk(rng: &mut Rng, scan: &mut Scan, expected: &Entries, label: &str) {
+    let mut at: Option<usize> = None;
+    for step in 0..60 {
+        let key = number_key(rng.below(KEYS + 2));
+        let what = rng.below(10);
+        let moved = match what {
+            0 => {
+                at = (!expected.is_empty()).then_some(0);
+                scan.seek_first()
+            }
+            1 => {
+                at = expected.len().checked_sub(1);
+                scan.seek_last()
+            }
+            2 => {
+                at = expected.iter().position(|(k, _)| *k >= key);
+                scan.seek(&key)
+            }
+            3 => {
+                at = expected.iter().rposition(|(k, _)| *k < key);
+                scan.seek_before(&key)
+            }
+            4..7 => {
+                at = at.map(|i| i + 1).filter(|&i| i < expected.len());
+                scan.next()
+            }
+            _ => {
+                at = at.and_then(|i| i.checked_sub(1));
+                scan.prev()
+            }
+        };
+        let moved = moved.unwrap_or_else(|e| panic!("{label} step {step}: {e}"));
+        let got = moved.then(|| (scan.key().to_vec(), scan.value().to_vec()));
+        let key = String::from_utf8_lossy(&key).into_owned();
+        assert_eq!(got.as_ref(), at.map(|i| &expected[i]), "{label} step {step}: {what} {key:?}");
+        assert_eq!(scan.valid(), moved);
+        if let Some((_, value)) = got {
+            assert_eq!(scan.value_slice(), value, "{label} step {step}");
+        }
+    }
+}
+
+fn check_tree(seed: u64) {
+    let mut rng = Rng::new(seed);
+    let mut world = World::new(seed, KeyOrder::Bytewise);
+    let count = 20 + rng.below(300);
+    let history = random_history(&mut rng, count, KEYS);
+    let view = world.grow(&mut rng, &history, KEYS);
+    for round in 0..6 {
+        let seq: SeqNo = if round == 0 { count } else { rng.below(count + 1) };
+        let now_ms = 850 + rng.below(300);
+        let label = format!("seed {seed} round {round} seq {seq}");
+        let map = model(&history, seq, now_ms);
+
+        let keys: Vec<Vec<u8>> = (0..KEYS + 2).map(number_key).collect();
+        let owner = world.with_cold_caches(if rng.chance(0.5) { 0 } else { 1 << 20 }, 3);
+        let cold_view = world.view_for(&owner, &view);
+        let many = multi_get(&owner, &cold_view, &keys, seq, || now_ms);
+        for (key, from_many) in keys.iter().zip(many) {
+            let one = get(&world.owner, &view, key, seq, || now_ms).unwrap();
+            let expected = map.get(key).map(Vec::as_slice);
+            assert_eq!(one.as_deref(), expected, "{label} get {:?}", key.escape_ascii().to_string());
+            assert_eq!(from_many.unwrap().as_deref(), expected, "{label} multi_get");
+        }
+
+        let options = random_options(&mut rng);
+        let expected = entries(map, &options);
+        let label = format!("{label} {options:?}");
+        let mut scan =
+            Scan::new(Arc::clone(&owner), Arc::clone(&cold_view), seq, now_ms, options.clone());
+        walk(&mut rng, &mut scan, &expected, &label);
+        let other = rng.below(count + 1);
+        scan.refresh(Arc::clone(&cold_view), other, now_ms).unwrap();
+        walk_from_anywhere(&mut rng, &mut scan, &history, other, now_ms, &options, &label);
+        draw_from_both_ends(&mut rng, &world, &view, seq, now_ms, options, &expected, &label);
+    }
+}
+
+fn walk_from_anywhere(
+    rng: &mut Rng,
+    scan: &mut Scan,
+    history: &[Op],
+    seq: SeqNo,
+    now_ms: u64,
+    options: &ScanOptions,
+    label: &str,
+) {
+    let expected = entries(model(history, seq, now_ms), options);
+    scan.seek_first().unwrap();
+    scan.seek_last().unwrap();
+    assert_eq!(scan.key(), expected.last().map_or(&[][..], |(key, _)| key), "{label} refreshed");
+    let mut fresh = Rng::new(rng.next_u64());
+    // `walk` takes it that the scan is nowhere: go past the end.
+    while scan.next().unwrap() {}
+    walk(&mut fresh, scan, &expected, &format!("{label} refreshed to {seq}"));
+}
+
+#[allow(clippy::too_many_arguments)]
+fn draw_from_both_ends(
+    rng: &mut Rng,
+    world: &World,
+    view: &Arc<super::view::ReadView>,
+    seq: SeqNo,
+    now_ms: u64,
+    options: ScanOptions,
+    expected: &Entries,
+    label: &str,
+) {
+    let keep = Arc::new(Still(Arc::clone(view), seq, now_ms));
+    let owner = Arc::clone(&world.owner);
+    let mut iter = Iter::new(owner, Arc::clone(view), seq, now_ms, options, keep);
+    let mut left = expected.iter();
+    let bias = rng.below(100) as f64 / 100.0;
+    loop {
+        let from_front = rng.chance(bias);
+        let (got, want) = match from_front {
+            true => (iter.next(), left.next()),
+            false => (iter.next_back(), left.next_back()),
+        };
+        let got = got.map(|item| item.unwrap()).map(|(k, v)| (k.to_vec(), v.to_vec()));
+        assert_eq!(got.as_ref(), want, "{label} front {from_front}");
+        if want.is_none() {
+            break;
+        }
+    }
+    assert!(iter.next().is_none() && iter.next_back().is_none());
+}
+
+#[test]
+fn random_trees_read_as_the_model_does() {
+    for seed in 0..250 {
+        check_tree(seed);
+    }
+}
+
+/// Bytes from the last to the first, so that bytewise shortcuts would show.
+struct Backward;
+
+impl Comparator for Backward {
+    fn id(&self) -> &str {
+        "test.backward"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.iter().rev().cmp(b.iter().rev())
+    }
+}
+
+#[test]
+fn a_custom_order_is_kept_and_prefixes_are_filtered() {
+    let mut world = World::new(5, KeyOrder::Custom(Arc::new(Backward)));
+    let put = |seq, key: &str| Op::new(seq, Kind::Put, key, key);
+    let old: Vec<Op> = ["za", "ya", "xb", "yb", "yc"].iter().map(|k| put(1, k)).collect();
+    let new = [put(9, "yd"), put(8, "ab"), Op::new(7, Kind::Delete, "yb", "")];
+    let bottom = world.table(&old);
+    let view = world.view(&[new.to_vec()], vec![(vec![], vec![]), (vec![bottom], vec![])]);
+    let all = ["ya", "za", "ab", "xb", "yc", "yd"];
+    let mut scan = world.scan(&view, 100, 0);
+    let mut seen = Vec::new();
+    let mut more = scan.seek_first().unwrap();
+    while more {
+        seen.push(String::from_utf8(scan.key().to_vec()).unwrap());
+        more = scan.next().unwrap();
+    }
+    assert_eq!(seen, all);
+    let options = everything().with_prefix(b"y");
+    for from_front in [true, false] {
+        let keep = Arc::new(Still(Arc::clone(&view), 100, 0));
+        let owner = Arc::clone(&world.owner);
+        let mut iter = Iter::new(owner, Arc::clone(&view), 100, 0, options.clone(), keep);
+        let mut seen = Vec::new();
+        while let Some(item) = if from_front { iter.next() } else { iter.next_back() } {
+            seen.push(String::from_utf8(item.unwrap().0.to_vec()).unwrap());
+        }
+        if !from_front {
+            seen.reverse();
+        }
+        assert_eq!(seen, ["ya", "yc", "yd"]);
+    }
+    assert_eq!(get(&world.owner, &view, b"yb", 100, || 0).unwrap(), None);
+    assert_eq!(get(&world.owner, &view, b"yb", 5, || 0).unwrap().unwrap(), "yb");
+}
+
+/// A million keys under one range tombstone cost a scan a seek per run, not a million steps.
+#[test]
+fn a_scan_seeks_past_what_a_newer_range_tombstone_hides() {
+    let mut world = World::new(3, KeyOrder::Bytewise);
+    let old: Vec<Op> =
+        (0..20_000).map(|i| Op::new(1, Kind::Put, &format!("key{i:06}"), "old")).collect();
+    let bottom: Vec<_> = old.chunks(5000).map(|part| world.table(part)).collect();
+    let newer = [Op::new(5, Kind::RangeDelete, "key000010", "key019990")];
+    let top = world.table(&newer);
+    let view = world.view(&[], vec![(vec![], vec![top]), (bottom, vec![])]);
+    for forward in [true, false] {
+        let mut scan = world.scan(&view, 100, 0);
+        let mut more = if forward { scan.seek_first() } else { scan.seek_last() }.unwrap();
+        let mut count = 0;
+        while more {
+            count += 1;
+            more = if forward { scan.next() } else { scan.prev() }.unwrap();
+        }
+        assert_eq!(count, 20);
+        drop(scan);
+        let skipped = world.owner.counters.snapshot().entries_skipped;
+        assert!(skipped < 100, "{skipped} entries were stepped over");
+    }
+    let mut before = world.scan(&view, 4, 0);
+    assert!(before.seek(b"key005000").unwrap() && before.key() == b"key005000");
+}
+
+/// Flips bits all over a table: a read gives the right answer or says
+/// `Corruption` with file and offset, and a scan that failed stays failed.
+#[test]
+fn damage_is_reported_and_never_read_as_absence() {
+    let mut world = World::new(11, KeyOrder::Bytewise);
+    let history: Vec<Op> =
+        (0..60).map(|i| Op::new(i + 1, Kind::Put, &format!("key{i:03}"), "some value")).collect();
+    let table = world.table(&history);
+    let (number, bytes) = (table.number, table.bytes);
+    let path = Path::new("db").join(names::table(number));
+    let view = world.view(&[], vec![(vec![], vec![]), (vec![table], vec![])]);
+    let mut errors = 0;
+    for offset in 0..bytes {
+        world.handles.fs.flip(&path, offset, 0x10);
+        let owner = world.with_cold_caches(1 << 20, 10);
+        let cold = world.view_for(&owner, &view);
+        for i in [0, 7, 30, 59] {
+            let key = format!("key{i:03}");
+            match get(&owner, &cold, key.as_bytes(), 1000, || 0) {
+                Ok(value) => assert_eq!(value.unwrap(), "some value", "offset {offset}"),
+                Err(error) => {
+                    assert!(error.file().is_some_and(|file| file.contains(&names::table(number))));
+                    errors += 1;
+                }
+            }
+        }
+        let keep = Arc::new(Still(Arc::clone(&cold), 1000, 0));
+        let scan = Scan::new(owner, Arc::clone(&cold), 1000, 0, everything());
+        let mut cursor = Cursor::new(scan, keep);
+        let mut count = 0;
+        let mut more = cursor.seek_first();
+        while let Ok(true) = more {
+            count += 1;
+            more = cursor.next();
+        }
+        match more {
+            Ok(_) => assert_eq!(count, 60, "offset {offset}"),
+            Err(_) => {
+                assert!(!cursor.valid() && cursor.status().is_err());
+                assert!(cursor.seek_first().is_err() && cursor.prev().is_err());
+                world.handles.fs.flip(&path, offset, 0x10);
+                cursor.refresh().unwrap();
+                assert!(cursor.seek_last().unwrap() && cursor.key() == b"key059");
+                world.handles.fs.flip(&path, offset, 0x10);
+            }
+        }
+        world.handles.fs.flip(&path, offset, 0x10);
+    }
+    assert!(errors > 100);
+}
+
+#[test]
+fn operands_without_an_operator_or_that_do_not_fit_are_errors() {
+    let world = World::new(1, KeyOrder::Bytewise);
+    let ops = vec![Op::new(1, Kind::Merge, "a", "1"), Op::new(2, Kind::Put, "b", "2")];
+    let view = world.view(&[ops], vec![(vec![], vec![])]);
+    let mut owner = Arc::try_unwrap(world.with_cold_caches(0, 1)).ok().unwrap();
+    owner.operator = None;
+    let none = Arc::new(owner);
+    let error = get(&none, &view, b"a", 10, || 0).unwrap_err();
+    assert_eq!(error.kind(), windrow_base::ErrorKind::InvalidArgument);
+    let mut owner = Arc::try_unwrap(world.with_cold_caches(0, 1)).ok().unwrap();
+    owner.operator = crate::operators::built_in("add");
+    let add = Arc::new(owner);
+    assert!(get(&add, &view, b"a", 10, || 0).unwrap_err().is_corruption());
+    let mut scan = Scan::new(add, Arc::clone(&view), 10, 0, everything());
+    assert!(scan.seek_first().is_err() && scan.seek(b"b").is_err(), "errors are sticky");
+    assert_eq!(get(&none, &view, b"b", 10, || 0).unwrap().unwrap(), "2");
+}

@@ -1,0 +1,270 @@
+//! What one read sees: the memtables and a version of the tree, pinned at once.
+//!
+//! To a reader the tree is a list of sorted runs, newest first: level 0's log,
+//! run 1, log 1, run 2, ... A log is packed into as few runs as its overlaps
+//! allow (a flush cut into lanes, or lanes of different age, share one), so a
+//! read costs the depth over its key and not the number of files.
+//!
+//! Owns: handles of the version's tables (so their files stay) and the search
+//! keys over them. Never does: I/O; change after it was made.
+
+use super::ReadOwner;
+use crate::cache::{OpenGuard, TableHandle};
+use crate::memtable::Memtable;
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::Arc;
+use windrow_base::key::prefix_u64;
+use windrow_base::{KeyOrder, Result};
+use windrow_plan::tree::{File, Level, Version};
+
+/// A file of the version with the handle that opens it.
+#[derive(Clone)]
+pub(crate) struct ReadFile {
+    pub(crate) file: Arc<File>,
+    pub(crate) table: Arc<TableHandle>,
+}
+
+impl ReadFile {
+    /// Whether the file's bounds contain the user key.
+    #[inline]
+    pub(crate) fn covers(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
+        order.compare(&self.file.smallest, user_key).is_le() && !self.is_below(order, user_key)
+    }
+
+    /// Whether all of the file lies before the user key.
+    #[inline]
+    fn is_below(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
+        match order.compare(&self.file.largest, user_key) {
+            Ordering::Less => true,
+            Ordering::Equal => self.file.largest_exclusive,
+            Ordering::Greater => false,
+        }
+    }
+
+    /// Whether it holds point entries (and not range tombstones alone).
+    pub(crate) fn has_points(&self) -> bool {
+        self.file.point_bounds.is_some()
+    }
+
+    /// Opens the table.
+    ///
+    /// # Errors
+    /// As [`crate::cache::TableCache::open`].
+    #[inline]
+    pub(crate) fn open(&self, owner: &ReadOwner) -> Result<OpenGuard> {
+        owner.tables.open(&self.table)
+    }
+}
+
+/// Files that are disjoint and sorted by key.
+pub(crate) struct SortedRun {
+    pub(crate) level: u32,
+    pub(crate) files: Vec<ReadFile>,
+    /// Prefix of each file's largest key (bytewise orders only): the binary
+    /// search runs over these and touches a file's own bounds once or twice.
+    prefixes: Vec<u64>,
+    /// Indexes of the files that hold range tombstones.
+    with_tombstones: Vec<usize>,
+    order: KeyOrder,
+}
+
+impl SortedRun {
+    /// A run of files that are sorted and disjoint already.
+    pub(crate) fn new(level: u32, files: Vec<ReadFile>, order: &KeyOrder) -> SortedRun {
+        debug_assert!(
+            files.windows(2).all(|pair| pair[0].is_below(order, &pair[1].file.smallest)),
+            "files of a run overlap (I1)"
+        );
+        let prefixes = match order.is_bytewise() {
+            true => files.iter().map(|f| prefix_u64(&f.file.largest)).collect(),
+            false => Vec::new(),
+        };
+        let with_tombstones =
+            (0..files.len()).filter(|&i| files[i].file.range_tombstones > 0).collect();
+        SortedRun { level, files, prefixes, with_tombstones, order: order.clone() }
+    }
+
+    /// Whether one of its files holds range tombstones.
+    #[inline]
+    pub(crate) fn has_tombstones(&self) -> bool {
+        !self.with_tombstones.is_empty()
+    }
+
+    /// The file with range tombstones whose bounds contain the user key.
+    /// `narrow` is given the interval of keys around it for which the answer
+    /// is the same file (or none).
+    pub(crate) fn tombstones_near(
+        &self,
+        user_key: &[u8],
+        narrow: impl FnOnce(Bound<&[u8]>, Bound<&[u8]>),
+    ) -> Option<&ReadFile> {
+        let after_end = |file: &ReadFile| file.is_below(&self.order, user_key);
+        let at = self.with_tombstones.partition_point(|&i| after_end(&self.files[i]));
+        let next = self.with_tombstones.get(at).map(|&i| &self.files[i]);
+        if let Some(file) = next.filter(|file| file.covers(&self.order, user_key)) {
+            let largest = file.file.largest.as_slice();
+            let to = match file.file.largest_exclusive {
+                true => Bound::Excluded(largest),
+                false => Bound::Included(largest),
+            };
+            narrow(Bound::Included(&file.file.smallest), to);
+            return Some(file);
+        }
+        let from = match at.checked_sub(1).map(|before| &self.files[self.with_tombstones[before]].file) {
+            Some(before) if before.largest_exclusive => Bound::Included(before.largest.as_slice()),
+            Some(before) => Bound::Excluded(before.largest.as_slice()),
+            None => Bound::Unbounded,
+        };
+        narrow(from, next.map_or(Bound::Unbounded, |next| Bound::Excluded(&next.file.smallest)));
+        None
+    }
+
+    /// Index of the first file that does not lie wholly before the user key.
+    #[inline]
+    pub(crate) fn find(&self, user_key: &[u8]) -> usize {
+        let below = |file: &ReadFile| file.is_below(&self.order, user_key);
+        if self.prefixes.is_empty() {
+            return self.files.partition_point(below);
+        }
+        let prefix = prefix_u64(user_key);
+        let from = self.prefixes.partition_point(|&p| p < prefix);
+        if self.prefixes.get(from) != Some(&prefix) {
+            return from;
+        }
+        let same = self.prefixes[from..].partition_point(|&p| p == prefix);
+        from + self.files[from..from + same].partition_point(below)
+    }
+
+    /// The file whose bounds contain the user key.
+    #[inline]
+    pub(crate) fn file_of(&self, user_key: &[u8]) -> Option<&ReadFile> {
+        let file = self.files.get(self.find(user_key))?;
+        self.order.compare(&file.file.smallest, user_key).is_le().then_some(file)
+    }
+}
+
+/// A level's files, ready to be searched. Shared between views while the level stays.
+pub(crate) struct ReadLevel {
+    /// The run; no files where the level has none.
+    pub(crate) run: Arc<SortedRun>,
+    /// The log packed into runs, newest first: where two files overlap, the
+    /// newer one stands in an earlier run (I4).
+    pub(crate) log: Vec<Arc<SortedRun>>,
+    source: Arc<Level>,
+}
+
+impl ReadLevel {
+    fn new(
+        number: u32,
+        level: &Arc<Level>,
+        order: &KeyOrder,
+        table: &impl Fn(&Arc<File>) -> Arc<TableHandle>,
+    ) -> ReadLevel {
+        let read_file = |file: &Arc<File>| ReadFile { file: Arc::clone(file), table: table(file) };
+        let run = SortedRun::new(number, level.run.iter().map(read_file).collect(), order);
+        ReadLevel {
+            run: Arc::new(run),
+            log: pack_log(number, level.log.iter().map(read_file), order),
+            source: Arc::clone(level),
+        }
+    }
+
+    /// All files of the level.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &ReadFile> {
+        self.run.files.iter().chain(self.log.iter().flat_map(|run| &run.files))
+    }
+}
+
+/// Packs a log (newest first) into sorted runs, newest first: from the oldest
+/// file on, each goes one run above the newest run that it overlaps.
+pub(crate) fn pack_log(
+    level: u32,
+    log: impl DoubleEndedIterator<Item = ReadFile>,
+    order: &KeyOrder,
+) -> Vec<Arc<SortedRun>> {
+    let mut runs: Vec<Vec<ReadFile>> = Vec::new();
+    for file in log.rev() {
+        // Where the file would stand in a run, if it overlaps nothing there.
+        let gap = |run: &[ReadFile]| {
+            let at = run.partition_point(|other| other.is_below(order, &file.file.smallest));
+            let fits = run.get(at).is_none_or(|next| file.is_below(order, &next.file.smallest));
+            fits.then_some(at)
+        };
+        let place = runs.iter().rposition(|run| gap(run).is_none()).map_or(0, |below| below + 1);
+        match runs.get(place).and_then(|run| gap(run)) {
+            Some(at) => runs[place].insert(at, file),
+            None => runs.push(vec![file]),
+        }
+    }
+    let pack = |files| Arc::new(SortedRun::new(level, files, order));
+    runs.into_iter().rev().map(pack).collect()
+}
+
+/// The memtables and the tree as one read sees them.
+pub(crate) struct ReadView {
+    pub(crate) memtable: Arc<Memtable>,
+    /// Newest first.
+    pub(crate) frozen: Vec<Arc<Memtable>>,
+    pub(crate) version: Arc<Version>,
+    pub(crate) levels: Vec<Arc<ReadLevel>>,
+    /// Every run that holds files, in read order.
+    pub(crate) runs: Vec<Arc<SortedRun>>,
+}
+
+impl ReadView {
+    /// A view of these memtables and levels.
+    pub(crate) fn new(
+        memtable: Arc<Memtable>,
+        frozen: Vec<Arc<Memtable>>,
+        version: Arc<Version>,
+        levels: Vec<Arc<ReadLevel>>,
+    ) -> ReadView {
+        let in_order = levels.iter().flat_map(|level| std::iter::once(&level.run).chain(&level.log));
+        let runs = in_order.filter(|run| !run.files.is_empty()).cloned().collect();
+        ReadView { memtable, frozen, version, levels, runs }
+    }
+
+    /// The levels of `version`, sharing those of `old` whose files are the same.
+    pub(crate) fn next_levels(
+        old: &[Arc<ReadLevel>],
+        version: &Version,
+        table: impl Fn(&Arc<File>) -> Arc<TableHandle>,
+    ) -> Vec<Arc<ReadLevel>> {
+        let reuse_or_build = |(number, level): (usize, &Arc<Level>)| match old.get(number) {
+            Some(read) if Arc::ptr_eq(&read.source, level) => Arc::clone(read),
+            _ => Arc::new(ReadLevel::new(number as u32, level, &version.order, &table)),
+        };
+        version.levels.iter().enumerate().map(reuse_or_build).collect()
+    }
+
+    /// This view with another version.
+    pub(crate) fn next_version(
+        &self,
+        version: Arc<Version>,
+        table: impl Fn(&Arc<File>) -> Arc<TableHandle>,
+    ) -> ReadView {
+        let levels = ReadView::next_levels(&self.levels, &version, table);
+        ReadView::new(Arc::clone(&self.memtable), self.frozen.clone(), version, levels)
+    }
+
+    /// This view with other memtables.
+    pub(crate) fn with_memtables(
+        &self,
+        memtable: Arc<Memtable>,
+        frozen: Vec<Arc<Memtable>>,
+    ) -> ReadView {
+        ReadView {
+            memtable,
+            frozen,
+            version: Arc::clone(&self.version),
+            levels: self.levels.clone(),
+            runs: self.runs.clone(),
+        }
+    }
+
+    /// All memtables, newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.memtable).chain(&self.frozen)
+    }
+}

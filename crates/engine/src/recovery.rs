@@ -1,0 +1,564 @@
+//! Opening: from what lies in a directory to an open database.
+//!
+//! lock -> CURRENT -> fold the manifest -> check files -> replay the logs ->
+//! tables for what was replayed -> new manifest -> CURRENT -> new log ->
+//! remove orphans. Nothing found at open is ever appended to (rule R2), and
+//! what was replayed is in synced tables before the first acknowledgement
+//! (R3), since the page cache may show bytes that the device lacks.
+//!
+//! A read-only open stops after the replay and keeps it in memory; it writes
+//! nothing at all.
+
+use crate::core::{Core, CoreParts, Manifest, create_wal};
+use crate::budget::Budget;
+use crate::cache::{BlockCache, TableCache};
+use crate::cleanup::Cleanup;
+use crate::events::{Event, EventSink};
+use crate::manifest::log::{ManifestLog, set_current};
+use crate::manifest::record::{Field, Record};
+use crate::manifest::state::{KeyspaceState, ManifestState};
+use crate::options::{Components, KeyspaceOptions, Options};
+use crate::read::{Access, ReadOwner};
+use crate::replay::{Replay, Replayed};
+use crate::stats::Counters;
+use crate::tree::{KeyspaceRecord, Tree, TreeParts};
+use crate::write::wal::Wal;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use windrow_base::comparator::BYTEWISE_ID;
+use windrow_base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
+use windrow_env::fs::{FileLock, LockMode, ReadOptions};
+use windrow_env::{Env, LogFile};
+use windrow_format::current::Current;
+use windrow_format::log::{Class, FileHeader, LogKind, Reader};
+use windrow_format::names::{self, FileKind};
+use windrow_plan::Policy;
+
+/// Name of the keyspace that every database has.
+pub(crate) const DEFAULT_KEYSPACE: &str = "default";
+
+/// A database that was opened, and the lock that keeps others out.
+pub(crate) struct Opened {
+    pub(crate) core: Arc<Core>,
+    pub(crate) lock: Box<dyn FileLock>,
+}
+
+/// What lies in a database directory.
+#[derive(Default)]
+pub(crate) struct Listing {
+    pub(crate) current: bool,
+    pub(crate) tables: BTreeSet<FileNumber>,
+    pub(crate) wals: BTreeSet<FileNumber>,
+    pub(crate) manifests: BTreeSet<FileNumber>,
+    pub(crate) temporary: Vec<String>,
+}
+
+impl Listing {
+    pub(crate) fn read(env: &Env, dir: &Path) -> Result<Listing> {
+        let mut listing = Listing::default();
+        for name in env.fs.list(dir)? {
+            match names::parse(&name) {
+                Some((FileKind::Current, _)) => listing.current = true,
+                Some((FileKind::Table, number)) => _ = listing.tables.insert(number),
+                Some((FileKind::Wal, number)) => _ = listing.wals.insert(number),
+                Some((FileKind::Manifest, number)) => _ = listing.manifests.insert(number),
+                Some((FileKind::Temp, _)) => listing.temporary.push(name),
+                _ => {}
+            }
+        }
+        Ok(listing)
+    }
+
+    /// The largest file number in use, orphans' included (rule R8).
+    fn number_max(&self) -> FileNumber {
+        let last = |set: &BTreeSet<FileNumber>| set.last().copied().unwrap_or(0);
+        last(&self.tables).max(last(&self.wals)).max(last(&self.manifests))
+    }
+}
+
+/// Opens or creates the database in `dir`.
+///
+/// # Errors
+/// Whatever keeps it from being opened; the directory is then as it was, but
+/// for files that the next open removes.
+pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
+    options.validate()?;
+    let Options { components, settings, .. } = &options;
+    let env = components.env.clone();
+    let env = env.unwrap_or_else(|| Env::os(settings.background_threads as usize));
+    let begin_ns = env.clock.monotonic_ns();
+    let lock = take_lock(&env, dir, &options)?;
+    let listing = Listing::read(&env, dir)?;
+    let found = find_manifest(&env, dir, &listing, &options)?;
+    let policy = Policy::parse(&settings.preset).map_err(|e| e.context("setting `preset`"))?;
+    let core = assemble(env, dir, &options, &listing, found, &policy)?;
+    let replayed = core.replay_logs(&listing)?;
+    if !options.read_only {
+        core.start_writing(&listing, &replayed)?;
+    }
+    if core.settings.verify_on_open {
+        crate::verify::verify(&core)?.into_result()?;
+    }
+    core.events.send_with(|| Event::Opened {
+        wal_files: replayed.wal_files,
+        batches: replayed.batches,
+        torn_bytes: replayed.torn_bytes,
+        duration_us: (core.env.clock.monotonic_ns() - begin_ns) / 1000,
+    });
+    Ok(Opened { core, lock })
+}
+
+/// Makes the directory where that is asked for, and locks it.
+fn take_lock(env: &Env, dir: &Path, options: &Options) -> Result<Box<dyn FileLock>> {
+    let may_create = options.create_if_missing && !options.read_only;
+    if may_create {
+        env.fs.create_dir(dir)?;
+    } else if !env.fs.exists(dir)? {
+        return Err(missing(dir));
+    }
+    let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
+    if !may_create && !env.fs.exists(&dir.join(names::CURRENT))? {
+        // Not even a lock file where there is no database.
+        let listing = Listing::read(env, dir)?;
+        check_no_remains(dir, &listing)?;
+        return Err(missing(dir));
+    }
+    env.fs.lock(&dir.join(names::LOCK), mode)
+}
+
+fn missing(dir: &Path) -> Error {
+    Error::invalid(format!(
+        "there is no database in {}: check the path, or open it for writing to create one",
+        dir.display()
+    ))
+}
+
+/// Rule R1: CURRENT is durable before any log or table, so without it they
+/// are the remains of a database and not a new one.
+fn check_no_remains(dir: &Path, listing: &Listing) -> Result<()> {
+    if listing.tables.is_empty() && listing.wals.is_empty() {
+        return Ok(());
+    }
+    Err(Error::corruption("CURRENT is missing beside logs or tables: try `repair`")
+        .with_file(dir.join(names::CURRENT).display().to_string()))
+}
+
+/// The manifest that was found, folded.
+struct Found {
+    state: ManifestState,
+    database_uid: u64,
+    /// `None` for a database that is made now.
+    manifest: Option<(FileNumber, u64)>,
+}
+
+fn find_manifest(env: &Env, dir: &Path, listing: &Listing, options: &Options) -> Result<Found> {
+    if listing.current {
+        if options.error_if_exists {
+            return Err(Error::invalid(format!(
+                "a database exists in {}: open it without error_if_exists",
+                dir.display()
+            )));
+        }
+        return read_manifest(env, dir, &options.components);
+    }
+    check_no_remains(dir, listing)?;
+    if !options.create_if_missing || options.read_only {
+        return Err(missing(dir));
+    }
+    let record = new_keyspace(
+        KeyspaceId::DEFAULT,
+        DEFAULT_KEYSPACE,
+        &options.default_keyspace,
+        &options.components,
+    )?;
+    let mut state = ManifestState::default();
+    let first = ManifestState::new_database(record, options.settings.to_text());
+    state.apply(&first, &|id| options.components.key_order(id))?;
+    Ok(Found { state, database_uid: env.random.next_u64(), manifest: None })
+}
+
+/// The record of a keyspace that is made with `options`.
+///
+/// # Errors
+/// `InvalidArgument` for a comparator or operator that is not there.
+pub(crate) fn new_keyspace(
+    id: KeyspaceId,
+    name: &str,
+    options: &KeyspaceOptions,
+    components: &Components,
+) -> Result<KeyspaceRecord> {
+    let comparator = options.comparator.clone().unwrap_or_else(|| BYTEWISE_ID.to_owned());
+    components.key_order(&comparator)?;
+    if let Some(operator) = &options.merge_operator {
+        components.merge_operator(operator)?;
+    }
+    let merge_operator = options.merge_operator.clone();
+    Ok(KeyspaceRecord { id, name: name.to_owned(), comparator, merge_operator })
+}
+
+/// Reads CURRENT, before anything is written, and folds the manifest it names.
+fn read_manifest(env: &Env, dir: &Path, components: &Components) -> Result<Found> {
+    let current = read_current(env, dir)?;
+    let number = current.manifest_number;
+    let mut state = ManifestState::default();
+    let order_of = |id: &str| components.key_order(id);
+    let valid = fold_manifest(env, dir, number, |record| state.apply(record, &order_of))?;
+    Ok(Found { state, database_uid: current.database_uid, manifest: Some((number, valid)) })
+}
+
+/// Reads CURRENT.
+///
+/// # Errors
+/// `Corruption` naming it, `NotSupported` for a newer format.
+pub(crate) fn read_current(env: &Env, dir: &Path) -> Result<Current> {
+    let path = dir.join(names::CURRENT);
+    let named = |e: Error| e.with_file(path.display().to_string());
+    Current::decode(&env.fs.read_all(&path)?).map_err(named)
+}
+
+/// Passes each record of a manifest to `fold`. Returns how far it is valid.
+///
+/// # Errors
+/// `Corruption` naming the file and the record's offset.
+pub(crate) fn fold_manifest(
+    env: &Env,
+    dir: &Path,
+    number: FileNumber,
+    mut fold: impl FnMut(&Record) -> Result<()>,
+) -> Result<u64> {
+    let path = dir.join(names::manifest(number));
+    let named = |e: Error| e.with_file(path.display().to_string());
+    let file = match env.fs.open(&path, ReadOptions::default()) {
+        Ok(file) => file,
+        Err(e) if windrow_env::fs::is_not_found(&e) => {
+            return Err(named(Error::corruption("CURRENT names a manifest that is missing")));
+        }
+        Err(e) => return Err(e),
+    };
+    let mut reader = Reader::open(file, LogKind::Manifest, None)?;
+    if reader.header().number != number {
+        return Err(named(Error::corruption("the manifest's header names another file")));
+    }
+    let mut records = 0;
+    while let Some(record) = reader.next()? {
+        let at = record.offset;
+        let located = |e: Error| named(e.with_offset(at));
+        if record.class != Class::Edit {
+            return Err(located(Error::corruption("a record in the manifest is not an edit")));
+        }
+        Record::decode(record.payload).and_then(|r| fold(&r)).map_err(located)?;
+        records += 1;
+    }
+    if records == 0 {
+        return Err(named(Error::corruption("the manifest holds no record")));
+    }
+    Ok(reader.valid_bytes())
+}
+
+/// Builds the database around the folded manifest; it takes no writes yet.
+fn assemble(
+    env: Env,
+    dir: &Path,
+    options: &Options,
+    listing: &Listing,
+    found: Found,
+    policy: &Policy,
+) -> Result<Arc<Core>> {
+    let settings = options.settings.clone();
+    let shares = Budget::split(&settings);
+    let events = Arc::new(EventSink::new(options.components.listener.clone()));
+    let counters = Arc::new(Counters::default());
+    let cleanup = Cleanup::new(env.clone(), dir, events.clone(), counters.clone());
+    let blocks = Arc::new(BlockCache::new(shares.cache_bytes));
+    let obsolete = cleanup.clone();
+    let files_max = match settings.open_files_max {
+        0 => env.fs.open_files_max(),
+        asked => (asked as usize).min(env.fs.open_files_max()),
+    };
+    let tables = Arc::new(TableCache::new(
+        env.fs.clone(),
+        dir,
+        files_max,
+        shares.tables_bytes,
+        settings.direct_io,
+        Arc::new(move |number| obsolete.unlink_table(number)),
+    ));
+    if let Some((number, valid)) = found.manifest {
+        check_files(&env, dir, listing, &found.state, number, valid)?;
+    }
+    let mut state = found.state;
+    state.next_file = state.next_file.max(listing.number_max() + 1);
+    let flushed = state.keyspaces.values().map(|k| k.version.flushed_through).max();
+    state.last_seq =
+        state.last_seq.max(state.log_first_seq.saturating_sub(1)).max(flushed.unwrap_or(0));
+    let trees = state
+        .keyspaces
+        .values()
+        .map(|keyspace| {
+            let shared = (&env, &tables, &blocks, &counters);
+            Ok(Arc::new(build_tree(keyspace, &options.components, policy, shared)?))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    check_default(&state, &options.default_keyspace)?;
+    let parts = CoreParts {
+        dir: dir.to_path_buf(),
+        instance_id: env.random.next_u64(),
+        env,
+        database_uid: found.database_uid,
+        settings,
+        shares,
+        components: options.components.clone(),
+        events,
+        counters,
+        read_only: options.read_only,
+        last_seq: state.last_seq,
+        wal: Arc::new(no_wal()),
+        next_file: state.next_file,
+        manifest: Manifest { log: None, state },
+        tables,
+        blocks,
+        cleanup,
+        trees,
+    };
+    Ok(Core::new(parts))
+}
+
+/// What the default keyspace is asked to be must be what it was made as.
+fn check_default(state: &ManifestState, asked: &KeyspaceOptions) -> Result<()> {
+    match state.keyspaces.get(&KeyspaceId::DEFAULT) {
+        Some(keyspace) => check_agrees(&keyspace.record, asked),
+        None => Err(Error::corruption("the manifest holds no default keyspace")),
+    }
+}
+
+/// Whether options given for a keyspace that exists agree with it.
+///
+/// # Errors
+/// `InvalidArgument` that names both.
+pub(crate) fn check_agrees(record: &KeyspaceRecord, asked: &KeyspaceOptions) -> Result<()> {
+    let differs = |what: &str, stored: &str, asked: &str| {
+        Error::invalid(format!(
+            "keyspace `{}` was made with {what} `{stored}`, not `{asked}`",
+            record.name
+        ))
+    };
+    if let Some(asked) = asked.comparator.as_deref().filter(|a| *a != record.comparator) {
+        return Err(differs("comparator", &record.comparator, asked));
+    }
+    let stored = record.merge_operator.as_deref();
+    if let Some(asked) = asked.merge_operator.as_deref().filter(|a| Some(*a) != stored) {
+        return Err(differs("merge operator", stored.unwrap_or("none"), asked));
+    }
+    Ok(())
+}
+
+type Shared<'a> = (&'a Env, &'a Arc<TableCache>, &'a Arc<BlockCache>, &'a Arc<Counters>);
+
+/// Opens a keyspace over its version.
+pub(crate) fn build_tree(
+    keyspace: &KeyspaceState,
+    components: &Components,
+    policy: &Policy,
+    (env, tables, blocks, counters): Shared<'_>,
+) -> Result<Tree> {
+    let record = keyspace.record.clone();
+    let order = components.key_order(&record.comparator)?;
+    let operator = match &record.merge_operator {
+        Some(name) => Some(components.merge_operator(name)?),
+        None => None,
+    };
+    let reads = Arc::new(ReadOwner {
+        tables: tables.clone(),
+        blocks: blocks.clone(),
+        env: env.clone(),
+        order: order.clone(),
+        operator: operator.clone(),
+        counters: counters.clone(),
+        access: Access,
+    });
+    Ok(Tree::new(TreeParts {
+        filter: components.compaction_filter(&record.name).cloned(),
+        record,
+        order,
+        operator,
+        policy: policy.clone(),
+        version: (*keyspace.version).clone(),
+        frozen: Vec::new(),
+        tables: tables.clone(),
+        reads,
+    }))
+}
+
+/// Checks that what the manifest names is there, and that the manifest is as
+/// long as the logs remember it (rule R11).
+fn check_files(
+    env: &Env,
+    dir: &Path,
+    listing: &Listing,
+    state: &ManifestState,
+    manifest: FileNumber,
+    manifest_bytes: u64,
+) -> Result<()> {
+    let bad = |name: String, what: String| {
+        Err(Error::corruption(what).with_file(dir.join(name).display().to_string()))
+    };
+    for keyspace in state.keyspaces.values() {
+        for (_, _, file) in keyspace.version.files() {
+            let name = names::table(file.number);
+            if !listing.tables.contains(&file.number) {
+                return bad(name, "a table that the manifest names is missing".into());
+            }
+            let bytes = env.fs.len(&dir.join(&name))?;
+            if bytes != file.bytes {
+                let what = format!("the table is {bytes} bytes long, not {}", file.bytes);
+                return bad(name, what);
+            }
+        }
+    }
+    if let Some((wal, bytes)) = state.clean_close {
+        let name = names::wal(wal);
+        if !listing.wals.contains(&wal) {
+            return bad(name, "the log that a clean close left is missing".into());
+        }
+        let found = env.fs.len(&dir.join(&name))?;
+        if found != bytes {
+            return bad(name, format!("a clean close left {bytes} bytes here, not {found}"));
+        }
+    }
+    for &wal in listing.wals.range(state.log_number..) {
+        let Some(header) = wal_header(env, dir, wal, state)? else {
+            continue;
+        };
+        if header.manifest_number == manifest && manifest_bytes < header.manifest_durable_bytes {
+            let what = format!(
+                "the manifest ends at {manifest_bytes}, but log {wal} saw {} bytes of it synced",
+                header.manifest_durable_bytes
+            );
+            return bad(names::manifest(manifest), what);
+        }
+    }
+    Ok(())
+}
+
+/// The header of a log; `None` where the log was never known to be complete.
+fn wal_header(
+    env: &Env,
+    dir: &Path,
+    number: FileNumber,
+    state: &ManifestState,
+) -> Result<Option<FileHeader>> {
+    let path = dir.join(names::wal(number));
+    let file = env.fs.open(&path, ReadOptions::default())?;
+    match Reader::open(file, LogKind::Wal, None) {
+        Ok(reader) if reader.header().number == number => Ok(Some(reader.header().clone())),
+        Ok(_) => Err(Error::corruption("the log's header names another file")
+            .with_file(path.display().to_string())),
+        // Its header was never synced, so no record can be in it.
+        Err(e) if !state.wals.contains(&number) && e.kind() == ErrorKind::Corruption => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+impl Core {
+    fn replay_logs(&self, listing: &Listing) -> Result<Replayed> {
+        let state = self.manifest.lock().state.clone();
+        if state.clean_close.is_some() {
+            return Ok(Replayed { last_seq: state.last_seq, ..Replayed::default() });
+        }
+        if let Some(gone) = state.wals.iter().find(|wal| !listing.wals.contains(wal)) {
+            let path = self.dir.join(names::wal(*gone));
+            return Err(Error::corruption("a log that the manifest names is missing")
+                .with_file(path.display().to_string()));
+        }
+        let mut paths: Vec<(FileNumber, PathBuf)> = Vec::new();
+        for &number in listing.wals.range(state.log_number..) {
+            if wal_header(&self.env, &self.dir, number, &state)?.is_some() {
+                paths.push((number, self.dir.join(names::wal(number))));
+            }
+        }
+        Replay::new(self, &state).run(&paths)
+    }
+
+    /// Makes what was replayed durable, starts a new manifest and a new log,
+    /// and removes what neither names.
+    fn start_writing(&self, listing: &Listing, replayed: &Replayed) -> Result<()> {
+        let last_seq = replayed.last_seq;
+        let manifest_number = self.new_file_number();
+        let wal_number = self.new_file_number();
+        let mut manifest = self.manifest.lock();
+        let state = &mut manifest.state;
+        state.clean_close = None;
+        state.last_seq = last_seq;
+        state.log_number = wal_number;
+        state.log_first_seq = last_seq + 1;
+        state.wals.clear();
+        state.settings_text = self.settings.to_text();
+        state.next_file = self.next_file.load(std::sync::atomic::Ordering::Relaxed);
+        let snapshot = state.snapshot();
+        let log = ManifestLog::create(&self.env, &self.dir, manifest_number, &snapshot)?;
+        set_current(&self.env, &self.dir, &self.current(manifest_number))?;
+        let bytes = log.durable_bytes();
+        manifest.log = Some(log);
+        drop(manifest);
+        let capacity = self.wal_capacity_bytes();
+        let wal =
+            create_wal(&self.env, &self.dir, wal_number, manifest_number, bytes, capacity)?;
+        self.log_fields(vec![Field::WalAdded(wal_number)])?;
+        self.begin_log(last_seq, Arc::new(wal));
+        self.remove_orphans(listing)?;
+        self.cleanup.arm(self.me.clone());
+        self.start_timers();
+        self.schedule();
+        Ok(())
+    }
+
+    /// Removes the files that were found and are not needed any more.
+    fn remove_orphans(&self, listing: &Listing) -> Result<()> {
+        let live = self.manifest.lock().state.live_tables();
+        let orphans = listing.tables.difference(&live).map(|&n| names::table(n));
+        let wals = listing.wals.iter().map(|&n| names::wal(n));
+        let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
+        let temporary = listing.temporary.iter().cloned();
+        for name in orphans.chain(wals).chain(manifests).chain(temporary) {
+            self.env.fs.remove(&self.dir.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// Syncs the log in the background, as often as the settings ask.
+    fn start_timers(&self) {
+        let interval_ms = self.settings.wal_sync_interval_ms;
+        if interval_ms == 0 {
+            return;
+        }
+        let core = self.me.clone();
+        let sync = move || match core.upgrade() {
+            Some(core) => core.sync_wal().is_ok(),
+            None => false,
+        };
+        self.env.jobs.every(interval_ms, Arc::new(sync));
+    }
+}
+
+/// Stands in the queue until the log of this open is made, and for good where
+/// the database is read-only: the latch refuses every write before it is asked.
+struct NoLog;
+
+impl LogFile for NoLog {
+    fn write_at(&self, _offset: u64, _bytes: &[u8]) -> Result<()> {
+        Err(Error::new(ErrorKind::ReadOnly, "the database has no log"))
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn truncate(&self, _len: u64) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn no_wal() -> Wal {
+    Wal::new(0, 0, PathBuf::new(), Arc::new(NoLog))
+}

@@ -1,0 +1,191 @@
+//! Replay: the records of the logs back into memtables, and (unless the open
+//! is read-only) from there into tables.
+//!
+//! Sequence numbers are the chain that ties logs together: each record must
+//! begin where the one before it ended, across logs. A gap means that the end
+//! of a log was lost with the power. Whatever follows it was never promised
+//! to anybody, and is dropped, unless a record says that the logs before it
+//! were durable when it was written: then something synced is gone, and that
+//! is corruption.
+
+use crate::core::Core;
+use crate::manifest::state::ManifestState;
+use crate::memtable::{ENTRY_OVERHEAD_BYTES, Memtable};
+use crate::tree::Tree;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
+use windrow_env::fs::ReadOptions;
+use windrow_format::batch;
+use windrow_format::log::{Class, LogKind, Reader};
+use windrow_plan::tree::Edit;
+
+/// What a replay found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Replayed {
+    pub(crate) last_seq: SeqNo,
+    pub(crate) wal_files: u64,
+    pub(crate) batches: u64,
+    /// Bytes behind the last valid record that were not written whole.
+    pub(crate) torn_bytes: u64,
+}
+
+/// A replay under way.
+pub(crate) struct Replay<'a> {
+    core: &'a Core,
+    /// Through which sequence number each keyspace's tables reach.
+    flushed_through: BTreeMap<KeyspaceId, SeqNo>,
+    next_keyspace: u32,
+    next_seq: SeqNo,
+    memtables: BTreeMap<KeyspaceId, Arc<Memtable>>,
+    bytes: usize,
+    found: Replayed,
+    /// A record is missing: everything after it is dropped.
+    broken: bool,
+}
+
+impl<'a> Replay<'a> {
+    pub(crate) fn new(core: &'a Core, state: &ManifestState) -> Replay<'a> {
+        let through = state.keyspaces.iter().map(|(id, k)| (*id, k.version.flushed_through));
+        Replay {
+            core,
+            flushed_through: through.collect(),
+            next_keyspace: state.next_keyspace,
+            next_seq: state.log_first_seq.max(1),
+            memtables: BTreeMap::new(),
+            bytes: 0,
+            found: Replayed::default(),
+            broken: false,
+        }
+    }
+
+    /// Replays the logs, oldest first.
+    ///
+    /// # Errors
+    /// `Corruption` naming log and offset where something synced is damaged.
+    pub(crate) fn run(mut self, logs: &[(FileNumber, PathBuf)]) -> Result<Replayed> {
+        for (_, path) in logs {
+            self.log(path)?;
+            self.found.wal_files += 1;
+        }
+        self.store()?;
+        self.found.last_seq = self.next_seq - 1;
+        let stored = self.core.manifest.lock().state.last_seq;
+        self.found.last_seq = self.found.last_seq.max(stored);
+        Ok(self.found)
+    }
+
+    fn log(&mut self, path: &Path) -> Result<()> {
+        let file = self.core.env.fs.open(path, ReadOptions::default())?;
+        let mut reader = Reader::open(file, LogKind::Wal, None)?;
+        loop {
+            let Some(record) = reader.next()? else {
+                break;
+            };
+            let (offset, mark) = (record.offset, record.durable_up_to);
+            let done = match record.class {
+                Class::Batch => self.batch(record.payload, mark),
+                Class::ManifestMark => Ok(()),
+                Class::Edit => Err(Error::corruption("an edit of the manifest stands in a log")),
+            };
+            done.map_err(|e| e.with_file(path.display().to_string()).with_offset(offset))?;
+        }
+        self.found.torn_bytes += reader.torn().unwrap_or(0);
+        Ok(())
+    }
+
+    fn batch(&mut self, payload: &[u8], durable_up_to: u64) -> Result<()> {
+        let (first_seq, count, ops) = batch::decode(payload)?;
+        if first_seq != self.next_seq || self.broken {
+            return self.gap(first_seq, durable_up_to);
+        }
+        let mut seq = first_seq;
+        for op in ops {
+            let op = op?;
+            if let Some(memtable) = self.memtable(op.keyspace, seq)? {
+                self.bytes += op.key.len() + op.value.len() + ENTRY_OVERHEAD_BYTES;
+                memtable.insert(op.kind, seq, op.key, op.value);
+            }
+            seq += 1;
+        }
+        debug_assert_eq!(seq, first_seq + u64::from(count));
+        self.next_seq = seq;
+        self.found.batches += 1;
+        if self.bytes >= self.core.shares.memtable_bytes as usize && !self.is_read_only() {
+            self.store()?;
+        }
+        Ok(())
+    }
+
+    /// A record that does not continue the chain.
+    fn gap(&mut self, first_seq: SeqNo, durable_up_to: u64) -> Result<()> {
+        if first_seq < self.next_seq && !self.broken {
+            return Err(Error::corruption(format!(
+                "sequence number {first_seq} comes again after {}",
+                self.next_seq - 1
+            )));
+        }
+        if durable_up_to > 0 {
+            return Err(Error::corruption(format!(
+                "the records from sequence number {} to {first_seq} are missing, and were synced",
+                self.next_seq
+            )));
+        }
+        self.broken = true;
+        Ok(())
+    }
+
+    /// The memtable for an operation; `None` where its effect is in tables
+    /// already, or its keyspace was dropped.
+    fn memtable(&mut self, id: KeyspaceId, seq: SeqNo) -> Result<Option<Arc<Memtable>>> {
+        let Some(&through) = self.flushed_through.get(&id) else {
+            if id.0 < self.next_keyspace {
+                return Ok(None);
+            }
+            return Err(Error::corruption(format!("keyspace {id} was never made")));
+        };
+        if seq <= through {
+            return Ok(None);
+        }
+        if let Some(memtable) = self.memtables.get(&id) {
+            return Ok(Some(memtable.clone()));
+        }
+        let order = self.core.tree(id)?.order.clone();
+        let memtable = Arc::new(Memtable::new(order));
+        self.memtables.insert(id, memtable.clone());
+        Ok(Some(memtable))
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.core.latch.check().is_err()
+    }
+
+    /// Puts what is in the memtables where reads find it.
+    fn store(&mut self) -> Result<()> {
+        let memtables = std::mem::take(&mut self.memtables);
+        let last_seq = self.next_seq - 1;
+        for (id, memtable) in memtables {
+            let tree = self.core.tree(id)?;
+            memtable.freeze(last_seq);
+            if self.is_read_only() {
+                tree.adopt(memtable);
+            } else {
+                self.write_tables(&tree, &memtable, last_seq)?;
+            }
+        }
+        self.bytes = 0;
+        self.core.queue.set_visible(last_seq.max(self.core.queue.visible()));
+        Ok(())
+    }
+
+    fn write_tables(&self, tree: &Tree, memtable: &Memtable, last_seq: SeqNo) -> Result<()> {
+        let files = self.core.write_level0(tree, memtable)?;
+        let mut manifest = self.core.manifest.lock();
+        let keyspace = manifest.state.keyspaces.get_mut(&tree.id).expect("the tree was made of it");
+        let edit = Edit::flush(&keyspace.version, files, last_seq);
+        keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
+        tree.install(keyspace.version.clone(), None);
+        Ok(())
+    }
+}

@@ -1,0 +1,253 @@
+//! Which background work is under way, and what begins next.
+//!
+//! Whenever something changed (a memtable was frozen, an edit installed)
+//! `schedule` looks at every keyspace: a frozen memtable without a flush gets
+//! one, and while threads are free the policy is asked for merges. A job
+//! schedules again when it ends, so work goes on until the policy is idle.
+//!
+//! A job that fails leaves the tree as it was. Running out of space latches
+//! the database at once; other failures of a table's writing are tried again
+//! a few times; damage in an input takes those files out of merging until the
+//! database is reopened (reads of the damage err, everything else goes on).
+
+use crate::core::Core;
+use crate::events::Event;
+use crate::pace::Pressure;
+use crate::tree::Tree;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use windrow_base::key::SEQ_MAX;
+use windrow_base::{Error, ErrorKind, Result};
+use windrow_env::jobs::Urgency;
+use windrow_env::sync::atomic::Ordering;
+use windrow_plan::{Decision, View};
+
+/// How often a failed job is tried again before the database is latched.
+const ATTEMPTS_MAX: u32 = 3;
+
+impl Core {
+    /// Queues a job on this database. A panic in it latches the database.
+    pub(crate) fn submit(&self, urgency: Urgency, work: impl FnOnce(&Core) + Send + 'static) {
+        let Some(core) = self.me.upgrade() else {
+            return;
+        };
+        self.jobs_running.fetch_add(1, Ordering::AcqRel);
+        self.env.jobs.submit(
+            urgency,
+            Box::new(move || {
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(&core))) {
+                    let what = panic_text(&*panic);
+                    core.trip(&Error::new(ErrorKind::Io, format!("a background job panicked: {what}")));
+                }
+                core.jobs_running.fetch_sub(1, Ordering::AcqRel);
+                core.note_progress();
+            }),
+        );
+    }
+
+    /// Starts whatever background work is due.
+    pub(crate) fn schedule(&self) {
+        if self.closing.load(Ordering::Acquire) || self.latch.check().is_err() {
+            return;
+        }
+        for tree in self.trees().iter() {
+            self.schedule_flush(tree);
+        }
+        self.schedule_wal();
+        self.schedule_merges();
+        self.update_pace();
+        self.blocks.resize(self.shares.cache_target_bytes(self.tables.memory_bytes()));
+    }
+
+    fn schedule_flush(&self, tree: &Arc<Tree>) {
+        let mut work = tree.work.lock();
+        if work.flushing || tree.view().frozen.is_empty() || tree.is_dropped() {
+            return;
+        }
+        work.flushing = true;
+        drop(work);
+        let tree = tree.clone();
+        self.submit(Urgency::High, move |core| core.flush_job(&tree));
+    }
+
+    fn flush_job(&self, tree: &Tree) {
+        let mut attempt = 0;
+        loop {
+            match self.latch.check().and_then(|()| self.flush_oldest(tree)) {
+                Ok(true) => attempt = 0,
+                Ok(false) => break,
+                Err(_) if tree.is_dropped() => break,
+                Err(error) => {
+                    attempt += 1;
+                    if !self.may_retry(&error, attempt) {
+                        break;
+                    }
+                }
+            }
+            // Merges may begin beside the next flush.
+            self.schedule_merges();
+            self.update_pace();
+        }
+        tree.work.lock().flushing = false;
+        self.schedule();
+        self.note_progress();
+    }
+
+    /// Whether a failed job is worth another attempt; latches where it is not.
+    fn may_retry(&self, error: &Error, attempt: u32) -> bool {
+        if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::Closed) {
+            return false;
+        }
+        if error.kind() != ErrorKind::Io || attempt >= ATTEMPTS_MAX {
+            self.trip(error);
+            return false;
+        }
+        true
+    }
+
+    /// Makes the next log segment ahead of its need.
+    fn schedule_wal(&self) {
+        if self.queue.lock().spare.is_none() {
+            self.submit(Urgency::High, |core| {
+                // A failure has latched the database; the next writer hears of it.
+                let _ = core.prepare_wal();
+            });
+        }
+    }
+
+    /// Most merges at a time. A pool of several threads keeps one for flushes.
+    pub(crate) fn merges_max(&self) -> usize {
+        self.env.jobs.parallelism().saturating_sub(1).max(1)
+    }
+
+    /// Asks the policy for merges while threads are free.
+    pub(crate) fn schedule_merges(&self) {
+        if self.closing.load(Ordering::Acquire) || self.latch.check().is_err() {
+            return;
+        }
+        let snapshots_oldest = self.snapshots.held().seqs.first().copied().unwrap_or(SEQ_MAX);
+        for tree in self.trees().iter() {
+            while self.merges_running.load(Ordering::Acquire) < self.merges_max() {
+                let mut work = tree.work.lock();
+                if work.hold > 0 || tree.is_dropped() {
+                    break;
+                }
+                let version = tree.version();
+                let view = View {
+                    version: &version,
+                    busy: &work.busy,
+                    settings: &self.plan_settings,
+                    snapshots_oldest,
+                    now_ms: self.judge_ms(),
+                };
+                let decision = tree.policy.load().pick(&view);
+                if decision.is_idle() {
+                    break;
+                }
+                work.busy.claim(&decision);
+                work.merging += 1;
+                drop(work);
+                self.merges_running.fetch_add(1, Ordering::AcqRel);
+                let tree = tree.clone();
+                self.submit(Urgency::Normal, move |core| core.merge_job(&tree, &decision));
+            }
+        }
+    }
+
+    /// The time by which a merge that began now would judge expiry.
+    pub(crate) fn judge_ms(&self) -> u64 {
+        let held = self.snapshots.held();
+        held.time_min_ms.unwrap_or(u64::MAX).min(self.now_ms())
+    }
+
+    fn merge_job(&self, tree: &Tree, decision: &Decision) {
+        let result = self.carry_out_retrying(tree, decision);
+        let damaged = self.note_damage(&result);
+        let mut work = tree.work.lock();
+        if !damaged {
+            work.busy.release(decision);
+        }
+        work.merging -= 1;
+        drop(work);
+        self.merges_running.fetch_sub(1, Ordering::AcqRel);
+        self.schedule();
+        self.note_progress();
+    }
+
+    /// Carries out a decision, again if its table could not be written.
+    ///
+    /// # Errors
+    /// The last failure.
+    pub(crate) fn carry_out_retrying(&self, tree: &Tree, decision: &Decision) -> Result<()> {
+        let mut attempt = 0;
+        loop {
+            let result = self.carry_out(tree, decision);
+            let Err(error) = &result else {
+                return result;
+            };
+            attempt += 1;
+            let damage = matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotSupported);
+            if damage || tree.is_dropped() || !self.may_retry(error, attempt) {
+                return result;
+            }
+        }
+    }
+
+    /// Reports damage that a merge met. Its inputs must not be picked again.
+    pub(crate) fn note_damage(&self, result: &Result<()>) -> bool {
+        let Err(error) = result else {
+            return false;
+        };
+        if !matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotSupported) {
+            return false;
+        }
+        self.damaged.store(true, Ordering::Release);
+        self.events.send(&Event::CorruptionFound { error: error.clone() });
+        true
+    }
+
+    /// Tells the pace how far behind merging is.
+    pub(crate) fn update_pace(&self) {
+        let mut worst = Pressure::default();
+        for tree in self.trees().iter() {
+            let version = tree.version();
+            let debt = tree.policy.load().debt(&version, &self.plan_settings);
+            worst.level0_depth = worst.level0_depth.max(debt.level0_depth);
+            worst.debt_bytes += debt.bytes;
+        }
+        worst.level0_slowdown = self.plan_settings.level0_slowdown;
+        worst.level0_stop = self.plan_settings.level0_stop;
+        worst.debt_slowdown_bytes = self.debt_limits.0;
+        worst.debt_stop_bytes = self.debt_limits.1;
+        if self.damaged.load(Ordering::Acquire) {
+            // Merging cannot catch up, so waiting for it would never end.
+            worst = Pressure::default();
+            worst.level0_stop = u32::MAX;
+        }
+        self.pace.set(&worst);
+        self.note_progress();
+    }
+
+    /// Waits until no flush is due and no merge is picked or running.
+    ///
+    /// # Errors
+    /// `ReadOnly` if the database was latched meanwhile.
+    pub(crate) fn wait_idle(&self) -> Result<()> {
+        self.schedule();
+        self.wait_until(|| {
+            if let Err(error) = self.latch.check() {
+                return Some(Err(error));
+            }
+            let quiet = self.trees().iter().all(|tree| {
+                let work = tree.work.lock();
+                !work.flushing && work.merging == 0 && tree.view().frozen.is_empty()
+            });
+            (quiet && self.merges_running.load(Ordering::Acquire) == 0).then_some(Ok(()))
+        })
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "?".to_owned())
+}

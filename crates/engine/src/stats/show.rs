@@ -1,0 +1,236 @@
+//! A snapshot of the statistics for people (a table) and for programs (JSON).
+//!
+//! Owns: both forms. Never does: count, or derive a figure of its own.
+
+use super::{LevelShape, Stats, ratio};
+use crate::options::human_bytes;
+use std::fmt::{self, Write as _};
+
+impl Stats {
+    /// The snapshot as one JSON object: counters by their field's name,
+    /// `levels`, `pauses`, `keyspaces` and `memory` as below them here.
+    pub fn to_json(&self) -> String {
+        let mut json = Json::default();
+        json.open('{');
+        for (name, value) in self.tickers() {
+            json.number(name, value);
+        }
+        json.number("wal_live_bytes", self.wal_live_bytes);
+        json.number("readers_open", self.readers_open);
+        json.number("listener_panics", self.listener_panics);
+        json.number("uptime_us", self.uptime_us);
+        json.fraction("write_amplification", self.write_amplification());
+        json.fraction("cache_hit_ratio", self.cache_hit_ratio());
+        json.fraction("filter_false_positive_ratio", self.filter_false_positive_ratio());
+        json.list("levels", &self.levels, |json, level| {
+            json.number("level", level.level.into());
+            json.shape(&level.shape);
+            json.number("read_bytes", level.read_bytes);
+            json.number("written_bytes", level.written_bytes);
+            json.number("merges", level.merges);
+            json.number("moves", level.moves);
+            json.number("get_hits", level.get_hits);
+        });
+        json.list("pauses", &self.pauses, |json, pause| {
+            json.string("reason", pause.reason.as_str());
+            json.number("count", pause.count);
+            json.number("total_us", pause.total_us);
+            json.number("max_us", pause.max_us);
+        });
+        json.list("keyspaces", &self.keyspaces, |json, keyspace| {
+            json.string("name", &keyspace.name);
+            json.number("memtables_bytes", keyspace.memtables_bytes);
+            json.list("levels", &keyspace.levels, Json::shape);
+        });
+        json.key("memory");
+        json.open('{');
+        json.number("budget_bytes", self.memory.budget_bytes);
+        json.number("memtables_bytes", self.memory.memtables_bytes);
+        json.number("cache_bytes", self.memory.cache_bytes);
+        json.number("tables_bytes", self.memory.tables_bytes);
+        json.number("merge_bytes", self.memory.merge_bytes);
+        json.close('}');
+        json.close('}');
+        json.out
+    }
+
+    fn fmt_levels(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:>5} {:>5} {:>5} {:>11} {:>9} {:>9} {:>11} {:>11} {:>6}",
+            "level", "run", "log", "bytes", "merges", "moves", "read", "written", "hits",
+        )?;
+        for level in &self.levels {
+            writeln!(
+                f,
+                "{:>5} {:>5} {:>5} {:>11} {:>9} {:>9} {:>11} {:>11} {:>5.1}%",
+                level.level,
+                level.shape.run_files,
+                level.shape.log_files,
+                human_bytes(level.shape.bytes),
+                level.merges,
+                level.moves,
+                human_bytes(level.read_bytes),
+                human_bytes(level.written_bytes),
+                100.0 * ratio(level.get_hits, self.gets_found),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn fmt_pauses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<15} {:>9} {:>11} {:>9}", "pause", "count", "total ms", "max ms")?;
+        for pause in &self.pauses {
+            writeln!(
+                f,
+                "{:<15} {:>9} {:>11.1} {:>9.1}",
+                pause.reason.as_str(),
+                pause.count,
+                pause.total_us as f64 / 1e3,
+                pause.max_us as f64 / 1e3,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let memory = &self.memory;
+        writeln!(
+            f,
+            "writes   {} batches, {} operations, {} by users; {} groups, {} to the log, {} syncs; \
+             amplification {:.2}",
+            self.batches,
+            self.operations,
+            human_bytes(self.user_bytes),
+            self.write_groups,
+            human_bytes(self.wal_bytes),
+            self.wal_syncs,
+            self.write_amplification(),
+        )?;
+        writeln!(
+            f,
+            "gets     {}, {} found ({} in the memtable, {} in frozen ones)",
+            self.gets, self.gets_found, self.get_hits_memtable, self.get_hits_frozen,
+        )?;
+        writeln!(
+            f,
+            "scans    {} seeks, {} entries returned, {} passed over",
+            self.seeks, self.entries_scanned, self.entries_skipped,
+        )?;
+        writeln!(
+            f,
+            "blocks   {} read ({}), {:.1}% of look-ups cached",
+            self.blocks_read,
+            human_bytes(self.blocks_read_bytes),
+            100.0 * self.cache_hit_ratio(),
+        )?;
+        writeln!(
+            f,
+            "filters  {} asked, {} said no, {:.3}% false positives",
+            self.filter_checks,
+            self.filter_negatives,
+            100.0 * self.filter_false_positive_ratio(),
+        )?;
+        writeln!(
+            f,
+            "memory   {} of {}: memtables {}, cache {}, tables {}, merges {}",
+            human_bytes(memory.used_bytes()),
+            human_bytes(memory.budget_bytes),
+            human_bytes(memory.memtables_bytes),
+            human_bytes(memory.cache_bytes),
+            human_bytes(memory.tables_bytes),
+            human_bytes(memory.merge_bytes),
+        )?;
+        writeln!(
+            f,
+            "disk     tables {}, logs {}",
+            human_bytes(self.tree_bytes()),
+            human_bytes(self.wal_live_bytes),
+        )?;
+        writeln!(f)?;
+        self.fmt_levels(f)?;
+        writeln!(f)?;
+        self.fmt_pauses(f)
+    }
+}
+
+/// Writes JSON: enough for the snapshot, which has no nulls and no booleans.
+#[derive(Default)]
+struct Json {
+    out: String,
+}
+
+impl Json {
+    fn open(&mut self, bracket: char) {
+        self.out.push(bracket);
+    }
+
+    fn close(&mut self, bracket: char) {
+        self.out.push(bracket);
+    }
+
+    fn comma(&mut self) {
+        if !self.out.is_empty() && !self.out.ends_with(['{', '[']) {
+            self.out.push(',');
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.out.push('"');
+        for c in text.chars() {
+            match c {
+                '"' | '\\' => {
+                    self.out.push('\\');
+                    self.out.push(c);
+                }
+                c if (c as u32) < 0x20 => {
+                    let _ = write!(self.out, "\\u{:04x}", c as u32);
+                }
+                c => self.out.push(c),
+            }
+        }
+        self.out.push('"');
+    }
+
+    fn key(&mut self, key: &str) {
+        self.comma();
+        self.text(key);
+        self.out.push(':');
+    }
+
+    fn number(&mut self, key: &str, value: u64) {
+        self.key(key);
+        let _ = write!(self.out, "{value}");
+    }
+
+    fn fraction(&mut self, key: &str, value: f64) {
+        debug_assert!(value.is_finite());
+        self.key(key);
+        let _ = write!(self.out, "{value:.6}");
+    }
+
+    fn string(&mut self, key: &str, value: &str) {
+        self.key(key);
+        self.text(value);
+    }
+
+    fn shape(&mut self, shape: &LevelShape) {
+        self.number("run_files", shape.run_files);
+        self.number("log_files", shape.log_files);
+        self.number("bytes", shape.bytes);
+    }
+
+    fn list<T>(&mut self, key: &str, items: &[T], mut each: impl FnMut(&mut Json, &T)) {
+        self.key(key);
+        self.open('[');
+        for item in items {
+            self.comma();
+            self.open('{');
+            each(self, item);
+            self.close('}');
+        }
+        self.close(']');
+    }
+}

@@ -1,0 +1,159 @@
+//! One keyspace's tree: its memtables, its version, and the view that reads
+//! pin.
+//!
+//! Owns the switch from one view to the next. A view changes in two ways
+//! only: a memtable is frozen (under the commit queue's lock), or an edit of
+//! the manifest is installed (under the manifest's lock); both take
+//! `view_lock`, which orders them. Never reads or writes a file.
+
+use crate::cache::table::TableCache;
+use crate::memtable::Memtable;
+use crate::operators::{CompactionFilter, MergeOperator};
+use crate::read::ReadOwner;
+use crate::read::view::ReadView;
+use arc_swap::{ArcSwap, Guard};
+use std::sync::Arc;
+use windrow_base::{KeyOrder, KeyspaceId, SeqNo};
+use windrow_env::sync::Mutex;
+use windrow_env::sync::atomic::{AtomicBool, Ordering};
+use windrow_plan::Policy;
+use windrow_plan::busy::Busy;
+use windrow_plan::tree::{File, Version};
+
+/// What of a keyspace is stored in the manifest beside its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyspaceRecord {
+    pub(crate) id: KeyspaceId,
+    pub(crate) name: String,
+    pub(crate) comparator: String,
+    pub(crate) merge_operator: Option<String>,
+}
+
+/// Background work that is under way on a tree.
+#[derive(Default)]
+pub(crate) struct Work {
+    pub(crate) busy: Busy,
+    pub(crate) flushing: bool,
+    pub(crate) merging: u32,
+    /// A manual compaction or a close wants the picker to itself.
+    pub(crate) hold: u32,
+}
+
+/// A keyspace that is open.
+pub(crate) struct Tree {
+    pub(crate) id: KeyspaceId,
+    pub(crate) name: Arc<str>,
+    pub(crate) record: KeyspaceRecord,
+    pub(crate) order: KeyOrder,
+    pub(crate) operator: Option<Arc<dyn MergeOperator>>,
+    pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
+    pub(crate) policy: ArcSwap<Policy>,
+    pub(crate) work: Mutex<Work>,
+    pub(crate) reads: Arc<ReadOwner>,
+    tables: Arc<TableCache>,
+    view: ArcSwap<ReadView>,
+    view_lock: Mutex<()>,
+    dropped: AtomicBool,
+}
+
+/// What a tree is made of.
+pub(crate) struct TreeParts {
+    pub(crate) record: KeyspaceRecord,
+    pub(crate) order: KeyOrder,
+    pub(crate) operator: Option<Arc<dyn MergeOperator>>,
+    pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
+    pub(crate) policy: Policy,
+    pub(crate) version: Version,
+    /// Frozen memtables a read-only open replayed the logs into, newest first.
+    pub(crate) frozen: Vec<Arc<Memtable>>,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) reads: Arc<ReadOwner>,
+}
+
+impl Tree {
+    pub(crate) fn new(parts: TreeParts) -> Tree {
+        let TreeParts { record, order, operator, filter, policy, version, frozen, tables, reads } =
+            parts;
+        let version = Arc::new(version);
+        let levels = ReadView::next_levels(&[], &version, |file| tables.handle(file, &order));
+        let memtable = Arc::new(Memtable::new(order.clone()));
+        let view = ReadView::new(memtable, frozen, version, levels);
+        Tree {
+            id: record.id,
+            name: record.name.as_str().into(),
+            record,
+            order,
+            operator,
+            filter,
+            policy: ArcSwap::from_pointee(policy),
+            work: Mutex::new(Work::default()),
+            reads,
+            tables,
+            view: ArcSwap::from_pointee(view),
+            view_lock: Mutex::new(()),
+            dropped: AtomicBool::new(false),
+        }
+    }
+
+    /// The current view, borrowed: no reference count is touched.
+    #[inline]
+    pub(crate) fn view(&self) -> Guard<Arc<ReadView>> {
+        self.view.load()
+    }
+
+    /// The current view, owned.
+    pub(crate) fn pin(&self) -> Arc<ReadView> {
+        self.view.load_full()
+    }
+
+    /// The current version.
+    pub(crate) fn version(&self) -> Arc<Version> {
+        self.view().version.clone()
+    }
+
+    /// Puts a new memtable in place of the active one, which is frozen and returned.
+    pub(crate) fn switch_memtable(&self, last_seq: SeqNo) -> Arc<Memtable> {
+        let _lock = self.view_lock.lock();
+        let old = self.view();
+        let frozen_one = old.memtable.clone();
+        frozen_one.freeze(last_seq);
+        let mut frozen = Vec::with_capacity(old.frozen.len() + 1);
+        frozen.push(frozen_one.clone());
+        frozen.extend(old.frozen.iter().cloned());
+        let memtable = Arc::new(Memtable::new(self.order.clone()));
+        self.view.store(Arc::new(old.with_memtables(memtable, frozen)));
+        frozen_one
+    }
+
+    /// Takes over a memtable that a read-only open replayed a log into.
+    pub(crate) fn adopt(&self, memtable: Arc<Memtable>) {
+        let _lock = self.view_lock.lock();
+        let old = self.view();
+        let frozen = std::iter::once(memtable).chain(old.frozen.iter().cloned()).collect();
+        self.view.store(Arc::new(old.with_memtables(old.memtable.clone(), frozen)));
+    }
+
+    /// Installs a version, and lets go of the frozen memtable that it holds now.
+    /// Files that left the tree are marked obsolete; they go at their last unpin.
+    pub(crate) fn install(&self, version: Arc<Version>, flushed: Option<&Arc<Memtable>>) {
+        let _lock = self.view_lock.lock();
+        let old = self.pin();
+        let stays = |m: &&Arc<Memtable>| flushed.is_none_or(|gone| !Arc::ptr_eq(m, gone));
+        let frozen = old.frozen.iter().filter(stays).cloned().collect();
+        let handle = |file: &Arc<File>| self.tables.handle(file, &self.order);
+        let levels = ReadView::next_levels(&old.levels, &version, handle);
+        let view = ReadView::new(old.memtable.clone(), frozen, version, levels);
+        self.view.store(Arc::new(view));
+    }
+
+    /// Marks the keyspace dropped: handles of it err from here on.
+    pub(crate) fn mark_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    /// Whether the keyspace was dropped.
+    #[inline]
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,305 @@
+//! What users ask of the tree by name: flush, compact, make and drop
+//! keyspaces, close.
+//!
+//! Owns no state: each is a sequence of the steps that the background takes too.
+
+use crate::core::{Core, Manifest};
+use crate::events::Event;
+use crate::manifest::record::{Field, Record};
+use crate::manifest::state::KeyspaceState;
+use crate::options::KeyspaceOptions;
+use crate::recovery::{DEFAULT_KEYSPACE, build_tree, check_agrees, new_keyspace};
+use crate::tree::Tree;
+use std::sync::Arc;
+use windrow_base::key::SEQ_MAX;
+use windrow_base::{Error, KeyspaceId, Result};
+use windrow_env::sync::MutexGuard;
+use windrow_env::sync::atomic::Ordering;
+use windrow_format::log::FILE_HEADER_BYTES;
+use windrow_format::names;
+use windrow_plan::tree::Version;
+use windrow_plan::{Decision, ManualState, View};
+
+/// Longest name of a keyspace, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+impl Core {
+    /// Writes a keyspace's memtables to tables, and waits for it.
+    pub(crate) fn flush_tree(&self, tree: &Tree) -> Result<()> {
+        self.latch.check()?;
+        let mut queue = self.queue.lock();
+        self.check_open()?;
+        if tree.view().memtable.reserved_bytes() > 0 {
+            // The log goes on: what it holds of other keyspaces stays in it.
+            self.rotate_wal(&mut queue);
+            self.freeze(tree, &mut queue);
+        }
+        let Some(newest) = tree.view().frozen.first().cloned() else {
+            return Ok(());
+        };
+        drop(queue);
+        self.schedule();
+        self.wait_until(|| {
+            if let Err(error) = self.latch.check() {
+                return Some(Err(error));
+            }
+            let done = !tree.view().frozen.iter().any(|m| Arc::ptr_eq(m, &newest));
+            (done || tree.is_dropped()).then_some(Ok(()))
+        })
+    }
+
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        let trees: Vec<_> = self.trees().iter().cloned().collect();
+        trees.iter().try_for_each(|tree| self.flush_tree(tree))
+    }
+
+    /// Refuses new work once the database is closing. Under the queue's lock.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(Error::new(windrow_base::ErrorKind::Closed, "the database was closed"));
+        }
+        Ok(())
+    }
+
+    /// Compacts a range of a keyspace, step by step, on this thread.
+    pub(crate) fn compact(&self, tree: &Tree, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<()> {
+        self.flush_tree(tree)?;
+        let mut state = ManualState::new();
+        tree.work.lock().hold += 1;
+        let result = self.compact_steps(tree, lo, hi, &mut state);
+        tree.work.lock().hold -= 1;
+        self.schedule();
+        result
+    }
+
+    fn compact_steps(
+        &self,
+        tree: &Tree,
+        lo: Option<&[u8]>,
+        hi: Option<&[u8]>,
+        state: &mut ManualState,
+    ) -> Result<()> {
+        loop {
+            self.latch.check()?;
+            if tree.is_dropped() {
+                return Err(crate::core::dropped(tree.id));
+            }
+            let decision = self.wait_until(|| self.manual_step(tree, lo, hi, state));
+            let Some(decision) = decision? else {
+                return Ok(());
+            };
+            let result = self.carry_out_retrying(tree, &decision);
+            if !self.note_damage(&result) {
+                tree.work.lock().busy.release(&decision);
+            }
+            self.note_progress();
+            result?;
+        }
+    }
+
+    /// The next step, claimed; `Ok(None)` when done; `None` while one must wait.
+    fn manual_step(
+        &self,
+        tree: &Tree,
+        lo: Option<&[u8]>,
+        hi: Option<&[u8]>,
+        state: &mut ManualState,
+    ) -> Option<Result<Option<Decision>>> {
+        if let Err(error) = self.latch.check() {
+            return Some(Err(error));
+        }
+        let snapshots_oldest = self.snapshots.held().seqs.first().copied().unwrap_or(SEQ_MAX);
+        let mut work = tree.work.lock();
+        let version: Arc<Version> = tree.version();
+        let view = View {
+            version: &version,
+            busy: &work.busy,
+            settings: &self.plan_settings,
+            snapshots_oldest,
+            now_ms: self.judge_ms(),
+        };
+        let decision = tree.policy.load().manual(&view, lo, hi, state);
+        if !decision.is_idle() {
+            work.busy.claim(&decision);
+            return Some(Ok(Some(decision)));
+        }
+        let stuck = work.merging == 0 && self.damaged.load(Ordering::Acquire);
+        if stuck && !state.is_done() {
+            return Some(Err(Error::corruption(
+                "a damaged table is in the way of the compaction: run `verify`, then `repair`",
+            )));
+        }
+        state.is_done().then_some(Ok(None))
+    }
+
+    // ---- keyspaces
+
+    /// The keyspace of this name, if there is one.
+    pub(crate) fn tree_named(&self, name: &str) -> Option<Arc<Tree>> {
+        self.trees().iter().find(|tree| &*tree.name == name).cloned()
+    }
+
+    pub(crate) fn open_or_create_keyspace(
+        &self,
+        name: &str,
+        options: &KeyspaceOptions,
+    ) -> Result<Arc<Tree>> {
+        self.latch.check_read()?;
+        if let Some(tree) = self.tree_named(name) {
+            check_agrees(&tree.record, options)?;
+            return Ok(tree);
+        }
+        check_name(name)?;
+        let mut manifest = self.manifest.lock();
+        self.latch.check()?;
+        self.check_open()?;
+        if let Some(tree) = self.tree_named(name) {
+            check_agrees(&tree.record, options)?;
+            return Ok(tree);
+        }
+        let id = KeyspaceId(manifest.state.next_keyspace);
+        let Some(next) = id.0.checked_add(1) else {
+            return Err(Error::invalid("the database has used up its keyspace ids"));
+        };
+        let record = new_keyspace(id, name, options, &self.components)?;
+        // Whatever the log holds under this id is older than the keyspace: nothing.
+        let fields = vec![Field::KeyspaceCreate(record), Field::NextKeyspace(next)];
+        self.append_and_fold(&mut manifest, fields)?;
+        let tree = Arc::new(self.tree_of(&manifest.state.keyspaces[&id])?);
+        let mut trees = self.trees().to_vec();
+        trees.push(tree.clone());
+        self.trees.store(Arc::new(trees));
+        drop(manifest);
+        self.events.send_with(|| Event::KeyspaceCreated { keyspace: tree.name.clone() });
+        Ok(tree)
+    }
+
+    fn append_and_fold(
+        &self,
+        manifest: &mut MutexGuard<'_, Manifest>,
+        fields: Vec<Field>,
+    ) -> Result<()> {
+        let record = Record(fields);
+        self.append_record(manifest, &record)?;
+        manifest.state.apply(&record, &|id| self.components.key_order(id))
+    }
+
+    fn tree_of(&self, keyspace: &KeyspaceState) -> Result<Tree> {
+        let default = self.tree(KeyspaceId::DEFAULT)?;
+        let policy = default.policy.load();
+        let shared = (&self.env, &self.tables, &self.blocks, &self.counters);
+        build_tree(keyspace, &self.components, &policy, shared)
+    }
+
+    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
+        if name == DEFAULT_KEYSPACE {
+            return Err(Error::invalid("the default keyspace cannot be dropped"));
+        }
+        self.latch.check()?;
+        let Some(tree) = self.tree_named(name) else {
+            return Err(Error::invalid(format!("there is no keyspace `{name}`")));
+        };
+        let mut manifest = self.manifest.lock();
+        if tree.is_dropped() {
+            return Err(crate::core::dropped(tree.id));
+        }
+        self.append_and_fold(&mut manifest, vec![Field::KeyspaceDrop(tree.id)])?;
+        let mut queue = self.queue.lock();
+        tree.mark_dropped();
+        let trees = self.trees().iter().filter(|t| t.id != tree.id).cloned().collect();
+        self.trees.store(Arc::new(trees));
+        let view = tree.pin();
+        queue.active_bytes =
+            queue.active_bytes.saturating_sub(view.memtable.reserved_bytes());
+        let frozen: usize = view.frozen.iter().map(|m| m.reserved_bytes()).sum();
+        self.frozen_bytes.fetch_sub(frozen, Ordering::AcqRel);
+        drop(queue);
+        drop(manifest);
+        for file in view.levels.iter().flat_map(|level| level.files()) {
+            file.table.mark_obsolete();
+        }
+        self.events.send_with(|| Event::KeyspaceDropped { keyspace: tree.name.clone() });
+        self.note_progress();
+        Ok(())
+    }
+
+    // ---- close
+
+    /// Closes the database. See [`crate::Db::close`].
+    pub(crate) fn close(&self) -> Result<()> {
+        let mut queue = self.queue.lock();
+        if self.closing.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let writable = self.latch.check();
+        let last_seq = queue.last_seq();
+        if writable.is_ok() {
+            for tree in self.trees().iter() {
+                if tree.view().memtable.reserved_bytes() > 0 {
+                    self.freeze(tree, &mut queue);
+                }
+            }
+        }
+        drop(queue);
+        let read_only = self.manifest.lock().log.is_none();
+        let published = writable.and_then(|()| self.queue.wait_visible(last_seq, &self.latch));
+        self.wait_until(|| (self.jobs_running.load(Ordering::Acquire) == 0).then_some(()));
+        let closed = published.and_then(|()| self.leave_clean(last_seq));
+        self.latch.close();
+        self.note_progress();
+        if read_only { Ok(()) } else { closed }
+    }
+
+    /// Flushes what is left, and leaves one empty log that names the manifest
+    /// and how much of it is durable (rules R10, R11). The log comes first: a
+    /// manifest that loses the record of the clean close still says the same.
+    fn leave_clean(&self, last_seq: u64) -> Result<()> {
+        let trees: Vec<_> = self.trees().iter().cloned().collect();
+        for tree in &trees {
+            while self.flush_oldest(tree)? {}
+        }
+        let wal = self.create_wal()?;
+        wal.file.truncate(FILE_HEADER_BYTES as u64)?;
+        wal.file.sync()?;
+        self.log_fields(vec![
+            Field::LastSeq(last_seq),
+            Field::TimeFloor(self.time_floor_ms.load(Ordering::Relaxed)),
+            Field::LogBegin { number: wal.number, first_seq: last_seq + 1 },
+            Field::WalAdded(wal.number),
+            Field::NextFile(self.next_file.load(Ordering::Relaxed)),
+            Field::CleanClose { wal: wal.number, bytes: FILE_HEADER_BYTES as u64 },
+        ])?;
+        if let Some(log) = self.manifest.lock().log.as_mut() {
+            log.finish()?;
+        }
+        self.remove_logs()
+    }
+
+    /// Removes every log but the one of the clean close.
+    fn remove_logs(&self) -> Result<()> {
+        let mut queue = self.queue.lock();
+        let spare = queue.spare.take();
+        let older = std::mem::take(&mut queue.older_wals);
+        let active = queue.wal.clone();
+        drop(queue);
+        let older = older.into_iter().map(|(wal, _)| wal);
+        for wal in older.chain([active]).chain(spare) {
+            self.cleanup.unlink(&names::wal(wal.number));
+        }
+        self.cleanup.run(false);
+        Ok(())
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        return Err(Error::invalid(format!(
+            "a keyspace's name has 1 to {NAME_BYTES_MAX} bytes, not {}",
+            name.len()
+        )));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(Error::invalid("a keyspace's name must not hold control characters"));
+    }
+    Ok(())
+}

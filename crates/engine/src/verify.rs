@@ -1,0 +1,120 @@
+//! Verify: every checksum of every live table, the order of its keys, and
+//! that it holds what the manifest says of it.
+//!
+//! Reads only. Damage is reported, not an error: one bad table must not hide
+//! another.
+
+use crate::core::Core;
+use crate::read::level_iter::LevelIter;
+use crate::read::merge_iter::{MergeIter, Source};
+use crate::read::table_iter::TableIterOptions;
+use crate::read::view::{ReadFile, SortedRun};
+use crate::tree::Tree;
+use std::sync::Arc;
+use windrow_base::{Error, Result};
+use windrow_env::fs::ReadOptions;
+use windrow_format::table::{self, Expect};
+
+/// Bytes that verify reads at a time.
+const READAHEAD_BYTES: u64 = 256 << 10;
+
+/// What a verification found.
+#[derive(Clone, Debug, Default)]
+pub struct VerifyReport {
+    /// Tables that were read.
+    pub tables: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their entries.
+    pub entries: u64,
+    /// Everything that is wrong, each naming its file and offset.
+    pub problems: Vec<Error>,
+}
+
+impl VerifyReport {
+    /// Whether nothing is wrong.
+    pub fn is_ok(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// The first problem as an error.
+    ///
+    /// # Errors
+    /// That problem.
+    pub fn into_result(self) -> Result<VerifyReport> {
+        match self.problems.first() {
+            Some(error) => Err(error.clone()),
+            None => Ok(self),
+        }
+    }
+}
+
+/// Verifies every table of every keyspace, as they are now.
+pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
+    core.latch.check_read()?;
+    let mut report = VerifyReport::default();
+    for tree in core.trees().iter() {
+        let view = tree.pin();
+        if let Err(error) = view.version.check() {
+            report.problems.push(error);
+        }
+        for file in view.levels.iter().flat_map(|level| level.files()) {
+            report.tables += 1;
+            report.bytes += file.file.bytes;
+            match check_table(core, tree, file) {
+                Ok(entries) => report.entries += entries,
+                Err(error) => report.problems.push(error),
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// Checks one table: its bytes, then its entries against the manifest.
+fn check_table(core: &Core, tree: &Tree, file: &ReadFile) -> Result<u64> {
+    let path = file.table.path();
+    let named = |e: Error| e.with_file(path.display().to_string());
+    let read = ReadOptions { direct: core.settings.direct_io };
+    let raw = core.env.fs.open(path, read)?;
+    let expect = Expect {
+        file_bytes: file.file.bytes,
+        uid: file.file.uid,
+        order: tree.order.clone(),
+    };
+    table::verify(&raw, expect).map_err(named)?;
+    check_entries(core, tree, file).map_err(named)
+}
+
+fn check_entries(core: &Core, tree: &Tree, file: &ReadFile) -> Result<u64> {
+    let meta = &file.file;
+    let run = Arc::new(SortedRun::new(0, vec![file.clone()], &tree.order));
+    let options = TableIterOptions::sequential(READAHEAD_BYTES);
+    let source = Source::Level(LevelIter::new(run, tree.reads.clone(), options));
+    let mut iter = MergeIter::new(vec![source], tree.order.clone(), core.env.fs.clone());
+    let mut entries = 0;
+    let mut last: Vec<u8> = Vec::new();
+    iter.seek_first()?;
+    while iter.valid() {
+        let key = iter.key();
+        let in_order = last.is_empty()
+            || windrow_base::key::compare_internal(&tree.order, &last, key).is_lt();
+        if !in_order {
+            return Err(Error::corruption(format!("entry {entries} is out of order")));
+        }
+        if !file.covers(&tree.order, iter.user_key()) {
+            return Err(Error::corruption(format!("entry {entries} lies outside the file's bounds")));
+        }
+        last.clear();
+        last.extend_from_slice(key);
+        entries += 1;
+        iter.next()?;
+    }
+    iter.status()?;
+    if entries != meta.entries {
+        return Err(Error::corruption(format!(
+            "the table holds {entries} entries where the manifest says {}",
+            meta.entries
+        )));
+    }
+    Ok(entries)
+}

@@ -1,0 +1,183 @@
+//! A batch: operations on any keyspaces that become visible, and durable, all
+//! or none.
+//!
+//! Encodes each operation once, in the form in which it goes to the log; the
+//! commit path seals that buffer in place. Limits are checked as operations
+//! come in; the first one broken is reported by the write.
+
+use std::time::Duration;
+use windrow_base::key::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX};
+use windrow_base::{Error, KeyspaceId, Result};
+use windrow_format::batch::BatchBuf;
+
+/// Whose keyspace an operation of a [`Batch`] is for: a [`crate::Db`] (its
+/// default keyspace) or a [`crate::Keyspace`].
+pub trait InKeyspace {
+    /// The keyspace's id.
+    fn keyspace_id(&self) -> KeyspaceId;
+    /// The database's wall clock, in ms since 1970, from which a TTL counts.
+    fn now_ms(&self) -> u64;
+    /// An identity of the database, so that a batch is not written to another.
+    fn database_id(&self) -> u64;
+}
+
+/// What a batch does to one keyspace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touched {
+    pub(crate) id: KeyspaceId,
+    /// Memtable bytes its operations need.
+    pub(crate) bytes: usize,
+    /// Whether a merge operand is among them: the keyspace needs an operator.
+    pub(crate) merges: bool,
+}
+
+/// Operations that are written together.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// let users = db.keyspace("users")?;
+/// let mut batch = windrow::Batch::new();
+/// batch.put(&users, "u1", "ada");
+/// batch.delete(&db, "apple");
+/// db.write(batch, windrow::Sync::Yes)?;
+/// # Ok::<(), windrow::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Batch {
+    pub(crate) buf: BatchBuf,
+    pub(crate) touched: Vec<Touched>,
+    pub(crate) error: Option<Error>,
+    pub(crate) database_id: Option<u64>,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Batch {
+        Batch::default()
+    }
+
+    /// Sets `key` to `value`.
+    pub fn put(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        self.push(ks, Kind::Put, key.as_ref(), value.as_ref());
+    }
+
+    /// Sets `key` to `value` until `ttl` from now has passed.
+    pub fn put_with_ttl(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        if self.admit(ks, Kind::PutExpiry, key, value) {
+            let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+            let expiry_ms = ks.now_ms().saturating_add(ttl_ms);
+            self.buf.push_expiring(Kind::PutExpiry, ks.keyspace_id(), key, value, expiry_ms);
+        }
+    }
+
+    /// Removes `key`, which need not be there.
+    pub fn delete(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) {
+        self.push(ks, Kind::Delete, key.as_ref(), &[]);
+    }
+
+    /// Removes a key that was put exactly once since it was last removed, and
+    /// never merged; both entries then vanish at their first meeting. What a
+    /// key that was put more often shows afterwards is undefined.
+    pub fn single_delete(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) {
+        self.push(ks, Kind::SingleDelete, key.as_ref(), &[]);
+    }
+
+    /// Adds an operand for the keyspace's merge operator.
+    pub fn merge(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) {
+        self.push(ks, Kind::Merge, key.as_ref(), operand.as_ref());
+    }
+
+    /// Removes every key in `from..to` (the end is exclusive). Nothing where
+    /// the range is empty.
+    pub fn delete_range(
+        &mut self,
+        ks: &impl InKeyspace,
+        from: impl AsRef<[u8]>,
+        to: impl AsRef<[u8]>,
+    ) {
+        self.push(ks, Kind::RangeDelete, from.as_ref(), to.as_ref());
+    }
+
+    /// Number of operations.
+    pub fn len(&self) -> usize {
+        self.buf.count() as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes the batch takes in the log.
+    pub fn byte_len(&self) -> usize {
+        self.buf.byte_len()
+    }
+
+    /// Forgets all operations and keeps the memory.
+    pub fn clear(&mut self) {
+        self.buf.clear();
+        self.touched.clear();
+        self.error = None;
+        self.database_id = None;
+    }
+
+    fn push(&mut self, ks: &impl InKeyspace, kind: Kind, key: &[u8], value: &[u8]) {
+        if self.admit(ks, kind, key, value) {
+            self.buf.push(kind, ks.keyspace_id(), key, value);
+        }
+    }
+
+    /// Checks limits and counts what the operation will need in memory.
+    fn admit(&mut self, ks: &impl InKeyspace, kind: Kind, key: &[u8], value: &[u8]) -> bool {
+        if let Err(error) = check_limits(kind, key, value) {
+            self.error.get_or_insert(error);
+            return false;
+        }
+        let database = ks.database_id();
+        if *self.database_id.get_or_insert(database) != database {
+            let error = Error::invalid("a batch holds operations for two databases: split it");
+            self.error.get_or_insert(error);
+            return false;
+        }
+        let id = ks.keyspace_id();
+        let bytes = key.len() + value.len() + crate::memtable::ENTRY_OVERHEAD_BYTES;
+        match self.touched.iter_mut().find(|t| t.id == id) {
+            Some(touched) => {
+                touched.bytes += bytes;
+                touched.merges |= kind.is_merge();
+            }
+            None => self.touched.push(Touched { id, bytes, merges: kind.is_merge() }),
+        }
+        true
+    }
+}
+
+/// Checks an operation against the limits on keys and values.
+fn check_limits(kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
+    let key_longest = if kind == Kind::RangeDelete { key.len().max(value.len()) } else { key.len() };
+    if key_longest > KEY_BYTES_MAX {
+        return Err(Error::invalid(format!(
+            "a key of {key_longest} bytes is longer than the limit of {KEY_BYTES_MAX}"
+        )));
+    }
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(Error::invalid(format!(
+            "a value of {} bytes is longer than the limit of {VALUE_BYTES_MAX}",
+            value.len()
+        )));
+    }
+    Ok(())
+}

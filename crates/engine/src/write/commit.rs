@@ -1,0 +1,134 @@
+//! One write, top to bottom: make way, reserve, log, apply, publish, sync.
+//!
+//! A failure at or after the log append latches the database (rule R13): the
+//! bytes may or may not have reached the kernel, so no later write may be
+//! acknowledged over the hole. Reads go on.
+//!
+//! A synced write is published before it is durable: readers may see it while
+//! its caller still waits for the device. What a caller was told is durable
+//! is durable; what a reader saw is as durable as any unsynced write.
+
+use crate::core::Core;
+use crate::options::Sync;
+use crate::write::batch::{Batch, Touched};
+use crate::write::queue::Slot;
+use windrow_base::{Error, Result, SeqNo};
+use windrow_format::batch::BatchBuf;
+use windrow_format::log::{self, Class};
+
+/// Most sequence numbers that may be given out (2^56 - 1, less a margin).
+const SEQ_LIMIT: SeqNo = windrow_base::key::SEQ_MAX - (1 << 32);
+
+impl Core {
+    /// Writes a batch. Returns the last sequence number it took.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a broken limit (nothing is written); `ReadOnly`,
+    /// `Closed`; what the log said, which latches the database.
+    pub(crate) fn write_batch(&self, batch: &mut Batch, sync: Sync) -> Result<SeqNo> {
+        if let Some(error) = batch.error.take() {
+            return Err(error);
+        }
+        if batch.database_id.is_some_and(|id| id != self.instance_id) {
+            return Err(Error::invalid("the batch was made for another database"));
+        }
+        let limit = self.settings.memory_bytes / 4;
+        if batch.byte_len() as u64 > limit {
+            return Err(Error::invalid(format!(
+                "a batch of {} bytes is larger than {} (a quarter of memory_bytes): \
+                 split it or raise memory_bytes",
+                batch.byte_len(),
+                limit
+            )));
+        }
+        if batch.is_empty() {
+            self.latch.check()?;
+            return Ok(self.queue.visible());
+        }
+        self.check_operators(&batch.touched)?;
+        self.commit(&mut batch.buf, &batch.touched, sync)
+    }
+
+    /// Commits encoded operations.
+    pub(crate) fn commit(
+        &self,
+        buf: &mut BatchBuf,
+        touched: &[Touched],
+        sync: Sync,
+    ) -> Result<SeqNo> {
+        self.latch.check()?;
+        self.make_way(buf.byte_len());
+        let log_bytes = log::framed_bytes(buf.payload().len());
+        let slot = self.reserve(touched, buf.count() as u64, log_bytes)?;
+        if let Err(error) = self.append(buf, &slot) {
+            self.trip(&error);
+            return Err(error);
+        }
+        apply(buf, &slot);
+        self.queue.publish(&slot, &self.latch)?;
+        self.counters.write_groups.add(1);
+        if sync.is_yes() {
+            self.sync_slot(&slot)?;
+        }
+        Ok(slot.last_seq)
+    }
+
+    /// Writes the record into its slot of the log.
+    fn append(&self, buf: &mut BatchBuf, slot: &Slot) -> Result<()> {
+        if slot.last_seq > SEQ_LIMIT {
+            return Err(Error::invalid("the database has used up its sequence numbers"));
+        }
+        buf.set_first_seq(slot.first_seq);
+        let (uid, offset, mark) = (slot.wal.uid, slot.offset, slot.durable_up_to);
+        let bytes = slot.end - slot.offset;
+        self.counters.wal_bytes.add(bytes);
+        if buf.payload().len() <= log::FRAGMENT_BYTES_MAX {
+            let framed = buf.framed();
+            debug_assert_eq!(framed.len() as u64, bytes);
+            log::seal(framed, uid, offset, Class::Batch, mark);
+            return slot.wal.file.write_at(offset, framed);
+        }
+        let mut framed = Vec::with_capacity(bytes as usize);
+        log::frame(&mut framed, buf.payload(), uid, offset, Class::Batch, mark);
+        slot.wal.file.write_at(offset, &framed)
+    }
+
+    fn sync_slot(&self, slot: &Slot) -> Result<()> {
+        let begin = self.env.clock.monotonic_ns();
+        let led = self.wal_sync.sync_to(&slot.wal, slot.end, &self.latch);
+        if let Err(error) = &led {
+            self.trip(error);
+        }
+        if led? {
+            self.counters.wal_syncs.add(1);
+        }
+        self.note_sync_wait(self.env.clock.monotonic_ns() - begin);
+        Ok(())
+    }
+
+    /// A merge operand needs an operator, or no read could ever answer.
+    fn check_operators(&self, touched: &[Touched]) -> Result<()> {
+        for touch in touched.iter().filter(|t| t.merges) {
+            let tree = self.tree(touch.id)?;
+            if tree.operator.is_none() {
+                return Err(Error::invalid(format!(
+                    "keyspace `{}` has no merge operator: name one when it is made \
+                     (KeyspaceOptions::merge_operator)",
+                    tree.name
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Inserts the operations into their memtables, with their sequence numbers.
+fn apply(buf: &BatchBuf, slot: &Slot) {
+    let mut seq = slot.first_seq;
+    for op in buf.ops() {
+        let memtable = slot.memtables.get(op.keyspace).expect("reserved for every keyspace");
+        memtable.insert(op.kind, seq, op.key, op.value);
+        seq += 1;
+    }
+    debug_assert_eq!(seq, slot.last_seq + 1);
+}

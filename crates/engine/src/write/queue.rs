@@ -1,0 +1,243 @@
+//! The commit queue: who writes where, and in which order writes appear.
+//!
+//! A short lock gives out sequence numbers and log slots (the approach that
+//! was rejected, one lock over log and memtable, serialises the memtable
+//! inserts, which are most of a write's time). After it, writers fill their
+//! slots and insert at the same time. Publication is in order: a ticket's
+//! writes become visible when every earlier ticket is done, so a reader sees
+//! a prefix of the commits and recovery finds no hole before an acknowledged
+//! record.
+//!
+//! Invariants:
+//! - Q1 tickets, sequence numbers and log offsets are given out together,
+//!   under one lock, so their orders agree.
+//! - Q2 `visible` is the last sequence number of the last ticket such that it
+//!   and all before it are done.
+//! - Q3 a failed ticket is never published, nor is any after it; the latch
+//!   was tripped before it was marked, so nobody waits for it in vain.
+
+use crate::latch::Latch;
+use crate::memtable::Memtable;
+use crate::write::wal::Wal;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use windrow_base::{KeyspaceId, Result, SeqNo};
+use windrow_env::sync::atomic::{AtomicU64, Ordering};
+use windrow_env::sync::{Condvar, Mutex, MutexGuard};
+
+/// What the short lock guards.
+pub(crate) struct QueueState {
+    pub(crate) next_seq: SeqNo,
+    next_ticket: u64,
+    pub(crate) wal: Arc<Wal>,
+    pub(crate) wal_offset: u64,
+    /// The next segment, made ahead.
+    pub(crate) spare: Option<Arc<Wal>>,
+    /// Bytes promised in all active memtables.
+    pub(crate) active_bytes: usize,
+    /// The sequence number of the active segment's first record.
+    pub(crate) wal_first_seq: SeqNo,
+    /// Segments that were active before and whose records are not all in
+    /// tables, oldest first, each with the sequence number of its first record.
+    pub(crate) older_wals: Vec<(Arc<Wal>, SeqNo)>,
+}
+
+/// A place in the order of commits.
+pub(crate) struct Slot {
+    pub(crate) ticket: u64,
+    pub(crate) first_seq: SeqNo,
+    pub(crate) last_seq: SeqNo,
+    pub(crate) wal: Arc<Wal>,
+    pub(crate) offset: u64,
+    pub(crate) end: u64,
+    pub(crate) durable_up_to: u64,
+    /// The memtables to insert into. One keyspace is the common case.
+    pub(crate) memtables: Memtables,
+}
+
+/// The memtable of each keyspace that a batch touches.
+pub(crate) enum Memtables {
+    One(KeyspaceId, Arc<Memtable>),
+    Many(Vec<(KeyspaceId, Arc<Memtable>)>),
+}
+
+impl Memtables {
+    /// The memtable for a keyspace, `None` if it is not among them.
+    #[inline]
+    pub(crate) fn get(&self, id: KeyspaceId) -> Option<&Arc<Memtable>> {
+        match self {
+            Memtables::One(one, memtable) => (*one == id).then_some(memtable),
+            Memtables::Many(many) => many.iter().find(|(m, _)| *m == id).map(|(_, table)| table),
+        }
+    }
+}
+
+struct Done {
+    last_seq: SeqNo,
+    wal: Arc<Wal>,
+    end: u64,
+}
+
+#[derive(Default)]
+struct Publication {
+    /// Ticket of the front of `done`.
+    base: u64,
+    done: VecDeque<Option<Done>>,
+    waiting: usize,
+}
+
+/// The queue of a database.
+pub(crate) struct Queue {
+    state: Mutex<QueueState>,
+    publication: Mutex<Publication>,
+    published: Condvar,
+    visible: AtomicU64,
+}
+
+impl Queue {
+    /// A queue that goes on after `last_seq`, into `wal`.
+    pub(crate) fn new(last_seq: SeqNo, wal: Arc<Wal>) -> Queue {
+        let wal_offset = wal.written();
+        Queue {
+            state: Mutex::new(QueueState {
+                next_seq: last_seq + 1,
+                next_ticket: 0,
+                wal,
+                wal_offset,
+                spare: None,
+                active_bytes: 0,
+                wal_first_seq: last_seq + 1,
+                older_wals: Vec::new(),
+            }),
+            publication: Mutex::new(Publication::default()),
+            published: Condvar::new(),
+            visible: AtomicU64::new(last_seq),
+        }
+    }
+
+    /// The sequence number up to which reads may look. Load the view first,
+    /// then this: everything at or below it is then in the view.
+    #[inline]
+    pub(crate) fn visible(&self) -> SeqNo {
+        self.visible.load(Ordering::Acquire)
+    }
+
+    /// Makes everything up to `seq` visible. For recovery, before the first write.
+    pub(crate) fn set_visible(&self, seq: SeqNo) {
+        self.visible.store(seq, Ordering::Release);
+    }
+
+    /// Goes on after `last_seq`, into a log that was made for this open.
+    pub(crate) fn begin(&self, last_seq: SeqNo, wal: Arc<Wal>) {
+        let mut state = self.state.lock();
+        state.next_seq = last_seq + 1;
+        state.wal_first_seq = last_seq + 1;
+        state.wal_offset = wal.written();
+        state.wal = wal;
+        self.set_visible(last_seq);
+    }
+
+    /// Takes the short lock.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock()
+    }
+
+    /// Marks a slot's work done, publishes what is next in order, and returns
+    /// once the slot itself is visible.
+    ///
+    /// # Errors
+    /// `ReadOnly` if the latch was tripped before the slot's turn came.
+    pub(crate) fn publish(&self, slot: &Slot, latch: &Latch) -> Result<()> {
+        let mut publication = self.publication.lock();
+        let index = (slot.ticket - publication.base) as usize;
+        while publication.done.len() <= index {
+            publication.done.push_back(None);
+        }
+        publication.done[index] =
+            Some(Done { last_seq: slot.last_seq, wal: slot.wal.clone(), end: slot.end });
+        if index == 0 {
+            self.publish_ready(&mut publication);
+            return Ok(());
+        }
+        publication.waiting += 1;
+        while publication.base <= slot.ticket {
+            if let Err(error) = latch.check() {
+                publication.waiting -= 1;
+                return Err(error);
+            }
+            self.published.wait(&mut publication);
+        }
+        publication.waiting -= 1;
+        Ok(())
+    }
+
+    fn publish_ready(&self, publication: &mut Publication) {
+        let mut last_seq = 0;
+        while let Some(Some(_)) = publication.done.front() {
+            let done = publication.done.pop_front().flatten().expect("checked just above");
+            publication.base += 1;
+            done.wal.advance_written(done.end);
+            last_seq = done.last_seq;
+        }
+        self.visible.store(last_seq, Ordering::Release);
+        if publication.waiting > 0 {
+            self.published.notify_all();
+        }
+    }
+
+    /// Returns once everything at or below `seq` is published.
+    ///
+    /// # Errors
+    /// As [`Queue::publish`].
+    pub(crate) fn wait_visible(&self, seq: SeqNo, latch: &Latch) -> Result<()> {
+        if self.visible() >= seq {
+            return Ok(());
+        }
+        let mut publication = self.publication.lock();
+        publication.waiting += 1;
+        let result = loop {
+            if self.visible() >= seq {
+                break Ok(());
+            }
+            if let Err(error) = latch.check() {
+                break Err(error);
+            }
+            self.published.wait(&mut publication);
+        };
+        publication.waiting -= 1;
+        result
+    }
+
+    /// Wakes everybody who waits, after the latch was tripped.
+    pub(crate) fn wake_all(&self) {
+        let _publication = self.publication.lock();
+        self.published.notify_all();
+    }
+}
+
+impl QueueState {
+    /// Gives out the next slot: `count` sequence numbers and `bytes` of log.
+    pub(crate) fn take(&mut self, count: u64, bytes: u64, memtables: Memtables) -> Slot {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let first_seq = self.next_seq;
+        self.next_seq += count;
+        let offset = self.wal_offset;
+        self.wal_offset += bytes;
+        Slot {
+            ticket,
+            first_seq,
+            last_seq: self.next_seq - 1,
+            wal: self.wal.clone(),
+            offset,
+            end: self.wal_offset,
+            durable_up_to: self.wal.durable_up_to(),
+            memtables,
+        }
+    }
+
+    /// The last sequence number given out.
+    pub(crate) fn last_seq(&self) -> SeqNo {
+        self.next_seq - 1
+    }
+}

@@ -1,0 +1,172 @@
+//! Where a writer waits: for its pace, for memory, for the next log segment.
+//!
+//! Memory: the active memtables of all keyspaces together hold at most one
+//! memtable's share of the budget. When a write would pass it, the largest is
+//! frozen and handed to a flush, and the log goes on in a new segment that
+//! was made ahead. A writer waits only if the frozen ones have not been
+//! flushed yet. Every wait is recorded with its reason.
+
+use crate::core::Core;
+use crate::memtable::Memtable;
+use crate::stats::PauseReason;
+use crate::tree::Tree;
+use crate::write::batch::Touched;
+use crate::write::queue::{Memtables, QueueState, Slot};
+use std::sync::Arc;
+use windrow_base::Result;
+use windrow_env::sync::atomic::Ordering;
+
+/// What came of an attempt to switch memtables.
+enum Switch {
+    Done,
+    /// No spare log segment is ready.
+    NeedLog,
+    /// The frozen memtables fill their share.
+    NeedFlush,
+}
+
+impl Core {
+    /// Slows the writer in proportion to the debt of the tree.
+    #[inline]
+    pub(crate) fn make_way(&self, bytes: usize) {
+        let owed_ns = self.pace.owe(bytes);
+        if owed_ns > 0 {
+            self.sleep_for_debt(owed_ns);
+        }
+        if self.pace.is_stopped() {
+            self.pause(PauseReason::Level0Deep, || !self.pace.is_stopped());
+        }
+    }
+
+    #[cold]
+    fn sleep_for_debt(&self, ns: u64) {
+        let pause = self.pause_begin(PauseReason::Debt);
+        if !self.env.jobs.step() {
+            self.env.clock.sleep_ns(ns);
+        }
+        self.pause_end(pause);
+    }
+
+    /// Gives out a slot, after making room for it in the memtables.
+    pub(crate) fn reserve(&self, touched: &[Touched], count: u64, log_bytes: u64) -> Result<Slot> {
+        let need: usize = touched.iter().map(|t| t.bytes).sum();
+        let mut queue = self.queue.lock();
+        let mut switched = false;
+        let limit = self.shares.memtable_bytes as usize;
+        let slot = loop {
+            self.latch.check()?;
+            self.check_open()?;
+            if queue.active_bytes == 0 || queue.active_bytes + need <= limit {
+                let memtables = self.memtables_for(touched, &mut queue)?;
+                break queue.take(count, log_bytes, memtables);
+            }
+            match self.switch_largest(&mut queue) {
+                Switch::Done => switched = true,
+                Switch::NeedLog => {
+                    drop(queue);
+                    let pause = self.pause_begin(PauseReason::WalPrepare);
+                    let made = self.prepare_wal();
+                    self.pause_end(pause);
+                    made?;
+                    queue = self.queue.lock();
+                }
+                Switch::NeedFlush => {
+                    drop(queue);
+                    self.schedule();
+                    let full = |core: &Core| !core.frozen_share_is_full(limit);
+                    self.pause(PauseReason::MemtablesFull, || full(self));
+                    queue = self.queue.lock();
+                }
+            }
+        };
+        drop(queue);
+        if switched {
+            self.schedule();
+        }
+        Ok(slot)
+    }
+
+    /// The active memtables of the touched keyspaces, with their bytes counted.
+    fn memtables_for(&self, touched: &[Touched], queue: &mut QueueState) -> Result<Memtables> {
+        let wal = queue.wal.number;
+        let mut take = |touch: &Touched| -> Result<Arc<Memtable>> {
+            let tree = self.tree(touch.id)?;
+            let memtable = tree.view().memtable.clone();
+            memtable.reserve(touch.bytes, wal);
+            queue.active_bytes += touch.bytes;
+            Ok(memtable)
+        };
+        if let [one] = touched {
+            return Ok(Memtables::One(one.id, take(one)?));
+        }
+        // All must exist before any byte is counted.
+        for touch in touched {
+            self.tree(touch.id)?;
+        }
+        let many = touched.iter().map(|t| Ok((t.id, take(t)?))).collect::<Result<_>>()?;
+        Ok(Memtables::Many(many))
+    }
+
+    fn frozen_share_is_full(&self, limit: usize) -> bool {
+        let frozen = self.frozen_bytes.load(Ordering::Acquire);
+        frozen > 0 && frozen + limit > limit * (self.shares.memtables_max as usize - 1)
+    }
+
+    /// Freezes the largest active memtable, and those that pin old log segments.
+    fn switch_largest(&self, queue: &mut QueueState) -> Switch {
+        let limit = self.shares.memtable_bytes as usize;
+        if self.frozen_share_is_full(limit) {
+            return Switch::NeedFlush;
+        }
+        let trees = self.trees();
+        let largest = trees.iter().max_by_key(|t| t.view().memtable.reserved_bytes());
+        let Some(largest) = largest.filter(|t| t.view().memtable.reserved_bytes() > 0) else {
+            // Only dropped keyspaces held the bytes.
+            queue.active_bytes = 0;
+            return Switch::Done;
+        };
+        if !self.rotate_wal(queue) {
+            return Switch::NeedLog;
+        }
+        self.freeze(largest, queue);
+        self.freeze_pinning(queue, limit as u64 * 4);
+        Switch::Done
+    }
+
+    /// Freezes the memtables for whose sake more than `bytes_max` of old log
+    /// is kept: a keyspace that idles must not pin the log for ever.
+    fn freeze_pinning(&self, queue: &mut QueueState, bytes_max: u64) {
+        let kept: u64 = queue.older_wals.iter().map(|(wal, _)| wal.written()).sum();
+        let Some((oldest, _)) = queue.older_wals.first().filter(|_| kept > bytes_max) else {
+            return;
+        };
+        let oldest = oldest.number;
+        for tree in self.trees().iter() {
+            if tree.view().memtable.first_wal().is_some_and(|wal| wal <= oldest) {
+                self.freeze(tree, queue);
+            }
+        }
+    }
+
+    /// Goes on in the spare log segment; `false` if none is ready.
+    pub(crate) fn rotate_wal(&self, queue: &mut QueueState) -> bool {
+        let Some(spare) = queue.spare.take() else {
+            return false;
+        };
+        let old = std::mem::replace(&mut queue.wal, spare);
+        let first_seq = std::mem::replace(&mut queue.wal_first_seq, queue.next_seq);
+        queue.older_wals.push((old, first_seq));
+        queue.wal_offset = queue.wal.written();
+        self.wal_sync.activate(queue.wal.clone());
+        true
+    }
+
+    /// Freezes a keyspace's active memtable. The caller holds the queue's lock,
+    /// so every slot given out before is for the frozen one, and none after.
+    pub(crate) fn freeze(&self, tree: &Tree, queue: &mut QueueState) {
+        let frozen = tree.switch_memtable(queue.last_seq());
+        let bytes = frozen.reserved_bytes();
+        queue.active_bytes = queue.active_bytes.saturating_sub(bytes);
+        self.frozen_bytes.fetch_add(bytes, Ordering::AcqRel);
+    }
+}

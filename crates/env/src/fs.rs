@@ -1,0 +1,252 @@
+//! What the engine asks of a file system, and what it may rely on.
+//!
+//! Paths are `&Path`; every error names the path it was about. A file's name
+//! is durable only after [`FileSystem::sync_dir`] of its directory: syncing a
+//! file never makes its name durable.
+
+use std::path::Path;
+use std::sync::Arc;
+use windrow_base::{Error, Result};
+
+/// Alignment of offsets, lengths and buffers for direct I/O, in bytes.
+pub const DIRECT_ALIGN_BYTES: usize = 4096;
+
+/// Whether an error says that a file or directory was absent.
+pub fn is_not_found(error: &Error) -> bool {
+    use std::error::Error as _;
+    error
+        .source()
+        .and_then(|source| source.downcast_ref::<std::io::Error>())
+        .is_some_and(|cause| cause.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// How a file that is written once, front to back, is created.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriteOptions {
+    /// Bypass the page cache (falls back to buffered where the file system refuses).
+    pub direct: bool,
+    /// Bytes to preallocate; a hint, not part of the file's length.
+    pub preallocate_bytes: u64,
+}
+
+/// How a file is opened for reading.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadOptions {
+    /// Bypass the page cache (falls back to buffered where the file system refuses).
+    pub direct: bool,
+}
+
+/// A file system. All methods may be called from any thread.
+pub trait FileSystem: Send + Sync + 'static {
+    /// Creates (or truncates) a file to be written front to back.
+    ///
+    /// # Errors
+    /// `NoSpace` on a full device or quota, `Io` otherwise.
+    fn create(&self, path: &Path, options: WriteOptions) -> Result<Box<dyn WriteFile>>;
+
+    /// Creates (or truncates) a log file of `capacity_bytes` preallocated zeros.
+    ///
+    /// # Errors
+    /// `NoSpace` if the capacity cannot be reserved, `Io` otherwise.
+    fn create_log(&self, path: &Path, capacity_bytes: u64) -> Result<Arc<dyn LogFile>>;
+
+    /// Opens a file for positional reads.
+    ///
+    /// # Errors
+    /// `Io` (its source's kind says whether it was absent).
+    fn open(&self, path: &Path, options: ReadOptions) -> Result<Arc<dyn ReadFile>>;
+
+    /// Reads a whole file. For small files only (CURRENT, tests).
+    ///
+    /// # Errors
+    /// As [`FileSystem::open`].
+    fn read_all(&self, path: &Path) -> Result<Vec<u8>>;
+
+    /// Fills every request, all at once where the system can (one submission,
+    /// device depth = number of requests). Each request gets its own result.
+    fn read_many(&self, requests: &mut [ReadRequest<'_>]);
+
+    /// Names of the entries of a directory, in no order.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn list(&self, dir: &Path) -> Result<Vec<String>>;
+
+    /// Whether a file or directory of this name exists.
+    ///
+    /// # Errors
+    /// `Io` where it cannot be told.
+    fn exists(&self, path: &Path) -> Result<bool>;
+
+    /// Length of a file in bytes.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn len(&self, path: &Path) -> Result<u64>;
+
+    /// Renames a file, replacing the target. Durable after `sync_dir`.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Removes a file's name.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Makes a hard link. `NotSupported` where the file system has none.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`, `NotSupported`.
+    fn link(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Creates a directory and its missing parents (each durable when this returns).
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    fn create_dir(&self, dir: &Path) -> Result<()>;
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn remove_dir(&self, dir: &Path) -> Result<()>;
+
+    /// Makes the directory's entries durable.
+    ///
+    /// # Errors
+    /// `Io`. Never retried by callers (rule R13).
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+
+    /// Takes an advisory lock on `path`, creating the file. Exclusive holders
+    /// write their pid into it. Released when the guard drops or the process dies.
+    ///
+    /// # Errors
+    /// `Busy`, naming the holder's pid, if somebody else (this process
+    /// included) holds it.
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>>;
+
+    /// Most files this process may hold open, less a reserve for others.
+    fn open_files_max(&self) -> usize;
+
+    /// Bytes free for unprivileged users on the device of `dir`.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn free_bytes(&self, dir: &Path) -> Result<u64>;
+}
+
+/// Who may hold a lock beside its holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockMode {
+    /// Nobody: a writer. Creates the file and writes the pid.
+    Exclusive,
+    /// Other readers: a read-only open. Creates and writes nothing; an absent
+    /// lock file counts as held by nobody.
+    Shared,
+}
+
+/// A held lock; dropping it releases.
+pub trait FileLock: Send + Sync {}
+
+/// A file written once, front to back, by one owner.
+pub trait WriteFile: Send {
+    /// Appends bytes (buffered in the process where that is faster; `sync` and `finish` flush).
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`. After any error the file must be discarded.
+    fn append(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Bytes appended so far.
+    fn len(&self) -> u64;
+
+    /// Whether nothing was appended yet.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Makes all appended bytes and the length durable (`fdatasync`). Never retried.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    fn sync(&mut self) -> Result<()>;
+
+    /// Flushes, cuts preallocation to the length, makes both durable, and closes.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    fn finish(&mut self) -> Result<()>;
+}
+
+/// A write-ahead log segment: positional writes from many threads into
+/// preallocated space. What `write_at` returned from has reached the kernel
+/// (it survives the death of the process, not of the machine).
+pub trait LogFile: Send + Sync {
+    /// Writes bytes at an offset. Writers own disjoint ranges. Extends the
+    /// reserved space where needed.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Makes everything written so far durable (`fdatasync`). Never retried.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn sync(&self) -> Result<()>;
+
+    /// Cuts the file to `len` bytes (drops unused preallocation); durable after `sync`.
+    ///
+    /// # Errors
+    /// `Io`.
+    fn truncate(&self, len: u64) -> Result<()>;
+}
+
+/// A file open for positional reads.
+pub trait ReadFile: Send + Sync {
+    /// Fills `buf` from `offset`.
+    ///
+    /// # Errors
+    /// `Corruption` if the file ends before `buf` is full (it is shorter than
+    /// its metadata says), `Io` otherwise.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+
+    /// Length in bytes when it was opened.
+    fn len(&self) -> u64;
+
+    /// Whether it was empty when opened.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Tells the system that `len` bytes from `offset` will be read soon.
+    fn read_ahead(&self, _offset: u64, _len: u64) {}
+
+    /// The path it was opened by, for messages.
+    fn path(&self) -> &Path;
+
+    /// The file descriptor, where there is one that `read_many` can submit:
+    /// open for reading, and for as long as this value lives.
+    fn raw_fd(&self) -> Option<i32> {
+        None
+    }
+
+    /// Whether reads bypass the page cache (then aligned reads avoid a copy).
+    fn is_direct(&self) -> bool {
+        false
+    }
+}
+
+/// One read of [`FileSystem::read_many`].
+pub struct ReadRequest<'a> {
+    /// The file.
+    pub file: &'a dyn ReadFile,
+    /// Where to read.
+    pub offset: u64,
+    /// Filled on success.
+    pub buf: &'a mut [u8],
+    /// The request's own outcome; `Ok` before it was run.
+    pub result: Result<()>,
+}

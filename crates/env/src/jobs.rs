@@ -1,0 +1,46 @@
+//! Who does background work. A job is a boxed closure; the engine decides
+//! what is in it.
+//!
+//! In production a pool of threads at a lower scheduling priority runs jobs.
+//! In simulation one seeded stepper holds them in a queue, and a writer that
+//! would block steps the queue instead, so that a seed reproduces a whole run.
+
+use std::sync::Arc;
+
+/// How urgent a job is. A pool keeps a thread for [`Urgency::High`] where it has two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// Writers may be waiting for it: flush, log sync, preparing a log.
+    High,
+    /// Merges.
+    Normal,
+    /// Clean-up.
+    Low,
+}
+
+/// A piece of background work.
+pub type Job = Box<dyn FnOnce() + Send + 'static>;
+
+/// Runs jobs in the background.
+pub trait Jobs: Send + Sync + 'static {
+    /// Queues a job. A job that panics is contained; its owner learns of it
+    /// by its own means (the engine wraps every job in a latch).
+    fn submit(&self, urgency: Urgency, job: Job);
+
+    /// How many jobs can run at the same time.
+    fn parallelism(&self) -> usize;
+
+    /// Called by a thread that is about to wait for background work, before
+    /// each wait. A stepper runs one queued job on the calling thread and
+    /// returns whether it did (the caller then checks its condition again
+    /// instead of waiting); a pool does nothing and returns `false`.
+    ///
+    /// The caller must hold no locks.
+    fn step(&self) -> bool {
+        false
+    }
+
+    /// Runs `work` now and again, every `interval_ms`, until it returns
+    /// `false`. A stepper never calls it by itself.
+    fn every(&self, interval_ms: u64, work: Arc<dyn Fn() -> bool + Send + Sync>);
+}

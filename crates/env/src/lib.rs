@@ -1,0 +1,55 @@
+//! The outside world behind traits: files, clock, jobs, checksums, locks.
+//!
+//! Owns: every system call, every thread, every look at a clock, and the
+//! in-memory versions of them that crash and fail by seed (feature `testing`).
+//! Never does: decide anything about keys, files' contents or when to work.
+
+pub mod checksum;
+pub mod clock;
+mod error;
+pub mod fs;
+pub mod jobs;
+mod os;
+pub mod sync;
+mod sys;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use clock::Clock;
+pub use fs::{FileSystem, LogFile, ReadFile, WriteFile};
+pub use jobs::Jobs;
+pub use os::{OsClock, OsFs, OsRandom, ThreadPool};
+
+use std::sync::Arc;
+
+/// The environment of a database: its files, its clock, and who does its background work.
+#[derive(Clone)]
+pub struct Env {
+    /// Where files live.
+    pub fs: Arc<dyn FileSystem>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Who runs background jobs.
+    pub jobs: Arc<dyn Jobs>,
+    /// Where random numbers (file uids, jitter) come from.
+    pub random: Arc<dyn Random>,
+}
+
+impl Env {
+    /// The operating system's files, clock and random numbers, and
+    /// `background_threads` threads for background work.
+    pub fn os(background_threads: usize) -> Env {
+        Env {
+            fs: Arc::new(OsFs::new()),
+            clock: Arc::new(OsClock),
+            jobs: Arc::new(ThreadPool::new(background_threads)),
+            random: Arc::new(OsRandom),
+        }
+    }
+}
+
+/// A source of random numbers; seeded in simulation.
+pub trait Random: Send + Sync + 'static {
+    /// The next number, uniform over u64.
+    fn next_u64(&self) -> u64;
+}

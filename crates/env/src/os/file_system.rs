@@ -1,0 +1,171 @@
+//! [`FileSystem`] over system calls.
+
+use super::log_file::OsLogFile;
+use super::read_file::OsReadFile;
+use super::write_file::{OsWriteFile, retry};
+use super::{directory, file_lock, read_many};
+use crate::error::io_error;
+use crate::fs::{FileLock, LockMode, ReadOptions, ReadRequest, WriteOptions};
+use crate::{FileSystem, LogFile, ReadFile, WriteFile};
+use rustix::fs::AtFlags;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::path::Path;
+use std::sync::Arc;
+use windrow_base::{Error, ErrorKind, Result};
+
+/// The descriptor limit is raised up to this where the hard limit allows.
+const OPEN_FILES_WANTED: u64 = 65_536;
+/// Descriptors left to the rest of the process: an eighth, but at least this many.
+const OPEN_FILES_RESERVE_MIN: u64 = 32;
+
+/// The operating system's files.
+#[derive(Clone, Debug)]
+pub struct OsFs {
+    map_logs: bool,
+    open_files_max: usize,
+}
+
+impl OsFs {
+    /// A file system that maps its logs where that is safe against a full
+    /// device. Raises the process's soft limit of open files.
+    pub fn new() -> OsFs {
+        OsFs { map_logs: true, open_files_max: raise_open_files() }
+    }
+
+    /// Whether logs are written through memory mappings (the default) or by
+    /// `pwrite`. A mapping costs a tenth per record; against it, a file system
+    /// that shuts down under a writer may end the process by SIGBUS where
+    /// `pwrite` would return an error.
+    #[must_use]
+    pub fn with_mapped_logs(mut self, map: bool) -> OsFs {
+        self.map_logs = map;
+        self
+    }
+}
+
+impl Default for OsFs {
+    fn default() -> OsFs {
+        OsFs::new()
+    }
+}
+
+fn raise_open_files() -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    // No limit given means none that matters.
+    let hard = limit.maximum.unwrap_or(OPEN_FILES_WANTED);
+    let wanted = hard.min(OPEN_FILES_WANTED);
+    let mut soft = limit.current.unwrap_or(OPEN_FILES_WANTED);
+    if soft < wanted {
+        let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
+        if setrlimit(Resource::Nofile, raised).is_ok() {
+            soft = wanted;
+        }
+    }
+    let soft = soft.min(OPEN_FILES_WANTED);
+    soft.saturating_sub((soft / 8).max(OPEN_FILES_RESERVE_MIN)).max(8) as usize
+}
+
+impl FileSystem for OsFs {
+    fn create(&self, path: &Path, options: WriteOptions) -> Result<Box<dyn WriteFile>> {
+        Ok(Box::new(OsWriteFile::create(path, options)?))
+    }
+
+    fn create_log(&self, path: &Path, capacity_bytes: u64) -> Result<Arc<dyn LogFile>> {
+        Ok(Arc::new(OsLogFile::create(path, capacity_bytes, self.map_logs)?))
+    }
+
+    fn open(&self, path: &Path, options: ReadOptions) -> Result<Arc<dyn ReadFile>> {
+        Ok(Arc::new(OsReadFile::open(path, options)?))
+    }
+
+    fn read_all(&self, path: &Path) -> Result<Vec<u8>> {
+        let file = OsReadFile::open(path, ReadOptions::default())?;
+        let len = usize::try_from(file.len())
+            .map_err(|_| io_error("read the file", path, Errno::FBIG))?;
+        let mut bytes = vec![0; len];
+        file.read_at(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
+        read_many::read_many(requests);
+    }
+
+    #[allow(clippy::disallowed_methods)] // this is where directories are read
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let failed = |cause| io_error("list the directory", dir, cause);
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir).map_err(failed)? {
+            // A name that is not UTF-8 is none of ours.
+            if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        match retry(|| rustix::fs::stat(path)) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(errno) => Err(io_error("look for the file", path, errno)),
+        }
+    }
+
+    fn len(&self, path: &Path) -> Result<u64> {
+        retry(|| rustix::fs::stat(path))
+            .map(|stat| stat.st_size as u64)
+            .map_err(|errno| io_error("look at the file", path, errno))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        retry(|| rustix::fs::rename(from, to))
+            .map_err(|errno| io_error(&format!("rename the file to {}", to.display()), from, errno))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        retry(|| rustix::fs::unlink(path)).map_err(|errno| io_error("remove the file", path, errno))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        match retry(|| rustix::fs::link(from, to)) {
+            Ok(()) => Ok(()),
+            Err(errno @ (Errno::PERM | Errno::OPNOTSUPP | Errno::XDEV | Errno::MLINK)) => {
+                let cause = std::io::Error::from(errno);
+                let message = format!("cannot link the file to {}: {cause}", to.display());
+                Err(Error::new(ErrorKind::NotSupported, message)
+                    .with_file(from.display().to_string())
+                    .with_source(cause))
+            }
+            Err(errno) => Err(io_error(&format!("link the file to {}", to.display()), from, errno)),
+        }
+    }
+
+    fn create_dir(&self, dir: &Path) -> Result<()> {
+        directory::create(dir)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        retry(|| rustix::fs::unlinkat(rustix::fs::CWD, dir, AtFlags::REMOVEDIR))
+            .map_err(|errno| io_error("remove the directory", dir, errno))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        directory::sync(dir)
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
+        file_lock::lock(path, mode)
+    }
+
+    fn open_files_max(&self) -> usize {
+        self.open_files_max
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        retry(|| rustix::fs::statvfs(dir))
+            .map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize))
+            .map_err(|errno| io_error("ask for free space", dir, errno))
+    }
+}

@@ -1,0 +1,212 @@
+//! A write-ahead log segment: many threads write disjoint ranges of
+//! preallocated space, through mapped windows where the file system is known
+//! to keep what it reserved, by `pwrite` everywhere else.
+//!
+//! Measured on ext4, 116-byte records: about 40 ns by a mapping, 360 by
+//! `pwrite`; one `fdatasync` costs the same after either. While a sync runs
+//! its pages are protected, so writers use `pwrite` until it returns: a device
+//! that fails then answers with an error and not with a signal.
+
+use super::write_file::retry;
+use crate::LogFile;
+use crate::error::io_error;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sys::window::{WINDOW_BYTES, Window};
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use windrow_base::{Error, ErrorKind, Result};
+
+/// Space beyond the first reservation is reserved in steps of this.
+const GROW_BYTES: u64 = 1 << 20;
+/// File systems on which a reserved page can be stored to: ext2/3/4, XFS, tmpfs.
+/// Elsewhere (copy on write, network) a store into a reserved page may still
+/// find the device full, and that is a signal.
+const MAPPABLE: [u64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
+/// In `OsLogFile::mode`: a write or sync failed. The bits below count syncs in progress.
+const FAILED: u32 = 1 << 31;
+
+pub(super) struct OsLogFile {
+    fd: OwnedFd,
+    path: PathBuf,
+    windows: Box<[Window]>,
+    mapped_bytes: u64,
+    /// Bytes that need no reservation any more.
+    reserved_bytes: AtomicU64,
+    growing: Mutex<()>,
+    mode: AtomicU32,
+}
+
+impl OsLogFile {
+    pub(super) fn create(path: &Path, capacity_bytes: u64, map: bool) -> Result<OsLogFile> {
+        let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::RDWR | OFlags::CLOEXEC;
+        let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))
+            .map_err(|errno| io_error("create the log", path, errno))?;
+        let reserved = match reserve(&fd, 0, capacity_bytes) {
+            Ok(reserved) => reserved,
+            Err(errno) => {
+                // Give back what was reserved before it failed.
+                let _ = rustix::fs::unlink(path);
+                return Err(io_error("reserve space for the log", path, errno));
+            }
+        };
+        let map = map
+            && reserved
+            && rustix::fs::fstatfs(&fd).is_ok_and(|stat| MAPPABLE.contains(&(stat.f_type as u64)));
+        let mapped_bytes = if map { capacity_bytes } else { 0 };
+        let windows = (0..mapped_bytes.div_ceil(WINDOW_BYTES))
+            .map(|index| {
+                let start = index * WINDOW_BYTES;
+                Window::new(start, (mapped_bytes - start).min(WINDOW_BYTES) as usize)
+            })
+            .collect();
+        Ok(OsLogFile {
+            fd,
+            path: path.to_path_buf(),
+            windows,
+            mapped_bytes,
+            reserved_bytes: AtomicU64::new(if reserved { capacity_bytes } else { u64::MAX }),
+            growing: Mutex::new(()),
+            mode: AtomicU32::new(0),
+        })
+    }
+
+    #[cold]
+    fn fail(&self, action: &str, errno: Errno) -> Error {
+        self.mode.fetch_or(FAILED, Ordering::Relaxed);
+        io_error(action, &self.path, errno)
+    }
+
+    #[cold]
+    fn failed_before(&self) -> Error {
+        Error::new(ErrorKind::Io, "an earlier write or sync of the log failed")
+            .with_file(self.path.display().to_string())
+    }
+
+    #[cold]
+    fn grow(&self, end: u64) -> Result<()> {
+        let _one = self.growing.lock();
+        let from = self.reserved_bytes.load(Ordering::Relaxed);
+        if end <= from {
+            return Ok(());
+        }
+        let to = end.next_multiple_of(GROW_BYTES);
+        match reserve(&self.fd, from, to - from) {
+            Ok(true) => self.reserved_bytes.store(to, Ordering::Relaxed),
+            Ok(false) => self.reserved_bytes.store(u64::MAX, Ordering::Relaxed),
+            // The step does not fit; what is asked for may.
+            Err(Errno::NOSPC | Errno::DQUOT) => {
+                reserve(&self.fd, from, end - from)
+                    .map_err(|errno| self.fail("reserve space for the log", errno))?;
+                self.reserved_bytes.store(end, Ordering::Relaxed);
+            }
+            Err(errno) => return Err(self.fail("reserve space for the log", errno)),
+        }
+        Ok(())
+    }
+
+    fn write_by_call(&self, mut offset: u64, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            match rustix::io::pwrite(&self.fd, bytes, offset) {
+                Ok(0) => return Err(self.fail("write to the log", Errno::IO)),
+                Ok(n) => {
+                    bytes = &bytes[n..];
+                    offset += n as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.fail("write to the log", errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes as much of `bytes` through the windows as lies in them and they take.
+    fn write_mapped(&self, offset: u64, bytes: &[u8]) -> usize {
+        let mut done = 0;
+        while done < bytes.len() {
+            let at = offset + done as u64;
+            if at >= self.mapped_bytes {
+                break;
+            }
+            let window = &self.windows[(at / WINDOW_BYTES) as usize];
+            let room = WINDOW_BYTES.min(self.mapped_bytes - at / WINDOW_BYTES * WINDOW_BYTES)
+                - at % WINDOW_BYTES;
+            let now = (bytes.len() - done).min(room as usize);
+            let part = &bytes[done..done + now];
+            if !window.write(self.fd.as_fd(), (at % WINDOW_BYTES) as usize, part) {
+                break;
+            }
+            done += now;
+        }
+        done
+    }
+}
+
+impl LogFile for OsLogFile {
+    #[inline]
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let mode = self.mode.load(Ordering::Relaxed);
+        if mode & FAILED != 0 {
+            return Err(self.failed_before());
+        }
+        let Some(end) = offset.checked_add(bytes.len() as u64) else {
+            return Err(Error::invalid("a log write beyond the largest offset"));
+        };
+        if end > self.reserved_bytes.load(Ordering::Relaxed) {
+            self.grow(end)?;
+        }
+        let done = if mode == 0 { self.write_mapped(offset, bytes) } else { 0 };
+        if done == bytes.len() {
+            return Ok(());
+        }
+        self.write_by_call(offset + done as u64, &bytes[done..])
+    }
+
+    fn sync(&self) -> Result<()> {
+        if self.mode.fetch_add(1, Ordering::AcqRel) & FAILED != 0 {
+            self.mode.fetch_sub(1, Ordering::Relaxed);
+            return Err(self.failed_before());
+        }
+        let result = rustix::fs::fdatasync(&self.fd);
+        for window in &self.windows {
+            window.protect();
+        }
+        let result = result.map_err(|errno| self.fail("sync the log", errno));
+        self.mode.fetch_sub(1, Ordering::Release);
+        result
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        // A store beyond the new end would be a signal, so the windows go
+        // first; whoever writes later uses `pwrite`.
+        for window in &self.windows {
+            window.close();
+        }
+        while self.windows.iter().any(Window::is_pinned) {
+            crate::sync::yield_now();
+        }
+        let _one = self.growing.lock();
+        retry(|| rustix::fs::ftruncate(&self.fd, len))
+            .map_err(|errno| self.fail("cut the log", errno))?;
+        self.reserved_bytes.fetch_min(len, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Reserves zeros and sets the length. `false` where the file system cannot
+/// reserve: then only the length is set.
+fn reserve(fd: &OwnedFd, offset: u64, len: u64) -> rustix::io::Result<bool> {
+    if len == 0 {
+        return Ok(true);
+    }
+    match retry(|| rustix::fs::fallocate(fd, FallocateFlags::empty(), offset, len)) {
+        Ok(()) => Ok(true),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+            retry(|| rustix::fs::ftruncate(fd, offset + len))?;
+            Ok(false)
+        }
+        Err(errno) => Err(errno),
+    }
+}

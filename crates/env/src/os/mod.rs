@@ -1,0 +1,23 @@
+//! The real world: files by system calls, the system's clocks, threads.
+//!
+//! Owns: what Linux is asked for. Never does: retry a failed sync (rule R13),
+//! or look at what is in a file.
+
+mod clock;
+mod directory;
+mod file_lock;
+mod file_system;
+mod log_file;
+mod pool;
+mod random;
+mod read_file;
+mod read_many;
+#[cfg(test)]
+mod tests;
+mod timer;
+mod write_file;
+
+pub use clock::OsClock;
+pub use file_system::OsFs;
+pub use pool::ThreadPool;
+pub use random::OsRandom;

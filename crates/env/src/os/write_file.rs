@@ -1,0 +1,235 @@
+//! A file written once, front to back: tables, CURRENT, temporaries.
+//!
+//! Buffers in the process. A buffered file starts write-out as it goes, a
+//! direct one writes whole aligned buffers and pads its last block, which
+//! `finish` cuts off again.
+
+use crate::WriteFile;
+use crate::error::io_error;
+use crate::fs::{DIRECT_ALIGN_BYTES, WriteOptions};
+use crate::sys::aligned::AlignedBuf;
+use crate::sys::writeback;
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use windrow_base::{Error, ErrorKind, Result};
+
+/// Buffer of a file that goes through the page cache.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Buffer of a direct file: each write is a request to the device.
+const DIRECT_BUFFER_BYTES: usize = 256 << 10;
+/// A buffered file starts write-out each time this much is dirty.
+const WRITEBACK_BYTES: u64 = 1 << 20;
+
+pub(super) struct OsWriteFile {
+    /// `None` once finished.
+    fd: Option<OwnedFd>,
+    path: PathBuf,
+    buf: AlignedBuf,
+    /// Bytes of `buf` that hold data; they stand at `flushed` in the file.
+    filled: usize,
+    /// Bytes handed to the kernel; a multiple of the alignment if direct.
+    flushed: u64,
+    /// Bytes whose write-out was started.
+    written_back: u64,
+    preallocated_bytes: u64,
+    direct: bool,
+    /// The file is worthless after an error: nothing may be built on it.
+    failed: bool,
+}
+
+impl OsWriteFile {
+    pub(super) fn create(path: &Path, options: WriteOptions) -> Result<OsWriteFile> {
+        let (fd, direct) = open_for_writing(path, options.direct)
+            .map_err(|errno| io_error("create the file", path, errno))?;
+        if options.preallocate_bytes > 0 {
+            // A hint: if the space is not there, the writes will say so.
+            let _ =
+                rustix::fs::fallocate(&fd, FallocateFlags::KEEP_SIZE, 0, options.preallocate_bytes);
+        }
+        Ok(OsWriteFile {
+            fd: Some(fd),
+            path: path.to_path_buf(),
+            buf: AlignedBuf::new(if direct { DIRECT_BUFFER_BYTES } else { BUFFER_BYTES }),
+            filled: 0,
+            flushed: 0,
+            written_back: 0,
+            preallocated_bytes: options.preallocate_bytes,
+            direct,
+            failed: false,
+        })
+    }
+
+    fn fail(&mut self, action: &str, errno: Errno) -> Error {
+        self.failed = true;
+        io_error(action, &self.path, errno)
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        if !self.failed && self.fd.is_some() {
+            return Ok(());
+        }
+        let why =
+            if self.failed { "an earlier write to the file failed" } else { "it is finished" };
+        Err(Error::new(ErrorKind::Io, format!("cannot write to the file: {why}"))
+            .with_file(self.path.display().to_string()))
+    }
+
+    /// Writes the first `len` bytes of the buffer at `flushed`.
+    fn write_buffer(&mut self, len: usize) -> Result<()> {
+        let Some(fd) = &self.fd else { return self.check_usable() };
+        let mut direct = self.direct;
+        let result = write_all(fd, &self.buf[..len], self.flushed, &mut direct);
+        self.direct = direct;
+        result.map_err(|errno| self.fail("write to the file", errno))
+    }
+
+    /// Empties a full buffer.
+    fn flush_full(&mut self) -> Result<()> {
+        self.write_buffer(self.filled)?;
+        self.flushed += self.filled as u64;
+        self.filled = 0;
+        self.start_writeback();
+        Ok(())
+    }
+
+    fn start_writeback(&mut self) {
+        let dirty = self.flushed - self.written_back;
+        if self.direct || dirty < WRITEBACK_BYTES {
+            return;
+        }
+        if let Some(fd) = &self.fd {
+            writeback::start(fd.as_fd(), self.written_back, dirty);
+            self.written_back = self.flushed;
+        }
+    }
+
+    /// Hands everything to the kernel. Direct: pads the last block, keeps it
+    /// in the buffer to be written again when it is full, and cuts the file
+    /// back to its length.
+    fn flush_all(&mut self) -> Result<()> {
+        if self.filled == 0 {
+            return Ok(());
+        }
+        if !self.direct {
+            return self.flush_full();
+        }
+        let padded = self.filled.next_multiple_of(DIRECT_ALIGN_BYTES);
+        self.buf[self.filled..padded].fill(0);
+        self.write_buffer(padded)?;
+        let whole = self.filled - self.filled % DIRECT_ALIGN_BYTES;
+        let len = self.len();
+        self.buf.copy_within(whole..self.filled, 0);
+        self.flushed += whole as u64;
+        self.filled -= whole;
+        self.cut(len)
+    }
+
+    fn cut(&mut self, len: u64) -> Result<()> {
+        let Some(fd) = &self.fd else { return self.check_usable() };
+        retry(|| rustix::fs::ftruncate(fd, len))
+            .map_err(|errno| self.fail("set the length of the file", errno))
+    }
+
+    fn sync_flushed(&mut self) -> Result<()> {
+        let Some(fd) = &self.fd else { return self.check_usable() };
+        rustix::fs::fdatasync(fd).map_err(|errno| self.fail("sync the file", errno))
+    }
+}
+
+impl WriteFile for OsWriteFile {
+    fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.check_usable()?;
+        while !bytes.is_empty() {
+            let room = self.buf.len() - self.filled;
+            if !self.direct && self.filled == 0 && bytes.len() >= self.buf.len() {
+                // Nothing to join it with: no copy.
+                let Some(fd) = &self.fd else { return self.check_usable() };
+                let result = write_all(fd, bytes, self.flushed, &mut false);
+                result.map_err(|errno| self.fail("write to the file", errno))?;
+                self.flushed += bytes.len() as u64;
+                self.start_writeback();
+                return Ok(());
+            }
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.buf[self.filled..self.filled + now.len()].copy_from_slice(now);
+            self.filled += now.len();
+            bytes = later;
+            if self.filled == self.buf.len() {
+                self.flush_full()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> u64 {
+        self.flushed + self.filled as u64
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.check_usable()?;
+        self.flush_all()?;
+        self.sync_flushed()
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.check_usable()?;
+        self.flush_all()?;
+        if self.preallocated_bytes > self.len() {
+            self.cut(self.len())?;
+        }
+        self.sync_flushed()?;
+        self.fd = None;
+        Ok(())
+    }
+}
+
+fn open_for_writing(path: &Path, direct: bool) -> rustix::io::Result<(OwnedFd, bool)> {
+    let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o644);
+    if direct {
+        match retry(|| rustix::fs::open(path, flags | OFlags::DIRECT, mode)) {
+            Err(Errno::INVAL) => {}
+            result => return result.map(|fd| (fd, true)),
+        }
+    }
+    retry(|| rustix::fs::open(path, flags, mode)).map(|fd| (fd, false))
+}
+
+/// Writes all of `bytes` at `offset`. Some file systems accept the flag and
+/// refuse the write: then the rest goes through the page cache.
+fn write_all(
+    fd: &OwnedFd,
+    mut bytes: &[u8],
+    mut offset: u64,
+    direct: &mut bool,
+) -> rustix::io::Result<()> {
+    while !bytes.is_empty() {
+        match rustix::io::pwrite(fd, bytes, offset) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(n) => {
+                bytes = &bytes[n..];
+                offset += n as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::INVAL) if *direct => {
+                let flags = rustix::fs::fcntl_getfl(fd)?;
+                rustix::fs::fcntl_setfl(fd, flags - OFlags::DIRECT)?;
+                *direct = false;
+            }
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+/// Runs a system call again when a signal interrupted it. Not for syncs.
+pub(super) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}

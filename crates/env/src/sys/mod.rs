@@ -1,0 +1,13 @@
+//! The unsafe rim of the environment: aligned memory, mapped log windows,
+//! the io_uring submission, and three system calls that have no safe wrapper.
+//!
+//! Owns: every `unsafe` block of this crate, each with the promise it rests on.
+//! Never does: decide anything. What it offers is safe to call in any order.
+
+#![allow(unsafe_code)]
+
+pub(crate) mod aligned;
+pub(crate) mod ring;
+pub(crate) mod sched;
+pub(crate) mod window;
+pub(crate) mod writeback;

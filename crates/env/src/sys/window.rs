@@ -1,0 +1,302 @@
+//! A stretch of a log file mapped into memory, written by many threads.
+//!
+//! A store into a shared mapping is in the page cache, hence with the kernel,
+//! as soon as it is made; it costs a memcpy where `pwrite` costs a system call
+//! and the inode's lock. A window goes through `Unmapped -> Mapped -> Closed`
+//! and never back. Writers pin it while they copy; it is unmapped by whoever
+//! leaves it last once it is closed, and it closes itself when as many bytes
+//! were written as it is long, since a log is written once.
+//!
+//! A page the file system cannot give (device gone, file system shut down)
+//! shows as SIGBUS on a store. So pages are first made writable by
+//! `MADV_POPULATE_WRITE`, which reports the same failure as an error: the
+//! writer then goes through `pwrite`, which names it. What stays open: the
+//! kernel's own periodic write-out protects pages again, and a file system
+//! that dies between that and the next store into the same page still raises
+//! the signal.
+//! Never does: fall back by itself. `write` says no, and the caller uses `pwrite`.
+
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::os::fd::BorrowedFd;
+use std::ptr;
+
+/// Bytes of a window; the last one of a file may be shorter.
+pub(crate) const WINDOW_BYTES: u64 = 4 << 20;
+
+const PAGE_BYTES: usize = 4096;
+/// Most pages made writable ahead of the writers: 64 KiB. Every page made
+/// writable is dirty and goes to the device at the next sync, so the step
+/// starts at one page after each sync and doubles while no sync comes.
+const POPULATE_PAGES_MAX: u64 = 16;
+/// From Linux 5.14; older kernels answer EINVAL and the log uses `pwrite`.
+const MADV_POPULATE_WRITE: libc::c_int = 23;
+
+// The state word: pins in the low bits, two flags, bytes written in the upper half.
+const PIN: u64 = 1;
+const PINS: u64 = MAPPED - 1;
+const MAPPED: u64 = 1 << 30;
+const CLOSED: u64 = 1 << 31;
+const WRITTEN_SHIFT: u32 = 32;
+
+/// One window of a log file.
+pub(crate) struct Window {
+    state: AtomicU64,
+    base: AtomicPtr<u8>,
+    /// Pages that are writable: `epoch << 32 | first << 16 | end`. A sync moves
+    /// the epoch on, so that a claim from before it cannot be entered after it.
+    writable: AtomicU64,
+    mapping: Mutex<()>,
+    file_offset: u64,
+    len: usize,
+}
+
+enum Pin {
+    Held,
+    Unmapped,
+    Closed,
+}
+
+impl Window {
+    /// A window over `len` bytes of a file from `file_offset` (a multiple of
+    /// [`WINDOW_BYTES`]), all within the file's length.
+    pub(crate) fn new(file_offset: u64, len: usize) -> Window {
+        debug_assert!(file_offset.is_multiple_of(WINDOW_BYTES) && len as u64 <= WINDOW_BYTES);
+        Window {
+            state: AtomicU64::new(0),
+            base: AtomicPtr::new(ptr::null_mut()),
+            writable: AtomicU64::new(0),
+            mapping: Mutex::new(()),
+            file_offset,
+            len,
+        }
+    }
+
+    /// Copies `bytes` to `at` in the window. `false` if the window cannot take
+    /// them (closed, not mappable, pages refused): write them by `pwrite`.
+    pub(crate) fn write(&self, fd: BorrowedFd<'_>, at: usize, bytes: &[u8]) -> bool {
+        assert!(at <= self.len && bytes.len() <= self.len - at);
+        if bytes.is_empty() {
+            return true;
+        }
+        loop {
+            match self.pin() {
+                Pin::Held => break,
+                Pin::Closed => return false,
+                Pin::Unmapped if self.map(fd) => {}
+                Pin::Unmapped => return false,
+            }
+        }
+        let base = self.base.load(Ordering::Relaxed);
+        let written = self.make_writable(base, at, bytes.len());
+        if written {
+            // SAFETY: the mapping is `len` bytes long (asserted above that the
+            // range is inside) and stays while the pin is held. Nothing in the
+            // process ever reads it or makes a reference to it; writers own
+            // disjoint ranges (`LogFile::write_at`).
+            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), base.add(at), bytes.len()) };
+        } else {
+            self.close();
+        }
+        self.unpin(if written { bytes.len() } else { 0 });
+        written
+    }
+
+    /// Forgets which pages were writable: a sync protects them again.
+    pub(crate) fn protect(&self) {
+        let _ = self.writable.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
+            Some(((word >> 32).wrapping_add(1)) << 32)
+        });
+    }
+
+    /// Refuses further writes; unmaps when the last writer has left.
+    pub(crate) fn close(&self) {
+        let before = self.state.fetch_or(CLOSED, Ordering::AcqRel);
+        if before & (CLOSED | MAPPED | PINS) == MAPPED {
+            self.unmap();
+        }
+    }
+
+    /// Whether a writer is inside.
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.state.load(Ordering::Acquire) & PINS != 0
+    }
+
+    #[inline]
+    fn pin(&self) -> Pin {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            if state & CLOSED != 0 {
+                return Pin::Closed;
+            }
+            if state & MAPPED == 0 {
+                return Pin::Unmapped;
+            }
+            match self.state.compare_exchange_weak(
+                state,
+                state + PIN,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Pin::Held,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    #[inline]
+    fn unpin(&self, written: usize) {
+        let step = ((written as u64) << WRITTEN_SHIFT).wrapping_sub(PIN);
+        let now = self.state.fetch_add(step, Ordering::Release).wrapping_add(step);
+        if now & CLOSED != 0 {
+            if now & PINS == 0 {
+                fence(Ordering::Acquire);
+                self.unmap();
+            }
+        } else if now >> WRITTEN_SHIFT >= self.len as u64 {
+            self.close();
+        }
+    }
+
+    /// Makes sure that the pages of a range can be stored to. The mapping is pinned.
+    #[inline]
+    fn make_writable(&self, base: *mut u8, at: usize, len: usize) -> bool {
+        let first = (at / PAGE_BYTES) as u64;
+        let end = (at + len).div_ceil(PAGE_BYTES) as u64;
+        let word = self.writable.load(Ordering::Relaxed);
+        let (have_first, have_end) = (word >> 16 & 0xffff, word & 0xffff);
+        if have_first <= first && end <= have_end {
+            return true;
+        }
+        self.populate(base, word, first, end)
+    }
+
+    #[cold]
+    fn populate(&self, base: *mut u8, word: u64, first: u64, end: u64) -> bool {
+        let (have_first, have_end) = (word >> 16 & 0xffff, word & 0xffff);
+        let ahead = (have_end - have_first).clamp(1, POPULATE_PAGES_MAX);
+        let pages = (self.len.div_ceil(PAGE_BYTES)) as u64;
+        let end = end.max((first + ahead).min(pages));
+        let bytes = (end - first) as usize * PAGE_BYTES;
+        loop {
+            // SAFETY: the pages lie within the mapping, which the caller has pinned;
+            // populating changes no byte.
+            let done = unsafe {
+                libc::madvise(
+                    base.add(first as usize * PAGE_BYTES).cast(),
+                    bytes,
+                    MADV_POPULATE_WRITE,
+                )
+            };
+            if done == 0 {
+                break;
+            }
+            let error = std::io::Error::last_os_error();
+            if !matches!(error.kind(), std::io::ErrorKind::Interrupted)
+                && error.raw_os_error() != Some(libc::EAGAIN)
+            {
+                return false;
+            }
+        }
+        // Pages in a row extend the claim; a jump starts a new one. Losing the
+        // race only means that somebody populates once more.
+        let joins = have_first <= first && first <= have_end && have_end != have_first;
+        let claim = if joins { have_first << 16 | end.max(have_end) } else { first << 16 | end };
+        let next = (word >> 32) << 32 | claim;
+        let _ = self.writable.compare_exchange(word, next, Ordering::Relaxed, Ordering::Relaxed);
+        true
+    }
+
+    #[cold]
+    fn map(&self, fd: BorrowedFd<'_>) -> bool {
+        let _one = self.mapping.lock();
+        if self.state.load(Ordering::Acquire) & (MAPPED | CLOSED) != 0 {
+            return true; // Somebody else was first; `pin` looks again.
+        }
+        // SAFETY: a fresh shared mapping at an address of the kernel's choice
+        // aliases no memory of ours.
+        let mapped = unsafe {
+            rustix::mm::mmap(
+                ptr::null_mut(),
+                self.len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                fd,
+                self.file_offset,
+            )
+        };
+        match mapped {
+            Ok(base) => {
+                self.base.store(base.cast(), Ordering::Relaxed);
+                // Closing at the same moment leaves `MAPPED | CLOSED` without
+                // pins, which `drop` cleans up.
+                let before = self.state.fetch_or(MAPPED, Ordering::Release);
+                if before & CLOSED != 0 {
+                    self.unmap();
+                }
+                true
+            }
+            Err(_) => {
+                self.close();
+                false
+            }
+        }
+    }
+
+    fn unmap(&self) {
+        let base = self.base.swap(ptr::null_mut(), Ordering::AcqRel);
+        if !base.is_null() {
+            // SAFETY: mapped in `map` with this length; the swap gives the
+            // pointer to one caller only; closed and without pins, so no
+            // writer holds it.
+            let _ = unsafe { rustix::mm::munmap(base.cast(), self.len) };
+        }
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.unmap();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_full_window_closes_and_a_late_writer_is_sent_away() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(8192).unwrap();
+        let window = Window::new(0, 8192);
+        assert!(window.write(file.as_fd(), 0, &[1; 5000]));
+        assert!(window.write(file.as_fd(), 5000, &[2; 3192]));
+        assert!(window.base.load(Ordering::Relaxed).is_null(), "unmapped when full");
+        assert!(!window.write(file.as_fd(), 0, &[3; 1]));
+        let mut bytes = Vec::new();
+        (&file).read_to_end(&mut bytes).unwrap();
+        assert_eq!((bytes[4999], bytes[5000], bytes[8191]), (1, 2, 2));
+    }
+
+    #[test]
+    fn pages_are_claimed_in_growing_steps_and_forgotten_at_a_sync() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(WINDOW_BYTES).unwrap();
+        let window = Window::new(0, WINDOW_BYTES as usize);
+        let end = |window: &Window| window.writable.load(Ordering::Relaxed) & 0xffff;
+        let mut ends = Vec::new();
+        for page in 0..40 {
+            assert!(window.write(file.as_fd(), page * PAGE_BYTES, &[1; 10]));
+            ends.push(end(&window));
+        }
+        assert_eq!((ends[0], ends[1], ends[2], ends[4]), (1, 2, 4, 8));
+        assert_eq!(*ends.last().unwrap(), 48);
+        window.protect();
+        assert_eq!(end(&window), 0);
+        assert!(window.write(file.as_fd(), 40 * PAGE_BYTES, &[1; 10]));
+        assert_eq!(end(&window), 41);
+    }
+}

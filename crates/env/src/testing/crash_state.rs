@@ -1,0 +1,325 @@
+//! The state of a crash file system, and the gate that every operation passes:
+//! it counts, traces, and says whether the operation fails and how.
+
+use super::directory::{Directory, NameOp, Node};
+use super::fault::{Fault, FaultId, FaultKind, Ops, When};
+use super::inode::Inode;
+use super::random::Rng;
+use crate::error::io_error;
+use crate::sync::{Arc, Mutex};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use windrow_base::{Error, Result};
+
+/// What the gate lets an operation do.
+pub(super) enum Effect {
+    Whole,
+    /// A part of it, drawn from the number, and then this error.
+    Part(u64, Error),
+    LoseSync,
+    /// All of it, with the bit that the number says the wrong way round.
+    FlipBit(u64),
+    Misdirect,
+}
+
+/// One operation at the gate.
+pub(super) struct Attempt<'a> {
+    pub(super) op: Ops,
+    pub(super) path: &'a Path,
+    pub(super) offset: u64,
+    pub(super) len: u64,
+    /// Checksum of what is written, for the trace.
+    pub(super) content: u32,
+}
+
+impl<'a> Attempt<'a> {
+    pub(super) fn on(op: Ops, path: &'a Path) -> Attempt<'a> {
+        Attempt { op, path, offset: 0, len: 0, content: 0 }
+    }
+}
+
+pub(super) struct Injected {
+    pub(super) id: FaultId,
+    pub(super) fault: Fault,
+    /// Operations that have matched.
+    pub(super) matched: u64,
+}
+
+/// Who holds the lock on a path.
+#[derive(Clone, Copy)]
+pub(super) struct Holders {
+    pub(super) exclusive: bool,
+    pub(super) count: u32,
+}
+
+pub(super) struct State {
+    pub(super) dirs: BTreeMap<PathBuf, Directory>,
+    pub(super) locks: BTreeMap<PathBuf, Holders>,
+    pub(super) faults: Vec<Injected>,
+    /// Handles of an earlier generation are dead.
+    pub(super) generation: u64,
+    pub(super) next_id: u64,
+    pub(super) operations: u64,
+    pub(super) reads: u64,
+    pub(super) crash_at: Option<u64>,
+    /// Everything errs until `crash` or `kill`.
+    pub(super) dead: bool,
+    pub(super) capacity_bytes: Option<u64>,
+    pub(super) open_files_max: usize,
+    pub(super) trace: u64,
+    pub(super) rng: Rng,
+}
+
+impl State {
+    pub(super) fn new(seed: u64) -> State {
+        let roots = ["", "/"].map(|root| (PathBuf::from(root), Directory::default()));
+        State {
+            dirs: BTreeMap::from(roots),
+            locks: BTreeMap::new(),
+            faults: Vec::new(),
+            generation: 0,
+            next_id: 0,
+            operations: 0,
+            reads: 0,
+            crash_at: None,
+            dead: false,
+            capacity_bytes: None,
+            open_files_max: 1_000,
+            trace: 0,
+            rng: Rng::new(seed),
+        }
+    }
+
+    /// Counts and traces an operation, and decides what becomes of it.
+    pub(super) fn begin(&mut self, attempt: &Attempt<'_>) -> Result<Effect> {
+        if self.dead {
+            return Err(power_is_off(attempt.path));
+        }
+        let reading = attempt.op.intersects(Ops::READING);
+        let counter = if reading { &mut self.reads } else { &mut self.operations };
+        let index = *counter;
+        *counter += 1;
+        self.fold(attempt);
+        if !reading && self.crash_at.is_some_and(|at| at <= index) {
+            self.dead = true;
+            return Ok(Effect::Part(self.rng.next_u64(), power_is_off(attempt.path)));
+        }
+        let Some(kind) = self.strike(attempt, index) else { return Ok(Effect::Whole) };
+        self.trace = mix(self.trace, 1 + kind as u64);
+        let errno = match kind {
+            FaultKind::Io => 5,
+            FaultKind::NoSpace => 28,
+            FaultKind::TooManyFiles => 24,
+            FaultKind::LostSync => return Ok(Effect::LoseSync),
+            FaultKind::FlipBit => return Ok(Effect::FlipBit(self.rng.next_u64())),
+            FaultKind::Misdirect => return Ok(Effect::Misdirect),
+        };
+        Ok(Effect::Part(self.rng.next_u64(), os_error(errno, attempt.path)))
+    }
+
+    /// As [`State::begin`], for an operation through a handle.
+    pub(super) fn begin_on(&mut self, generation: u64, attempt: &Attempt<'_>) -> Result<Effect> {
+        if generation != self.generation {
+            return Err(power_is_off(attempt.path).context("the handle is from before a crash"));
+        }
+        self.begin(attempt)
+    }
+
+    fn strike(&mut self, attempt: &Attempt<'_>, index: u64) -> Option<FaultKind> {
+        let mut struck = None;
+        for injected in &mut self.faults {
+            let fault = &injected.fault;
+            if !fault.on.intersects(attempt.op)
+                || !attempt.path.to_string_lossy().contains(&fault.path)
+            {
+                continue;
+            }
+            let nth = injected.matched;
+            injected.matched += 1;
+            let hit = match fault.when {
+                When::Matching(n) => nth == n,
+                When::MatchingFrom(n) => nth >= n,
+                When::Operation(n) => index == n,
+                When::OperationFrom(n) => index >= n,
+                When::Probability(p) => self.rng.chance(p),
+            };
+            if hit {
+                struck = struck.or(Some(fault.kind));
+            }
+        }
+        struck
+    }
+
+    fn fold(&mut self, attempt: &Attempt<'_>) {
+        let path = crate::checksum::crc32c(attempt.path.as_os_str().as_encoded_bytes());
+        for word in [
+            u64::from(attempt.op.bits()) << 32 | u64::from(path),
+            attempt.offset,
+            attempt.len << 32 | u64::from(attempt.content),
+        ] {
+            self.trace = mix(self.trace, word);
+        }
+    }
+
+    /// The directory and name of a path.
+    pub(super) fn place(&mut self, path: &Path) -> Result<(&mut Directory, String)> {
+        let (parent, name) = split(path)?;
+        match self.dirs.get_mut(&parent) {
+            Some(dir) if !dir.removed => Ok((dir, name)),
+            _ => Err(os_error(2, path)),
+        }
+    }
+
+    pub(super) fn dir(&mut self, path: &Path) -> Result<&mut Directory> {
+        match self.dirs.get_mut(&normal(path)) {
+            Some(dir) if !dir.removed => Ok(dir),
+            _ => Err(os_error(2, path)),
+        }
+    }
+
+    pub(super) fn is_dir(&self, path: &Path) -> bool {
+        self.dirs.get(&normal(path)).is_some_and(|dir| !dir.removed)
+    }
+
+    /// The file of this name.
+    pub(super) fn node(&mut self, path: &Path) -> Result<Node> {
+        if self.is_dir(path) {
+            return Err(os_error(21, path));
+        }
+        let (dir, name) = self.place(path)?;
+        dir.visible.get(&name).cloned().ok_or_else(|| os_error(2, path))
+    }
+
+    /// The file of this name, cut to nothing, or a new one.
+    pub(super) fn create_node(&mut self, path: &Path, buffered: bool) -> Result<Node> {
+        match self.node(path) {
+            Ok(node) => {
+                let mut inode = node.lock();
+                inode.set_len(0);
+                inode.buffered = buffered;
+                drop(inode);
+                Ok(node)
+            }
+            Err(error) if !crate::fs::is_not_found(&error) => Err(error),
+            Err(_) => {
+                self.next_id += 1;
+                let node = Arc::new(Mutex::new(Inode::new(self.next_id, buffered)));
+                let (dir, name) = self.place(path)?;
+                dir.change(NameOp::Link(name, node.clone()));
+                Ok(node)
+            }
+        }
+    }
+
+    /// Bytes of all files that have a name.
+    pub(super) fn used_bytes(&self) -> u64 {
+        let mut seen = BTreeSet::new();
+        let nodes = self.dirs.values().flat_map(|dir| dir.visible.values());
+        nodes
+            .map(|node| {
+                let inode = node.lock();
+                if seen.insert(inode.id) { inode.visible.len() } else { 0 }
+            })
+            .sum()
+    }
+
+    pub(super) fn free_bytes(&self) -> u64 {
+        match self.capacity_bytes {
+            Some(capacity) => capacity.saturating_sub(self.used_bytes()),
+            None => u64::MAX,
+        }
+    }
+
+    /// Writes what the effect and the capacity let through.
+    pub(super) fn write(
+        &mut self,
+        node: &Node,
+        path: &Path,
+        effect: Effect,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let free_bytes = self.free_bytes();
+        let mut inode = node.lock();
+        let growth = (offset + bytes.len() as u64).saturating_sub(inode.visible.len());
+        if growth > free_bytes {
+            let fitting = (bytes.len() as u64).saturating_sub(growth - free_bytes);
+            inode.write(offset, &bytes[..fitting as usize]);
+            return Err(os_error(28, path));
+        }
+        match effect {
+            Effect::Whole | Effect::LoseSync => inode.write(offset, bytes),
+            Effect::Misdirect => inode.write(offset + 4096, bytes),
+            Effect::FlipBit(at) => {
+                let mut wrong = bytes.to_vec();
+                flip_bit(&mut wrong, at);
+                inode.write(offset, &wrong);
+            }
+            Effect::Part(draw, error) => {
+                let kept = draw % (bytes.len() as u64 + 1);
+                inode.write(offset, &bytes[..kept as usize]);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn sync(&mut self, node: &Node, effect: Effect) -> Result<()> {
+        let mut inode = node.lock();
+        match effect {
+            Effect::Part(_, error) => {
+                // A crash during the sync keeps what is pending open to damage.
+                if !self.dead {
+                    inode.sync_failed();
+                }
+                Err(error)
+            }
+            Effect::LoseSync => Ok(()),
+            _ => {
+                inode.sync();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// For changes that happen or do not: whether this one does, and what to return.
+pub(super) fn all_or_nothing(effect: Effect) -> (bool, Result<()>) {
+    match effect {
+        Effect::Part(draw, error) => (draw & 1 == 1, Err(error)),
+        _ => (true, Ok(())),
+    }
+}
+
+pub(super) fn flip_bit(bytes: &mut [u8], draw: u64) {
+    if !bytes.is_empty() {
+        let bit = draw % (bytes.len() as u64 * 8);
+        bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+    }
+}
+
+/// The path without `.` and doubled or trailing slashes.
+pub(super) fn normal(path: &Path) -> PathBuf {
+    path.components().filter(|c| !matches!(c, std::path::Component::CurDir)).collect()
+}
+
+pub(super) fn split(path: &Path) -> Result<(PathBuf, String)> {
+    let path = normal(path);
+    match (path.parent(), path.file_name().and_then(|name| name.to_str())) {
+        (Some(parent), Some(name)) => Ok((parent.to_path_buf(), name.to_string())),
+        _ => Err(os_error(22, &path)),
+    }
+}
+
+pub(super) fn os_error(errno: i32, path: &Path) -> Error {
+    io_error("do this (simulated)", path, io::Error::from_raw_os_error(errno))
+}
+
+fn power_is_off(path: &Path) -> Error {
+    io_error("do this (simulated)", path, io::Error::other("the power is off"))
+}
+
+fn mix(hash: u64, word: u64) -> u64 {
+    (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}

@@ -1,0 +1,127 @@
+//! Faults to inject: what fails, where, when, and how.
+
+use std::ops::BitOr;
+
+/// A set of kinds of operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ops(u32);
+
+impl Ops {
+    /// Creating a file, logs included.
+    pub const CREATE: Ops = Ops(1);
+    /// Opening a file for reading.
+    pub const OPEN: Ops = Ops(1 << 1);
+    /// Reading from a file.
+    pub const READ: Ops = Ops(1 << 2);
+    /// Appending to a file, or writing to a log.
+    pub const WRITE: Ops = Ops(1 << 3);
+    /// Syncing a file, finishing it included.
+    pub const SYNC: Ops = Ops(1 << 4);
+    /// Syncing a directory.
+    pub const SYNC_DIR: Ops = Ops(1 << 5);
+    /// Renaming a file.
+    pub const RENAME: Ops = Ops(1 << 6);
+    /// Removing a file.
+    pub const REMOVE: Ops = Ops(1 << 7);
+    /// Making a hard link.
+    pub const LINK: Ops = Ops(1 << 8);
+    /// Cutting a log.
+    pub const SET_LEN: Ops = Ops(1 << 9);
+    /// Creating a directory.
+    pub const CREATE_DIR: Ops = Ops(1 << 10);
+    /// Removing a directory.
+    pub const REMOVE_DIR: Ops = Ops(1 << 11);
+    /// Taking an exclusive lock, which writes the pid.
+    pub const LOCK: Ops = Ops(1 << 12);
+    /// Listing a directory, asking whether a file exists and how long it is.
+    pub const LOOK: Ops = Ops(1 << 13);
+    /// Everything that does not change anything: counted by `CrashFs::reads`.
+    pub const READING: Ops = Ops(Ops::OPEN.0 | Ops::READ.0 | Ops::LOOK.0);
+    /// Everything else: counted by `CrashFs::operations`.
+    pub const MUTATING: Ops = Ops(Ops::ALL.0 & !Ops::READING.0);
+    /// Everything.
+    pub const ALL: Ops = Ops((1 << 14) - 1);
+
+    /// Whether the two have a kind in common.
+    pub fn intersects(self, other: Ops) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+impl BitOr for Ops {
+    type Output = Ops;
+
+    fn bitor(self, other: Ops) -> Ops {
+        Ops(self.0 | other.0)
+    }
+}
+
+/// How an operation fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// `EIO`. A write may have reached the file in part. A sync has lost what
+    /// was not synced, and the next one succeeds.
+    Io,
+    /// `ENOSPC`, otherwise as [`FaultKind::Io`].
+    NoSpace,
+    /// `EMFILE`: no descriptors left.
+    TooManyFiles,
+    /// A sync says it is done and has done nothing: the device lies. What it
+    /// covered is still pending.
+    LostSync,
+    /// One bit is wrong, in what was read or in what is written.
+    FlipBit,
+    /// A write goes 4 KiB further on.
+    Misdirect,
+}
+
+/// When a fault strikes. Indexes are from 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum When {
+    /// At the n-th operation that matches, counted from the injection; once.
+    Matching(u64),
+    /// At the n-th operation that matches, and every later one.
+    MatchingFrom(u64),
+    /// At the operation with this index (of `CrashFs::operations` if it is
+    /// mutating, else of `CrashFs::reads`), if it matches; once.
+    Operation(u64),
+    /// At that operation and every later one that matches.
+    OperationFrom(u64),
+    /// At each operation that matches, with this probability.
+    Probability(f64),
+}
+
+/// A fault to inject.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// How it fails.
+    pub kind: FaultKind,
+    /// Which operations.
+    pub on: Ops,
+    /// Which paths: those that contain this text; all if it is empty.
+    pub path: String,
+    /// When.
+    pub when: When,
+}
+
+impl Fault {
+    /// A fault on operations of any path.
+    pub fn new(kind: FaultKind, on: Ops, when: When) -> Fault {
+        Fault { kind, on, path: String::new(), when }
+    }
+
+    /// Only on paths that contain `text`.
+    #[must_use]
+    pub fn on_path(mut self, text: &str) -> Fault {
+        self.path = text.to_string();
+        self
+    }
+}
+
+/// Names an injected fault, to take it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultId(pub(super) u64);

@@ -1,0 +1,79 @@
+//! A file without its name: what is on the device, what the page cache shows,
+//! and the operations between the two that no sync has covered.
+
+use super::image::Image;
+use std::sync::Arc;
+
+/// One operation on a file since its last sync.
+#[derive(Clone)]
+pub(super) enum Pending {
+    Write { offset: u64, bytes: Arc<[u8]> },
+    SetLen(u64),
+}
+
+impl Pending {
+    pub(super) fn apply(&self, image: &mut Image) {
+        match self {
+            Pending::Write { offset, bytes } => image.write(*offset, bytes),
+            Pending::SetLen(len) => image.set_len(*len),
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Inode {
+    pub(super) id: u64,
+    /// What reads see.
+    pub(super) visible: Image,
+    /// What a power loss leaves at least.
+    pub(super) durable: Image,
+    /// In order; `durable` and all of these give `visible`, unless a sync has failed.
+    pub(super) pending: Vec<Pending>,
+    /// Written through a buffer in the process, whose tail dies with it.
+    pub(super) buffered: bool,
+}
+
+impl Inode {
+    pub(super) fn new(id: u64, buffered: bool) -> Inode {
+        Inode {
+            id,
+            visible: Image::default(),
+            durable: Image::default(),
+            pending: Vec::new(),
+            buffered,
+        }
+    }
+
+    pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.visible.write(offset, bytes);
+            self.pending.push(Pending::Write { offset, bytes: bytes.into() });
+        }
+    }
+
+    pub(super) fn set_len(&mut self, len: u64) {
+        if len != self.visible.len() {
+            self.visible.set_len(len);
+            self.pending.push(Pending::SetLen(len));
+        }
+    }
+
+    pub(super) fn sync(&mut self) {
+        for op in self.pending.drain(..) {
+            op.apply(&mut self.durable);
+        }
+    }
+
+    /// What a failed sync does: the pages count as clean, the cache goes on
+    /// showing them, the device never gets them, and the next sync succeeds.
+    pub(super) fn sync_failed(&mut self) {
+        self.pending.clear();
+    }
+
+    /// Replaces the contents, on the device too.
+    pub(super) fn replace(&mut self, image: Image) {
+        self.durable = image.clone();
+        self.visible = image;
+        self.pending.clear();
+    }
+}

@@ -1,0 +1,74 @@
+//! The outside world in memory, by seed: a file system that loses what was
+//! not synced and fails where it is told to, a clock that stands still, random
+//! numbers that repeat, and background jobs that run only when stepped.
+//!
+//! Owns: nothing that production code links (feature `testing`).
+//! Never does: sleep, look at a real clock, or start a thread. One thread with
+//! one seed gives one trace ([`CrashFs::trace_hash`]).
+
+mod clock;
+mod crash_files;
+mod crash_fs;
+mod crash_state;
+#[cfg(test)]
+mod crash_tests;
+mod directory;
+mod fault;
+mod image;
+mod inode;
+mod power_loss;
+mod random;
+mod stepper;
+
+pub use clock::ManualClock;
+pub use crash_fs::CrashFs;
+pub use fault::{Fault, FaultId, FaultKind, Ops, When};
+pub use power_loss::{FileDamage, NameDamage, PowerLoss};
+pub use random::{Rng, SeededRandom};
+pub use stepper::Stepper;
+
+use crate::Env;
+use std::sync::Arc;
+
+/// The test's side of an [`Env`] made by [`env`].
+#[derive(Clone)]
+pub struct Handles {
+    /// The files.
+    pub fs: CrashFs,
+    /// The clock, at 2030-01-01.
+    pub clock: Arc<ManualClock>,
+    /// The background jobs; they run in [`Stepper::step`].
+    pub jobs: Arc<Stepper>,
+    /// The random numbers.
+    pub random: Arc<SeededRandom>,
+}
+
+impl Handles {
+    /// An environment over these handles; several share everything.
+    pub fn env(&self) -> Env {
+        Env {
+            fs: Arc::new(self.fs.clone()),
+            clock: self.clock.clone(),
+            jobs: self.jobs.clone(),
+            random: self.random.clone(),
+        }
+    }
+
+    /// The same world with no background job queued, as after the process died.
+    #[must_use]
+    pub fn reborn(&self, seed: u64) -> Handles {
+        Handles { jobs: Arc::new(Stepper::new(seed)), ..self.clone() }
+    }
+}
+
+/// A whole environment in memory, every choice in it made by `seed`.
+pub fn env(seed: u64) -> (Env, Handles) {
+    let mut rng = Rng::new(seed);
+    let handles = Handles {
+        fs: CrashFs::new(rng.next_u64()),
+        clock: Arc::new(ManualClock::new()),
+        jobs: Arc::new(Stepper::new(rng.next_u64())),
+        random: Arc::new(SeededRandom::new(rng.next_u64())),
+    };
+    (handles.env(), handles)
+}

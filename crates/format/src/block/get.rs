@@ -1,0 +1,195 @@
+//! Point look-up in a data block, without an iterator and without building keys.
+
+use super::entry::{Entry, malformed};
+use super::{BUCKET_COLLISION, BUCKET_EMPTY, Block, DataLayout, bucket_of};
+use crate::filter;
+use std::cmp::Ordering;
+use std::ops::Range;
+use windrow_base::{KeyOrder, Result};
+
+/// What a data block says of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockGet {
+    /// The newest entry at or below the trailer asked for.
+    Found {
+        /// The entry's sequence number and kind.
+        trailer: u64,
+        /// The value, as a range of [`Block::bytes`].
+        value: Range<usize>,
+    },
+    /// The block holds no such entry, and none can lie in a later block.
+    Absent,
+    /// The block ends before the place of the key: whether a later block has
+    /// it, the block does not know. After `Table::locate` it means absent too,
+    /// since index keys tell versions of one user key apart.
+    Passed,
+}
+
+impl Block {
+    /// The newest entry of `user_key` with a trailer of at most `trailer`
+    /// (from [`windrow_base::key::seek_trailer`]).
+    ///
+    /// # Errors
+    /// `Corruption` for malformed entries in a block whose checksum holds.
+    #[inline]
+    pub fn get(&self, order: &KeyOrder, user_key: &[u8], trailer: u64) -> Result<BlockGet> {
+        let layout = self.data();
+        let use_hash = layout.buckets > 0 && order.equality_is_bytewise();
+        let hash = if use_hash { filter::hash(user_key) } else { 0 };
+        self.get_in(&layout, order, user_key, hash, trailer)
+    }
+
+    /// [`Block::get`] for a caller that has the key's [`filter::hash`].
+    ///
+    /// # Errors
+    /// As [`Block::get`].
+    #[inline]
+    pub fn get_hashed(
+        &self,
+        order: &KeyOrder,
+        user_key: &[u8],
+        hash: u64,
+        trailer: u64,
+    ) -> Result<BlockGet> {
+        self.get_in(&self.data(), order, user_key, hash, trailer)
+    }
+
+    fn get_in(
+        &self,
+        layout: &DataLayout,
+        order: &KeyOrder,
+        user_key: &[u8],
+        hash: u64,
+        trailer: u64,
+    ) -> Result<BlockGet> {
+        if layout.restarts == 0 {
+            return Ok(BlockGet::Passed);
+        }
+        if layout.buckets > 0 && order.equality_is_bytewise() {
+            let index = layout.entries_end + layout.restarts * 4;
+            match self.bytes[index + bucket_of(hash, layout.buckets)] {
+                BUCKET_EMPTY => return Ok(BlockGet::Absent),
+                BUCKET_COLLISION => {}
+                restart => {
+                    // All versions of the key are in this interval, if any are.
+                    let restart = restart as usize;
+                    let range = self.restart(layout, restart)..self.restart_end(layout, restart);
+                    return Ok(match self.scan(range, order, user_key, trailer)? {
+                        BlockGet::Passed => BlockGet::Absent,
+                        answer => answer,
+                    });
+                }
+            }
+        }
+        let restart = self.seek_restart(layout, order, user_key, trailer)?;
+        let from = self.restart(layout, restart);
+        self.scan(from..layout.entries_end, order, user_key, trailer)
+    }
+
+    /// Looks through entries for the first one at or after `(user_key, trailer)`.
+    fn scan(
+        &self,
+        range: Range<usize>,
+        order: &KeyOrder,
+        user_key: &[u8],
+        trailer: u64,
+    ) -> Result<BlockGet> {
+        match order {
+            KeyOrder::Bytewise => self.scan_bytewise(range, user_key, trailer),
+            KeyOrder::Custom(_) => self.scan_custom(range, order, user_key, trailer),
+        }
+    }
+
+    /// Keys are never assembled: `matched` bytes of the last key are the
+    /// target's too, and the last key was below the target there. An entry
+    /// that shares more than that with it is below as well; one that shares
+    /// less has left the target's prefix upwards.
+    fn scan_bytewise(&self, range: Range<usize>, user_key: &[u8], trailer: u64) -> Result<BlockGet> {
+        let entries = self.bytes.get(..range.end).unwrap_or_default();
+        let mut at = range.start;
+        let mut matched = 0;
+        let mut key_len = 0;
+        while at < range.end {
+            let entry = Entry::read(entries, at).ok_or_else(malformed)?;
+            if entry.shared > key_len {
+                return Err(malformed());
+            }
+            key_len = entry.shared + (entry.value_at - entry.trailer_at - 8);
+            if at != range.start && entry.shared == 0 {
+                // A restart point stores its key whole, shared or not.
+                matched = 0;
+            }
+            if entry.shared < matched {
+                return Ok(BlockGet::Absent);
+            }
+            if entry.shared == matched {
+                let rest = entry.rest(entries);
+                let target = &user_key[matched..];
+                let same = common_prefix(rest, target);
+                match rest[same..].first().cmp(&target[same..].first()) {
+                    Ordering::Greater => return Ok(BlockGet::Absent),
+                    Ordering::Equal => {
+                        let found = entry.trailer(entries);
+                        if found <= trailer {
+                            let value = entry.value_at..entry.end;
+                            return Ok(BlockGet::Found { trailer: found, value });
+                        }
+                    }
+                    Ordering::Less => {}
+                }
+                matched += same;
+            }
+            at = entry.end;
+        }
+        Ok(BlockGet::Passed)
+    }
+
+    fn scan_custom(
+        &self,
+        range: Range<usize>,
+        order: &KeyOrder,
+        user_key: &[u8],
+        trailer: u64,
+    ) -> Result<BlockGet> {
+        let entries = self.bytes.get(..range.end).unwrap_or_default();
+        let mut at = range.start;
+        let mut key = Vec::new();
+        while at < range.end {
+            let entry = Entry::read(entries, at).ok_or_else(malformed)?;
+            if entry.shared > key.len() {
+                return Err(malformed());
+            }
+            key.truncate(entry.shared);
+            key.extend_from_slice(entry.rest(entries));
+            let found = entry.trailer(entries);
+            match order.compare(&key, user_key) {
+                Ordering::Less => {}
+                Ordering::Equal if found > trailer => {}
+                Ordering::Equal => {
+                    let value = entry.value_at..entry.end;
+                    return Ok(BlockGet::Found { trailer: found, value });
+                }
+                Ordering::Greater => return Ok(BlockGet::Absent),
+            }
+            at = entry.end;
+        }
+        Ok(BlockGet::Passed)
+    }
+}
+
+/// Number of equal bytes at the head of both, eight at a step.
+#[inline]
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let len = a.len().min(b.len());
+    let (a, b) = (&a[..len], &b[..len]);
+    let words = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
+    let mut at = 0;
+    for (x, y) in words {
+        let differ = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if differ != 0 {
+            return at + (differ.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    at + a[at..].iter().zip(&b[at..]).take_while(|(x, y)| x == y).count()
+}

@@ -1,0 +1,307 @@
+//! Blocks: the unit that tables are read, checked, compressed and cached in.
+//!
+//! On disk a block is a payload, a tag byte (kind and codec) and a CRC over
+//! both, seeded with the file's uid and the block's offset (R6). In memory a
+//! [`Block`] is the payload after those checks, decompressed, with its own
+//! structure checked once: what a reader then follows inside it (restart
+//! offsets, index columns) cannot lead outside.
+//!
+//! Data blocks hold entries with prefix-compressed user keys, restart points,
+//! and a hash index from user key to restart interval. Layout in
+//! `docs/format/block.md`.
+//! Never does: read files (`table::read`), or know what lies in other blocks.
+
+mod builder;
+mod entry;
+mod get;
+mod iter;
+
+pub(crate) use builder::BlockBuilder;
+pub(crate) use get::common_prefix;
+pub use get::BlockGet;
+pub use iter::BlockIter;
+
+use crate::codec::Codec;
+use crate::filter::Filter;
+use crate::table::index::IndexLayout;
+use windrow_base::{Error, FileUid, KeyOrder, Result};
+use windrow_env::checksum::checksum;
+
+/// Bytes after a block's payload on disk: tag and checksum.
+pub const BLOCK_TRAILER_BYTES: usize = 5;
+
+/// Bytes at the end of a data block's payload: restart count, hash buckets, flags.
+const TAIL_BYTES: usize = 8;
+
+/// Most restarts a hash index can name.
+const HASH_RESTARTS_MAX: usize = 253;
+/// Bucket of keys in more than one restart interval: ask the binary search.
+const BUCKET_COLLISION: u8 = 254;
+/// Bucket of no key.
+const BUCKET_EMPTY: u8 = 255;
+
+/// What a block holds. The numbers are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum BlockKind {
+    /// Entries.
+    Data = 1,
+    /// An index, or a partition of one.
+    Index = 2,
+    /// A filter, or a partition of one.
+    Filter = 3,
+    /// Range tombstones.
+    Tombstones = 4,
+    /// Properties of the table.
+    Properties = 5,
+}
+
+impl BlockKind {
+    /// What messages call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            BlockKind::Data => "data",
+            BlockKind::Index => "index",
+            BlockKind::Filter => "filter",
+            BlockKind::Tombstones => "tombstone",
+            BlockKind::Properties => "properties",
+        }
+    }
+}
+
+/// The tag byte: kind in the upper half, codec in the lower.
+fn tag(kind: BlockKind, codec: Codec) -> u8 {
+    (kind as u8) << 4 | codec as u8
+}
+
+/// The trailer for a payload that will stand at `offset`.
+pub(crate) fn trailer(
+    uid: FileUid,
+    offset: u64,
+    kind: BlockKind,
+    codec: Codec,
+    payload: &[u8],
+) -> [u8; BLOCK_TRAILER_BYTES] {
+    let tag = tag(kind, codec);
+    let crc = checksum(uid, offset, &[payload, &[tag]]).to_le_bytes();
+    [tag, crc[0], crc[1], crc[2], crc[3]]
+}
+
+/// Where the parts of a data block's payload lie.
+#[derive(Clone, Copy, Debug)]
+struct DataLayout {
+    /// Entries take `0..entries_end`; the restart offsets follow.
+    entries_end: usize,
+    restarts: usize,
+    /// Bytes of the hash index, behind the restart offsets; 0 without one.
+    buckets: usize,
+}
+
+enum Parsed {
+    Data(DataLayout),
+    Index(IndexLayout),
+    Filter(Filter),
+    Plain,
+}
+
+/// A verified, decompressed block.
+pub struct Block {
+    bytes: Vec<u8>,
+    parsed: Parsed,
+}
+
+impl Block {
+    /// Checks a block as it stands on disk, trailer included, and takes it in.
+    ///
+    /// # Errors
+    /// `Corruption` if the checksum fails, the block is of another kind, or
+    /// its structure is impossible; `NotSupported` for a codec this build lacks.
+    pub(crate) fn from_disk(
+        mut raw: Vec<u8>,
+        uid: FileUid,
+        offset: u64,
+        kind: BlockKind,
+    ) -> Result<Block> {
+        let Some((covered, crc)) = raw.split_last_chunk::<4>().filter(|(c, _)| !c.is_empty()) else {
+            return Err(Error::corruption("block shorter than its trailer"));
+        };
+        if u32::from_le_bytes(*crc) != checksum(uid, offset, &[covered]) {
+            return Err(Error::corruption(format!("{} block fails its checksum", kind.name())));
+        }
+        let tag = covered[covered.len() - 1];
+        if tag >> 4 != kind as u8 {
+            return Err(Error::corruption(format!("a {} block is of another kind", kind.name())));
+        }
+        let codec = Codec::from_u8(tag & 0x0f)?;
+        raw.truncate(raw.len() - BLOCK_TRAILER_BYTES);
+        let payload = if codec == Codec::None { raw } else { codec.decompress(&raw)? };
+        Block::parse(payload, kind)
+    }
+
+    fn parse(bytes: Vec<u8>, kind: BlockKind) -> Result<Block> {
+        let parsed = match kind {
+            BlockKind::Data => Parsed::Data(parse_data(&bytes)?),
+            BlockKind::Index => Parsed::Index(IndexLayout::parse(&bytes)?),
+            BlockKind::Filter => {
+                // Only the aligned copy is kept.
+                let parsed = Parsed::Filter(Filter::parse(&bytes)?);
+                return Ok(Block { bytes: Vec::new(), parsed });
+            }
+            BlockKind::Tombstones | BlockKind::Properties => Parsed::Plain,
+        };
+        Ok(Block { bytes, parsed })
+    }
+
+    /// The payload. Empty for a filter: ask [`Block::may_contain`].
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        let filter = match &self.parsed {
+            Parsed::Filter(filter) => filter.memory_bytes(),
+            _ => 0,
+        };
+        self.bytes.capacity() + size_of::<Block>() + filter
+    }
+
+    /// Whether a filter block may hold a key of this hash; `true` for other kinds.
+    #[inline]
+    pub fn may_contain(&self, hash: u64) -> bool {
+        match &self.parsed {
+            Parsed::Filter(filter) => filter.may_contain(hash),
+            _ => true,
+        }
+    }
+
+    pub(crate) fn into_filter(self) -> Option<Filter> {
+        match self.parsed {
+            Parsed::Filter(filter) => Some(filter),
+            _ => None,
+        }
+    }
+
+    /// The layout of an index block.
+    pub(crate) fn index_layout(&self) -> Option<&IndexLayout> {
+        match &self.parsed {
+            Parsed::Index(layout) => Some(layout),
+            _ => None,
+        }
+    }
+
+    /// The layout of a data block; an empty one for blocks of other kinds.
+    #[inline]
+    fn data(&self) -> DataLayout {
+        match &self.parsed {
+            Parsed::Data(layout) => *layout,
+            _ => DataLayout { entries_end: 0, restarts: 0, buckets: 0 },
+        }
+    }
+
+    /// The bytes that entries take.
+    #[inline]
+    fn entries(&self, layout: &DataLayout) -> &[u8] {
+        &self.bytes[..layout.entries_end]
+    }
+
+    /// Offset of a restart point. `index` is below `layout.restarts`.
+    #[inline]
+    fn restart(&self, layout: &DataLayout, index: usize) -> usize {
+        let at = layout.entries_end + index * 4;
+        match self.bytes[at..].first_chunk::<4>() {
+            Some(bytes) => u32::from_le_bytes(*bytes) as usize,
+            None => layout.entries_end,
+        }
+    }
+
+    /// Where a restart interval ends.
+    #[inline]
+    fn restart_end(&self, layout: &DataLayout, index: usize) -> usize {
+        if index + 1 < layout.restarts {
+            self.restart(layout, index + 1)
+        } else {
+            layout.entries_end
+        }
+    }
+
+    /// The last restart point whose entry comes before `(user_key, trailer)`, or the first.
+    fn seek_restart(
+        &self,
+        layout: &DataLayout,
+        order: &KeyOrder,
+        user_key: &[u8],
+        trailer: u64,
+    ) -> Result<usize> {
+        let bytewise = order.is_bytewise();
+        let prefix = windrow_base::key::prefix_u64(user_key);
+        let (mut lo, mut hi) = (0, layout.restarts);
+        // Invariant: entries of restarts below `lo` come before the target (or lo is 0).
+        while hi - lo > 1 {
+            let mid = (lo + hi) / 2;
+            let (key, entry_trailer) = entry::at_restart(self.entries(layout), self.restart(layout, mid))?;
+            let mid_prefix = windrow_base::key::prefix_u64(key);
+            let before = if bytewise && mid_prefix != prefix {
+                mid_prefix < prefix
+            } else {
+                order.compare(key, user_key).then(trailer.cmp(&entry_trailer)).is_lt()
+            };
+            if before {
+                lo = mid;
+            } else {
+                hi = mid;
+            }
+        }
+        Ok(lo)
+    }
+
+    /// The restart interval that holds byte `offset` of the entries.
+    fn restart_of(&self, layout: &DataLayout, offset: usize) -> usize {
+        let (mut lo, mut hi) = (0, layout.restarts);
+        while hi - lo > 1 {
+            let mid = (lo + hi) / 2;
+            if self.restart(layout, mid) <= offset {
+                lo = mid;
+            } else {
+                hi = mid;
+            }
+        }
+        lo
+    }
+}
+
+fn parse_data(bytes: &[u8]) -> Result<DataLayout> {
+    let bad = || Error::corruption("data block of an impossible shape");
+    let (body, tail) = bytes.split_last_chunk::<TAIL_BYTES>().ok_or_else(bad)?;
+    let restarts = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]) as usize;
+    let buckets = u16::from_le_bytes([tail[4], tail[5]]) as usize;
+    if tail[6..] != [0, 0] {
+        return Err(Error::not_supported("data block with flags that need a newer Windrow"));
+    }
+    let fixed = restarts.checked_mul(4).and_then(|n| n.checked_add(buckets)).ok_or_else(bad)?;
+    let entries_end = body.len().checked_sub(fixed).ok_or_else(bad)?;
+    // Restarts ascend from 0 and stay inside; an empty block has none.
+    let mut next_min = 0;
+    for (i, offset) in body[entries_end..].as_chunks::<4>().0.iter().take(restarts).enumerate() {
+        let offset = u32::from_le_bytes(*offset) as usize;
+        if (i == 0 && offset != 0) || offset < next_min || offset >= entries_end {
+            return Err(bad());
+        }
+        next_min = offset + 1;
+    }
+    let hash_index = &body[entries_end + restarts * 4..];
+    let names_restart = |&b: &u8| b == BUCKET_EMPTY || b == BUCKET_COLLISION || (b as usize) < restarts;
+    if (restarts == 0) != (entries_end == 0) || !hash_index.iter().all(names_restart) {
+        return Err(bad());
+    }
+    Ok(DataLayout { entries_end, restarts, buckets })
+}
+
+#[inline]
+fn bucket_of(hash: u64, buckets: usize) -> usize {
+    ((u64::from(hash as u32) * buckets as u64) >> 32) as usize
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The header of a log file: what it is, whose it is, and (R11) which
+//! manifest was in force, and how much of it was on the device, when the log began.
+
+use windrow_base::coding::Decoder;
+use windrow_base::{Error, FileNumber, FileUid, Result};
+use windrow_env::checksum::crc32c;
+
+/// Bytes of the file header, in every format version.
+pub const FILE_HEADER_BYTES: usize = 64;
+
+const MAGIC: [u8; 8] = *b"WndrLog\0";
+
+/// Version of the log format this build writes, and the newest it reads.
+const FORMAT_VERSION: u32 = 1;
+
+/// Which of the two logs a file is. The numbers are on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum LogKind {
+    /// A segment of the write-ahead log.
+    Wal = 1,
+    /// The log of edits.
+    Manifest = 2,
+}
+
+impl LogKind {
+    fn name(self) -> &'static str {
+        match self {
+            LogKind::Wal => "write-ahead log",
+            LogKind::Manifest => "manifest",
+        }
+    }
+}
+
+/// The head of a log file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileHeader {
+    /// What it is a log of.
+    pub kind: LogKind,
+    /// The file's number.
+    pub number: FileNumber,
+    /// The file's identity; seeds all its checksums.
+    pub uid: FileUid,
+    /// Number of the manifest in force when the log was made.
+    pub manifest_number: FileNumber,
+    /// Bytes of that manifest that were on the device then.
+    pub manifest_durable_bytes: u64,
+    /// When the log was made, ms since 1970.
+    pub created_ms: u64,
+}
+
+/// The bytes of a file header.
+pub fn encode_file_header(header: &FileHeader) -> Vec<u8> {
+    let mut out = Vec::with_capacity(FILE_HEADER_BYTES);
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    out.extend_from_slice(&0u32.to_le_bytes()); // required features
+    out.extend_from_slice(&u32::from(header.kind as u8).to_le_bytes());
+    out.extend_from_slice(&header.number.to_le_bytes());
+    out.extend_from_slice(&header.uid.to_le_bytes());
+    out.extend_from_slice(&header.manifest_number.to_le_bytes());
+    out.extend_from_slice(&header.manifest_durable_bytes.to_le_bytes());
+    out.extend_from_slice(&header.created_ms.to_le_bytes());
+    let crc = crc32c(&out);
+    out.extend_from_slice(&crc.to_le_bytes());
+    debug_assert_eq!(out.len(), FILE_HEADER_BYTES);
+    out
+}
+
+/// Reads a file header off the head of `bytes`.
+///
+/// # Errors
+/// `Corruption` if it is cut short or fails its checksum, `NotSupported` if a
+/// newer version wrote it.
+pub fn decode_file_header(bytes: &[u8]) -> Result<FileHeader> {
+    let mut d = Decoder::new(bytes);
+    let magic = d.bytes(8)?;
+    let (version, features, kind) = (d.u32()?, d.u32()?, d.u32()?);
+    let (number, uid) = (d.u64()?, d.u64()?);
+    let (manifest_number, manifest_durable_bytes, created_ms) = (d.u64()?, d.u64()?, d.u64()?);
+    let covered = &bytes[..d.position()];
+    if d.u32()? != crc32c(covered) || magic != MAGIC {
+        return Err(Error::corruption("log file header fails its checksum").with_offset(0));
+    }
+    let kind = match (version, features, kind) {
+        (FORMAT_VERSION, 0, 1) => LogKind::Wal,
+        (FORMAT_VERSION, 0, 2) => LogKind::Manifest,
+        _ => {
+            return Err(Error::not_supported(format!(
+                "log of version {version}, features {features:#x}, kind {kind} needs a newer Windrow"
+            )));
+        }
+    };
+    Ok(FileHeader { kind, number, uid, manifest_number, manifest_durable_bytes, created_ms })
+}
+
+/// Whether these bytes from a file's start show that no header ever reached
+/// it: fewer than a header's, or all zeros. A log that was created but never
+/// synced looks so after a crash; nothing can have been promised of it.
+pub fn is_blank(head: &[u8]) -> bool {
+    head.len() < FILE_HEADER_BYTES || head[..FILE_HEADER_BYTES].iter().all(|&b| b == 0)
+}
+
+/// Refuses a log of the wrong kind.
+pub(super) fn expect_kind(header: &FileHeader, expect: LogKind) -> Result<()> {
+    if header.kind == expect {
+        return Ok(());
+    }
+    Err(Error::corruption(format!("a {} stands where a {} should", header.kind.name(), expect.name()))
+        .with_offset(0))
+}

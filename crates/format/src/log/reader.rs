@@ -1,0 +1,315 @@
+//! Reading a log to the end of what is valid, and judging how it ends.
+//!
+//! The rule. Reading stops at the first place `p` where no whole valid record
+//! stands (zeros and the end of the file included). What follows is a torn
+//! tail, and is dropped, unless somebody was promised it:
+//!
+//! 1. a length known from elsewhere (R4, R10, R11) lies beyond `p`, or
+//! 2. some fragment header after `p` is valid and says that the log was
+//!    durable beyond `p` when it was written.
+//!
+//! Then it is `Corruption`. To find such headers the rest of the file is
+//! searched byte by byte: after damage nothing says where records begin.
+//! The last sync group has no later witness; only rule 1 can speak for it.
+
+use super::header::{FILE_HEADER_BYTES, FileHeader, LogKind, decode_file_header, expect_kind};
+use super::{Class, Fragment, FragmentHeader, HEADER_BYTES, payload_crc};
+use std::ops::Range;
+use std::sync::Arc;
+use windrow_base::{Error, Result};
+use windrow_env::ReadFile;
+
+/// Bytes read from the file at a time.
+const WINDOW_BYTES: usize = 256 << 10;
+
+/// One record.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// What the payload is.
+    pub class: Class,
+    /// All fragments' bytes together.
+    pub payload: &'a [u8],
+    /// Where the record begins in the file.
+    pub offset: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// Up to where the log said it was durable when this was written.
+    pub durable_up_to: u64,
+}
+
+/// Reads a log from its start.
+pub struct Reader {
+    file: Arc<dyn ReadFile>,
+    header: FileHeader,
+    known_durable_bytes: u64,
+    window: Window,
+    /// Where the next record begins; at the end, where the valid part ends.
+    at: u64,
+    /// Payload of a record of several fragments.
+    assembled: Vec<u8>,
+    state: State,
+}
+
+enum State {
+    Reading,
+    Ended { torn: Option<u64> },
+    Failed(Error),
+}
+
+/// Where a record's payload is found after its fragments were read.
+struct Found {
+    class: Class,
+    end: u64,
+    durable_up_to: u64,
+    /// In the window, for a record of one fragment; else in `assembled`.
+    in_window: Option<Range<usize>>,
+}
+
+impl Reader {
+    /// Opens a log and checks its header. `known_durable_bytes`: up to where
+    /// somebody else remembers this log to be on the device.
+    ///
+    /// # Errors
+    /// `Corruption` if the header is damaged, of another kind, or the file is
+    /// shorter than what is known of it; `NotSupported` if it is newer; `Io`.
+    pub fn open(
+        file: Arc<dyn ReadFile>,
+        expect: LogKind,
+        known_durable_bytes: Option<u64>,
+    ) -> Result<Reader> {
+        let named = |e: Error| e.with_file(file.path().display().to_string());
+        let known_durable_bytes = known_durable_bytes.unwrap_or(0);
+        if file.len() < known_durable_bytes.max(FILE_HEADER_BYTES as u64) {
+            let what = if known_durable_bytes > FILE_HEADER_BYTES as u64 {
+                format!("log has {} bytes, {known_durable_bytes} were synced", file.len())
+            } else {
+                "log is shorter than its header".to_string()
+            };
+            return Err(named(Error::corruption(what).with_offset(file.len())));
+        }
+        let mut head = [0; FILE_HEADER_BYTES];
+        file.read_at(0, &mut head).map_err(named)?;
+        let header = decode_file_header(&head).map_err(named)?;
+        expect_kind(&header, expect).map_err(named)?;
+        Ok(Reader {
+            file,
+            header,
+            known_durable_bytes,
+            window: Window::default(),
+            at: FILE_HEADER_BYTES as u64,
+            assembled: Vec::new(),
+            state: State::Reading,
+        })
+    }
+
+    /// The file's header.
+    pub fn header(&self) -> &FileHeader {
+        &self.header
+    }
+
+    /// The next record; `None` at the end of what is valid.
+    ///
+    /// # Errors
+    /// `Corruption`, naming file and offset, where synced bytes are damaged or
+    /// missing (the rule at the top of this file); `NotSupported` for a record
+    /// class or stream this build does not know; `Io`. Errors are final.
+    pub fn next(&mut self) -> Result<Option<Record<'_>>> {
+        match &self.state {
+            State::Reading => {}
+            State::Ended { .. } => return Ok(None),
+            State::Failed(e) => return Err(e.clone()),
+        }
+        let offset = self.at;
+        let found = match self.read_record() {
+            Ok(Some(found)) => found,
+            Ok(None) => match self.judge_end() {
+                Ok(torn) => {
+                    self.state = State::Ended { torn };
+                    return Ok(None);
+                }
+                Err(e) => return Err(self.fail(e)),
+            },
+            Err(e) => return Err(self.fail(e)),
+        };
+        self.at = found.end;
+        let payload = match found.in_window {
+            Some(range) => &self.window.bytes[range],
+            None => &self.assembled,
+        };
+        let Found { class, end, durable_up_to, .. } = found;
+        Ok(Some(Record { class, payload, offset, end, durable_up_to }))
+    }
+
+    /// After the end: where the valid part ends.
+    pub fn valid_bytes(&self) -> u64 {
+        self.at
+    }
+
+    /// After the end: how many bytes stood behind the valid part that were
+    /// not preallocated zeros; `None` if there were none.
+    pub fn torn(&self) -> Option<u64> {
+        match self.state {
+            State::Ended { torn } => torn,
+            _ => None,
+        }
+    }
+
+    fn fail(&mut self, e: Error) -> Error {
+        let e = e.with_file(self.file.path().display().to_string()).with_offset(self.at);
+        self.state = State::Failed(e.clone());
+        e
+    }
+
+    /// Reads the fragments of the record at `self.at`. `None` if no whole valid record is there.
+    fn read_record(&mut self) -> Result<Option<Found>> {
+        self.assembled.clear();
+        let mut at = self.at;
+        let mut class = None;
+        loop {
+            let Some((header, payload)) = self.read_fragment(at)? else {
+                return Ok(None);
+            };
+            let end = at + (HEADER_BYTES + payload.len()) as u64;
+            let fragment = Fragment::from_u8(header.fragment);
+            if header.stream != 0 || fragment.is_none() {
+                return Err(Error::not_supported("log fragment of a kind that needs a newer Windrow")
+                    .with_offset(at));
+            }
+            let this = Class::from_u8(header.class).map_err(|e| e.with_offset(at))?;
+            let (Some(fragment), first) = (fragment, class.is_none()) else {
+                return Ok(None);
+            };
+            if fragment.starts() != first || class.is_some_and(|c| c != this) {
+                return Ok(None);
+            }
+            let durable_up_to = header.durable_up_to;
+            if fragment == Fragment::Full {
+                return Ok(Some(Found { class: this, end, durable_up_to, in_window: Some(payload) }));
+            }
+            class = Some(this);
+            self.assembled.extend_from_slice(&self.window.bytes[payload]);
+            if fragment.ends() {
+                return Ok(Some(Found { class: this, end, durable_up_to, in_window: None }));
+            }
+            at = end;
+        }
+    }
+
+    /// The fragment at `at` if both its checksums hold: header, and payload in the window.
+    fn read_fragment(&mut self, at: u64) -> Result<Option<(FragmentHeader, Range<usize>)>> {
+        let Some(head) = self.window.load(&*self.file, at, HEADER_BYTES)? else {
+            return Ok(None);
+        };
+        let Some(bytes) = self.window.bytes[head].first_chunk::<HEADER_BYTES>() else {
+            return Ok(None);
+        };
+        let Some(header) = FragmentHeader::read(bytes, self.header.uid, at) else {
+            return Ok(None);
+        };
+        let payload_at = at + HEADER_BYTES as u64;
+        let Some(payload) = self.window.load(&*self.file, payload_at, header.len as usize)? else {
+            return Ok(None);
+        };
+        let crc = payload_crc(self.header.uid, at, &self.window.bytes[payload.clone()]);
+        Ok((crc == header.payload_crc).then_some((header, payload)))
+    }
+
+    /// Reading stopped at `self.at`: was anything promised beyond it? Gives
+    /// the length of the torn tail, if there is one.
+    fn judge_end(&mut self) -> Result<Option<u64>> {
+        let end = self.at;
+        if self.known_durable_bytes > end {
+            return Err(Error::corruption(format!(
+                "log is valid up to byte {end} only, but synced up to {}",
+                self.known_durable_bytes
+            )));
+        }
+        let mut torn_end = end;
+        let mut at = end;
+        while at < self.file.len() {
+            // Windows overlap, so that a header across their border is seen.
+            let bytes = (self.file.len() - at).min(WINDOW_BYTES as u64) as usize;
+            let Some(range) = self.window.load(&*self.file, at, bytes)? else {
+                break;
+            };
+            let bytes = &self.window.bytes[range];
+            if let Some(last) = last_nonzero(bytes) {
+                torn_end = torn_end.max(at + last as u64 + 1);
+                if let Some((place, durable)) = witness(bytes, self.header.uid, at, end) {
+                    return Err(Error::corruption(format!(
+                        "log is damaged at byte {end}, but a record at byte {place} says that \
+                         all before byte {durable} had been synced"
+                    )));
+                }
+            }
+            if at + bytes.len() as u64 == self.file.len() {
+                break;
+            }
+            at += (bytes.len() - (HEADER_BYTES - 1)) as u64;
+        }
+        Ok((torn_end > end).then_some(torn_end - end))
+    }
+}
+
+fn last_nonzero(bytes: &[u8]) -> Option<usize> {
+    // Preallocated space is long and all zero: eight bytes at a step.
+    let (head, words) = bytes.as_rchunks::<8>();
+    let zeros = words.iter().rev().take_while(|w| u64::from_ne_bytes(**w) == 0).count();
+    match words.get((words.len() - zeros).wrapping_sub(1)) {
+        Some(word) => {
+            let at = head.len() + (words.len() - zeros - 1) * 8;
+            word.iter().rposition(|&b| b != 0).map(|i| at + i)
+        }
+        None => head.iter().rposition(|&b| b != 0),
+    }
+}
+
+/// Looks through bytes from file offset `at` for a valid fragment header that
+/// says the log was durable beyond `end`. Gives its offset and what it says.
+fn witness(bytes: &[u8], uid: u64, at: u64, end: u64) -> Option<(u64, u64)> {
+    let uid_bytes = uid.to_le_bytes();
+    for (i, candidate) in bytes.windows(HEADER_BYTES).enumerate() {
+        if candidate[16] != uid_bytes[0] || candidate[16..24] != uid_bytes {
+            continue;
+        }
+        let place = at + i as u64;
+        let header = candidate.first_chunk().and_then(|h| FragmentHeader::read(h, uid, place));
+        if let Some(header) = header
+            && header.durable_up_to > end
+        {
+            return Some((place, header.durable_up_to));
+        }
+    }
+    None
+}
+
+/// A stretch of the file in memory.
+#[derive(Default)]
+struct Window {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    /// Makes `len` bytes from file offset `at` available; gives their place in
+    /// `self.bytes`, or `None` if the file ends before (nothing is allocated then, R12).
+    fn load(&mut self, file: &dyn ReadFile, at: u64, len: usize) -> Result<Option<Range<usize>>> {
+        let left = file.len().saturating_sub(at);
+        if len as u64 > left {
+            return Ok(None);
+        }
+        let held = self.start..self.start + self.bytes.len() as u64;
+        if !(held.start <= at && at + len as u64 <= held.end) {
+            let want = len.max(WINDOW_BYTES).min(usize::try_from(left).unwrap_or(usize::MAX));
+            self.bytes.clear();
+            self.bytes.resize(want, 0);
+            self.start = at;
+            if let Err(e) = file.read_at(at, &mut self.bytes) {
+                self.bytes.clear();
+                return Err(e);
+            }
+        }
+        let from = (at - self.start) as usize;
+        Ok(Some(from..from + len))
+    }
+}

@@ -1,0 +1,109 @@
+//! Names of the files in a database directory, and back.
+//!
+//! Never does: accept a name it would not have written itself. `parse` is the
+//! exact inverse of the functions that make names, so a stranger's file is
+//! never taken for one of ours.
+
+use windrow_base::FileNumber;
+
+/// Name of the file that points at the current manifest.
+pub const CURRENT: &str = "CURRENT";
+
+/// Name of the file whose advisory lock a writer holds.
+pub const LOCK: &str = "LOCK";
+
+/// Digits a file number is padded to.
+const DIGITS_MIN: usize = 6;
+
+/// What a file of a database directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileKind {
+    /// A sorted table of entries.
+    Table,
+    /// A segment of the write-ahead log.
+    Wal,
+    /// The log of edits of the tree.
+    Manifest,
+    /// The pointer to the manifest; its number is 0.
+    Current,
+    /// The lock file; its number is 0.
+    Lock,
+    /// A file being written that will be renamed; worthless after a crash.
+    Temp,
+}
+
+/// Name of a table.
+pub fn table(number: FileNumber) -> String {
+    format!("{number:06}.sst")
+}
+
+/// Name of a write-ahead log segment.
+pub fn wal(number: FileNumber) -> String {
+    format!("{number:06}.wal")
+}
+
+/// Name of a manifest.
+pub fn manifest(number: FileNumber) -> String {
+    format!("MANIFEST-{number:06}")
+}
+
+/// Name of a file that is renamed once it is complete.
+pub fn temp(number: FileNumber) -> String {
+    format!("{number:06}.tmp")
+}
+
+/// The kind and number of a file name; `None` for names that Windrow does not write.
+pub fn parse(name: &str) -> Option<(FileKind, FileNumber)> {
+    match name {
+        CURRENT => return Some((FileKind::Current, 0)),
+        LOCK => return Some((FileKind::Lock, 0)),
+        _ => {}
+    }
+    if let Some(digits) = name.strip_prefix("MANIFEST-") {
+        return Some((FileKind::Manifest, number(digits)?));
+    }
+    let (digits, extension) = name.split_once('.')?;
+    let kind = match extension {
+        "sst" => FileKind::Table,
+        "wal" => FileKind::Wal,
+        "tmp" => FileKind::Temp,
+        _ => return None,
+    };
+    Some((kind, number(digits)?))
+}
+
+fn number(digits: &str) -> Option<FileNumber> {
+    let plain = digits.bytes().all(|b| b.is_ascii_digit());
+    let canonical = digits.len() == DIGITS_MIN
+        || (digits.len() > DIGITS_MIN && !digits.starts_with('0'));
+    if plain && canonical { digits.parse().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for n in [0, 1, 12, 999_999, 1_000_000, u64::MAX] {
+            assert_eq!(parse(&table(n)), Some((FileKind::Table, n)));
+            assert_eq!(parse(&wal(n)), Some((FileKind::Wal, n)));
+            assert_eq!(parse(&manifest(n)), Some((FileKind::Manifest, n)));
+            assert_eq!(parse(&temp(n)), Some((FileKind::Temp, n)));
+        }
+        assert_eq!(table(12), "000012.sst");
+        assert_eq!(parse(CURRENT), Some((FileKind::Current, 0)));
+        assert_eq!(parse(LOCK), Some((FileKind::Lock, 0)));
+    }
+
+    #[test]
+    fn strangers_are_not_ours() {
+        for name in [
+            "", "12.sst", "0000012.sst", "+00012.sst", "000012", "000012.SST", "000012.sst.bak",
+            "MANIFEST", "MANIFEST-", "MANIFEST-1", "MANIFEST-00001x", "current", "notes.txt",
+            "99999999999999999999.sst", "００００１２.sst",
+        ] {
+            assert_eq!(parse(name), None, "{name}");
+        }
+    }
+}

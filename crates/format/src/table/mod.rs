@@ -1,0 +1,131 @@
+//! Tables: immutable sorted files of entries.
+//!
+//! A header, data blocks in key order, (partitions of a large index and
+//! filter between them), then tombstones, filter, index, properties, and a
+//! footer of fixed size that says where those are. Layout in
+//! `docs/format/table.md`.
+//! Owns: writing a table front to back, opening one, finding the block for a
+//! key, and verifying all of it.
+//! Never does: cache blocks, name or delete files, or judge versions (which
+//! entry of a key counts is the engine's business).
+
+mod footer;
+pub(crate) mod index;
+mod index_builder;
+mod open;
+mod partition;
+mod properties;
+mod read;
+mod verify;
+mod writer;
+
+pub use crate::block::{BLOCK_TRAILER_BYTES, Block, BlockKind};
+pub use footer::{FOOTER_BYTES, HEADER_BYTES};
+pub use index::{IndexIter, IndexPart, decode_partition};
+pub use open::{FilterKind, Table};
+pub use properties::Properties;
+pub use read::{decode_block, read_block};
+pub use verify::{VerifyCount, verify};
+pub use writer::{TableSummary, TableWriter};
+
+use crate::codec::Codec;
+use windrow_base::{FileUid, KeyOrder, KeyspaceId};
+
+/// Where a block lies in its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct BlockHandle {
+    /// Byte offset in the file.
+    pub offset: u64,
+    /// Bytes on disk, trailer included; 0 for no block.
+    pub bytes: u32,
+}
+
+impl BlockHandle {
+    /// File offset after the block.
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(self.bytes.into())
+    }
+}
+
+/// A partition of a large table's index and filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartitionHandle {
+    /// The partition's index block, for [`decode_partition`].
+    pub index: BlockHandle,
+    /// Its filter block, for [`Block::may_contain`]; covers exactly the keys of the partition.
+    pub filter: Option<BlockHandle>,
+}
+
+/// Where a key may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locate {
+    /// In this data block.
+    Block(BlockHandle),
+    /// In this partition: read it first and ask again.
+    Partition(PartitionHandle),
+    /// Nowhere: the key is beyond the table's last.
+    None,
+}
+
+/// How a table is written.
+#[derive(Clone, Debug)]
+pub struct TableOptions {
+    /// The file's identity; seeds its checksums. Drawn at random by the caller.
+    pub uid: FileUid,
+    /// Keyspace the entries belong to.
+    pub keyspace: KeyspaceId,
+    /// Order of the user keys.
+    pub order: KeyOrder,
+    /// Bytes of a data block before compression; larger only for an entry that is.
+    pub block_bytes: usize,
+    /// Entries per restart point.
+    pub restart_interval: u32,
+    /// Whether data blocks get a hash index (where the order allows it).
+    pub hash_index: bool,
+    /// Codec of the data blocks; kept only for blocks it makes an eighth smaller.
+    pub codec: Codec,
+    /// Level of a codec that has levels.
+    pub codec_level: i32,
+    /// Filter bits per distinct user key; 0 for none.
+    pub filter_bits_per_key: f64,
+    /// Index and filter together beyond this many bytes are partitioned.
+    pub partition_bytes: usize,
+    /// Level of the tree the table is made for; only kept in the properties.
+    pub level_hint: u32,
+    /// When the table is made, ms since 1970.
+    pub created_ms: u64,
+}
+
+impl TableOptions {
+    /// Sensible options for a table of this identity and order.
+    pub fn new(uid: FileUid, keyspace: KeyspaceId, order: KeyOrder) -> TableOptions {
+        TableOptions {
+            uid,
+            keyspace,
+            order,
+            block_bytes: 4096,
+            restart_interval: 16,
+            hash_index: true,
+            codec: Codec::None,
+            codec_level: 0,
+            filter_bits_per_key: 10.0,
+            partition_bytes: 4 << 20,
+            level_hint: 0,
+            created_ms: 0,
+        }
+    }
+}
+
+/// What the opener of a table knows of it from the manifest.
+#[derive(Clone, Debug)]
+pub struct Expect {
+    /// Length of the file.
+    pub file_bytes: u64,
+    /// Its identity.
+    pub uid: FileUid,
+    /// Order of the keyspace.
+    pub order: KeyOrder,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! An open table: what of it stays in memory, and which block a key is in.
+
+use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES};
+use super::index::{IndexLevel, IndexPart, decode_partition};
+use super::{
+    Block, BlockHandle, BlockKind, Expect, IndexIter, Locate, Properties, decode_block,
+};
+use crate::filter::Filter;
+use crate::tombstone::Fragments;
+use std::sync::Arc;
+use windrow_base::key::split;
+use windrow_base::{Error, KeyOrder, Result};
+use windrow_env::ReadFile;
+
+/// The meta blocks of a table take about this share of it: one read at open gets them all.
+const META_SHARE: u64 = 32;
+const TAIL_BYTES_MIN: u64 = 8 << 10;
+const TAIL_BYTES_MAX: u64 = 1 << 20;
+
+/// What kind of filter a table has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterKind {
+    /// None: every key may be there (I8).
+    None,
+    /// One, held in memory: [`Table::may_contain`].
+    Whole,
+    /// One per partition, read with it: [`super::PartitionHandle::filter`].
+    Partitioned,
+}
+
+/// What is held of an open table: properties, index (the top level of a
+/// partitioned one), filter (unless partitioned), range tombstones.
+pub struct Table {
+    properties: Properties,
+    order: KeyOrder,
+    index: Arc<Block>,
+    filter: Option<Filter>,
+    filter_kind: FilterKind,
+    partitioned: bool,
+    tombstones: Fragments,
+    pub(super) footer: Footer,
+}
+
+impl Table {
+    /// Opens a table: reads and checks its footer and meta blocks.
+    ///
+    /// # Errors
+    /// `Corruption` if the file's length, uid or any of those bytes are not
+    /// what was written; `NotSupported` for a newer format; `InvalidArgument`
+    /// if the keys are in another comparator's order; `Io`.
+    pub fn open(file: &Arc<dyn ReadFile>, expect: Expect) -> Result<Table> {
+        Table::open_file(&**file, expect)
+            .map_err(|e| e.with_file(file.path().display().to_string()))
+    }
+
+    fn open_file(file: &dyn ReadFile, expect: Expect) -> Result<Table> {
+        let file_bytes = file.len();
+        if file_bytes != expect.file_bytes || file_bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
+            return Err(Error::corruption(format!(
+                "table has {file_bytes} bytes, the manifest says {}",
+                expect.file_bytes
+            )));
+        }
+        let guess = (file_bytes / META_SHARE).clamp(TAIL_BYTES_MIN, TAIL_BYTES_MAX).min(file_bytes);
+        let mut tail = Tail::read(file, file_bytes - guess)?;
+        let footer_at = file_bytes - FOOTER_BYTES as u64;
+        let footer = Footer::decode(tail.get(footer_at, FOOTER_BYTES), file_bytes, expect.uid)
+            .map_err(|e| e.with_offset(footer_at))?;
+        if footer.meta_offset() < tail.start {
+            tail = Tail::read(file, footer.meta_offset())?;
+        }
+        let block = |handle: BlockHandle, kind| -> Result<Block> {
+            let raw = tail.get(handle.offset, handle.bytes as usize).to_vec();
+            decode_block(raw, file.path(), expect.uid, handle, kind)
+        };
+        let properties = block(footer.properties, BlockKind::Properties)?;
+        let properties = Properties::decode(properties.bytes())
+            .map_err(|e| e.with_offset(footer.properties.offset))?;
+        check_properties(&properties, &expect)?;
+        let index = block(footer.index, BlockKind::Index)?;
+        let filter = match footer.filter.bytes {
+            0 => None,
+            _ => block(footer.filter, BlockKind::Filter)?.into_filter(),
+        };
+        let tombstones = match footer.tombstones.bytes {
+            0 => Fragments::empty(),
+            _ => Fragments::decode(
+                block(footer.tombstones, BlockKind::Tombstones)?.bytes(),
+                &expect.order,
+            )
+            .map_err(|e| e.with_offset(footer.tombstones.offset))?,
+        };
+        if tombstones.pairs() != properties.range_tombstones {
+            return Err(Error::corruption("table has another number of range tombstones than it says"));
+        }
+        check_index(decode_partition(&index)?, &footer)?;
+        let filter_kind = match (footer.filtered, footer.partitioned) {
+            (false, _) => FilterKind::None,
+            (true, true) => FilterKind::Partitioned,
+            (true, false) if filter.is_some() => FilterKind::Whole,
+            (true, false) => return Err(Error::corruption("table lacks the filter it says it has")),
+        };
+        Ok(Table {
+            properties,
+            order: expect.order,
+            index: Arc::new(index),
+            filter,
+            filter_kind,
+            partitioned: footer.partitioned,
+            tombstones,
+            footer,
+        })
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        let p = &self.properties;
+        let bounds = 2 * (p.smallest.capacity() + p.largest.capacity());
+        size_of::<Table>()
+            + self.index.memory_bytes()
+            + self.filter.as_ref().map_or(0, Filter::memory_bytes)
+            + self.tombstones.memory_bytes()
+            + bounds
+    }
+
+    /// What the table says of itself.
+    pub fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// The order of its keys.
+    pub fn order(&self) -> &KeyOrder {
+        &self.order
+    }
+
+    /// Its range tombstones.
+    pub fn tombstones(&self) -> &Fragments {
+        &self.tombstones
+    }
+
+    /// What filter it has.
+    pub fn filter(&self) -> FilterKind {
+        self.filter_kind
+    }
+
+    /// Whether the index is in partitions.
+    pub fn is_partitioned(&self) -> bool {
+        self.partitioned
+    }
+
+    /// Whether a user key of this [`crate::filter::hash`] may be among the
+    /// point entries, by the whole filter; `true` where there is none.
+    #[inline]
+    pub fn may_contain(&self, hash: u64) -> bool {
+        match &self.filter {
+            Some(filter) => filter.may_contain(hash),
+            None => true,
+        }
+    }
+
+    /// The data block (or partition) that holds the first entry at or after an
+    /// internal key, if any does. An entry of that user key with that or an
+    /// older trailer is in this block or nowhere.
+    #[inline]
+    pub fn locate(&self, internal_key: &[u8]) -> Locate {
+        let (user_key, trailer) = split(internal_key);
+        self.locate_user(user_key, trailer)
+    }
+
+    /// [`Table::locate`] for a key in two parts.
+    #[inline]
+    pub fn locate_user(&self, user_key: &[u8], trailer: u64) -> Locate {
+        match decode_partition(&self.index) {
+            Ok(part) => part.locate_user(&self.order, user_key, trailer),
+            Err(_) => Locate::None,
+        }
+    }
+
+    /// An iterator over the index, not positioned yet: data blocks of a whole
+    /// index, partitions of a partitioned one.
+    pub fn index_iter(&self) -> IndexIter {
+        IndexIter::over(Arc::clone(&self.index), self.order.clone())
+    }
+
+    /// Bytes of the file before the data that may hold an internal key:
+    /// to a block's size, or a partition's where partitioned.
+    pub fn data_bytes_before(&self, internal_key: &[u8]) -> u64 {
+        match decode_partition(&self.index) {
+            Ok(part) => part.data_offset(&self.order, internal_key) - part.base(),
+            Err(_) => 0,
+        }
+    }
+}
+
+fn check_properties(properties: &Properties, expect: &Expect) -> Result<()> {
+    if properties.uid != expect.uid {
+        return Err(Error::corruption("table properties carry another file's uid"));
+    }
+    if properties.comparator != expect.order.id() {
+        return Err(Error::invalid(format!(
+            "table is ordered by comparator {:?}, not {:?}",
+            properties.comparator,
+            expect.order.id()
+        )));
+    }
+    Ok(())
+}
+
+/// The index is of the level the footer says, and points before the meta blocks.
+fn check_index(index: IndexPart<'_>, footer: &Footer) -> Result<()> {
+    let level = if footer.partitioned { IndexLevel::Partitions } else { IndexLevel::Blocks };
+    let last_end = match index.len().checked_sub(1).map_or(Locate::None, |last| index.get(last)) {
+        Locate::Block(handle) => handle.end(),
+        Locate::Partition(partition) => partition.index.end(),
+        Locate::None => HEADER_BYTES as u64,
+    };
+    if index.level() != level || last_end > footer.meta_offset() || index.base() < HEADER_BYTES as u64 {
+        return Err(Error::corruption("table index points outside its data"));
+    }
+    Ok(())
+}
+
+/// The end of a file, in memory.
+struct Tail {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Tail {
+    fn read(file: &dyn ReadFile, start: u64) -> Result<Tail> {
+        let mut bytes = vec![0; (file.len() - start) as usize];
+        file.read_at(start, &mut bytes)?;
+        Ok(Tail { start, bytes })
+    }
+
+    /// Bytes at a file offset; empty if they are not all here.
+    fn get(&self, offset: u64, len: usize) -> &[u8] {
+        let from = offset.wrapping_sub(self.start) as usize;
+        self.bytes.get(from..).and_then(|b| b.get(..len)).unwrap_or_default()
+    }
+}

@@ -1,0 +1,200 @@
+//! The writer's index and filter: kept whole while they are small, written
+//! out in partitions as the table goes on once they are not.
+//!
+//! Going over to partitions is for good: from then on index entries and
+//! hashes are held for one partition only, so a table of any size is written
+//! in bounded memory.
+
+use super::footer::Footer;
+use super::index::IndexLevel;
+use super::index_builder::{IndexBuilder, Place};
+use super::writer::BlockSink;
+use super::{BlockHandle, BlockKind};
+use crate::filter::{FilterBuilder, filter_bytes};
+use windrow_base::{KeyOrder, Result};
+
+/// Bytes of index and filter in one partition, about: small enough to be read
+/// for one get, large enough that the top level stays a few KiB per GiB.
+const PARTITION_TARGET_BYTES: usize = 32 << 10;
+
+/// Most data bytes under one index block: places are 32-bit offsets from its base.
+const SPAN_BYTES_MAX: u64 = 1 << 31;
+
+/// Index entries and filter hashes that are not written yet.
+pub(super) struct Directory {
+    order: KeyOrder,
+    bits_per_key: f64,
+    partition_bytes: usize,
+    leaf: IndexBuilder,
+    /// Hashes added up to the end of each block of `leaf`.
+    hash_ends: Vec<usize>,
+    hashes: FilterBuilder,
+    top: IndexBuilder,
+    partitioned: bool,
+    /// End of the last data block.
+    data_end: u64,
+    index_bytes: u64,
+    filter_bytes: u64,
+    scratch: Vec<u8>,
+}
+
+impl Directory {
+    pub(super) fn new(
+        order: KeyOrder,
+        bits_per_key: f64,
+        partition_bytes: usize,
+        data_offset: u64,
+    ) -> Directory {
+        let filtered = order.equality_is_bytewise() && bits_per_key > 0.0;
+        Directory {
+            order,
+            bits_per_key: if filtered { bits_per_key } else { 0.0 },
+            partition_bytes,
+            leaf: IndexBuilder::new(IndexLevel::Blocks, data_offset),
+            hash_ends: Vec::new(),
+            hashes: FilterBuilder::new(),
+            top: IndexBuilder::new(IndexLevel::Partitions, data_offset),
+            partitioned: false,
+            data_end: data_offset,
+            index_bytes: 0,
+            filter_bytes: 0,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Whether keys should be hashed into the filter.
+    #[inline]
+    pub(super) fn filtered(&self) -> bool {
+        self.bits_per_key > 0.0
+    }
+
+    #[inline]
+    pub(super) fn add_hash(&mut self, hash: u64) {
+        self.hashes.add_hash(hash);
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.leaf.memory_bytes()
+            + self.top.memory_bytes()
+            + self.hashes.memory_bytes()
+            + self.hash_ends.capacity() * size_of::<usize>()
+            + self.scratch.capacity()
+    }
+
+    /// Bytes that are still to be written for what was added so far, about.
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.leaf.bytes() + self.top.bytes() + filter_bytes(self.hashes.len(), self.bits_per_key)
+    }
+
+    /// Whether partitions were written.
+    pub(super) fn is_partitioned(&self) -> bool {
+        self.partitioned
+    }
+
+    /// Bytes of index written.
+    pub(super) fn index_bytes(&self) -> u64 {
+        self.index_bytes
+    }
+
+    /// Bytes of filter written.
+    pub(super) fn filter_bytes(&self) -> u64 {
+        self.filter_bytes
+    }
+
+    /// Enters a data block that was written; writes partitions if it is time.
+    pub(super) fn add_block(
+        &mut self,
+        separator: &[u8],
+        handle: BlockHandle,
+        sink: &mut BlockSink,
+    ) -> Result<()> {
+        if self.leaf.len() == 0 {
+            self.leaf.set_base(handle.offset);
+            if self.top.len() == 0 {
+                self.top.set_base(handle.offset);
+            }
+        }
+        self.data_end = handle.end();
+        self.leaf.add(separator, Place::BlockEnd(self.data_end));
+        self.hash_ends.push(self.hashes.len());
+        let limit = if self.partitioned {
+            PARTITION_TARGET_BYTES
+        } else {
+            self.partition_bytes.min(1 << 30)
+        };
+        let pending = self.leaf.bytes() + filter_bytes(self.hashes.len(), self.bits_per_key);
+        if pending > limit || self.leaf.span_bytes() > SPAN_BYTES_MAX {
+            self.partitioned = true;
+            self.write_partitions(sink)?;
+        }
+        Ok(())
+    }
+
+    /// Writes all pending entries as partitions of about the target size.
+    fn write_partitions(&mut self, sink: &mut BlockSink) -> Result<()> {
+        while self.leaf.len() > 0 {
+            let bytes = self.leaf.bytes() + filter_bytes(self.hashes.len(), self.bits_per_key);
+            let parts = bytes.div_ceil(PARTITION_TARGET_BYTES);
+            let spans = self.leaf.span_bytes().div_ceil(SPAN_BYTES_MAX) as usize;
+            self.write_partition(self.leaf.len().div_ceil(parts.max(spans).max(1)), sink)?;
+        }
+        Ok(())
+    }
+
+    fn write_partition(&mut self, blocks: usize, sink: &mut BlockSink) -> Result<()> {
+        let last_key = self.leaf.key_of(blocks - 1).to_vec();
+        let data_end = self.leaf.data_end(blocks - 1);
+        let filter = self.write_filter(blocks, sink)?;
+        self.scratch.clear();
+        self.leaf.finish_first(blocks, &self.order, &mut self.scratch);
+        let index = sink.write_plain(BlockKind::Index, &self.scratch)?;
+        self.index_bytes += u64::from(index.bytes);
+        let place = Place::Partition {
+            data_end,
+            index_offset: index.offset,
+            index_bytes: index.bytes,
+            filter_bytes: filter.bytes,
+        };
+        self.top.add(&last_key, place);
+        Ok(())
+    }
+
+    /// Writes the filter of the first `blocks` pending blocks; an empty handle if there is none.
+    fn write_filter(&mut self, blocks: usize, sink: &mut BlockSink) -> Result<BlockHandle> {
+        let hashes = match blocks {
+            0 => 0,
+            _ => self.hash_ends[blocks - 1],
+        };
+        let filter = self.hashes.finish_first(hashes, self.bits_per_key);
+        self.hash_ends.drain(..blocks);
+        self.hash_ends.iter_mut().for_each(|end| *end -= hashes);
+        if filter.is_empty() {
+            return Ok(BlockHandle::default());
+        }
+        let handle = sink.write_plain(BlockKind::Filter, &filter)?;
+        self.filter_bytes += u64::from(handle.bytes);
+        Ok(handle)
+    }
+
+    /// Writes the whole filter, if there is one; or the last partitions.
+    pub(super) fn finish_filter(&mut self, sink: &mut BlockSink, footer: &mut Footer) -> Result<()> {
+        footer.partitioned = self.partitioned;
+        if self.partitioned {
+            self.write_partitions(sink)?;
+        } else {
+            footer.filter = self.write_filter(self.leaf.len(), sink)?;
+        }
+        footer.filtered = self.filter_bytes > 0;
+        Ok(())
+    }
+
+    /// Writes the whole index, or the top level over the partitions.
+    pub(super) fn finish_index(&mut self, sink: &mut BlockSink, footer: &mut Footer) -> Result<()> {
+        let index = if self.partitioned { &mut self.top } else { &mut self.leaf };
+        self.scratch.clear();
+        index.finish_first(index.len(), &self.order, &mut self.scratch);
+        footer.index = sink.write_plain(BlockKind::Index, &self.scratch)?;
+        self.index_bytes += u64::from(footer.index.bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,427 @@
+//! Tables against the list they were written from, whole and partitioned, in
+//! every order and codec; and the sweep: every byte flipped, every length cut.
+
+use super::*;
+use crate::block::{BlockGet, BlockIter};
+use crate::filter;
+use crate::test_files::{MemWriter, mem_file, orders};
+use crate::tombstone::{Fragments, RangeTombstone};
+use proptest::prelude::*;
+use std::sync::Arc;
+use windrow_base::key::{Kind, compare_internal, push_internal, seek_trailer, split, trailer};
+use windrow_base::{ErrorKind, Result};
+use windrow_env::ReadFile;
+
+const UID: u64 = 0xfeed_beef_0bad_cafe;
+
+type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+struct Written {
+    bytes: Vec<u8>,
+    summary: TableSummary,
+    order: KeyOrder,
+}
+
+impl Written {
+    fn expect(&self) -> Expect {
+        Expect { file_bytes: self.bytes.len() as u64, uid: UID, order: self.order.clone() }
+    }
+
+    fn file(&self) -> Arc<dyn ReadFile> {
+        mem_file(self.bytes.clone())
+    }
+}
+
+fn options(order: &KeyOrder) -> TableOptions {
+    TableOptions { level_hint: 3, created_ms: 99, ..TableOptions::new(UID, KeyspaceId(5), order.clone()) }
+}
+
+fn write(options: TableOptions, entries: &Entries, tombstones: &Fragments) -> Written {
+    let order = options.order.clone();
+    let file = MemWriter::default();
+    let mut writer = TableWriter::new(Box::new(file.clone()), options).unwrap();
+    let tombstones = tombstones.truncated(&order, None, None);
+    let mut rest = tombstones.iter();
+    for (i, (key, value)) in entries.iter().enumerate() {
+        writer.add(key, value).unwrap();
+        if i % 3 == 0 {
+            rest.next().map_or(Ok(()), |t| writer.add_tombstone(t)).unwrap();
+        }
+    }
+    rest.for_each(|t| writer.add_tombstone(t).unwrap());
+    assert_eq!(writer.entries(), entries.len() as u64);
+    let estimated = writer.estimated_bytes();
+    let summary = writer.finish().unwrap();
+    let bytes = file.bytes();
+    assert_eq!(summary.file_bytes, bytes.len() as u64);
+    assert!(estimated <= 2 * summary.file_bytes + 1024, "{estimated} for {}", summary.file_bytes);
+    Written { bytes, summary, order }
+}
+
+/// One data block's entries.
+fn read_entries(file: &dyn ReadFile, order: &KeyOrder, at: BlockHandle, out: &mut Entries) -> Result<()> {
+    let block = Arc::new(read_block(file, UID, at, BlockKind::Data)?);
+    let mut iter = BlockIter::new(block, order.clone());
+    iter.seek_first();
+    while iter.valid() {
+        out.push((iter.key().to_vec(), iter.value().to_vec()));
+        iter.next();
+    }
+    iter.status()
+}
+
+/// Everything a reader can have of a table, in order.
+fn read_all(file: &Arc<dyn ReadFile>, expect: Expect) -> Result<(Entries, Vec<RangeTombstone>)> {
+    let order = expect.order.clone();
+    let table = Table::open(file, expect)?;
+    let mut entries = Entries::new();
+    let mut top = table.index_iter();
+    top.seek_first();
+    while top.valid() {
+        match top.place() {
+            Locate::Block(handle) => read_entries(&**file, &order, handle, &mut entries)?,
+            Locate::Partition(partition) => {
+                let block = read_block(&**file, UID, partition.index, BlockKind::Index)?;
+                let mut leaf = IndexIter::new(Arc::new(block), order.clone())?;
+                leaf.seek_first();
+                while let Locate::Block(handle) = leaf.place() {
+                    read_entries(&**file, &order, handle, &mut entries)?;
+                    leaf.next();
+                }
+            }
+            Locate::None => unreachable!("a valid iterator has a place"),
+        }
+        top.next();
+    }
+    Ok((entries, table.tombstones().truncated(&order, None, None)))
+}
+
+/// A get as the engine does it: filter, index, block.
+fn get(file: &dyn ReadFile, table: &Table, user: &[u8], seq: u64) -> Result<Option<(u64, Vec<u8>)>> {
+    let hash = filter::hash(user);
+    if table.filter() == FilterKind::Whole && !table.may_contain(hash) {
+        return Ok(None);
+    }
+    let place = match table.locate_user(user, seek_trailer(seq)) {
+        Locate::Partition(partition) => {
+            if let Some(handle) = partition.filter
+                && !read_block(file, UID, handle, BlockKind::Filter)?.may_contain(hash)
+            {
+                return Ok(None);
+            }
+            let block = read_block(file, UID, partition.index, BlockKind::Index)?;
+            decode_partition(&block)?.locate_user(table.order(), user, seek_trailer(seq))
+        }
+        place => place,
+    };
+    let Locate::Block(handle) = place else { return Ok(None) };
+    let block = read_block(file, UID, handle, BlockKind::Data)?;
+    Ok(match block.get(table.order(), user, seek_trailer(seq))? {
+        BlockGet::Found { trailer, value } => Some((trailer, block.bytes()[value].to_vec())),
+        BlockGet::Absent | BlockGet::Passed => None,
+    })
+}
+
+fn check(written: &Written, entries: &Entries, tombstones: &Fragments, asked: &[(Vec<u8>, u64)]) {
+    let order = &written.order;
+    let file = written.file();
+    let counted = verify(&file, written.expect()).unwrap();
+    assert_eq!((counted.entries, counted.bytes), (entries.len() as u64, written.bytes.len() as u64));
+    let (read, ranges) = read_all(&file, written.expect()).unwrap();
+    assert!(read == *entries);
+    assert_eq!(ranges, tombstones.truncated(order, None, None));
+
+    let table = Table::open(&file, written.expect()).unwrap();
+    for (user, seq) in asked {
+        let mut target = Vec::new();
+        push_internal(&mut target, user, seek_trailer(*seq));
+        let at = entries.partition_point(|(k, _)| compare_internal(order, k, &target).is_lt());
+        let expected = entries.get(at).filter(|(k, _)| order.equal(split(k).0, user));
+        let expected = expected.map(|(k, v)| (split(k).1, v.clone()));
+        assert_eq!(get(&*file, &table, user, *seq).unwrap(), expected, "{user:?}@{seq}");
+        check_seek(&*file, &table, &target, entries.get(at));
+        assert!(table.data_bytes_before(&target) <= written.bytes.len() as u64);
+    }
+    check_summary(written, &table, entries);
+}
+
+/// The index leads a seek to the block with the first entry at or after the target.
+fn check_seek(file: &dyn ReadFile, table: &Table, target: &[u8], expected: Option<&(Vec<u8>, Vec<u8>)>) {
+    let mut top = table.index_iter();
+    top.seek(target);
+    let handle = match top.place() {
+        Locate::Block(handle) => handle,
+        Locate::Partition(partition) => {
+            let block = read_block(file, UID, partition.index, BlockKind::Index).unwrap();
+            let mut leaf = IndexIter::new(Arc::new(block), table.order().clone()).unwrap();
+            leaf.seek(target);
+            assert!(leaf.valid(), "the partition's key is at or after its last block's");
+            leaf.handle()
+        }
+        Locate::None => return assert!(expected.is_none()),
+    };
+    let block = Arc::new(read_block(file, UID, handle, BlockKind::Data).unwrap());
+    let mut iter = BlockIter::new(block, table.order().clone());
+    iter.seek(target);
+    if iter.valid() {
+        assert_eq!(Some(iter.key()), expected.map(|e| &e.0[..]));
+    } else if let Some((key, _)) = expected {
+        // The target lies in the gap after the block: then the next block's first entry.
+        let mut next = table.index_iter();
+        next.seek(key);
+        assert!(next.valid());
+        assert!(!table.order().equal(split(key).0, split(target).0), "versions are never passed");
+    }
+}
+
+fn check_summary(written: &Written, table: &Table, entries: &Entries) {
+    let (s, p) = (&written.summary, table.properties());
+    assert_eq!(s.entries, entries.len() as u64);
+    assert_eq!((&p.smallest, &p.largest, p.largest_exclusive), (&s.bounds.0, &s.bounds.1, s.bounds.2));
+    assert_eq!(p.point_bounds, s.point_bounds);
+    assert_eq!((p.level_hint, p.created_ms, p.keyspace), (3, 99, KeyspaceId(5)));
+    let ends = entries.first().zip(entries.last());
+    let ends = ends.map(|(a, b)| (split(&a.0).0.to_vec(), split(&b.0).0.to_vec()));
+    assert_eq!(s.point_bounds, ends);
+    let bytes: u64 = entries.iter().map(|(k, v)| (k.len() + v.len()) as u64).sum();
+    assert_eq!(s.raw_key_bytes + s.raw_value_bytes, bytes);
+    let order = &written.order;
+    for (key, _) in entries {
+        let user = split(key).0;
+        assert!(order.compare(&s.bounds.0, user).is_le() && order.compare(user, &s.bounds.1).is_le());
+    }
+}
+
+fn point(user: &[u8], seq: u64, value: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let kind = if seq % 5 == 4 { Kind::Delete } else { Kind::Put };
+    let mut key = Vec::new();
+    push_internal(&mut key, user, trailer(seq, kind));
+    (key, value.to_vec())
+}
+
+fn sorted(mut entries: Entries, order: &KeyOrder) -> Entries {
+    entries.sort_by(|a, b| compare_internal(order, &a.0, &b.0));
+    entries.dedup_by(|a, b| {
+        order.equal(split(&a.0).0, split(&b.0).0) && split(&a.0).1 >> 8 == split(&b.0).1 >> 8
+    });
+    entries
+}
+
+fn user_key() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(prop::sample::select(b"abAB\xff".to_vec()), 0..4),
+        (0u32..400).prop_map(|i| format!("user{i:09}").into_bytes()),
+        (0u32..50).prop_map(|i| format!("user{i:09}/a-long-tail-that-is-not-shared").into_bytes()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn a_table_is_its_sorted_list(
+        raw in prop::collection::vec((user_key(), 0u64..9, prop::collection::vec(97u8..100, 0..40)), 0..300),
+        ranges in prop::collection::vec((user_key(), user_key(), 0u64..20), 0..6),
+        asked in prop::collection::vec((user_key(), 0u64..10), 0..40),
+        which in 0usize..3, codec in 0u8..3, partitioned: bool,
+        block_bytes in prop::sample::select(vec![1usize, 80, 300, 4096]),
+        bits in prop::sample::select(vec![0.0, 3.3, 10.0]), hash_index: bool,
+    ) {
+        let order = orders()[which].clone();
+        let entries = sorted(raw.iter().map(|(k, s, v)| point(k, *s, v)).collect(), &order);
+        let ranges = ranges.into_iter().map(|(start, end, seq)| RangeTombstone { start, end, seq });
+        let tombstones = Fragments::build(ranges.collect(), &order);
+        let codec = Codec::from_u8(codec).unwrap();
+        if (entries.is_empty() && tombstones.is_empty()) || !codec.is_built_in() {
+            return Ok(());
+        }
+        let options = TableOptions {
+            block_bytes, codec, codec_level: 1, hash_index,
+            filter_bits_per_key: bits,
+            partition_bytes: if partitioned { 200 } else { 1 << 20 },
+            ..options(&order)
+        };
+        let written = write(options, &entries, &tombstones);
+        let present = raw.into_iter().flat_map(|(k, s, _)| [(k.clone(), s), (k, 9)]);
+        let asked: Vec<_> = present.chain(asked).collect();
+        check(&written, &entries, &tombstones, &asked);
+    }
+}
+
+fn numbered(count: u64) -> Entries {
+    (0..count).map(|i| point(format!("key{i:08}").as_bytes(), i + 1, &[b'v'; 20])).collect()
+}
+
+#[test]
+fn a_large_table_goes_over_to_partitions_for_good() {
+    let entries = numbered(120_000);
+    let options = TableOptions { partition_bytes: 64 << 10, ..options(&KeyOrder::Bytewise) };
+    let written = write(options, &entries, &Fragments::empty());
+    let asked: Vec<_> = (0..122_000).step_by(197).map(|i| (format!("key{i:08}").into_bytes(), 1 << 40)).collect();
+    check(&written, &entries, &Fragments::empty(), &asked);
+    let table = Table::open(&written.file(), written.expect()).unwrap();
+    assert_eq!(table.filter(), FilterKind::Partitioned);
+    let mut top = table.index_iter();
+    top.seek_first();
+    let mut partitions = 0;
+    while let Some(p) = top.partition() {
+        let bytes = p.index.bytes + p.filter.unwrap().bytes;
+        assert!(bytes < 48 << 10, "a partition of {bytes} bytes");
+        partitions += 1;
+        top.next();
+    }
+    assert!(partitions >= 3, "{partitions}");
+    assert!(table.memory_bytes() < 4096, "{}", table.memory_bytes());
+    // Sizes grow with the key.
+    let at = |i: u64| table.data_bytes_before(&point(format!("key{i:08}").as_bytes(), 0, b"").0);
+    assert!(at(0) == 0 && at(60_000) < at(120_000) && at(120_000) <= written.summary.file_bytes);
+}
+
+#[test]
+fn versions_of_one_key_span_blocks_and_partitions() {
+    let mut entries = Entries::new();
+    for user in [&b"a"[..], b"k", b"kk", b"z"] {
+        let versions = if user == b"k" { 300 } else { 3 };
+        entries.extend((0..versions).rev().map(|seq| point(user, seq, &[seq as u8; 30])));
+    }
+    for order in orders() {
+        let entries = sorted(entries.clone(), &order);
+        for partition_bytes in [50, 1 << 20] {
+            let options = TableOptions { partition_bytes, block_bytes: 256, ..options(&order) };
+            let written = write(options, &entries, &Fragments::empty());
+            let asked: Vec<_> = (0..310).map(|seq| (b"k".to_vec(), seq)).collect();
+            check(&written, &entries, &Fragments::empty(), &asked);
+        }
+    }
+}
+
+#[test]
+fn giant_entries_and_longest_keys() {
+    let long = vec![b'k'; windrow_base::key::KEY_BYTES_MAX];
+    let mut entries = vec![point(b"a", 1, &vec![7; 3 << 20]), point(&long, 2, b"v")];
+    entries.push(point(b"z", 3, b""));
+    let written = write(options(&KeyOrder::Bytewise), &entries, &Fragments::empty());
+    check(&written, &entries, &Fragments::empty(), &[(long, 9), (b"a".to_vec(), 9), (b"b".to_vec(), 9)]);
+}
+
+/// Damages a file in every way given and demands the right answer or `Corruption`.
+fn sweep(written: &Written, damaged: impl Iterator<Item = (String, Vec<u8>)>) {
+    let right = read_all(&written.file(), written.expect()).unwrap();
+    let mut harmless = 0u64;
+    for (what, bytes) in damaged {
+        let file = mem_file(bytes);
+        match read_all(&file, written.expect()) {
+            Ok(answer) => {
+                assert!(answer == right, "{what}: a wrong answer");
+                harmless += 1;
+            }
+            Err(e) => assert!(e.is_corruption() && e.file().is_some(), "{what}: {e}"),
+        }
+        let verified = verify(&file, written.expect());
+        assert!(verified.is_err_and(|e| e.is_corruption()), "{what}: verify finds nothing");
+    }
+    // Only the header and partition filters, which this reading does not use, may pass.
+    let unused = HEADER_BYTES as u64 + written.summary.filter_bytes;
+    assert!(harmless <= unused * 8, "{harmless} flips unnoticed");
+}
+
+#[test]
+fn every_flip_and_cut_of_a_table_is_found() {
+    let order = KeyOrder::Bytewise;
+    let ranges = vec![
+        RangeTombstone { start: b"key00000003".to_vec(), end: b"key00000009".to_vec(), seq: 70 },
+        RangeTombstone { start: b"key00000005".to_vec(), end: b"zzz".to_vec(), seq: 60 },
+    ];
+    let tombstones = Fragments::build(ranges, &order);
+    for (partition_bytes, codec) in [
+        (1 << 20, Codec::None),
+        (1 << 20, Codec::Lz4),
+        (200, Codec::None),
+    ] {
+        let options = TableOptions { partition_bytes, codec, block_bytes: 256, ..options(&order) };
+        let written = write(options, &numbered(30), &tombstones);
+        let flips = (0..written.bytes.len() * 8).map(|bit| {
+            let mut bad = written.bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            (format!("byte {} bit {}", bit / 8, bit % 8), bad)
+        });
+        sweep(&written, flips);
+        let cuts = (0..written.bytes.len()).map(|len| (format!("cut {len}"), written.bytes[..len].to_vec()));
+        sweep(&written, cuts);
+        let longer = [&written.bytes[..], &[0]].concat();
+        assert!(read_all(&mem_file(longer), written.expect()).unwrap_err().is_corruption());
+    }
+}
+
+#[test]
+fn swapped_blocks_and_files_are_found() {
+    let order = KeyOrder::Bytewise;
+    let options_small = TableOptions { block_bytes: 256, ..options(&order) };
+    let written = write(options_small.clone(), &numbered(60), &Fragments::empty());
+    let table = Table::open(&written.file(), written.expect()).unwrap();
+    let mut index = table.index_iter();
+    index.seek_first();
+    let mut handles = Vec::new();
+    while index.valid() {
+        handles.push(index.handle());
+        index.next();
+    }
+    let pair = handles[1..].windows(2).find(|w| w[0].bytes == w[1].bytes).unwrap();
+    let mut swapped = written.bytes.clone();
+    for (from, to) in [(pair[0], pair[1]), (pair[1], pair[0])] {
+        let block = &written.bytes[from.offset as usize..from.end() as usize];
+        swapped[to.offset as usize..to.end() as usize].copy_from_slice(block);
+    }
+    sweep(&written, [("two blocks swapped".to_string(), swapped)].into_iter());
+    // Another table of the same length under this one's name.
+    let other = write(TableOptions { uid: UID + 1, ..options_small }, &numbered(60), &Fragments::empty());
+    assert_eq!(other.bytes.len(), written.bytes.len());
+    let e = Table::open(&other.file(), written.expect()).err().unwrap();
+    assert!(e.is_corruption() && e.message().contains("uid"), "{e}");
+    let custom = Expect { order: orders()[1].clone(), ..written.expect() };
+    let e = Table::open(&written.file(), custom).err().unwrap();
+    assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn what_cannot_be_a_table_is_refused_by_the_writer() {
+    let order = KeyOrder::Bytewise;
+    let new = || TableWriter::new(Box::new(MemWriter::default()), options(&order)).unwrap();
+    assert_eq!(new().finish().unwrap_err().kind(), ErrorKind::InvalidArgument);
+    let mut writer = new();
+    let (b2, _) = point(b"b", 2, b"");
+    writer.add(&b2, b"").unwrap();
+    for late in [point(b"b", 2, b""), point(b"b", 3, b""), point(b"a", 9, b""), point(b"", 9, b"")] {
+        assert!(writer.add(&late.0, b"").unwrap_err().is_corruption());
+    }
+    writer.add(&point(b"b", 1, b"").0, b"").unwrap();
+    writer.add(&point(b"ba", 9, b"").0, b"").unwrap();
+    assert!(writer.add(b"short", b"").is_err());
+    writer.abandon();
+}
+
+#[test]
+fn expiry_and_tombstones_are_counted() {
+    let order = KeyOrder::Bytewise;
+    let file = MemWriter::default();
+    let mut writer = TableWriter::new(Box::new(file.clone()), options(&order)).unwrap();
+    let key = |user: &[u8], seq, kind| {
+        let mut key = Vec::new();
+        push_internal(&mut key, user, trailer(seq, kind));
+        key
+    };
+    writer.add(&key(b"a", 7, Kind::PutExpiry), &[&500u64.to_le_bytes()[..], b"v"].concat()).unwrap();
+    writer.add(&key(b"b", 8, Kind::MergeExpiry), &300u64.to_le_bytes()).unwrap();
+    writer.add(&key(b"c", 9, Kind::SingleDelete), b"").unwrap();
+    let t = |start: &[u8], end: &[u8], seq| RangeTombstone { start: start.into(), end: end.into(), seq };
+    writer.add_tombstone(&t(b"0", b"1", 20)).unwrap();
+    writer.add_tombstone(&t(b"0", b"1", 3)).unwrap();
+    assert!(writer.add_tombstone(&t(b"0", b"2", 1)).is_err());
+    writer.add_tombstone(&t(b"1", b"c", 5)).unwrap();
+    let s = writer.finish().unwrap();
+    assert_eq!((s.expiring_entries, s.expiry_min_ms, s.point_tombstones), (2, 300, 1));
+    assert_eq!((s.range_tombstones, s.seq_min, s.seq_max), (3, 3, 20));
+    // The exclusive end "c" of the range and the point "c": the point is in.
+    assert_eq!(s.bounds, (b"0".to_vec(), b"c".to_vec(), false));
+    let expect = Expect { file_bytes: s.file_bytes, uid: UID, order };
+    assert_eq!(verify(&mem_file(file.bytes()), expect).unwrap().range_tombstones, 3);
+}

@@ -1,0 +1,381 @@
+//! Writes a table front to back.
+//!
+//! Nothing is allocated per entry: the last key, the block in the making and
+//! the compressor's output are reused. Order is asserted for every entry (the
+//! reader's `verify` does so again): what comes in may come from damaged
+//! tables, so a breach is an error and not a panic.
+
+use super::footer::{Footer, encode_header};
+use super::partition::Directory;
+use super::properties::Properties;
+use super::{BlockHandle, BlockKind, FOOTER_BYTES, HEADER_BYTES, TableOptions};
+use crate::block::{BLOCK_TRAILER_BYTES, BlockBuilder, common_prefix, trailer};
+use crate::codec::{Codec, Compressor};
+use crate::filter;
+use crate::tombstone::{FragmentCollector, Fragments, RangeTombstone};
+use windrow_base::key::{
+    KEY_BYTES_MAX, Kind, TRAILER_BYTES, VALUE_BYTES_MAX, push_internal, trailer_kind, trailer_seq,
+};
+use windrow_base::{Error, FileUid, KeyOrder, Result, SeqNo};
+use windrow_env::WriteFile;
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableSummary {
+    /// Length of the file.
+    pub file_bytes: u64,
+    /// Point entries.
+    pub entries: u64,
+    /// Of them, deletes and single deletes.
+    pub point_tombstones: u64,
+    /// Range tombstones, counted by fragment and sequence number.
+    pub range_tombstones: u64,
+    /// First and last user key of the point entries.
+    pub point_bounds: Option<(Vec<u8>, Vec<u8>)>,
+    /// Smallest and largest user key of points and range tombstones, and
+    /// whether the largest is the exclusive end of a range tombstone.
+    pub bounds: (Vec<u8>, Vec<u8>, bool),
+    /// Smallest sequence number, range tombstones included.
+    pub seq_min: SeqNo,
+    /// Largest sequence number, range tombstones included.
+    pub seq_max: SeqNo,
+    /// Bytes of all internal keys.
+    pub raw_key_bytes: u64,
+    /// Bytes of all values.
+    pub raw_value_bytes: u64,
+    /// Bytes of the data blocks on disk.
+    pub data_bytes: u64,
+    /// Bytes of the index on disk, partitions included.
+    pub index_bytes: u64,
+    /// Bytes of the filter on disk, partitions included.
+    pub filter_bytes: u64,
+    /// Entries with an expiry.
+    pub expiring_entries: u64,
+    /// The earliest expiry, ms since 1970; 0 without expiring entries.
+    pub expiry_min_ms: u64,
+}
+
+/// Appends blocks to the file, each with its trailer.
+pub(super) struct BlockSink {
+    file: Box<dyn WriteFile>,
+    uid: FileUid,
+}
+
+impl BlockSink {
+    fn offset(&self) -> u64 {
+        self.file.len()
+    }
+
+    fn write(&mut self, kind: BlockKind, codec: Codec, payload: &[u8]) -> Result<BlockHandle> {
+        let offset = self.offset();
+        let bytes = u32::try_from(payload.len() + BLOCK_TRAILER_BYTES)
+            .map_err(|_| Error::invalid("a block would pass 4 GiB"))?;
+        self.file.append(payload)?;
+        self.file.append(&trailer(self.uid, offset, kind, codec, payload))?;
+        Ok(BlockHandle { offset, bytes })
+    }
+
+    /// Writes a block that is read in place, so never compressed.
+    pub(super) fn write_plain(&mut self, kind: BlockKind, payload: &[u8]) -> Result<BlockHandle> {
+        self.write(kind, Codec::None, payload)
+    }
+}
+
+/// Writes one table. Dropped without `finish`, it leaves a file that the caller removes.
+pub struct TableWriter {
+    sink: BlockSink,
+    options: TableOptions,
+    order: KeyOrder,
+    hash_keys: bool,
+    block: BlockBuilder,
+    compressor: Compressor,
+    directory: Directory,
+    tombstones: FragmentCollector,
+    properties: Properties,
+    /// User key and trailer of the last entry.
+    last_key: Vec<u8>,
+    last_trailer: u64,
+    separator: Vec<u8>,
+    separator_user: Vec<u8>,
+}
+
+impl TableWriter {
+    /// Starts a table: writes the file's header.
+    ///
+    /// # Errors
+    /// `NotSupported` for a codec that is not built in; errors of the file.
+    pub fn new(file: Box<dyn WriteFile>, options: TableOptions) -> Result<TableWriter> {
+        let mut sink = BlockSink { file, uid: options.uid };
+        sink.file.append(&encode_header(options.uid))?;
+        let order = options.order.clone();
+        let hash_index = options.hash_index && order.equality_is_bytewise();
+        let directory = Directory::new(
+            order.clone(),
+            options.filter_bits_per_key,
+            options.partition_bytes,
+            HEADER_BYTES as u64,
+        );
+        let properties = Properties {
+            uid: options.uid,
+            keyspace: options.keyspace,
+            comparator: order.id().to_string(),
+            seq_min: SeqNo::MAX,
+            filter_bits_per_key_milli: (options.filter_bits_per_key * 1000.0) as u64,
+            created_ms: options.created_ms,
+            level_hint: options.level_hint,
+            codec: options.codec,
+            block_bytes: options.block_bytes as u64,
+            restart_interval: options.restart_interval,
+            ..Properties::default()
+        };
+        Ok(TableWriter {
+            sink,
+            hash_keys: hash_index || directory.filtered(),
+            block: BlockBuilder::new(options.restart_interval, hash_index),
+            compressor: Compressor::new(options.codec, options.codec_level)?,
+            directory,
+            tombstones: FragmentCollector::default(),
+            properties,
+            last_key: Vec::new(),
+            last_trailer: 0,
+            separator: Vec::new(),
+            separator_user: Vec::new(),
+            order,
+            options,
+        })
+    }
+
+    /// Adds a point entry; keys must ascend.
+    ///
+    /// # Errors
+    /// `Corruption` if the key is not after the last one or malformed (the
+    /// caller read it from somewhere), `InvalidArgument` beyond the limits,
+    /// `NotSupported` for an unknown kind; errors of the file. The table must
+    /// be abandoned then.
+    #[inline]
+    pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+        let Some((user_key, tail)) = internal_key.split_last_chunk::<TRAILER_BYTES>() else {
+            return Err(Error::corruption("internal key shorter than its trailer"));
+        };
+        let entry_trailer = u64::from_le_bytes(*tail);
+        let shared = common_prefix(user_key, &self.last_key);
+        let same = self.check_order(user_key, entry_trailer, shared)?;
+        self.count(user_key, entry_trailer, value)?;
+
+        let room = BlockBuilder::bytes_of_entry(user_key.len(), value.len());
+        let full = self.block.bytes() + room + BLOCK_TRAILER_BYTES > self.options.block_bytes;
+        if full && !self.block.is_empty() {
+            self.end_block(Some(user_key))?;
+        }
+        // Every block has the hashes of all its keys: a partition's filter
+        // must know a key whose versions began in the block before.
+        let hash = if self.hash_keys && (!same || self.block.is_empty()) {
+            let hash = filter::hash(user_key);
+            if self.directory.filtered() {
+                self.directory.add_hash(hash);
+            }
+            Some(hash)
+        } else {
+            None
+        };
+        self.block.add(user_key, *tail, value, shared, hash);
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&user_key[shared..]);
+        self.last_trailer = entry_trailer;
+        Ok(())
+    }
+
+    /// Whether the user key is the last one's; an error if the entry is out of order.
+    #[inline]
+    fn check_order(&self, user_key: &[u8], entry_trailer: u64, shared: usize) -> Result<bool> {
+        if self.properties.entries == 0 {
+            return Ok(false);
+        }
+        let (last, same, ascends) = match &self.order {
+            KeyOrder::Bytewise => {
+                let same = shared == user_key.len() && shared == self.last_key.len();
+                let next = user_key.get(shared);
+                (self.last_trailer, same, self.last_key.get(shared) < next)
+            }
+            KeyOrder::Custom(c) => {
+                let ordering = c.compare(&self.last_key, user_key);
+                (self.last_trailer, ordering.is_eq(), ordering.is_lt())
+            }
+        };
+        if ascends || (same && last > entry_trailer) {
+            return Ok(same);
+        }
+        Err(Error::corruption("entries given to a table are not in order"))
+    }
+
+    #[inline]
+    fn count(&mut self, user_key: &[u8], entry_trailer: u64, value: &[u8]) -> Result<()> {
+        let kind = Kind::from_u8(trailer_kind(entry_trailer))?;
+        let seq = trailer_seq(entry_trailer);
+        let p = &mut self.properties;
+        if user_key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX + 8 {
+            return Err(Error::invalid("key or value beyond its limit"));
+        }
+        if kind.has_expiry() {
+            let Some(expiry) = value.first_chunk::<8>() else {
+                return Err(Error::corruption("expiring value shorter than its expiry"));
+            };
+            let expiry_ms = u64::from_le_bytes(*expiry);
+            let first = p.expiring_entries == 0;
+            p.expiry_min_ms = if first { expiry_ms } else { p.expiry_min_ms.min(expiry_ms) };
+            p.expiring_entries += 1;
+        } else if kind == Kind::RangeDelete {
+            return Err(Error::corruption("a range tombstone stands among point entries"));
+        }
+        if p.entries == 0 {
+            p.point_bounds = Some((user_key.to_vec(), Vec::new()));
+        }
+        p.entries += 1;
+        p.point_tombstones += u64::from(kind.is_point_tombstone());
+        p.seq_min = p.seq_min.min(seq);
+        p.seq_max = p.seq_max.max(seq);
+        p.raw_key_bytes += (user_key.len() + TRAILER_BYTES) as u64;
+        p.raw_value_bytes += value.len() as u64;
+        Ok(())
+    }
+
+    /// Adds a range tombstone: by key, and of one fragment newest first.
+    /// Points and range tombstones may be added in any interleaving.
+    ///
+    /// # Errors
+    /// `Corruption` if it overlaps the last one without being of the same fragment.
+    pub fn add_tombstone(&mut self, tombstone: &RangeTombstone) -> Result<()> {
+        self.tombstones.add(&self.order, tombstone)?;
+        let p = &mut self.properties;
+        p.range_tombstones += 1;
+        p.seq_min = p.seq_min.min(tombstone.seq);
+        p.seq_max = p.seq_max.max(tombstone.seq);
+        Ok(())
+    }
+
+    /// Bytes the file would have if it were finished now, about.
+    pub fn estimated_bytes(&self) -> u64 {
+        let pending = self.block.bytes() + self.directory.pending_bytes();
+        self.sink.offset() + (pending + self.tombstones.memory_bytes() + FOOTER_BYTES) as u64
+    }
+
+    /// Point entries added.
+    pub fn entries(&self) -> u64 {
+        self.properties.entries
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        self.block.memory_bytes()
+            + self.compressor.memory_bytes()
+            + self.directory.memory_bytes()
+            + self.tombstones.memory_bytes()
+    }
+
+    /// Writes the block in the making. `next_key` is the user key after it, if any.
+    fn end_block(&mut self, next_key: Option<&[u8]>) -> Result<()> {
+        let payload = self.block.finish();
+        let (codec, payload) = self.compressor.compress(payload);
+        let handle = self.sink.write(BlockKind::Data, codec, payload)?;
+        self.properties.data_bytes += u64::from(handle.bytes);
+        self.properties.data_blocks += 1;
+        self.block.reset();
+        self.separate(next_key);
+        self.directory.add_block(&self.separator, handle, &mut self.sink)
+    }
+
+    /// Puts the index key between the last key and `next_key` into `separator`.
+    fn separate(&mut self, next_key: Option<&[u8]>) {
+        self.separator.clear();
+        if let Some(next) = next_key
+            && !self.order.equal(&self.last_key, next)
+        {
+            self.order.separator(&self.last_key, next, &mut self.separator_user);
+            if !self.order.equal(&self.last_key, &self.separator_user) {
+                // Trailer 0 is after every version of the separator's user key.
+                return push_internal(&mut self.separator, &self.separator_user, 0);
+            }
+        }
+        push_internal(&mut self.separator, &self.last_key, self.last_trailer);
+    }
+
+    /// Writes the rest, makes the file durable, and closes it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if nothing was added; errors of the file, which must
+    /// be discarded then.
+    pub fn finish(mut self) -> Result<TableSummary> {
+        if !self.block.is_empty() {
+            self.end_block(None)?;
+        }
+        let tombstones = std::mem::take(&mut self.tombstones).finish();
+        let bounds = self.bounds(&tombstones)?;
+        let mut footer = Footer { uid: self.options.uid, ..Footer::default() };
+        // The last partitions belong before the meta blocks, which lie together.
+        if self.directory.is_partitioned() {
+            self.directory.finish_filter(&mut self.sink, &mut footer)?;
+        }
+        if !tombstones.is_empty() {
+            let mut payload = Vec::new();
+            tombstones.encode(&mut payload);
+            footer.tombstones = self.sink.write_plain(BlockKind::Tombstones, &payload)?;
+        }
+        if !self.directory.is_partitioned() {
+            self.directory.finish_filter(&mut self.sink, &mut footer)?;
+        }
+        self.directory.finish_index(&mut self.sink, &mut footer)?;
+
+        let p = &mut self.properties;
+        p.index_bytes = self.directory.index_bytes();
+        p.filter_bytes = self.directory.filter_bytes();
+        (p.smallest, p.largest, p.largest_exclusive) = bounds;
+        let payload = p.encode();
+        footer.properties = self.sink.write_plain(BlockKind::Properties, &payload)?;
+        footer.file_bytes = self.sink.offset() + FOOTER_BYTES as u64;
+        self.sink.file.append(&footer.encode())?;
+        self.sink.file.finish()?;
+        Ok(summary(self.properties, footer.file_bytes))
+    }
+
+    /// The hull of points and range tombstones.
+    fn bounds(&mut self, tombstones: &Fragments) -> Result<(Vec<u8>, Vec<u8>, bool)> {
+        if let Some((_, last)) = &mut self.properties.point_bounds {
+            last.extend_from_slice(&self.last_key);
+        }
+        let ranges = tombstones.get(0).zip(tombstones.iter().next_back());
+        let ranges = ranges.map(|(first, last)| (first.start.to_vec(), last.end.to_vec()));
+        Ok(match (self.properties.point_bounds.clone(), ranges) {
+            (None, None) => return Err(Error::invalid("a table of nothing is not written")),
+            (Some((first, last)), None) => (first, last, false),
+            (None, Some((start, end))) => (start, end, true),
+            (Some((first, last)), Some((start, end))) => {
+                let smallest = if self.order.compare(&first, &start).is_le() { first } else { start };
+                let exclusive = self.order.compare(&last, &end).is_lt();
+                (smallest, if exclusive { end } else { last }, exclusive)
+            }
+        })
+    }
+
+    /// Gives up; the caller removes the file.
+    pub fn abandon(self) {}
+}
+
+fn summary(p: Properties, file_bytes: u64) -> TableSummary {
+    TableSummary {
+        file_bytes,
+        entries: p.entries,
+        point_tombstones: p.point_tombstones,
+        range_tombstones: p.range_tombstones,
+        point_bounds: p.point_bounds,
+        bounds: (p.smallest, p.largest, p.largest_exclusive),
+        seq_min: p.seq_min,
+        seq_max: p.seq_max,
+        raw_key_bytes: p.raw_key_bytes,
+        raw_value_bytes: p.raw_value_bytes,
+        data_bytes: p.data_bytes,
+        index_bytes: p.index_bytes,
+        filter_bytes: p.filter_bytes,
+        expiring_entries: p.expiring_entries,
+        expiry_min_ms: p.expiry_min_ms,
+    }
+}

@@ -1,0 +1,153 @@
+//! What running jobs hold: their input files, and the range of the place their
+//! output will take (I9).
+//!
+//! Owned by the engine, given to policies by reference. Never waits: a policy
+//! that meets a busy file looks for another job.
+
+use crate::decision::{Decision, Merge};
+use crate::tree::file::File;
+use crate::tree::{Place, Span};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use windrow_base::{FileNumber, KeyOrder};
+
+/// The files and ranges of the jobs that run on one tree.
+#[derive(Clone, Debug, Default)]
+pub struct Busy {
+    files: BTreeSet<FileNumber>,
+    claims: Vec<Claim>,
+}
+
+/// What one job holds besides its files.
+#[derive(Clone, Debug)]
+struct Claim {
+    /// Smallest number among its inputs: names the job, since no file is in two.
+    job: FileNumber,
+    reach: Reach,
+    bounds: (Vec<u8>, Vec<u8>, bool),
+}
+
+/// The stretch of read order over which a job carries entries.
+#[derive(Clone, Copy, Debug)]
+struct Reach {
+    first: Place,
+    last: Place,
+    output: Place,
+}
+
+impl Reach {
+    fn new(inputs: impl Iterator<Item = Place>, output: Place) -> Reach {
+        inputs.fold(Reach { first: output, last: output, output }, |r, place| Reach {
+            first: r.first.min(place),
+            last: r.last.max(place),
+            output,
+        })
+    }
+
+    /// Whether outputs of one may break the other, given that their ranges
+    /// overlap: they go to one place, or one lands amid the other's way (I5).
+    fn crosses(&self, other: &Reach) -> bool {
+        let amid = |place: Place, way: &Reach| way.first < place && place < way.last;
+        self.output == other.output
+            || amid(self.output, other)
+            || amid(other.output, self)
+    }
+}
+
+impl Busy {
+    /// Nothing is busy.
+    pub fn new() -> Busy {
+        Busy::default()
+    }
+
+    /// Marks a job's inputs and reserves its output range.
+    pub fn add(&mut self, merge: &Merge) {
+        debug_assert!(merge.files().all(|(_, _, f)| !self.is_busy(f.number)), "{merge}");
+        let Some(job) = job_of(merge) else { return };
+        self.files.extend(merge.files().map(|(_, _, f)| f.number));
+        self.claims.push(Claim { job, reach: reach_of(merge), bounds: merge.bounds.clone() });
+    }
+
+    /// Undoes [`Busy::add`], once the job is installed or given up.
+    pub fn remove(&mut self, merge: &Merge) {
+        for (_, _, file) in merge.files() {
+            self.files.remove(&file.number);
+        }
+        let job = job_of(merge);
+        self.claims.retain(|claim| Some(claim.job) != job);
+    }
+
+    /// Marks what any decision takes. Moves and drops that are installed at
+    /// once, under the lock they were picked under, need not be marked.
+    pub fn claim(&mut self, decision: &Decision) {
+        match decision {
+            Decision::Idle => {}
+            Decision::Merge(merge) => self.add(merge),
+            Decision::Drop(drop) => self.files.extend(drop.files.iter().map(|(_, _, f)| f.number)),
+            Decision::Move(m) => {
+                let output = m.file.at_epoch(m.epoch).place(m.to.0, m.to.1);
+                let place = m.file.place(m.from.0, m.from.1);
+                self.files.insert(m.file.number);
+                self.claims.push(Claim {
+                    job: m.file.number,
+                    reach: Reach::new([place].into_iter(), output),
+                    bounds: m.file.span().to_bounds(),
+                });
+            }
+        }
+    }
+
+    /// Undoes [`Busy::claim`].
+    pub fn release(&mut self, decision: &Decision) {
+        if let Decision::Merge(merge) = decision {
+            return self.remove(merge);
+        }
+        for (_, _, file) in decision.files() {
+            self.files.remove(&file.number);
+            self.claims.retain(|claim| claim.job != file.number);
+        }
+    }
+
+    /// Whether a job has the file among its inputs.
+    #[inline]
+    pub fn is_busy(&self, number: FileNumber) -> bool {
+        self.files.contains(&number)
+    }
+
+    /// Whether no job runs.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Number of jobs that run.
+    pub fn jobs(&self) -> usize {
+        self.claims.len()
+    }
+
+    /// Whether the merge may not start beside what runs: an input is busy, or
+    /// its output range is spoken for.
+    pub fn conflicts(&self, order: &KeyOrder, merge: &Merge) -> bool {
+        merge.files().any(|(_, _, f)| self.is_busy(f.number))
+            || self.range_conflicts(order, &merge.span(), reach_of(merge))
+    }
+
+    /// Whether a move may not happen beside what runs.
+    pub fn conflicts_move(&self, order: &KeyOrder, file: &File, from: Place, to: Place) -> bool {
+        self.is_busy(file.number)
+            || self.range_conflicts(order, &file.span(), Reach::new([from].into_iter(), to))
+    }
+
+    fn range_conflicts(&self, order: &KeyOrder, span: &Span<'_>, reach: Reach) -> bool {
+        self.claims.iter().any(|claim| {
+            claim.reach.crosses(&reach) && Span::of(&claim.bounds).overlaps(order, span)
+        })
+    }
+}
+
+fn job_of(merge: &Merge) -> Option<FileNumber> {
+    merge.files().map(|(_, _, f)| f.number).min()
+}
+
+fn reach_of(merge: &Merge) -> Reach {
+    Reach::new(merge.files().map(|(n, part, f)| f.place(n, part)), merge.output_place())
+}

@@ -1,0 +1,86 @@
+//! What a version costs: amplification read off its metadata.
+//!
+//! These are properties of the tree as it stands, not of the work that made
+//! it: what was written per byte is counted by the engine.
+
+use crate::tree::level::deepest_point;
+use crate::tree::{Part, Version};
+
+/// Amplification of a version.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Sorted runs: one per non-empty run, one per epoch of each log. What a
+    /// full scan merges.
+    pub runs: u32,
+    /// Files that cover the deepest point: the most a get can have to ask.
+    pub read_max: u32,
+    /// Files over a point, on average over the files' own starting points.
+    pub read_mean: f64,
+    /// Bytes of the tree over those of its deepest level (run, or all of it if
+    /// that is a log): at most this much is superseded.
+    pub space: f64,
+    /// Bytes written per byte flushed if data goes on through the tree in its
+    /// present proportions: flush, level 0 into level 1, and for each level
+    /// below one rewriting with what a file overlaps there.
+    pub write: f64,
+}
+
+impl Cost {
+    /// Reads the cost off a version. O(n log n) in its files.
+    pub fn of(version: &Version) -> Cost {
+        let order = &version.order;
+        let mut runs = 0;
+        for level in &version.levels {
+            runs += !level.run.is_empty() as u32;
+            runs += level.log.chunk_by(|a, b| a.epoch == b.epoch).count() as u32;
+        }
+        let files = version.files().map(|(_, _, f)| f);
+        let read_max = deepest_point(order, files).depth;
+        Cost {
+            runs,
+            read_max,
+            read_mean: read_mean(version),
+            space: space(version),
+            write: write(version),
+        }
+    }
+}
+
+/// Every file stands for an equal share of the key space and asks, at its first
+/// key, each level's run and log.
+fn read_mean(version: &Version) -> f64 {
+    let order = &version.order;
+    let (mut points, mut asked) = (0u64, 0u64);
+    for (_, _, file) in version.files() {
+        points += 1;
+        for level in &version.levels {
+            let at = level.run.partition_point(|f| f.span().ends_before(order, &file.smallest));
+            asked += level.run.get(at).is_some_and(|f| f.span().contains(order, &file.smallest)) as u64;
+            asked += level.log.iter().filter(|f| f.span().contains(order, &file.smallest)).count() as u64;
+        }
+    }
+    if points == 0 { 0.0 } else { asked as f64 / points as f64 }
+}
+
+fn space(version: &Version) -> f64 {
+    let Some(deepest) = version.deepest() else { return 1.0 };
+    let run = version.part_bytes(deepest, Part::Run);
+    let base = if run > 0 { run } else { version.part_bytes(deepest, Part::Log) };
+    version.bytes() as f64 / base.max(1) as f64
+}
+
+fn write(version: &Version) -> f64 {
+    let Some(deepest) = version.deepest() else { return 1.0 };
+    let mut write = 1.0;
+    for level in 0..deepest {
+        let above = match level {
+            0 => version.part_bytes(0, Part::Log),
+            n => version.part_bytes(n, Part::Run),
+        };
+        let below = version.part_bytes(level + 1, Part::Run);
+        if above > 0 {
+            write += 1.0 + below as f64 / above as f64;
+        }
+    }
+    write
+}

@@ -1,0 +1,375 @@
+//! What a policy decides, with the reason as data.
+//!
+//! A decision is a value: the executor carries it out, tests and reports print
+//! it. `Display` gives one sentence that says what and why.
+
+use crate::tree::{Edit, File, Part, Place, Span};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use windrow_base::{Epoch, FileNumber};
+
+/// What to do next with a tree.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// Nothing, or nothing that is possible beside what runs.
+    Idle,
+    /// Give a file another place without reading it.
+    Move(Move),
+    /// Rewrite files into one place.
+    Merge(Merge),
+    /// Take files away whose loss no read can see.
+    Drop(Drop),
+}
+
+/// Why it was decided. Numbers are those that the decision was made on.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// `depth` epochs of level 0 cover one point; `limit` is where merging starts.
+    Level0Depth {
+        /// Epochs over the deepest point.
+        depth: u32,
+        /// Depth at which level 0 is merged.
+        limit: u32,
+    },
+    /// Level 0 is wide but not deep.
+    Level0Bytes {
+        /// Bytes in level 0.
+        bytes: u64,
+        /// Bytes at which level 0 is merged.
+        limit: u64,
+    },
+    /// Level 0 is deep and the way down is busy: merge within it.
+    Level0Blocked {
+        /// Epochs over the deepest point.
+        depth: u32,
+        /// Epochs that become one.
+        epochs: u32,
+    },
+    /// A run is larger than its level's capacity.
+    LevelFull {
+        /// Level of the run.
+        level: u32,
+        /// Its bytes.
+        bytes: u64,
+        /// Capacity in bytes.
+        capacity: u64,
+    },
+    /// A log that this picker does not feed is emptied (I10).
+    DrainLog {
+        /// Level of the log.
+        level: u32,
+        /// Bytes in it.
+        bytes: u64,
+    },
+    /// Much of a file is tombstones, which slow scans and hold space.
+    Tombstones {
+        /// The file.
+        file: FileNumber,
+        /// Its point tombstones.
+        tombstones: u64,
+        /// Its entries.
+        entries: u64,
+    },
+    /// A file holds range tombstones, which hold the space of what they hide.
+    RangeTombstones {
+        /// The file.
+        file: FileNumber,
+        /// How many.
+        tombstones: u64,
+    },
+    /// Entries of a file expired a while ago.
+    Expired {
+        /// The file.
+        file: FileNumber,
+        /// How long ago the first one did, in ms.
+        since_ms: u64,
+    },
+    /// A file holds nothing but tombstones, and nothing older is below it.
+    OnlyTombstones {
+        /// The file.
+        file: FileNumber,
+    },
+    /// The user asked for it.
+    Manual,
+}
+
+/// Files of half a level that go into a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// Level they are in.
+    pub level: u32,
+    /// Half they are in.
+    pub part: Part,
+    /// A run's by key; a log's newest epoch first, by key within an epoch.
+    pub files: Vec<Arc<File>>,
+}
+
+/// Rewrite `inputs` into one place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Merge {
+    /// Newest in read order first.
+    pub inputs: Vec<Input>,
+    /// Level of the output.
+    pub output_level: u32,
+    /// Half of the output.
+    pub output_part: Part,
+    /// Epoch of the outputs: the newest input's for a log (I5), 0 for a run.
+    pub output_epoch: Epoch,
+    /// Hull of the inputs: first key, last key, whether that one is exclusive.
+    pub bounds: (Vec<u8>, Vec<u8>, bool),
+    /// Why.
+    pub reason: Reason,
+    /// Round-robin cursor to store with the edit: level and key.
+    pub cursor: Option<(u32, Vec<u8>)>,
+}
+
+/// Give `file` another place; no byte of data moves (I7).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Move {
+    /// The file as it stands.
+    pub file: Arc<File>,
+    /// Where it stands.
+    pub from: (u32, Part),
+    /// Where it goes.
+    pub to: (u32, Part),
+    /// Its epoch there: a new one in a log, 0 in a run.
+    pub epoch: Epoch,
+    /// Why.
+    pub reason: Reason,
+    /// Round-robin cursor to store with the edit: level and key.
+    pub cursor: Option<(u32, Vec<u8>)>,
+}
+
+/// Take `files` away.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drop {
+    /// The files and where they stand.
+    pub files: Vec<(u32, Part, Arc<File>)>,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl Decision {
+    /// Whether there is nothing to do.
+    pub fn is_idle(&self) -> bool {
+        matches!(self, Decision::Idle)
+    }
+
+    /// Why, unless idle.
+    pub fn reason(&self) -> Option<&Reason> {
+        match self {
+            Decision::Idle => None,
+            Decision::Move(m) => Some(&m.reason),
+            Decision::Merge(m) => Some(&m.reason),
+            Decision::Drop(d) => Some(&d.reason),
+        }
+    }
+
+    /// Every file it takes, with where it stands, newest in read order first.
+    pub fn files(&self) -> Vec<(u32, Part, Arc<File>)> {
+        match self {
+            Decision::Idle => Vec::new(),
+            Decision::Move(m) => vec![(m.from.0, m.from.1, m.file.clone())],
+            Decision::Merge(m) => m.files().map(|(n, p, f)| (n, p, f.clone())).collect(),
+            Decision::Drop(d) => d.files.clone(),
+        }
+    }
+}
+
+impl Merge {
+    /// Every input file with where it stands.
+    pub fn files(&self) -> impl Iterator<Item = (u32, Part, &Arc<File>)> {
+        self.inputs.iter().flat_map(|i| i.files.iter().map(move |f| (i.level, i.part, f)))
+    }
+
+    /// Bytes of all inputs: what the job reads, and at most about what it writes.
+    pub fn input_bytes(&self) -> u64 {
+        self.files().map(|(_, _, f)| f.bytes).sum()
+    }
+
+    /// The hull of the inputs.
+    pub fn span(&self) -> Span<'_> {
+        Span::of(&self.bounds)
+    }
+
+    /// Where the output stands in read order.
+    pub fn output_place(&self) -> Place {
+        match self.output_part {
+            Part::Run => Place::run(self.output_level),
+            Part::Log => Place::log(self.output_level, self.output_epoch),
+        }
+    }
+
+    /// The edit that replaces the inputs by `outputs`, which get the job's epoch.
+    pub fn edit(&self, outputs: Vec<File>) -> Edit {
+        let epoch = self.output_epoch;
+        Edit {
+            removed: self.files().map(|(n, part, f)| (n, part, f.number)).collect(),
+            added: outputs
+                .into_iter()
+                .map(|f| (self.output_level, self.output_part, Arc::new(File { epoch, ..f })))
+                .collect(),
+            cursors: cursors(&self.cursor),
+            ..Edit::default()
+        }
+    }
+}
+
+impl Move {
+    /// The edit that moves the file: it removes and adds the same number (I2).
+    pub fn edit(&self) -> Edit {
+        let file = match self.file.epoch == self.epoch {
+            true => self.file.clone(),
+            false => Arc::new(self.file.at_epoch(self.epoch)),
+        };
+        Edit {
+            removed: vec![(self.from.0, self.from.1, self.file.number)],
+            added: vec![(self.to.0, self.to.1, file)],
+            cursors: cursors(&self.cursor),
+            ..Edit::default()
+        }
+    }
+}
+
+impl Drop {
+    /// The edit that takes the files away.
+    pub fn edit(&self) -> Edit {
+        let removed = self.files.iter().map(|(n, part, f)| (*n, *part, f.number)).collect();
+        Edit { removed, ..Edit::default() }
+    }
+}
+
+fn cursors(cursor: &Option<(u32, Vec<u8>)>) -> Vec<(u32, Option<Vec<u8>>)> {
+    cursor.iter().map(|(level, key)| (*level, Some(key.clone()))).collect()
+}
+
+/// Bytes as people read them.
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+        let mut value = self.0 as f64;
+        let mut unit = 0;
+        while value >= 1024.0 && unit + 1 < UNITS.len() {
+            value /= 1024.0;
+            unit += 1;
+        }
+        if unit == 0 || value >= 99.95 || value == libm::trunc(value) {
+            write!(f, "{value:.0} {}", UNITS[unit])
+        } else {
+            write!(f, "{value:.1} {}", UNITS[unit])
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Level0Depth { depth, limit } => {
+                write!(f, "{depth} epochs of level 0 cover one point, and {limit} start a merge")
+            }
+            Reason::Level0Bytes { bytes, limit } => {
+                write!(f, "level 0 holds {}, and {} start a merge", Bytes(*bytes), Bytes(*limit))
+            }
+            Reason::Level0Blocked { depth, epochs } => write!(
+                f,
+                "{depth} epochs of level 0 cover one point and the way down is busy: \
+                 {epochs} of them become one"
+            ),
+            Reason::LevelFull { level, bytes, capacity } => write!(
+                f,
+                "level {level} holds {} of {}",
+                Bytes(*bytes),
+                Bytes(*capacity)
+            ),
+            Reason::DrainLog { level, bytes } => {
+                write!(f, "the log of level {level} holds {} to drain", Bytes(*bytes))
+            }
+            Reason::Tombstones { file, tombstones, entries } => {
+                write!(f, "{tombstones} of {entries} entries of table {file} are tombstones")
+            }
+            Reason::RangeTombstones { file, tombstones } => {
+                write!(f, "table {file} holds {tombstones} range tombstones")
+            }
+            Reason::Expired { file, since_ms } => {
+                write!(f, "entries of table {file} expired {} s ago", since_ms / 1000)
+            }
+            Reason::OnlyTombstones { file } => {
+                write!(f, "table {file} holds only tombstones and nothing older is below it")
+            }
+            Reason::Manual => write!(f, "asked for"),
+        }
+    }
+}
+
+fn place(level: u32, part: Part) -> impl fmt::Display {
+    struct Name(u32, Part);
+    impl fmt::Display for Name {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "L{}.{}", self.0, self.1.name())
+        }
+    }
+    Name(level, part)
+}
+
+fn numbers<'a>(
+    f: &mut fmt::Formatter<'_>,
+    files: impl Iterator<Item = &'a Arc<File>>,
+) -> fmt::Result {
+    const SHOWN: usize = 12;
+    let mut more = 0usize;
+    for (i, file) in files.enumerate() {
+        match i {
+            0 => write!(f, "{}", file.number)?,
+            i if i < SHOWN => write!(f, " {}", file.number)?,
+            _ => more += 1,
+        }
+    }
+    if more > 0 { write!(f, " and {more} more") } else { Ok(()) }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Decision::Idle => write!(f, "idle"),
+            Decision::Move(m) => write!(
+                f,
+                "move {} ({}) from {} to {}: {}",
+                m.file.number,
+                Bytes(m.file.bytes),
+                place(m.from.0, m.from.1),
+                place(m.to.0, m.to.1),
+                m.reason
+            ),
+            Decision::Merge(m) => m.fmt(f),
+            Decision::Drop(d) => {
+                write!(f, "drop ")?;
+                numbers(f, d.files.iter().map(|(_, _, file)| file))?;
+                write!(f, ": {}", d.reason)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Merge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "merge ")?;
+        for (i, input) in self.inputs.iter().enumerate() {
+            if i > 0 {
+                write!(f, " + ")?;
+            }
+            write!(f, "{}[", place(input.level, input.part))?;
+            numbers(f, input.files.iter())?;
+            write!(f, "]")?;
+        }
+        write!(f, " ({}) into {}", Bytes(self.input_bytes()), place(self.output_level, self.output_part))?;
+        if self.output_part == Part::Log {
+            write!(f, "@{}", self.output_epoch)?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}

@@ -1,0 +1,5 @@
+//! Filter memory: bits per key of each file.
+
+mod uniform;
+
+pub use uniform::Uniform;

@@ -1,0 +1,93 @@
+//! Work that frees space when no level is over its limit: files of tombstones
+//! and of expired entries.
+//!
+//! Each step makes progress that can be counted, so that this never loops: a
+//! drop removes a file; a job for a file with something older below it takes
+//! it a level deeper; a rewrite in place is chosen only if everything in the
+//! file is below every snapshot and nothing older lies below it (I6), so that
+//! its tombstones and expired entries are gone afterwards.
+
+use super::{job, merge_of};
+use crate::decision::{Decision, Drop, Reason};
+use crate::tree::closure::{Seat, close};
+use crate::tree::{File, Outside, Part, Version};
+use crate::view::View;
+use alloc::sync::Arc;
+use alloc::vec;
+
+/// The first job that frees space, from the top of the tree down.
+pub(crate) fn pick(view: &View<'_>) -> Option<Decision> {
+    let version = view.version;
+    let with_garbage =
+        (0..).zip(&version.levels).filter(|(_, level)| level.garbage_files() > 0);
+    for (n, level) in with_garbage {
+        for part in [Part::Run, Part::Log] {
+            for (i, file) in level.part(part).iter().enumerate() {
+                if !file.may_hold_garbage() || view.busy.is_busy(file.number) {
+                    continue;
+                }
+                if let Some(decision) = collect(view, (n, part, i), file) {
+                    return Some(decision);
+                }
+            }
+        }
+    }
+    None
+}
+
+fn collect(view: &View<'_>, seat: Seat, file: &Arc<File>) -> Option<Decision> {
+    let (level, part, _) = seat;
+    let bottom = nothing_older(view.version, level, part, file);
+    // `entries` counts points alone, so that a file of range tombstones is one as well.
+    if bottom && file.point_tombstones == file.entries {
+        let reason = Reason::OnlyTombstones { file: file.number };
+        return Some(Decision::Drop(Drop { files: vec![(level, part, file.clone())], reason }));
+    }
+    let reason = due(view, file, bottom)?;
+    let deepest = view.version.deepest().unwrap_or(0);
+    if !bottom {
+        // In the deepest level the log is what lies below the run, and it drains by itself.
+        let to = (level + 1, Part::Run);
+        return if level < deepest { job(view, [seat], to, reason) } else { None };
+    }
+    if file.seq_max >= view.snapshots_oldest {
+        return None;
+    }
+    let to = (level.max(1), Part::Run);
+    let closure = close(view.version, [seat], to, |f| !view.busy.is_busy(f.number))?;
+    merge_of(view, &closure, reason)
+}
+
+/// Whether the file's garbage is a reason by now, and which.
+fn due(view: &View<'_>, file: &File, bottom: bool) -> Option<Reason> {
+    let age_ms = view.now_ms.saturating_sub(file.created_ms);
+    if age_ms >= view.settings.tombstone_grace_ms {
+        if file.range_tombstones > 0 {
+            let tombstones = file.range_tombstones;
+            return Some(Reason::RangeTombstones { file: file.number, tombstones });
+        }
+        // At the bottom a tombstone has nothing left to do. A snapshot may have
+        // kept each with the entry it hides: then they are but half.
+        let dense = match bottom {
+            true => file.point_tombstones.saturating_mul(8) >= file.entries,
+            false => file.point_tombstones > file.entries / 2,
+        };
+        if dense && file.point_tombstones > 0 {
+            return Some(Reason::Tombstones {
+                file: file.number,
+                tombstones: file.point_tombstones,
+                entries: file.entries,
+            });
+        }
+    }
+    let since_ms = view.now_ms.saturating_sub(file.expiry_min_ms);
+    let grace_ms = view.settings.expiry_grace_ms.max(1);
+    let expired = file.expiring_entries > 0 && since_ms >= grace_ms && age_ms >= grace_ms;
+    expired.then_some(Reason::Expired { file: file.number, since_ms })
+}
+
+/// Whether no file that is later in read order overlaps this one.
+fn nothing_older(version: &Version, level: u32, part: Part, file: &File) -> bool {
+    let place = file.place(level, part);
+    Outside::below(version, place, &file.span(), |f| f.number == file.number).is_empty()
+}

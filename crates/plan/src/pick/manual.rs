@@ -1,0 +1,217 @@
+//! Manual compaction of a key range, step by step.
+//!
+//! 1. For each level n from 0 to the deepest but one: first what overlaps the
+//!    range in its log goes down in one job, then its run in key order, a few
+//!    files a job.
+//! 2. In the deepest level: its log goes into its run.
+//! 3. Then each file of its run in the range that still has something to give
+//!    up, and that every snapshot allows to, is rewritten in place.
+//!
+//! It ends because the state (level, log before run, key) only grows: a step
+//! starts after the last one's key, and its own lies beyond. What enters a
+//! level behind the position, or is written again by others, is not visited
+//! again. The deepest level may move down meanwhile; there are `LEVELS_MAX`.
+
+use super::{decide, job, merge_of};
+use crate::decision::{Decision, Reason};
+use crate::tree::closure::{Seat, close};
+use crate::tree::{File, Part, Version};
+use crate::view::View;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use windrow_base::FileNumber;
+
+/// A job takes at most this many times `file_bytes` from its source run.
+const STEP_FILES_MAX: u64 = 16;
+
+/// How far a manual compaction has come. The caller keeps it between steps,
+/// and drops it to give up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ManualState {
+    level: u32,
+    log_done: bool,
+    after: Option<Vec<u8>>,
+    done: bool,
+    /// Files with larger numbers were written since it began.
+    newest: Option<FileNumber>,
+}
+
+impl ManualState {
+    /// At the beginning.
+    pub fn new() -> ManualState {
+        ManualState::default()
+    }
+
+    /// Whether the compaction is complete.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// The level it has come to: everything above was taken down.
+    pub fn level(&self) -> u32 {
+        self.level
+    }
+
+    fn next_level(&mut self) {
+        let (level, newest) = (self.level + 1, self.newest);
+        *self = ManualState { level, newest, ..ManualState::default() };
+    }
+}
+
+/// The user's range, ends included.
+struct Asked<'a> {
+    lo: Option<&'a [u8]>,
+    hi: Option<&'a [u8]>,
+}
+
+impl Asked<'_> {
+    fn overlaps(&self, version: &Version, file: &File) -> bool {
+        let order = &version.order;
+        self.lo.is_none_or(|lo| !file.span().ends_before(order, lo))
+            && self.hi.is_none_or(|hi| order.compare(&file.smallest, hi).is_le())
+    }
+}
+
+/// See [`crate::Policy::manual`].
+pub(crate) fn step(
+    view: &View<'_>,
+    lo: Option<&[u8]>,
+    hi: Option<&[u8]>,
+    state: &mut ManualState,
+) -> Decision {
+    let asked = Asked { lo, hi };
+    let newest = || view.version.files().map(|(_, _, f)| f.number).max().unwrap_or(0);
+    state.newest.get_or_insert_with(newest);
+    while !state.done {
+        // Level 0 alone is not deep enough: it has no run.
+        let deepest = view.version.deepest().map_or(0, |n| n.max(1));
+        if view.version.deepest().is_none() || state.level > deepest {
+            state.done = true;
+            break;
+        }
+        let last = state.level == deepest;
+        let step = match (state.log_done, last) {
+            (false, _) => log_step(view, &asked, state, last),
+            (true, false) => run_step(view, &asked, state),
+            (true, true) => rewrite_step(view, &asked, state),
+        };
+        match step {
+            Step::Do(decision) => return decision,
+            Step::Wait => return Decision::Idle,
+            Step::Next => {}
+        }
+    }
+    Decision::Idle
+}
+
+enum Step {
+    Do(Decision),
+    /// A running job is in the way.
+    Wait,
+    /// This part is done.
+    Next,
+}
+
+/// The whole of a level's log in the range, in one job.
+fn log_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState, last: bool) -> Step {
+    let version = view.version;
+    let level = state.level;
+    let log = version.part(level, Part::Log).iter().enumerate();
+    let seeds: Vec<Seat> = log
+        .filter(|(_, f)| asked.overlaps(version, f))
+        .map(|(i, _)| (level, Part::Log, i))
+        .collect();
+    if seeds.is_empty() {
+        state.log_done = true;
+        return Step::Next;
+    }
+    let to = if last { (level, Part::Run) } else { (level + 1, Part::Run) };
+    match job(view, seeds, to, Reason::Manual) {
+        None => Step::Wait,
+        Some(decision) => {
+            state.log_done = true;
+            Step::Do(decision)
+        }
+    }
+}
+
+/// The next files of a level's run, down by one level.
+fn run_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step {
+    let version = view.version;
+    let level = state.level;
+    let files = remaining(version, asked, state);
+    let limit = view.settings.file_bytes.saturating_mul(STEP_FILES_MAX);
+    let mut bytes = 0u64;
+    let mut seeds: Vec<Seat> = Vec::new();
+    for (i, file) in files {
+        bytes = bytes.saturating_add(file.bytes);
+        if !seeds.is_empty() && bytes > limit {
+            break;
+        }
+        seeds.push((level, Part::Run, i));
+    }
+    let Some(&(_, _, end)) = seeds.last() else {
+        state.next_level();
+        return Step::Next;
+    };
+    let reached = &version.part(level, Part::Run)[end].largest;
+    let allow = |f: &File| !view.busy.is_busy(f.number);
+    // Alone a file may be moved; several are merged.
+    let first = close(version, [seeds[0]], (level + 1, Part::Run), allow);
+    let alone = first.filter(|closure| closure.len() == 1).and_then(|c| decide(view, &c, Reason::Manual));
+    if let Some(decision) = alone {
+        state.after = Some(version.part(level, Part::Run)[seeds[0].2].largest.clone());
+        return Step::Do(decision);
+    }
+    match job(view, seeds, (level + 1, Part::Run), Reason::Manual) {
+        None => Step::Wait,
+        Some(decision) => {
+            state.after = Some(reached.clone());
+            Step::Do(decision)
+        }
+    }
+}
+
+/// The next file of the deepest run that gains by being rewritten.
+fn rewrite_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step {
+    let version = view.version;
+    let level = state.level;
+    let Some((i, file)) = remaining(version, asked, state).find(|(_, f)| gains(view, f, state)) else {
+        state.done = true;
+        return Step::Next;
+    };
+    let allow = |f: &File| !view.busy.is_busy(f.number);
+    let closure = close(version, [(level, Part::Run, i)], (level, Part::Run), allow);
+    match closure.and_then(|closure| merge_of(view, &closure, Reason::Manual)) {
+        None => Step::Wait,
+        Some(decision) => {
+            state.after = Some(file.largest.clone());
+            Step::Do(decision)
+        }
+    }
+}
+
+/// Whether rewriting a file of the deepest run can give something up that no
+/// snapshot needs: tombstones and expired entries, or perhaps shadowed ones,
+/// which metadata does not show. Those a file can hold only if it has not been
+/// merged since the compaction began and its sequence numbers are not zeroed.
+fn gains(view: &View<'_>, file: &File, state: &ManualState) -> bool {
+    let expired = file.expiring_entries > 0 && file.expiry_min_ms <= view.now_ms;
+    let old = state.newest.is_none_or(|newest| file.number <= newest) && file.seq_max > 0;
+    file.seq_max <= view.snapshots_oldest && (old || file.tombstones() > 0 || expired)
+}
+
+/// The files of the level's run in the range that begin beyond the position.
+fn remaining<'v>(
+    version: &'v Version,
+    asked: &Asked<'_>,
+    state: &ManualState,
+) -> impl Iterator<Item = (usize, &'v Arc<File>)> {
+    let run = version.part(state.level, Part::Run);
+    let start = state.after.as_ref().map_or(0, |after| {
+        run.partition_point(|f| version.order.compare(&f.largest, after).is_le())
+    });
+    let beyond = run.iter().enumerate().skip(start);
+    let asked = Asked { ..*asked };
+    beyond.filter(move |(_, f)| asked.overlaps(version, f))
+}

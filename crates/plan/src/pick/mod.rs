@@ -1,0 +1,96 @@
+//! Pickers: what moves down, and when.
+//!
+//! Every job, whoever picks it, is made here out of a closure, so that I5 and
+//! I9 are kept in one place; and every picker drains every level's log (I10).
+
+pub mod garbage;
+pub mod leveled;
+pub mod manual;
+pub mod score;
+
+use crate::decision::{Decision, Merge, Move, Reason};
+use crate::tree::Part;
+use crate::tree::closure::{Closure, Seat, close};
+use crate::view::View;
+
+/// The job that takes `seeds` and what they need to `to`: a move if nothing
+/// has to be rewritten, or a merge. `None` if a running job is in the way.
+pub(crate) fn job(
+    view: &View<'_>,
+    seeds: impl IntoIterator<Item = Seat>,
+    to: (u32, Part),
+    reason: Reason,
+) -> Option<Decision> {
+    let closure = close(view.version, seeds, to, |f| !view.busy.is_busy(f.number))?;
+    decide(view, &closure, reason)
+}
+
+/// A closure as a move or a merge; `None` if a running job is in the way.
+pub(crate) fn decide(view: &View<'_>, closure: &Closure<'_>, reason: Reason) -> Option<Decision> {
+    if closure.len() == 1
+        && let Some(decision) = move_of(view, closure, &reason)
+    {
+        return match decision {
+            Decision::Idle => None,
+            decision => Some(decision),
+        };
+    }
+    merge_of(view, closure, reason)
+}
+
+/// The move of a closure of one file. `None` if it has to be rewritten: it is
+/// where it goes already, or it is so wide that it had better be cut. `Idle`
+/// if a running job is in the way.
+fn move_of(view: &View<'_>, closure: &Closure<'_>, reason: &Reason) -> Option<Decision> {
+    let (level, part, file) = closure.files().next()?;
+    let output = closure.output();
+    let (from, to) = ((level, part), (output.level, output.part));
+    if from == to {
+        return None;
+    }
+    let order = &view.version.order;
+    let below = view.version.level(to.0 + 1).map_or(0, |l| l.run_bytes_overlapping(order, &file.span()));
+    let limit = view.settings.file_bytes.saturating_mul(view.settings.overlap_files_max as u64);
+    if below > limit && file.entries > 1 {
+        return None;
+    }
+    if view.busy.conflicts_move(order, file, file.place(level, part), output) {
+        return Some(Decision::Idle);
+    }
+    Some(Decision::Move(Move {
+        file: file.clone(),
+        from,
+        to,
+        epoch: output.age.0,
+        reason: reason.clone(),
+        cursor: None,
+    }))
+}
+
+/// A closure as a merge; `None` if a running job is in the way.
+pub(crate) fn merge_of(view: &View<'_>, closure: &Closure<'_>, reason: Reason) -> Option<Decision> {
+    let output = closure.output();
+    let merge = Merge {
+        inputs: closure.inputs(),
+        output_level: output.level,
+        output_part: output.part,
+        output_epoch: output.age.0,
+        bounds: closure.span().to_bounds(),
+        reason,
+        cursor: None,
+    };
+    (!view.busy.conflicts(&view.version.order, &merge)).then_some(Decision::Merge(merge))
+}
+
+/// Stores with the decision's edit that round-robin picking of `level` goes on
+/// after the last file it takes from there.
+pub(crate) fn with_cursor(decision: Decision, level: u32) -> Decision {
+    let files = decision.files();
+    let last = files.iter().rfind(|(n, part, _)| (*n, *part) == (level, Part::Run));
+    let cursor = last.map(|(_, _, file)| (level, file.largest.clone()));
+    match decision {
+        Decision::Merge(merge) => Decision::Merge(Merge { cursor, ..merge }),
+        Decision::Move(m) => Decision::Move(Move { cursor, ..m }),
+        other => other,
+    }
+}

@@ -1,0 +1,53 @@
+//! How urgent each part of the tree is.
+//!
+//! Level 0 by its own policy, each run by bytes over capacity, each log below
+//! level 0 always above 1: a picker that does not feed logs empties them,
+//! whatever preset wrote them (I10).
+
+use crate::axes::Policy;
+use crate::tree::Part;
+use crate::view::View;
+use alloc::vec::Vec;
+
+/// A part of the tree that wants work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// Urgency; larger goes first.
+    pub score: f64,
+    /// Level.
+    pub level: u32,
+    /// Half. The log of level 0 is level 0.
+    pub part: Part,
+}
+
+/// Everything that wants work, most urgent first. Files that are on their way
+/// down already do not count.
+pub fn candidates(policy: &Policy, view: &View<'_>) -> Vec<Candidate> {
+    let version = view.version;
+    let mut found = Vec::new();
+    let score = policy.level0_score(version, view.settings);
+    if score >= 1.0 {
+        found.push(Candidate { score, level: 0, part: Part::Log });
+    }
+    for (n, level) in version.levels.iter().enumerate().skip(1) {
+        let n = n as u32;
+        let capacity = policy.capacity(version, view.settings, n);
+        let mut run = level.part_bytes(Part::Run);
+        if run > capacity {
+            if !view.busy.is_empty() {
+                let busy = level.run.iter().filter(|f| view.busy.is_busy(f.number));
+                run -= busy.map(|f| f.bytes).sum::<u64>().min(run);
+            }
+            let score = run as f64 / capacity.max(1) as f64;
+            if score > 1.0 {
+                found.push(Candidate { score, level: n, part: Part::Run });
+            }
+        }
+        if !level.log.is_empty() {
+            let over = level.part_bytes(Part::Log) as f64 / capacity.max(1) as f64;
+            found.push(Candidate { score: 1.0 + over, level: n, part: Part::Log });
+        }
+    }
+    found.sort_by(|a, b| b.score.total_cmp(&a.score));
+    found
+}

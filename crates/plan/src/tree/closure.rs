@@ -1,0 +1,185 @@
+//! Betweenness (I5): the one place that says what a job must take along.
+//!
+//! Give every file its place in read order (level; run before log; newest
+//! epoch first) and the output its place too. A job is right exactly if, for
+//! every key, nothing outside it lies between one of its inputs and the place
+//! of its output. So:
+//!
+//! 1. start from the seeds;
+//! 2. for each member, add every file that overlaps it and whose place lies
+//!    between the member's and the output's, both ends included;
+//! 3. repeat 2 for what was added, until nothing is;
+//! 4. if the output is a run, add the run's files in the hull of all members,
+//!    so that no output can cover an idle file in a gap (I9).
+//!
+//! All the rules one finds in books are cases of step 2. What leaves log n
+//! downward meets the older files of log n, then run n+1: closed under
+//! older-and-overlapping. What leaves run n downward meets all of log n. What
+//! is drained from log n into run n goes the other way: closed under
+//! newer-and-overlapping. A lone file may be moved without rewriting exactly
+//! if its closure is itself. Level 0 is a log like any other.
+//!
+//! The set is the smallest that is right: hulls stand for keys, since metadata
+//! knows no more, and steps 2 and 3 add only what they must. A single seed
+//! gives a connected range, since each member overlaps one before it.
+
+use super::file::{File, Part, Place};
+use super::span::Span;
+use super::version::Version;
+use crate::decision::Input;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// Where a file stands in a version: level, half, index in it.
+pub type Seat = (u32, Part, usize);
+
+/// The files of a job, closed under I5, and where its output goes.
+#[derive(Clone, Debug)]
+pub struct Closure<'v> {
+    version: &'v Version,
+    members: BTreeMap<(u32, Part), BTreeSet<usize>>,
+    output: Place,
+    files: usize,
+}
+
+/// Closes `seeds` for an output into `to`. `None` if there is no seed, or if a
+/// file is needed that `allow` refuses (it is busy: wait).
+///
+/// An output into a log takes the epoch of its newest input there, or the next
+/// epoch if it has none.
+pub fn close<'v>(
+    version: &'v Version,
+    seeds: impl IntoIterator<Item = Seat>,
+    to: (u32, Part),
+    allow: impl Fn(&File) -> bool,
+) -> Option<Closure<'v>> {
+    let seeds: Vec<Seat> = seeds.into_iter().collect();
+    let output = output_place(version, &seeds, to);
+    let mut closure = Closure { version, members: BTreeMap::new(), output, files: 0 };
+    let mut queue = Vec::new();
+    for seat in seeds {
+        closure.insert(seat, &mut queue, &allow)?;
+    }
+    while let Some((level, part, index)) = queue.pop() {
+        let file = &version.part(level, part)[index];
+        let place = file.place(level, part);
+        let (first, last) = (place.min(output), place.max(output));
+        for n in first.level..=last.level {
+            for half in [Part::Run, Part::Log] {
+                for (i, other) in version.overlapping_span(n, half, file.span()) {
+                    let at = other.place(n, half);
+                    if first <= at && at <= last {
+                        closure.insert((n, half, i), &mut queue, &allow)?;
+                    }
+                }
+            }
+        }
+    }
+    if closure.files == 0 {
+        return None;
+    }
+    if to.1 == Part::Run {
+        let hull = closure.span();
+        for (i, _) in version.overlapping_span(to.0, Part::Run, hull) {
+            closure.insert((to.0, Part::Run, i), &mut queue, &allow)?;
+        }
+    }
+    Some(closure)
+}
+
+/// Whether the file may be moved to `to` as it is: nothing lies between, and
+/// nothing in a target run overlaps it.
+pub fn may_move(version: &Version, seat: Seat, to: (u32, Part)) -> bool {
+    (seat.0, seat.1) != to
+        && close(version, [seat], to, |_| true).is_some_and(|closure| closure.len() == 1)
+}
+
+fn output_place(version: &Version, seeds: &[Seat], to: (u32, Part)) -> Place {
+    match to.1 {
+        Part::Run => Place::run(to.0),
+        Part::Log => {
+            let foreign = seeds.iter().any(|s| (s.0, s.1) != to);
+            let newest = seeds
+                .iter()
+                .filter(|s| (s.0, s.1) == to)
+                .map(|s| version.part(s.0, s.1)[s.2].epoch)
+                .max();
+            match newest {
+                Some(epoch) if !foreign => Place::log(to.0, epoch),
+                _ => Place::log(to.0, version.next_epoch),
+            }
+        }
+    }
+}
+
+impl<'v> Closure<'v> {
+    fn insert(
+        &mut self,
+        seat: Seat,
+        queue: &mut Vec<Seat>,
+        allow: &impl Fn(&File) -> bool,
+    ) -> Option<()> {
+        let (level, part, index) = seat;
+        if !self.members.entry((level, part)).or_default().insert(index) {
+            return Some(());
+        }
+        if !allow(&self.version.part(level, part)[index]) {
+            return None;
+        }
+        self.files += 1;
+        queue.push(seat);
+        Some(())
+    }
+
+    /// Number of files.
+    #[allow(clippy::len_without_is_empty)] // a closure is never empty
+    pub fn len(&self) -> usize {
+        self.files
+    }
+
+    /// Where the output goes.
+    pub fn output(&self) -> Place {
+        self.output
+    }
+
+    /// The members, newest in read order first.
+    pub fn files(&self) -> impl Iterator<Item = (u32, Part, &'v Arc<File>)> {
+        let version = self.version;
+        self.members.iter().flat_map(move |(&(level, part), members)| {
+            members.iter().map(move |&i| (level, part, &version.part(level, part)[i]))
+        })
+    }
+
+    /// Number of members in half a level.
+    pub fn count(&self, level: u32, part: Part) -> usize {
+        self.members.get(&(level, part)).map_or(0, BTreeSet::len)
+    }
+
+    /// Bytes of all members.
+    pub fn bytes(&self) -> u64 {
+        self.files().map(|(_, _, f)| f.bytes).sum()
+    }
+
+    /// The hull of all members.
+    pub fn span(&self) -> Span<'v> {
+        let order = &self.version.order;
+        let mut spans = self.files().map(|(_, _, f)| f.span());
+        // Never empty once built; while building, the caller has checked.
+        let first = spans.next().unwrap_or(Span::closed(&[], &[]));
+        spans.fold(first, |hull, span| hull.hull(order, &span))
+    }
+
+    /// The members as a job's inputs.
+    pub fn inputs(&self) -> Vec<Input> {
+        self.members
+            .iter()
+            .filter(|(_, members)| !members.is_empty())
+            .map(|(&(level, part), members)| Input {
+                level,
+                part,
+                files: members.iter().map(|&i| self.version.part(level, part)[i].clone()).collect(),
+            })
+            .collect()
+    }
+}

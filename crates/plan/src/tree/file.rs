@@ -1,0 +1,172 @@
+//! What the tree knows of one table file: its identity, bounds and counts.
+//!
+//! Owns metadata only. Never opens a file: handles live with the engine.
+
+use super::span::Span;
+use alloc::format;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX};
+use windrow_base::{Epoch, Error, FileNumber, FileUid, KeyOrder, Result, SeqNo};
+
+/// One of the two halves of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Part {
+    /// Sorted, disjoint files; read first.
+    Run = 0,
+    /// Files that may overlap, read after the run, newest epoch first.
+    Log = 1,
+}
+
+impl Part {
+    /// The word that text trees and reports use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Run => "run",
+            Part::Log => "log",
+        }
+    }
+}
+
+/// A place in a tree's read order; smaller is read earlier, and is newer for
+/// every key (I3, I4). All files of a run share one place, as do the files of
+/// one epoch of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Level, from 0.
+    pub level: u32,
+    /// Run before log.
+    pub part: Part,
+    /// Newest epoch first; `Reverse(0)` in a run.
+    pub age: Reverse<Epoch>,
+}
+
+impl Place {
+    /// The place of level `level`'s run.
+    pub fn run(level: u32) -> Place {
+        Place { level, part: Part::Run, age: Reverse(0) }
+    }
+
+    /// The place of one epoch of level `level`'s log.
+    pub fn log(level: u32, epoch: Epoch) -> Place {
+        Place { level, part: Part::Log, age: Reverse(epoch) }
+    }
+}
+
+/// Metadata of a table file. Immutable; shared by versions through `Arc`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct File {
+    /// Number, unique in the database (I2).
+    pub number: FileNumber,
+    /// Random identity that seeds the file's checksums.
+    pub uid: FileUid,
+    /// Size on disk in bytes.
+    pub bytes: u64,
+    /// Point entries of every kind, tombstones and operands included, range
+    /// tombstones not.
+    pub entries: u64,
+    /// Point tombstones among `entries`.
+    pub point_tombstones: u64,
+    /// Range tombstones (fragments) beside `entries`.
+    pub range_tombstones: u64,
+    /// First user key of the hull of points and range tombstones.
+    pub smallest: Vec<u8>,
+    /// Last user key of that hull.
+    pub largest: Vec<u8>,
+    /// Whether `largest` is the open end of a range tombstone.
+    pub largest_exclusive: bool,
+    /// First and last user key that has a point entry; `None` if there is none.
+    pub point_bounds: Option<(Vec<u8>, Vec<u8>)>,
+    /// Smallest sequence number of any entry (0 where it was zeroed).
+    pub seq_min: SeqNo,
+    /// Largest sequence number of any entry.
+    pub seq_max: SeqNo,
+    /// When it entered its level's log (I4); 0 in a run.
+    pub epoch: Epoch,
+    /// Wall clock at which it was written, ms since 1970.
+    pub created_ms: u64,
+    /// Entries with an expiry.
+    pub expiring_entries: u64,
+    /// Earliest expiry of any entry, ms since 1970; meaningless if `expiring_entries` is 0.
+    pub expiry_min_ms: u64,
+    /// Bytes of the file's filter.
+    pub filter_bytes: u64,
+    /// What the filter memory policy remembers of the file; opaque here.
+    pub statistics: Vec<u8>,
+}
+
+impl File {
+    /// The hull of the file's points and range tombstones.
+    #[inline]
+    pub fn span(&self) -> Span<'_> {
+        Span { lo: &self.smallest, hi: &self.largest, hi_exclusive: self.largest_exclusive }
+    }
+
+    /// Whether some key may lie in this file and in `span`.
+    #[inline]
+    pub fn overlaps(&self, order: &KeyOrder, span: &Span<'_>) -> bool {
+        self.span().overlaps(order, span)
+    }
+
+    /// Where the file stands in read order, given the half it is in.
+    #[inline]
+    pub fn place(&self, level: u32, part: Part) -> Place {
+        match part {
+            Part::Run => Place::run(level),
+            Part::Log => Place::log(level, self.epoch),
+        }
+    }
+
+    /// The same file at another epoch (0 for a run).
+    #[must_use]
+    pub fn at_epoch(&self, epoch: Epoch) -> File {
+        File { epoch, ..self.clone() }
+    }
+
+    /// Point and range tombstones.
+    pub fn tombstones(&self) -> u64 {
+        self.point_tombstones.saturating_add(self.range_tombstones)
+    }
+
+    /// Whether merging the file could free space by itself: it holds
+    /// tombstones or entries that expire.
+    pub fn may_hold_garbage(&self) -> bool {
+        self.tombstones() > 0 || self.expiring_entries > 0
+    }
+
+    /// Checks what the metadata says of itself, in the half it is to stand in.
+    ///
+    /// # Errors
+    /// `Corruption` naming the file and the fault: metadata may come from disk.
+    pub fn check(&self, order: &KeyOrder, part: Part) -> Result<()> {
+        let fault = if self.span().is_empty(order) {
+            "its bounds are crossed"
+        } else if self.smallest.len() > KEY_BYTES_MAX || self.largest.len() > KEY_BYTES_MAX {
+            "a bound is longer than a key may be"
+        } else if !self.points_lie_within(order) {
+            "its point bounds are not within its bounds"
+        } else if self.seq_min > self.seq_max || self.seq_max > SEQ_MAX {
+            "its sequence numbers are crossed or too large"
+        } else if self.point_tombstones > self.entries || self.expiring_entries > self.entries {
+            "it counts more tombstones or expiring entries than entries"
+        } else if (part == Part::Run) != (self.epoch == 0) {
+            "it has an epoch in a run, or none in a log"
+        } else {
+            return Ok(());
+        };
+        Err(Error::corruption(format!("table {}: {fault}", self.number)))
+    }
+
+    fn points_lie_within(&self, order: &KeyOrder) -> bool {
+        match &self.point_bounds {
+            None => true,
+            Some((first, last)) => {
+                let span = self.span();
+                order.compare(first, last).is_le()
+                    && span.contains(order, first)
+                    && span.contains(order, last)
+            }
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! One level: a run of disjoint files and a log of files that may overlap.
+//!
+//! Owns the order of files within a level and what is cached of it: bytes,
+//! numbers, depth. Never looks at another level.
+
+use super::file::{File, Part};
+use super::span::Span;
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ops::Range;
+use windrow_base::{Error, FileNumber, KeyOrder, Result};
+
+/// A level of a version. Immutable once built; built by [`Level::new`] and by
+/// [`Level::edit`], which keep the files in order and the cached sums true.
+#[derive(Clone, Debug, Default)]
+pub struct Level {
+    /// Sorted, disjoint files (I1). Always empty in level 0.
+    pub run: Vec<Arc<File>>,
+    /// Newest epoch first, the files of one epoch by key (I4).
+    pub log: Vec<Arc<File>>,
+    // Numbers apart from the files: looking one up scans eight bytes a file
+    // instead of following ten thousand pointers.
+    run_numbers: Vec<FileNumber>,
+    log_numbers: Vec<FileNumber>,
+    run_bytes: u64,
+    log_bytes: u64,
+    garbage_files: usize,
+    log_depth: u32,
+}
+
+/// The point of a set of files that most of them cover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deepest<'a> {
+    /// How many files cover it.
+    pub depth: u32,
+    /// A key that so many files cover.
+    pub key: &'a [u8],
+}
+
+/// Finds the deepest point of `files`. Files of one epoch are disjoint, so
+/// that for a log this counts epochs (I10). O(n log n).
+pub fn deepest_point<'a>(
+    order: &KeyOrder,
+    files: impl Iterator<Item = &'a Arc<File>>,
+) -> Deepest<'a> {
+    // At one key, open ends come before starts, and closed ends after them.
+    let mut edges: Vec<(&'a [u8], u8)> = Vec::new();
+    for file in files {
+        edges.push((&file.smallest, 1));
+        edges.push((&file.largest, if file.largest_exclusive { 0 } else { 2 }));
+    }
+    edges.sort_by(|a, b| order.compare(a.0, b.0).then(a.1.cmp(&b.1)));
+    let mut best = Deepest::default();
+    let mut open = 0u32;
+    for (key, edge) in edges {
+        if edge == 1 {
+            open += 1;
+            if open > best.depth {
+                best = Deepest { depth: open, key };
+            }
+        } else {
+            open = open.saturating_sub(1);
+        }
+    }
+    best
+}
+
+impl Level {
+    /// A level of these files, in any order.
+    ///
+    /// # Errors
+    /// `Corruption` where they break I1 or I4.
+    pub fn new(order: &KeyOrder, run: Vec<Arc<File>>, log: Vec<Arc<File>>) -> Result<Level> {
+        Level::default().edit(order, &[], run, log)
+    }
+
+    /// The files of one half.
+    #[inline]
+    pub fn part(&self, part: Part) -> &[Arc<File>] {
+        match part {
+            Part::Run => &self.run,
+            Part::Log => &self.log,
+        }
+    }
+
+    /// Bytes of run and log.
+    pub fn bytes(&self) -> u64 {
+        self.run_bytes.saturating_add(self.log_bytes)
+    }
+
+    /// Bytes of one half.
+    pub fn part_bytes(&self, part: Part) -> u64 {
+        match part {
+            Part::Run => self.run_bytes,
+            Part::Log => self.log_bytes,
+        }
+    }
+
+    /// How many epochs of the log cover its deepest point.
+    pub fn log_depth(&self) -> u32 {
+        self.log_depth
+    }
+
+    /// Files that hold tombstones or expiring entries.
+    pub fn garbage_files(&self) -> usize {
+        self.garbage_files
+    }
+
+    /// Whether there is no file.
+    pub fn is_empty(&self) -> bool {
+        self.run.is_empty() && self.log.is_empty()
+    }
+
+    /// Index of file `number` in one half.
+    pub fn find(&self, part: Part, number: FileNumber) -> Option<usize> {
+        self.numbers(part).iter().position(|&n| n == number)
+    }
+
+    fn numbers(&self, part: Part) -> &[FileNumber] {
+        match part {
+            Part::Run => &self.run_numbers,
+            Part::Log => &self.log_numbers,
+        }
+    }
+
+    /// Whether one of `sorted` numbers is in the level, and which.
+    pub(super) fn find_any(&self, sorted: &[FileNumber]) -> Option<FileNumber> {
+        let (&first, &last) = (sorted.first()?, sorted.last()?);
+        let hit = |n: &&FileNumber| {
+            (first..=last).contains(*n) && sorted.binary_search(n).is_ok()
+        };
+        self.run_numbers.iter().find(hit).or_else(|| self.log_numbers.iter().find(hit)).copied()
+    }
+
+    /// Indices of the run's files that overlap `span`. O(log n).
+    pub fn run_overlapping(&self, order: &KeyOrder, span: &Span<'_>) -> Range<usize> {
+        let start = self.run.partition_point(|f| f.span().ends_before(order, span.lo));
+        let more = self.run[start..]
+            .partition_point(|f| !span.ends_before(order, &f.smallest));
+        start..start + more
+    }
+
+    /// Bytes of the run's files that overlap `span`.
+    pub fn run_bytes_overlapping(&self, order: &KeyOrder, span: &Span<'_>) -> u64 {
+        self.run[self.run_overlapping(order, span)].iter().map(|f| f.bytes).sum()
+    }
+
+    /// The level without the files `removed` (numbers with their half) and
+    /// with those added. Neighbours of what is added are checked, so that a
+    /// level that was in order stays so; the rest is copied.
+    ///
+    /// # Errors
+    /// `Corruption` if a removed file is not there or an added one breaks I1 or I4.
+    pub(super) fn edit(
+        &self,
+        order: &KeyOrder,
+        removed: &[(Part, FileNumber)],
+        mut run_added: Vec<Arc<File>>,
+        mut log_added: Vec<Arc<File>>,
+    ) -> Result<Level> {
+        for file in &run_added {
+            file.check(order, Part::Run)?;
+        }
+        for file in &log_added {
+            file.check(order, Part::Log)?;
+        }
+        let run_gone = self.indices(removed, Part::Run)?;
+        let log_gone = self.indices(removed, Part::Log)?;
+        run_added.sort_by(|a, b| order.compare(&a.smallest, &b.smallest));
+        log_added.sort_by(|a, b| log_order(order, a, b));
+        let mut level = Level {
+            run_bytes: self.run_bytes,
+            log_bytes: self.log_bytes,
+            garbage_files: self.garbage_files,
+            log_depth: self.log_depth,
+            ..Level::default()
+        };
+        level.account(&self.run, &run_gone, &run_added, Part::Run);
+        level.account(&self.log, &log_gone, &log_added, Part::Log);
+        let log_changed = !log_gone.is_empty() || !log_added.is_empty();
+        (level.run, level.run_numbers) =
+            splice(&self.run, &run_gone, run_added, |old, new| {
+                order.compare(&old.smallest, &new.smallest).is_lt()
+            }, |a, b| disjoint(order, a, b))?;
+        (level.log, level.log_numbers) =
+            splice(&self.log, &log_gone, log_added, |old, new| {
+                log_order(order, old, new).is_lt()
+            }, |a, b| a.epoch != b.epoch || disjoint(order, a, b))?;
+        if log_changed {
+            level.log_depth = deepest_point(order, level.log.iter()).depth;
+        }
+        Ok(level)
+    }
+
+    fn account(&mut self, old: &[Arc<File>], gone: &[usize], added: &[Arc<File>], part: Part) {
+        let sum = match part {
+            Part::Run => &mut self.run_bytes,
+            Part::Log => &mut self.log_bytes,
+        };
+        for &i in gone {
+            *sum = sum.saturating_sub(old[i].bytes);
+            self.garbage_files -= old[i].may_hold_garbage() as usize;
+        }
+        for file in added {
+            *sum = sum.saturating_add(file.bytes);
+            self.garbage_files += file.may_hold_garbage() as usize;
+        }
+    }
+
+    /// Indices of the removed files of one half, ascending.
+    fn indices(&self, removed: &[(Part, FileNumber)], part: Part) -> Result<Vec<usize>> {
+        let mut wanted: Vec<FileNumber> =
+            removed.iter().filter(|r| r.0 == part).map(|r| r.1).collect();
+        wanted.sort_unstable();
+        let (Some(&first), Some(&last)) = (wanted.first(), wanted.last()) else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::with_capacity(wanted.len());
+        for (i, number) in self.numbers(part).iter().enumerate() {
+            if (first..=last).contains(number) && wanted.binary_search(number).is_ok() {
+                found.push(i);
+            }
+        }
+        if found.len() == wanted.len() {
+            return Ok(found);
+        }
+        let missing = wanted.iter().find(|n| self.find(part, **n).is_none());
+        Err(Error::corruption(match missing {
+            Some(number) => format!("an edit removes table {number}, which is not there"),
+            None => format!("an edit removes one of tables {first} to {last} twice"),
+        }))
+    }
+
+    /// Checks order and bounds of every file, and the cached sums (I1, I4).
+    ///
+    /// # Errors
+    /// `Corruption` naming the files at fault.
+    pub(super) fn check(&self, order: &KeyOrder) -> Result<()> {
+        let rebuilt = Level::new(order, self.run.clone(), self.log.clone())?;
+        let same = |a: &[Arc<File>], b: &[Arc<File>]| a.iter().map(|f| f.number).eq(b.iter().map(|f| f.number));
+        if !same(&rebuilt.run, &self.run) || !same(&rebuilt.log, &self.log) {
+            return Err(Error::corruption("the files of a level are out of order"));
+        }
+        let sums = |l: &Level| (l.run_bytes, l.log_bytes, l.garbage_files, l.log_depth);
+        if sums(&rebuilt) != sums(self)
+            || rebuilt.run_numbers != self.run_numbers
+            || rebuilt.log_numbers != self.log_numbers
+        {
+            return Err(Error::corruption("the sums kept of a level are wrong"));
+        }
+        Ok(())
+    }
+}
+
+/// Order of a log's files: newest epoch first, then by key.
+fn log_order(order: &KeyOrder, a: &File, b: &File) -> core::cmp::Ordering {
+    b.epoch.cmp(&a.epoch).then_with(|| order.compare(&a.smallest, &b.smallest))
+}
+
+/// Whether `a` ends before `b` starts.
+fn disjoint(order: &KeyOrder, a: &File, b: &File) -> bool {
+    a.span().ends_before(order, &b.smallest)
+}
+
+type Spliced = (Vec<Arc<File>>, Vec<FileNumber>);
+
+/// `old` without the indices `gone`, with `added` (sorted) put in where
+/// `before` says; every new file must agree with its neighbours.
+fn splice(
+    old: &[Arc<File>],
+    gone: &[usize],
+    added: Vec<Arc<File>>,
+    before: impl Fn(&File, &File) -> bool,
+    agree: impl Fn(&File, &File) -> bool,
+) -> Result<Spliced> {
+    let mut files: Vec<Arc<File>> = Vec::with_capacity(old.len() - gone.len() + added.len());
+    let mut gone = gone.iter().copied().peekable();
+    let mut taken = 0;
+    let mut copy_to = |files: &mut Vec<Arc<File>>, end: usize| {
+        while taken < end {
+            let stop = gone.peek().map_or(end, |&g| g.min(end));
+            files.extend_from_slice(&old[taken..stop]);
+            taken = stop;
+            if gone.next_if_eq(&taken).is_some() {
+                taken += 1;
+            }
+        }
+    };
+    let mut placed: Vec<usize> = Vec::with_capacity(added.len());
+    for file in added {
+        copy_to(&mut files, old.partition_point(|o| before(o, &file)));
+        placed.push(files.len());
+        files.push(file);
+    }
+    copy_to(&mut files, old.len());
+    for i in placed {
+        let neighbours = [(i.checked_sub(1), Some(i)), (Some(i), Some(i + 1))];
+        for (a, b) in neighbours {
+            let pair = (a.and_then(|a| files.get(a)), b.and_then(|b| files.get(b)));
+            if let (Some(a), Some(b)) = pair
+                && !agree(a, b)
+            {
+                return Err(Error::corruption(format!(
+                    "tables {} and {} of one run or epoch overlap",
+                    a.number, b.number
+                )));
+            }
+        }
+    }
+    let numbers = files.iter().map(|f| f.number).collect();
+    Ok((files, numbers))
+}

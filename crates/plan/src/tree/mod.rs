@@ -1,0 +1,21 @@
+//! The immutable tree: files, levels, versions, the edits between them, and
+//! the two questions that the invariants turn on: what a job must take along
+//! (`closure`, I5), and what it may not contradict (`outside`, I6).
+
+pub mod check;
+pub mod closure;
+pub mod codec;
+pub mod edit;
+pub mod file;
+pub mod level;
+pub mod outside;
+pub mod span;
+pub mod text;
+pub mod version;
+
+pub use edit::Edit;
+pub use file::{File, Part, Place};
+pub use level::Level;
+pub use outside::Outside;
+pub use span::Span;
+pub use version::{LEVELS_MAX, Version};

@@ -1,0 +1,66 @@
+//! What a policy sees when it decides: a version, what is busy, plain numbers.
+//!
+//! Everything a decision depends on is here, so that the same view always
+//! gives the same decision.
+
+use crate::busy::Busy;
+use crate::tree::Version;
+use windrow_base::SeqNo;
+
+/// Sizes and limits that policies read. Plain numbers, no defaults derived here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Size at which a memtable is flushed.
+    pub memtable_bytes: u64,
+    /// Size at which output files are cut.
+    pub file_bytes: u64,
+    /// Capacity of level 1.
+    pub level_base_bytes: u64,
+    /// Depth of level 0 from which writers are slowed.
+    pub level0_slowdown: u32,
+    /// Depth of level 0 at which writers wait.
+    pub level0_stop: u32,
+    /// An output file is cut early once it overlaps this many times
+    /// `file_bytes` of the level below its own.
+    pub overlap_files_max: u32,
+    /// How old a file must be before its tombstones are a reason to rewrite it:
+    /// younger ones are likely to be merged anyway.
+    pub tombstone_grace_ms: u64,
+    /// How long entries may lie expired before that is a reason to rewrite
+    /// their file. A file is rewritten at most once in this time for that
+    /// reason, whatever the spread of its expiries.
+    pub expiry_grace_ms: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            memtable_bytes: 64 << 20,
+            file_bytes: 8 << 20,
+            level_base_bytes: 256 << 20,
+            level0_slowdown: 12,
+            level0_stop: 20,
+            overlap_files_max: 10,
+            tombstone_grace_ms: 60_000,
+            expiry_grace_ms: 3_600_000,
+        }
+    }
+}
+
+/// One moment of a keyspace, as policies see it.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The tree.
+    pub version: &'a Version,
+    /// What running jobs hold.
+    pub busy: &'a Busy,
+    /// Sizes and limits.
+    pub settings: &'a Settings,
+    /// The oldest sequence number that a snapshot reads at; `SEQ_MAX`, or the
+    /// newest published one, if there is no snapshot. Entries below it are seen
+    /// by every reader.
+    pub snapshots_oldest: SeqNo,
+    /// Wall clock, ms since 1970: the time by which merges judge expiry, so
+    /// that it must never be ahead of theirs.
+    pub now_ms: u64,
+}

@@ -1,0 +1,31 @@
+//! The memtable's ordered map: a skiplist in an arena.
+//!
+//! Any number of threads insert and read at the same time without a lock.
+//! Nothing is ever removed: entries live as long as the list, so there are no
+//! epochs, no reference counts per node and no allocation but the arena's
+//! chunks. Order is by key, ascending, then by trailer, descending, so that the
+//! newest version of a key comes first.
+//!
+//! What makes it fast is that a search reads few cache lines: see `list.rs`
+//! for the hints that tell most comparisons without touching the other node.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `list.rs` | [`SkipList`], search and insert |
+//! | `cursor.rs` | [`Cursor`], the owned iterator |
+//! | `window.rs` | the eight bytes of a key that hints compare |
+//! | `node.rs` | the layout of an entry |
+//! | `arena.rs` | the memory |
+//! | `sync.rs` | atomics, or loom's |
+//!
+//! Never interprets a trailer, never looks into a value.
+
+mod arena;
+mod cursor;
+mod list;
+mod node;
+mod sync;
+mod window;
+
+pub use cursor::Cursor;
+pub use list::{Entry, Hint, KeyCompare, SkipList};

@@ -1,0 +1,339 @@
+//! The list against `BTreeMap`: the same entries, the same answers, under
+//! keys of every look, in any order of insertion.
+#![cfg(not(loom))]
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windrow_skiplist::{Cursor, Hint, KeyCompare, SkipList};
+
+/// Bytewise order.
+struct Bytewise;
+
+impl KeyCompare for Bytewise {
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.cmp(b)
+    }
+
+    fn bytewise(&self) -> bool {
+        true
+    }
+}
+
+/// The same order, but not said to be: no prefixes, no hints.
+struct Opaque;
+
+impl KeyCompare for Opaque {
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.cmp(b)
+    }
+
+    fn bytewise(&self) -> bool {
+        false
+    }
+}
+
+/// Shorter keys first, then bytes from the back.
+struct Odd;
+
+fn odd_key(key: &[u8]) -> (usize, Vec<u8>) {
+    (key.len(), key.iter().rev().copied().collect())
+}
+
+impl KeyCompare for Odd {
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        odd_key(a).cmp(&odd_key(b))
+    }
+
+    fn bytewise(&self) -> bool {
+        false
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ (x >> 31)) % bound
+    }
+}
+
+type Model<K> = BTreeMap<(K, Reverse<u64>), Vec<u8>>;
+
+/// Looks of keys: where the first bytes tell, where only later ones do, where
+/// zeros and 0xff sit at the edges of a word, and where lengths alone differ.
+fn key(look: &str, random: &mut Random) -> Vec<u8> {
+    match look {
+        "binary" => random.below(u64::MAX).to_be_bytes().repeat(2),
+        "decimal" => format!("{:016}", random.below(100_000)).into_bytes(),
+        "long prefix" => format!("a/prefix/of/some/length/{}", random.below(50_000)).into_bytes(),
+        "edges" => {
+            let len = random.below(20) as usize;
+            (0..len).map(|_| [0, 1, 0xfe, 0xff][random.below(4) as usize]).collect()
+        }
+        "zeros" => vec![0; random.below(300) as usize],
+        "tables" => {
+            let table = [&b"aa"[..], b"ab", b"b", b"zzzzzzzzzzzzzzzz"][random.below(4) as usize];
+            [table, &random.below(9_000).to_be_bytes()].concat()
+        }
+        _ => unreachable!("no look {look}"),
+    }
+}
+
+const LOOKS: [&str; 6] = ["binary", "decimal", "long prefix", "edges", "zeros", "tables"];
+
+/// Inserts `count` entries into both, plainly or near a hint, and compares
+/// every way of reading. `model_key` maps keys to the order of the comparator.
+fn check<C: KeyCompare, K: Ord + Clone>(
+    compare: C,
+    look: &str,
+    order: &str,
+    count: usize,
+    model_key: impl Fn(&[u8]) -> K,
+) {
+    let mut random = Random(count as u64 * 31 + look.len() as u64);
+    let mut entries: Vec<(Vec<u8>, u64)> =
+        (0..count).map(|i| (key(look, &mut random), (i as u64) << 8 | random.below(4))).collect();
+    match order {
+        "random" => {}
+        "ascending" => entries.sort_by_key(|(key, trailer)| (model_key(key), Reverse(*trailer))),
+        "descending" => entries.sort_by_key(|(key, trailer)| (Reverse(model_key(key)), *trailer)),
+        _ => unreachable!("no order {order}"),
+    }
+    let list = Arc::new(SkipList::new(compare));
+    let mut model = Model::new();
+    let mut hints = [Hint::new(), Hint::default()];
+    assert!(list.is_empty());
+    for (i, (key, trailer)) in entries.iter().enumerate() {
+        let value = [&trailer.to_le_bytes()[..], &key[key.len() / 2..]].concat();
+        match random.below(3) {
+            2 => list.insert(key, *trailer, &value),
+            hint => list.insert_near(&mut hints[hint as usize], key, *trailer, &value),
+        }
+        model.insert((model_key(key), Reverse(*trailer)), value);
+        assert_eq!(list.len(), i + 1);
+        let found = list.seek(key, *trailer).expect("just inserted");
+        assert_eq!((found.key(), found.trailer()), (&key[..], *trailer));
+    }
+    check_walks(&list, &model, &model_key);
+    for i in 0..2_000 {
+        let (probe, trailer) = match i % 2 {
+            0 => entries[random.below(count as u64) as usize].clone(),
+            _ => (key(look, &mut random), 0),
+        };
+        let trailer = [trailer, trailer + 1, trailer.saturating_sub(1), 0, u64::MAX]
+            [random.below(5) as usize];
+        check_probe(&list, &model, &model_key, &probe, trailer);
+    }
+}
+
+fn check_walks<C: KeyCompare, K: Ord>(
+    list: &Arc<SkipList<C>>,
+    model: &Model<K>,
+    model_key: impl Fn(&[u8]) -> K,
+) {
+    let mut cursor = Cursor::new(list.clone());
+    assert!(!cursor.valid());
+    cursor.seek_first();
+    for ((key, trailer), value) in model {
+        assert!(model_key(cursor.key()) == *key);
+        assert_eq!((cursor.trailer(), cursor.value()), (trailer.0, &value[..]));
+        cursor.next();
+    }
+    assert!(!cursor.valid());
+    cursor.seek_last();
+    for ((key, trailer), value) in model.iter().rev() {
+        assert!(model_key(cursor.key()) == *key);
+        assert_eq!((cursor.trailer(), cursor.value()), (trailer.0, &value[..]));
+        cursor.prev();
+    }
+    assert!(!cursor.valid());
+}
+
+fn check_probe<C: KeyCompare, K: Ord + Clone>(
+    list: &Arc<SkipList<C>>,
+    model: &Model<K>,
+    model_key: impl Fn(&[u8]) -> K,
+    probe: &[u8],
+    trailer: u64,
+) {
+    let place = (model_key(probe), Reverse(trailer));
+    let after = model.range(place.clone()..).next();
+    let before = model.range(..place).next_back();
+    let found = list.seek(probe, trailer);
+    assert_eq!(found.map(|entry| entry.value()), after.map(|(_, value)| &value[..]));
+    let mut cursor = Cursor::new(list.clone());
+    cursor.seek(probe, trailer);
+    assert_eq!(cursor.valid().then(|| cursor.value()), after.map(|(_, value)| &value[..]));
+    if cursor.valid() {
+        cursor.prev();
+        assert_eq!(cursor.valid().then(|| cursor.value()), before.map(|(_, value)| &value[..]));
+    }
+    cursor.seek_before(probe, trailer);
+    assert_eq!(cursor.valid().then(|| cursor.value()), before.map(|(_, value)| &value[..]));
+    if cursor.valid() {
+        cursor.next();
+        assert_eq!(cursor.valid().then(|| cursor.value()), after.map(|(_, value)| &value[..]));
+    }
+}
+
+#[test]
+fn agrees_with_a_btree_map_under_the_bytewise_order() {
+    for look in LOOKS {
+        for order in ["random", "ascending", "descending"] {
+            for count in [1, 100, 255, 256, 257, 6_000] {
+                check(Bytewise, look, order, count, |key| key.to_vec());
+            }
+        }
+    }
+}
+
+#[test]
+fn agrees_with_a_btree_map_under_other_orders() {
+    for look in LOOKS {
+        for order in ["random", "ascending", "descending"] {
+            check(Opaque, look, order, 3_000, |key| key.to_vec());
+            check(Odd, look, order, 3_000, odd_key);
+        }
+    }
+}
+
+/// The first entries fix the window of the hints; whatever comes later may
+/// lie before, behind or within what they share.
+#[test]
+fn keys_outside_the_window_are_found() {
+    let list = Arc::new(SkipList::new(Bytewise));
+    let mut model = Model::new();
+    let mut random = Random(9);
+    for i in 0..8_000u64 {
+        let key = match i {
+            0..300 => format!("user/0000/{i:04}").into_bytes(),
+            _ => key(LOOKS[random.below(6) as usize], &mut random),
+        };
+        list.insert(&key, i, &i.to_le_bytes());
+        model.insert((key, Reverse(i)), i.to_le_bytes().to_vec());
+    }
+    check_walks(&list, &model, |key| key.to_vec());
+    for ((key, trailer), _) in &model {
+        check_probe(&list, &model, |key| key.to_vec(), key, trailer.0);
+    }
+}
+
+#[test]
+fn an_empty_list_has_nothing_anywhere() {
+    let list = Arc::new(SkipList::new(Bytewise));
+    assert!(list.is_empty() && list.len() == 0 && list.seek(b"", u64::MAX).is_none());
+    let mut cursor = Cursor::new(list);
+    for position in [
+        Cursor::seek_first,
+        Cursor::seek_last,
+        |cursor: &mut Cursor<Bytewise>| cursor.seek(b"a", 0),
+        |cursor: &mut Cursor<Bytewise>| cursor.seek_before(b"a", 0),
+    ] {
+        position(&mut cursor);
+        assert!(!cursor.valid());
+    }
+}
+
+#[test]
+fn large_values_get_memory_of_their_own() {
+    let list = SkipList::new(Bytewise);
+    let value = |i: usize| vec![i as u8; i * 70_001 % 5_000_000];
+    let mut sum = 0;
+    for i in 0..60 {
+        list.insert(format!("{i:03}").as_bytes(), 0, &value(i));
+        sum += value(i).len();
+        list.insert(format!("{i:03}").as_bytes(), 1, b"small");
+    }
+    for i in 0..60 {
+        let entry = list.seek(format!("{i:03}").as_bytes(), 0).unwrap();
+        assert!(entry.trailer() == 0 && entry.value() == value(i));
+    }
+    assert!(sum < list.allocated_bytes() && list.allocated_bytes() < sum + (4 << 20));
+}
+
+#[test]
+fn small_entries_cost_little_more_than_their_bytes() {
+    let list = SkipList::new(Bytewise);
+    let mut random = Random(5);
+    for i in 0..200_000 {
+        list.insert(&key("binary", &mut random), i, &[1; 100]);
+    }
+    let overhead_bytes = list.allocated_bytes() / 200_000 - (16 + 8 + 100);
+    assert!(overhead_bytes < 50, "{overhead_bytes} bytes an entry");
+}
+
+/// A hint is of one list at a time, also when that list is gone.
+#[test]
+fn a_hint_survives_its_list() {
+    let mut hint = Hint::new();
+    for round in 0..50u64 {
+        let list = SkipList::new(Bytewise);
+        for i in 0..100u64 {
+            list.insert_near(&mut hint, &(i * 7 % 100).to_be_bytes(), round, b"");
+        }
+        assert_eq!(list.len(), 100);
+        let mut next = list.seek(b"", u64::MAX);
+        for i in 0..100u64 {
+            assert_eq!(next.expect("an entry").key(), i.to_be_bytes());
+            next = list.seek(&(i + 1).to_be_bytes(), u64::MAX);
+        }
+    }
+}
+
+/// Levels keep searches short whatever the order of insertion: compares grow
+/// with the logarithm of the length.
+#[test]
+fn searches_compare_few_keys() {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    struct Counting(Arc<AtomicUsize>);
+    impl KeyCompare for Counting {
+        fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+            self.0.fetch_add(1, Relaxed);
+            a.cmp(b)
+        }
+        fn bytewise(&self) -> bool {
+            false
+        }
+    }
+    let n = 100_000u32;
+    for (order, key_of, compares_max) in [
+        ("random", (|i| i.wrapping_mul(2_654_435_761)) as fn(u32) -> u32, 40),
+        ("ascending", |i| i, 40),
+        ("descending", |i| u32::MAX - i, 60),
+    ] {
+        let compares = Arc::new(AtomicUsize::new(0));
+        let list = SkipList::new(Counting(compares.clone()));
+        for i in 0..n {
+            list.insert(&key_of(i).to_be_bytes(), 0, b"");
+        }
+        compares.store(0, Relaxed);
+        for i in (0..n).step_by(10) {
+            list.seek(&key_of(i).to_be_bytes(), 0).unwrap();
+        }
+        let mean = compares.load(Relaxed) / (n as usize / 10);
+        assert!(mean < compares_max, "{order}: {mean} compares a seek");
+        compares.store(0, Relaxed);
+        let list = SkipList::new(Counting(compares.clone()));
+        let mut hint = Hint::new();
+        for i in 0..n {
+            list.insert_near(&mut hint, &i.to_be_bytes(), 0, b"");
+        }
+        let mean = compares.load(Relaxed) / n as usize;
+        assert!(mean <= 4, "{mean} compares an insert near the last");
+    }
+}
+
+#[test]
+fn types_cross_threads() {
+    fn send_sync<T: Send + Sync + 'static>() {}
+    send_sync::<SkipList<Bytewise>>();
+    send_sync::<Cursor<Bytewise>>();
+    send_sync::<Hint>();
+    fn send_sync_entry<T: Send + Sync>() {}
+    send_sync_entry::<windrow_skiplist::Entry<'_>>();
+}

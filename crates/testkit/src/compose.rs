@@ -1,0 +1,385 @@
+//! Random operations: plain numbers in, operations that make sense out.
+//!
+//! A case is a list of [`Raw`] numbers and a mask of the kinds left out. Both
+//! shrink well, and every list of numbers is a valid case: what a number
+//! means is looked up against the model's state (a single delete only where
+//! its contract allows one). Owns: the kinds, their weights, the key space.
+//! Never does: draw a number.
+
+use crate::model::Model;
+use crate::model::REVERSE_ID;
+use crate::op::{Change, DEFAULT, Direction, Op, Span, Step, Write};
+use windrow_env::testing::Rng;
+
+/// The numbers that one operation is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw {
+    /// Which kind of operation.
+    pub kind: u16,
+    /// Operands, by the kind.
+    pub operands: [u8; 4],
+}
+
+impl Raw {
+    /// Numbers from a generator.
+    pub fn draw(rng: &mut Rng) -> Raw {
+        let bits = rng.next_u64();
+        Raw { kind: bits as u16, operands: ((bits >> 32) as u32).to_le_bytes() }
+    }
+}
+
+/// A kind of operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Put,
+    PutLarge,
+    PutTtl,
+    Delete,
+    SingleDelete,
+    Merge,
+    DeleteRange,
+    Batch,
+    Get,
+    MultiGet,
+    Scan,
+    Prefix,
+    Dump,
+    OpenCursor,
+    Walk,
+    Refresh,
+    Snapshot,
+    Release,
+    Flush,
+    Compact,
+    CompactRange,
+    Wait,
+    Sync,
+    Reopen,
+    Kill,
+    Checkpoint,
+    Verify,
+    CreateKeyspace,
+    DropKeyspace,
+    Clock,
+}
+
+/// Kinds and how often each is chosen.
+const WEIGHTS: &[(Kind, u16)] = &[
+    (Kind::Put, 14),
+    (Kind::PutLarge, 8),
+    (Kind::PutTtl, 4),
+    (Kind::Delete, 6),
+    (Kind::SingleDelete, 4),
+    (Kind::Merge, 8),
+    (Kind::DeleteRange, 5),
+    (Kind::Batch, 8),
+    (Kind::Get, 10),
+    (Kind::MultiGet, 3),
+    (Kind::Scan, 8),
+    (Kind::Prefix, 3),
+    (Kind::Dump, 2),
+    (Kind::OpenCursor, 3),
+    (Kind::Walk, 8),
+    (Kind::Refresh, 1),
+    (Kind::Snapshot, 4),
+    (Kind::Release, 2),
+    (Kind::Flush, 6),
+    (Kind::Compact, 1),
+    (Kind::CompactRange, 2),
+    (Kind::Wait, 2),
+    (Kind::Sync, 1),
+    (Kind::Reopen, 2),
+    (Kind::Kill, 2),
+    (Kind::Checkpoint, 1),
+    (Kind::Verify, 1),
+    (Kind::CreateKeyspace, 2),
+    (Kind::DropKeyspace, 1),
+    (Kind::Clock, 3),
+];
+
+/// Keyspaces that cases use: name, merge operator, comparator. The first ones
+/// exist from the start, the last one comes and goes.
+const KEYSPACES: &[(&str, Option<&str>, Option<&str>)] = &[
+    (DEFAULT, None, None),
+    ("sum", Some("add"), None),
+    ("text", Some("append"), None),
+    ("back", Some("max"), Some(REVERSE_ID)),
+    ("passing", None, None),
+];
+
+const PASSING: usize = 4;
+
+/// Keys: few, so that operations meet, with prefixes of each other and the
+/// ends of the byte order among them.
+const KEYS: &[&[u8]] = &[
+    b"", b"\0", b"a", b"a\0", b"aa", b"ab", b"abc", b"abd", b"b", b"ba", b"bb", b"c", b"ca", b"cb",
+    b"d", b"da", b"e", b"f", b"fa", b"g", b"\xff", b"\xff\xff",
+];
+
+/// Milliseconds by which clock and expiry move: so coarse that the delays
+/// that pacing adds to a simulated clock never decide about an expiry.
+const CLOCK_STEP_MS: u64 = 3_600_000;
+
+/// Makes operations of numbers, for one case.
+#[derive(Clone, Debug)]
+pub struct Composer {
+    kinds: Vec<Kind>,
+    written: u64,
+}
+
+impl Composer {
+    /// A composer that leaves out the kinds whose bit in `omitted` is set.
+    /// Writes are never all left out.
+    pub fn new(omitted: u32) -> Composer {
+        let kept = WEIGHTS.iter().enumerate().filter(|(i, _)| omitted >> i & 1 == 0);
+        let mut kinds: Vec<Kind> =
+            kept.flat_map(|(_, (kind, weight))| vec![*kind; usize::from(*weight)]).collect();
+        kinds.extend([Kind::Put, Kind::Get]);
+        Composer { kinds, written: 0 }
+    }
+
+    /// A composer for writes and work on files only, without snapshots and
+    /// restarts, which the crash harness brings itself.
+    pub fn for_crashes(omitted: u32) -> Composer {
+        let mut composer = Composer::new(omitted);
+        composer.kinds.retain(|kind| {
+            use Kind::*;
+            matches!(
+                kind,
+                Put | PutLarge
+                    | PutTtl
+                    | Delete
+                    | SingleDelete
+                    | Merge
+                    | DeleteRange
+                    | Batch
+                    | Get
+                    | Scan
+                    | Flush
+                    | Compact
+                    | CompactRange
+                    | Wait
+                    | Sync
+                    | CreateKeyspace
+                    | DropKeyspace
+                    | Clock
+            )
+        });
+        composer
+    }
+
+    /// The operations that make the keyspaces of a case.
+    pub fn setup() -> Vec<Op> {
+        KEYSPACES[1..PASSING].iter().map(|space| create(*space)).collect()
+    }
+
+    /// The operation that `raw` stands for in the model's state; `None` where
+    /// it stands for nothing.
+    pub fn compose(&mut self, raw: Raw, model: &Model) -> Option<Op> {
+        let kind = self.kinds[usize::from(raw.kind) % self.kinds.len()];
+        let [a, b, c, d] = raw.operands;
+        Some(match kind {
+            Kind::Put
+            | Kind::PutLarge
+            | Kind::PutTtl
+            | Kind::Delete
+            | Kind::SingleDelete
+            | Kind::Merge
+            | Kind::DeleteRange => {
+                Op::Write { write: self.write(kind, raw.operands, model)?, sync: d % 8 == 0 }
+            }
+            Kind::Batch => self.batch(raw.operands, model),
+            Kind::Get => Op::Get { keyspace: space(a, model)?, at: at(c, model), key: key(b) },
+            Kind::MultiGet => {
+                Op::MultiGet { keyspace: space(a, model)?, keys: vec![key(b), key(c), key(d)] }
+            }
+            Kind::Scan => Op::Scan { span: span(raw.operands, model)?, direction: direction(d) },
+            Kind::Prefix => {
+                let keyspace = space(a, model).filter(|name| !model.is_reverse(name))?;
+                Op::Prefix { keyspace, at: at(c, model), prefix: key(b), direction: direction(d) }
+            }
+            Kind::OpenCursor => {
+                Op::OpenCursor { cursor: name('c', d), span: span(raw.operands, model)? }
+            }
+            Kind::Walk => {
+                let cursor = name('c', a);
+                if !model.has_cursor(&cursor) {
+                    return None;
+                }
+                Op::Walk { cursor, steps: [b, c, d].into_iter().flat_map(steps).collect() }
+            }
+            Kind::Refresh => Op::Refresh { cursor: Some(name('c', a)).filter(|c| model.has_cursor(c))? },
+            Kind::Snapshot => Op::Snapshot { name: name('s', a) },
+            Kind::Release => {
+                Op::Release { name: Some(name('s', a)).filter(|s| model.has_snapshot(s))? }
+            }
+            Kind::Flush if a % 2 == 0 => Op::Flush { keyspace: None },
+            Kind::Flush => Op::Flush { keyspace: Some(space(b, model)?) },
+            Kind::CompactRange => {
+                Op::CompactRange { span: Span { at: None, ..span(raw.operands, model)? } }
+            }
+            Kind::CreateKeyspace => create(KEYSPACES[PASSING]),
+            Kind::DropKeyspace => {
+                let name = KEYSPACES[PASSING].0;
+                model.keyspaces().iter().any(|n| n == name).then(|| name.to_owned())?;
+                Op::DropKeyspace { name: name.to_owned() }
+            }
+            Kind::Clock => Op::Clock { forward_ms: u64::from(a % 4) * CLOCK_STEP_MS },
+            Kind::Dump => Op::Dump,
+            Kind::Compact => Op::Compact,
+            Kind::Wait => Op::Wait,
+            Kind::Sync => Op::Sync,
+            Kind::Reopen => Op::Reopen,
+            Kind::Kill => Op::Kill,
+            Kind::Checkpoint => Op::Checkpoint,
+            Kind::Verify => Op::Verify,
+        })
+    }
+
+    /// A value that no other write of the case has.
+    fn value(&mut self, operator: Option<&str>, bytes: usize) -> Vec<u8> {
+        self.written += 1;
+        if operator == Some("add") {
+            return (self.written as i64 * 1_000_003).to_le_bytes().to_vec();
+        }
+        let mut value = format!("v{}", self.written).into_bytes();
+        let mut rng = Rng::new(self.written);
+        while value.len() < bytes {
+            // Half of it compressible.
+            value.extend_from_slice(&rng.next_u64().to_le_bytes());
+            value.extend_from_slice(b"windrow-");
+        }
+        value
+    }
+
+    fn write(&mut self, kind: Kind, operands: [u8; 4], model: &Model) -> Option<Write> {
+        let [a, b, c, d] = operands;
+        let keyspace = space(a, model)?;
+        let operator = model.operator(&keyspace);
+        let key_b = key(b);
+        let change = match kind {
+            Kind::PutLarge => {
+                let value = self.value(operator, 64 + usize::from(c) * 48);
+                Change::Put { key: key_b, value }
+            }
+            Kind::PutTtl => {
+                let ttl_ms = u64::from(c % 4) * CLOCK_STEP_MS + CLOCK_STEP_MS / 2;
+                Change::PutTtl { key: key_b, value: self.value(operator, 0), ttl_ms }
+            }
+            Kind::Delete => Change::Delete { key: key_b },
+            Kind::SingleDelete => {
+                // The first key from this one on that may be deleted so.
+                let at = usize::from(b);
+                let mut keys = (0..KEYS.len()).map(|i| KEYS[(at + i) % KEYS.len()]);
+                let found = keys.find(|k| model.may_single_delete(&keyspace, k))?;
+                Change::SingleDelete { key: found.to_vec() }
+            }
+            Kind::Merge => {
+                let (keyspace, operator) = match operator {
+                    Some(operator) => (keyspace, operator),
+                    None => ("sum".to_owned(), "add"),
+                };
+                let operand = self.value(Some(operator), usize::from(d % 16));
+                return Some(Write { keyspace, change: Change::Merge { key: key_b, operand } });
+            }
+            Kind::DeleteRange => {
+                let (from, to) = (key(b), key(c));
+                let ordered = (from <= to) != model.is_reverse(&keyspace);
+                // One in sixteen stays the wrong way round: an empty range.
+                let (from, to) = if ordered || d < 16 { (from, to) } else { (to, from) };
+                Change::DeleteRange { from, to }
+            }
+            _ => Change::Put { key: key_b, value: self.value(operator, 0) },
+        };
+        Some(Write { keyspace, change })
+    }
+
+    fn batch(&mut self, operands: [u8; 4], model: &Model) -> Op {
+        const KINDS: [Kind; 8] = [
+            Kind::Put,
+            Kind::Put,
+            Kind::PutLarge,
+            Kind::PutTtl,
+            Kind::Delete,
+            Kind::Merge,
+            Kind::DeleteRange,
+            Kind::Put,
+        ];
+        let mut rng = Rng::new(u64::from(u32::from_le_bytes(operands)));
+        let mut writes = Vec::new();
+        for _ in 0..operands[0] % 6 {
+            let raw = Raw::draw(&mut rng);
+            let kind = KINDS[usize::from(raw.kind) % KINDS.len()];
+            writes.extend(self.write(kind, raw.operands, model));
+        }
+        Op::Batch { writes, sync: operands[3] % 4 == 0 }
+    }
+}
+
+fn create((name, operator, comparator): (&str, Option<&str>, Option<&str>)) -> Op {
+    Op::CreateKeyspace {
+        name: name.to_owned(),
+        operator: operator.map(str::to_owned),
+        comparator: comparator.map(str::to_owned),
+    }
+}
+
+/// A keyspace that the model has, the default one most often.
+fn space(number: u8, model: &Model) -> Option<String> {
+    let index = [0, 0, 0, 1, 2, 3, 4, 1][usize::from(number) % 8];
+    let name = KEYSPACES[index].0;
+    model.keyspaces().into_iter().find(|n| n == name)
+}
+
+fn key(number: u8) -> Vec<u8> {
+    KEYS[usize::from(number) % KEYS.len()].to_vec()
+}
+
+/// All keys that cases use, for gets of present and absent ones.
+pub fn all_keys() -> impl Iterator<Item = &'static [u8]> {
+    KEYS.iter().copied()
+}
+
+fn name(letter: char, number: u8) -> String {
+    format!("{letter}{}", number % 3)
+}
+
+/// A snapshot that is held, half of the time.
+fn at(number: u8, model: &Model) -> Option<String> {
+    Some(name('s', number)).filter(|s| number >= 128 && model.has_snapshot(s))
+}
+
+fn direction(number: u8) -> Direction {
+    match number % 5 {
+        0 | 1 => Direction::Forward,
+        2 | 3 => Direction::Backward,
+        _ => Direction::Zigzag,
+    }
+}
+
+fn span(operands: [u8; 4], model: &Model) -> Option<Span> {
+    let [a, b, c, d] = operands;
+    let keyspace = space(a, model)?;
+    let bound = |number: u8, open: bool| (!open).then(|| key(number));
+    let (from, to) = (bound(b, b >= 192), bound(c, c >= 192));
+    // Backwards bounds must read as empty; once in a while is enough.
+    let (from, to) = match (from, to) {
+        (Some(f), Some(t)) if (f > t) != model.is_reverse(&keyspace) && d >= 16 => {
+            (Some(t), Some(f))
+        }
+        bounds => bounds,
+    };
+    Some(Span { keyspace, at: at(d, model), from, to })
+}
+
+fn steps(number: u8) -> Vec<Step> {
+    match number % 8 {
+        0 => vec![Step::First, Step::Next],
+        1 => vec![Step::Last, Step::Prev],
+        2 | 3 => vec![Step::Seek(key(number / 8)), Step::Next, Step::Next, Step::Prev],
+        4 => vec![Step::SeekBefore(key(number / 8)), Step::Prev, Step::Next],
+        5 => vec![Step::Next, Step::Prev, Step::Next],
+        6 => vec![Step::Prev, Step::Next, Step::Prev],
+        _ => vec![Step::Next, Step::Next],
+    }
+}

@@ -1,0 +1,629 @@
+//! The model: what a database must answer, written so plainly that it is
+//! right by reading. Every version of every key is kept in a `BTreeMap`;
+//! nothing is ever compacted, cached or written to a file.
+//!
+//! Owns: the meaning of operations, snapshots, cursors, expiry and merges.
+//! Never does: anything about durability (`oracle.rs` replays histories on models).
+
+use crate::op::{Answer, Change, DEFAULT, Direction, Op, Pair, Span, Step, Subject, Write};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use windrow_base::ErrorKind;
+use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+
+/// Id of the comparator that the testkit registers: bytewise, backwards.
+pub const REVERSE_ID: &str = "testkit.reverse";
+
+/// A built-in merge operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Add,
+    Append,
+    Max,
+}
+
+impl Operator {
+    fn parse(name: &str) -> Option<Operator> {
+        Some(match name {
+            "add" => Operator::Add,
+            "append" => Operator::Append,
+            "max" => Operator::Max,
+            _ => return None,
+        })
+    }
+
+    /// `operands` (oldest first) applied to `base`; `None` if they do not fit.
+    fn apply(self, base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        match self {
+            Operator::Add => {
+                let counter = |b: &[u8]| Some(i64::from_le_bytes(b.try_into().ok()?));
+                let mut sum = base.map_or(Some(0), counter)?;
+                for operand in operands {
+                    sum = sum.wrapping_add(counter(operand)?);
+                }
+                Some(sum.to_le_bytes().to_vec())
+            }
+            Operator::Append => {
+                let mut out = base.unwrap_or_default().to_vec();
+                operands.iter().for_each(|o| out.extend_from_slice(o));
+                Some(out)
+            }
+            Operator::Max => base.iter().chain(operands).max().map(|b| b.to_vec()),
+        }
+    }
+}
+
+/// A key under its keyspace's order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Ordered {
+    reverse: bool,
+    key: Vec<u8>,
+}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Ordered) -> Ordering {
+        let order = self.key.cmp(&other.key);
+        if self.reverse { order.reverse() } else { order }
+    }
+}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Ordered) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// One entry of a key.
+#[derive(Clone, Debug)]
+struct Version {
+    seq: u64,
+    entry: Entry,
+}
+
+#[derive(Clone, Debug)]
+enum Entry {
+    /// The key is absent, by any kind of delete.
+    Absent,
+    Value { value: Vec<u8>, expiry_ms: Option<u64> },
+    Operand(Vec<u8>),
+}
+
+/// A state: everything up to a sequence number, expiry judged at a time.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    seq: u64,
+    now_ms: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Space {
+    /// Tells a keyspace from an earlier one of the same name.
+    incarnation: u64,
+    operator: Option<Operator>,
+    reverse: bool,
+    dropped: bool,
+    keys: BTreeMap<Ordered, Vec<Version>>,
+}
+
+impl Space {
+    fn new(incarnation: u64, operator: Option<Operator>, reverse: bool) -> Space {
+        Space { incarnation, operator, reverse, dropped: false, keys: BTreeMap::new() }
+    }
+
+    fn ordered(&self, key: &[u8]) -> Ordered {
+        Ordered { reverse: self.reverse, key: key.to_vec() }
+    }
+
+    fn push(&mut self, key: &[u8], seq: u64, entry: Entry) {
+        let key = self.ordered(key);
+        self.keys.entry(key).or_default().push(Version { seq, entry });
+    }
+
+    fn change(&mut self, change: &Change, seq: u64, now_ms: u64) {
+        match change {
+            Change::Put { key, value } => {
+                let value = value.clone();
+                self.push(key, seq, Entry::Value { value, expiry_ms: None });
+            }
+            Change::PutTtl { key, value, ttl_ms } => {
+                let expiry_ms = Some(now_ms.saturating_add(*ttl_ms));
+                self.push(key, seq, Entry::Value { value: value.clone(), expiry_ms });
+            }
+            Change::Delete { key } | Change::SingleDelete { key } => {
+                self.push(key, seq, Entry::Absent);
+            }
+            Change::Merge { key, operand } => {
+                self.push(key, seq, Entry::Operand(operand.clone()));
+            }
+            Change::DeleteRange { from, to } => {
+                let (from, to) = (self.ordered(from), self.ordered(to));
+                if from < to {
+                    for versions in self.keys.range_mut(from..to).map(|(_, v)| v) {
+                        versions.push(Version { seq, entry: Entry::Absent });
+                    }
+                }
+            }
+        }
+    }
+
+    /// The value of a key's versions at a moment.
+    fn value(&self, versions: &[Version], at: Moment) -> Result<Option<Vec<u8>>, ErrorKind> {
+        let mut operands: Vec<&[u8]> = Vec::new();
+        let mut base = None;
+        for version in versions.iter().rev().filter(|v| v.seq <= at.seq) {
+            match &version.entry {
+                Entry::Operand(operand) => {
+                    operands.push(operand);
+                    continue;
+                }
+                Entry::Value { value, expiry_ms } => {
+                    if expiry_ms.is_none_or(|expiry| at.now_ms < expiry) {
+                        base = Some(value.as_slice());
+                    }
+                }
+                Entry::Absent => {}
+            }
+            break;
+        }
+        if operands.is_empty() {
+            return Ok(base.map(<[u8]>::to_vec));
+        }
+        operands.reverse();
+        let merged = self.operator.and_then(|operator| operator.apply(base, &operands));
+        merged.map(Some).ok_or(ErrorKind::Corruption)
+    }
+
+    fn get(&self, key: &[u8], at: Moment) -> Result<Option<Vec<u8>>, ErrorKind> {
+        self.keys.get(&self.ordered(key)).map_or(Ok(None), |versions| self.value(versions, at))
+    }
+
+    fn bounds(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> (Bound<Ordered>, Bound<Ordered>) {
+        let lower = from.map_or(Bound::Unbounded, |k| Bound::Included(self.ordered(k)));
+        let upper = to.map_or(Bound::Unbounded, |k| Bound::Excluded(self.ordered(k)));
+        (lower, upper)
+    }
+
+    /// What is visible in a span, in order. Keys that fail to merge come as errors.
+    fn visible(
+        &self,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+        at: Moment,
+    ) -> Vec<Result<Pair, ErrorKind>> {
+        if let (Some(from), Some(to)) = (from, to)
+            && self.ordered(from) >= self.ordered(to)
+        {
+            return Vec::new();
+        }
+        let entry = |(key, versions): (&Ordered, &Vec<Version>)| {
+            let value = self.value(versions, at).transpose()?;
+            Some(value.map(|value| (key.key.clone(), value)))
+        };
+        self.keys.range(self.bounds(from, to)).filter_map(entry).collect()
+    }
+}
+
+/// Where a model cursor stands, and what it may see.
+#[derive(Clone, Debug)]
+struct Cursor {
+    space: (String, u64),
+    from: Option<Vec<u8>>,
+    to: Option<Vec<u8>>,
+    moment: Moment,
+    /// It reads a snapshot: refreshing changes nothing.
+    pinned: bool,
+    on: Option<Vec<u8>>,
+}
+
+/// A database in memory that keeps every version for ever.
+#[derive(Clone, Debug)]
+pub struct Model {
+    seq: u64,
+    now_ms: u64,
+    incarnations: u64,
+    batch_bytes_max: u64,
+    spaces: BTreeMap<String, Space>,
+    /// Dropped keyspaces whose snapshots or cursors may still be around.
+    dropped: Vec<Space>,
+    snapshots: BTreeMap<String, Moment>,
+    cursors: BTreeMap<String, Cursor>,
+}
+
+impl Default for Model {
+    fn default() -> Model {
+        Model {
+            seq: 0,
+            now_ms: 0,
+            incarnations: 1,
+            batch_bytes_max: u64::MAX,
+            spaces: BTreeMap::from([(DEFAULT.to_owned(), Space::new(0, None, false))]),
+            dropped: Vec::new(),
+            snapshots: BTreeMap::new(),
+            cursors: BTreeMap::new(),
+        }
+    }
+}
+
+impl Model {
+    /// An empty database whose batches may take so many bytes (keys and values).
+    pub fn new(batch_bytes_max: u64) -> Model {
+        Model { batch_bytes_max, ..Model::default() }
+    }
+
+    /// Operations written so far: the newest sequence number.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Names of the keyspaces, sorted.
+    pub fn keyspaces(&self) -> Vec<String> {
+        self.spaces.iter().filter(|(_, s)| !s.dropped).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Name of the keyspace's merge operator, if it has one.
+    pub fn operator(&self, keyspace: &str) -> Option<&'static str> {
+        self.spaces.get(keyspace)?.operator.map(|operator| match operator {
+            Operator::Add => "add",
+            Operator::Append => "append",
+            Operator::Max => "max",
+        })
+    }
+
+    /// Whether the keyspace has the reverse order.
+    pub fn is_reverse(&self, keyspace: &str) -> bool {
+        self.spaces.get(keyspace).is_some_and(|space| space.reverse)
+    }
+
+    /// Whether the contract of single delete allows one for this key: put
+    /// exactly once since it was last removed, and never merged.
+    pub fn may_single_delete(&self, keyspace: &str, key: &[u8]) -> bool {
+        let Some(space) = self.spaces.get(keyspace) else { return false };
+        let Some(versions) = space.keys.get(&space.ordered(key)) else { return false };
+        let fresh = |v: &Version| matches!(v.entry, Entry::Value { expiry_ms: None, .. });
+        let absent = |v: &Version| matches!(v.entry, Entry::Absent);
+        if versions.iter().any(|v| matches!(v.entry, Entry::Operand(_))) {
+            return false;
+        }
+        match versions.as_slice() {
+            [only] => fresh(only),
+            [.., below, newest] => fresh(newest) && absent(below),
+            [] => false,
+        }
+    }
+
+    /// Whether a snapshot of this name is held.
+    pub fn has_snapshot(&self, name: &str) -> bool {
+        self.snapshots.contains_key(name)
+    }
+
+    /// Whether a cursor of this name is open.
+    pub fn has_cursor(&self, name: &str) -> bool {
+        self.cursors.contains_key(name)
+    }
+
+    /// The model's clock: milliseconds since it was made.
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
+    /// Writes with their keyspaces' names resolved, for [`Model::replay`];
+    /// `None` if a keyspace is not there.
+    pub fn resolve(&self, writes: &[Write]) -> Option<Vec<(u64, Change)>> {
+        let place = |write: &Write| {
+            let space = self.spaces.get(&write.keyspace).filter(|space| !space.dropped)?;
+            Some((space.incarnation, write.change.clone()))
+        };
+        writes.iter().map(place).collect()
+    }
+
+    /// Writes made at `now_ms` to keyspaces that may have been dropped since.
+    pub fn replay(&mut self, writes: &[(u64, Change)], now_ms: u64) {
+        for (incarnation, change) in writes {
+            self.seq += 1;
+            let seq = self.seq;
+            let live = self.spaces.values_mut().chain(&mut self.dropped);
+            for space in live.filter(|space| space.incarnation == *incarnation) {
+                space.change(change, seq, now_ms);
+            }
+        }
+    }
+
+    /// Sets the clock.
+    pub fn set_now_ms(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
+    }
+
+    /// Everything visible now, per keyspace.
+    pub fn dump(&self) -> Vec<(String, Vec<Pair>)> {
+        let now = self.now();
+        let visible = |space: &Space| -> Vec<Pair> {
+            space.visible(None, None, now).into_iter().filter_map(Result::ok).collect()
+        };
+        let live = self.spaces.iter().filter(|(_, space)| !space.dropped);
+        live.map(|(name, space)| (name.clone(), visible(space))).collect()
+    }
+
+    fn now(&self) -> Moment {
+        Moment { seq: self.seq, now_ms: self.now_ms }
+    }
+
+    /// The keyspace and the moment that a read is for, or the answer that says why not.
+    fn place(&self, keyspace: &str, at: Option<&str>) -> Result<(&Space, Moment), Answer> {
+        let space = self.spaces.get(keyspace).ok_or(Answer::Missing)?;
+        let moment = match at {
+            None => self.now(),
+            Some(name) => *self.snapshots.get(name).ok_or(Answer::Missing)?,
+        };
+        if space.dropped {
+            return Err(Answer::Error(ErrorKind::Closed));
+        }
+        Ok((space, moment))
+    }
+
+    fn write(&mut self, writes: &[Write]) -> Answer {
+        let mut bytes = 0;
+        for write in writes {
+            let Some(space) = self.spaces.get(&write.keyspace) else { return Answer::Missing };
+            let (key, value) = extent(&write.change);
+            bytes += (key + value) as u64;
+            let merge_refused =
+                matches!(write.change, Change::Merge { .. }) && space.operator.is_none();
+            if key > KEY_BYTES_MAX || value > VALUE_BYTES_MAX || merge_refused {
+                return Answer::Error(ErrorKind::InvalidArgument);
+            }
+        }
+        if bytes > self.batch_bytes_max {
+            return Answer::Error(ErrorKind::InvalidArgument);
+        }
+        if writes.iter().any(|w| self.spaces[&w.keyspace].dropped) {
+            return Answer::Error(ErrorKind::Closed);
+        }
+        for write in writes {
+            self.seq += 1;
+            let (seq, now_ms) = (self.seq, self.now_ms);
+            if let Some(space) = self.spaces.get_mut(&write.keyspace) {
+                space.change(&write.change, seq, now_ms);
+            }
+        }
+        Answer::Done
+    }
+
+    fn scan(&self, span: &Span, direction: Direction) -> Answer {
+        let (space, moment) = match self.place(&span.keyspace, span.at.as_deref()) {
+            Ok(place) => place,
+            Err(answer) => return answer,
+        };
+        take(space.visible(span.from.as_deref(), span.to.as_deref(), moment), direction)
+    }
+
+    fn prefix(&self, place: (&str, Option<&str>), prefix: &[u8], direction: Direction) -> Answer {
+        let (space, moment) = match self.place(place.0, place.1) {
+            Ok(place) => place,
+            Err(answer) => return answer,
+        };
+        let keys = space.keys.iter().filter(|(key, _)| key.key.starts_with(prefix));
+        let entries = keys.filter_map(|(key, versions)| {
+            let value = space.value(versions, moment).transpose()?;
+            Some(value.map(|value| (key.key.clone(), value)))
+        });
+        take(entries.collect(), direction)
+    }
+
+    fn open_cursor(&mut self, name: &str, span: &Span) -> Answer {
+        match self.place(&span.keyspace, span.at.as_deref()) {
+            Err(answer) => answer,
+            Ok((space, moment)) => {
+                let space = (span.keyspace.clone(), space.incarnation);
+                let (from, to) = (span.from.clone(), span.to.clone());
+                let pinned = span.at.is_some();
+                let cursor = Cursor { space, from, to, moment, pinned, on: None };
+                self.cursors.insert(name.to_owned(), cursor);
+                Answer::Done
+            }
+        }
+    }
+
+    /// The keyspace a cursor was made on, dropped or not.
+    fn cursor_space(&self, cursor: &Cursor) -> Option<&Space> {
+        let live = self.spaces.get(&cursor.space.0).into_iter();
+        live.chain(&self.dropped).find(|space| space.incarnation == cursor.space.1)
+    }
+
+    fn walk(&mut self, name: &str, steps: &[Step]) -> Answer {
+        let Some(mut cursor) = self.cursors.remove(name) else { return Answer::Missing };
+        let mut stood = Vec::new();
+        if let Some(space) = self.cursor_space(&cursor) {
+            let all =
+                space.visible(cursor.from.as_deref(), cursor.to.as_deref(), cursor.moment);
+            for step in steps {
+                let entry = step_over(space, &all, cursor.on.as_deref(), step);
+                cursor.on = entry.and_then(|e| e.as_ref().ok().map(|(key, _)| key.clone()));
+                stood.push(entry.cloned().transpose());
+            }
+        }
+        self.cursors.insert(name.to_owned(), cursor);
+        Answer::Steps(stood)
+    }
+
+    /// To the newest state, and there to the first key at or after the old one.
+    fn refresh(&mut self, name: &str) -> Answer {
+        let now = self.now();
+        let Some(cursor) = self.cursors.get_mut(name) else { return Answer::Missing };
+        if !cursor.pinned {
+            cursor.moment = now;
+        }
+        let cursor = cursor.clone();
+        if self.cursor_space(&cursor).is_some_and(|space| space.dropped) {
+            return Answer::Steps(vec![Err(ErrorKind::Closed)]);
+        }
+        match cursor.on {
+            Some(key) => self.walk(name, &[Step::Seek(key)]),
+            None => Answer::Steps(vec![Ok(None)]),
+        }
+    }
+
+    fn create(&mut self, name: &str, operator: Option<&str>, comparator: Option<&str>) -> Answer {
+        let parsed = operator.map(Operator::parse);
+        let reverse = comparator == Some(REVERSE_ID);
+        if parsed == Some(None) || (comparator.is_some() && !reverse) || name.is_empty() {
+            return Answer::Error(ErrorKind::InvalidArgument);
+        }
+        let parsed = parsed.flatten();
+        if let Some(there) = self.spaces.get(name).filter(|space| !space.dropped) {
+            let agrees = (parsed.is_none() || parsed == there.operator)
+                && (comparator.is_none() || there.reverse);
+            return if agrees { Answer::Done } else { Answer::Error(ErrorKind::InvalidArgument) };
+        }
+        let space = Space::new(self.incarnations, parsed, reverse);
+        self.incarnations += 1;
+        self.dropped.extend(self.spaces.insert(name.to_owned(), space));
+        Answer::Done
+    }
+
+    fn drop_keyspace(&mut self, name: &str) -> Answer {
+        if name == DEFAULT {
+            return Answer::Error(ErrorKind::InvalidArgument);
+        }
+        match self.spaces.get_mut(name).filter(|space| !space.dropped) {
+            None => Answer::Missing,
+            Some(space) => {
+                space.dropped = true;
+                Answer::Done
+            }
+        }
+    }
+
+    /// The process ended: what only it held is gone.
+    fn restart(&mut self) -> Answer {
+        self.snapshots.clear();
+        self.cursors.clear();
+        self.spaces.retain(|_, space| !space.dropped);
+        self.dropped.clear();
+        Answer::Done
+    }
+
+    fn get(&self, keyspace: &str, at: Option<&str>, key: &[u8]) -> Answer {
+        match self.place(keyspace, at) {
+            Ok((space, moment)) => {
+                space.get(key, moment).map_or_else(Answer::Error, Answer::Value)
+            }
+            Err(answer) => answer,
+        }
+    }
+
+    fn multi_get(&self, keyspace: &str, keys: &[Vec<u8>]) -> Answer {
+        let place = match self.place(keyspace, None) {
+            Err(Answer::Error(kind)) => return Answer::Values(vec![Err(kind); keys.len()]),
+            Err(answer) => return answer,
+            Ok(place) => place,
+        };
+        Answer::Values(keys.iter().map(|key| place.0.get(key, place.1)).collect())
+    }
+
+    /// The answer of work that changes nothing a reader sees.
+    fn work(&self, keyspace: &str) -> Answer {
+        self.place(keyspace, None).map_or_else(|answer| answer, |_| Answer::Done)
+    }
+}
+
+/// Longest key and value of a change, in bytes.
+fn extent(change: &Change) -> (usize, usize) {
+    match change {
+        Change::Put { key, value } | Change::PutTtl { key, value, .. } => (key.len(), value.len()),
+        Change::Delete { key } | Change::SingleDelete { key } => (key.len(), 0),
+        Change::Merge { key, operand } => (key.len(), operand.len()),
+        Change::DeleteRange { from, to } => (from.len().max(to.len()), 0),
+    }
+}
+
+/// The entries in the order in which a scan meets them, up to the first error.
+fn take(mut entries: Vec<Result<Pair, ErrorKind>>, direction: Direction) -> Answer {
+    match direction {
+        Direction::Forward => {}
+        Direction::Backward => entries.reverse(),
+        Direction::Zigzag => {
+            let mut rest: std::collections::VecDeque<_> = entries.into();
+            entries = Vec::new();
+            while let Some(front) = rest.pop_front() {
+                entries.push(front);
+                entries.extend(rest.pop_back());
+            }
+        }
+    }
+    let mut pairs = Vec::new();
+    for entry in entries {
+        match entry {
+            Ok(pair) => pairs.push(pair),
+            Err(kind) => return Answer::Pairs(pairs, Some(kind)),
+        }
+    }
+    Answer::Pairs(pairs, None)
+}
+
+/// What a cursor on `on` stands on after a step.
+fn step_over<'a>(
+    space: &Space,
+    all: &'a [Result<Pair, ErrorKind>],
+    on: Option<&[u8]>,
+    step: &Step,
+) -> Option<&'a Result<Pair, ErrorKind>> {
+    let key_of = |entry: &Result<Pair, ErrorKind>| {
+        space.ordered(entry.as_ref().map_or(&[][..], |(key, _)| key))
+    };
+    let first_from = |key: &[u8]| all.partition_point(|e| key_of(e) < space.ordered(key));
+    let before = |index: usize| index.checked_sub(1).and_then(|i| all.get(i));
+    match step {
+        Step::First => all.first(),
+        Step::Last => all.last(),
+        Step::Seek(key) => all.get(first_from(key)),
+        Step::SeekBefore(key) => before(first_from(key)),
+        Step::Next => all.get(first_from(on?) + 1),
+        Step::Prev => before(first_from(on?)),
+    }
+}
+
+impl Subject for Model {
+    fn apply(&mut self, op: &Op) -> Answer {
+        match op {
+            Op::Write { write, .. } => self.write(std::slice::from_ref(write)),
+            Op::Batch { writes, .. } => self.write(writes),
+            Op::Get { keyspace, at, key } => self.get(keyspace, at.as_deref(), key),
+            Op::MultiGet { keyspace, keys } => self.multi_get(keyspace, keys),
+            Op::Scan { span, direction } => self.scan(span, *direction),
+            Op::Prefix { keyspace, at, prefix, direction } => {
+                self.prefix((keyspace, at.as_deref()), prefix, *direction)
+            }
+            Op::Dump | Op::Checkpoint => Answer::Dump(self.dump()),
+            Op::OpenCursor { cursor, span } => self.open_cursor(cursor, span),
+            Op::Walk { cursor, steps } => self.walk(cursor, steps),
+            Op::Refresh { cursor } => self.refresh(cursor),
+            Op::CloseCursor { cursor } => {
+                self.cursors.remove(cursor).map_or(Answer::Missing, |_| Answer::Done)
+            }
+            Op::Snapshot { name } => {
+                let now = self.now();
+                self.snapshots.insert(name.clone(), now);
+                Answer::Done
+            }
+            Op::Release { name } => {
+                self.snapshots.remove(name).map_or(Answer::Missing, |_| Answer::Done)
+            }
+            Op::Flush { keyspace: Some(name) } => self.work(name),
+            Op::CompactRange { span } => self.work(&span.keyspace),
+            Op::Flush { keyspace: None } | Op::Compact | Op::Wait | Op::Sync | Op::Verify => {
+                Answer::Done
+            }
+            Op::Reopen | Op::Kill => self.restart(),
+            Op::CreateKeyspace { name, operator, comparator } => {
+                self.create(name, operator.as_deref(), comparator.as_deref())
+            }
+            Op::DropKeyspace { name } => self.drop_keyspace(name),
+            Op::Keyspaces => Answer::Names(self.keyspaces()),
+            Op::Clock { forward_ms } => {
+                self.now_ms += forward_ms;
+                Answer::Done
+            }
+        }
+    }
+}

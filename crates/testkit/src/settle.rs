@@ -1,0 +1,178 @@
+//! A file system that notices syncs and renames, and can have the process die
+//! shortly after one: that is where mistakes of ordering show.
+//!
+//! Owns: counting the operations that settle something. All else, dying
+//! included, is the crash file system's beneath. Never does: change a result.
+
+use std::path::Path;
+use std::sync::Arc;
+use windrow_base::Result;
+use windrow_env::fs::{FileLock, LockMode, ReadOptions, ReadRequest, WriteOptions};
+use windrow_env::sync::Mutex;
+use windrow_env::testing::CrashFs;
+use windrow_env::{FileSystem, LogFile, ReadFile, WriteFile};
+
+/// Counts what settles, and sets the crash.
+struct Watch {
+    fs: CrashFs,
+    /// So many more syncs and renames, then so many operations, then the crash.
+    plan: Mutex<Option<(u64, u64)>>,
+}
+
+impl Watch {
+    /// A sync or rename has returned.
+    fn settled<T>(&self, result: Result<T>) -> Result<T> {
+        let mut plan = self.plan.lock();
+        match &mut *plan {
+            Some((0, then)) => {
+                self.fs.crash_at(self.fs.operations() + *then);
+                *plan = None;
+            }
+            Some((left, _)) => *left -= 1,
+            None => {}
+        }
+        result
+    }
+}
+
+/// A crash file system that notices syncs and renames. Clones are the same one.
+#[derive(Clone)]
+pub struct SettleFs {
+    inner: CrashFs,
+    watch: Arc<Watch>,
+}
+
+impl SettleFs {
+    /// `inner`, watched.
+    pub fn new(inner: CrashFs) -> SettleFs {
+        let watch = Arc::new(Watch { fs: inner.clone(), plan: Mutex::new(None) });
+        SettleFs { inner, watch }
+    }
+
+    /// Has the process die at the `then`-th operation (from 0) after the
+    /// `count`-th sync or rename (from 0) from now.
+    pub fn crash_after(&self, count: u64, then: u64) {
+        *self.watch.plan.lock() = Some((count, then));
+    }
+
+    /// Forgets a crash that has not been reached.
+    pub fn forget(&self) {
+        *self.watch.plan.lock() = None;
+    }
+}
+
+struct Written {
+    inner: Box<dyn WriteFile>,
+    watch: Arc<Watch>,
+}
+
+impl WriteFile for Written {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.inner.append(bytes)
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let result = self.inner.sync();
+        self.watch.settled(result)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let result = self.inner.finish();
+        self.watch.settled(result)
+    }
+}
+
+struct Logged {
+    inner: Arc<dyn LogFile>,
+    watch: Arc<Watch>,
+}
+
+impl LogFile for Logged {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.inner.write_at(offset, bytes)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.watch.settled(self.inner.sync())
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        self.inner.truncate(len)
+    }
+}
+
+impl FileSystem for SettleFs {
+    fn create(&self, path: &Path, options: WriteOptions) -> Result<Box<dyn WriteFile>> {
+        let inner = self.inner.create(path, options)?;
+        Ok(Box::new(Written { inner, watch: Arc::clone(&self.watch) }))
+    }
+
+    fn create_log(&self, path: &Path, capacity_bytes: u64) -> Result<Arc<dyn LogFile>> {
+        let inner = self.inner.create_log(path, capacity_bytes)?;
+        Ok(Arc::new(Logged { inner, watch: Arc::clone(&self.watch) }))
+    }
+
+    fn open(&self, path: &Path, options: ReadOptions) -> Result<Arc<dyn ReadFile>> {
+        self.inner.open(path, options)
+    }
+
+    fn read_all(&self, path: &Path) -> Result<Vec<u8>> {
+        self.inner.read_all(path)
+    }
+
+    fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
+        self.inner.read_many(requests);
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        self.inner.list(dir)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.inner.exists(path)
+    }
+
+    fn len(&self, path: &Path) -> Result<u64> {
+        FileSystem::len(&self.inner, path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.watch.settled(self.inner.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.link(from, to)
+    }
+
+    fn create_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.create_dir(dir)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.remove_dir(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.watch.settled(self.inner.sync_dir(dir))
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
+        self.inner.lock(path, mode)
+    }
+
+    fn open_files_max(&self) -> usize {
+        self.inner.open_files_max()
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        self.inner.free_bytes(dir)
+    }
+}

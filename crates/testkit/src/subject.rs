@@ -1,0 +1,458 @@
+//! A database that answers operations: the engine behind the words of a test.
+//!
+//! Owns: the open database, its handles, snapshots and cursors by name.
+//! Never does: decide what is right (`model.rs` does).
+
+use crate::op::{Answer, Change, DEFAULT, Direction, Op, Pair, Span, Step, Subject, Write};
+use crate::world::World;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::time::Duration;
+use windrow::{
+    Batch, Cursor, Db, InKeyspace, Keyspace, KeyspaceOptions, Options, ReadOptions, Snapshot, Sync,
+};
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result};
+
+/// A database under test.
+pub struct Database {
+    world: World,
+    options: Options,
+    /// `None` only where an open failed.
+    db: Option<Db>,
+    keyspaces: BTreeMap<String, Keyspace>,
+    snapshots: BTreeMap<String, Snapshot>,
+    cursors: BTreeMap<String, Cursor>,
+    checkpoints: u64,
+    /// Of the last error, for messages.
+    last_error: Option<Error>,
+}
+
+/// A keyspace as batches name it: the database itself for the default one,
+/// so that both spellings of the API are used.
+enum Place<'a> {
+    Default(&'a Db),
+    Named(&'a Keyspace),
+}
+
+impl InKeyspace for Place<'_> {
+    fn keyspace_id(&self) -> KeyspaceId {
+        match self {
+            Place::Default(db) => db.keyspace_id(),
+            Place::Named(keyspace) => keyspace.keyspace_id(),
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        match self {
+            Place::Default(db) => db.now_ms(),
+            Place::Named(keyspace) => keyspace.now_ms(),
+        }
+    }
+
+    fn database_id(&self) -> u64 {
+        match self {
+            Place::Default(db) => db.database_id(),
+            Place::Named(keyspace) => keyspace.database_id(),
+        }
+    }
+}
+
+/// Adds a change to a batch.
+pub fn push(batch: &mut Batch, place: &impl InKeyspace, change: &Change) {
+    match change {
+        Change::Put { key, value } => batch.put(place, key, value),
+        Change::PutTtl { key, value, ttl_ms } => {
+            batch.put_with_ttl(place, key, value, Duration::from_millis(*ttl_ms));
+        }
+        Change::Delete { key } => batch.delete(place, key),
+        Change::SingleDelete { key } => batch.single_delete(place, key),
+        Change::Merge { key, operand } => batch.merge(place, key, operand),
+        Change::DeleteRange { from, to } => batch.delete_range(place, from, to),
+    }
+}
+
+/// Everything that every keyspace of a database holds, read forward.
+///
+/// # Errors
+/// The first read error.
+pub fn dump(db: &Db) -> Result<Vec<(String, Vec<Pair>)>> {
+    let mut out = Vec::new();
+    let mut names = db.keyspaces();
+    names.sort();
+    for name in names {
+        let Some(keyspace) = db.open_keyspace(&name)? else {
+            return Err(Error::invalid(format!("keyspace {name} is listed but not there")));
+        };
+        let mut pairs = Vec::new();
+        for item in keyspace.iter() {
+            let (key, value) = item?;
+            pairs.push((key.to_vec(), value.to_vec()));
+        }
+        out.push((name, pairs));
+    }
+    Ok(out)
+}
+
+impl Database {
+    /// Opens a new database in `world`.
+    ///
+    /// # Errors
+    /// As `Db::open_with`.
+    pub fn open(world: World, options: Options) -> Result<Database> {
+        let mut database = Database {
+            world,
+            options,
+            db: None,
+            keyspaces: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            cursors: BTreeMap::new(),
+            checkpoints: 0,
+            last_error: None,
+        };
+        database.open_db()?;
+        Ok(database)
+    }
+
+    /// The error behind the last `Answer::Error`.
+    pub fn last_error(&self) -> Option<&Error> {
+        self.last_error.as_ref()
+    }
+
+    /// The database.
+    ///
+    /// # Panics
+    /// If the last open failed.
+    pub fn db(&self) -> &Db {
+        self.db.as_ref().expect("the database is open")
+    }
+
+    fn open_db(&mut self) -> Result<()> {
+        let mut options = self.options.clone();
+        options.components.env = Some(self.world.env());
+        let db = Db::open_with(self.world.dir(), options)?;
+        for name in db.keyspaces() {
+            if let Some(keyspace) = db.open_keyspace(&name)? {
+                self.keyspaces.insert(name, keyspace);
+            }
+        }
+        self.db = Some(db);
+        Ok(())
+    }
+
+    fn release_handles(&mut self) -> Option<Db> {
+        self.cursors.clear();
+        self.snapshots.clear();
+        self.keyspaces.clear();
+        self.db.take()
+    }
+
+    fn reopen(&mut self, close: bool) -> Result<Answer> {
+        if let Some(db) = self.release_handles() {
+            if close {
+                db.close()?;
+            }
+            drop(db);
+        }
+        self.world.process_died();
+        self.open_db()?;
+        Ok(Answer::Done)
+    }
+
+    fn place(&self, keyspace: &str) -> Option<Place<'_>> {
+        if keyspace == DEFAULT {
+            return Some(Place::Default(self.db()));
+        }
+        self.keyspaces.get(keyspace).map(Place::Named)
+    }
+
+    fn write(&self, write: &Write, sync: bool) -> Result<Answer> {
+        if sync {
+            return self.batch(std::slice::from_ref(write), sync);
+        }
+        let Some(place) = self.place(&write.keyspace) else { return Ok(Answer::Missing) };
+        match (&place, &write.change) {
+            (Place::Default(db), Change::Put { key, value }) => db.put(key, value),
+            (Place::Named(ks), Change::Put { key, value }) => ks.put(key, value),
+            (Place::Default(db), Change::PutTtl { key, value, ttl_ms }) => {
+                db.put_with_ttl(key, value, Duration::from_millis(*ttl_ms))
+            }
+            (Place::Named(ks), Change::PutTtl { key, value, ttl_ms }) => {
+                ks.put_with_ttl(key, value, Duration::from_millis(*ttl_ms))
+            }
+            (Place::Default(db), Change::Delete { key }) => db.delete(key),
+            (Place::Named(ks), Change::Delete { key }) => ks.delete(key),
+            (Place::Default(db), Change::SingleDelete { key }) => db.single_delete(key),
+            (Place::Named(ks), Change::SingleDelete { key }) => ks.single_delete(key),
+            (Place::Default(db), Change::Merge { key, operand }) => db.merge(key, operand),
+            (Place::Named(ks), Change::Merge { key, operand }) => ks.merge(key, operand),
+            (Place::Default(db), Change::DeleteRange { from, to }) => db.delete_range(from, to),
+            (Place::Named(ks), Change::DeleteRange { from, to }) => ks.delete_range(from, to),
+        }?;
+        Ok(Answer::Done)
+    }
+
+    fn batch(&self, writes: &[Write], sync: bool) -> Result<Answer> {
+        let mut batch = Batch::new();
+        for write in writes {
+            let Some(place) = self.place(&write.keyspace) else { return Ok(Answer::Missing) };
+            push(&mut batch, &place, &write.change);
+        }
+        self.db().write(batch, if sync { Sync::Yes } else { Sync::No })?;
+        Ok(Answer::Done)
+    }
+
+    /// The keyspace and the snapshot of a read; `None` if one is missing.
+    fn read_place(
+        &self,
+        keyspace: &str,
+        at: Option<&str>,
+    ) -> Option<(&Keyspace, Option<&Snapshot>)> {
+        let keyspace = self.keyspaces.get(keyspace)?;
+        match at {
+            None => Some((keyspace, None)),
+            Some(name) => Some((keyspace, Some(self.snapshots.get(name)?))),
+        }
+    }
+
+    fn get(&self, keyspace: &str, at: Option<&str>, key: &[u8]) -> Result<Answer> {
+        let Some((ks, snapshot)) = self.read_place(keyspace, at) else {
+            return Ok(Answer::Missing);
+        };
+        let value = match (snapshot, keyspace == DEFAULT) {
+            (None, true) => self.db().get(key)?,
+            (None, false) => ks.get(key)?,
+            (Some(snapshot), true) => snapshot.get(key)?,
+            (Some(snapshot), false) => ks.get_at(snapshot, key)?,
+        };
+        Ok(Answer::Value(value.map(|v| v.to_vec())))
+    }
+
+    fn multi_get(&self, keyspace: &str, keys: &[Vec<u8>]) -> Result<Answer> {
+        let Some((ks, _)) = self.read_place(keyspace, None) else { return Ok(Answer::Missing) };
+        let values =
+            if keyspace == DEFAULT { self.db().multi_get(keys) } else { ks.multi_get(keys) };
+        let plain = |v: Result<Option<windrow::Slice>>| match v {
+            Ok(value) => Ok(value.map(|v| v.to_vec())),
+            Err(error) => Err(error.kind()),
+        };
+        Ok(Answer::Values(values.into_iter().map(plain).collect()))
+    }
+
+    fn scan(&self, span: &Span, direction: Direction) -> Result<Answer> {
+        let Some((ks, snapshot)) = self.read_place(&span.keyspace, span.at.as_deref()) else {
+            return Ok(Answer::Missing);
+        };
+        let lower = span.from.clone().map_or(Bound::Unbounded, Bound::Included);
+        let upper = span.to.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let bounds = (lower, upper);
+        let iter = match (snapshot, span.keyspace == DEFAULT) {
+            (None, true) => self.db().range(bounds),
+            (None, false) => ks.range(bounds),
+            (Some(snapshot), true) => snapshot.range(bounds),
+            (Some(snapshot), false) => ks.range_at(snapshot, bounds),
+        };
+        Ok(collect(iter, direction))
+    }
+
+    fn prefix(
+        &self,
+        keyspace: &str,
+        at: Option<&str>,
+        prefix: &[u8],
+        direction: Direction,
+    ) -> Result<Answer> {
+        let Some((ks, snapshot)) = self.read_place(keyspace, at) else {
+            return Ok(Answer::Missing);
+        };
+        let iter = match (snapshot, keyspace == DEFAULT) {
+            (None, true) => self.db().prefix(prefix),
+            (None, false) => ks.prefix(prefix),
+            (Some(snapshot), true) => snapshot.prefix(prefix),
+            (Some(snapshot), false) => ks.prefix_at(snapshot, prefix),
+        };
+        Ok(collect(iter, direction))
+    }
+
+    fn open_cursor(&mut self, name: &str, span: &Span) -> Result<Answer> {
+        let Some((ks, snapshot)) = self.read_place(&span.keyspace, span.at.as_deref()) else {
+            return Ok(Answer::Missing);
+        };
+        let options = ReadOptions {
+            lower: span.from.clone(),
+            upper: span.to.clone(),
+            snapshot: snapshot.cloned(),
+            ..ReadOptions::default()
+        };
+        let cursor = ks.cursor(options);
+        self.cursors.insert(name.to_owned(), cursor);
+        Ok(Answer::Done)
+    }
+
+    fn walk(&mut self, name: &str, steps: &[Step]) -> Answer {
+        let Some(cursor) = self.cursors.get_mut(name) else { return Answer::Missing };
+        Answer::Steps(steps.iter().map(|step| take_step(cursor, step)).collect())
+    }
+
+    fn checkpoint(&mut self) -> Result<Answer> {
+        self.checkpoints += 1;
+        let target: PathBuf = self.world.sibling(&format!("checkpoint-{}", self.checkpoints));
+        self.db().checkpoint(&target)?;
+        let mut options = self.options.clone();
+        options.components.env = Some(self.world.env());
+        options.create_if_missing = false;
+        let copy = Db::open_with(&target, options)?;
+        let answer = Answer::Dump(dump(&copy)?);
+        copy.close()?;
+        Ok(answer)
+    }
+
+    fn create(&mut self, name: &str, options: KeyspaceOptions) -> Result<Answer> {
+        let keyspace = self.db().keyspace_with(name, options)?;
+        self.keyspaces.insert(name.to_owned(), keyspace);
+        Ok(Answer::Done)
+    }
+
+    /// Dropping what is not there is an error; the handle of what was dropped
+    /// is kept, to see that it answers `Closed`.
+    fn drop_keyspace(&mut self, name: &str) -> Result<Answer> {
+        if !self.db().keyspaces().iter().any(|n| n == name) {
+            return match self.db().drop_keyspace(name) {
+                Ok(()) => Ok(Answer::Done),
+                Err(_) => Ok(Answer::Missing),
+            };
+        }
+        self.db().drop_keyspace(name)?;
+        Ok(Answer::Done)
+    }
+
+    fn try_apply(&mut self, op: &Op) -> Result<Answer> {
+        if self.db.is_none() {
+            return Err(Error::new(ErrorKind::Closed, "the last open failed"));
+        }
+        match op {
+            Op::Write { write, sync } => self.write(write, *sync),
+            Op::Batch { writes, sync } => self.batch(writes, *sync),
+            Op::Get { keyspace, at, key } => self.get(keyspace, at.as_deref(), key),
+            Op::MultiGet { keyspace, keys } => self.multi_get(keyspace, keys),
+            Op::Scan { span, direction } => self.scan(span, *direction),
+            Op::Prefix { keyspace, at, prefix, direction } => {
+                self.prefix(keyspace, at.as_deref(), prefix, *direction)
+            }
+            Op::Dump => dump(self.db()).map(Answer::Dump),
+            Op::OpenCursor { cursor, span } => self.open_cursor(cursor, span),
+            Op::Walk { cursor, steps } => Ok(self.walk(cursor, steps)),
+            Op::Refresh { cursor } => match self.cursors.get_mut(cursor) {
+                Some(cursor) => {
+                    let moved = cursor.refresh();
+                    Ok(Answer::Steps(vec![stood_on(cursor, moved)]))
+                }
+                None => Ok(Answer::Missing),
+            },
+            Op::CloseCursor { cursor } => {
+                Ok(self.cursors.remove(cursor).map_or(Answer::Missing, |_| Answer::Done))
+            }
+            Op::Snapshot { name } => {
+                let snapshot = self.db().snapshot();
+                self.snapshots.insert(name.clone(), snapshot);
+                Ok(Answer::Done)
+            }
+            Op::Release { name } => {
+                Ok(self.snapshots.remove(name).map_or(Answer::Missing, |_| Answer::Done))
+            }
+            Op::CreateKeyspace { name, operator, comparator } => {
+                let merge_operator = operator.clone();
+                let comparator = comparator.clone();
+                self.create(name, KeyspaceOptions { comparator, merge_operator })
+            }
+            Op::DropKeyspace { name } => self.drop_keyspace(name),
+            Op::Keyspaces => {
+                let mut names = self.db().keyspaces();
+                names.sort();
+                Ok(Answer::Names(names))
+            }
+            Op::Clock { forward_ms } => {
+                self.world.advance_ms(*forward_ms);
+                Ok(Answer::Done)
+            }
+            work => self.work(work),
+        }
+    }
+
+    /// Work on the files, which changes nothing that a reader sees.
+    fn work(&mut self, op: &Op) -> Result<Answer> {
+        match op {
+            Op::Flush { keyspace: None } => self.db().flush()?,
+            Op::Flush { keyspace: Some(name) } => match self.keyspaces.get(name) {
+                Some(keyspace) => keyspace.flush()?,
+                None => return Ok(Answer::Missing),
+            },
+            Op::CompactRange { span } => match self.keyspaces.get(&span.keyspace) {
+                Some(ks) => ks.compact_range(span.from.as_deref(), span.to.as_deref())?,
+                None => return Ok(Answer::Missing),
+            },
+            Op::Compact => self.db().compact()?,
+            Op::Wait => self.db().wait_idle()?,
+            Op::Sync => self.db().sync()?,
+            Op::Verify => {
+                self.db().verify()?.into_result()?;
+            }
+            Op::Reopen => return self.reopen(true),
+            Op::Kill => return self.reopen(false),
+            Op::Checkpoint => return self.checkpoint(),
+            _ => return Err(Error::invalid(format!("{op:?} is not work"))),
+        }
+        Ok(Answer::Done)
+    }
+}
+
+fn collect(iter: windrow::Iter, direction: Direction) -> Answer {
+    let mut iter = iter;
+    let mut pairs = Vec::new();
+    let mut front = direction != Direction::Backward;
+    loop {
+        let item = if front { iter.next() } else { iter.next_back() };
+        match item {
+            Some(Ok((key, value))) => pairs.push((key.to_vec(), value.to_vec())),
+            Some(Err(error)) => return Answer::Pairs(pairs, Some(error.kind())),
+            None => return Answer::Pairs(pairs, None),
+        }
+        front ^= direction == Direction::Zigzag;
+    }
+}
+
+fn take_step(cursor: &mut Cursor, step: &Step) -> std::result::Result<Option<Pair>, ErrorKind> {
+    let moved = match step {
+        Step::First => cursor.seek_first(),
+        Step::Last => cursor.seek_last(),
+        Step::Seek(key) => cursor.seek(key),
+        Step::SeekBefore(key) => cursor.seek_before(key),
+        Step::Next | Step::Prev if !cursor.valid() => return Ok(None),
+        Step::Next => cursor.next(),
+        Step::Prev => cursor.prev(),
+    };
+    stood_on(cursor, moved)
+}
+
+/// What a movement that returned `moved` ended on.
+fn stood_on(
+    cursor: &Cursor,
+    moved: Result<bool>,
+) -> std::result::Result<Option<Pair>, ErrorKind> {
+    let valid = moved.map_err(|error| error.kind())?;
+    assert_eq!(valid, cursor.valid(), "what a step returns is whether the cursor is valid");
+    Ok(valid.then(|| (cursor.key().to_vec(), cursor.value().to_vec())))
+}
+
+impl Subject for Database {
+    fn apply(&mut self, op: &Op) -> Answer {
+        match self.try_apply(op) {
+            Ok(answer) => answer,
+            Err(error) => {
+                let kind = error.kind();
+                self.last_error = Some(error);
+                Answer::Error(kind)
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Option sets under which the same operations must give the same answers.
+//!
+//! Owns: the list, and how a set becomes `windrow::Options`. Never does: open anything.
+
+use crate::model::REVERSE_ID;
+use std::cmp::Ordering;
+use std::sync::Arc;
+use windrow::{Components, Options, Settings};
+use windrow_base::{Comparator, Result};
+
+/// Where a database of a variant lives and who does its background work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// In memory, background work by the seeded stepper.
+    Simulated,
+    /// In memory, background work on real threads.
+    SimulatedThreads,
+    /// A temporary directory of the operating system, background work on real threads.
+    System,
+}
+
+/// One option set.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// Its name in messages.
+    pub name: &'static str,
+    /// What differs from [`SMALL`].
+    pub settings: &'static [(&'static str, &'static str)],
+    /// Where it runs.
+    pub ground: Ground,
+}
+
+/// What every variant starts from: everything as small as it may be, so that
+/// a few hundred operations make several levels.
+const SMALL: &[(&str, &str)] = &[
+    ("memory_bytes", "8MiB"),
+    ("memtable_bytes", "64KiB"),
+    ("file_bytes", "64KiB"),
+    ("level_base_bytes", "128KiB"),
+    ("block_bytes", "1KiB"),
+    ("compression", "none"),
+];
+
+/// Bytes of `memory_bytes` in [`SMALL`].
+pub const SMALL_MEMORY_BYTES: u64 = 8 << 20;
+
+const fn simulated(
+    name: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+) -> Variant {
+    Variant { name, settings, ground: Ground::Simulated }
+}
+
+/// Every option set, the fastest first.
+pub const VARIANTS: &[Variant] = &[
+    simulated("small", &[]),
+    simulated("tiny blocks", &[("block_bytes", "256")]),
+    simulated("lz4", &[("compression", "lz4")]),
+    simulated("lz4 below level 0", &[("compression", "none,lz4"), ("block_bytes", "4KiB")]),
+    simulated("no filters", &[("filter_bits_per_key", "0")]),
+    simulated("thin filters", &[("filter_bits_per_key", "1.5")]),
+    simulated("no hash index", &[("hash_index", "off")]),
+    simulated("partitioned index", &[("partition_bytes", "4KiB"), ("block_bytes", "256")]),
+    simulated("no cache to speak of", &[("cache_bytes", "64KiB"), ("readahead_bytes", "0")]),
+    simulated("shallow level 0", &[("level0_slowdown_files", "2"), ("level0_stop_files", "3")]),
+    simulated("few open files", &[("open_files_max", "16"), ("verify_on_open", "on")]),
+    // The defaults, in the least memory that is allowed: nothing is flushed unasked.
+    simulated(
+        "defaults",
+        &[
+            ("memtable_bytes", "0"),
+            ("file_bytes", "8MiB"),
+            ("level_base_bytes", "0"),
+            ("block_bytes", "4KiB"),
+            ("compression", "lz4"),
+        ],
+    ),
+    Variant { name: "threads", settings: &[], ground: Ground::SimulatedThreads },
+    Variant {
+        name: "system files",
+        settings: &[("compression", "lz4"), ("background_threads", "2")],
+        ground: Ground::System,
+    },
+    Variant {
+        name: "system files, direct I/O",
+        settings: &[("direct_io", "on"), ("block_bytes", "4KiB"), ("cache_bytes", "64KiB")],
+        ground: Ground::System,
+    },
+];
+
+impl Variant {
+    /// The options of this set, without an environment.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if a setting is unknown or its value out of range.
+    pub fn options(&self) -> Result<Options> {
+        let mut settings = Settings::default();
+        for (name, value) in SMALL.iter().chain(self.settings) {
+            settings.set(name, value)?;
+        }
+        let components =
+            Components { comparators: vec![Arc::new(Reverse)], ..Components::default() };
+        Ok(Options { settings, components, ..Options::default() })
+    }
+
+    /// The variants that run in memory on the stepper.
+    pub fn simulated() -> impl Iterator<Item = &'static Variant> {
+        VARIANTS.iter().filter(|v| v.ground == Ground::Simulated)
+    }
+}
+
+/// The bytewise order, backwards.
+struct Reverse;
+
+impl Comparator for Reverse {
+    fn id(&self) -> &str {
+        REVERSE_ID
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        b.cmp(a)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variant_is_valid() {
+        for variant in VARIANTS {
+            variant.options().and_then(|o| o.validate()).unwrap_or_else(|error| {
+                panic!("{}: {error}", variant.name);
+            });
+        }
+    }
+}

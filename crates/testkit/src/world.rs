@@ -1,0 +1,104 @@
+//! Where a database under test lives: files, clock and background work, in
+//! memory or of the operating system.
+//!
+//! Owns: building an `Env` for a `Ground`, and what a test does to the world
+//! from outside (time passes, the process dies). Never does: open a database.
+
+use crate::variant::Ground;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use windrow_env::testing::{Handles, ManualClock, env};
+use windrow_env::{Env, OsFs, OsRandom, ThreadPool};
+
+/// Background threads of grounds that have real ones.
+const THREADS: usize = 2;
+
+/// Directory of the database in worlds in memory.
+pub const DIR: &str = "/world/db";
+
+/// A world for one database. Clones share everything.
+#[derive(Clone)]
+pub struct World {
+    env: Env,
+    clock: Arc<ManualClock>,
+    handles: Option<Handles>,
+    dir: PathBuf,
+    /// Removed with the last clone.
+    _temporary: Option<Arc<tempfile::TempDir>>,
+}
+
+impl World {
+    /// A fresh world, its choices made by `seed`.
+    ///
+    /// # Panics
+    /// If the operating system gives no temporary directory.
+    pub fn new(ground: Ground, seed: u64) -> World {
+        if ground == Ground::System {
+            return World::on_system();
+        }
+        let (mut env, handles) = env(seed);
+        if ground == Ground::SimulatedThreads {
+            env.jobs = Arc::new(ThreadPool::new(THREADS));
+        }
+        World::of(env, handles)
+    }
+
+    /// A world over an environment that the test has made.
+    pub fn of(env: Env, handles: Handles) -> World {
+        let clock = Arc::clone(&handles.clock);
+        World { env, clock, handles: Some(handles), dir: DIR.into(), _temporary: None }
+    }
+
+    fn on_system() -> World {
+        // Not in /tmp, which may be a file system without direct I/O.
+        let target = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        let temporary = tempfile::Builder::new()
+            .prefix("windrow-testkit-")
+            .tempdir_in(std::env::var_os("CARGO_TARGET_TMPDIR").map_or(target, PathBuf::from))
+            .or_else(|_| tempfile::tempdir())
+            .expect("a temporary directory");
+        let clock = Arc::new(ManualClock::new());
+        let env = Env {
+            fs: Arc::new(OsFs::new()),
+            clock: clock.clone(),
+            jobs: Arc::new(ThreadPool::new(THREADS)),
+            random: Arc::new(OsRandom),
+        };
+        let dir = temporary.path().join("db");
+        World { env, clock, handles: None, dir, _temporary: Some(Arc::new(temporary)) }
+    }
+
+    /// The environment to open databases in.
+    pub fn env(&self) -> Env {
+        self.env.clone()
+    }
+
+    /// The database's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A directory beside the database's.
+    pub fn sibling(&self, name: &str) -> PathBuf {
+        self.dir.with_file_name(name)
+    }
+
+    /// Lets time pass.
+    pub fn advance_ms(&self, ms: u64) {
+        // Not `ManualClock::advance_ms`, whose nanoseconds overflow after a few centuries.
+        use windrow_env::Clock;
+        self.clock.set_wall_ms(self.clock.wall_ms().saturating_add(ms));
+    }
+
+    /// What the process had queued dies with it (real threads finish their work).
+    pub fn process_died(&self) {
+        if let Some(handles) = &self.handles {
+            handles.jobs.discard();
+        }
+    }
+
+    /// The test's side of a simulated world.
+    pub fn handles(&self) -> Option<&Handles> {
+        self.handles.as_ref()
+    }
+}

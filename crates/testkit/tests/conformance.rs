@@ -1,0 +1,32 @@
+//! Every script of the corpus, against the model and every option set.
+//! `REWRITE=1` fills in the answers from the model: read the diff.
+
+use windrow_testkit::script;
+use windrow_testkit::variant::VARIANTS;
+
+fn failures(results: impl Iterator<Item = Result<(), String>>) {
+    let failed: Vec<String> = results.filter_map(Result::err).collect();
+    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
+}
+
+#[test]
+fn the_model_agrees_with_the_corpus() {
+    let rewrite = std::env::var_os("REWRITE").is_some();
+    let corpus = script::corpus().expect("the corpus parses");
+    assert!(corpus.len() >= 30, "{} scripts", corpus.len());
+    failures(corpus.iter().map(|script| script::check_model(script, rewrite)));
+}
+
+#[test]
+fn every_variant_agrees_with_the_corpus() {
+    let corpus = script::corpus().expect("the corpus parses");
+    // One variant or script by name: VARIANT=lz4 SCRIPT=merge cargo test ...
+    let wanted = |name: &str, variable: &str| {
+        std::env::var(variable).map_or(true, |pattern| name.contains(&pattern))
+    };
+    let variants = VARIANTS.iter().filter(|v| wanted(v.name, "VARIANT"));
+    failures(variants.flat_map(|variant| {
+        let named = corpus.iter().filter(|s| wanted(&s.path.to_string_lossy(), "SCRIPT"));
+        named.map(move |script| script::check_engine(script, variant))
+    }));
+}

@@ -1,0 +1,32 @@
+//! Every byte of a closed database flipped, every file cut at every length (P5a).
+
+use windrow_testkit::flip::{Outcome, Specimen};
+use windrow_testkit::sweep;
+use windrow_testkit::variant::VARIANTS;
+
+fn sweep(name: &str) {
+    let variant = VARIANTS.iter().find(|v| v.name == name).expect("a variant");
+    let specimen = Specimen::new(variant).expect("a database to damage");
+    let cases = specimen.cases();
+    let check = |index: u64| {
+        let case = &cases[index as usize];
+        specimen.check(case).map_err(|why| format!("{case}: {why}"))
+    };
+    let outcome = sweep::run(0..cases.len() as u64, check, Outcome::plus)
+        .unwrap_or_else(|(_, why)| panic!("{name}: {why}"));
+    let outcome = outcome.unwrap_or_default();
+    eprintln!("{name}: {:?}: {} cases: {outcome:?}", specimen.files(), cases.len());
+    // A sweep that finds next to nothing has damaged nothing.
+    assert!(outcome.refused > 100 && outcome.found > 1_000, "{outcome:?}");
+    assert!(outcome.unread < cases.len() as u64 / 10, "{outcome:?}");
+}
+
+#[test]
+fn every_byte_of_a_closed_database_is_guarded() {
+    sweep("small");
+}
+
+#[test]
+fn every_byte_is_guarded_with_compression() {
+    sweep("lz4");
+}

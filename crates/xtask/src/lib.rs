@@ -1,0 +1,45 @@
+//! The workspace's checks on itself, and the documentation it generates.
+//!
+//! Owns: what a review would otherwise have to look for by hand: layers,
+//! lengths, `unsafe`, manifests, licences, stale pages. `cargo test` runs them
+//! (`tests/tidy.rs`). Never does: change code, or run in a database.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "reads the source tree, not a database: there is nothing to simulate"
+)]
+
+pub mod docs;
+pub mod layers;
+pub mod lengths;
+pub mod manifests;
+pub mod source;
+pub mod supply;
+pub mod words;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+/// What a check found, a line each that begins with the place; or why it could not look.
+pub type Findings = Result<Vec<String>, Box<dyn Error>>;
+
+/// A check of the workspace at a root directory.
+pub type Check = fn(&Path) -> Findings;
+
+/// All checks, by name.
+pub const CHECKS: &[(&str, Check)] = &[
+    ("layers", layers::check),
+    ("lengths", lengths::check),
+    ("words", words::check),
+    ("manifests", manifests::check),
+    ("supply", supply::check),
+    ("docs", docs::check),
+];
+
+/// The root of the workspace that this crate was built in.
+pub fn root() -> PathBuf {
+    let mut root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    root.pop();
+    root.pop();
+    root
+}

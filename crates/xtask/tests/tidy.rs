@@ -1,0 +1,46 @@
+//! The workspace's checks on itself, as tests: `cargo test` runs them.
+
+use windrow_xtask::{CHECKS, root};
+
+fn run(name: &str) {
+    let (_, check) = CHECKS.iter().find(|(known, _)| *known == name).expect("a check of that name");
+    let findings = check(&root()).unwrap_or_else(|error| panic!("{name}: cannot check: {error}"));
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+#[test]
+fn layers() {
+    run("layers");
+}
+
+#[test]
+fn lengths() {
+    run("lengths");
+}
+
+#[test]
+fn words() {
+    run("words");
+}
+
+#[test]
+fn manifests() {
+    run("manifests");
+}
+
+#[test]
+fn supply() {
+    run("supply");
+}
+
+#[test]
+fn docs() {
+    run("docs");
+}
+
+/// A check that is not run here would be a check that nobody runs.
+#[test]
+fn every_check_is_a_test() {
+    let tested = ["layers", "lengths", "words", "manifests", "supply", "docs"];
+    assert!(CHECKS.iter().map(|(name, _)| *name).eq(tested));
+}
