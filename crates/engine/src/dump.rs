@@ -314,7 +314,7 @@ impl Display for FileLine<'_> {
 }
 
 /// The uid that the footer says; opening then checks all against it.
-fn uid_of_table(file: &dyn ReadFile) -> Result<FileUid> {
+pub(crate) fn uid_of_table(file: &dyn ReadFile) -> Result<FileUid> {
     let mut uid = [0; 8];
     let at = file.len().checked_sub(FOOTER_BYTES as u64).ok_or_else(|| {
         Error::corruption("file is too short for a table")

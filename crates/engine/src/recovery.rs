@@ -145,11 +145,12 @@ fn check_no_remains(dir: &Path, listing: &Listing) -> Result<()> {
 }
 
 /// The manifest that was found, folded.
-struct Found {
-    state: ManifestState,
-    database_uid: u64,
-    /// `None` for a database that is made now.
-    manifest: Option<(FileNumber, u64)>,
+pub(crate) struct Found {
+    pub(crate) state: ManifestState,
+    pub(crate) database_uid: u64,
+    /// Its number, and how far it is valid; `None` for a state to be checked
+    /// against no file (a database that is made now, or repaired).
+    pub(crate) manifest: Option<(FileNumber, u64)>,
 }
 
 fn find_manifest(env: &Env, dir: &Path, listing: &Listing, options: &Options) -> Result<Found> {
@@ -257,7 +258,7 @@ pub(crate) fn fold_manifest(
 }
 
 /// Builds the database around the folded manifest; it takes no writes yet.
-fn assemble(
+pub(crate) fn assemble(
     env: Env,
     dir: &Path,
     options: &Options,
@@ -482,7 +483,7 @@ impl Core {
 
     /// Makes what was replayed durable, starts a new manifest and a new log,
     /// and removes what neither names.
-    fn start_writing(&self, listing: &Listing, replayed: &Replayed) -> Result<()> {
+    pub(crate) fn start_writing(&self, listing: &Listing, replayed: &Replayed) -> Result<()> {
         let last_seq = replayed.last_seq;
         let manifest_number = self.new_file_number();
         let wal_number = self.new_file_number();

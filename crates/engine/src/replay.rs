@@ -43,6 +43,10 @@ pub(crate) struct Replay<'a> {
     found: Replayed,
     /// A record is missing: everything after it is dropped.
     broken: bool,
+    /// For repair: damage ends the replay instead of failing it.
+    tolerant: bool,
+    /// For repair without a manifest: begin with the first record that is there.
+    anywhere: bool,
 }
 
 impl<'a> Replay<'a> {
@@ -57,7 +61,33 @@ impl<'a> Replay<'a> {
             bytes: 0,
             found: Replayed::default(),
             broken: false,
+            tolerant: false,
+            anywhere: false,
         }
+    }
+
+    /// A replay for repair; `anywhere` where nothing says with which sequence
+    /// number the logs begin.
+    pub(crate) fn tolerant(core: &'a Core, state: &ManifestState, anywhere: bool) -> Replay<'a> {
+        Replay { tolerant: true, anywhere, ..Replay::new(core, state) }
+    }
+
+    /// Replays the logs, oldest first, up to the first damage. Returns that too.
+    ///
+    /// # Errors
+    /// What writing a table said.
+    pub(crate) fn run_tolerant(
+        mut self,
+        logs: &[(FileNumber, PathBuf)],
+    ) -> Result<(Replayed, Vec<(FileNumber, Error)>)> {
+        let mut problems = Vec::new();
+        for (number, path) in logs {
+            if let Err(error) = self.log(path) {
+                self.broken = true;
+                problems.push((*number, error));
+            }
+        }
+        Ok((self.run(&[])?, problems))
     }
 
     /// Replays the logs, oldest first.
@@ -97,6 +127,9 @@ impl<'a> Replay<'a> {
 
     fn batch(&mut self, payload: &[u8], durable_up_to: u64) -> Result<()> {
         let (first_seq, count, ops) = batch::decode(payload)?;
+        if std::mem::take(&mut self.anywhere) {
+            self.next_seq = first_seq;
+        }
         if first_seq != self.next_seq || self.broken {
             return self.gap(first_seq, durable_up_to);
         }
@@ -126,7 +159,7 @@ impl<'a> Replay<'a> {
                 self.next_seq - 1
             )));
         }
-        if durable_up_to > 0 {
+        if durable_up_to > 0 && !self.tolerant {
             return Err(Error::corruption(format!(
                 "the records from sequence number {} to {first_seq} are missing, and were synced",
                 self.next_seq
@@ -140,7 +173,7 @@ impl<'a> Replay<'a> {
     /// already, or its keyspace was dropped.
     fn memtable(&mut self, id: KeyspaceId, seq: SeqNo) -> Result<Option<Arc<Memtable>>> {
         let Some(&through) = self.flushed_through.get(&id) else {
-            if id.0 < self.next_keyspace {
+            if id.0 < self.next_keyspace || self.tolerant {
                 return Ok(None);
             }
             return Err(Error::corruption(format!("keyspace {id} was never made")));

@@ -151,9 +151,11 @@ impl Compressor {
             lz4: lz4_flex::block::CompressTable::default(),
             #[cfg(feature = "zstd")]
             zstd: match codec {
-                Codec::Zstd => Some(zstd::bulk::Compressor::new(level).map_err(|e| {
-                    Error::invalid(format!("zstd level {level}")).with_source(e)
-                })?),
+                Codec::Zstd => {
+                    Some(zstd::bulk::Compressor::new(level).map_err(|e| {
+                        Error::invalid(format!("zstd level {level}")).with_source(e)
+                    })?)
+                }
                 _ => None,
             },
             out: Vec::new(),
@@ -225,7 +227,8 @@ mod tests {
     #[test]
     fn payloads_round_trip_and_noise_stays_raw() {
         let text: Vec<u8> = (0..4000u32).flat_map(|i| (i / 7).to_le_bytes()).collect();
-        let noise: Vec<u8> = (0..4000u32).map(|i| (crate::filter::hash(&i.to_le_bytes())) as u8).collect();
+        let noise: Vec<u8> =
+            (0..4000u32).map(|i| (crate::filter::hash(&i.to_le_bytes())) as u8).collect();
         let zeros = vec![0u8; 1 << 20];
         for codec in codecs() {
             let mut compressor = Compressor::new(codec, 3).unwrap();

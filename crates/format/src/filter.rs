@@ -94,9 +94,14 @@ impl FilterBuilder {
     }
 }
 
+/// Whether there is a filter at all; not for a NaN either.
+fn wants_filter(bits_per_key: f64) -> bool {
+    bits_per_key > 0.0
+}
+
 /// Bytes a filter of `keys` keys takes on disk.
 pub fn filter_bytes(keys: usize, bits_per_key: f64) -> usize {
-    if keys == 0 || !(bits_per_key > 0.0) {
+    if keys == 0 || !wants_filter(bits_per_key) {
         return 0;
     }
     line_count(keys, bits_per_key) * LINE_BYTES + TAIL_BYTES
@@ -132,7 +137,7 @@ fn build(hashes: &[u64], bits_per_key: f64) -> Vec<u8> {
 /// The probes come of the lower half of the hash, which the choice of a line left unused.
 #[inline]
 fn probe_start(hash: u64) -> u64 {
-    (hash << 32 | hash >> 32).wrapping_mul(PROBE_STEP)
+    hash.rotate_left(32).wrapping_mul(PROBE_STEP)
 }
 
 #[inline]
@@ -230,7 +235,7 @@ impl Filter {
 /// `(1 - (1 - 1/512)^(j k))^k` (Putze, Sanders, Singler: "Cache-, Hash- and
 /// Space-Efficient Bloom Filters", 2007, section 3).
 pub fn false_positive_rate(bits_per_key: f64) -> f64 {
-    if !(bits_per_key > 0.0) {
+    if !wants_filter(bits_per_key) {
         return 1.0;
     }
     let bits = bits_per_key.min(BITS_PER_KEY_MAX);

@@ -74,8 +74,8 @@ pub fn parse(name: &str) -> Option<(FileKind, FileNumber)> {
 
 fn number(digits: &str) -> Option<FileNumber> {
     let plain = digits.bytes().all(|b| b.is_ascii_digit());
-    let canonical = digits.len() == DIGITS_MIN
-        || (digits.len() > DIGITS_MIN && !digits.starts_with('0'));
+    let canonical =
+        digits.len() == DIGITS_MIN || (digits.len() > DIGITS_MIN && !digits.starts_with('0'));
     if plain && canonical { digits.parse().ok() } else { None }
 }
 
@@ -99,9 +99,21 @@ mod tests {
     #[test]
     fn strangers_are_not_ours() {
         for name in [
-            "", "12.sst", "0000012.sst", "+00012.sst", "000012", "000012.SST", "000012.sst.bak",
-            "MANIFEST", "MANIFEST-", "MANIFEST-1", "MANIFEST-00001x", "current", "notes.txt",
-            "99999999999999999999.sst", "００００１２.sst",
+            "",
+            "12.sst",
+            "0000012.sst",
+            "+00012.sst",
+            "000012",
+            "000012.SST",
+            "000012.sst.bak",
+            "MANIFEST",
+            "MANIFEST-",
+            "MANIFEST-1",
+            "MANIFEST-00001x",
+            "current",
+            "notes.txt",
+            "99999999999999999999.sst",
+            "００００１２.sst",
         ] {
             assert_eq!(parse(name), None, "{name}");
         }

@@ -173,7 +173,8 @@ impl Fragments {
                 _ => f.end,
             };
             if order.compare(start, end).is_lt() {
-                let cut = |&seq: &SeqNo| RangeTombstone { start: start.into(), end: end.into(), seq };
+                let cut =
+                    |&seq: &SeqNo| RangeTombstone { start: start.into(), end: end.into(), seq };
                 out.extend(f.seqs.iter().map(cut));
             }
         }
@@ -280,8 +281,7 @@ impl FragmentCollector {
                 Ordering::Less | Ordering::Equal => {}
                 Ordering::Greater => {
                     let newest = self.inner.seqs.last().copied().unwrap_or(0);
-                    let same =
-                        order.equal(&last.start, &t.start) && order.equal(&last.end, &t.end);
+                    let same = order.equal(&last.start, &t.start) && order.equal(&last.end, &t.end);
                     if !same || t.seq >= newest {
                         return Err(bad());
                     }

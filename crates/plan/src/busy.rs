@@ -48,9 +48,7 @@ impl Reach {
     /// overlap: they go to one place, or one lands amid the other's way (I5).
     fn crosses(&self, other: &Reach) -> bool {
         let amid = |place: Place, way: &Reach| way.first < place && place < way.last;
-        self.output == other.output
-            || amid(self.output, other)
-            || amid(other.output, self)
+        self.output == other.output || amid(self.output, other) || amid(other.output, self)
     }
 }
 

@@ -55,8 +55,10 @@ fn read_mean(version: &Version) -> f64 {
         points += 1;
         for level in &version.levels {
             let at = level.run.partition_point(|f| f.span().ends_before(order, &file.smallest));
-            asked += level.run.get(at).is_some_and(|f| f.span().contains(order, &file.smallest)) as u64;
-            asked += level.log.iter().filter(|f| f.span().contains(order, &file.smallest)).count() as u64;
+            asked +=
+                level.run.get(at).is_some_and(|f| f.span().contains(order, &file.smallest)) as u64;
+            asked += level.log.iter().filter(|f| f.span().contains(order, &file.smallest)).count()
+                as u64;
         }
     }
     if points == 0 { 0.0 } else { asked as f64 / points as f64 }

@@ -280,12 +280,9 @@ impl fmt::Display for Reason {
                 "{depth} epochs of level 0 cover one point and the way down is busy: \
                  {epochs} of them become one"
             ),
-            Reason::LevelFull { level, bytes, capacity } => write!(
-                f,
-                "level {level} holds {} of {}",
-                Bytes(*bytes),
-                Bytes(*capacity)
-            ),
+            Reason::LevelFull { level, bytes, capacity } => {
+                write!(f, "level {level} holds {} of {}", Bytes(*bytes), Bytes(*capacity))
+            }
             Reason::DrainLog { level, bytes } => {
                 write!(f, "the log of level {level} holds {} to drain", Bytes(*bytes))
             }
@@ -366,7 +363,12 @@ impl fmt::Display for Merge {
             numbers(f, input.files.iter())?;
             write!(f, "]")?;
         }
-        write!(f, " ({}) into {}", Bytes(self.input_bytes()), place(self.output_level, self.output_part))?;
+        write!(
+            f,
+            " ({}) into {}",
+            Bytes(self.input_bytes()),
+            place(self.output_level, self.output_part)
+        )?;
         if self.output_part == Part::Log {
             write!(f, "@{}", self.output_epoch)?;
         }

@@ -12,8 +12,8 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
-use windrow_base::key::SEQ_MAX;
 use windrow_base::KeyOrder;
+use windrow_base::key::SEQ_MAX;
 use windrow_plan::cost::Cost;
 use windrow_plan::tree::closure::{Seat, close, may_move};
 use windrow_plan::tree::text::{parse_bytes, parse_key, parse_place};
@@ -218,7 +218,8 @@ impl Bench {
                 edit.added.extend(one.added);
                 edit.cursors.extend(one.cursors);
                 edit.lanes = one.lanes.or(edit.lanes);
-                edit.flushed_through = one.flushed_through.filter(|&t| t > 0).or(edit.flushed_through);
+                edit.flushed_through =
+                    one.flushed_through.filter(|&t| t > 0).or(edit.flushed_through);
                 edit.shape_levels = one.shape_levels.filter(|&l| l > 1).or(edit.shape_levels);
             }
         }

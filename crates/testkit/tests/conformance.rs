@@ -2,6 +2,7 @@
 //! `REWRITE=1` fills in the answers from the model: read the diff.
 
 use windrow_testkit::script;
+use windrow_testkit::sweep;
 use windrow_testkit::variant::VARIANTS;
 
 fn failures(results: impl Iterator<Item = Result<(), String>>) {
@@ -25,8 +26,20 @@ fn every_variant_agrees_with_the_corpus() {
         std::env::var(variable).map_or(true, |pattern| name.contains(&pattern))
     };
     let variants = VARIANTS.iter().filter(|v| wanted(v.name, "VARIANT"));
-    failures(variants.flat_map(|variant| {
-        let named = corpus.iter().filter(|s| wanted(&s.path.to_string_lossy(), "SCRIPT"));
-        named.map(move |script| script::check_engine(script, variant))
-    }));
+    let pairs: Vec<_> = variants
+        .flat_map(|variant| corpus.iter().map(move |script| (variant, script)))
+        .filter(|(_, script)| wanted(&script.path.to_string_lossy(), "SCRIPT"))
+        .collect();
+    let check = |index: u64| {
+        let (variant, script) = pairs[index as usize];
+        // A hang is reported by index; all differences at once.
+        Ok(script::check_engine(script, variant).err().into_iter().collect::<Vec<_>>())
+    };
+    let both = |a: Vec<String>, b: Vec<String>| [a, b].concat();
+    let failed = sweep::run(0..pairs.len() as u64, check, both);
+    let failed = failed.unwrap_or_else(|(index, why)| {
+        let (variant, script) = pairs[index as usize];
+        panic!("{}, {}: {why}", variant.name, script.path.display())
+    });
+    failures(failed.unwrap_or_default().into_iter().map(Err));
 }

@@ -68,7 +68,7 @@ fn walk(
     };
     let mut cursor = keyspace.cursor(options);
     let mut more = if range.reverse { cursor.seek_last()? } else { cursor.seek_first()? };
-    let mut pairs = 0;
+    let mut pairs = 0u64;
     while more {
         pairs += 1;
         if pairs.is_multiple_of(CHECK_PAIRS) {

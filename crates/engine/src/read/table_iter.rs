@@ -277,7 +277,9 @@ impl TableIter {
             }
             _ => handle.offset..handle.offset.saturating_add(u64::from(handle.bytes)),
         };
-        self.owner.counters.block_read(range.end.saturating_sub(range.start));
+        if !self.plan.is_sequential() {
+            self.owner.counters.block_read(range.end.saturating_sub(range.start));
+        }
         let ahead = match kind {
             BlockKind::Data => &mut self.data_ahead,
             _ => &mut self.index_ahead,

@@ -61,9 +61,11 @@ impl ReadFile {
 pub(crate) struct SortedRun {
     pub(crate) level: u32,
     pub(crate) files: Vec<ReadFile>,
-    /// Prefix of each file's largest key (bytewise orders only): the binary
-    /// search runs over these and touches a file's own bounds once or twice.
+    /// Eight bytes of each file's largest key, after what all keys of the run
+    /// share (bytewise orders only): the binary search runs over these and
+    /// touches a file's own bounds once or twice.
     prefixes: Vec<u64>,
+    shared_bytes: usize,
     /// Indexes of the files that hold range tombstones.
     with_tombstones: Vec<usize>,
     order: KeyOrder,
@@ -76,13 +78,20 @@ impl SortedRun {
             files.windows(2).all(|pair| pair[0].is_below(order, &pair[1].file.smallest)),
             "files of a run overlap (I1)"
         );
+        let shared_bytes = match (files.first(), files.last()) {
+            (Some(first), Some(last)) if order.is_bytewise() => {
+                let pairs = first.file.smallest.iter().zip(&last.file.largest);
+                pairs.take_while(|(a, b)| a == b).count()
+            }
+            _ => 0,
+        };
         let prefixes = match order.is_bytewise() {
-            true => files.iter().map(|f| prefix_u64(&f.file.largest)).collect(),
+            true => files.iter().map(|f| prefix_u64(&f.file.largest[shared_bytes..])).collect(),
             false => Vec::new(),
         };
         let with_tombstones =
             (0..files.len()).filter(|&i| files[i].file.range_tombstones > 0).collect();
-        SortedRun { level, files, prefixes, with_tombstones, order: order.clone() }
+        SortedRun { level, files, prefixes, shared_bytes, with_tombstones, order: order.clone() }
     }
 
     /// Whether one of its files holds range tombstones.
@@ -127,7 +136,12 @@ impl SortedRun {
         if self.prefixes.is_empty() {
             return self.files.partition_point(below);
         }
-        let prefix = prefix_u64(user_key);
+        let shared = &self.files[0].file.smallest[..self.shared_bytes];
+        let prefix = match user_key.strip_prefix(shared) {
+            Some(rest) => prefix_u64(rest),
+            None if user_key < shared => return 0,
+            None => return self.files.len(),
+        };
         let from = self.prefixes.partition_point(|&p| p < prefix);
         if self.prefixes.get(from) != Some(&prefix) {
             return from;

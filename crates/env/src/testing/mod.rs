@@ -30,14 +30,14 @@ pub use stepper::Stepper;
 use crate::Env;
 use std::sync::Arc;
 
-/// The test's side of an [`Env`] made by [`env`].
+/// The test's side of an [`Env`] made by [`env()`].
 #[derive(Clone)]
 pub struct Handles {
     /// The files.
     pub fs: CrashFs,
     /// The clock, at 2030-01-01.
     pub clock: Arc<ManualClock>,
-    /// The background jobs; they run in [`Stepper::step`].
+    /// The background jobs; they run in `step`.
     pub jobs: Arc<Stepper>,
     /// The random numbers.
     pub random: Arc<SeededRandom>,

@@ -25,6 +25,15 @@ pub enum BlockGet {
     Passed,
 }
 
+/// Where a search among entries stopped.
+pub(super) struct Stop {
+    /// Offset of the entry.
+    pub(super) at: usize,
+    pub(super) entry: Entry,
+    /// Whether its user key is the target's.
+    pub(super) equal: bool,
+}
+
 impl Block {
     /// The newest entry of `user_key` with a trailer of at most `trailer`
     /// (from [`windrow_base::key::seek_trailer`]).
@@ -100,11 +109,36 @@ impl Block {
         }
     }
 
+    fn scan_bytewise(
+        &self,
+        range: Range<usize>,
+        user_key: &[u8],
+        trailer: u64,
+    ) -> Result<BlockGet> {
+        Ok(match self.find_bytewise(range, user_key, trailer)? {
+            Some(Stop { entry, equal: true, .. }) => BlockGet::Found {
+                trailer: entry.trailer(&self.bytes),
+                value: entry.value_at..entry.end,
+            },
+            Some(_) => BlockGet::Absent,
+            None => BlockGet::Passed,
+        })
+    }
+
+    /// The first entry at or after `(user_key, trailer)` in a range of entries
+    /// that begins at a restart point, under the bytewise order.
+    ///
     /// Keys are never assembled: `matched` bytes of the last key are the
     /// target's too, and the last key was below the target there. An entry
     /// that shares more than that with it is below as well; one that shares
-    /// less has left the target's prefix upwards.
-    fn scan_bytewise(&self, range: Range<usize>, user_key: &[u8], trailer: u64) -> Result<BlockGet> {
+    /// less has left the target's prefix upwards. So the search always stops
+    /// at an entry whose shared bytes are the target's own.
+    pub(super) fn find_bytewise(
+        &self,
+        range: Range<usize>,
+        user_key: &[u8],
+        trailer: u64,
+    ) -> Result<Option<Stop>> {
         let entries = self.bytes.get(..range.end).unwrap_or_default();
         let mut at = range.start;
         let mut matched = 0;
@@ -114,34 +148,30 @@ impl Block {
             if entry.shared > key_len {
                 return Err(malformed());
             }
-            key_len = entry.shared + (entry.value_at - entry.trailer_at - 8);
-            if at != range.start && entry.shared == 0 {
+            let rest = entry.rest(entries);
+            key_len = entry.shared + rest.len();
+            if entry.shared == 0 {
                 // A restart point stores its key whole, shared or not.
                 matched = 0;
             }
             if entry.shared < matched {
-                return Ok(BlockGet::Absent);
+                return Ok(Some(Stop { at, entry, equal: false }));
             }
             if entry.shared == matched {
-                let rest = entry.rest(entries);
                 let target = &user_key[matched..];
                 let same = common_prefix(rest, target);
-                match rest[same..].first().cmp(&target[same..].first()) {
-                    Ordering::Greater => return Ok(BlockGet::Absent),
-                    Ordering::Equal => {
-                        let found = entry.trailer(entries);
-                        if found <= trailer {
-                            let value = entry.value_at..entry.end;
-                            return Ok(BlockGet::Found { trailer: found, value });
-                        }
+                match rest.get(same).cmp(&target.get(same)) {
+                    Ordering::Greater => return Ok(Some(Stop { at, entry, equal: false })),
+                    Ordering::Equal if entry.trailer(entries) <= trailer => {
+                        return Ok(Some(Stop { at, entry, equal: true }));
                     }
-                    Ordering::Less => {}
+                    Ordering::Equal | Ordering::Less => {}
                 }
                 matched += same;
             }
             at = entry.end;
         }
-        Ok(BlockGet::Passed)
+        Ok(None)
     }
 
     fn scan_custom(

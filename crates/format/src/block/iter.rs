@@ -119,7 +119,7 @@ impl BlockIter {
 
     /// To the first entry.
     pub fn seek_first(&mut self) {
-        self.to_restart(0);
+        self.start_at(0);
     }
 
     /// To the last entry.
@@ -139,12 +139,34 @@ impl BlockIter {
             return;
         }
         let (user_key, trailer) = split(internal_key);
-        match self.block.seek_restart(&self.layout, &self.order, user_key, trailer) {
-            Ok(restart) => self.to_restart(restart),
+        let restart = match self.block.seek_restart(&self.layout, &self.order, user_key, trailer) {
+            Ok(restart) => restart,
             Err(_) => return self.fail(),
+        };
+        if self.order.is_bytewise() {
+            return self.seek_bytewise(restart, user_key, trailer);
         }
+        self.start_at(restart);
         while self.valid && self.is_before(user_key, trailer) {
             self.next();
+        }
+    }
+
+    /// Finds the place without building the keys on the way to it.
+    fn seek_bytewise(&mut self, restart: usize, user_key: &[u8], trailer: u64) {
+        let range = self.block.restart(&self.layout, restart)..self.layout.entries_end;
+        match self.block.find_bytewise(range, user_key, trailer) {
+            Ok(Some(stop)) => {
+                self.key.clear();
+                self.key.extend_from_slice(&user_key[..stop.entry.shared]);
+                push_key(&mut self.key, 0, &stop.entry, &self.block.bytes);
+                self.at = stop.at;
+                self.value_at = stop.entry.value_at;
+                self.end = stop.entry.end;
+                self.valid = true;
+            }
+            Ok(None) => self.valid = false,
+            Err(_) => self.fail(),
         }
     }
 
@@ -164,7 +186,7 @@ impl BlockIter {
         self.order.compare(key, user_key).then(trailer.cmp(&found)).is_lt()
     }
 
-    fn to_restart(&mut self, index: usize) {
+    fn start_at(&mut self, index: usize) {
         if index >= self.layout.restarts || self.error.is_some() {
             self.valid = false;
             return;

@@ -17,8 +17,8 @@ mod get;
 mod iter;
 
 pub(crate) use builder::BlockBuilder;
-pub(crate) use get::common_prefix;
 pub use get::BlockGet;
+pub(crate) use get::common_prefix;
 pub use iter::BlockIter;
 
 use crate::codec::Codec;
@@ -122,7 +122,8 @@ impl Block {
         offset: u64,
         kind: BlockKind,
     ) -> Result<Block> {
-        let Some((covered, crc)) = raw.split_last_chunk::<4>().filter(|(c, _)| !c.is_empty()) else {
+        let Some((covered, crc)) = raw.split_last_chunk::<4>().filter(|(c, _)| !c.is_empty())
+        else {
             return Err(Error::corruption("block shorter than its trailer"));
         };
         if u32::from_le_bytes(*crc) != checksum(uid, offset, &[covered]) {
@@ -240,7 +241,8 @@ impl Block {
         // Invariant: entries of restarts below `lo` come before the target (or lo is 0).
         while hi - lo > 1 {
             let mid = (lo + hi) / 2;
-            let (key, entry_trailer) = entry::at_restart(self.entries(layout), self.restart(layout, mid))?;
+            let (key, entry_trailer) =
+                entry::at_restart(self.entries(layout), self.restart(layout, mid))?;
             let mid_prefix = windrow_base::key::prefix_u64(key);
             let before = if bytewise && mid_prefix != prefix {
                 mid_prefix < prefix
@@ -291,7 +293,8 @@ fn parse_data(bytes: &[u8]) -> Result<DataLayout> {
         next_min = offset + 1;
     }
     let hash_index = &body[entries_end + restarts * 4..];
-    let names_restart = |&b: &u8| b == BUCKET_EMPTY || b == BUCKET_COLLISION || (b as usize) < restarts;
+    let names_restart =
+        |&b: &u8| b == BUCKET_EMPTY || b == BUCKET_COLLISION || (b as usize) < restarts;
     if (restarts == 0) != (entries_end == 0) || !hash_index.iter().all(names_restart) {
         return Err(bad());
     }

@@ -6,7 +6,9 @@ use crate::filter;
 use crate::test_files::orders;
 use proptest::prelude::*;
 use std::sync::Arc;
-use windrow_base::key::{Kind, compare_internal, push_internal, seek_trailer, split, trailer as pack};
+use windrow_base::key::{
+    Kind, compare_internal, push_internal, seek_trailer, split, trailer as pack,
+};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -199,7 +201,8 @@ fn a_block_read_as_another_kind_is_empty() {
 #[test]
 fn every_flip_of_a_block_on_disk_is_found() {
     let order = KeyOrder::Bytewise;
-    let raw = (0..40u64).map(|i| (format!("key{i:03}").into_bytes(), i, vec![i as u8; 5])).collect();
+    let raw =
+        (0..40u64).map(|i| (format!("key{i:03}").into_bytes(), i, vec![i as u8; 5])).collect();
     let payload = payload_of(&entries_of(raw, &order), &order, 16, true);
     let mut disk = payload.clone();
     disk.extend_from_slice(&trailer(7, 4096, BlockKind::Data, Codec::None, &payload));

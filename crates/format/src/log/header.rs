@@ -106,6 +106,10 @@ pub(super) fn expect_kind(header: &FileHeader, expect: LogKind) -> Result<()> {
     if header.kind == expect {
         return Ok(());
     }
-    Err(Error::corruption(format!("a {} stands where a {} should", header.kind.name(), expect.name()))
-        .with_offset(0))
+    Err(Error::corruption(format!(
+        "a {} stands where a {} should",
+        header.kind.name(),
+        expect.name()
+    ))
+    .with_offset(0))
 }

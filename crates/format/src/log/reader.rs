@@ -113,6 +113,7 @@ impl Reader {
     /// `Corruption`, naming file and offset, where synced bytes are damaged or
     /// missing (the rule at the top of this file); `NotSupported` for a record
     /// class or stream this build does not know; `Io`. Errors are final.
+    #[allow(clippy::should_implement_trait, reason = "records borrow from the reader")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         match &self.state {
             State::Reading => {}
@@ -172,8 +173,10 @@ impl Reader {
             let end = at + (HEADER_BYTES + payload.len()) as u64;
             let fragment = Fragment::from_u8(header.fragment);
             if header.stream != 0 || fragment.is_none() {
-                return Err(Error::not_supported("log fragment of a kind that needs a newer Windrow")
-                    .with_offset(at));
+                return Err(Error::not_supported(
+                    "log fragment of a kind that needs a newer Windrow",
+                )
+                .with_offset(at));
             }
             let this = Class::from_u8(header.class).map_err(|e| e.with_offset(at))?;
             let (Some(fragment), first) = (fragment, class.is_none()) else {
@@ -184,7 +187,12 @@ impl Reader {
             }
             let durable_up_to = header.durable_up_to;
             if fragment == Fragment::Full {
-                return Ok(Some(Found { class: this, end, durable_up_to, in_window: Some(payload) }));
+                return Ok(Some(Found {
+                    class: this,
+                    end,
+                    durable_up_to,
+                    in_window: Some(payload),
+                }));
             }
             class = Some(this);
             self.assembled.extend_from_slice(&self.window.bytes[payload]);

@@ -242,7 +242,8 @@ fn newer_records_are_refused_not_skipped() {
         };
         change(&mut header);
         header.write(head, UID, at);
-        let bytes = [&encode_file_header(&file_header(LogKind::Wal))[..], head, b"payload"].concat();
+        let bytes =
+            [&encode_file_header(&file_header(LogKind::Wal))[..], head, b"payload"].concat();
         assert_eq!(read(&bytes, None).err().unwrap().kind(), ErrorKind::NotSupported);
     }
 }
@@ -256,7 +257,9 @@ fn file_headers_are_checked() {
         bad[bit / 8] ^= 1 << (bit % 8);
         assert!(decode_file_header(&bad).unwrap_err().is_corruption(), "bit {bit}");
     }
-    assert!(Reader::open(mem_file(bytes.clone()), LogKind::Wal, None).err().unwrap().is_corruption());
+    assert!(
+        Reader::open(mem_file(bytes.clone()), LogKind::Wal, None).err().unwrap().is_corruption()
+    );
     assert!(Reader::open(mem_file(bytes.clone()), LogKind::Manifest, Some(65)).is_err());
     assert!(is_blank(&[0; FILE_HEADER_BYTES]) && is_blank(&bytes[..63]) && !is_blank(&bytes));
 }

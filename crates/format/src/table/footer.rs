@@ -105,9 +105,8 @@ impl Footer {
         let mut d = Decoder::new(bytes);
         let stored_uid = d.u64()?;
         let stored_bytes = d.u64()?;
-        let mut handle = || -> Result<BlockHandle> {
-            Ok(BlockHandle { offset: d.u64()?, bytes: d.u32()? })
-        };
+        let mut handle =
+            || -> Result<BlockHandle> { Ok(BlockHandle { offset: d.u64()?, bytes: d.u32()? }) };
         let (tombstones, filter, index, properties) = (handle()?, handle()?, handle()?, handle()?);
         let version = d.u32()?;
         let (scheme, partitioned, filter_id, zero) = (d.u8()?, d.u8()?, d.u8()?, d.u8()?);

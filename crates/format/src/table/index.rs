@@ -101,16 +101,8 @@ impl IndexLayout {
         let shared_at = d.position();
         d.bytes(shared_len)?;
         let keys_at = d.position();
-        let layout = IndexLayout {
-            level,
-            count,
-            shared_len,
-            base,
-            ends_at,
-            places_at,
-            shared_at,
-            keys_at,
-        };
+        let layout =
+            IndexLayout { level, count, shared_len, base, ends_at, places_at, shared_at, keys_at };
         layout.check_columns(bytes).ok_or_else(bad)?;
         Ok(layout)
     }

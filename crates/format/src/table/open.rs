@@ -2,9 +2,7 @@
 
 use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES};
 use super::index::{IndexLevel, IndexPart, decode_partition};
-use super::{
-    Block, BlockHandle, BlockKind, Expect, IndexIter, Locate, Properties, decode_block,
-};
+use super::{Block, BlockHandle, BlockKind, Expect, IndexIter, Locate, Properties, decode_block};
 use crate::filter::Filter;
 use crate::tombstone::Fragments;
 use std::sync::Arc;
@@ -91,14 +89,18 @@ impl Table {
             .map_err(|e| e.with_offset(footer.tombstones.offset))?,
         };
         if tombstones.pairs() != properties.range_tombstones {
-            return Err(Error::corruption("table has another number of range tombstones than it says"));
+            return Err(Error::corruption(
+                "table has another number of range tombstones than it says",
+            ));
         }
         check_index(decode_partition(&index)?, &footer)?;
         let filter_kind = match (footer.filtered, footer.partitioned) {
             (false, _) => FilterKind::None,
             (true, true) => FilterKind::Partitioned,
             (true, false) if filter.is_some() => FilterKind::Whole,
-            (true, false) => return Err(Error::corruption("table lacks the filter it says it has")),
+            (true, false) => {
+                return Err(Error::corruption("table lacks the filter it says it has"));
+            }
         };
         Ok(Table {
             properties,
@@ -214,7 +216,10 @@ fn check_index(index: IndexPart<'_>, footer: &Footer) -> Result<()> {
         Locate::Partition(partition) => partition.index.end(),
         Locate::None => HEADER_BYTES as u64,
     };
-    if index.level() != level || last_end > footer.meta_offset() || index.base() < HEADER_BYTES as u64 {
+    if index.level() != level
+        || last_end > footer.meta_offset()
+        || index.base() < HEADER_BYTES as u64
+    {
         return Err(Error::corruption("table index points outside its data"));
     }
     Ok(())

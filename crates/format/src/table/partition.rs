@@ -177,7 +177,11 @@ impl Directory {
     }
 
     /// Writes the whole filter, if there is one; or the last partitions.
-    pub(super) fn finish_filter(&mut self, sink: &mut BlockSink, footer: &mut Footer) -> Result<()> {
+    pub(super) fn finish_filter(
+        &mut self,
+        sink: &mut BlockSink,
+        footer: &mut Footer,
+    ) -> Result<()> {
         footer.partitioned = self.partitioned;
         if self.partitioned {
             self.write_partitions(sink)?;

@@ -19,9 +19,12 @@ pub fn read_block(
 ) -> Result<Block> {
     // Before anything is allocated (R12).
     if handle.end() > file.len() || (handle.bytes as usize) < BLOCK_TRAILER_BYTES {
-        return Err(Error::corruption(format!("a {} block would lie outside its file", kind.name()))
-            .with_file(file.path().display().to_string())
-            .with_offset(handle.offset));
+        return Err(Error::corruption(format!(
+            "a {} block would lie outside its file",
+            kind.name()
+        ))
+        .with_file(file.path().display().to_string())
+        .with_offset(handle.offset));
     }
     let mut raw = vec![0; handle.bytes as usize];
     file.read_at(handle.offset, &mut raw)?;

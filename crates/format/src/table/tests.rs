@@ -33,7 +33,11 @@ impl Written {
 }
 
 fn options(order: &KeyOrder) -> TableOptions {
-    TableOptions { level_hint: 3, created_ms: 99, ..TableOptions::new(UID, KeyspaceId(5), order.clone()) }
+    TableOptions {
+        level_hint: 3,
+        created_ms: 99,
+        ..TableOptions::new(UID, KeyspaceId(5), order.clone())
+    }
 }
 
 fn write(options: TableOptions, entries: &Entries, tombstones: &Fragments) -> Written {
@@ -59,7 +63,12 @@ fn write(options: TableOptions, entries: &Entries, tombstones: &Fragments) -> Wr
 }
 
 /// One data block's entries.
-fn read_entries(file: &dyn ReadFile, order: &KeyOrder, at: BlockHandle, out: &mut Entries) -> Result<()> {
+fn read_entries(
+    file: &dyn ReadFile,
+    order: &KeyOrder,
+    at: BlockHandle,
+    out: &mut Entries,
+) -> Result<()> {
     let block = Arc::new(read_block(file, UID, at, BlockKind::Data)?);
     let mut iter = BlockIter::new(block, order.clone());
     iter.seek_first();
@@ -97,7 +106,12 @@ fn read_all(file: &Arc<dyn ReadFile>, expect: Expect) -> Result<(Entries, Vec<Ra
 }
 
 /// A get as the engine does it: filter, index, block.
-fn get(file: &dyn ReadFile, table: &Table, user: &[u8], seq: u64) -> Result<Option<(u64, Vec<u8>)>> {
+fn get(
+    file: &dyn ReadFile,
+    table: &Table,
+    user: &[u8],
+    seq: u64,
+) -> Result<Option<(u64, Vec<u8>)>> {
     let hash = filter::hash(user);
     if table.filter() == FilterKind::Whole && !table.may_contain(hash) {
         return Ok(None);
@@ -126,7 +140,10 @@ fn check(written: &Written, entries: &Entries, tombstones: &Fragments, asked: &[
     let order = &written.order;
     let file = written.file();
     let counted = verify(&file, written.expect()).unwrap();
-    assert_eq!((counted.entries, counted.bytes), (entries.len() as u64, written.bytes.len() as u64));
+    assert_eq!(
+        (counted.entries, counted.bytes),
+        (entries.len() as u64, written.bytes.len() as u64)
+    );
     let (read, ranges) = read_all(&file, written.expect()).unwrap();
     assert!(read == *entries);
     assert_eq!(ranges, tombstones.truncated(order, None, None));
@@ -146,7 +163,12 @@ fn check(written: &Written, entries: &Entries, tombstones: &Fragments, asked: &[
 }
 
 /// The index leads a seek to the block with the first entry at or after the target.
-fn check_seek(file: &dyn ReadFile, table: &Table, target: &[u8], expected: Option<&(Vec<u8>, Vec<u8>)>) {
+fn check_seek(
+    file: &dyn ReadFile,
+    table: &Table,
+    target: &[u8],
+    expected: Option<&(Vec<u8>, Vec<u8>)>,
+) {
     let mut top = table.index_iter();
     top.seek(target);
     let handle = match top.place() {
@@ -177,7 +199,10 @@ fn check_seek(file: &dyn ReadFile, table: &Table, target: &[u8], expected: Optio
 fn check_summary(written: &Written, table: &Table, entries: &Entries) {
     let (s, p) = (&written.summary, table.properties());
     assert_eq!(s.entries, entries.len() as u64);
-    assert_eq!((&p.smallest, &p.largest, p.largest_exclusive), (&s.bounds.0, &s.bounds.1, s.bounds.2));
+    assert_eq!(
+        (&p.smallest, &p.largest, p.largest_exclusive),
+        (&s.bounds.0, &s.bounds.1, s.bounds.2)
+    );
     assert_eq!(p.point_bounds, s.point_bounds);
     assert_eq!((p.level_hint, p.created_ms, p.keyspace), (3, 99, KeyspaceId(5)));
     let ends = entries.first().zip(entries.last());
@@ -188,7 +213,9 @@ fn check_summary(written: &Written, table: &Table, entries: &Entries) {
     let order = &written.order;
     for (key, _) in entries {
         let user = split(key).0;
-        assert!(order.compare(&s.bounds.0, user).is_le() && order.compare(user, &s.bounds.1).is_le());
+        assert!(
+            order.compare(&s.bounds.0, user).is_le() && order.compare(user, &s.bounds.1).is_le()
+        );
     }
 }
 
@@ -256,7 +283,8 @@ fn a_large_table_goes_over_to_partitions_for_good() {
     let entries = numbered(120_000);
     let options = TableOptions { partition_bytes: 64 << 10, ..options(&KeyOrder::Bytewise) };
     let written = write(options, &entries, &Fragments::empty());
-    let asked: Vec<_> = (0..122_000).step_by(197).map(|i| (format!("key{i:08}").into_bytes(), 1 << 40)).collect();
+    let asked: Vec<_> =
+        (0..122_000).step_by(197).map(|i| (format!("key{i:08}").into_bytes(), 1 << 40)).collect();
     check(&written, &entries, &Fragments::empty(), &asked);
     let table = Table::open(&written.file(), written.expect()).unwrap();
     assert_eq!(table.filter(), FilterKind::Partitioned);
@@ -300,7 +328,12 @@ fn giant_entries_and_longest_keys() {
     let mut entries = vec![point(b"a", 1, &vec![7; 3 << 20]), point(&long, 2, b"v")];
     entries.push(point(b"z", 3, b""));
     let written = write(options(&KeyOrder::Bytewise), &entries, &Fragments::empty());
-    check(&written, &entries, &Fragments::empty(), &[(long, 9), (b"a".to_vec(), 9), (b"b".to_vec(), 9)]);
+    check(
+        &written,
+        &entries,
+        &Fragments::empty(),
+        &[(long, 9), (b"a".to_vec(), 9), (b"b".to_vec(), 9)],
+    );
 }
 
 /// Damages a file in every way given and demands the right answer or `Corruption`.
@@ -332,11 +365,9 @@ fn every_flip_and_cut_of_a_table_is_found() {
         RangeTombstone { start: b"key00000005".to_vec(), end: b"zzz".to_vec(), seq: 60 },
     ];
     let tombstones = Fragments::build(ranges, &order);
-    for (partition_bytes, codec) in [
-        (1 << 20, Codec::None),
-        (1 << 20, Codec::Lz4),
-        (200, Codec::None),
-    ] {
+    for (partition_bytes, codec) in
+        [(1 << 20, Codec::None), (1 << 20, Codec::Lz4), (200, Codec::None)]
+    {
         let options = TableOptions { partition_bytes, codec, block_bytes: 256, ..options(&order) };
         let written = write(options, &numbered(30), &tombstones);
         let flips = (0..written.bytes.len() * 8).map(|bit| {
@@ -345,7 +376,8 @@ fn every_flip_and_cut_of_a_table_is_found() {
             (format!("byte {} bit {}", bit / 8, bit % 8), bad)
         });
         sweep(&written, flips);
-        let cuts = (0..written.bytes.len()).map(|len| (format!("cut {len}"), written.bytes[..len].to_vec()));
+        let cuts = (0..written.bytes.len())
+            .map(|len| (format!("cut {len}"), written.bytes[..len].to_vec()));
         sweep(&written, cuts);
         let longer = [&written.bytes[..], &[0]].concat();
         assert!(read_all(&mem_file(longer), written.expect()).unwrap_err().is_corruption());
@@ -373,7 +405,8 @@ fn swapped_blocks_and_files_are_found() {
     }
     sweep(&written, [("two blocks swapped".to_string(), swapped)].into_iter());
     // Another table of the same length under this one's name.
-    let other = write(TableOptions { uid: UID + 1, ..options_small }, &numbered(60), &Fragments::empty());
+    let other =
+        write(TableOptions { uid: UID + 1, ..options_small }, &numbered(60), &Fragments::empty());
     assert_eq!(other.bytes.len(), written.bytes.len());
     let e = Table::open(&other.file(), written.expect()).err().unwrap();
     assert!(e.is_corruption() && e.message().contains("uid"), "{e}");
@@ -390,7 +423,8 @@ fn what_cannot_be_a_table_is_refused_by_the_writer() {
     let mut writer = new();
     let (b2, _) = point(b"b", 2, b"");
     writer.add(&b2, b"").unwrap();
-    for late in [point(b"b", 2, b""), point(b"b", 3, b""), point(b"a", 9, b""), point(b"", 9, b"")] {
+    for late in [point(b"b", 2, b""), point(b"b", 3, b""), point(b"a", 9, b""), point(b"", 9, b"")]
+    {
         assert!(writer.add(&late.0, b"").unwrap_err().is_corruption());
     }
     writer.add(&point(b"b", 1, b"").0, b"").unwrap();
@@ -409,10 +443,16 @@ fn expiry_and_tombstones_are_counted() {
         push_internal(&mut key, user, trailer(seq, kind));
         key
     };
-    writer.add(&key(b"a", 7, Kind::PutExpiry), &[&500u64.to_le_bytes()[..], b"v"].concat()).unwrap();
+    writer
+        .add(&key(b"a", 7, Kind::PutExpiry), &[&500u64.to_le_bytes()[..], b"v"].concat())
+        .unwrap();
     writer.add(&key(b"b", 8, Kind::MergeExpiry), &300u64.to_le_bytes()).unwrap();
     writer.add(&key(b"c", 9, Kind::SingleDelete), b"").unwrap();
-    let t = |start: &[u8], end: &[u8], seq| RangeTombstone { start: start.into(), end: end.into(), seq };
+    let t = |start: &[u8], end: &[u8], seq| RangeTombstone {
+        start: start.into(),
+        end: end.into(),
+        seq,
+    };
     writer.add_tombstone(&t(b"0", b"1", 20)).unwrap();
     writer.add_tombstone(&t(b"0", b"1", 3)).unwrap();
     assert!(writer.add_tombstone(&t(b"0", b"2", 1)).is_err());

@@ -149,7 +149,8 @@ impl Walk<'_> {
         iter.seek_first();
         while iter.valid() {
             let (user_key, trailer) = split_key(iter.key(), handle.offset)?;
-            if self.entries > 0 && !compare_internal(&self.order, &self.last_key, iter.key()).is_lt()
+            if self.entries > 0
+                && !compare_internal(&self.order, &self.last_key, iter.key()).is_lt()
             {
                 return Err(wrong("entries out of order", handle.offset));
             }
@@ -209,7 +210,10 @@ impl Walk<'_> {
         if let Some((_, last)) = &p.point_bounds
             && !self.order.equal(last, split(&self.last_key).0)
         {
-            return Err(wrong("the last key differs from the properties", table.footer.properties.offset));
+            return Err(wrong(
+                "the last key differs from the properties",
+                table.footer.properties.offset,
+            ));
         }
         Ok(())
     }

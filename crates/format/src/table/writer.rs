@@ -19,6 +19,9 @@ use windrow_base::key::{
 use windrow_base::{Error, FileUid, KeyOrder, Result, SeqNo};
 use windrow_env::WriteFile;
 
+/// Most bytes of a data block that can be asked for.
+const BLOCK_BYTES_MAX: usize = 16 << 20;
+
 /// What was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableSummary {
@@ -104,7 +107,8 @@ impl TableWriter {
     ///
     /// # Errors
     /// `NotSupported` for a codec that is not built in; errors of the file.
-    pub fn new(file: Box<dyn WriteFile>, options: TableOptions) -> Result<TableWriter> {
+    pub fn new(file: Box<dyn WriteFile>, mut options: TableOptions) -> Result<TableWriter> {
+        options.block_bytes = options.block_bytes.min(BLOCK_BYTES_MAX);
         let mut sink = BlockSink { file, uid: options.uid };
         sink.file.append(&encode_header(options.uid))?;
         let order = options.order.clone();
@@ -349,7 +353,8 @@ impl TableWriter {
             (Some((first, last)), None) => (first, last, false),
             (None, Some((start, end))) => (start, end, true),
             (Some((first, last)), Some((start, end))) => {
-                let smallest = if self.order.compare(&first, &start).is_le() { first } else { start };
+                let smallest =
+                    if self.order.compare(&first, &start).is_le() { first } else { start };
                 let exclusive = self.order.compare(&last, &end).is_lt();
                 (smallest, if exclusive { end } else { last }, exclusive)
             }

@@ -18,8 +18,7 @@ use alloc::vec;
 /// The first job that frees space, from the top of the tree down.
 pub(crate) fn pick(view: &View<'_>) -> Option<Decision> {
     let version = view.version;
-    let with_garbage =
-        (0..).zip(&version.levels).filter(|(_, level)| level.garbage_files() > 0);
+    let with_garbage = (0..).zip(&version.levels).filter(|(_, level)| level.garbage_files() > 0);
     for (n, level) in with_garbage {
         for part in [Part::Run, Part::Log] {
             for (i, file) in level.part(part).iter().enumerate() {

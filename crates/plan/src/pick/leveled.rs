@@ -2,10 +2,19 @@
 //! overlaps below.
 //!
 //! Which file: with `min_overlap`, the one whose bytes meet the fewest bytes
-//! below; with `round_robin`, the next one in key order after the last.
-//! Measured by the simulation in `tests/model.rs` (see there for the run),
-//! the first writes less under uniform and under skewed updates alike, since
-//! a level's files are never equally dense over the level below.
+//! below; with `round_robin`, the next one in key order after the last. Entries
+//! written per entry flushed, in the simulation of `tests/model` (ratio 10,
+//! tiered(4), 16,000 and 40,000 keys, a memtable of two files):
+//!
+//! | updates | min_overlap | round_robin |
+//! |---|---|---|
+//! | uniform | 9.1, 11.4 | 9.2, 11.5 |
+//! | zipf, scattered | 5.0, 6.0 | 5.2, 6.2 |
+//! | nine of ten in a tenth of the keys | 6.3, 8.4 | 6.4, 7.7 |
+//!
+//! So the first is the default. It loses where updates cluster in one range:
+//! that range is dense in its level, so that it is always cheapest to take
+//! down, before it has collected what shadows itself.
 
 use super::score::{Candidate, candidates};
 use super::{decide, garbage, job, with_cursor};
@@ -81,7 +90,9 @@ impl Leveled {
         match self.file {
             FileChoice::RoundRobin => {
                 let start = version.cursor(level).map_or(0, |cursor| {
-                    source.run.partition_point(|f| version.order.compare(&f.smallest, cursor).is_le())
+                    source
+                        .run
+                        .partition_point(|f| version.order.compare(&f.smallest, cursor).is_le())
                 });
                 (start..source.run.len()).chain(0..start).filter(free).collect()
             }

@@ -15,7 +15,7 @@
 use super::{decide, job, merge_of};
 use crate::decision::{Decision, Reason};
 use crate::tree::closure::{Seat, close};
-use crate::tree::{File, Part, Version};
+use crate::tree::{File, Part, Span, Version};
 use crate::view::View;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -30,7 +30,8 @@ const STEP_FILES_MAX: u64 = 16;
 pub struct ManualState {
     level: u32,
     log_done: bool,
-    after: Option<Vec<u8>>,
+    /// Where the last step's files ended: key, and whether it is exclusive.
+    after: Option<(Vec<u8>, bool)>,
     done: bool,
     /// Files with larger numbers were written since it began.
     newest: Option<FileNumber>,
@@ -150,23 +151,24 @@ fn run_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step
         }
         seeds.push((level, Part::Run, i));
     }
-    let Some(&(_, _, end)) = seeds.last() else {
+    let Some(&(_, _, last)) = seeds.last() else {
         state.next_level();
         return Step::Next;
     };
-    let reached = &version.part(level, Part::Run)[end].largest;
+    let reached = end(&version.part(level, Part::Run)[last]);
     let allow = |f: &File| !view.busy.is_busy(f.number);
     // Alone a file may be moved; several are merged.
     let first = close(version, [seeds[0]], (level + 1, Part::Run), allow);
-    let alone = first.filter(|closure| closure.len() == 1).and_then(|c| decide(view, &c, Reason::Manual));
+    let alone =
+        first.filter(|closure| closure.len() == 1).and_then(|c| decide(view, &c, Reason::Manual));
     if let Some(decision) = alone {
-        state.after = Some(version.part(level, Part::Run)[seeds[0].2].largest.clone());
+        state.after = Some(end(&version.part(level, Part::Run)[seeds[0].2]));
         return Step::Do(decision);
     }
     match job(view, seeds, (level + 1, Part::Run), Reason::Manual) {
         None => Step::Wait,
         Some(decision) => {
-            state.after = Some(reached.clone());
+            state.after = Some(reached);
             Step::Do(decision)
         }
     }
@@ -176,7 +178,8 @@ fn run_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step
 fn rewrite_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step {
     let version = view.version;
     let level = state.level;
-    let Some((i, file)) = remaining(version, asked, state).find(|(_, f)| gains(view, f, state)) else {
+    let Some((i, file)) = remaining(version, asked, state).find(|(_, f)| gains(view, f, state))
+    else {
         state.done = true;
         return Step::Next;
     };
@@ -185,7 +188,7 @@ fn rewrite_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> 
     match closure.and_then(|closure| merge_of(view, &closure, Reason::Manual)) {
         None => Step::Wait,
         Some(decision) => {
-            state.after = Some(file.largest.clone());
+            state.after = Some(end(file));
             Step::Do(decision)
         }
     }
@@ -201,7 +204,12 @@ fn gains(view: &View<'_>, file: &File, state: &ManualState) -> bool {
     file.seq_max <= view.snapshots_oldest && (old || file.tombstones() > 0 || expired)
 }
 
-/// The files of the level's run in the range that begin beyond the position.
+/// Where the file ends, to go on from there.
+fn end(file: &File) -> (Vec<u8>, bool) {
+    (file.largest.clone(), file.largest_exclusive)
+}
+
+/// The files of the level's run in the range that end beyond the position.
 fn remaining<'v>(
     version: &'v Version,
     asked: &Asked<'_>,
@@ -209,7 +217,7 @@ fn remaining<'v>(
 ) -> impl Iterator<Item = (usize, &'v Arc<File>)> {
     let run = version.part(state.level, Part::Run);
     let start = state.after.as_ref().map_or(0, |after| {
-        run.partition_point(|f| version.order.compare(&f.largest, after).is_le())
+        run.partition_point(|f| f.span().compare_ends(&version.order, &Span { lo: &after.0, hi: &after.0, hi_exclusive: after.1 }).is_le())
     });
     let beyond = run.iter().enumerate().skip(start);
     let asked = Asked { ..*asked };

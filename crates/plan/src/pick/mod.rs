@@ -49,7 +49,8 @@ fn move_of(view: &View<'_>, closure: &Closure<'_>, reason: &Reason) -> Option<De
         return None;
     }
     let order = &view.version.order;
-    let below = view.version.level(to.0 + 1).map_or(0, |l| l.run_bytes_overlapping(order, &file.span()));
+    let below =
+        view.version.level(to.0 + 1).map_or(0, |l| l.run_bytes_overlapping(order, &file.span()));
     let limit = view.settings.file_bytes.saturating_mul(view.settings.overlap_files_max as u64);
     if below > limit && file.entries > 1 {
         return None;

@@ -72,7 +72,8 @@ impl Version {
             return Ok(());
         };
         let equal = |x: &[u8], y: &[u8]| self.order.equal(x, y);
-        let share = equal(&a.0, &b.0) || equal(&a.1, &b.1) || equal(&a.0, &b.1) || equal(&a.1, &b.0);
+        let share =
+            equal(&a.0, &b.0) || equal(&a.1, &b.1) || equal(&a.0, &b.1) || equal(&a.1, &b.0);
         if !share || upper.seq_max >= lower.seq_min {
             return Ok(());
         }

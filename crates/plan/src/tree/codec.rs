@@ -258,7 +258,8 @@ fn decode_file(input: &[u8]) -> Result<File> {
         }
         seen |= bit;
     }
-    let required = [tag::FILE_NUMBER, tag::FILE_UID, tag::FILE_BYTES, tag::FILE_SMALLEST, tag::FILE_LARGEST];
+    let required =
+        [tag::FILE_NUMBER, tag::FILE_UID, tag::FILE_BYTES, tag::FILE_SMALLEST, tag::FILE_LARGEST];
     match required.into_iter().find(|tag| seen & (1 << (tag >> 1)) == 0) {
         None => Ok(file),
         Some(tag) => Err(Error::corruption(format!("a table lacks field {}", tag >> 1))),
@@ -298,7 +299,8 @@ fn get_place(field: &mut Decoder<'_>) -> Result<(u32, Part)> {
 
 fn get_u32(field: &mut Decoder<'_>) -> Result<u32> {
     let value = field.varint()?;
-    u32::try_from(value).map_err(|_| Error::corruption(format!("{value} is too large for its field")))
+    u32::try_from(value)
+        .map_err(|_| Error::corruption(format!("{value} is too large for its field")))
 }
 
 fn get_keys(field: &mut Decoder<'_>) -> Result<Vec<Vec<u8>>> {
@@ -360,7 +362,8 @@ mod tests {
             filter_bytes: 1250,
             statistics: vec![1, 2, 3],
         };
-        let bare = File { number: 4, smallest: b"k".to_vec(), largest: b"k".to_vec(), ..File::default() };
+        let bare =
+            File { number: 4, smallest: b"k".to_vec(), largest: b"k".to_vec(), ..File::default() };
         Edit {
             removed: vec![(3, Part::Run, 9), (0, Part::Log, u64::MAX)],
             added: vec![(0, Part::Log, Arc::new(file)), (31, Part::Run, Arc::new(bare))],

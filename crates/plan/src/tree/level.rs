@@ -127,17 +127,14 @@ impl Level {
     /// Whether one of `sorted` numbers is in the level, and which.
     pub(super) fn find_any(&self, sorted: &[FileNumber]) -> Option<FileNumber> {
         let (&first, &last) = (sorted.first()?, sorted.last()?);
-        let hit = |n: &&FileNumber| {
-            (first..=last).contains(*n) && sorted.binary_search(n).is_ok()
-        };
+        let hit = |n: &&FileNumber| (first..=last).contains(*n) && sorted.binary_search(n).is_ok();
         self.run_numbers.iter().find(hit).or_else(|| self.log_numbers.iter().find(hit)).copied()
     }
 
     /// Indices of the run's files that overlap `span`. O(log n).
     pub fn run_overlapping(&self, order: &KeyOrder, span: &Span<'_>) -> Range<usize> {
         let start = self.run.partition_point(|f| f.span().ends_before(order, span.lo));
-        let more = self.run[start..]
-            .partition_point(|f| !span.ends_before(order, &f.smallest));
+        let more = self.run[start..].partition_point(|f| !span.ends_before(order, &f.smallest));
         start..start + more
     }
 
@@ -179,14 +176,20 @@ impl Level {
         level.account(&self.run, &run_gone, &run_added, Part::Run);
         level.account(&self.log, &log_gone, &log_added, Part::Log);
         let log_changed = !log_gone.is_empty() || !log_added.is_empty();
-        (level.run, level.run_numbers) =
-            splice(&self.run, &run_gone, run_added, |old, new| {
-                order.compare(&old.smallest, &new.smallest).is_lt()
-            }, |a, b| disjoint(order, a, b))?;
-        (level.log, level.log_numbers) =
-            splice(&self.log, &log_gone, log_added, |old, new| {
-                log_order(order, old, new).is_lt()
-            }, |a, b| a.epoch != b.epoch || disjoint(order, a, b))?;
+        (level.run, level.run_numbers) = splice(
+            &self.run,
+            &run_gone,
+            run_added,
+            |old, new| order.compare(&old.smallest, &new.smallest).is_lt(),
+            |a, b| disjoint(order, a, b),
+        )?;
+        (level.log, level.log_numbers) = splice(
+            &self.log,
+            &log_gone,
+            log_added,
+            |old, new| log_order(order, old, new).is_lt(),
+            |a, b| a.epoch != b.epoch || disjoint(order, a, b),
+        )?;
         if log_changed {
             level.log_depth = deepest_point(order, level.log.iter()).depth;
         }
@@ -238,7 +241,9 @@ impl Level {
     /// `Corruption` naming the files at fault.
     pub(super) fn check(&self, order: &KeyOrder) -> Result<()> {
         let rebuilt = Level::new(order, self.run.clone(), self.log.clone())?;
-        let same = |a: &[Arc<File>], b: &[Arc<File>]| a.iter().map(|f| f.number).eq(b.iter().map(|f| f.number));
+        let same = |a: &[Arc<File>], b: &[Arc<File>]| {
+            a.iter().map(|f| f.number).eq(b.iter().map(|f| f.number))
+        };
         if !same(&rebuilt.run, &self.run) || !same(&rebuilt.log, &self.log) {
             return Err(Error::corruption("the files of a level are out of order"));
         }

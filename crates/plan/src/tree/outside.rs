@@ -118,9 +118,8 @@ impl Outside {
         if span.is_empty(&self.order) {
             return false;
         }
-        let at = self
-            .intervals
-            .partition_point(|(_, last)| last.span().ends_before(&self.order, start));
+        let at =
+            self.intervals.partition_point(|(_, last)| last.span().ends_before(&self.order, start));
         self.intervals
             .get(at)
             .is_some_and(|(first, _)| !span.ends_before(&self.order, &first.smallest))

@@ -24,7 +24,9 @@ impl<'a> Span<'a> {
     }
 
     /// The span of bounds as a [`crate::Merge`] holds them.
-    pub fn of((lo, hi, hi_exclusive): &'a (alloc::vec::Vec<u8>, alloc::vec::Vec<u8>, bool)) -> Self {
+    pub fn of(
+        (lo, hi, hi_exclusive): &'a (alloc::vec::Vec<u8>, alloc::vec::Vec<u8>, bool),
+    ) -> Self {
         Span { lo, hi, hi_exclusive: *hi_exclusive }
     }
 
@@ -53,9 +55,7 @@ impl<'a> Span<'a> {
     /// Compares where two spans end.
     #[inline]
     pub fn compare_ends(&self, order: &KeyOrder, other: &Span<'_>) -> Ordering {
-        order
-            .compare(self.hi, other.hi)
-            .then_with(|| other.hi_exclusive.cmp(&self.hi_exclusive))
+        order.compare(self.hi, other.hi).then_with(|| other.hi_exclusive.cmp(&self.hi_exclusive))
     }
 
     /// The smallest span that holds both.

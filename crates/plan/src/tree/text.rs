@@ -67,7 +67,9 @@ fn parse_line(line: &str, edit: &mut Edit) -> Option<()> {
         "shape_levels" => edit.shape_levels = Some(rest.next()?.parse().ok()?),
         "next_epoch" => edit.next_epoch = Some(rest.next()?.parse().ok()?),
         "flushed_through" => edit.flushed_through = Some(rest.next()?.parse().ok()?),
-        "lanes" => edit.lanes = Some(rest.by_ref().map(parse_key).collect::<Option<Vec<_>>>()?.into()),
+        "lanes" => {
+            edit.lanes = Some(rest.by_ref().map(parse_key).collect::<Option<Vec<_>>>()?.into())
+        }
         "cursor" => {
             let level = rest.next()?.parse().ok()?;
             edit.cursors.push((level, Some(parse_key(rest.next()?)?)));
@@ -223,9 +225,7 @@ impl fmt::Display for File {
         match &self.point_bounds {
             None => write!(f, " points=none"),
             Some((first, last))
-                if *first == self.smallest
-                    && *last == self.largest
-                    && !self.largest_exclusive =>
+                if *first == self.smallest && *last == self.largest && !self.largest_exclusive =>
             {
                 Ok(())
             }

@@ -15,7 +15,7 @@ use windrow_plan::{Busy, Decision, ManualState, Merge, Move, Policy, Reason, Set
 
 /// What an update says of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub(crate) enum Entry {
     Put(u16),
     Delete,
 }
@@ -37,10 +37,10 @@ struct Job {
 type Map = BTreeMap<Key, u16>;
 
 /// A small, fixed generator (splitmix64).
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -49,12 +49,12 @@ impl Random {
     }
 }
 
-pub struct Sim {
-    pub version: Version,
-    pub policy: Policy,
-    pub settings: Settings,
-    pub flushed_entries: u64,
-    pub merged_entries: u64,
+pub(crate) struct Sim {
+    pub(crate) version: Version,
+    pub(crate) policy: Policy,
+    pub(crate) settings: Settings,
+    pub(crate) flushed_entries: u64,
+    pub(crate) merged_entries: u64,
     busy: Busy,
     jobs: Vec<Job>,
     tables: BTreeMap<FileNumber, Rc<Table>>,
@@ -73,7 +73,7 @@ fn key_of(bytes: &[u8]) -> Key {
 }
 
 impl Sim {
-    pub fn new(policy: Policy) -> Sim {
+    pub(crate) fn new(policy: Policy) -> Sim {
         Sim {
             version: Version::empty(KeyOrder::Bytewise),
             policy,
@@ -108,7 +108,12 @@ impl Sim {
         }
     }
 
-    pub fn flush(&mut self, entries: &[(u8, Entry)], range: Option<(u8, u8)>, cut: Option<u8>) {
+    pub(crate) fn flush(
+        &mut self,
+        entries: &[(u8, Entry)],
+        range: Option<(u8, u8)>,
+        cut: Option<u8>,
+    ) {
         let entries: Vec<(Key, Entry)> = entries.iter().map(|&(k, e)| (k as Key, e)).collect();
         let mut table = Table::default();
         if let Some((start, end)) = range {
@@ -119,7 +124,7 @@ impl Sim {
         self.write(table, &entries, cut.map(Key::from));
     }
 
-    pub fn flush_keys(&mut self, entries: &[(Key, Entry)]) {
+    pub(crate) fn flush_keys(&mut self, entries: &[(Key, Entry)]) {
         self.write(Table::default(), entries, None);
     }
 
@@ -174,25 +179,30 @@ impl Sim {
     }
 
     /// Starts what the policy picks; false if it is idle.
-    pub fn start_pick(&mut self) -> bool {
+    pub(crate) fn start_pick(&mut self) -> bool {
         let decision = self.policy.pick(&self.view());
         self.start(decision)
     }
 
-    pub fn start_manual(&mut self, state: &mut ManualState) -> bool {
+    pub(crate) fn start_manual(&mut self, state: &mut ManualState) -> bool {
         let decision = self.policy.manual(&self.view(), None, None, state);
         self.start(decision)
     }
 
     /// Starts the job of one file to some place at most one level down, if
     /// nothing is in the way.
-    pub fn start_foreign(&mut self, seed: usize, to: usize) {
+    pub(crate) fn start_foreign(&mut self, seed: usize, to: usize) {
         let count = self.version.file_count();
         if count == 0 {
             return;
         }
         let (level, part, file) = self.version.files().nth(seed % count).unwrap();
-        let places = [(level + 1, Part::Run), (level, Part::Log), (level + 1, Part::Log), (level, Part::Run)];
+        let places = [
+            (level + 1, Part::Run),
+            (level, Part::Log),
+            (level + 1, Part::Log),
+            (level, Part::Run),
+        ];
         let to = places[to % places.len()];
         if to == (0, Part::Run) || to.0 > 4 {
             return;
@@ -242,12 +252,12 @@ impl Sim {
         true
     }
 
-    pub fn is_working(&self) -> bool {
+    pub(crate) fn is_working(&self) -> bool {
         !self.jobs.is_empty()
     }
 
     /// Installs one of the running jobs.
-    pub fn finish(&mut self, which: usize) {
+    pub(crate) fn finish(&mut self, which: usize) {
         if self.jobs.is_empty() {
             return;
         }
@@ -317,28 +327,28 @@ impl Sim {
         cuts
     }
 
-    pub fn snapshot(&mut self) {
+    pub(crate) fn snapshot(&mut self) {
         self.snapshots.insert(self.seq, self.now.clone());
     }
 
-    pub fn release(&mut self, which: usize) {
+    pub(crate) fn release(&mut self, which: usize) {
         let which = which % self.snapshots.len().max(1);
         if let Some(seq) = self.snapshots.keys().nth(which).copied() {
             self.snapshots.remove(&seq);
         }
     }
 
-    pub fn release_all(&mut self) {
+    pub(crate) fn release_all(&mut self) {
         self.snapshots.clear();
     }
 
     /// Entries and range tombstones in all tables.
-    pub fn entries(&self) -> usize {
+    pub(crate) fn entries(&self) -> usize {
         self.tables.values().map(|t| t.points.len() + t.ranges.len()).sum()
     }
 
     /// Keys that have a value.
-    pub fn live(&self) -> usize {
+    pub(crate) fn live(&self) -> usize {
         self.now.len()
     }
 
@@ -366,16 +376,26 @@ impl Sim {
 
     /// Every key reads right now and at every snapshot, and its entries stand
     /// newest first in read order (I3, I4).
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         self.version.check().unwrap();
         let known: Vec<FileNumber> = self.tables.keys().copied().collect();
         let mut there: Vec<FileNumber> = self.version.files().map(|(_, _, f)| f.number).collect();
         there.sort_unstable();
         assert_eq!(known, there);
         for key in 0..90 {
-            assert_eq!(self.get(key, self.seq), self.now.get(&key).copied(), "key {key}\n{}", self.version);
+            assert_eq!(
+                self.get(key, self.seq),
+                self.now.get(&key).copied(),
+                "key {key}\n{}",
+                self.version
+            );
             for (&at, map) in &self.snapshots {
-                assert_eq!(self.get(key, at), map.get(&key).copied(), "key {key} at {at}\n{}", self.version);
+                assert_eq!(
+                    self.get(key, at),
+                    map.get(&key).copied(),
+                    "key {key} at {at}\n{}",
+                    self.version
+                );
             }
             let mut last = SeqNo::MAX;
             for (_, _, file) in self.version.files() {
