@@ -92,7 +92,7 @@ pub(crate) struct Open {
     #[arg(value_name = "DB")]
     pub(crate) path: PathBuf,
 
-    /// Compaction preset: leveled, autumn, l2sm, vlsm, mnemosyne, windrow
+    /// How the tree is kept in shape: a preset by name, or a policy in full
     #[arg(long, value_name = "NAME", help_heading = "Opening")]
     pub(crate) preset: Option<String>,
 

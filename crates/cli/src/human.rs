@@ -21,9 +21,13 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
-/// `n` and a noun in the right number: "1 file", "2 files".
+/// `n` and a noun in the right number: "1 file", "2 files", "3 batches".
 pub(crate) fn plural(n: u64, noun: &str) -> String {
-    let suffix = if n == 1 { "" } else { "s" };
+    let suffix = match n {
+        1 => "",
+        _ if noun.ends_with("ch") => "es",
+        _ => "s",
+    };
     format!("{} {noun}{suffix}", count(n))
 }
 

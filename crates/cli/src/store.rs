@@ -6,7 +6,7 @@
 use crate::args::Open;
 use crate::failure::{Failure, Result};
 use std::path::Path;
-use windrow::{Db, Keyspace, Options};
+use windrow::{Db, ErrorKind, Keyspace, Options};
 
 /// What a command does to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +33,22 @@ pub(crate) fn with<T>(
     if access != Access::Create {
         must_exist(&open.path)?;
     }
-    let db = Db::open_with(&open.path, options)
-        .map_err(|error| Failure::from(error.context(format!("open {}", open.path.display()))))?;
+    let db = Db::open_with(&open.path, options).map_err(|error| refused(open, error))?;
     let outcome = work(&db);
     let closed = db.close().map_err(Failure::from);
     let value = outcome?;
     closed?;
     Ok(value)
+}
+
+/// Why the database does not open. What is wrong with an option may show only
+/// here: the words of a preset are the engine's.
+fn refused(open: &Open, error: windrow::Error) -> Failure {
+    let chosen = open.preset.is_some() || !open.options.is_empty();
+    if chosen && error.kind() == ErrorKind::InvalidArgument {
+        return Failure::usage(error.message());
+    }
+    Failure::from(error.context(format!("open {}", open.path.display())))
 }
 
 /// The options that the arguments ask for.

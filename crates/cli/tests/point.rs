@@ -174,14 +174,16 @@ fn bad_usage_is_two() {
     assert_eq!(sh.ok("get db key --option memory_bytes=64MiB"), "value\n");
 }
 
-/// Any preset opens what any other wrote.
+/// Any policy opens what any other wrote.
 #[test]
 fn presets() {
     let sh = Shell::new();
     sh.ok("put db a 1 --preset leveled");
-    sh.ok("put db b 2 --preset autumn");
+    let policy = "leveled shape=leveling(t=4) filters=none";
+    let output = sh.command(["put", "db", "b", "2", "--preset", policy]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n");
     let text = sh.fails("put db c 3 --preset nonsense", 2);
-    assert!(text.contains("nonsense"), "{text}");
+    assert!(text.contains("nonsense") && text.contains("leveled"), "{text}");
     assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n");
 }

@@ -120,8 +120,6 @@ tickers! {
     operations,
     /// Bytes of keys and values in them.
     user_bytes,
-    /// Groups of batches that went to the log together.
-    write_groups,
     /// Bytes appended to write-ahead logs.
     wal_bytes,
     /// Times a write-ahead log was made durable.

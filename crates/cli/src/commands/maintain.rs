@@ -38,8 +38,21 @@ pub(crate) fn repair(args: &RepairArgs, quiet: bool) -> Result<()> {
     let report = windrow::repair(&args.open.path, options)?;
     drop(progress);
     let mut out = io::stdout().lock();
-    let _ = report; // PENDING-REPORT
-    writeln!(out, "repaired")?;
+    for problem in &report.problems {
+        writeln!(out, "{problem}")?;
+    }
+    if report.manifest_rebuilt {
+        writeln!(out, "the manifest was made anew from the tables")?;
+    }
+    writeln!(
+        out,
+        "{} kept whole, {} saved in part ({} entries), {} lost; {} replayed from logs",
+        human::plural(report.tables_kept, "table"),
+        human::count(report.tables_salvaged),
+        human::count(report.entries_salvaged),
+        human::count(report.tables_lost),
+        human::plural(report.batches_replayed, "batch"),
+    )?;
     Ok(out.flush()?)
 }
 

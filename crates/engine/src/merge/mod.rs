@@ -5,5 +5,7 @@
 //! memtable for its input.
 
 pub(crate) mod elide;
+#[cfg(test)]
+mod elide_tests;
 pub(crate) mod run;
 pub(crate) mod writer;

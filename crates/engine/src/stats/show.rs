@@ -99,12 +99,11 @@ impl fmt::Display for Stats {
         let memory = &self.memory;
         writeln!(
             f,
-            "writes   {} batches, {} operations, {} by users; {} groups, {} to the log, {} syncs; \
+            "writes   {} batches, {} operations, {} by users; {} to the log, {} syncs; \
              amplification {:.2}",
             self.batches,
             self.operations,
             human_bytes(self.user_bytes),
-            self.write_groups,
             human_bytes(self.wal_bytes),
             self.wal_syncs,
             self.write_amplification(),

@@ -9,6 +9,7 @@
 //! is durable; what a reader saw is as durable as any unsynced write.
 
 use crate::core::Core;
+use crate::memtable::ENTRY_OVERHEAD_BYTES;
 use crate::options::Sync;
 use crate::write::batch::{Batch, Touched};
 use crate::write::queue::Slot;
@@ -66,7 +67,11 @@ impl Core {
         }
         apply(buf, &slot);
         self.queue.publish(&slot, &self.latch)?;
-        self.counters.write_groups.add(1);
+        let counters = self.counters.here();
+        counters.batches.add(1);
+        counters.operations.add(u64::from(buf.count()));
+        counters.wal_bytes.add(log_bytes);
+        counters.user_bytes.add(user_bytes(touched, buf.count()));
         if sync.is_yes() {
             self.sync_slot(&slot)?;
         }
@@ -81,7 +86,6 @@ impl Core {
         buf.set_first_seq(slot.first_seq);
         let (uid, offset, mark) = (slot.wal.uid, slot.offset, slot.durable_up_to);
         let bytes = slot.end - slot.offset;
-        self.counters.wal_bytes.add(bytes);
         if buf.payload().len() <= log::FRAGMENT_BYTES_MAX {
             let framed = buf.framed();
             debug_assert_eq!(framed.len() as u64, bytes);
@@ -120,6 +124,12 @@ impl Core {
         }
         Ok(())
     }
+}
+
+/// Bytes of keys and values in a batch.
+fn user_bytes(touched: &[Touched], count: u32) -> u64 {
+    let memory: usize = touched.iter().map(|t| t.bytes).sum();
+    (memory - count as usize * ENTRY_OVERHEAD_BYTES) as u64
 }
 
 /// Inserts the operations into their memtables, with their sequence numbers.

@@ -1,0 +1,245 @@
+//! Tests of the elider on histories written as text.
+//!
+//! `key seq kind[=value]`, newest first per key; the answer has the same form.
+
+use super::elide::{ElideRules, Elider, Sink, surviving_tombstones};
+use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
+use crate::snapshot::Held;
+use std::sync::Arc;
+use windrow_base::key::{Kind, trailer, trailer_kind, trailer_seq};
+use windrow_base::{KeyOrder, Result};
+use windrow_format::tombstone::{Fragments, RangeTombstone};
+use windrow_plan::tree::{Outside, Place, Span, Version};
+
+/// Joins operands with dots; combines partially if asked to.
+struct Join {
+    partial: bool,
+}
+
+impl MergeOperator for Join {
+    fn name(&self) -> &str {
+        "join"
+    }
+
+    fn full_merge(&self, _: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let mut parts: Vec<&[u8]> = base.into_iter().collect();
+        parts.extend(operands);
+        Some(parts.join(&b'.'))
+    }
+
+    fn partial_merge(&self, _: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        self.partial.then(|| [older, newer].join(&b'.'))
+    }
+}
+
+struct DropX;
+
+impl CompactionFilter for DropX {
+    fn name(&self) -> &str {
+        "drop-x"
+    }
+
+    fn filter(&self, _: u32, _: &[u8], value: &[u8]) -> FilterDecision {
+        match value {
+            b"x" => FilterDecision::Remove,
+            b"c" => FilterDecision::Change(b"changed".to_vec()),
+            _ => FilterDecision::Keep,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Kept(Vec<String>, Vec<bool>);
+
+impl Sink for Kept {
+    fn keep(&mut self, user_key: &[u8], t: u64, value: &[u8], first: bool) -> Result<()> {
+        let kind = Kind::from_u8(trailer_kind(t))?;
+        let name = match kind {
+            Kind::Put | Kind::PutExpiry => "put",
+            Kind::Merge | Kind::MergeExpiry => "merge",
+            Kind::SingleDelete => "single",
+            _ => "delete",
+        };
+        let value = if kind.has_expiry() { &value[8..] } else { value };
+        let key = String::from_utf8_lossy(user_key);
+        let value = String::from_utf8_lossy(value);
+        let eq = if value.is_empty() { "" } else { "=" };
+        self.0.push(format!("{key} {} {name}{eq}{value}", trailer_seq(t)));
+        self.1.push(first);
+        Ok(())
+    }
+}
+
+/// What lies outside the job, the held snapshots, and what may vary.
+#[derive(Default)]
+struct Setting {
+    snapshots: Vec<u64>,
+    /// Nothing outside may hold any key.
+    bottom: bool,
+    partial: bool,
+    filter: bool,
+    ranges: Vec<(&'static str, &'static str, u64)>,
+}
+
+fn fragments(setting: &Setting) -> Fragments {
+    let tombstone = |&(start, end, seq): &(&str, &str, u64)| RangeTombstone {
+        start: start.as_bytes().to_vec(),
+        end: end.as_bytes().to_vec(),
+        seq,
+    };
+    Fragments::build(setting.ranges.iter().map(tombstone).collect(), &KeyOrder::Bytewise)
+}
+
+/// An `Outside` that holds nothing.
+fn nothing_outside() -> Outside {
+    let version = Version::empty(KeyOrder::Bytewise);
+    let everywhere = Span::closed(b"", b"~");
+    Outside::below(&version, Place::run(1), &everywhere, |_| false)
+}
+
+fn check(setting: Setting, input: &[&str], expected: &[&str]) {
+    let rules = ElideRules {
+        order: KeyOrder::Bytewise,
+        held: Held { seqs: setting.snapshots.clone(), time_min_ms: None },
+        tombstones: fragments(&setting),
+        outside: setting.bottom.then(nothing_outside),
+        operator: Some(Arc::new(Join { partial: setting.partial })),
+        filter: setting.filter.then(|| Arc::new(DropX) as Arc<dyn CompactionFilter>),
+        judge_ms: 1000,
+        output_level: 1,
+    };
+    let mut elider = Elider::new(rules);
+    let mut kept = Kept::default();
+    for line in input {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (name, value) = words[2].split_once('=').unwrap_or((words[2], ""));
+        let mut stored = value.as_bytes().to_vec();
+        let kind = match name {
+            "put" => Kind::Put,
+            "merge" => Kind::Merge,
+            "single" => Kind::SingleDelete,
+            "delete" => Kind::Delete,
+            "old" | "fresh" => {
+                let expiry: u64 = if name == "old" { 1000 } else { 1001 };
+                stored.splice(0..0, expiry.to_le_bytes());
+                Kind::PutExpiry
+            }
+            other => panic!("kind {other}"),
+        };
+        let t = trailer(words[1].parse().unwrap(), kind);
+        elider.push(words[0].as_bytes(), t, &stored, &mut kept).unwrap();
+    }
+    let count = elider.finish(&mut kept).unwrap();
+    assert_eq!(kept.0, expected, "input {input:?}");
+    assert_eq!((count.seen, count.kept), (input.len() as u64, expected.len() as u64));
+    let firsts = kept.0.iter().map(|line| line.split(' ').next()).collect::<Vec<_>>();
+    let begins = |i: usize| i == 0 || firsts[i] != firsts[i - 1];
+    assert!((0..kept.1.len()).all(|i| kept.1[i] == begins(i)), "first marks of {:?}", kept.0);
+}
+
+#[test]
+fn only_the_newest_of_a_stripe_stays() {
+    let input = ["a 9 put=3", "a 5 put=2", "a 2 put=1", "b 4 delete", "b 3 put=x"];
+    check(Setting::default(), &input, &["a 9 put=3", "b 4 delete"]);
+    let held = Setting { snapshots: vec![5], ..Default::default() };
+    check(held, &input, &["a 9 put=3", "a 5 put=2", "b 4 delete"]);
+    let held = Setting { snapshots: vec![2, 3, 8], ..Default::default() };
+    check(held, &input, &["a 9 put=3", "a 5 put=2", "a 2 put=1", "b 4 delete", "b 3 put=x"]);
+}
+
+#[test]
+fn tombstones_go_only_at_the_bottom_and_below_all_snapshots() {
+    let bottom = || Setting { bottom: true, ..Default::default() };
+    check(bottom(), &["a 9 delete", "a 5 put=2"], &[]);
+    check(Setting { snapshots: vec![7], ..bottom() }, &["a 9 delete", "a 5 put=2"], &[
+        "a 9 delete",
+        "a 5 put=2",
+    ]);
+    check(Setting { snapshots: vec![20], ..bottom() }, &["a 9 delete", "a 5 put=2"], &[]);
+    check(bottom(), &["a 9 old=1", "a 5 put=2", "b 3 fresh=2"], &["b 3 put=2"]);
+    check(Setting::default(), &["a 9 old=1", "a 5 put=2"], &["a 9 delete"]);
+}
+
+#[test]
+fn operands_are_resolved_where_their_base_is_known() {
+    let input = ["a 9 merge=z", "a 8 merge=y", "a 5 put=x", "a 4 put=w"];
+    check(Setting::default(), &input, &["a 9 put=x.y.z"]);
+    let deleted = ["a 9 merge=z", "a 8 merge=y", "a 5 delete", "a 4 put=w"];
+    check(Setting::default(), &deleted, &["a 9 put=y.z"]);
+    let bare = ["a 9 merge=z", "a 8 merge=y"];
+    check(Setting::default(), &bare, &["a 9 merge=z", "a 8 merge=y"]);
+    check(Setting { partial: true, ..Default::default() }, &bare, &["a 9 merge=y.z"]);
+    check(Setting { bottom: true, ..Default::default() }, &bare, &["a 9 put=y.z"]);
+}
+
+#[test]
+fn operands_are_never_combined_across_a_snapshot() {
+    let input = ["a 9 merge=z", "a 8 merge=y", "a 5 merge=x", "a 4 put=w"];
+    let held = |partial| Setting { snapshots: vec![6], partial, ..Default::default() };
+    check(held(false), &input, &["a 9 merge=z", "a 8 merge=y", "a 5 put=w.x"]);
+    check(held(true), &input, &["a 9 merge=y.z", "a 5 put=w.x"]);
+    let held = Setting { snapshots: vec![4], bottom: true, ..Default::default() };
+    check(held, &["a 9 merge=z", "a 4 put=w"], &["a 9 merge=z", "a 4 put=w"]);
+}
+
+#[test]
+fn expiring_entries_are_not_combined() {
+    let input = ["a 9 merge=z", "a 5 fresh=x", "a 4 put=w"];
+    check(Setting::default(), &input, &["a 9 merge=z", "a 5 put=x"]);
+    check(Setting::default(), &["a 9 merge=z", "a 5 old=x", "a 4 put=w"], &["a 9 put=z"]);
+}
+
+#[test]
+fn a_single_delete_takes_its_put_along() {
+    let input = ["a 9 single", "a 5 put=x"];
+    check(Setting::default(), &input, &[]);
+    check(Setting { snapshots: vec![7], ..Default::default() }, &input, &[
+        "a 9 single",
+        "a 5 put=x",
+    ]);
+    check(Setting::default(), &["a 9 single"], &["a 9 single"]);
+    check(Setting { bottom: true, ..Default::default() }, &["a 9 single"], &[]);
+    check(Setting::default(), &["a 9 single", "a 7 merge=y"], &["a 9 delete"]);
+    check(Setting::default(), &["a 9 single", "a 7 delete", "a 5 put=x"], &["a 9 delete"]);
+}
+
+#[test]
+fn range_tombstones_hide_what_is_older_in_their_stripe() {
+    let ranged = |snapshots: Vec<u64>| Setting {
+        snapshots,
+        ranges: vec![("a", "c", 7)],
+        ..Default::default()
+    };
+    let input = ["a 9 put=n", "a 5 put=o", "b 6 put=p", "c 5 put=q"];
+    check(ranged(vec![]), &input, &["a 9 put=n", "c 5 put=q"]);
+    check(ranged(vec![6]), &input, &["a 9 put=n", "a 5 put=o", "b 6 put=p", "c 5 put=q"]);
+    check(ranged(vec![]), &["a 9 merge=y", "a 5 put=o"], &["a 9 put=y"]);
+}
+
+#[test]
+fn the_filter_sees_only_what_no_snapshot_sees() {
+    let filtered = |bottom, snapshots: Vec<u64>| Setting {
+        filter: true,
+        bottom,
+        snapshots,
+        ..Default::default()
+    };
+    let input = ["a 9 put=x", "b 5 put=c", "c 3 put=k"];
+    check(filtered(false, vec![]), &input, &["a 9 delete", "b 5 put=changed", "c 3 put=k"]);
+    check(filtered(true, vec![]), &input, &["b 5 put=changed", "c 3 put=k"]);
+    check(filtered(true, vec![9]), &input, &input);
+}
+
+#[test]
+fn range_tombstones_survive_by_stripe() {
+    let setting = Setting { ranges: vec![("a", "c", 9), ("a", "c", 5)], ..Default::default() };
+    let survivors = |seqs: Vec<u64>, outside: Option<&Outside>| -> Vec<u64> {
+        let held = Held { seqs, time_min_ms: None };
+        surviving_tombstones(&fragments(&setting), &held, outside).iter().map(|t| t.seq).collect()
+    };
+    assert_eq!(survivors(vec![], None), [9]);
+    assert_eq!(survivors(vec![6], None), [9, 5]);
+    let bottom = nothing_outside();
+    assert_eq!(survivors(vec![], Some(&bottom)), [0; 0]);
+    assert_eq!(survivors(vec![6], Some(&bottom)), [9]);
+}
