@@ -132,6 +132,7 @@ pub(crate) struct CoreParts {
 impl Core {
     pub(crate) fn new(parts: CoreParts) -> Arc<Core> {
         let time_floor_ms = parts.manifest.state.time_floor_ms;
+        let pace = Pace::new(parts.settings.pace_delay_us_max);
         let opened_ns = parts.env.clock.monotonic_ns();
         Arc::new_cyclic(|me| Core {
             me: me.clone(),
@@ -149,7 +150,7 @@ impl Core {
             latch: Latch::new(parts.read_only),
             queue: Queue::new(parts.last_seq, parts.wal),
             wal_sync: WalSync::default(),
-            pace: Pace::default(),
+            pace,
             snapshots: SnapshotList::default(),
             manifest: Mutex::new(parts.manifest),
             tables: parts.tables,

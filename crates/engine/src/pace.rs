@@ -54,14 +54,25 @@ pub(crate) fn delay_ns_per_kib(p: &Pressure) -> u64 {
 }
 
 /// The pace in force.
-#[derive(Default)]
 pub(crate) struct Pace {
     ns_per_kib: AtomicU64,
     owed_ns: AtomicU64,
     stopped: AtomicBool,
+    /// Longest sleep of one write, in ns.
+    sleep_ns_max: u64,
 }
 
 impl Pace {
+    /// No pressure yet; one write never sleeps longer than `delay_us_max`.
+    pub(crate) fn new(delay_us_max: u64) -> Pace {
+        Pace {
+            ns_per_kib: AtomicU64::new(0),
+            owed_ns: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+            sleep_ns_max: delay_us_max * 1000,
+        }
+    }
+
     /// Takes over a new pressure.
     pub(crate) fn set(&self, pressure: &Pressure) {
         self.ns_per_kib.store(delay_ns_per_kib(pressure), Ordering::Relaxed);
@@ -83,11 +94,11 @@ impl Pace {
         }
         let cost = rate * bytes as u64 / 1024;
         let owed = self.owed_ns.fetch_add(cost, Ordering::Relaxed) + cost;
-        if owed < SLEEP_NS_MIN {
+        if owed < SLEEP_NS_MIN.min(self.sleep_ns_max) {
             return 0;
         }
         // Whoever takes the sum sleeps it; others start from zero.
-        self.owed_ns.swap(0, Ordering::Relaxed)
+        self.owed_ns.swap(0, Ordering::Relaxed).min(self.sleep_ns_max)
     }
 }
 
@@ -118,7 +129,7 @@ mod tests {
 
     #[test]
     fn short_delays_are_gathered_and_then_slept_once() {
-        let pace = Pace::default();
+        let pace = Pace::new(1000);
         pace.set(&at(16, 0));
         let slept: u64 = (0..10_000).map(|_| pace.owe(128)).sum();
         let owed = delay_ns_per_kib(&at(16, 0)) * 128 / 1024 * 10_000;

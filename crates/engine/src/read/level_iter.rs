@@ -16,11 +16,11 @@ use windrow_base::key;
 pub(crate) struct LevelIter {
     run: Arc<SortedRun>,
     owner: Arc<ReadOwner>,
-    options: TableIterOptions,
+    options: Arc<TableIterOptions>,
     /// Index of the file at hand; `files.len()` where there is none.
     at: usize,
     /// Over the file at hand. Kept when the iterator runs out, for the next seek.
-    iter: Option<TableIter>,
+    iter: Option<Box<TableIter>>,
     /// The file at hand was reached by walking, not by the target's key.
     stepped: bool,
     is_forward: bool,
@@ -32,13 +32,13 @@ impl LevelIter {
     pub(crate) fn new(
         run: Arc<SortedRun>,
         owner: Arc<ReadOwner>,
-        options: TableIterOptions,
+        options: impl Into<Arc<TableIterOptions>>,
     ) -> LevelIter {
         LevelIter {
             at: run.files.len(),
             run,
             owner,
-            options,
+            options: options.into(),
             iter: None,
             stepped: false,
             is_forward: true,
@@ -110,8 +110,9 @@ impl LevelIter {
         if self.at != index || self.iter.is_none() {
             self.leave();
             let handle = &self.run.files[index].table;
-            let options = self.options.clone();
-            self.iter = Some(TableIter::new(handle, Arc::clone(&self.owner), options)?);
+            let options = Arc::clone(&self.options);
+            let iter = TableIter::new(handle, Arc::clone(&self.owner), options)?;
+            self.iter = Some(Box::new(iter));
             self.at = index;
         }
         if let Some(iter) = &mut self.iter {

@@ -30,7 +30,7 @@ pub(crate) enum Source {
     /// A memtable.
     Mem(MemCursor),
     /// One table.
-    Table(TableIter),
+    Table(Box<TableIter>),
     /// A sorted run of tables.
     Level(LevelIter),
 }
@@ -69,7 +69,7 @@ impl MemSource {
 
 enum Input {
     Mem(MemSource),
-    Table(TableIter),
+    Table(Box<TableIter>),
     Level(LevelIter),
 }
 

@@ -144,7 +144,7 @@ impl Scan {
         let bounds = Bounds { lower: lower.map(Arc::from), upper: upper.map(Arc::from) };
         let table_options = TableIterOptions { fill_cache, readahead, bounds: bounds.clone() };
         Scan {
-            merge: merge_of(&owner, &view, &table_options),
+            merge: merge_of(&owner, &view, table_options),
             coverage: Coverage::new(Arc::clone(&owner), &view, seq),
             owner,
             view,
@@ -178,7 +178,7 @@ impl Scan {
             bounds: self.bounds.clone(),
         };
         let was_valid = self.valid();
-        self.merge = merge_of(&self.owner, &view, &options);
+        self.merge = merge_of(&self.owner, &view, options);
         self.coverage = Coverage::new(Arc::clone(&self.owner), &view, seq);
         (self.view, self.seq, self.now_ms) = (view, seq, now_ms);
         (self.error, self.at) = (None, At::Nowhere);
@@ -616,13 +616,14 @@ impl Drop for Scan {
 }
 
 /// The merge of everything in a view; its sources are the memtables, then the runs.
-fn merge_of(owner: &Arc<ReadOwner>, view: &ReadView, options: &TableIterOptions) -> MergeIter {
+fn merge_of(owner: &Arc<ReadOwner>, view: &ReadView, options: TableIterOptions) -> MergeIter {
+    let options = Arc::new(options);
     let mut sources = Vec::with_capacity(1 + view.frozen.len() + view.runs.len());
     for memtable in view.memtables() {
         sources.push(Source::Mem(MemCursor::new(Arc::clone(&memtable.list))));
     }
     for run in &view.runs {
-        let iter = LevelIter::new(Arc::clone(run), Arc::clone(owner), options.clone());
+        let iter = LevelIter::new(Arc::clone(run), Arc::clone(owner), Arc::clone(&options));
         sources.push(Source::Level(iter));
     }
     MergeIter::new(sources, owner.order.clone(), Arc::clone(&owner.env.fs))

@@ -92,7 +92,7 @@ impl TableIterOptions {
 pub(crate) struct TableIter {
     owner: Arc<ReadOwner>,
     open: Arc<OpenTable>,
-    options: TableIterOptions,
+    options: Arc<TableIterOptions>,
     plan: Planner,
     /// Over data blocks, or over partitions of the index where there are any.
     top: IndexIter,
@@ -118,8 +118,9 @@ impl TableIter {
     pub(crate) fn new(
         handle: &Arc<TableHandle>,
         owner: Arc<ReadOwner>,
-        options: TableIterOptions,
+        options: impl Into<Arc<TableIterOptions>>,
     ) -> Result<TableIter> {
+        let options = options.into();
         let open = owner.tables.open(handle)?.to_arc();
         Ok(TableIter {
             plan: Planner::new(options.readahead),
