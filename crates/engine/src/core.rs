@@ -20,12 +20,14 @@ use crate::manifest::state::ManifestState;
 use crate::memtable::Memtable;
 use crate::options::{Components, Settings};
 use crate::pace::Pace;
+use crate::read::view::ReadLevel;
 use crate::snapshot::SnapshotList;
 use crate::stats::{Counters, PauseReason};
 use crate::tree::Tree;
 use crate::write::queue::{Queue, QueueState};
 use crate::write::wal::{Wal, WalSync};
 use arc_swap::{ArcSwap, Guard};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use windrow_base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo};
@@ -236,7 +238,7 @@ impl Core {
         };
         let edit = make_edit(&keyspace.version);
         let version = Arc::new(keyspace.version.apply(&edit)?);
-        let removed: Vec<FileNumber> = edit.obsolete().collect();
+        let removed: HashSet<FileNumber> = edit.obsolete().collect();
         fields.push(Field::NextFile(self.next_file.load(Ordering::Relaxed)));
         if flushed.is_some() {
             fields.push(self.log_begin(tree, flushed));
@@ -261,7 +263,10 @@ impl Core {
         Ok(())
     }
 
-    fn retire_files(&self, levels: &[Arc<crate::read::view::ReadLevel>], removed: &[FileNumber]) {
+    fn retire_files(&self, levels: &[Arc<ReadLevel>], removed: &HashSet<FileNumber>) {
+        if removed.is_empty() {
+            return;
+        }
         for file in levels.iter().flat_map(|level| level.files()) {
             if removed.contains(&file.file.number) {
                 file.table.mark_obsolete();

@@ -26,7 +26,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Reads the cost off a version. O(n log n) in its files.
+    /// Reads the cost off a version. O(n log n) in its files, but for long
+    /// logs, which are scanned.
     pub fn of(version: &Version) -> Cost {
         let order = &version.order;
         let mut runs = 0;

@@ -9,8 +9,6 @@ use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 use core::ptr::{self, NonNull};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
-/// Size of the first chunk; each next one is twice the last.
-const CHUNK_BYTES_MIN: usize = 16 << 10;
 /// Size at which chunks stop growing.
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 /// Chunks start on a cache line.
@@ -47,13 +45,13 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// An arena with its first chunk.
-    pub(crate) fn new() -> Arena {
-        let chunk = new_chunk(CHUNK_BYTES_MIN, ptr::null_mut());
+    /// An arena with a first chunk of `first_bytes`; each next one is twice the last.
+    pub(crate) fn new(first_bytes: usize) -> Arena {
+        let chunk = new_chunk(first_bytes, ptr::null_mut());
         Arena {
             current: AtomicPtr::new(chunk.as_ptr()),
             large: AtomicPtr::new(ptr::null_mut()),
-            allocated_bytes: AtomicUsize::new(CHUNK_BYTES_MIN),
+            allocated_bytes: AtomicUsize::new(first_bytes),
         }
     }
 
@@ -180,7 +178,7 @@ mod tests {
 
     #[test]
     fn allocations_are_aligned_disjoint_and_counted() {
-        let arena = Arena::new();
+        let arena = Arena::new(16 << 10);
         let mut taken: Vec<(usize, usize)> = Vec::new();
         for i in 0..5000 {
             let bytes = (i * 37 % 900 + 1) * ALIGN;
@@ -196,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_large_request_leaves_the_current_chunk_in_use() {
-        let arena = Arena::new();
+        let arena = Arena::new(16 << 10);
         let first = arena.allocate(8).as_ptr() as usize;
         let before = arena.allocated_bytes();
         arena.allocate(10 << 20);

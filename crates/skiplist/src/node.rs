@@ -44,7 +44,10 @@ impl Link {
     /// Lowers the hint to `fragment`, that of a node which `next` points to or once did.
     #[inline]
     pub(crate) fn lower_hint(&self, fragment: u64) {
-        self.hint.fetch_min(fragment, Ordering::AcqRel);
+        // Relaxed: a stale hint is too high, which only costs the exchange.
+        if fragment < self.hint.load(Ordering::Relaxed) {
+            self.hint.fetch_min(fragment, Ordering::AcqRel);
+        }
     }
 }
 
@@ -231,12 +234,6 @@ impl<'a> NodeRef<'a> {
             let start = self.trailer_start().add(size_of::<u64>());
             core::slice::from_raw_parts(start.as_ptr(), self.fixed().value_bytes as usize)
         }
-    }
-
-    /// Asks for the line of the node's lengths and key.
-    #[inline(always)]
-    pub(crate) fn prefetch(self) {
-        prefetch(self.node.as_ptr().cast());
     }
 
     /// Asks for the first `bytes` of the node.

@@ -42,16 +42,17 @@ fn keys(list: &SkipList<Bytewise>) -> Vec<(Vec<u8>, u64)> {
     found
 }
 
-fn model(body: impl Fn() + Send + Sync + 'static) {
+/// Checks all interleavings with at most `preemptions` forced switches.
+fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(preemptions);
     builder.max_branches = 100_000;
     builder.check(body);
 }
 
 #[test]
 fn two_inserts_of_neighbours() {
-    model(|| {
+    model(3, || {
         let list = Arc::new(SkipList::new(Bytewise));
         list.insert(b"m", 0, b"m");
         let other = list.clone();
@@ -65,7 +66,7 @@ fn two_inserts_of_neighbours() {
 
 #[test]
 fn a_reader_sees_completed_inserts_and_whole_entries() {
-    model(|| {
+    model(3, || {
         let list = Arc::new(SkipList::new(Bytewise));
         let done = Arc::new(AtomicBool::new(false));
         let (other, other_done) = (list.clone(), done.clone());
@@ -88,7 +89,7 @@ fn a_reader_sees_completed_inserts_and_whole_entries() {
 
 #[test]
 fn two_inserts_and_a_reader() {
-    model(|| {
+    model(2, || {
         let list = Arc::new(SkipList::new(Bytewise));
         list.insert(b"m", 0, b"m");
         let writers: Vec<_> = TALL
@@ -109,7 +110,7 @@ fn two_inserts_and_a_reader() {
 
 #[test]
 fn hints_of_two_threads() {
-    model(|| {
+    model(2, || {
         let list = Arc::new(SkipList::new(Bytewise));
         let other = list.clone();
         let thread = thread::spawn(move || {

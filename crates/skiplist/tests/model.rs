@@ -218,7 +218,7 @@ fn keys_outside_the_window_are_found() {
         model.insert((key, Reverse(i)), i.to_le_bytes().to_vec());
     }
     check_walks(&list, &model, |key| key.to_vec());
-    for ((key, trailer), _) in &model {
+    for (key, trailer) in model.keys() {
         check_probe(&list, &model, |key| key.to_vec(), key, trailer.0);
     }
 }
@@ -226,7 +226,8 @@ fn keys_outside_the_window_are_found() {
 #[test]
 fn an_empty_list_has_nothing_anywhere() {
     let list = Arc::new(SkipList::new(Bytewise));
-    assert!(list.is_empty() && list.len() == 0 && list.seek(b"", u64::MAX).is_none());
+    assert_eq!((list.len(), list.allocated_bytes()), (0, 20 << 10));
+    assert!(list.is_empty() && list.seek(b"", u64::MAX).is_none());
     let mut cursor = Cursor::new(list);
     for position in [
         Cursor::seek_first,

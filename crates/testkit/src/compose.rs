@@ -242,14 +242,15 @@ impl Composer {
         if operator == Some("add") {
             return (self.written as i64 * 1_000_003).to_le_bytes().to_vec();
         }
-        let mut value = format!("v{}", self.written).into_bytes();
-        let mut rng = Rng::new(self.written);
-        while value.len() < bytes {
-            // Half of it compressible.
-            value.extend_from_slice(&rng.next_u64().to_le_bytes());
-            value.extend_from_slice(b"windrow-");
+        let head = format!("v{}", self.written);
+        if bytes <= head.len() {
+            return head.into_bytes();
         }
-        value
+        // A repetition of what says little itself: short to print, and its
+        // first copy does not compress.
+        let noise = Rng::new(self.written).next_u64() >> 24;
+        let unit = format!("{head}-{noise:x}-").into_bytes();
+        unit.repeat(bytes.div_ceil(unit.len()))
     }
 
     fn write(&mut self, kind: Kind, operands: [u8; 4], model: &Model) -> Option<Write> {

@@ -12,18 +12,22 @@ type Parsed<T> = Result<T, String>;
 /// Longest run of plain bytes that is printed in full.
 const PLAIN_BYTES_MAX: usize = 48;
 
+/// Longest part whose repetition is printed as such.
+const PERIOD_MAX: usize = 24;
+
 /// A byte string as a token: bare, `""`, `i:5` for a counter (eight bytes),
-/// `x*70000` for a long run of one byte, `\x00` for what is not a word.
+/// `ab*70000` for a long repetition, `\x00` for what is not a word.
 pub fn token(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "\"\"".to_owned();
     }
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_/-".contains(b);
     if bytes.len() > PLAIN_BYTES_MAX {
-        let mut out = String::new();
-        if bytes.iter().all(|b| b == &bytes[0]) {
-            push_escaped(&mut out, bytes[0], plain(&bytes[0]));
-            let _ = write!(out, "*{}", bytes.len());
+        let period = |n: &usize| bytes.len() % n == 0 && bytes[*n..] == bytes[..bytes.len() - n];
+        if let Some(n) = (1..=PERIOD_MAX).find(period) {
+            let mut out = String::new();
+            bytes[..n].iter().for_each(|b| push_escaped(&mut out, *b, plain(b)));
+            let _ = write!(out, "*{}", bytes.len() / n);
             return out;
         }
     } else if !bytes.iter().all(plain)
@@ -516,6 +520,7 @@ mod tests {
             b"12345678".to_vec(),
             (-7i64).to_le_bytes().to_vec(),
             vec![b'x'; 70_000],
+            b"v17-".repeat(500),
             vec![0; 49],
             b"at:x..@y*3\"".to_vec(),
         ];

@@ -144,3 +144,65 @@ impl BlockCache {
         self.blocks.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::testing::{Op, World};
+    use windrow_base::{Kind, KeyOrder};
+    use windrow_format::table::{BlockKind, read_block};
+
+    fn some_block(world: &mut World, value_bytes: usize) -> Arc<Block> {
+        let put = Op::new(1, Kind::Put, "key", &"v".repeat(value_bytes));
+        let file = world.table(&[put]);
+        let handle = world.owner.tables.handle(&file, &KeyOrder::Bytewise);
+        let open = world.owner.tables.open(&handle).unwrap();
+        let mut index = open.table.index_iter();
+        index.seek_first();
+        Arc::new(read_block(&*open.file, open.uid, index.handle(), BlockKind::Data).unwrap())
+    }
+
+    #[test]
+    fn memory_stays_below_the_capacity_and_is_charged_in_full() {
+        let mut world = World::new(1, KeyOrder::Bytewise);
+        let block = some_block(&mut world, 4000);
+        let weight = block.memory_bytes() as u64 + ENTRY_OVERHEAD_BYTES;
+        let cache = BlockCache::new(1 << 20);
+        for offset in 0..1000 {
+            cache.insert(7, offset, Arc::clone(&block));
+            assert!(cache.bytes_used() <= 1 << 20);
+        }
+        assert_eq!(cache.bytes_used(), cache.len() as u64 * weight);
+        assert!(cache.len() as u64 >= (1 << 20) / weight * 9 / 10, "{} blocks", cache.len());
+        cache.resize(1 << 18);
+        assert!(cache.bytes_used() <= 1 << 18 && cache.len() > 0);
+        cache.resize(0);
+        cache.insert(7, 5, Arc::clone(&block));
+        assert!(cache.bytes_used() == 0 && cache.get(7, 5).is_none());
+        cache.resize(1 << 18);
+        cache.insert(7, 5, block);
+        assert!(cache.get(7, 5).is_some() && cache.get(8, 5).is_none() && cache.get(7, 6).is_none());
+    }
+
+    /// A small cache takes a block as large as itself, nearly: it has one shard.
+    #[test]
+    fn a_large_block_fits_a_small_cache() {
+        let mut world = World::new(2, KeyOrder::Bytewise);
+        let block = some_block(&mut world, 700 << 10);
+        let cache = BlockCache::new(1 << 20);
+        cache.insert(1, 0, block);
+        assert!(cache.get(1, 0).is_some());
+    }
+
+    #[test]
+    fn hashes_of_neighbouring_blocks_spread() {
+        let mut low = std::collections::HashSet::new();
+        let mut shards = std::collections::HashSet::new();
+        for i in 0..4096u64 {
+            let hash = WordHash.hash_one(BlockKey { uid: 0x1234_5678_9abc_def0, offset: i * 4096 });
+            low.insert(hash & 0xffff);
+            shards.insert(hash.rotate_right(32) & 63);
+        }
+        assert!(low.len() > 3800 && shards.len() == 64, "{} {}", low.len(), shards.len());
+    }
+}

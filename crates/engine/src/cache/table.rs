@@ -149,6 +149,17 @@ struct Clock {
     hand: usize,
 }
 
+impl Clock {
+    fn push(&mut self, handle: &Arc<TableHandle>, open_count: usize) {
+        // Handles of deleted files leave the ring only when the hand meets
+        // them, which below the limits is never.
+        if self.ring.len() > 2 * open_count + 64 {
+            self.ring.retain(|weak| weak.strong_count() > 0);
+        }
+        self.ring.push(Arc::downgrade(handle));
+    }
+}
+
 /// The table cache. One per database.
 pub(crate) struct TableCache {
     fs: Arc<dyn FileSystem>,
@@ -250,7 +261,7 @@ impl TableCache {
         });
         handle.used.store(true, Ordering::Relaxed);
         handle.slot.store(Some(Arc::clone(&open)));
-        self.clock.lock().ring.push(Arc::downgrade(handle));
+        self.clock.lock().push(handle, self.open_count());
         drop(opening);
         self.evict(0, handle);
         Ok(OpenGuard(Guard::from_inner(Some(open))))
@@ -310,5 +321,101 @@ impl TableCache {
     /// Where its tables live.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::testing::{Op, World};
+    use windrow_base::Kind;
+
+    fn tables(world: &mut World, count: u64) -> Vec<File> {
+        let put = |i| Op::new(1, Kind::Put, &format!("key{i}"), "value");
+        (0..count).map(|i| world.table(&[put(i)])).collect()
+    }
+
+    fn cache(world: &World, limit_files: usize, limit_bytes: u64) -> (TableCache, Arc<Mutex<Vec<FileNumber>>>) {
+        let gone = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&gone);
+        let on_obsolete: OnObsolete = Arc::new(move |number| sink.lock().push(number));
+        let fs = Arc::clone(&world.owner.env.fs);
+        (TableCache::new(fs, "db", limit_files, limit_bytes, false, on_obsolete), gone)
+    }
+
+    #[test]
+    fn the_limit_on_files_holds_and_used_tables_stay() {
+        let mut world = World::new(1, KeyOrder::Bytewise);
+        let files = tables(&mut world, 12);
+        let (cache, _) = cache(&world, 4, u64::MAX);
+        let handles: Vec<_> =
+            files.iter().map(|file| cache.handle(file, &KeyOrder::Bytewise)).collect();
+        for handle in &handles {
+            cache.open(handle).unwrap();
+            cache.open(&handles[0]).unwrap();
+            assert!(cache.open_count() <= 4);
+        }
+        assert!(handles[0].is_open(), "the table that every round used was closed");
+        assert_eq!(handles.iter().filter(|handle| handle.is_open()).count(), 4);
+        let pinned: Vec<_> =
+            handles.iter().map(|handle| cache.open(handle).unwrap().to_arc()).collect();
+        assert_eq!(cache.open_count(), 12, "what is in use stays open");
+        drop(pinned);
+        cache.open(&handles[3]).unwrap();
+        assert!(cache.open_count() <= 4);
+    }
+
+    #[test]
+    fn the_limit_on_bytes_holds_and_bytes_are_given_back() {
+        let mut world = World::new(2, KeyOrder::Bytewise);
+        let files = tables(&mut world, 10);
+        let (cache, _) = cache(&world, 100, u64::MAX);
+        let handles: Vec<_> =
+            files.iter().map(|file| cache.handle(file, &KeyOrder::Bytewise)).collect();
+        cache.open(&handles[0]).unwrap();
+        let one = cache.memory_bytes();
+        assert!(one > OPEN_OVERHEAD_BYTES);
+        cache.set_limits(100, 3 * one + one / 2);
+        for handle in &handles {
+            cache.open(handle).unwrap();
+            assert!(cache.memory_bytes() <= 3 * one + one / 2);
+        }
+        drop(handles);
+        assert_eq!((cache.memory_bytes(), cache.open_count()), (0, 0));
+    }
+
+    #[test]
+    fn a_file_has_one_handle_and_is_obsolete_when_its_last_user_is_gone() {
+        let mut world = World::new(3, KeyOrder::Bytewise);
+        let files = tables(&mut world, 2);
+        let (cache, gone) = cache(&world, 10, u64::MAX);
+        let handle = cache.handle(&files[0], &KeyOrder::Bytewise);
+        assert!(Arc::ptr_eq(&handle, &cache.handle(&files[0], &KeyOrder::Bytewise)));
+        let other = cache.handle(&files[1], &KeyOrder::Bytewise);
+        cache.open(&handle).unwrap();
+        handle.mark_obsolete();
+        let user = Arc::clone(&handle);
+        drop((handle, other));
+        assert!(gone.lock().is_empty());
+        drop(user);
+        assert_eq!(*gone.lock(), [files[0].number]);
+        assert_eq!(cache.open_count(), 0);
+        assert!(cache.registry.handles.lock().is_empty());
+    }
+
+    #[test]
+    fn a_table_of_another_uid_or_length_is_corruption() {
+        let mut world = World::new(4, KeyOrder::Bytewise);
+        let file = tables(&mut world, 1).remove(0);
+        for wrong in [
+            File { uid: file.uid ^ 1, ..file.clone() },
+            File { bytes: file.bytes + 1, ..file.clone() },
+        ] {
+            let (cache, _) = cache(&world, 10, u64::MAX);
+            let handle = cache.handle(&wrong, &KeyOrder::Bytewise);
+            let error = cache.open(&handle).err().unwrap();
+            assert!(error.is_corruption() && error.file().is_some(), "{error}");
+            assert_eq!(cache.open_count(), 0);
+        }
     }
 }

@@ -282,3 +282,114 @@ impl ReadView {
         std::iter::once(&self.memtable).chain(&self.frozen)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::testing::World;
+    use windrow_env::testing::Rng;
+
+    /// A file of these bounds; never opened.
+    fn file(world: &World, number: u64, lo: u64, hi: u64, hi_exclusive: bool) -> ReadFile {
+        // Long shared prefixes, and prefixes of eight bytes that are equal.
+        let key = |n: u64| format!("shared-{:05}-{}", n / 4, n % 4).into_bytes();
+        let file = Arc::new(File {
+            number,
+            smallest: key(lo),
+            largest: key(hi),
+            largest_exclusive: hi_exclusive,
+            range_tombstones: u64::from(hi_exclusive),
+            ..File::default()
+        });
+        let table = world.owner.tables.handle(&file, &KeyOrder::Bytewise);
+        ReadFile { file, table }
+    }
+
+    fn key(n: u64) -> Vec<u8> {
+        format!("shared-{:05}-{}", n / 4, n % 4).into_bytes()
+    }
+
+    #[test]
+    fn a_run_finds_the_file_over_a_key() {
+        let world = World::new(1, KeyOrder::Bytewise);
+        let mut rng = Rng::new(1);
+        for _ in 0..50 {
+            let mut files = Vec::new();
+            let mut at = rng.below(5);
+            for number in 1..=rng.below(30) {
+                let hi = at + 1 + rng.below(6);
+                let exclusive = rng.chance(0.3);
+                files.push(file(&world, number, at, hi, exclusive));
+                // After an open end the next file may begin right there.
+                at = hi + u64::from(!exclusive) + rng.below(3);
+            }
+            let run = SortedRun::new(1, files, &KeyOrder::Bytewise);
+            for n in 0..at + 3 {
+                let user_key = key(n);
+                let expected = run.files.iter().find(|f| f.covers(&KeyOrder::Bytewise, &user_key));
+                let found = run.file_of(&user_key);
+                assert_eq!(found.map(|f| f.file.number), expected.map(|f| f.file.number));
+                let mut calls = 0;
+                let near = run.tombstones_near(&user_key, |_, _| calls += 1);
+                let expected = expected.filter(|f| f.file.range_tombstones > 0);
+                assert_eq!(near.map(|f| f.file.number), expected.map(|f| f.file.number));
+                assert_eq!(calls, 1);
+            }
+            for outside in [&b""[..], b"shared", b"shared-9", b"t"] {
+                let expected = run.files.iter().position(|f| {
+                    !f.is_below(&KeyOrder::Bytewise, outside)
+                });
+                assert_eq!(run.find(outside), expected.unwrap_or(run.files.len()));
+            }
+        }
+    }
+
+    /// A packed log keeps every file, in runs that are disjoint, and of two
+    /// files that overlap the newer one comes first. It is no deeper than the log.
+    #[test]
+    fn a_packed_log_reads_in_the_same_order() {
+        let world = World::new(1, KeyOrder::Bytewise);
+        let order = KeyOrder::Bytewise;
+        let mut rng = Rng::new(2);
+        for _ in 0..100 {
+            let count = rng.below(40);
+            let log: Vec<ReadFile> = (0..count)
+                .map(|number| {
+                    let lo = rng.below(60);
+                    file(&world, 100 + number, lo, lo + 1 + rng.below(12), rng.chance(0.3))
+                })
+                .collect();
+            let runs = pack_log(0, log.iter().cloned(), &order);
+            assert_eq!(runs.iter().map(|run| run.files.len()).sum::<usize>() as u64, count);
+            let place = |file: &ReadFile| {
+                let holds = |run: &Arc<SortedRun>| {
+                    run.files.iter().any(|f| Arc::ptr_eq(&f.file, &file.file))
+                };
+                runs.iter().position(holds).unwrap()
+            };
+            for (i, newer) in log.iter().enumerate() {
+                for older in &log[i + 1..] {
+                    if newer.file.overlaps(&order, &older.file.span()) {
+                        assert!(place(newer) < place(older));
+                    }
+                }
+            }
+            let covers = |n: u64| log.iter().filter(|f| f.covers(&order, &key(n))).count();
+            let depth = (0..80).map(covers).max().unwrap_or(0);
+            assert!(runs.len() >= depth && runs.len() as u64 <= count);
+        }
+    }
+
+    /// Flushes cut into lanes take one run each, not one per file.
+    #[test]
+    fn lanes_of_one_flush_share_a_run() {
+        let world = World::new(1, KeyOrder::Bytewise);
+        let log = (0..4u64).flat_map(|flush| (0..16u64).map(move |lane| (flush, lane)));
+        let log: Vec<ReadFile> = log
+            .map(|(flush, lane)| {
+                file(&world, 1 + flush * 16 + lane, lane * 100, lane * 100 + 99, false)
+            })
+            .collect();
+        assert_eq!(pack_log(0, log.into_iter(), &KeyOrder::Bytewise).len(), 4);
+    }
+}

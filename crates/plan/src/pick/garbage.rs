@@ -10,7 +10,8 @@
 use super::{job, merge_of};
 use crate::decision::{Decision, Drop, Reason};
 use crate::tree::closure::{Seat, close};
-use crate::tree::{File, Outside, Part, Version};
+use crate::tree::outside::nothing_older;
+use crate::tree::{File, Part};
 use crate::view::View;
 use alloc::sync::Arc;
 use alloc::vec;
@@ -36,9 +37,14 @@ pub(crate) fn pick(view: &View<'_>) -> Option<Decision> {
 
 fn collect(view: &View<'_>, seat: Seat, file: &Arc<File>) -> Option<Decision> {
     let (level, part, _) = seat;
+    let only_tombstones = file.point_tombstones == file.entries;
+    // Most files are in no way due, which is cheaper to see than what lies below.
+    if !only_tombstones && due(view, file, true).is_none() {
+        return None;
+    }
     let bottom = nothing_older(view.version, level, part, file);
     // `entries` counts points alone, so that a file of range tombstones is one as well.
-    if bottom && file.point_tombstones == file.entries {
+    if bottom && only_tombstones {
         let reason = Reason::OnlyTombstones { file: file.number };
         return Some(Decision::Drop(Drop { files: vec![(level, part, file.clone())], reason }));
     }
@@ -83,10 +89,4 @@ fn due(view: &View<'_>, file: &File, bottom: bool) -> Option<Reason> {
     let grace_ms = view.settings.expiry_grace_ms.max(1);
     let expired = file.expiring_entries > 0 && since_ms >= grace_ms && age_ms >= grace_ms;
     expired.then_some(Reason::Expired { file: file.number, since_ms })
-}
-
-/// Whether no file that is later in read order overlaps this one.
-fn nothing_older(version: &Version, level: u32, part: Part, file: &File) -> bool {
-    let place = file.place(level, part);
-    Outside::below(version, place, &file.span(), |f| f.number == file.number).is_empty()
 }

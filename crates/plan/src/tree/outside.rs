@@ -17,6 +17,17 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::KeyOrder;
 
+/// Whether no file that is later in read order overlaps this one: then its
+/// tombstones hide nothing, and nothing of it need be kept as one.
+pub fn nothing_older(version: &Version, level: u32, part: Part, file: &File) -> bool {
+    let place = file.place(level, part);
+    (level..version.levels.len() as u32).all(|n| {
+        [Part::Run, Part::Log].into_iter().all(|half| {
+            !version.overlapping_span(n, half, file.span()).any(|(_, f)| f.place(n, half) > place)
+        })
+    })
+}
+
 /// The union of the ranges of all older files outside a job. Owned and
 /// `'static`; cheap to clone for a job that is worked on in pieces.
 #[derive(Clone, Debug)]
