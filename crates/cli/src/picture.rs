@@ -1,8 +1,8 @@
 //! The tree as a picture in text: a row for each run and each epoch of a log,
 //! files as boxes over the keys, level under level.
 //!
-//! The horizontal axis is the order of all file borders, so that where much
-//! data lies there is much room. Owns: the drawing. Never does: I/O.
+//! The horizontal axis gives each stretch of keys between the borders of files
+//! as much room as data lies in it: keys themselves have no distances. Owns: the drawing. Never does: I/O.
 
 use crate::bytes;
 use crate::human::{self, Paint};
@@ -108,8 +108,12 @@ impl<'a> Axis<'a> {
         let mut bytes = vec![0.0; axis.borders.len()];
         for file in tree.files() {
             let (first, end) = axis.stretches(file);
-            let share = (file.bytes.max(1)) as f64 / (end - first) as f64;
-            bytes[first..end].iter_mut().for_each(|bytes| *bytes += share);
+            let mut from = 0.0;
+            for i in first..end {
+                let to = if i + 1 == end { 1.0 } else { share_before(axis.borders[i + 1], file) };
+                bytes[i] += file.bytes.max(1) as f64 * (to - from).max(1e-6);
+                from = to;
+            }
         }
         for (i, bytes) in bytes.iter().enumerate() {
             axis.bytes_before[i + 1] = axis.bytes_before[i] + bytes;
@@ -134,6 +138,21 @@ impl<'a> Axis<'a> {
         let start = column(first).min(width - 1);
         (start, column(end).max(start + 1))
     }
+}
+
+/// About which share of a file's data lies before a key in it: by distance,
+/// keys as numbers behind what the file's bounds have in common.
+fn share_before(key: &[u8], file: &FileView) -> f64 {
+    let (low, high) = (file.smallest.as_slice(), file.largest.as_slice());
+    let common = low.iter().zip(high).take_while(|(a, b)| a == b).count();
+    let number = |key: &[u8]| {
+        let mut head = [0; 8];
+        let rest = key.get(common..).unwrap_or_default();
+        let n = rest.len().min(head.len());
+        head[..n].copy_from_slice(&rest[..n]);
+        u64::from_be_bytes(head) as f64
+    };
+    ((number(key) - number(low)) / (number(high) - number(low)).max(1.0)).clamp(0.0, 1.0)
 }
 
 /// Draws a tree into `columns` columns, in lines that each end with a line feed.

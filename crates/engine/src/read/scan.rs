@@ -616,7 +616,7 @@ impl Drop for Scan {
 }
 
 /// The merge of everything in a view; its sources are the memtables, then the runs.
-fn merge_of(owner: &Arc<ReadOwner>, view: &ReadView, options: TableIterOptions) -> MergeIter {
+pub(super) fn merge_of(owner: &Arc<ReadOwner>, view: &ReadView, options: TableIterOptions) -> MergeIter {
     let options = Arc::new(options);
     let mut sources = Vec::with_capacity(1 + view.frozen.len() + view.runs.len());
     for memtable in view.memtables() {

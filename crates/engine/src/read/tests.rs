@@ -5,18 +5,19 @@ use super::cursor::{Cursor, Iter};
 use super::get::get;
 use super::multi_get::multi_get;
 use super::readahead::Readahead;
-use super::scan::{Scan, ScanOptions};
+use super::scan::{Scan, ScanOptions, merge_of};
+use super::table_iter::{Bounds, TableIterOptions};
 use super::testing::{Op, Still, World, everything, model, number_key, random_history};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use windrow_base::key::Kind;
+use windrow_base::key::{self, Kind};
 use windrow_base::{Comparator, KeyOrder, Result, SeqNo};
 use windrow_env::fs::{
     FileLock, LockMode, ReadOptions as FileReadOptions, ReadRequest, WriteOptions,
 };
-use windrow_env::testing::Rng;
+use windrow_env::testing::{Fault, FaultKind, Ops, Rng, When};
 use windrow_env::{FileSystem, LogFile, ReadFile, WriteFile};
 use windrow_format::names;
 
@@ -431,4 +432,139 @@ fn a_cold_seek_and_a_cold_batch_take_one_submission_each() {
     assert!(values.into_iter().all(|value| value.unwrap().unwrap() == "value"));
     let rounds = count();
     assert!(rounds <= 2, "{rounds} rounds: a false positive costs one more");
+}
+
+/// The merge gives every version of every key in order, and turns anywhere.
+#[test]
+fn a_merge_gives_every_version_both_ways() {
+    for seed in 1000..1020 {
+        let mut rng = Rng::new(seed);
+        let mut world = World::new(seed, KeyOrder::Bytewise);
+        let history = random_history(&mut rng, 150, KEYS);
+        let view = world.grow(&mut rng, &history, KEYS);
+        let mut expected: Vec<&Op> =
+            history.iter().filter(|op| op.kind != Kind::RangeDelete).collect();
+        expected.sort_by(|a, b| a.key.cmp(&b.key).then(b.seq.cmp(&a.seq)));
+        for readahead in [Readahead::None, Readahead::Sequential { bytes: 700 }] {
+            let bounds = Bounds::default();
+            let options = TableIterOptions { fill_cache: false, readahead, bounds };
+            let mut merge = merge_of(&world.owner, &view, options);
+            merge.seek_first().unwrap();
+            let mut at = 0;
+            for step in 0..2000 {
+                // Mostly one way for a while, so that all of it is walked.
+                let forward = rng.chance(if step / 200 % 2 == 0 { 0.9 } else { 0.1 });
+                assert!(merge.valid());
+                let op = expected[at];
+                let internal = key::split(merge.key());
+                assert_eq!(internal, (&op.key[..], key::trailer(op.seq, op.kind)), "seed {seed}");
+                assert_eq!(merge.value(), op.value);
+                match (forward, at) {
+                    (true, _) if at + 1 < expected.len() => {
+                        at += 1;
+                        merge.next().unwrap();
+                    }
+                    (true, _) => {
+                        merge.next().unwrap();
+                        assert!(!merge.valid());
+                        merge.seek_last().unwrap();
+                    }
+                    (false, 0) => {
+                        merge.prev().unwrap();
+                        assert!(!merge.valid());
+                        merge.seek_first().unwrap();
+                    }
+                    (false, _) => {
+                        at -= 1;
+                        merge.prev().unwrap();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Fails every read in turn (P9): what is returned without an error is right,
+/// an error is never an absence, and a scan that failed stays failed.
+#[test]
+fn a_failed_read_is_an_error_wherever_it_strikes() {
+    let mut rng = Rng::new(77);
+    let mut world = World::new(77, KeyOrder::Bytewise);
+    let history = random_history(&mut rng, 120, KEYS);
+    let view = world.grow(&mut rng, &history, KEYS);
+    let map = model(&history, 1000, 1000);
+    let expected: Entries = map.clone().into_iter().collect();
+    let keys: Vec<Vec<u8>> = (0..KEYS).map(number_key).collect();
+    let mut failures = 0;
+    for kind in [FaultKind::Io, FaultKind::FlipBit, FaultKind::TooManyFiles] {
+        let on = if kind == FaultKind::TooManyFiles { Ops::OPEN } else { Ops::READ };
+        for index in (0..).step_by(3) {
+            let failures_before = failures;
+            for part in 0..3 {
+                let owner = world.with_cold_caches(if index % 2 == 0 { 0 } else { 1 << 20 }, 5);
+                let cold = world.view_for(&owner, &view);
+                let fault = world.handles.fs.inject(Fault::new(kind, on, When::Matching(index)));
+                match part {
+                    0 => {
+                        for key in &keys {
+                            match get(&owner, &cold, key, 1000, || 1000) {
+                                Ok(value) => {
+                                    assert_eq!(value.as_deref(), map.get(key).map(Vec::as_slice));
+                                }
+                                Err(_) => failures += 1,
+                            }
+                        }
+                    }
+                    1 => {
+                        let values = multi_get(&owner, &cold, &keys, 1000, || 1000);
+                        for (key, value) in keys.iter().zip(values) {
+                            match value {
+                                Ok(value) => {
+                                    assert_eq!(value.as_deref(), map.get(key).map(Vec::as_slice));
+                                }
+                                Err(_) => failures += 1,
+                            }
+                        }
+                    }
+                    _ => failures += scan_until_failure(&owner, &cold, &expected),
+                }
+                world.handles.fs.remove_fault(fault);
+            }
+            if failures == failures_before {
+                break;
+            }
+        }
+    }
+    assert!(failures > 100, "{failures}");
+}
+
+/// Walks there and back; returns how many walks failed, each after right entries only.
+fn scan_until_failure(
+    owner: &Arc<super::ReadOwner>,
+    view: &Arc<super::view::ReadView>,
+    expected: &Entries,
+) -> u32 {
+    let mut scan = Scan::new(Arc::clone(owner), Arc::clone(view), 1000, 1000, everything());
+    for forward in [true, false] {
+        let mut wanted = expected.iter();
+        let mut more = if forward { scan.seek_first() } else { scan.seek_last() };
+        loop {
+            match more {
+                Ok(true) => {
+                    let want = if forward { wanted.next() } else { wanted.next_back() };
+                    assert_eq!(Some((scan.key(), scan.value())), want.map(|(k, v)| (&k[..], &v[..])));
+                }
+                Ok(false) => {
+                    assert_eq!(wanted.len(), 0);
+                    break;
+                }
+                Err(_) => {
+                    assert!(scan.next().is_err() && scan.seek_last().is_err() && !scan.valid());
+                    return 1;
+                }
+            }
+            more = if forward { scan.next() } else { scan.prev() };
+        }
+    }
+    0
 }
