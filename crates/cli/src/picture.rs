@@ -2,7 +2,9 @@
 //! files as boxes over the keys, level under level.
 //!
 //! The horizontal axis gives each stretch of keys between the borders of files
-//! as much room as data lies in it: keys themselves have no distances. Owns: the drawing. Never does: I/O.
+//! as much room as data lies in it, as far as sizes and bounds tell.
+//!
+//! Owns: the drawing. Never does: I/O.
 
 use crate::bytes;
 use crate::human::{self, Paint};
@@ -339,10 +341,19 @@ default  5 files, 1.4 KiB, 50 entries
   L0 log  █████████████████████████████▌  1 file, 100 B
           ██████████▌···················  1 file, 100 B
   L1      ······························
-  L2 run  ██████████▌█████████▌████████▌  3 files, 1.2 KiB
+  L2 run  ██████████▌████████▌█████████▌  3 files, 1.2 KiB
           a                            z
 ";
         assert_eq!(text, expected, "\n{text}");
+    }
+
+    #[test]
+    fn a_stretch_without_data_takes_no_room() {
+        let log = vec![file(2, 100, "0010", "fff0"), file(1, 100, "0001", "fffe")];
+        let tree = TreeView { keyspace: "k".into(), levels: vec![LevelView { run: vec![], log }] };
+        let full = format!("{}▌", "█".repeat(29));
+        let text = draw(&tree, LEFT_COLUMNS + 30 + RIGHT_COLUMNS, Paint::plain());
+        assert_eq!(text.matches(&full).count(), 2, "{text}");
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! leveled
-//! shape=leveling(t=10) level0=tiered(k=4) pick=leveled(file=min_overlap) cut=by_size filters=uniform(bits=10)
+//! shape=leveling(t=10) level0=tiered(k=4) pick=leveled(file=min_overlap) cut=by_size
+//! filters=uniform(bits=10)
 //! leveled level0=tiered(k=8) filters=none
 //! ```
 //!

@@ -109,7 +109,11 @@ impl Bench {
             }),
             "cost" => format!("{:.2?}\n", Cost::of(&self.version)),
             "picture" => self.version.picture(args.parse().unwrap()),
-            "print" => self.version.to_string(),
+            "print" => {
+                let text = self.version.to_string();
+                assert_eq!(Version::from_text(&text).unwrap().to_string(), text);
+                text
+            }
             other => panic!("no command `{other}`"),
         }
     }

@@ -4,8 +4,8 @@
 //! (eight bytes of key, see `window.rs`) of the node it points to. The hint is
 //! never below that node's fragment, so a search that finds it below the
 //! target's fragment moves right, and above moves down, without touching the
-//! node; only a tie costs a look at the node itself. Half the lines of a
-//! search are thus never read.
+//! node; only a tie costs a look at the node itself. The nodes where a level
+//! ends, about one a level, are thus never read.
 //!
 //! An insert that loses a race leaves a hint too high at worst. That makes a
 //! search move down early and walk further below: slower, never wrong, since

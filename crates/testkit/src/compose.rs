@@ -109,6 +109,9 @@ const KEYSPACES: &[(&str, Option<&str>, Option<&str>)] = &[
 
 const PASSING: usize = 4;
 
+/// A number that [`space`] takes for the keyspace of counters.
+const SUM: u8 = 3;
+
 /// Keys: few, so that operations meet, with prefixes of each other and the
 /// ends of the byte order among them.
 const KEYS: &[&[u8]] = &[
@@ -278,7 +281,7 @@ impl Composer {
             Kind::Merge => {
                 let (keyspace, operator) = match operator {
                     Some(operator) => (keyspace, operator),
-                    None => ("sum".to_owned(), "add"),
+                    None => (space(SUM, model)?, "add"),
                 };
                 let operand = self.value(Some(operator), usize::from(d % 16));
                 return Some(Write { keyspace, change: Change::Merge { key: key_b, operand } });

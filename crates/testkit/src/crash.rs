@@ -12,7 +12,8 @@ use crate::settle::SettleFs;
 use crate::subject::Database;
 use crate::text;
 use crate::variant::Variant;
-use crate::world::World;
+use crate::world::{DIR, World};
+use std::path::Path;
 use std::sync::Arc;
 use windrow::Options;
 use windrow_env::Env;
@@ -97,7 +98,7 @@ pub fn run(seed: u64, sabotage: Option<&Fault>) -> Result<Summary, String> {
     };
     let lives = 2 + run.rng.below(LIVES_MAX - 1);
     for life in 0..lives {
-        run.live(life == 0).map_err(|e| format!("{}, life {life}: {e}", variant.name))?;
+        run.live().map_err(|e| format!("{}, life {life}: {e}", variant.name))?;
     }
     run.end().map_err(|e| format!("{}, at the end: {e}", variant.name))?;
     run.summary.trace_hash = run.fs().trace_hash();
@@ -135,12 +136,12 @@ impl Run {
         }
     }
 
-    fn live(&mut self, first: bool) -> Result<(), String> {
+    fn live(&mut self) -> Result<(), String> {
         let world = self.reborn();
         self.plan_crash();
         match Database::open(world, self.options.clone()) {
             Ok(mut database) => {
-                let done = self.work(&mut database, first);
+                let done = self.work(&mut database);
                 if done.is_ok() && !self.fs().is_dead() && self.rng.below(3) == 0 {
                     let closed = database.db().close();
                     self.note(|| format!("close: {closed:?}"));
@@ -153,7 +154,10 @@ impl Run {
                 drop(database);
                 done?;
             }
-            Err(_) if self.fs().is_dead() => self.summary.in_recovery += 1,
+            Err(error) if self.fs().is_dead() => {
+                self.note(|| format!("open: {error}"));
+                self.summary.in_recovery += 1;
+            }
             Err(error) => return Err(format!("open: {error}")),
         }
         self.die();
@@ -173,16 +177,19 @@ impl Run {
             self.fs().crash(seed);
             self.summary.power_losses += 1;
         }
-        self.note(|| format!("--- {} ---", if self.kept { "killed" } else { "power loss" }));
+        self.note(|| {
+            let how = if self.kept { "killed" } else { "power loss" };
+            format!("--- {how} --- {}", self.fs().files(Path::new(DIR)).join(" "))
+        });
     }
 
-    fn work(&mut self, database: &mut Database, first: bool) -> Result<(), String> {
+    fn work(&mut self, database: &mut Database) -> Result<(), String> {
         if self.fs().is_dead() {
             return Ok(());
         }
         self.oracle.recovered(database.db(), self.kept)?;
-        let setup = if first { Composer::setup() } else { Vec::new() };
-        for op in &setup {
+        // A life may have ended before they were made.
+        for op in &Composer::setup() {
             self.step(database, op)?;
         }
         for _ in 0..self.rng.below(OPS_MAX) {

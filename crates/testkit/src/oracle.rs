@@ -55,6 +55,15 @@ impl Oracle {
         &self.current
     }
 
+    /// What reads show where a batch that failed half-way is visible.
+    pub fn with_doubt(&self) -> Model {
+        let mut state = self.current.clone();
+        for entry in self.pending.iter().filter(|entry| entry.seq_end.is_none()) {
+            state.replay(&entry.writes, entry.now_ms);
+        }
+        state
+    }
+
     /// Answers an operation that changes no history.
     pub fn answer(&mut self, op: &Op) -> Answer {
         self.current.apply(op)

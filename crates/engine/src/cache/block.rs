@@ -102,7 +102,12 @@ impl BlockCache {
             .build()
             .expect("capacities are set");
         BlockCache {
-            blocks: Cache::with_options(options, BlockWeight, WordHash, DefaultLifecycle::default()),
+            blocks: Cache::with_options(
+                options,
+                BlockWeight,
+                WordHash,
+                DefaultLifecycle::default(),
+            ),
             capacity_bytes: AtomicU64::new(bytes),
         }
     }
@@ -133,23 +138,13 @@ impl BlockCache {
     pub(crate) fn bytes_used(&self) -> u64 {
         self.blocks.weight()
     }
-
-    /// Capacity, in bytes.
-    pub(crate) fn capacity_bytes(&self) -> u64 {
-        self.capacity_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Blocks that are cached.
-    pub(crate) fn len(&self) -> usize {
-        self.blocks.len()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::read::testing::{Op, World};
-    use windrow_base::{Kind, KeyOrder};
+    use windrow_base::{KeyOrder, Kind};
     use windrow_format::table::{BlockKind, read_block};
 
     fn some_block(world: &mut World, value_bytes: usize) -> Arc<Block> {
@@ -172,16 +167,22 @@ mod tests {
             cache.insert(7, offset, Arc::clone(&block));
             assert!(cache.bytes_used() <= 1 << 20);
         }
-        assert_eq!(cache.bytes_used(), cache.len() as u64 * weight);
-        assert!(cache.len() as u64 >= (1 << 20) / weight * 9 / 10, "{} blocks", cache.len());
+        assert_eq!(cache.bytes_used(), cache.blocks.len() as u64 * weight);
+        assert!(
+            cache.blocks.len() as u64 >= (1 << 20) / weight * 9 / 10,
+            "{} blocks",
+            cache.blocks.len()
+        );
         cache.resize(1 << 18);
-        assert!(cache.bytes_used() <= 1 << 18 && cache.len() > 0);
+        assert!(cache.bytes_used() <= 1 << 18 && !cache.blocks.is_empty());
         cache.resize(0);
         cache.insert(7, 5, Arc::clone(&block));
         assert!(cache.bytes_used() == 0 && cache.get(7, 5).is_none());
         cache.resize(1 << 18);
         cache.insert(7, 5, block);
-        assert!(cache.get(7, 5).is_some() && cache.get(8, 5).is_none() && cache.get(7, 6).is_none());
+        assert!(
+            cache.get(7, 5).is_some() && cache.get(8, 5).is_none() && cache.get(7, 6).is_none()
+        );
     }
 
     /// A small cache takes a block as large as itself, nearly: it has one shard.

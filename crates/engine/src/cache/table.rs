@@ -97,11 +97,6 @@ impl TableHandle {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Whether its reader is in the slot.
-    pub(crate) fn is_open(&self) -> bool {
-        self.slot.load().is_some()
-    }
 }
 
 impl Drop for TableHandle {
@@ -165,8 +160,8 @@ pub(crate) struct TableCache {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
     direct_io: bool,
-    limit_files: AtomicUsize,
-    limit_bytes: AtomicU64,
+    limit_files: usize,
+    limit_bytes: u64,
     totals: Arc<Totals>,
     clock: Mutex<Clock>,
     registry: Arc<Registry>,
@@ -188,8 +183,8 @@ impl TableCache {
             fs,
             dir: dir.into(),
             direct_io,
-            limit_files: AtomicUsize::new(limit_files.max(1)),
-            limit_bytes: AtomicU64::new(limit_bytes),
+            limit_files: limit_files.max(1),
+            limit_bytes,
             totals: Arc::default(),
             clock: Mutex::new(Clock::default()),
             registry: Arc::new(Registry { handles: Mutex::new(HashMap::new()), on_obsolete }),
@@ -245,11 +240,8 @@ impl TableCache {
         // Room first, so that the limit on files holds while this one opens.
         self.evict(1, handle);
         let file = self.fs.open(&handle.path, ReadOptions { direct: self.direct_io })?;
-        let expect = Expect {
-            file_bytes: handle.file_bytes,
-            uid: handle.uid,
-            order: handle.order.clone(),
-        };
+        let expect =
+            Expect { file_bytes: handle.file_bytes, uid: handle.uid, order: handle.order.clone() };
         let table = Table::open(&file, expect)?;
         let bytes = table.memory_bytes() as u64 + OPEN_OVERHEAD_BYTES;
         let open = Arc::new(OpenTable {
@@ -268,9 +260,7 @@ impl TableCache {
     }
 
     fn is_over(&self, files_more: usize) -> bool {
-        self.totals.files.load(Ordering::Relaxed) + files_more
-            > self.limit_files.load(Ordering::Relaxed)
-            || self.totals.bytes.load(Ordering::Relaxed) > self.limit_bytes.load(Ordering::Relaxed)
+        self.open_count() + files_more > self.limit_files || self.memory_bytes() > self.limit_bytes
     }
 
     /// Closes tables that were not used since the hand last passed, until the
@@ -302,12 +292,6 @@ impl TableCache {
         drop(clock);
     }
 
-    /// Changes the limits; readers above them are closed as tables are opened.
-    pub(crate) fn set_limits(&self, limit_files: usize, limit_bytes: u64) {
-        self.limit_files.store(limit_files.max(1), Ordering::Relaxed);
-        self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
-    }
-
     /// Memory of all open tables, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.totals.bytes.load(Ordering::Relaxed)
@@ -316,11 +300,6 @@ impl TableCache {
     /// Tables that are open (one file descriptor each).
     pub(crate) fn open_count(&self) -> usize {
         self.totals.files.load(Ordering::Relaxed)
-    }
-
-    /// Where its tables live.
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
     }
 }
 
@@ -335,12 +314,20 @@ mod tests {
         (0..count).map(|i| world.table(&[put(i)])).collect()
     }
 
-    fn cache(world: &World, limit_files: usize, limit_bytes: u64) -> (TableCache, Arc<Mutex<Vec<FileNumber>>>) {
+    fn cache(
+        world: &World,
+        limit_files: usize,
+        limit_bytes: u64,
+    ) -> (TableCache, Arc<Mutex<Vec<FileNumber>>>) {
         let gone = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&gone);
         let on_obsolete: OnObsolete = Arc::new(move |number| sink.lock().push(number));
         let fs = Arc::clone(&world.owner.env.fs);
         (TableCache::new(fs, "db", limit_files, limit_bytes, false, on_obsolete), gone)
+    }
+
+    fn is_open(handle: &TableHandle) -> bool {
+        handle.slot.load().is_some()
     }
 
     #[test]
@@ -355,8 +342,8 @@ mod tests {
             cache.open(&handles[0]).unwrap();
             assert!(cache.open_count() <= 4);
         }
-        assert!(handles[0].is_open(), "the table that every round used was closed");
-        assert_eq!(handles.iter().filter(|handle| handle.is_open()).count(), 4);
+        assert!(is_open(&handles[0]), "the table that every round used was closed");
+        assert_eq!(handles.iter().filter(|handle| is_open(handle)).count(), 4);
         let pinned: Vec<_> =
             handles.iter().map(|handle| cache.open(handle).unwrap().to_arc()).collect();
         assert_eq!(cache.open_count(), 12, "what is in use stays open");
@@ -369,13 +356,16 @@ mod tests {
     fn the_limit_on_bytes_holds_and_bytes_are_given_back() {
         let mut world = World::new(2, KeyOrder::Bytewise);
         let files = tables(&mut world, 10);
-        let (cache, _) = cache(&world, 100, u64::MAX);
+        let one = {
+            let (probe, _) = cache(&world, 100, u64::MAX);
+            let handle = probe.handle(&files[0], &KeyOrder::Bytewise);
+            probe.open(&handle).unwrap();
+            probe.memory_bytes()
+        };
+        assert!(one > OPEN_OVERHEAD_BYTES);
+        let (cache, _) = cache(&world, 100, 3 * one + one / 2);
         let handles: Vec<_> =
             files.iter().map(|file| cache.handle(file, &KeyOrder::Bytewise)).collect();
-        cache.open(&handles[0]).unwrap();
-        let one = cache.memory_bytes();
-        assert!(one > OPEN_OVERHEAD_BYTES);
-        cache.set_limits(100, 3 * one + one / 2);
         for handle in &handles {
             cache.open(handle).unwrap();
             assert!(cache.memory_bytes() <= 3 * one + one / 2);

@@ -58,14 +58,7 @@ impl Coverage {
             }
             sources += 1;
         }
-        Coverage {
-            owner,
-            seq,
-            places,
-            stretch: Stretch::nothing(),
-            covers: Vec::new(),
-            newest: 0,
-        }
+        Coverage { owner, seq, places, stretch: Stretch::nothing(), covers: Vec::new(), newest: 0 }
     }
 
     /// The sequence number below which entries of the user key are hidden (0: none is).

@@ -137,7 +137,8 @@ impl<'a> Lookup<'a> {
             for (age, memtable) in view.memtables().enumerate() {
                 if let ControlFlow::Break(value) = self.memtable(owner, memtable, now_ms)? {
                     let here = owner.counters.here();
-                    let hits = if age == 0 { &here.get_hits_memtable } else { &here.get_hits_frozen };
+                    let hits =
+                        if age == 0 { &here.get_hits_memtable } else { &here.get_hits_frozen };
                     hits.add(1);
                     return Ok(self.done(owner, value));
                 }
@@ -337,7 +338,8 @@ impl<'a> Lookup<'a> {
                 handle = next;
             }
             let got = block.get_hashed(&owner.order, self.key, self.hash, trailer - 1);
-            let BlockGet::Found { trailer: older, value } = got.map_err(|e| name(e, open, handle))?
+            let BlockGet::Found { trailer: older, value } =
+                got.map_err(|e| name(e, open, handle))?
             else {
                 return Ok(ControlFlow::Continue(()));
             };
@@ -409,7 +411,8 @@ impl<'a> Lookup<'a> {
         if blocks == Blocks::Read {
             return Ok(owner.block(open, handle, kind)?);
         }
-        if let Some((_, block)) = self.supplied.iter().find(|(offset, _)| *offset == handle.offset) {
+        if let Some((_, block)) = self.supplied.iter().find(|(offset, _)| *offset == handle.offset)
+        {
             return Ok(Arc::clone(block));
         }
         if let Some(block) = owner.blocks.get(open.uid, handle.offset) {

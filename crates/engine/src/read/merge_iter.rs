@@ -16,7 +16,7 @@
 
 use super::level_iter::LevelIter;
 use super::readahead::{self, PendingRead};
-use super::table_iter::{TableIter, Target};
+use super::table_iter::Target;
 use crate::memtable::MemCursor;
 use crate::slice::Slice;
 use std::cmp::Ordering;
@@ -29,9 +29,7 @@ use windrow_env::FileSystem;
 pub(crate) enum Source {
     /// A memtable.
     Mem(MemCursor),
-    /// One table.
-    Table(Box<TableIter>),
-    /// A sorted run of tables.
+    /// A sorted run of tables, or one table.
     Level(LevelIter),
 }
 
@@ -69,7 +67,6 @@ impl MemSource {
 
 enum Input {
     Mem(MemSource),
-    Table(Box<TableIter>),
     Level(LevelIter),
 }
 
@@ -77,7 +74,6 @@ impl From<Source> for Input {
     fn from(source: Source) -> Input {
         match source {
             Source::Mem(cursor) => Input::Mem(MemSource { cursor, key: Vec::new() }),
-            Source::Table(iter) => Input::Table(iter),
             Source::Level(iter) => Input::Level(iter),
         }
     }
@@ -87,7 +83,6 @@ impl Input {
     fn begin(&mut self, target: Target<'_>) -> Result<()> {
         match self {
             Input::Mem(source) => source.seek(target),
-            Input::Table(iter) => iter.begin(target),
             Input::Level(iter) => iter.begin(target)?,
         }
         Ok(())
@@ -96,7 +91,6 @@ impl Input {
     fn step(&mut self, target: Target<'_>) -> Result<Option<PendingRead>> {
         match self {
             Input::Mem(_) => Ok(None),
-            Input::Table(iter) => iter.step(target),
             Input::Level(iter) => iter.step(target),
         }
     }
@@ -104,7 +98,6 @@ impl Input {
     fn supply(&mut self, read: PendingRead) -> Result<()> {
         match self {
             Input::Mem(_) => Ok(()),
-            Input::Table(iter) => iter.supply(read),
             Input::Level(iter) => iter.supply(read),
         }
     }
@@ -115,7 +108,6 @@ impl Input {
                 source.seek(target);
                 Ok(())
             }
-            Input::Table(iter) => iter.seek(target),
             Input::Level(iter) => iter.seek(target),
         }
     }
@@ -128,7 +120,6 @@ impl Input {
                 source.take_key();
                 Ok(())
             }
-            Input::Table(iter) => iter.next(),
             Input::Level(iter) => iter.next(),
         }
     }
@@ -141,7 +132,6 @@ impl Input {
                 source.take_key();
                 Ok(())
             }
-            Input::Table(iter) => iter.prev(),
             Input::Level(iter) => iter.prev(),
         }
     }
@@ -150,7 +140,6 @@ impl Input {
     fn valid(&self) -> bool {
         match self {
             Input::Mem(source) => source.cursor.valid(),
-            Input::Table(iter) => iter.valid(),
             Input::Level(iter) => iter.valid(),
         }
     }
@@ -159,7 +148,6 @@ impl Input {
     fn key(&self) -> &[u8] {
         match self {
             Input::Mem(source) => &source.key,
-            Input::Table(iter) => iter.key(),
             Input::Level(iter) => iter.key(),
         }
     }
@@ -168,7 +156,6 @@ impl Input {
     fn value(&self) -> &[u8] {
         match self {
             Input::Mem(source) => source.cursor.value(),
-            Input::Table(iter) => iter.value(),
             Input::Level(iter) => iter.value(),
         }
     }
@@ -177,7 +164,6 @@ impl Input {
     fn value_slice(&self) -> Slice {
         match self {
             Input::Mem(source) => Slice::copy_from(source.cursor.value()),
-            Input::Table(iter) => iter.value_slice(),
             Input::Level(iter) => iter.value_slice(),
         }
     }
@@ -305,7 +291,9 @@ impl MergeIter {
             if child >= self.heap.len() {
                 break;
             }
-            if child + 1 < self.heap.len() && self.is_nearer(&self.heap[child + 1], &self.heap[child]) {
+            if child + 1 < self.heap.len()
+                && self.is_nearer(&self.heap[child + 1], &self.heap[child])
+            {
                 child += 1;
             }
             if !self.is_nearer(&self.heap[child], &head) {

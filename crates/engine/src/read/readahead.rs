@@ -61,11 +61,6 @@ impl Stretch {
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
-
-    /// Memory held, in bytes.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity()
-    }
 }
 
 /// A read that an iterator waits for.
@@ -93,7 +88,12 @@ impl PendingRead {
         }
         buffer.clear();
         buffer.resize((range.end - range.start) as usize, 0);
-        Ok(PendingRead { open: Arc::clone(open), offset: range.start, bytes: buffer, result: Ok(()) })
+        Ok(PendingRead {
+            open: Arc::clone(open),
+            offset: range.start,
+            bytes: buffer,
+            result: Ok(()),
+        })
     }
 
     /// Reads it alone.
@@ -108,11 +108,6 @@ impl PendingRead {
     pub(crate) fn finish(self) -> Result<Stretch> {
         self.result?;
         Ok(Stretch { offset: self.offset, bytes: self.bytes })
-    }
-
-    /// Bytes it reads.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
     }
 }
 
@@ -243,7 +238,10 @@ mod tests {
         }
         assert_eq!(sizes, [16 << 10, 32 << 10, 64 << 10, 64 << 10, 64 << 10]);
         plan.seek();
-        assert_eq!(plan.plan(handle(8192, 4096), None, true, true, FILE_BYTES).end, 8192 + (16 << 10));
+        assert_eq!(
+            plan.plan(handle(8192, 4096), None, true, true, FILE_BYTES).end,
+            8192 + (16 << 10)
+        );
     }
 
     /// Whatever the sizes, the range holds the block and stays in the file.
@@ -258,9 +256,12 @@ mod tests {
         for mode in modes {
             for offset in [0, 1, 4095, 4096, 777_777, FILE_BYTES - 5000] {
                 for bytes in [1, 4096, 5000] {
-                    for (stepped, forward) in [(true, true), (true, false), (false, true), (false, false)] {
+                    for (stepped, forward) in
+                        [(true, true), (true, false), (false, true), (false, false)]
+                    {
                         let block = handle(offset, bytes);
-                        let range = Planner::new(mode).plan(block, None, stepped, forward, FILE_BYTES);
+                        let range =
+                            Planner::new(mode).plan(block, None, stepped, forward, FILE_BYTES);
                         assert!(range.start <= offset && offset + u64::from(bytes) <= range.end);
                         assert!(range.end <= FILE_BYTES, "{mode:?} {block:?} {range:?}");
                     }

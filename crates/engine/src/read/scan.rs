@@ -417,7 +417,8 @@ impl Scan {
                 continue;
             }
             let hidden_below = self.coverage.newest(user_key)?;
-            let is_outside = self.prefix.as_ref().is_some_and(|prefix| !user_key.starts_with(prefix));
+            let is_outside =
+                self.prefix.as_ref().is_some_and(|prefix| !user_key.starts_with(prefix));
             set_key(&mut self.key, user_key);
             decided = true;
             if trailer_seq(trailer) < hidden_below {
@@ -574,9 +575,7 @@ impl Scan {
                 continue;
             }
             *steps = 0;
-            if trailer_seq(trailer) <= self.seq
-                && last_trailer.replace(trailer) != Some(trailer)
-            {
+            if trailer_seq(trailer) <= self.seq && last_trailer.replace(trailer) != Some(trailer) {
                 match self.version()? {
                     Version::Operand(operand) => self.operands.push(operand),
                     Version::Value(value) => {
@@ -600,11 +599,6 @@ impl Scan {
         self.operands.clear();
         Ok(true)
     }
-
-    /// The keyspace it reads.
-    pub(crate) fn owner(&self) -> &Arc<ReadOwner> {
-        &self.owner
-    }
 }
 
 impl Drop for Scan {
@@ -616,7 +610,11 @@ impl Drop for Scan {
 }
 
 /// The merge of everything in a view; its sources are the memtables, then the runs.
-pub(super) fn merge_of(owner: &Arc<ReadOwner>, view: &ReadView, options: TableIterOptions) -> MergeIter {
+pub(super) fn merge_of(
+    owner: &Arc<ReadOwner>,
+    view: &ReadView,
+    options: TableIterOptions,
+) -> MergeIter {
     let options = Arc::new(options);
     let mut sources = Vec::with_capacity(1 + view.frozen.len() + view.runs.len());
     for memtable in view.memtables() {

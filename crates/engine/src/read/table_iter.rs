@@ -207,15 +207,6 @@ impl TableIter {
         Ok(())
     }
 
-    /// Positions the iterator.
-    ///
-    /// # Errors
-    /// As [`TableIter::step`], `Io`.
-    pub(crate) fn seek(&mut self, target: Target<'_>) -> Result<()> {
-        self.begin(target);
-        self.run(target)
-    }
-
     /// Positions in a block; whether there is an entry.
     fn enter(&mut self, block: Arc<Block>, target: Target<'_>) -> Result<bool> {
         let iter = match &mut self.block {
@@ -246,7 +237,11 @@ impl TableIter {
     }
 
     /// The block, if no device read is needed for it.
-    fn block_at_hand(&mut self, handle: BlockHandle, kind: BlockKind) -> Result<Option<Arc<Block>>> {
+    fn block_at_hand(
+        &mut self,
+        handle: BlockHandle,
+        kind: BlockKind,
+    ) -> Result<Option<Arc<Block>>> {
         let is_cached = !self.plan.is_sequential();
         if is_cached && let Some(block) = self.owner.blocks.get(self.open.uid, handle.offset) {
             self.owner.counters.cache_hit();
@@ -331,7 +326,11 @@ impl TableIter {
         if self.part.take().is_none() {
             return false;
         }
-        if self.is_forward { self.top.next() } else { self.top.prev() }
+        if self.is_forward {
+            self.top.next()
+        } else {
+            self.top.prev()
+        }
         self.top.valid()
     }
 
@@ -351,7 +350,7 @@ impl TableIter {
     /// Moves to the next entry. Only while valid.
     ///
     /// # Errors
-    /// As [`TableIter::seek`].
+    /// As [`TableIter::step`]; `Io`.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<()> {
         if let Some(block) = &mut self.block {
@@ -366,7 +365,7 @@ impl TableIter {
     /// Moves to the entry before. Only while valid.
     ///
     /// # Errors
-    /// As [`TableIter::seek`].
+    /// As [`TableIter::step`]; `Io`.
     #[inline]
     pub(crate) fn prev(&mut self) -> Result<()> {
         if let Some(block) = &mut self.block {
@@ -406,16 +405,6 @@ impl TableIter {
     pub(crate) fn value_slice(&self) -> Slice {
         let at = self.at();
         Slice::pinned(at.block(), at.value_range())
-    }
-
-    /// The table it walks.
-    pub(crate) fn table(&self) -> &Arc<OpenTable> {
-        &self.open
-    }
-
-    /// Memory of what it read ahead, in bytes.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.data_ahead.memory_bytes() + self.index_ahead.memory_bytes()
     }
 }
 

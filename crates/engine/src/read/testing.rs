@@ -5,8 +5,8 @@
 //! the tree from the bottom up, at different points in each lane: the trees
 //! that lane-wise flushes and merges leave behind. `model` replays it.
 
-use super::scan::{Scan, ScanOptions};
 use super::readahead::Readahead;
+use super::scan::{Scan, ScanOptions};
 use super::view::ReadView;
 use super::{Access, Latest, ReadOwner};
 use crate::cache::{BlockCache, TableCache};
@@ -38,12 +38,6 @@ pub(crate) struct Op {
 impl Op {
     pub(crate) fn new(seq: SeqNo, kind: Kind, key: &str, value: &str) -> Op {
         Op { key: key.into(), seq, kind, value: value.into() }
-    }
-
-    /// A value or operand that expires.
-    pub(crate) fn expiring(seq: SeqNo, kind: Kind, key: &str, value: &str, expiry_ms: u64) -> Op {
-        let value = [&expiry_ms.to_le_bytes()[..], value.as_bytes()].concat();
-        Op { key: key.into(), seq, kind, value }
     }
 
     fn internal(&self) -> Vec<u8> {
@@ -231,9 +225,11 @@ impl World {
         let mut tables: Vec<Vec<File>> = vec![Vec::new(); PLACES];
         // Memtables are not cut into lanes: their ages are the same everywhere.
         let frozen_from = rng.below(history.len() as u64 + 1) as usize;
-        let memtable_from = frozen_from + rng.below((history.len() - frozen_from) as u64 + 1) as usize;
+        let memtable_from =
+            frozen_from + rng.below((history.len() - frozen_from) as u64 + 1) as usize;
         for lane in cuts.windows(2) {
-            let (lo, hi) = (number_key(lane[0]), (lane[1] != u64::MAX).then(|| number_key(lane[1])));
+            let (lo, hi) =
+                (number_key(lane[0]), (lane[1] != u64::MAX).then(|| number_key(lane[1])));
             let ops = in_lane(&history[..frozen_from], &lo, hi.as_deref());
             let mut ends: Vec<usize> =
                 (0..PLACES - 3).map(|_| rng.below(ops.len() as u64 + 1) as usize).collect();

@@ -120,7 +120,10 @@ impl SortedRun {
             narrow(Bound::Included(&file.file.smallest), to);
             return Some(file);
         }
-        let from = match at.checked_sub(1).map(|before| &self.files[self.with_tombstones[before]].file) {
+        let from = match at
+            .checked_sub(1)
+            .map(|before| &self.files[self.with_tombstones[before]].file)
+        {
             Some(before) if before.largest_exclusive => Bound::Included(before.largest.as_slice()),
             Some(before) => Bound::Excluded(before.largest.as_slice()),
             None => Bound::Unbounded,
@@ -234,7 +237,8 @@ impl ReadView {
         version: Arc<Version>,
         levels: Vec<Arc<ReadLevel>>,
     ) -> ReadView {
-        let in_order = levels.iter().flat_map(|level| std::iter::once(&level.run).chain(&level.log));
+        let in_order =
+            levels.iter().flat_map(|level| std::iter::once(&level.run).chain(&level.log));
         let runs = in_order.filter(|run| !run.files.is_empty()).cloned().collect();
         ReadView { memtable, frozen, version, levels, runs }
     }
@@ -250,16 +254,6 @@ impl ReadView {
             _ => Arc::new(ReadLevel::new(number as u32, level, &version.order, &table)),
         };
         version.levels.iter().enumerate().map(reuse_or_build).collect()
-    }
-
-    /// This view with another version.
-    pub(crate) fn next_version(
-        &self,
-        version: Arc<Version>,
-        table: impl Fn(&Arc<File>) -> Arc<TableHandle>,
-    ) -> ReadView {
-        let levels = ReadView::next_levels(&self.levels, &version, table);
-        ReadView::new(Arc::clone(&self.memtable), self.frozen.clone(), version, levels)
     }
 
     /// This view with other memtables.
@@ -336,9 +330,8 @@ mod tests {
                 assert_eq!(calls, 1);
             }
             for outside in [&b""[..], b"shared", b"shared-9", b"t"] {
-                let expected = run.files.iter().position(|f| {
-                    !f.is_below(&KeyOrder::Bytewise, outside)
-                });
+                let expected =
+                    run.files.iter().position(|f| !f.is_below(&KeyOrder::Bytewise, outside));
                 assert_eq!(run.find(outside), expected.unwrap_or(run.files.len()));
             }
         }

@@ -217,7 +217,14 @@ fn remaining<'v>(
 ) -> impl Iterator<Item = (usize, &'v Arc<File>)> {
     let run = version.part(state.level, Part::Run);
     let start = state.after.as_ref().map_or(0, |after| {
-        run.partition_point(|f| f.span().compare_ends(&version.order, &Span { lo: &after.0, hi: &after.0, hi_exclusive: after.1 }).is_le())
+        run.partition_point(|f| {
+            f.span()
+                .compare_ends(
+                    &version.order,
+                    &Span { lo: &after.0, hi: &after.0, hi_exclusive: after.1 },
+                )
+                .is_le()
+        })
     });
     let beyond = run.iter().enumerate().skip(start);
     let asked = Asked { ..*asked };

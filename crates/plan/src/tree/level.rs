@@ -12,7 +12,7 @@ use core::ops::Range;
 use windrow_base::{Error, FileNumber, KeyOrder, Result};
 
 /// A level of a version. Immutable once built; built by [`Level::new`] and by
-/// [`Level::edit`], which keep the files in order and the cached sums true.
+/// edits of a version, which keep the files in order and the cached sums true.
 #[derive(Clone, Debug, Default)]
 pub struct Level {
     /// Sorted, disjoint files (I1). Always empty in level 0.
@@ -177,14 +177,14 @@ impl Level {
         level.account(&self.log, &log_gone, &log_added, Part::Log);
         let log_changed = !log_gone.is_empty() || !log_added.is_empty();
         (level.run, level.run_numbers) = splice(
-            &self.run,
+            (&self.run, &self.run_numbers),
             &run_gone,
             run_added,
             |old, new| order.compare(&old.smallest, &new.smallest).is_lt(),
             |a, b| disjoint(order, a, b),
         )?;
         (level.log, level.log_numbers) = splice(
-            &self.log,
+            (&self.log, &self.log_numbers),
             &log_gone,
             log_added,
             |old, new| log_order(order, old, new).is_lt(),
@@ -273,19 +273,22 @@ type Spliced = (Vec<Arc<File>>, Vec<FileNumber>);
 /// `old` without the indices `gone`, with `added` (sorted) put in where
 /// `before` says; every new file must agree with its neighbours.
 fn splice(
-    old: &[Arc<File>],
+    (old, old_numbers): (&[Arc<File>], &[FileNumber]),
     gone: &[usize],
     added: Vec<Arc<File>>,
     before: impl Fn(&File, &File) -> bool,
     agree: impl Fn(&File, &File) -> bool,
 ) -> Result<Spliced> {
-    let mut files: Vec<Arc<File>> = Vec::with_capacity(old.len() - gone.len() + added.len());
+    let count = old.len() - gone.len() + added.len();
+    let mut files: Vec<Arc<File>> = Vec::with_capacity(count);
+    let mut numbers: Vec<FileNumber> = Vec::with_capacity(count);
     let mut gone = gone.iter().copied().peekable();
     let mut taken = 0;
-    let mut copy_to = |files: &mut Vec<Arc<File>>, end: usize| {
+    let mut copy_to = |files: &mut Vec<Arc<File>>, numbers: &mut Vec<FileNumber>, end: usize| {
         while taken < end {
             let stop = gone.peek().map_or(end, |&g| g.min(end));
             files.extend_from_slice(&old[taken..stop]);
+            numbers.extend_from_slice(&old_numbers[taken..stop]);
             taken = stop;
             if gone.next_if_eq(&taken).is_some() {
                 taken += 1;
@@ -294,11 +297,12 @@ fn splice(
     };
     let mut placed: Vec<usize> = Vec::with_capacity(added.len());
     for file in added {
-        copy_to(&mut files, old.partition_point(|o| before(o, &file)));
+        copy_to(&mut files, &mut numbers, old.partition_point(|o| before(o, &file)));
         placed.push(files.len());
+        numbers.push(file.number);
         files.push(file);
     }
-    copy_to(&mut files, old.len());
+    copy_to(&mut files, &mut numbers, old.len());
     for i in placed {
         let neighbours = [(i.checked_sub(1), Some(i)), (Some(i), Some(i + 1))];
         for (a, b) in neighbours {
@@ -313,6 +317,5 @@ fn splice(
             }
         }
     }
-    let numbers = files.iter().map(|f| f.number).collect();
     Ok((files, numbers))
 }
