@@ -110,10 +110,10 @@ impl<'a> Axis<'a> {
         let mut bytes = vec![0.0; axis.borders.len()];
         for file in tree.files() {
             let (first, end) = axis.stretches(file);
+            let ends = axis.borders[first + 1..end].iter().map(|border| share_before(border, file));
             let mut from = 0.0;
-            for i in first..end {
-                let to = if i + 1 == end { 1.0 } else { share_before(axis.borders[i + 1], file) };
-                bytes[i] += file.bytes.max(1) as f64 * (to - from).max(1e-6);
+            for (bytes, to) in bytes[first..end].iter_mut().zip(ends.chain([1.0])) {
+                *bytes += file.bytes.max(1) as f64 * (to - from).max(1e-6);
                 from = to;
             }
         }

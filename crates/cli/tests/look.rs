@@ -6,6 +6,7 @@
 mod common;
 use common::{Shell, stderr};
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
 const UNICODE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/unicode.tsv");
@@ -181,22 +182,56 @@ fn destroy_removes_the_database() {
     assert!(sh.path("mine/letter.txt").exists());
 }
 
+/// Loads so many lines, each acknowledged as durable, and dies: its log
+/// holds what it wrote.
+fn killed_load(sh: &Shell, lines: u32) {
+    let mut load = sh.spawn("load db --ack");
+    let mut acks = BufReader::new(load.stdout.take().unwrap()).lines();
+    for i in 1..=lines {
+        writeln!(load.stdin.as_ref().unwrap(), "pear{i}\tgreen").unwrap();
+        assert_eq!(acks.next().unwrap().unwrap(), i.to_string());
+    }
+    load.kill().unwrap();
+    load.wait().unwrap();
+}
+
+#[test]
+fn dump_tells_a_torn_log_from_a_damaged_one() {
+    let sh = Shell::new();
+    killed_load(&sh, 3);
+    let wal = largest(sh.files("db", ".wal"));
+    let text = sh.ok(&format!("dump wal {}", wal.display()));
+    let starts: Vec<usize> = text
+        .lines()
+        .filter(|line| line.contains(" batch of 1 "))
+        .map(|line| line.split_once("..").unwrap().0.parse().unwrap())
+        .collect();
+    assert_eq!(starts.len(), 3, "{text}");
+
+    let whole = fs::read(&wal).unwrap();
+    sh.write("torn.wal", &whole[..starts[2] + 40]);
+    let text = sh.ok("dump wal torn.wal");
+    assert!(text.contains("pear2") && !text.contains("pear3"), "{text}");
+    assert!(text.contains("40 bytes of torn records"), "{text}");
+
+    // The records behind it say that the second was durable.
+    sh.write("damaged.wal", &whole);
+    flip(&sh.path("damaged.wal"), starts[1] + 40);
+    let output = sh.run("dump wal damaged.wal");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("pear1"),
+        "what stands before is not shown"
+    );
+    assert!(stderr(&output).contains("damaged.wal"), "{}", stderr(&output));
+}
+
 #[test]
 fn dump_shows_every_kind_of_file() {
     let sh = Shell::new();
     unicode(&sh);
     sh.ok("put db apple red");
-    let mut load = sh.spawn("load db --ack");
-    // The log of a writer that died holds what it wrote.
-    {
-        use std::io::{BufRead, Write};
-        writeln!(load.stdin.as_ref().unwrap(), "pear\tgreen").unwrap();
-        let mut line = String::new();
-        std::io::BufReader::new(load.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "1\n");
-    }
-    load.kill().unwrap();
-    load.wait().unwrap();
+    killed_load(&sh, 1);
     let all = |kind: &str, part: &str| -> String {
         let files = sh.files("db", part);
         assert!(!files.is_empty(), "no {part}");

@@ -9,9 +9,9 @@
 //! `manifest`, the commit queue, a tree's `view_lock`. The progress lock is
 //! held alone.
 
+use crate::budget::Shares;
 use crate::cache::{BlockCache, TableCache};
 use crate::cleanup::Cleanup;
-use crate::budget::Shares;
 use crate::events::{Event, EventSink, JobId};
 use crate::latch::Latch;
 use crate::manifest::log::{ManifestLog, set_current};
@@ -31,9 +31,9 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use windrow_base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo};
+use windrow_env::Env;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{Condvar, Mutex};
-use windrow_env::Env;
 use windrow_format::current::Current;
 use windrow_format::log::{self, FileHeader, LogKind};
 use windrow_format::names;
@@ -505,7 +505,7 @@ pub(crate) fn create_wal(
     file.write_at(0, &log::encode_file_header(&header))?;
     file.sync()?;
     env.fs.sync_dir(dir)?;
-    Ok(Wal::new(number, uid, path, file))
+    Ok(Wal::new(number, uid, file))
 }
 
 /// The sequence number of the first record in log `number`.

@@ -79,7 +79,8 @@ impl Keyspace {
         // The view first, then the sequence number: see `write/queue.rs`.
         let view = self.tree.view();
         let seq = self.core.queue.visible();
-        let value = read::get::get(&self.tree.reads, &view, key.as_ref(), seq, || self.core.now_ms());
+        let value =
+            read::get::get(&self.tree.reads, &view, key.as_ref(), seq, || self.core.now_ms());
         value.inspect_err(|error| self.note(error))
     }
 

@@ -71,7 +71,9 @@ pub use read::cursor::{Cursor, Iter};
 pub use repair::{RepairReport, repair};
 pub use slice::Slice;
 pub use snapshot::Snapshot;
-pub use stats::{KeyspaceStats, LevelShape, LevelStats, MemoryStats, PauseReason, PauseStats, Stats};
+pub use stats::{
+    KeyspaceStats, LevelShape, LevelStats, MemoryStats, PauseReason, PauseStats, Stats,
+};
 pub use verify::VerifyReport;
 pub use windrow_base::{Comparator, Error, ErrorKind, KeyspaceId, Result, SeqNo};
 pub use windrow_env as env;

@@ -8,7 +8,7 @@ use crate::stats::{KeyspaceStats, LevelShape, MemoryStats, Stats};
 use crate::tree::Tree;
 use std::cmp::Ordering as KeyOrdering;
 use windrow_base::Result;
-use windrow_base::key::{push_internal, seek_trailer, SEQ_MAX};
+use windrow_base::key::{SEQ_MAX, push_internal, seek_trailer};
 use windrow_env::sync::atomic::Ordering;
 
 /// The statistics of a database.

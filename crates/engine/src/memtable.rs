@@ -33,8 +33,8 @@ impl KeyCompare for UserOrder {
 /// A cursor over a memtable's point entries.
 pub(crate) type MemCursor = Cursor<UserOrder>;
 
-/// Memory an entry takes beside its key and value: node header and tower, on average.
-pub(crate) const ENTRY_OVERHEAD_BYTES: usize = 40;
+/// Memory an entry takes beside its key and value: header, trailer and tower, on average.
+pub(crate) const ENTRY_OVERHEAD_BYTES: usize = 44;
 
 /// No record of this memtable stands in any log yet.
 const NO_WAL: FileNumber = FileNumber::MAX;
@@ -132,11 +132,6 @@ impl Memtable {
         }
         Fragments::clone(&self.fragments.load())
     }
-
-    /// Whether nothing was inserted.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.list.is_empty() && !self.has_tombstones()
-    }
 }
 
 #[cfg(test)]
@@ -146,7 +141,7 @@ mod tests {
     #[test]
     fn tombstones_are_rebuilt_after_each_burst() {
         let memtable = Memtable::new(KeyOrder::Bytewise);
-        assert!(memtable.is_empty() && memtable.tombstones().is_empty());
+        assert!(memtable.tombstones().is_empty());
         memtable.insert(Kind::RangeDelete, 5, b"b", b"d");
         let order = KeyOrder::Bytewise;
         assert_eq!(memtable.tombstones().newest_covering(&order, b"c", 9), Some(5));
@@ -154,7 +149,7 @@ mod tests {
         assert_eq!(memtable.tombstones().newest_covering(&order, b"c", 9), Some(7));
         assert_eq!(memtable.tombstones().newest_covering(&order, b"c", 6), Some(5));
         assert_eq!(memtable.tombstones().newest_covering(&order, b"e", 9), None);
-        assert!(!memtable.is_empty());
+        assert!(memtable.has_tombstones());
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub trait CompactionFilter: Send + Sync + 'static {
 }
 
 /// Names of the built-in merge operators.
-pub const BUILT_IN_NAMES: [&str; 3] = ["add", "append", "max"];
+pub(crate) const BUILT_IN_NAMES: [&str; 3] = ["add", "append", "max"];
 
 /// The built-in merge operator of this name.
 pub(crate) fn built_in(name: &str) -> Option<Arc<dyn MergeOperator>> {

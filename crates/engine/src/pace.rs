@@ -41,8 +41,7 @@ fn share(value: f64, from: f64, to: f64) -> f64 {
 /// Pressure as a number from 0 (none) to 1 (as slow as it gets).
 pub(crate) fn pressure_ratio(p: &Pressure) -> f64 {
     let depth = share(p.level0_depth as f64, p.level0_slowdown as f64, p.level0_stop as f64);
-    let debt =
-        share(p.debt_bytes as f64, p.debt_slowdown_bytes as f64, p.debt_stop_bytes as f64);
+    let debt = share(p.debt_bytes as f64, p.debt_slowdown_bytes as f64, p.debt_stop_bytes as f64);
     depth.max(debt)
 }
 

@@ -9,10 +9,10 @@
 //! A read-only open stops after the replay and keeps it in memory; it writes
 //! nothing at all.
 
-use crate::core::{Core, CoreParts, Manifest, create_wal};
 use crate::budget::Budget;
 use crate::cache::{BlockCache, TableCache};
 use crate::cleanup::Cleanup;
+use crate::core::{Core, CoreParts, Manifest, create_wal};
 use crate::events::{Event, EventSink};
 use crate::manifest::log::{ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
@@ -34,6 +34,9 @@ use windrow_format::current::Current;
 use windrow_format::log::{Class, FileHeader, LogKind, Reader};
 use windrow_format::names::{self, FileKind};
 use windrow_plan::Policy;
+
+/// How often an idle database looks for work, in ms.
+const IDLE_LOOK_MS: u64 = 30_000;
 
 /// Name of the keyspace that every database has.
 pub(crate) const DEFAULT_KEYSPACE: &str = "default";
@@ -85,8 +88,7 @@ impl Listing {
 pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     options.validate()?;
     let Options { components, settings, .. } = &options;
-    let env = components.env.clone();
-    let env = env.unwrap_or_else(|| Env::os(settings.background_threads as usize));
+    let env = components.env_or_os(settings.background_threads);
     let begin_ns = env.clock.monotonic_ns();
     let lock = take_lock(&env, dir, &options)?;
     let listing = Listing::read(&env, dir)?;
@@ -503,8 +505,7 @@ impl Core {
         manifest.log = Some(log);
         drop(manifest);
         let capacity = self.wal_capacity_bytes();
-        let wal =
-            create_wal(&self.env, &self.dir, wal_number, manifest_number, bytes, capacity)?;
+        let wal = create_wal(&self.env, &self.dir, wal_number, manifest_number, bytes, capacity)?;
         self.log_fields(vec![Field::WalAdded(wal_number)])?;
         self.begin_log(last_seq, Arc::new(wal));
         self.remove_orphans(listing)?;
@@ -527,8 +528,12 @@ impl Core {
         Ok(())
     }
 
-    /// Syncs the log in the background, as often as the settings ask.
+    /// Work that only time brings: entries that expire in an idle database, and
+    /// the sync of the log, as often as the settings ask.
     fn start_timers(&self) {
+        let core = self.me.clone();
+        let look = move || core.upgrade().is_some_and(|core| core.schedule_if_open());
+        self.env.jobs.every(IDLE_LOOK_MS, Arc::new(look));
         let interval_ms = self.settings.wal_sync_interval_ms;
         if interval_ms == 0 {
             return;
@@ -561,5 +566,5 @@ impl LogFile for NoLog {
 }
 
 fn no_wal() -> Wal {
-    Wal::new(0, 0, PathBuf::new(), Arc::new(NoLog))
+    Wal::new(0, 0, Arc::new(NoLog))
 }

@@ -74,14 +74,14 @@ pub struct RepairReport {
 pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
     let dir = dir.as_ref();
     options.validate()?;
-    let threads = options.settings.background_threads as usize;
-    let env = options.components.env.clone().unwrap_or_else(|| Env::os(threads));
+    let env = options.components.env_or_os(options.settings.background_threads);
     if !env.fs.exists(dir)? {
         return Err(Error::invalid(format!("there is no database in {}", dir.display())));
     }
     let _lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
     let listing = Listing::read(&env, dir)?;
-    let mut repair = Repair { env, dir, options: &options, listing, report: RepairReport::default() };
+    let mut repair =
+        Repair { env, dir, options: &options, listing, report: RepairReport::default() };
     repair.run()?;
     Ok(repair.report)
 }
@@ -102,14 +102,8 @@ impl Repair<'_> {
         };
         let policy = Policy::parse(&self.options.settings.preset)?;
         let rebuilt = self.report.manifest_rebuilt;
-        let core = assemble(
-            self.env.clone(),
-            self.dir,
-            self.options,
-            &self.listing,
-            found,
-            &policy,
-        )?;
+        let core =
+            assemble(self.env.clone(), self.dir, self.options, &self.listing, found, &policy)?;
         let trees: Vec<Arc<Tree>> = core.trees().iter().cloned().collect();
         for tree in &trees {
             self.mend_tree(&core, tree)?;
@@ -120,7 +114,8 @@ impl Repair<'_> {
 
     /// The newest state that a manifest gives, up to its first damage.
     fn best_manifest(&mut self) -> Result<Option<Found>> {
-        let mut candidates: Vec<FileNumber> = self.listing.manifests.iter().rev().copied().collect();
+        let mut candidates: Vec<FileNumber> =
+            self.listing.manifests.iter().rev().copied().collect();
         let mut database_uid = self.env.random.next_u64();
         match read_current(&self.env, self.dir) {
             Ok(current) => {
@@ -242,8 +237,7 @@ impl Repair<'_> {
 
     fn check(&self, tree: &Tree, file: &File) -> Result<()> {
         let raw = self.env.fs.open(&self.table_path(file.number), ReadOptions::default())?;
-        let expect =
-            Expect { file_bytes: file.bytes, uid: file.uid, order: tree.order.clone() };
+        let expect = Expect { file_bytes: file.bytes, uid: file.uid, order: tree.order.clone() };
         table::verify(&raw, expect).map(|_| ())
     }
 
@@ -371,8 +365,8 @@ impl Repair<'_> {
         iter.seek_first()?;
         while iter.valid() {
             if last != iter.key() {
-                let first = last.is_empty()
-                    || !tree.order.equal(key::split(&last).0, iter.user_key());
+                let first =
+                    last.is_empty() || !tree.order.equal(key::split(&last).0, iter.user_key());
                 outputs.keep(iter.user_key(), iter.trailer(), iter.value(), first)?;
                 last.clear();
                 last.extend_from_slice(iter.key());

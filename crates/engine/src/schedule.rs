@@ -37,7 +37,10 @@ impl Core {
             Box::new(move || {
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(&core))) {
                     let what = panic_text(&*panic);
-                    core.trip(&Error::new(ErrorKind::Io, format!("a background job panicked: {what}")));
+                    core.trip(&Error::new(
+                        ErrorKind::Io,
+                        format!("a background job panicked: {what}"),
+                    ));
                 }
                 core.jobs_running.fetch_sub(1, Ordering::AcqRel);
                 core.note_progress();
@@ -57,6 +60,12 @@ impl Core {
         self.schedule_merges();
         self.update_pace();
         self.blocks.resize(self.shares.cache_target_bytes(self.tables.memory_bytes()));
+    }
+
+    /// Starts whatever is due; `false` once there is no more to come.
+    pub(crate) fn schedule_if_open(&self) -> bool {
+        self.schedule();
+        !self.closing.load(Ordering::Acquire)
     }
 
     fn schedule_flush(&self, tree: &Arc<Tree>) {

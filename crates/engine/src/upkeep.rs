@@ -209,8 +209,7 @@ impl Core {
         let trees = self.trees().iter().filter(|t| t.id != tree.id).cloned().collect();
         self.trees.store(Arc::new(trees));
         let view = tree.pin();
-        queue.active_bytes =
-            queue.active_bytes.saturating_sub(view.memtable.reserved_bytes());
+        queue.active_bytes = queue.active_bytes.saturating_sub(view.memtable.reserved_bytes());
         let frozen: usize = view.frozen.iter().map(|m| m.reserved_bytes()).sum();
         self.frozen_bytes.fetch_sub(frozen, Ordering::AcqRel);
         drop(queue);

@@ -76,11 +76,8 @@ fn check_table(core: &Core, tree: &Tree, file: &ReadFile) -> Result<u64> {
     let named = |e: Error| e.with_file(path.display().to_string());
     let read = ReadOptions { direct: core.settings.direct_io };
     let raw = core.env.fs.open(path, read)?;
-    let expect = Expect {
-        file_bytes: file.file.bytes,
-        uid: file.file.uid,
-        order: tree.order.clone(),
-    };
+    let expect =
+        Expect { file_bytes: file.file.bytes, uid: file.file.uid, order: tree.order.clone() };
     table::verify(&raw, expect).map_err(named)?;
     check_entries(core, tree, file).map_err(named)
 }
@@ -96,13 +93,15 @@ fn check_entries(core: &Core, tree: &Tree, file: &ReadFile) -> Result<u64> {
     iter.seek_first()?;
     while iter.valid() {
         let key = iter.key();
-        let in_order = last.is_empty()
-            || windrow_base::key::compare_internal(&tree.order, &last, key).is_lt();
+        let in_order =
+            last.is_empty() || windrow_base::key::compare_internal(&tree.order, &last, key).is_lt();
         if !in_order {
             return Err(Error::corruption(format!("entry {entries} is out of order")));
         }
         if !file.covers(&tree.order, iter.user_key()) {
-            return Err(Error::corruption(format!("entry {entries} lies outside the file's bounds")));
+            return Err(Error::corruption(format!(
+                "entry {entries} lies outside the file's bounds"
+            )));
         }
         last.clear();
         last.extend_from_slice(key);

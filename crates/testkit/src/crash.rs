@@ -66,7 +66,7 @@ struct Run {
     settle: SettleFs,
     oracle: Oracle,
     composer: Composer,
-    /// The last life ended with the page cache intact.
+    /// The page cache has survived since the last successful open.
     kept: bool,
     trace: bool,
     summary: Summary,
@@ -169,8 +169,10 @@ impl Run {
         self.handles.jobs.discard();
         self.settle.forget();
         let seed = self.rng.next_u64();
-        self.kept = self.rng.below(3) == 0;
-        if self.kept {
+        let killed = self.rng.below(3) == 0;
+        // One power loss since the last successful open is enough.
+        self.kept &= killed;
+        if killed {
             self.fs().kill(seed);
             self.summary.kills += 1;
         } else {
@@ -178,7 +180,7 @@ impl Run {
             self.summary.power_losses += 1;
         }
         self.note(|| {
-            let how = if self.kept { "killed" } else { "power loss" };
+            let how = if killed { "killed" } else { "power loss" };
             format!("--- {how} --- {}", self.fs().files(Path::new(DIR)).join(" "))
         });
     }
@@ -188,6 +190,7 @@ impl Run {
             return Ok(());
         }
         self.oracle.recovered(database.db(), self.kept)?;
+        self.kept = true;
         // A life may have ended before they were made.
         for op in &Composer::setup() {
             self.step(database, op)?;

@@ -70,8 +70,8 @@ impl Store {
     fn open(path: &Path) -> Result<Store> {
         let mut options = Options::default();
         for (name, value) in [
-            ("memory_bytes", "16MiB"),
-            ("memtable_bytes", "256KiB"),
+            ("memory_bytes", "32MiB"),
+            ("memtable_bytes", "1MiB"),
             ("file_bytes", "128KiB"),
             ("level_base_bytes", "512KiB"),
         ] {

@@ -37,11 +37,17 @@ pub(crate) enum Field {
     LastSeq(SeqNo),
     /// Recovery reads logs from `number` on; the first record in them has
     /// sequence number `first_seq`.
-    LogBegin { number: FileNumber, first_seq: SeqNo },
+    LogBegin {
+        number: FileNumber,
+        first_seq: SeqNo,
+    },
     /// This log exists, header and name durable; its loss is a corruption.
     WalAdded(FileNumber),
     /// Closed cleanly: log `wal` is the only one and is exactly `bytes` long.
-    CleanClose { wal: FileNumber, bytes: u64 },
+    CleanClose {
+        wal: FileNumber,
+        bytes: u64,
+    },
     NextKeyspace(u32),
     /// Expiry was judged at this time, in ms since 1970; never before it again.
     TimeFloor(u64),
@@ -145,9 +151,7 @@ fn decode_field(tag: u64, payload: &[u8]) -> Result<Option<Field>> {
         }
         NEXT_FILE => Field::NextFile(decoder.varint()?),
         LAST_SEQ => Field::LastSeq(decoder.varint()?),
-        LOG_BEGIN => {
-            Field::LogBegin { number: decoder.varint()?, first_seq: decoder.varint()? }
-        }
+        LOG_BEGIN => Field::LogBegin { number: decoder.varint()?, first_seq: decoder.varint()? },
         WAL_ADDED => Field::WalAdded(decoder.varint()?),
         CLEAN_CLOSE => Field::CleanClose { wal: decoder.varint()?, bytes: decoder.varint()? },
         NEXT_KEYSPACE => Field::NextKeyspace(keyspace_id(&mut decoder)?.0),

@@ -7,9 +7,9 @@
 use crate::manifest::record::{Field, Record};
 use crate::tree::KeyspaceRecord;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use windrow_base::{Error, FileNumber, KeyOrder, KeyspaceId, Result, SeqNo};
 use windrow_plan::tree::{Edit, Version};
-use std::sync::Arc;
 
 /// A keyspace as the manifest knows it.
 #[derive(Clone)]
@@ -128,7 +128,9 @@ impl ManifestState {
     /// Every table file that a version names.
     pub(crate) fn live_tables(&self) -> BTreeSet<FileNumber> {
         let versions = self.keyspaces.values().map(|k| &k.version);
-        versions.flat_map(|v| v.files().map(|(_, _, file)| file.number).collect::<Vec<_>>()).collect()
+        versions
+            .flat_map(|v| v.files().map(|(_, _, file)| file.number).collect::<Vec<_>>())
+            .collect()
     }
 
     /// The keyspace's edit as a field.

@@ -98,9 +98,8 @@ pub(crate) struct Elider {
 
 impl Elider {
     pub(crate) fn new(rules: ElideRules) -> Elider {
-        let plain = rules.held.seqs.is_empty()
-            && rules.tombstones.is_empty()
-            && rules.filter.is_none();
+        let plain =
+            rules.held.seqs.is_empty() && rules.tombstones.is_empty() && rules.filter.is_none();
         Elider { rules, current: Current::default(), count: ElideCount::default(), plain }
     }
 

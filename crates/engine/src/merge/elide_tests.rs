@@ -151,10 +151,11 @@ fn only_the_newest_of_a_stripe_stays() {
 fn tombstones_go_only_at_the_bottom_and_below_all_snapshots() {
     let bottom = || Setting { bottom: true, ..Default::default() };
     check(bottom(), &["a 9 delete", "a 5 put=2"], &[]);
-    check(Setting { snapshots: vec![7], ..bottom() }, &["a 9 delete", "a 5 put=2"], &[
-        "a 9 delete",
-        "a 5 put=2",
-    ]);
+    check(
+        Setting { snapshots: vec![7], ..bottom() },
+        &["a 9 delete", "a 5 put=2"],
+        &["a 9 delete", "a 5 put=2"],
+    );
     check(Setting { snapshots: vec![20], ..bottom() }, &["a 9 delete", "a 5 put=2"], &[]);
     check(bottom(), &["a 9 old=1", "a 5 put=2", "b 3 fresh=2"], &["b 3 put=2"]);
     check(Setting::default(), &["a 9 old=1", "a 5 put=2"], &["a 9 delete"]);
@@ -193,10 +194,11 @@ fn expiring_entries_are_not_combined() {
 fn a_single_delete_takes_its_put_along() {
     let input = ["a 9 single", "a 5 put=x"];
     check(Setting::default(), &input, &[]);
-    check(Setting { snapshots: vec![7], ..Default::default() }, &input, &[
-        "a 9 single",
-        "a 5 put=x",
-    ]);
+    check(
+        Setting { snapshots: vec![7], ..Default::default() },
+        &input,
+        &["a 9 single", "a 5 put=x"],
+    );
     check(Setting::default(), &["a 9 single"], &["a 9 single"]);
     check(Setting { bottom: true, ..Default::default() }, &["a 9 single"], &[]);
     check(Setting::default(), &["a 9 single", "a 7 merge=y"], &["a 9 delete"]);

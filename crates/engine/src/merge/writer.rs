@@ -153,18 +153,14 @@ impl<'a> Outputs<'a> {
         let finished = std::mem::take(&mut self.finished);
         Ok(finished.into_iter().map(|f| describe(f, epoch, created_ms)).collect())
     }
-
-    /// Bytes of the tables that are finished.
-    pub(crate) fn finished_bytes(&self) -> u64 {
-        self.finished.iter().map(|f| f.summary.file_bytes).sum()
-    }
 }
 
 impl Sink for Outputs<'_> {
     #[inline]
     fn keep(&mut self, user_key: &[u8], trailer: u64, value: &[u8], first: bool) -> Result<()> {
-        if first && let Some(open) = &self.open {
-            let bytes = open.table.estimated_bytes();
+        if first {
+            // The cutter follows every key, also one that begins a table.
+            let bytes = self.open.as_ref().map_or(0, |open| open.table.estimated_bytes());
             if self.spec.cutter.cut_before(&self.tree.order, user_key, bytes) {
                 self.end_table(Some(user_key))?;
             }

@@ -167,7 +167,8 @@ impl Batch {
 
 /// Checks an operation against the limits on keys and values.
 fn check_limits(kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
-    let key_longest = if kind == Kind::RangeDelete { key.len().max(value.len()) } else { key.len() };
+    let key_longest =
+        if kind == Kind::RangeDelete { key.len().max(value.len()) } else { key.len() };
     if key_longest > KEY_BYTES_MAX {
         return Err(Error::invalid(format!(
             "a key of {key_longest} bytes is longer than the limit of {KEY_BYTES_MAX}"

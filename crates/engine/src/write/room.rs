@@ -73,8 +73,7 @@ impl Core {
                 Switch::NeedFlush => {
                     drop(queue);
                     self.schedule();
-                    let full = |core: &Core| !core.frozen_share_is_full(limit);
-                    self.pause(PauseReason::MemtablesFull, || full(self));
+                    self.pause(PauseReason::MemtablesFull, || !self.frozen_share_is_full());
                     queue = self.queue.lock();
                 }
             }
@@ -107,15 +106,17 @@ impl Core {
         Ok(Memtables::Many(many))
     }
 
-    fn frozen_share_is_full(&self, limit: usize) -> bool {
-        let frozen = self.frozen_bytes.load(Ordering::Acquire);
-        frozen > 0 && frozen + limit > limit * (self.shares.memtables_max as usize - 1)
+    /// Whether one more frozen memtable and a new active one would not fit. A
+    /// single frozen one, however large, is always let through.
+    fn frozen_share_is_full(&self) -> bool {
+        let frozen = self.frozen_bytes.load(Ordering::Acquire) as u64;
+        let share = self.shares.memtables_bytes();
+        frozen > 0 && frozen + 2 * self.shares.memtable_bytes > share
     }
 
     /// Freezes the largest active memtable, and those that pin old log segments.
     fn switch_largest(&self, queue: &mut QueueState) -> Switch {
-        let limit = self.shares.memtable_bytes as usize;
-        if self.frozen_share_is_full(limit) {
+        if self.frozen_share_is_full() {
             return Switch::NeedFlush;
         }
         let trees = self.trees();
@@ -129,7 +130,7 @@ impl Core {
             return Switch::NeedLog;
         }
         self.freeze(largest, queue);
-        self.freeze_pinning(queue, limit as u64 * 4);
+        self.freeze_pinning(queue, self.shares.memtable_bytes * 4);
         Switch::Done
     }
 

@@ -9,7 +9,6 @@
 //! synced at all (rule R4), so that what survives is a prefix of the commits.
 
 use crate::latch::Latch;
-use std::path::PathBuf;
 use std::sync::Arc;
 use windrow_base::{FileNumber, FileUid, Result};
 use windrow_env::LogFile;
@@ -21,7 +20,6 @@ use windrow_format::log::FILE_HEADER_BYTES;
 pub(crate) struct Wal {
     pub(crate) number: FileNumber,
     pub(crate) uid: FileUid,
-    pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn LogFile>,
     /// Where the published records end.
     written: AtomicU64,
@@ -32,21 +30,9 @@ pub(crate) struct Wal {
 
 impl Wal {
     /// A new segment whose header is written and durable.
-    pub(crate) fn new(
-        number: FileNumber,
-        uid: FileUid,
-        path: PathBuf,
-        file: Arc<dyn LogFile>,
-    ) -> Wal {
+    pub(crate) fn new(number: FileNumber, uid: FileUid, file: Arc<dyn LogFile>) -> Wal {
         let header = FILE_HEADER_BYTES as u64;
-        Wal {
-            number,
-            uid,
-            path,
-            file,
-            written: AtomicU64::new(header),
-            synced: AtomicU64::new(0),
-        }
+        Wal { number, uid, file, written: AtomicU64::new(header), synced: AtomicU64::new(0) }
     }
 
     /// Where the published records end.
