@@ -20,15 +20,17 @@ use windrow_env::Env;
 use windrow_env::testing::{CrashFs, Fault, Handles, Rng, env};
 
 /// Operations in a life, at most.
-const OPS_MAX: u64 = 60;
+const OPS_MAX: u64 = 160;
 /// Lives of a seed, at most.
-const LIVES_MAX: u64 = 10;
+const LIVES_MAX: u64 = 14;
 /// Operations on files within which a planned crash lies.
-const CRASH_WITHIN: u64 = 250;
+const CRASH_WITHIN: u64 = 500;
 /// The same, for crashes in recovery.
 const CRASH_WITHIN_OPEN: u64 = 40;
 /// Syncs and renames within which a crash after one lies.
-const SETTLES_MAX: u64 = 40;
+const SETTLES_MAX: u64 = 90;
+/// The same, for crashes in recovery.
+const SETTLES_MAX_OPEN: u64 = 8;
 
 /// What a seed's lives went through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,9 +127,9 @@ impl Run {
 
     /// Half of all crashes lie within five operations after a sync or rename.
     fn plan_crash(&mut self) {
-        let in_open = self.rng.below(4) == 0;
+        let in_open = self.rng.below(5) == 0;
         if self.rng.below(2) == 0 {
-            let settles = self.rng.below(if in_open { 6 } else { SETTLES_MAX });
+            let settles = self.rng.below(if in_open { SETTLES_MAX_OPEN } else { SETTLES_MAX });
             self.settle.crash_after(settles, self.rng.below(5));
         } else {
             let within = if in_open { CRASH_WITHIN_OPEN } else { CRASH_WITHIN };

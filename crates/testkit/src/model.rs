@@ -83,8 +83,10 @@ struct Version {
 
 #[derive(Clone, Debug)]
 enum Entry {
-    /// The key is absent, by any kind of delete.
+    /// The key is absent, by a delete or range delete.
     Absent,
+    /// The key is absent, by a single delete.
+    SingleAbsent,
     Value { value: Vec<u8>, expiry_ms: Option<u64> },
     Operand(Vec<u8>),
 }
@@ -130,9 +132,8 @@ impl Space {
                 let expiry_ms = Some(now_ms.saturating_add(*ttl_ms));
                 self.push(key, seq, Entry::Value { value: value.clone(), expiry_ms });
             }
-            Change::Delete { key } | Change::SingleDelete { key } => {
-                self.push(key, seq, Entry::Absent);
-            }
+            Change::Delete { key } => self.push(key, seq, Entry::Absent),
+            Change::SingleDelete { key } => self.push(key, seq, Entry::SingleAbsent),
             Change::Merge { key, operand } => {
                 self.push(key, seq, Entry::Operand(operand.clone()));
             }
@@ -162,7 +163,7 @@ impl Space {
                         base = Some(value.as_slice());
                     }
                 }
-                Entry::Absent => {}
+                Entry::Absent | Entry::SingleAbsent => {}
             }
             break;
         }
@@ -276,20 +277,15 @@ impl Model {
     }
 
     /// Whether the contract of single delete allows one for this key: put
-    /// exactly once since it was last removed, and never merged.
+    /// exactly once since it was last removed, never merged, and never
+    /// removed but by single deletes.
     pub fn may_single_delete(&self, keyspace: &str, key: &[u8]) -> bool {
         let Some(space) = self.spaces.get(keyspace) else { return false };
         let Some(versions) = space.keys.get(&space.ordered(key)) else { return false };
-        let fresh = |v: &Version| matches!(v.entry, Entry::Value { expiry_ms: None, .. });
-        let absent = |v: &Version| matches!(v.entry, Entry::Absent);
-        if versions.iter().any(|v| matches!(v.entry, Entry::Operand(_))) {
-            return false;
-        }
-        match versions.as_slice() {
-            [only] => fresh(only),
-            [.., below, newest] => fresh(newest) && absent(below) && std::env::var_os("NO_SD").is_none(),
-            [] => false,
-        }
+        let put = |v: &Version| matches!(v.entry, Entry::Value { expiry_ms: None, .. });
+        let removed = |v: &Version| matches!(v.entry, Entry::SingleAbsent);
+        // Puts and single deletes in turn, a put last.
+        versions.iter().rev().enumerate().all(|(i, v)| if i % 2 == 0 { put(v) } else { removed(v) })
     }
 
     /// Whether a snapshot of this name is held.
