@@ -40,15 +40,14 @@ pub(crate) struct Shares {
     pub(crate) memtable_bytes: u64,
     /// Most memtables at a time, the one being filled included.
     pub(crate) memtables_max: u32,
-    /// Block cache, while open tables use their whole share
-    /// ([`Shares::cache_target_bytes`] lends it what they do not).
-    pub(crate) cache_bytes: u64,
-    /// Most that the block cache may have, borrowed bytes included.
-    pub(crate) cache_bytes_max: u64,
-    /// Indexes, filters and tombstones of open tables.
-    pub(crate) tables_bytes: u64,
+    /// What reads have while all memtables are full: open tables (indexes,
+    /// filters, tombstones) and the block cache. [`Shares::reads_bytes`] lends
+    /// them what memtables do not use.
+    pub(crate) reads_bytes_min: u64,
     /// Buffers of all running merges and flushes.
     pub(crate) merge_bytes: u64,
+    /// The block cache never grows beyond this.
+    pub(crate) cache_bytes_max: u64,
 }
 
 /// Splits a memory budget.
@@ -62,16 +61,15 @@ impl Budget {
         let (memtable_bytes, memtables_max) = memtables(memory, settings.memtable_bytes);
         let threads = u64::from(settings.background_threads.max(1));
         let merge_bytes = (memory / 8).min(MERGE_BYTES_PER_THREAD_CAP.saturating_mul(threads));
-        let reads = memory - memtable_bytes * memtables_max - merge_bytes;
-        let tables_bytes = reads / 5 * 2;
-        let cache_bytes_max = if settings.cache_bytes == 0 { reads } else { settings.cache_bytes };
         Shares {
             memtable_bytes,
             memtables_max: memtables_max as u32,
-            cache_bytes: (reads - tables_bytes).min(cache_bytes_max),
-            cache_bytes_max,
-            tables_bytes,
+            reads_bytes_min: memory - memtable_bytes * memtables_max - merge_bytes,
             merge_bytes,
+            cache_bytes_max: match settings.cache_bytes {
+                0 => u64::MAX,
+                asked => asked,
+            },
         }
     }
 }
@@ -99,21 +97,35 @@ impl Shares {
         self.memtable_bytes * u64::from(self.memtables_max)
     }
 
-    /// Size of the block cache while open tables use `tables_used_bytes`: it
-    /// borrows what they leave, in sixteenths of their share, so that it is
-    /// not resized for every table opened. One sixteenth stays free for tables
+    /// What open tables and the block cache may use together, while frozen
+    /// memtables hold `frozen_bytes`. The active memtable counts as full: it
+    /// fills without asking.
+    pub(crate) fn reads_bytes(&self, frozen_bytes: u64) -> u64 {
+        let used = self.memtable_bytes.saturating_add(frozen_bytes);
+        self.reads_bytes_min + self.memtables_bytes().saturating_sub(used)
+    }
+
+    /// What open tables may use of it. Most: a block that is not cached costs
+    /// one read, a table that is not open costs several larger ones.
+    pub(crate) fn tables_limit_bytes(&self, frozen_bytes: u64) -> u64 {
+        self.reads_bytes(frozen_bytes) / 4 * 3
+    }
+
+    /// Size of the block cache while open tables use `tables_used_bytes`: all
+    /// that they leave, in sixteenths of their limit, so that it is not
+    /// resized for every table opened. One sixteenth stays free for tables
     /// that are opened before the cache has given way.
-    pub(crate) fn cache_target_bytes(&self, tables_used_bytes: u64) -> u64 {
-        let step = (self.tables_bytes / 16).max(1);
+    pub(crate) fn cache_target_bytes(&self, frozen_bytes: u64, tables_used_bytes: u64) -> u64 {
+        let limit = self.tables_limit_bytes(frozen_bytes);
+        let step = (limit / 16).max(1);
         let kept = (tables_used_bytes.saturating_add(step)).div_ceil(step).saturating_mul(step);
-        let lent = self.tables_bytes.saturating_sub(kept);
-        (self.cache_bytes + lent).min(self.cache_bytes_max)
+        (self.reads_bytes(frozen_bytes) - kept.min(limit)).min(self.cache_bytes_max)
     }
 
     /// Sum of all shares, in bytes.
     #[cfg(test)]
     fn total_bytes(&self) -> u64 {
-        self.memtables_bytes() + self.cache_bytes + self.tables_bytes + self.merge_bytes
+        self.memtables_bytes() + self.reads_bytes_min + self.merge_bytes
     }
 }
 
@@ -129,7 +141,7 @@ mod tests {
     fn the_middle() {
         let shares = split(192 * MIB);
         assert_eq!((shares.memtable_bytes, shares.memtables_max), (32 * MIB, 3));
-        assert_eq!(shares.cache_bytes + shares.tables_bytes, 72 * MIB);
+        assert_eq!(shares.reads_bytes_min, 72 * MIB);
         assert_eq!(shares.merge_bytes, 24 * MIB);
     }
 
@@ -137,11 +149,11 @@ mod tests {
     fn both_ends_are_usable() {
         let small = split(8 * MIB);
         assert!(small.memtable_bytes >= MIB && small.memtables_max >= 2, "{small:?}");
-        assert!(small.cache_bytes >= MIB && small.tables_bytes >= MIB, "{small:?}");
+        assert!(small.reads_bytes_min >= 2 * MIB, "{small:?}");
         assert!(small.merge_bytes >= 512 * KIB, "{small:?}");
         let large = split(1 << 40);
         assert_eq!(large.memtables_bytes(), 256 * MIB);
-        assert!(large.cache_bytes + large.tables_bytes >= (1 << 40) / 100 * 99, "{large:?}");
+        assert!(large.reads_bytes_min >= (1 << 40) / 100 * 99, "{large:?}");
     }
 
     /// Sizes that a linear walk of 8 MiB to 1 TiB would take too long for:
@@ -173,7 +185,7 @@ mod tests {
                     let shares = Budget::split(&settings);
                     // Not below either: what one share's rounding leaves, another takes.
                     assert_eq!(shares.total_bytes(), memory_bytes, "{settings:?} {shares:?}");
-                    assert!(shares.memtable_bytes > 0 && shares.cache_bytes > 0, "{shares:?}");
+                    assert!(shares.memtable_bytes > 0 && shares.reads_bytes_min > 0, "{shares:?}");
                 }
             }
         }
@@ -205,30 +217,31 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_borrows_only_what_tables_leave() {
+    fn reads_borrow_only_what_others_leave() {
         for memory in [8 * MIB, 192 * MIB, 3 << 30] {
             let shares = split(memory);
-            let both = shares.cache_bytes + shares.tables_bytes;
-            let mut last = u64::MAX;
-            for used in (0..=shares.tables_bytes).step_by((shares.tables_bytes / 97) as usize) {
-                let cache = shares.cache_target_bytes(used);
-                assert!(shares.cache_bytes <= cache && cache + used <= both, "{shares:?} {used}");
-                assert!(cache <= last);
-                last = cache;
+            let frozen_most = shares.memtable_bytes * u64::from(shares.memtables_max - 1);
+            for frozen in [0, shares.memtable_bytes / 2, shares.memtable_bytes, frozen_most] {
+                let reads = shares.reads_bytes(frozen);
+                let others = shares.memtable_bytes + frozen + shares.merge_bytes;
+                assert_eq!(reads + others, memory, "{shares:?} {frozen}");
+                let limit = shares.tables_limit_bytes(frozen);
+                let mut last = u64::MAX;
+                for used in (0..=limit).step_by((limit / 97) as usize) {
+                    let cache = shares.cache_target_bytes(frozen, used);
+                    assert!(cache + used <= reads && reads / 4 <= cache, "{shares:?} {used}");
+                    assert!(cache <= last);
+                    last = cache;
+                }
+                assert!(shares.cache_target_bytes(frozen, 0) > reads * 7 / 8);
             }
-            assert!(
-                shares.cache_target_bytes(0) > shares.cache_bytes + shares.tables_bytes * 7 / 8
-            );
-            assert_eq!(shares.cache_target_bytes(u64::MAX), shares.cache_bytes);
+            assert_eq!(shares.reads_bytes(u64::MAX), shares.reads_bytes_min);
         }
     }
 
     #[test]
     fn an_asked_cache_is_a_ceiling() {
         let settings = Settings { cache_bytes: MIB, ..Settings::default() };
-        let shares = Budget::split(&settings);
-        assert_eq!((shares.cache_bytes, shares.cache_target_bytes(0)), (MIB, MIB));
-        let settings = Settings { cache_bytes: 1 << 40, ..Settings::default() };
-        assert!(Budget::split(&settings).total_bytes() <= settings.memory_bytes);
+        assert_eq!(Budget::split(&settings).cache_target_bytes(0, 0), MIB);
     }
 }

@@ -10,7 +10,7 @@
 //! held alone.
 
 use crate::budget::Shares;
-use crate::cache::{BlockCache, TableCache};
+use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::events::{Event, EventSink, JobId};
 use crate::latch::Latch;
@@ -88,6 +88,7 @@ pub(crate) struct Core {
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) read_memory: Arc<ReadMemory>,
     pub(crate) cleanup: Arc<Cleanup>,
     pub(crate) trees: ArcSwap<Trees>,
     pub(crate) next_file: AtomicU64,
@@ -126,6 +127,7 @@ pub(crate) struct CoreParts {
     pub(crate) manifest: Manifest,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) read_memory: Arc<ReadMemory>,
     pub(crate) cleanup: Arc<Cleanup>,
     pub(crate) trees: Trees,
     pub(crate) next_file: FileNumber,
@@ -157,6 +159,7 @@ impl Core {
             manifest: Mutex::new(parts.manifest),
             tables: parts.tables,
             blocks: parts.blocks,
+            read_memory: parts.read_memory,
             cleanup: parts.cleanup,
             trees: ArcSwap::from_pointee(parts.trees),
             next_file: AtomicU64::new(parts.next_file),

@@ -10,7 +10,7 @@
 //! nothing at all.
 
 use crate::budget::Budget;
-use crate::cache::{BlockCache, TableCache};
+use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::core::{Core, CoreParts, Manifest, create_wal};
 use crate::events::{Event, EventSink};
@@ -273,8 +273,9 @@ pub(crate) fn assemble(
     let events = Arc::new(EventSink::new(options.components.listener.clone()));
     let counters = Arc::new(Counters::default());
     let cleanup = Cleanup::new(env.clone(), dir, events.clone(), counters.clone());
-    let blocks = Arc::new(BlockCache::new(shares.cache_bytes));
-    let obsolete = cleanup.clone();
+    let blocks = Arc::new(BlockCache::new(shares.cache_target_bytes(0, 0)));
+    let read_memory = Arc::new(ReadMemory::new(shares, blocks.clone()));
+    let (obsolete, balance) = (cleanup.clone(), read_memory.clone());
     let files_max = match settings.open_files_max {
         0 => env.fs.open_files_max(),
         asked => (asked as usize).min(env.fs.open_files_max()),
@@ -283,9 +284,10 @@ pub(crate) fn assemble(
         env.fs.clone(),
         dir,
         files_max,
-        shares.tables_bytes,
+        shares.tables_limit_bytes(0),
         settings.direct_io,
         Arc::new(move |number| obsolete.unlink_table(number)),
+        Arc::new(move |used| balance.opened(used)),
     ));
     if let Some((number, valid)) = found.manifest {
         check_files(&env, dir, listing, &found.state, number, valid)?;
@@ -321,6 +323,7 @@ pub(crate) fn assemble(
         manifest: Manifest { log: None, state },
         tables,
         blocks,
+        read_memory,
         cleanup,
         trees,
     };

@@ -59,7 +59,14 @@ impl Core {
         self.schedule_wal();
         self.schedule_merges();
         self.update_pace();
-        self.blocks.resize(self.shares.cache_target_bytes(self.tables.memory_bytes()));
+        self.share_memory();
+    }
+
+    /// Gives reads the memory that memtables do not use.
+    fn share_memory(&self) {
+        let frozen = self.frozen_bytes.load(Ordering::Acquire) as u64;
+        self.tables.set_limit_bytes(self.shares.tables_limit_bytes(frozen));
+        self.read_memory.froze(frozen, self.tables.memory_bytes());
     }
 
     /// Starts whatever is due; `false` once there is no more to come.

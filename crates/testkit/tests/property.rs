@@ -30,7 +30,7 @@ impl std::fmt::Debug for Case {
 
 fn cases() -> impl Strategy<Value = Case> {
     let raw = (any::<u16>(), any::<[u8; 4]>()).prop_map(|(kind, operands)| Raw { kind, operands });
-    let raws = prop::collection::vec(raw, 1..100);
+    let raws = prop::collection::vec(raw, 1..200);
     (any::<usize>(), any::<u32>(), any::<u64>(), raws)
         .prop_map(|(variant, omitted, seed, raws)| Case { variant, omitted, seed, raws })
 }

@@ -127,7 +127,9 @@ impl BlockCache {
 
     /// Changes the capacity; shrinking evicts at once.
     pub(crate) fn resize(&self, bytes: u64) {
-        self.capacity_bytes.store(bytes, Ordering::Relaxed);
+        if self.capacity_bytes.swap(bytes, Ordering::Relaxed) == bytes {
+            return;
+        }
         self.blocks.set_capacity(bytes);
         if bytes == 0 {
             self.blocks.clear();

@@ -25,6 +25,9 @@ use windrow_plan::tree::File;
 /// Called with the number of an obsolete file whose last user is gone.
 pub(crate) type OnObsolete = Arc<dyn Fn(FileNumber) + Send + Sync>;
 
+/// Called with the memory of all open tables after one was opened.
+pub(crate) type OnOpened = Arc<dyn Fn(u64) + Send + Sync>;
+
 /// Memory of an open table beside [`Table::memory_bytes`]: handle, slot, file.
 const OPEN_OVERHEAD_BYTES: u64 = 512;
 
@@ -161,7 +164,8 @@ pub(crate) struct TableCache {
     dir: PathBuf,
     direct_io: bool,
     limit_files: usize,
-    limit_bytes: u64,
+    limit_bytes: AtomicU64,
+    on_opened: OnOpened,
     totals: Arc<Totals>,
     clock: Mutex<Clock>,
     registry: Arc<Registry>,
@@ -178,13 +182,15 @@ impl TableCache {
         limit_bytes: u64,
         direct_io: bool,
         on_obsolete: OnObsolete,
+        on_opened: OnOpened,
     ) -> TableCache {
         TableCache {
             fs,
             dir: dir.into(),
             direct_io,
             limit_files: limit_files.max(1),
-            limit_bytes,
+            limit_bytes: AtomicU64::new(limit_bytes),
+            on_opened,
             totals: Arc::default(),
             clock: Mutex::new(Clock::default()),
             registry: Arc::new(Registry { handles: Mutex::new(HashMap::new()), on_obsolete }),
@@ -256,11 +262,18 @@ impl TableCache {
         self.clock.lock().push(handle, self.open_count());
         drop(opening);
         self.evict(0, handle);
+        (self.on_opened)(self.memory_bytes());
         Ok(OpenGuard(Guard::from_inner(Some(open))))
     }
 
+    /// Changes the limit on memory; what is above it is closed as tables are opened.
+    pub(crate) fn set_limit_bytes(&self, bytes: u64) {
+        self.limit_bytes.store(bytes, Ordering::Relaxed);
+    }
+
     fn is_over(&self, files_more: usize) -> bool {
-        self.open_count() + files_more > self.limit_files || self.memory_bytes() > self.limit_bytes
+        self.open_count() + files_more > self.limit_files
+            || self.memory_bytes() > self.limit_bytes.load(Ordering::Relaxed)
     }
 
     /// Closes tables that were not used since the hand last passed, until the
@@ -323,7 +336,18 @@ mod tests {
         let sink = Arc::clone(&gone);
         let on_obsolete: OnObsolete = Arc::new(move |number| sink.lock().push(number));
         let fs = Arc::clone(&world.owner.env.fs);
-        (TableCache::new(fs, "db", limit_files, limit_bytes, false, on_obsolete), gone)
+        (
+            TableCache::new(
+                fs,
+                "db",
+                limit_files,
+                limit_bytes,
+                false,
+                on_obsolete,
+                Arc::new(|_| ()),
+            ),
+            gone,
+        )
     }
 
     fn is_open(handle: &TableHandle) -> bool {

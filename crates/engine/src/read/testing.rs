@@ -79,8 +79,15 @@ impl World {
     pub(crate) fn new(seed: u64, order: KeyOrder) -> World {
         let (env, handles) = testing::env(seed);
         env.fs.create_dir(Path::new("db")).unwrap();
-        let tables =
-            TableCache::new(Arc::clone(&env.fs), "db", 1000, u64::MAX, false, Arc::new(|_| ()));
+        let tables = TableCache::new(
+            Arc::clone(&env.fs),
+            "db",
+            1000,
+            u64::MAX,
+            false,
+            Arc::new(|_| ()),
+            Arc::new(|_| ()),
+        );
         let owner = ReadOwner {
             tables: Arc::new(tables),
             blocks: Arc::new(BlockCache::new(1 << 20)),
@@ -104,7 +111,15 @@ impl World {
     pub(crate) fn with_cold_caches(&self, cache_bytes: u64, limit_files: usize) -> Arc<ReadOwner> {
         let old = &self.owner;
         let fs = Arc::clone(&old.env.fs);
-        let tables = TableCache::new(fs, "db", limit_files, u64::MAX, false, Arc::new(|_| ()));
+        let tables = TableCache::new(
+            fs,
+            "db",
+            limit_files,
+            u64::MAX,
+            false,
+            Arc::new(|_| ()),
+            Arc::new(|_| ()),
+        );
         Arc::new(ReadOwner {
             tables: Arc::new(tables),
             blocks: Arc::new(BlockCache::new(cache_bytes)),
