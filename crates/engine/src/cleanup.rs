@@ -13,6 +13,7 @@ use windrow_base::FileNumber;
 use windrow_env::Env;
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::Mutex;
+use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
 
 /// The names that may go, and who removes them.
@@ -56,7 +57,10 @@ impl Cleanup {
 
     fn add(&self, name: String, table: Option<FileNumber>) {
         self.waiting.lock().push((name, table));
-        if let Some(core) = self.core.get().and_then(Weak::upgrade) {
+        // A database that closes runs what waits itself, and the next open
+        // removes what comes later: a job would outlive the close.
+        let core = self.core.get().and_then(Weak::upgrade);
+        if let Some(core) = core.filter(|core| !core.closing.load(Ordering::Acquire)) {
             core.submit(Urgency::Low, |core| core.cleanup.run(core.latch.cause().is_some()));
         }
     }

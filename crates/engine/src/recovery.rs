@@ -96,11 +96,12 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     let policy = Policy::parse(&settings.preset).map_err(|e| e.context("setting `preset`"))?;
     let core = assemble(env, dir, &options, &listing, found, &policy)?;
     let replayed = core.replay_logs(&listing)?;
+    if core.settings.verify_on_open {
+        // Before anything is written: damage must leave the directory as it was.
+        crate::verify::verify(&core)?.into_result()?;
+    }
     if !options.read_only {
         core.start_writing(&listing, &replayed)?;
-    }
-    if core.settings.verify_on_open {
-        crate::verify::verify(&core)?.into_result()?;
     }
     core.events.send_with(|| Event::Opened {
         wal_files: replayed.wal_files,

@@ -57,6 +57,10 @@ flush
 put m 12
 ";
 
+/// Keys of [`Specimen::large`]: so long that the index of their table is
+/// cut into partitions where they may be small.
+const LARGE_KEYS: u64 = 160;
+
 /// Keys that are read beside those that exist.
 const ABSENT: [&[u8]; 5] = [b"", b"aa", b"d", b"zz", b"\xff"];
 
@@ -105,8 +109,10 @@ pub struct Outcome {
     pub refused: u64,
     /// Cases in which some reads found it.
     pub found: u64,
-    /// Cases in which nothing read was damaged.
-    pub unread: u64,
+    /// Cases in which nothing read was damaged, but `verify` found the damage.
+    pub verified: u64,
+    /// Cases in which nothing noticed.
+    pub unnoticed: u64,
 }
 
 impl Outcome {
@@ -116,7 +122,8 @@ impl Outcome {
         Outcome {
             refused: self.refused + other.refused,
             found: self.found + other.found,
-            unread: self.unread + other.unread,
+            verified: self.verified + other.verified,
+            unnoticed: self.unnoticed + other.unnoticed,
         }
     }
 }
@@ -127,13 +134,29 @@ impl Specimen {
     /// # Errors
     /// If an operation fails, or the database does not suit the sweep.
     pub fn new(variant: &Variant) -> Result<Specimen, String> {
+        Specimen::of(variant, CONTENTS)
+    }
+
+    /// The same with a table of many long keys.
+    ///
+    /// # Errors
+    /// As [`Specimen::new`].
+    pub fn large(variant: &Variant) -> Result<Specimen, String> {
+        let mut contents = CONTENTS.to_owned();
+        for key in 0..LARGE_KEYS {
+            contents += &format!("put {:04}{}{key} v{key}-*40\n", key * 7919 % 10_000, "k".repeat(60));
+        }
+        Specimen::of(variant, &(contents + "flush\n"))
+    }
+
+    fn of(variant: &Variant, contents: &str) -> Result<Specimen, String> {
         let options = variant.options().map_err(|e| e.to_string())?;
         let (environment, handles) = env(7);
         let world = World::of(environment, handles.clone());
         let mut database =
             Database::open(world, options.clone()).map_err(|e| format!("open: {e}"))?;
         let mut model = script::model();
-        for line in text::parse(CONTENTS)? {
+        for line in text::parse(contents)? {
             let (got, want) = (database.apply(&line.op), model.apply(&line.op));
             if got != want {
                 return Err(format!("{}: {got:?}, not {want:?}", text::op_text(&line.op)));
@@ -212,7 +235,19 @@ impl Specimen {
         for (name, pairs) in &dump {
             found |= self.read_keyspace(&db, name, pairs, case)?;
         }
-        Ok(Outcome { found: found.into(), unread: (!found).into(), ..Outcome::default() })
+        if found {
+            return Ok(Outcome { found: 1, ..Outcome::default() });
+        }
+        let report = db.verify().map_err(|e| format!("verify: {e}"))?;
+        for problem in &report.problems {
+            judge(problem, case).map_err(|e| format!("verify: {e}"))?;
+        }
+        let noticed = !report.is_ok();
+        Ok(Outcome {
+            verified: noticed.into(),
+            unnoticed: (!noticed).into(),
+            ..Outcome::default()
+        })
     }
 
     /// Whether a read found the damage.
