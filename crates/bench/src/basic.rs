@@ -24,7 +24,8 @@ pub(crate) fn run(
     words: &[String],
 ) -> Result<()> {
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let dir = if args.keep { dir } else { dir.join(format!("windrow-bench-{}", std::process::id())) };
+    let dir =
+        if args.keep { dir } else { dir.join(format!("windrow-bench-{}", std::process::id())) };
     make_dir(&dir)?;
     let runner = Runner { args, prefix, words, dir };
     // In the order of the program, so that ratios are Windrow's over the peer's.
@@ -131,7 +132,7 @@ impl Runner<'_> {
 /// A B, then B A, and so on: neither engine always runs on the other's heat.
 fn in_turn(names: &[String], round: u32) -> Vec<&String> {
     let mut names: Vec<&String> = names.iter().collect();
-    if round % 2 == 0 {
+    if round.is_multiple_of(2) {
         names.reverse();
     }
     names

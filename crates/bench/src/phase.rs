@@ -85,7 +85,7 @@ fn load(
     for index in 0..records {
         store.put(&data.key(index), data.value(index))?;
         latencies.record(each.lap());
-        if (index + 1) % PROGRESS_EVERY == 0 {
+        if (index + 1).is_multiple_of(PROGRESS_EVERY) {
             eprintln!("  {}: {} M records", engine.name, (index + 1) / 1_000_000);
         }
     }
@@ -114,7 +114,13 @@ fn finish(args: &Args, engine: &Engine, store: Box<dyn Store>) -> Result<()> {
 }
 
 /// Gets `index`, and once in a while compares what came back.
-fn get(store: &mut dyn Store, data: &Data, index: u64, check: bool, into: &mut Vec<u8>) -> Result<bool> {
+fn get(
+    store: &mut dyn Store,
+    data: &Data,
+    index: u64,
+    check: bool,
+    into: &mut Vec<u8>,
+) -> Result<bool> {
     let found = store.get(&data.key(index), into)?;
     if check && found && into != data.value(index) {
         return Err(format!("record {index} has a wrong value").into());
@@ -141,7 +147,7 @@ fn read(
     let index = draw.below(records);
     match kind {
         Read::Present => {
-            if !get(store, data, index, index % CHECK_EVERY == 0, into)? {
+            if !get(store, data, index, index.is_multiple_of(CHECK_EVERY), into)? {
                 return Err(format!("record {index} is missing").into());
             }
         }
@@ -212,8 +218,7 @@ fn disk(args: &Args, engine: &Engine, dir: &Path, data: &Data) -> Result<Figures
         }
     }
     let mut figures = Figures::default();
-    let kinds =
-        [("seek10", Read::Seek), ("get", Read::Present), ("get_absent", Read::Absent)];
+    let kinds = [("seek10", Read::Seek), ("get", Read::Present), ("get_absent", Read::Absent)];
     for (name, kind) in kinds {
         let mut latencies = Latencies::new()?;
         let before = Traffic::now();

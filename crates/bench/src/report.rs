@@ -95,14 +95,18 @@ impl Report {
                     continue;
                 };
                 line.insert(engine.clone(), spread.to_json());
-                text += &format!(" {engine} {:.2} ({:.2}-{:.2})", spread.median, spread.min, spread.max);
+                text += &format!(
+                    " {engine} {:.2} ({:.2}-{:.2})",
+                    spread.median, spread.min, spread.max
+                );
                 if i == 0 {
                     continue;
                 }
                 let ratio = self.ratio(&engines[0], engine, figure);
                 if let Some(ratio) = ratio {
                     line.insert(format!("{}/{engine}", engines[0]), ratio.to_json());
-                    text += &format!(" ratio {:.2} ({:.2}-{:.2})", ratio.median, ratio.min, ratio.max);
+                    text +=
+                        &format!(" ratio {:.2} ({:.2}-{:.2})", ratio.median, ratio.min, ratio.max);
                 }
             }
             println!("{}", Value::Object(line));

@@ -169,3 +169,26 @@ fn a_checkpoint_is_a_database_of_its_own() {
     Db::destroy(&target).unwrap();
     assert!(!target.exists());
 }
+
+#[test]
+fn a_dropped_database_lets_go_of_its_environment() {
+    let (env, _handles) = windrow::env::testing::env(1);
+    let before = std::sync::Arc::strong_count(&env.fs);
+    let options = || {
+        let mut options = small();
+        options.components.env = Some(env.clone());
+        options
+    };
+    for round in 0..3 {
+        let db = Db::open_with("/db", options()).unwrap();
+        for i in 0..3000 {
+            db.put(key(i), vec![round; 100]).unwrap();
+        }
+        let snapshot = db.snapshot();
+        let mut iter = db.iter();
+        iter.next().unwrap().unwrap();
+        db.close().unwrap();
+        drop((iter, snapshot, db));
+        assert_eq!(std::sync::Arc::strong_count(&env.fs), before, "round {round}");
+    }
+}

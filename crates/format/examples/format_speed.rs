@@ -17,7 +17,7 @@ use windrow_format::codec::Codec;
 use windrow_format::filter::{self, Filter, FilterBuilder};
 use windrow_format::log::{self, Class};
 use windrow_format::table::{
-    BlockKind, Expect, Locate, Table, TableOptions, TableWriter, read_block,
+    BlockHandle, BlockKind, Expect, Locate, Table, TableOptions, TableWriter, read_block,
 };
 
 const ENTRIES: u64 = 1_000_000;
@@ -120,27 +120,7 @@ fn read(keys: &[Vec<u8>], bytes: Vec<u8>) {
         table.memory_bytes(),
         table.is_partitioned()
     );
-    let mut handles = Vec::new();
-    let mut top = table.index_iter();
-    top.seek_first();
-    while top.valid() {
-        match top.place() {
-            Locate::Partition(p) => {
-                let block = read_block(&*file, UID, p.index, BlockKind::Index).expect("index");
-                let part = windrow_format::table::decode_partition(&block).expect("index");
-                for i in 0..part.len() {
-                    if let Locate::Block(handle) = part.get(i) {
-                        handles.push(handle);
-                    }
-                }
-            }
-            place => handles.extend(match place {
-                Locate::Block(handle) => Some(handle),
-                _ => None,
-            }),
-        }
-        top.next();
-    }
+    let handles = data_blocks(&table, &*file);
     time("read_block + check (per block)", handles.len() as u64, || {
         for &handle in &handles {
             black_box(read_block(&*file, UID, handle, BlockKind::Data).expect("block"));
@@ -182,6 +162,32 @@ fn read(keys: &[Vec<u8>], bytes: Vec<u8>) {
         }
     });
     point_reads(keys, &table, &hot);
+}
+
+/// Every data block that the index names.
+fn data_blocks(table: &Table, file: &dyn ReadFile) -> Vec<BlockHandle> {
+    let mut handles = Vec::new();
+    let mut top = table.index_iter();
+    top.seek_first();
+    while top.valid() {
+        match top.place() {
+            Locate::Partition(p) => {
+                let block = read_block(file, UID, p.index, BlockKind::Index).expect("index");
+                let part = windrow_format::table::decode_partition(&block).expect("index");
+                for i in 0..part.len() {
+                    if let Locate::Block(handle) = part.get(i) {
+                        handles.push(handle);
+                    }
+                }
+            }
+            place => handles.extend(match place {
+                Locate::Block(handle) => Some(handle),
+                _ => None,
+            }),
+        }
+        top.next();
+    }
+    handles
 }
 
 fn point_reads(keys: &[Vec<u8>], table: &Table, hot: &[Arc<Block>]) {

@@ -115,8 +115,28 @@ const SUM: u8 = 3;
 /// Keys: few, so that operations meet, with prefixes of each other and the
 /// ends of the byte order among them.
 const KEYS: &[&[u8]] = &[
-    b"", b"\0", b"a", b"a\0", b"aa", b"ab", b"abc", b"abd", b"b", b"ba", b"bb", b"c", b"ca", b"cb",
-    b"d", b"da", b"e", b"f", b"fa", b"g", b"\xff", b"\xff\xff",
+    b"",
+    b"\0",
+    b"a",
+    b"a\0",
+    b"aa",
+    b"ab",
+    b"abc",
+    b"abd",
+    b"b",
+    b"ba",
+    b"bb",
+    b"c",
+    b"ca",
+    b"cb",
+    b"d",
+    b"da",
+    b"e",
+    b"f",
+    b"fa",
+    b"g",
+    b"\xff",
+    b"\xff\xff",
 ];
 
 /// Milliseconds by which clock and expiry move: so coarse that the delays
@@ -188,9 +208,10 @@ impl Composer {
             | Kind::Delete
             | Kind::SingleDelete
             | Kind::Merge
-            | Kind::DeleteRange => {
-                Op::Write { write: self.write(kind, raw.operands, model)?, sync: d % 8 == 0 }
-            }
+            | Kind::DeleteRange => Op::Write {
+                write: self.write(kind, raw.operands, model)?,
+                sync: d.is_multiple_of(8),
+            },
             Kind::Batch => self.batch(raw.operands, model),
             Kind::Get => Op::Get { keyspace: space(a, model)?, at: at(c, model), key: key(b) },
             Kind::MultiGet => {
@@ -211,7 +232,9 @@ impl Composer {
                 }
                 Op::Walk { cursor, steps: [b, c, d].into_iter().flat_map(steps).collect() }
             }
-            Kind::Refresh => Op::Refresh { cursor: Some(name('c', a)).filter(|c| model.has_cursor(c))? },
+            Kind::Refresh => {
+                Op::Refresh { cursor: Some(name('c', a)).filter(|c| model.has_cursor(c))? }
+            }
             Kind::Snapshot => Op::Snapshot { name: name('s', a) },
             Kind::Release => {
                 Op::Release { name: Some(name('s', a)).filter(|s| model.has_snapshot(s))? }
@@ -316,7 +339,7 @@ impl Composer {
             let kind = KINDS[usize::from(raw.kind) % KINDS.len()];
             writes.extend(self.write(kind, raw.operands, model));
         }
-        Op::Batch { writes, sync: operands[3] % 4 == 0 }
+        Op::Batch { writes, sync: operands[3].is_multiple_of(4) }
     }
 }
 

@@ -268,7 +268,11 @@ impl Run {
             let database = Database::open(self.reborn(), self.options.clone())
                 .map_err(|e| format!("open: {e}"))?;
             self.oracle.recovered(database.db(), self.kept)?;
-            database.db().verify().and_then(|r| r.into_result()).map_err(|e| format!("verify: {e}"))?;
+            database
+                .db()
+                .verify()
+                .and_then(|r| r.into_result())
+                .map_err(|e| format!("verify: {e}"))?;
             database.db().wait_idle().map_err(|e| format!("wait_idle: {e}"))?;
             compare(database.db(), self.oracle.current())?;
             database.db().close().map_err(|e| format!("close: {e}"))?;

@@ -254,8 +254,8 @@ impl Trial {
     }
 
     fn reopen(&mut self, kept: bool) -> Result<(), String> {
-        let mut database = Database::open(self.world(), self.options.clone())
-            .map_err(|e| format!("open: {e}"))?;
+        let mut database =
+            Database::open(self.world(), self.options.clone()).map_err(|e| format!("open: {e}"))?;
         self.oracle.recovered(database.db(), kept)?;
         for op in text::parse("put z after sync\ncompact\nverify")? {
             self.step(&mut database, &op.op)?;

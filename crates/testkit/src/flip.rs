@@ -144,7 +144,8 @@ impl Specimen {
     pub fn large(variant: &Variant) -> Result<Specimen, String> {
         let mut contents = CONTENTS.to_owned();
         for key in 0..LARGE_KEYS {
-            contents += &format!("put {:04}{}{key} v{key}-*40\n", key * 7919 % 10_000, "k".repeat(60));
+            contents +=
+                &format!("put {:04}{}{key} v{key}-*40\n", key * 7919 % 10_000, "k".repeat(60));
         }
         Specimen::of(variant, &(contents + "flush\n"))
     }
@@ -243,15 +244,17 @@ impl Specimen {
             judge(problem, case).map_err(|e| format!("verify: {e}"))?;
         }
         let noticed = !report.is_ok();
-        Ok(Outcome {
-            verified: noticed.into(),
-            unnoticed: (!noticed).into(),
-            ..Outcome::default()
-        })
+        Ok(Outcome { verified: noticed.into(), unnoticed: (!noticed).into(), ..Outcome::default() })
     }
 
     /// Whether a read found the damage.
-    fn read_keyspace(&self, db: &Db, name: &str, want: &[Pair], case: &Case) -> Result<bool, String> {
+    fn read_keyspace(
+        &self,
+        db: &Db,
+        name: &str,
+        want: &[Pair],
+        case: &Case,
+    ) -> Result<bool, String> {
         let keyspace = match db.open_keyspace(name) {
             Ok(Some(keyspace)) => keyspace,
             Ok(None) => return Err(format!("keyspace {name} is missing")),
@@ -309,7 +312,9 @@ fn scan<'a>(
                     want.map_or("its end".to_owned(), |(k, _)| text::token(k)),
                 ));
             }
-            (None, Some((key, _))) => return Err(format!("a scan ended before {}", text::token(key))),
+            (None, Some((key, _))) => {
+                return Err(format!("a scan ended before {}", text::token(key)));
+            }
         }
     }
 }

@@ -87,7 +87,10 @@ enum Entry {
     Absent,
     /// The key is absent, by a single delete.
     SingleAbsent,
-    Value { value: Vec<u8>, expiry_ms: Option<u64> },
+    Value {
+        value: Vec<u8>,
+        expiry_ms: Option<u64>,
+    },
     Operand(Vec<u8>),
 }
 
@@ -430,8 +433,7 @@ impl Model {
         let Some(mut cursor) = self.cursors.remove(name) else { return Answer::Missing };
         let mut stood = Vec::new();
         if let Some(space) = self.cursor_space(&cursor) {
-            let all =
-                space.visible(cursor.from.as_deref(), cursor.to.as_deref(), cursor.moment);
+            let all = space.visible(cursor.from.as_deref(), cursor.to.as_deref(), cursor.moment);
             for step in steps {
                 let entry = step_over(space, &all, cursor.on.as_deref(), step);
                 cursor.on = entry.and_then(|e| e.as_ref().ok().map(|(key, _)| key.clone()));
@@ -501,9 +503,7 @@ impl Model {
 
     fn get(&self, keyspace: &str, at: Option<&str>, key: &[u8]) -> Answer {
         match self.place(keyspace, at) {
-            Ok((space, moment)) => {
-                space.get(key, moment).map_or_else(Answer::Error, Answer::Value)
-            }
+            Ok((space, moment)) => space.get(key, moment).map_or_else(Answer::Error, Answer::Value),
             Err(answer) => answer,
         }
     }

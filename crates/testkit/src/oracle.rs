@@ -159,7 +159,11 @@ impl Oracle {
         }
         let state = self.replayed(k);
         compare(db, &state).map_err(|e| {
-            format!("with {k} of {} batches recovered: {e}{}", self.pending.len(), self.other_explanation(db))
+            format!(
+                "with {k} of {} batches recovered: {e}{}",
+                self.pending.len(),
+                self.other_explanation(db)
+            )
         })?;
         // What an open has shown is durable (R3).
         self.durable = state.clone();

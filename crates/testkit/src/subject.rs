@@ -435,10 +435,7 @@ fn take_step(cursor: &mut Cursor, step: &Step) -> std::result::Result<Option<Pai
 }
 
 /// What a movement that returned `moved` ended on.
-fn stood_on(
-    cursor: &Cursor,
-    moved: Result<bool>,
-) -> std::result::Result<Option<Pair>, ErrorKind> {
+fn stood_on(cursor: &Cursor, moved: Result<bool>) -> std::result::Result<Option<Pair>, ErrorKind> {
     let valid = moved.map_err(|error| error.kind())?;
     assert_eq!(valid, cursor.valid(), "what a step returns is whether the cursor is valid");
     Ok(valid.then(|| (cursor.key().to_vec(), cursor.value().to_vec())))

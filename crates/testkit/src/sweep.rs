@@ -11,13 +11,72 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// A case that takes longer hangs.
 const HANG: Duration = Duration::from_secs(120);
+
+/// What all threads share.
+struct Sweep<T> {
+    next: AtomicU64,
+    end: u64,
+    failed: AtomicBool,
+    failure: Mutex<Option<(u64, String)>>,
+    total: Mutex<Option<T>>,
+}
+
+/// The case a thread is at, and since when.
+type Running = Mutex<Option<(u64, Instant)>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T> Sweep<T> {
+    /// Takes cases until none is left or one has failed.
+    fn work(
+        &self,
+        running: &Running,
+        case: &(impl Fn(u64) -> Result<T, String> + Sync),
+        sum: &(impl Fn(T, T) -> T + Sync),
+    ) {
+        let mut sub_total: Option<T> = None;
+        loop {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            if index >= self.end || self.failed.load(Ordering::Relaxed) {
+                break;
+            }
+            *lock(running) = Some((index, Instant::now()));
+            let outcome = catch_unwind(AssertUnwindSafe(|| case(index)));
+            match outcome.unwrap_or_else(|panic| Err(panic_text(&*panic))) {
+                Ok(value) => {
+                    sub_total = Some(match sub_total {
+                        Some(total) => sum(total, value),
+                        None => value,
+                    });
+                }
+                Err(why) => self.fail(index, why),
+            }
+        }
+        *lock(running) = None;
+        let mut total = lock(&self.total);
+        *total = match (total.take(), sub_total) {
+            (Some(a), Some(b)) => Some(sum(a, b)),
+            (a, b) => a.or(b),
+        };
+    }
+
+    fn fail(&self, index: u64, why: String) {
+        self.failed.store(true, Ordering::Relaxed);
+        let mut failure = lock(&self.failure);
+        if failure.as_ref().is_none_or(|(first, _)| index < *first) {
+            *failure = Some((index, why));
+        }
+    }
+}
 
 /// Runs `case` for every index, on all processors, and sums what they return.
 /// After a failure no new case starts.
@@ -30,70 +89,37 @@ pub fn run<T: Send>(
     case: impl Fn(u64) -> Result<T, String> + Sync,
     sum: impl Fn(T, T) -> T + Sync,
 ) -> Result<Option<T>, (u64, String)> {
-    let workers = thread::available_parallelism().map_or(2, usize::from);
-    let next = AtomicU64::new(cases.start);
-    let failed = AtomicBool::new(false);
-    let failure: Mutex<Option<(u64, String)>> = Mutex::new(None);
-    let total: Mutex<Option<T>> = Mutex::new(None);
-    let running: Vec<Mutex<Option<(u64, Instant)>>> =
-        (0..workers).map(|_| Mutex::new(None)).collect();
-    let lock = |m: &Mutex<Option<(u64, String)>>, found: (u64, String)| {
-        let mut slot = m.lock().unwrap_or_else(|e| e.into_inner());
-        if slot.as_ref().is_none_or(|(index, _)| found.0 < *index) {
-            *slot = Some(found);
-        }
+    let sweep = Sweep {
+        next: AtomicU64::new(cases.start),
+        end: cases.end,
+        failed: AtomicBool::new(false),
+        failure: Mutex::new(None),
+        total: Mutex::new(None),
     };
-    let work = |slot: &Mutex<Option<(u64, Instant)>>| {
-        let mut sub_total: Option<T> = None;
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= cases.end || failed.load(Ordering::Relaxed) {
-                break;
-            }
-            *slot.lock().unwrap_or_else(|e| e.into_inner()) = Some((index, Instant::now()));
-            match catch_unwind(AssertUnwindSafe(|| case(index))) {
-                Ok(Ok(value)) => {
-                    sub_total = Some(match sub_total {
-                        Some(total) => sum(total, value),
-                        None => value,
-                    });
-                }
-                Ok(Err(why)) => {
-                    lock(&failure, (index, why));
-                    failed.store(true, Ordering::Relaxed);
-                }
-                Err(panic) => {
-                    lock(&failure, (index, panic_text(&*panic)));
-                    failed.store(true, Ordering::Relaxed);
-                }
-            }
-        }
-        *slot.lock().unwrap_or_else(|e| e.into_inner()) = None;
-        let mut total = total.lock().unwrap_or_else(|e| e.into_inner());
-        *total = match (total.take(), sub_total) {
-            (Some(a), Some(b)) => Some(sum(a, b)),
-            (a, b) => a.or(b),
-        };
-    };
+    let threads = thread::available_parallelism().map_or(2, usize::from);
+    let running: Vec<Running> = (0..threads).map(|_| Mutex::new(None)).collect();
     thread::scope(|scope| {
-        let workers: Vec<_> =
-            running.iter().map(|slot| scope.spawn(|| work(slot))).collect();
-        while workers.iter().any(|w| !w.is_finished()) {
+        let (sweep, case, sum) = (&sweep, &case, &sum);
+        let start = |running| scope.spawn(move || sweep.work(running, case, sum));
+        let workers: Vec<_> = running.iter().map(start).collect();
+        while workers.iter().any(|worker| !worker.is_finished()) {
             thread::sleep(Duration::from_millis(20));
-            for slot in &running {
-                if let Some((index, since)) = *slot.lock().unwrap_or_else(|e| e.into_inner())
-                    && since.elapsed() > HANG
-                {
-                    // The thread cannot be stopped: the whole run ends here.
-                    eprintln!("case {index} hangs");
-                    std::process::exit(101);
-                }
-            }
+            running.iter().for_each(end_if_hanging);
         }
     });
-    match failure.into_inner().unwrap_or_else(|e| e.into_inner()) {
+    match lock(&sweep.failure).take() {
         Some(failure) => Err(failure),
-        None => Ok(total.into_inner().unwrap_or_else(|e| e.into_inner())),
+        None => Ok(lock(&sweep.total).take()),
+    }
+}
+
+/// A hanging thread cannot be stopped: the whole run ends here.
+fn end_if_hanging(running: &Running) {
+    if let Some((index, since)) = *lock(running)
+        && since.elapsed() > HANG
+    {
+        eprintln!("case {index} hangs");
+        std::process::exit(101);
     }
 }
 

@@ -23,7 +23,8 @@ pub fn token(bytes: &[u8]) -> String {
     }
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_/-".contains(b);
     if bytes.len() > PLAIN_BYTES_MAX {
-        let period = |n: &usize| bytes.len() % n == 0 && bytes[*n..] == bytes[..bytes.len() - n];
+        let period =
+            |n: &usize| bytes.len().is_multiple_of(*n) && bytes[*n..] == bytes[..bytes.len() - n];
         if let Some(n) = (1..=PERIOD_MAX).find(period) {
             let mut out = String::new();
             bytes[..n].iter().for_each(|b| push_escaped(&mut out, *b, plain(b)));
@@ -433,8 +434,7 @@ pub fn parse(script: &str) -> Parsed<Vec<Line>> {
             batch = Some((line, writes));
         } else {
             let source = format!("{}{raw}\n", std::mem::take(&mut preamble));
-            let mut line =
-                Line { op: Op::Wait, number: i + 1, source, expected: String::new() };
+            let mut line = Line { op: Op::Wait, number: i + 1, source, expected: String::new() };
             match text {
                 "batch" | "batch sync" => {
                     line.op = Op::Batch { writes: Vec::new(), sync: text.ends_with("sync") };

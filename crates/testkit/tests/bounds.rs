@@ -57,7 +57,8 @@ fn check(reverse: bool, flushed: bool) {
             };
             let got: Vec<String> = keyspace.range::<&str>((lower, upper)).map(read).collect();
             assert_eq!(got, want, "{lower:?} {upper:?}, reverse: {reverse}");
-            let mut back: Vec<String> = keyspace.range::<&str>((lower, upper)).rev().map(read).collect();
+            let mut back: Vec<String> =
+                keyspace.range::<&str>((lower, upper)).rev().map(read).collect();
             back.reverse();
             assert_eq!(back, want, "backward, {lower:?} {upper:?}, reverse: {reverse}");
         }
