@@ -269,7 +269,7 @@ impl Repair<'_> {
         let Ok(table) = Table::open(&file, expect) else {
             return Ok(Vec::new());
         };
-        let mut outputs = self.outputs(core, tree, level, tombstones_of(&table));
+        let mut outputs = self.outputs(core, tree, level, table.tombstones().to_tombstones());
         let mut last_key: Option<Vec<u8>> = None;
         for handle in data_blocks(&table, &*file, uid, tree) {
             let Ok(block) = table::read_block(&*file, uid, handle, BlockKind::Data) else {
@@ -353,7 +353,7 @@ impl Repair<'_> {
         let mut sources = Vec::new();
         for file in files {
             let table = core.tables.handle(file, &tree.order);
-            tombstones.extend(tombstones_of(&core.tables.open(&table)?.table));
+            tombstones.extend(core.tables.open(&table)?.table.tombstones().to_tombstones());
             let read = ReadFile { file: Arc::new(file.clone()), table };
             let run = Arc::new(SortedRun::new(1, vec![read], &tree.order));
             let options = TableIterOptions::sequential(256 << 10);
@@ -406,18 +406,6 @@ impl Repair<'_> {
         self.env.fs.sync_dir(&lost)?;
         self.env.fs.sync_dir(self.dir)
     }
-}
-
-fn tombstones_of(table: &Table) -> Vec<RangeTombstone> {
-    let mut all = Vec::new();
-    for fragment in table.tombstones().iter() {
-        all.extend(fragment.seqs.iter().map(|&seq| RangeTombstone {
-            start: fragment.start.to_vec(),
-            end: fragment.end.to_vec(),
-            seq,
-        }));
-    }
-    all
 }
 
 /// The data blocks that the index can still name.

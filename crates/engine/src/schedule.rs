@@ -13,6 +13,7 @@
 use crate::core::Core;
 use crate::events::Event;
 use crate::pace::Pressure;
+use crate::snapshot::Held;
 use crate::tree::Tree;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,7 +21,8 @@ use windrow_base::key::SEQ_MAX;
 use windrow_base::{Error, ErrorKind, Result};
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::atomic::Ordering;
-use windrow_plan::{Decision, View};
+use windrow_plan::tree::Version;
+use windrow_plan::{Busy, Decision, View};
 
 /// How often a failed job is tried again before the database is latched.
 const ATTEMPTS_MAX: u32 = 3;
@@ -141,7 +143,6 @@ impl Core {
         if self.closing.load(Ordering::Acquire) || self.latch.check().is_err() {
             return;
         }
-        let snapshots_oldest = self.snapshots.held().seqs.first().copied().unwrap_or(SEQ_MAX);
         for tree in self.trees().iter() {
             while self.merges_running.load(Ordering::Acquire) < self.merges_max() {
                 let mut work = tree.work.lock();
@@ -149,14 +150,7 @@ impl Core {
                     break;
                 }
                 let version = tree.version();
-                let view = View {
-                    version: &version,
-                    busy: &work.busy,
-                    settings: &self.plan_settings,
-                    snapshots_oldest,
-                    now_ms: self.judge_ms(),
-                };
-                let decision = tree.policy.load().pick(&view);
+                let decision = tree.policy.load().pick(&self.plan_view(&version, &work.busy));
                 if decision.is_idle() {
                     break;
                 }
@@ -170,9 +164,25 @@ impl Core {
         }
     }
 
+    /// The moment as the policy sees it.
+    pub(crate) fn plan_view<'a>(&'a self, version: &'a Version, busy: &'a Busy) -> View<'a> {
+        View {
+            version,
+            busy,
+            settings: &self.plan_settings,
+            snapshots_oldest: self.snapshots.held().seqs.first().copied().unwrap_or(SEQ_MAX),
+            now_ms: self.judge_ms(),
+        }
+    }
+
     /// The time by which a merge that began now would judge expiry.
-    pub(crate) fn judge_ms(&self) -> u64 {
-        let held = self.snapshots.held();
+    fn judge_ms(&self) -> u64 {
+        self.judge_ms_under(&self.snapshots.held())
+    }
+
+    /// The same, while these snapshots are held: none may miss an entry that
+    /// had not expired by its own time.
+    pub(crate) fn judge_ms_under(&self, held: &Held) -> u64 {
         held.time_min_ms.unwrap_or(u64::MAX).min(self.now_ms())
     }
 

@@ -11,14 +11,13 @@ use crate::options::KeyspaceOptions;
 use crate::recovery::{DEFAULT_KEYSPACE, build_tree, check_agrees, new_keyspace};
 use crate::tree::Tree;
 use std::sync::Arc;
-use windrow_base::key::SEQ_MAX;
 use windrow_base::{Error, KeyspaceId, Result};
 use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::log::FILE_HEADER_BYTES;
 use windrow_format::names;
 use windrow_plan::tree::Version;
-use windrow_plan::{Decision, ManualState, View};
+use windrow_plan::{Decision, ManualState};
 
 /// Longest name of a keyspace, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -108,16 +107,9 @@ impl Core {
         if let Err(error) = self.latch.check() {
             return Some(Err(error));
         }
-        let snapshots_oldest = self.snapshots.held().seqs.first().copied().unwrap_or(SEQ_MAX);
         let mut work = tree.work.lock();
         let version: Arc<Version> = tree.version();
-        let view = View {
-            version: &version,
-            busy: &work.busy,
-            settings: &self.plan_settings,
-            snapshots_oldest,
-            now_ms: self.judge_ms(),
-        };
+        let view = self.plan_view(&version, &work.busy);
         let decision = tree.policy.load().manual(&view, lo, hi, state);
         if !decision.is_idle() {
             work.busy.claim(&decision);

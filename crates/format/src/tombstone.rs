@@ -181,6 +181,16 @@ impl Fragments {
         out
     }
 
+    /// The tombstones, one for each sequence number of each fragment.
+    pub fn to_tombstones(&self) -> Vec<RangeTombstone> {
+        let one = |f: FragmentRef<'_>, seq: SeqNo| RangeTombstone {
+            start: f.start.to_vec(),
+            end: f.end.to_vec(),
+            seq,
+        };
+        self.iter().flat_map(|f| f.seqs.iter().map(move |&seq| one(f, seq))).collect()
+    }
+
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         self.inner.as_deref().map_or(0, |inner| {

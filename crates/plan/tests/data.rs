@@ -108,7 +108,6 @@ impl Bench {
                 out
             }),
             "cost" => format!("{:.2?}\n", Cost::of(&self.version)),
-            "picture" => self.version.picture(args.parse().unwrap()),
             "print" => {
                 let text = self.version.to_string();
                 assert_eq!(Version::from_text(&text).unwrap().to_string(), text);

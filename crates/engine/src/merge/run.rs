@@ -102,7 +102,7 @@ impl Core {
         let version = tree.version();
         let inputs = self.input_runs(tree, merge);
         let held = self.snapshots.held();
-        let judge_ms = held.time_min_ms.unwrap_or(u64::MAX).min(self.now_ms());
+        let judge_ms = self.judge_ms_under(&held);
         let (rules, spec) = self.merge_rules(tree, merge, &version, &inputs, held, judge_ms)?;
         let outcome = self.merge_entries(tree, merge, inputs, rules, spec)?;
         let summary = Summary {
@@ -175,13 +175,7 @@ impl Core {
         for file in inputs.iter().flat_map(|run| &run.files) {
             if file.file.range_tombstones > 0 {
                 let open = file.open(&tree.reads)?;
-                for fragment in open.table.tombstones().iter() {
-                    all.extend(fragment.seqs.iter().map(|&seq| RangeTombstone {
-                        start: fragment.start.to_vec(),
-                        end: fragment.end.to_vec(),
-                        seq,
-                    }));
-                }
+                all.extend(open.table.tombstones().to_tombstones());
             }
         }
         Ok(Fragments::build(all, &tree.order))

@@ -14,16 +14,12 @@
 //! `lanes k k`, `cursor level key`, `flushed_through`. Keys are printable
 //! ASCII without `[],()-%` and spaces, anything else as `%xx`.
 //!
-//! [`Version::picture`] draws a tree for people.
 
 use super::edit::Edit;
 use super::file::{File, Part};
 use super::version::Version;
-use crate::decision::Bytes;
 use alloc::format;
-use alloc::string::String;
 use alloc::sync::Arc;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 use windrow_base::{Error, KeyOrder, Result};
@@ -260,62 +256,5 @@ impl fmt::Display for Version {
             writeln!(f, "L{level}.{} {file}", part.name())?;
         }
         Ok(())
-    }
-}
-
-/// Most lines that a picture gives to one log.
-const LOG_LINES_MAX: usize = 8;
-
-impl Version {
-    /// A drawing of the tree: a line for each run and each epoch of a log, the
-    /// key space across `width` columns (columns hold equal numbers of file
-    /// bounds, since keys have no distances). Neighbouring files of a run
-    /// alternate in shade.
-    pub fn picture(&self, width: usize) -> String {
-        let width = width.max(8);
-        let mut keys: Vec<&[u8]> = Vec::new();
-        for (_, _, file) in self.files() {
-            keys.push(&file.smallest);
-            keys.push(&file.largest);
-        }
-        keys.sort_by(|a, b| self.order.compare(a, b));
-        keys.dedup_by(|a, b| self.order.equal(a, b));
-        let column = |key: &[u8]| {
-            let rank = keys.partition_point(|k| self.order.compare(k, key).is_lt());
-            rank * (width - 1) / keys.len().saturating_sub(1).max(1)
-        };
-        let draw = |files: &[Arc<File>]| {
-            let mut cells = vec![' '; width];
-            for (i, file) in files.iter().enumerate() {
-                let shade = if i % 2 == 0 { '\u{2588}' } else { '\u{2593}' };
-                cells[column(&file.smallest)..=column(&file.largest)].fill(shade);
-            }
-            cells.into_iter().collect::<String>()
-        };
-        let mut out = String::new();
-        let mut line = |name: &str, files: &[Arc<File>]| {
-            let bytes = files.iter().map(|f| f.bytes).sum();
-            let size = format!("{}", Bytes(bytes));
-            let count = files.len();
-            let _ = writeln!(out, "{name:<9}{count:>6} files {size:>10} |{}|", draw(files));
-        };
-        for (n, level) in self.levels.iter().enumerate() {
-            if !level.run.is_empty() {
-                line(&format!("L{n} run"), &level.run);
-            }
-            let epochs: Vec<&[Arc<File>]> = level.log.chunk_by(|a, b| a.epoch == b.epoch).collect();
-            let shown = if epochs.len() > LOG_LINES_MAX { LOG_LINES_MAX - 1 } else { epochs.len() };
-            for epoch in &epochs[..shown] {
-                line(&format!("L{n} @{}", epoch[0].epoch), epoch);
-            }
-            if shown < epochs.len() {
-                let older: Vec<Arc<File>> = epochs[shown..].concat();
-                line(&format!("L{n} older"), &older);
-            }
-        }
-        if out.is_empty() {
-            out.push_str("no tables\n");
-        }
-        out
     }
 }
