@@ -166,7 +166,7 @@ impl Keyspace {
     /// # Ok::<(), windrow::Error>(())
     /// ```
     pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Iter {
-        self.scan(with_bounds(bounds), None)
+        self.scan_range(ReadOptions::default(), bounds)
     }
 
     /// The entries of a range of keys, as a snapshot sees them.
@@ -175,8 +175,8 @@ impl Keyspace {
         snapshot: &Snapshot,
         bounds: impl RangeBounds<K>,
     ) -> Iter {
-        let options = ReadOptions { snapshot: Some(snapshot.clone()), ..with_bounds(bounds) };
-        self.scan(options, None)
+        let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+        self.scan_range(options, bounds)
     }
 
     /// The entries whose keys start with `prefix`.
@@ -196,8 +196,27 @@ impl Keyspace {
     }
 
     fn scan(&self, options: ReadOptions, prefix: Option<&[u8]>) -> Iter {
-        let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
         let scan = self.scan_options(&options, prefix);
+        self.iter_over(options, scan)
+    }
+
+    fn scan_range<K: AsRef<[u8]>>(&self, options: ReadOptions, range: impl RangeBounds<K>) -> Iter {
+        let key = |bound: Bound<&K>| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key.as_ref().to_vec()),
+            Bound::Unbounded => None,
+        };
+        let scan = ScanOptions {
+            lower: key(range.start_bound()),
+            lower_after: matches!(range.start_bound(), Bound::Excluded(_)),
+            upper: key(range.end_bound()),
+            upper_after: matches!(range.end_bound(), Bound::Included(_)),
+            ..self.scan_options(&options, None)
+        };
+        self.iter_over(options, scan)
+    }
+
+    fn iter_over(&self, options: ReadOptions, scan: ScanOptions) -> Iter {
+        let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
         Iter::new(self.tree.reads.clone(), view, seq, now_ms, scan, self.latest(&options))
     }
 
@@ -381,21 +400,4 @@ impl std::fmt::Debug for Keyspace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Keyspace({}, id {})", self.name(), self.id())
     }
-}
-
-/// Reads bounds of any kind as an inclusive lower and an exclusive upper one.
-/// In every order the key after `k` starts with `k`; bytewise it is `k\0`.
-fn with_bounds<K: AsRef<[u8]>>(bounds: impl RangeBounds<K>) -> ReadOptions {
-    let after = |key: &K| [key.as_ref(), &[0]].concat();
-    let lower = match bounds.start_bound() {
-        Bound::Included(key) => Some(key.as_ref().to_vec()),
-        Bound::Excluded(key) => Some(after(key)),
-        Bound::Unbounded => None,
-    };
-    let upper = match bounds.end_bound() {
-        Bound::Included(key) => Some(after(key)),
-        Bound::Excluded(key) => Some(key.as_ref().to_vec()),
-        Bound::Unbounded => None,
-    };
-    ReadOptions { lower, upper, ..ReadOptions::default() }
 }

@@ -14,7 +14,7 @@ use super::coverage::Coverage;
 use super::level_iter::LevelIter;
 use super::merge_iter::{MergeIter, Source};
 use super::readahead::Readahead;
-use super::table_iter::{Bounds, TableIterOptions};
+use super::table_iter::{Bounds, Edge, TableIterOptions};
 use super::view::ReadView;
 use super::{EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
 use crate::memtable::MemCursor;
@@ -36,10 +36,12 @@ const LAST_VERSION: u64 = 0;
 /// What a scan covers and how it reads.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanOptions {
-    /// Inclusive.
+    /// Inclusive, unless `lower_after`.
     pub(crate) lower: Option<Vec<u8>>,
-    /// Exclusive.
+    pub(crate) lower_after: bool,
+    /// Exclusive, unless `upper_after`.
     pub(crate) upper: Option<Vec<u8>>,
+    pub(crate) upper_after: bool,
     /// Only keys that start with these bytes.
     pub(crate) prefix: Option<Vec<u8>>,
     pub(crate) fill_cache: bool,
@@ -52,7 +54,9 @@ impl ScanOptions {
     pub(crate) fn new(options: &ReadOptions, readahead_bytes: u64) -> ScanOptions {
         ScanOptions {
             lower: options.lower.clone(),
+            lower_after: false,
             upper: options.upper.clone(),
+            upper_after: false,
             prefix: None,
             fill_cache: options.fill_cache,
             readahead: match options.readahead_bytes {
@@ -88,6 +92,33 @@ enum Version {
     Operand(Slice),
     /// Deleted or expired: what is older does not count.
     Gone,
+}
+
+/// The range that options ask for, and the prefix that must be checked key by
+/// key. Under the bytewise order a prefix is a range.
+fn bounds_of(options: ScanOptions, is_bytewise: bool) -> (Bounds, Option<Vec<u8>>) {
+    let mut lower = options.lower.map(|key| (key, options.lower_after));
+    let mut upper = options.upper.map(|key| (key, options.upper_after));
+    let mut prefix = options.prefix;
+    if is_bytewise && let Some(prefix) = prefix.take() {
+        if let Some(end) = prefix_end(&prefix).map(|end| (end, false))
+            && upper.as_ref().is_none_or(|upper| end < *upper)
+        {
+            upper = Some(end);
+        }
+        let begin = (prefix, false);
+        if lower.as_ref().is_none_or(|lower| *lower < begin) {
+            lower = Some(begin);
+        }
+    }
+    let edge = |(key, after): (Vec<u8>, bool)| Edge { key: Arc::from(key), after };
+    (Bounds { lower: lower.map(edge), upper: upper.map(edge) }, prefix)
+}
+
+/// The internal key before which the range ends.
+fn upper_target(target: &mut Vec<u8>, upper: &Edge) {
+    let trailer = if upper.after { LAST_VERSION } else { BEFORE_VERSIONS };
+    set_internal(target, &upper.key, trailer);
 }
 
 /// A scan of a view, both ways. The core of cursors and iterators.
@@ -127,21 +158,8 @@ impl Scan {
         now_ms: u64,
         options: ScanOptions,
     ) -> Scan {
-        let ScanOptions { mut lower, mut upper, mut prefix, fill_cache, readahead } = options;
-        if owner.order.is_bytewise()
-            && let Some(prefix) = prefix.take()
-        {
-            // Under the bytewise order a prefix is a range.
-            if let Some(end) = prefix_end(&prefix)
-                && upper.as_ref().is_none_or(|upper| end < *upper)
-            {
-                upper = Some(end);
-            }
-            if lower.as_ref().is_none_or(|lower| *lower < prefix) {
-                lower = Some(prefix);
-            }
-        }
-        let bounds = Bounds { lower: lower.map(Arc::from), upper: upper.map(Arc::from) };
+        let ScanOptions { fill_cache, readahead, .. } = options;
+        let (bounds, prefix) = bounds_of(options, owner.order.is_bytewise());
         let table_options = TableIterOptions { fill_cache, readahead, bounds: bounds.clone() };
         Scan {
             merge: merge_of(&owner, &view, table_options),
@@ -255,7 +273,7 @@ impl Scan {
     /// operator's. Sticky: every later call returns it.
     pub(crate) fn seek_first(&mut self) -> Result<bool> {
         match self.bounds.lower.clone() {
-            Some(lower) => self.seek(&lower),
+            Some(lower) => self.seek(&lower.key),
             None => self.settle(|scan| {
                 scan.start(true);
                 scan.merge.seek_first()?;
@@ -269,14 +287,17 @@ impl Scan {
     /// # Errors
     /// As [`Scan::seek_first`].
     pub(crate) fn seek_last(&mut self) -> Result<bool> {
-        match self.bounds.upper.clone() {
-            Some(upper) => self.seek_before(&upper),
-            None => self.settle(|scan| {
-                scan.start(false);
-                scan.merge.seek_last()?;
-                scan.find_backward()
-            }),
-        }
+        self.settle(|scan| {
+            scan.start(false);
+            match &scan.bounds.upper {
+                Some(upper) => {
+                    upper_target(&mut scan.target, upper);
+                    scan.merge.seek_before(&scan.target)?;
+                }
+                None => scan.merge.seek_last()?,
+            }
+            scan.find_backward()
+        })
     }
 
     /// Moves to the first key at or after `user_key`.
@@ -286,11 +307,14 @@ impl Scan {
     pub(crate) fn seek(&mut self, user_key: &[u8]) -> Result<bool> {
         self.settle(|scan| {
             scan.start(true);
-            let from = match scan.bounds.lower.clone() {
-                Some(lower) if scan.owner.order.compare(user_key, &lower).is_lt() => lower,
-                _ => Arc::from(user_key),
-            };
-            set_internal(&mut scan.target, &from, seek_trailer(scan.seq));
+            match &scan.bounds.lower {
+                Some(lower) if scan.bounds.is_below(&scan.owner.order, user_key) => {
+                    let before = seek_trailer(scan.seq);
+                    let trailer = if lower.after { LAST_VERSION } else { before };
+                    set_internal(&mut scan.target, &lower.key, trailer);
+                }
+                _ => set_internal(&mut scan.target, user_key, seek_trailer(scan.seq)),
+            }
             scan.merge.seek(&scan.target)?;
             scan.find_forward(false)
         })
@@ -303,11 +327,12 @@ impl Scan {
     pub(crate) fn seek_before(&mut self, user_key: &[u8]) -> Result<bool> {
         self.settle(|scan| {
             scan.start(false);
-            let to = match scan.bounds.upper.clone() {
-                Some(upper) if scan.owner.order.compare(&upper, user_key).is_lt() => upper,
-                _ => Arc::from(user_key),
-            };
-            set_internal(&mut scan.target, &to, BEFORE_VERSIONS);
+            match &scan.bounds.upper {
+                Some(upper) if scan.owner.order.compare(&upper.key, user_key).is_lt() => {
+                    upper_target(&mut scan.target, upper);
+                }
+                _ => set_internal(&mut scan.target, user_key, BEFORE_VERSIONS),
+            }
             scan.merge.seek_before(&scan.target)?;
             scan.find_backward()
         })

@@ -12,6 +12,7 @@ use super::ReadOwner;
 use super::readahead::{PendingRead, Planner, Readahead, Stretch};
 use crate::cache::{OpenTable, TableHandle};
 use crate::slice::Slice;
+use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow_base::key;
 use windrow_base::{Error, KeyOrder, Result};
@@ -45,25 +46,40 @@ impl Target<'_> {
     }
 }
 
+/// Where a scan's range begins or ends: beside all versions of a user key.
+#[derive(Clone, Debug)]
+pub(crate) struct Edge {
+    pub(crate) key: Arc<[u8]>,
+    /// After the key's versions (and not before them). A flag, since only
+    /// bytewise does every key have a next one.
+    pub(crate) after: bool,
+}
+
 /// User keys beyond which an iterator need not read: it may stop anywhere
 /// past them. Saves the block (or file) after the last one of a short scan.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bounds {
-    /// Inclusive.
-    pub(crate) lower: Option<Arc<[u8]>>,
-    /// Exclusive.
-    pub(crate) upper: Option<Arc<[u8]>>,
+    pub(crate) lower: Option<Edge>,
+    pub(crate) upper: Option<Edge>,
 }
 
 impl Bounds {
     #[inline]
     pub(crate) fn is_above(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
-        self.upper.as_deref().is_some_and(|upper| order.compare(upper, user_key).is_le())
+        self.upper.as_ref().is_some_and(|upper| match order.compare(&upper.key, user_key) {
+            Ordering::Less => true,
+            Ordering::Equal => !upper.after,
+            Ordering::Greater => false,
+        })
     }
 
     #[inline]
     pub(crate) fn is_below(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
-        self.lower.as_deref().is_some_and(|lower| order.compare(user_key, lower).is_lt())
+        self.lower.as_ref().is_some_and(|lower| match order.compare(user_key, &lower.key) {
+            Ordering::Less => true,
+            Ordering::Equal => lower.after,
+            Ordering::Greater => false,
+        })
     }
 }
 

@@ -281,7 +281,9 @@ impl World {
 pub(crate) fn everything() -> ScanOptions {
     ScanOptions {
         lower: None,
+        lower_after: false,
         upper: None,
+        upper_after: false,
         prefix: None,
         fill_cache: true,
         readahead: Readahead::Auto { max_bytes: 1 << 16 },

@@ -27,8 +27,14 @@ type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn entries(map: BTreeMap<Vec<u8>, Vec<u8>>, options: &ScanOptions) -> Entries {
     map.into_iter()
-        .filter(|(key, _)| options.lower.as_ref().is_none_or(|lower| lower <= key))
-        .filter(|(key, _)| options.upper.as_ref().is_none_or(|upper| key < upper))
+        .filter(|(key, _)| match &options.lower {
+            Some(lower) => lower < key || (lower == key && !options.lower_after),
+            None => true,
+        })
+        .filter(|(key, _)| match &options.upper {
+            Some(upper) => key < upper || (key == upper && options.upper_after),
+            None => true,
+        })
         .filter(|(key, _)| options.prefix.as_ref().is_none_or(|prefix| key.starts_with(prefix)))
         .collect()
 }
@@ -37,7 +43,9 @@ fn random_options(rng: &mut Rng) -> ScanOptions {
     let bound = |rng: &mut Rng| rng.chance(0.4).then(|| number_key(rng.below(KEYS)));
     ScanOptions {
         lower: bound(rng),
+        lower_after: rng.chance(0.3),
         upper: bound(rng),
+        upper_after: rng.chance(0.3),
         prefix: rng.chance(0.2).then(|| number_key(10 * rng.below(KEYS / 10))[..3].to_vec()),
         fill_cache: rng.chance(0.5),
         readahead: [
