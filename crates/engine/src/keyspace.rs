@@ -217,7 +217,9 @@ impl Keyspace {
 
     fn iter_over(&self, options: ReadOptions, scan: ScanOptions) -> Iter {
         let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
-        Iter::new(self.tree.reads.clone(), view, seq, now_ms, scan, self.latest(&options))
+        let latest = self.latest(&options);
+        let iter = Iter::new(self.tree.reads.clone(), view, seq, now_ms, scan, latest);
+        iter.failing(self.check().err())
     }
 
     fn scan_options(&self, options: &ReadOptions, prefix: Option<&[u8]>) -> ScanOptions {
@@ -236,7 +238,8 @@ impl Keyspace {
     pub fn cursor(&self, options: ReadOptions) -> Cursor {
         let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
         let scan = self.scan_options(&options, None);
-        let scan = Scan::new(self.tree.reads.clone(), view, seq, now_ms, scan);
+        let mut scan = Scan::new(self.tree.reads.clone(), view, seq, now_ms, scan);
+        scan.fail_with(self.check().err());
         Cursor::new(scan, self.latest(&options))
     }
 

@@ -14,7 +14,10 @@
 //!    and never where one of them expires: each expires at its own time.
 //! 4. An expired entry is a tombstone. "Now" is no later than any held
 //!    snapshot's own time.
-//! 5. A single delete and the put below it, in one stripe, go together.
+//! 5. A single delete and the put below it, in one stripe, go together and
+//!    leave what is older as if neither had been. So a single delete that a
+//!    newer put shadows is not free to go (rule 1): if that put is taken away
+//!    by another single delete, the one below it still has its own to take.
 //!
 //! Owns no file and no clock; what is kept goes to a [`Sink`].
 
@@ -84,6 +87,10 @@ struct Current {
     operands: Vec<Operand>,
     /// A single delete that waits for its put.
     single: Option<u64>,
+    /// Whether a put decided the stripe.
+    under_put: bool,
+    /// A single delete under that put, which waits for its own.
+    buried: Option<u64>,
     /// The stripe of `operands` or `single`.
     pending_stripe: usize,
 }
@@ -124,31 +131,34 @@ impl Elider {
             self.current.any = true;
             self.current.fresh = true;
             self.current.decided = None;
-        } else if self.plain && self.current.decided == Some(0) {
-            return Ok(());
         }
         if self.plain && key::trailer_kind(trailer) == Kind::Put as u8 && !self.has_pending() {
-            self.current.decided = Some(0);
-            return self.keep(trailer, value, sink);
+            if self.current.decided.is_none() {
+                (self.current.decided, self.current.under_put) = (Some(0), true);
+                return self.keep(trailer, value, sink);
+            }
+            return Ok(());
         }
         self.push_slow(trailer, value, sink)
     }
 
     fn has_pending(&self) -> bool {
-        !self.current.operands.is_empty() || self.current.single.is_some()
+        let current = &self.current;
+        !current.operands.is_empty() || current.single.is_some() || current.buried.is_some()
     }
 
     fn push_slow(&mut self, trailer: u64, value: &[u8], sink: &mut impl Sink) -> Result<()> {
         let seq = key::trailer_seq(trailer);
         let stripe = self.rules.held.stripe(seq);
         if self.current.decided == Some(stripe) {
+            self.shadowed(trailer);
             return Ok(());
         }
         if self.has_pending() && self.current.pending_stripe != stripe {
             self.release_pending(sink)?;
         }
         if self.is_covered(seq, stripe) {
-            self.current.decided = Some(stripe);
+            (self.current.decided, self.current.under_put) = (Some(stripe), false);
             return self.settle(Base::Covered, sink);
         }
         let mut kind = Kind::from_u8(key::trailer_kind(trailer))?;
@@ -158,7 +168,7 @@ impl Elider {
         }
         match kind {
             Kind::Put | Kind::PutExpiry => {
-                self.current.decided = Some(stripe);
+                (self.current.decided, self.current.under_put) = (Some(stripe), true);
                 self.base(kind, trailer, value, stripe, sink)
             }
             Kind::Merge | Kind::MergeExpiry => self.operand(trailer, value, stripe, sink),
@@ -168,12 +178,24 @@ impl Elider {
                 Ok(())
             }
             _ => {
-                self.current.decided = Some(stripe);
+                (self.current.decided, self.current.under_put) = (Some(stripe), false);
                 if self.has_pending() {
                     return self.settle(Base::Deleted(seq), sink);
                 }
                 self.tombstone(key::trailer(seq, Kind::Delete), stripe, sink)
             }
+        }
+    }
+
+    /// An entry under one that decided its stripe. A single delete under a put
+    /// waits for its own put; any other entry goes.
+    fn shadowed(&mut self, trailer: u64) {
+        let kind = key::trailer_kind(trailer);
+        if kind == Kind::SingleDelete as u8 && self.current.under_put {
+            self.current.buried.get_or_insert(trailer);
+            self.current.pending_stripe = self.rules.held.stripe(key::trailer_seq(trailer));
+        } else if kind == Kind::Put as u8 || kind == Kind::PutExpiry as u8 {
+            self.current.buried = None;
         }
     }
 
@@ -198,6 +220,9 @@ impl Elider {
         sink: &mut impl Sink,
     ) -> Result<()> {
         if self.current.single.take().is_some() {
+            // Both go, and decide nothing: what is older is as it was before
+            // the put, and may be a single delete that another put needs.
+            self.current.decided = None;
             return Ok(());
         }
         if !self.current.operands.is_empty() {
@@ -253,7 +278,7 @@ impl Elider {
     ) -> Result<()> {
         if self.current.single.is_some() {
             // The single delete hides the operand as any delete would.
-            self.current.decided = Some(stripe);
+            (self.current.decided, self.current.under_put) = (Some(stripe), false);
             return self.settle(Base::Covered, sink);
         }
         self.current.operands.push(Operand { trailer, value: value.to_vec() });
@@ -301,7 +326,8 @@ impl Elider {
 
     /// Lets what waits go on as it is: its base is in another stripe, or outside.
     fn release_pending(&mut self, sink: &mut impl Sink) -> Result<()> {
-        if let Some(trailer) = self.current.single.take() {
+        let single = self.current.single.take().or(self.current.buried.take());
+        if let Some(trailer) = single {
             return self.keep(trailer, &[], sink);
         }
         if let Some((trailer, value)) = self.combined() {
@@ -345,7 +371,7 @@ impl Elider {
         if self.outside_may_hold() {
             return self.release_pending(sink);
         }
-        if self.current.single.take().is_some() {
+        if self.current.single.take().or(self.current.buried.take()).is_some() {
             return Ok(());
         }
         match self.resolved(None) {

@@ -199,6 +199,17 @@ fn a_single_delete_takes_its_put_along() {
         &input,
         &["a 9 single", "a 5 put=x"],
     );
+    let twice = ["a 9 single", "a 8 put=y", "a 7 single"];
+    check(Setting::default(), &twice, &["a 7 single"]);
+    let buried = ["a 9 put=y", "a 7 single"];
+    check(Setting::default(), &buried, &["a 9 put=y", "a 7 single"]);
+    check(Setting { bottom: true, ..Default::default() }, &buried, &["a 9 put=y"]);
+    check(Setting::default(), &["a 9 put=y", "a 7 single", "a 5 put=x"], &["a 9 put=y"]);
+    check(
+        Setting { snapshots: vec![6], ..Default::default() },
+        &["a 9 put=y", "a 7 single", "a 5 put=x"],
+        &["a 9 put=y", "a 7 single", "a 5 put=x"],
+    );
     check(Setting::default(), &["a 9 single"], &["a 9 single"]);
     check(Setting { bottom: true, ..Default::default() }, &["a 9 single"], &[]);
     check(Setting::default(), &["a 9 single", "a 7 merge=y"], &["a 9 delete"]);

@@ -11,7 +11,7 @@ use crate::slice::Slice;
 use std::cmp::Ordering;
 use std::iter::FusedIterator;
 use std::sync::Arc;
-use windrow_base::{Result, SeqNo};
+use windrow_base::{Error, Result, SeqNo};
 
 /// A position in a keyspace as it was at one moment, which moves both ways.
 ///
@@ -134,6 +134,8 @@ pub struct Iter {
     front: Option<Scan>,
     back: Option<Scan>,
     is_done: bool,
+    /// Given before anything else, if the keyspace was closed from the start.
+    error: Option<Error>,
     _keep: Arc<dyn Latest>,
 }
 
@@ -156,8 +158,21 @@ impl Iter {
             front: None,
             back: None,
             is_done: false,
+            error: None,
             _keep: keep,
         }
+    }
+
+    /// Gives this error and ends.
+    pub(crate) fn failing(mut self, error: Option<Error>) -> Iter {
+        self.error = error;
+        self
+    }
+
+    fn take_error(&mut self) -> Option<<Iter as Iterator>::Item> {
+        let error = self.error.take()?;
+        self.is_done = true;
+        Some(Err(error))
     }
 
     fn new_scan(&self) -> Scan {
@@ -194,8 +209,8 @@ impl Iterator for Iter {
     type Item = Result<(Slice, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_done {
-            return None;
+        if self.is_done || self.error.is_some() {
+            return self.take_error();
         }
         let moved = match &mut self.front {
             Some(scan) => scan.next(),
@@ -210,8 +225,8 @@ impl Iterator for Iter {
 
 impl DoubleEndedIterator for Iter {
     fn next_back(&mut self) -> Option<Self::Item> {
-        if self.is_done {
-            return None;
+        if self.is_done || self.error.is_some() {
+            return self.take_error();
         }
         let moved = match &mut self.back {
             Some(scan) => scan.prev(),

@@ -184,6 +184,11 @@ impl Scan {
         }
     }
 
+    /// Makes every call return this error, until a refresh.
+    pub(crate) fn fail_with(&mut self, error: Option<Error>) {
+        self.error = error;
+    }
+
     /// Goes over to another view. Stands at the first key at or after where it
     /// stood, if it stood at one. Clears an error: this is a new scan.
     ///

@@ -83,9 +83,11 @@ impl Batch {
         self.push(ks, Kind::Delete, key.as_ref(), &[]);
     }
 
-    /// Removes a key that was put exactly once since it was last removed, and
-    /// never merged; both entries then vanish at their first meeting. What a
-    /// key that was put more often shows afterwards is undefined.
+    /// Removes a key that was put exactly once since its last single delete;
+    /// both entries then vanish at their first meeting, without a tombstone
+    /// that is carried to the last level. What a key shows afterwards that was
+    /// put more often, merged, or removed by [`Batch::delete`] is undefined: use
+    /// one kind of removal for a key.
     pub fn single_delete(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) {
         self.push(ks, Kind::SingleDelete, key.as_ref(), &[]);
     }
