@@ -12,6 +12,7 @@ use crate::merge::elide::{ElideRules, Elider, Sink, surviving_tombstones};
 use crate::merge::writer::{OutputSpec, Outputs};
 use crate::snapshot::Held;
 use crate::tree::Tree;
+use std::sync::Arc;
 use windrow_base::Result;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Fragments;
@@ -38,6 +39,7 @@ impl Core {
         let files = self.write_level0(tree, &memtable)?;
         let bytes: u64 = files.iter().map(|f| f.bytes).sum();
         let last_seq = memtable.last_seq();
+        self.sync_logs_of_others(tree)?;
         let count = files.len() as u64;
         self.install(tree, Some(&memtable), Vec::new(), |version| {
             Edit::flush(version, files, last_seq)
@@ -55,6 +57,19 @@ impl Core {
             error: None,
         });
         Ok(true)
+    }
+
+    /// Makes the log durable if it holds writes of other keyspaces that are in
+    /// no table yet: else power loss could take those and leave what this
+    /// flush made durable, half a batch among it.
+    fn sync_logs_of_others(&self, tree: &Tree) -> Result<()> {
+        let unflushed = |other: &Arc<Tree>| {
+            other.id != tree.id && other.view().memtables().any(|m| m.first_wal().is_some())
+        };
+        if self.trees().iter().any(unflushed) {
+            self.sync_wal()?;
+        }
+        Ok(())
     }
 
     /// Writes a memtable's entries to tables of level 0, durable with their names.

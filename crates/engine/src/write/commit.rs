@@ -44,6 +44,10 @@ impl Core {
         }
         if batch.is_empty() {
             self.latch.check()?;
+            if sync.is_yes() {
+                // Nothing to write, but all before it is asked to be durable.
+                self.sync_wal()?;
+            }
             return Ok(self.queue.visible());
         }
         self.check_operators(&batch.touched)?;
