@@ -192,7 +192,7 @@ mod tests {
             .with_file("outer");
         assert_eq!(e.to_string(), "corruption: bad block checksum (file 000007.sst, offset 4096)");
         assert_eq!(e.kind(), ErrorKind::Corruption);
-        assert_eq!(core::mem::size_of::<Error>(), core::mem::size_of::<usize>());
+        assert_eq!(size_of::<Error>(), size_of::<usize>());
     }
 
     #[test]
