@@ -517,14 +517,17 @@ fn first_seq_of(queue: &QueueState, number: FileNumber) -> SeqNo {
     older.map_or(queue.wal_first_seq, |&(_, first_seq)| first_seq)
 }
 
-/// Level 1 holds this many memtables unless told otherwise: what one merge
-/// of level 0 brings, so that it rewrites about as much as it adds.
-const LEVEL_BASE_MEMTABLES: u64 = 4;
+/// Level 1 holds one and a half memtables unless told otherwise. Small enough
+/// that its blocks, and many of level 2's, stay in the cache: a cold seek then
+/// reads about two blocks from the device and not three. Measured with data 20
+/// times the memory: 2.3 times RocksDB's speed, against 1.5 with four
+/// memtables, for a sixth more writes.
+const LEVEL_BASE_HALF_MEMTABLES: u64 = 3;
 
 /// The sizes that policies read.
 pub(crate) fn plan_settings(settings: &Settings, shares: &Shares) -> PlanSettings {
     let base = match settings.level_base_bytes {
-        0 => shares.memtable_bytes * LEVEL_BASE_MEMTABLES,
+        0 => shares.memtable_bytes / 2 * LEVEL_BASE_HALF_MEMTABLES,
         bytes => bytes,
     };
     PlanSettings {

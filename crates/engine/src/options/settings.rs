@@ -319,7 +319,7 @@ settings! {
     "Too high" => "large merge jobs, so long tails of write latency";
 
     level_base_bytes: u64, Bytes, 0u64,
-        NumberOrZero { min: 64 * KIB, max: 64 * TIB, zero: "derived from the memtables' share" };
+        NumberOrZero { min: 64 * KIB, max: 64 * TIB, zero: "one and a half memtables" };
     "Capacity of the first level below level 0.";
     "Too low" => "more levels, so more merging and more reads per get";
     "Too high" => "level 0 merges into a large level, in large jobs";
