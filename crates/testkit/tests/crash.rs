@@ -38,7 +38,8 @@ fn crash_one() {
 #[test]
 fn seeds_that_once_failed() {
     // An old log's bytes stood, whole and valid, in a new log's unsynced header.
-    for seed in [102_550] {
+    const SEEDS: &[u64] = &[102_550];
+    for &seed in SEEDS {
         crash::run(seed, None).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }
 }
