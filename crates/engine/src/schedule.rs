@@ -245,10 +245,11 @@ impl Core {
         worst.level0_stop = self.plan_settings.level0_stop;
         worst.debt_slowdown_bytes = self.debt_limits.0;
         worst.debt_stop_bytes = self.debt_limits.1;
-        if self.damaged.load(Ordering::Acquire) {
-            // Merging cannot catch up, so waiting for it would never end.
-            worst = Pressure::default();
-            worst.level0_stop = u32::MAX;
+        let idle = self.merges_running.load(Ordering::Acquire) == 0;
+        if idle || self.damaged.load(Ordering::Acquire) {
+            // The policy is content at this depth, or merging cannot catch up:
+            // waiting for a merge would never end.
+            worst = Pressure { level0_stop: u32::MAX, ..Pressure::default() };
         }
         self.pace.set(&worst);
         self.note_progress();
@@ -268,7 +269,8 @@ impl Core {
                 let work = tree.work.lock();
                 !work.flushing && work.merging == 0 && tree.view().frozen.is_empty()
             });
-            (quiet && self.merges_running.load(Ordering::Acquire) == 0).then_some(Ok(()))
+            // A job counts until it has scheduled what comes after it.
+            (quiet && self.jobs_running.load(Ordering::Acquire) == 0).then_some(Ok(()))
         })
     }
 }

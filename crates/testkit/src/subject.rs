@@ -16,7 +16,6 @@ use windrow_base::{Error, ErrorKind, KeyspaceId, Result};
 
 /// A database under test.
 pub struct Database {
-    world: World,
     options: Options,
     /// `None` only where an open failed.
     db: Option<Db>,
@@ -26,6 +25,8 @@ pub struct Database {
     checkpoints: u64,
     /// Of the last error, for messages.
     last_error: Option<Error>,
+    /// Last, so that a temporary directory goes after the database in it.
+    world: World,
 }
 
 /// A keyspace as batches name it: the database itself for the default one,
@@ -101,7 +102,6 @@ impl Database {
     /// As `Db::open_with`.
     pub fn open(world: World, options: Options) -> Result<Database> {
         let mut database = Database {
-            world,
             options,
             db: None,
             keyspaces: BTreeMap::new(),
@@ -109,6 +109,7 @@ impl Database {
             cursors: BTreeMap::new(),
             checkpoints: 0,
             last_error: None,
+            world,
         };
         database.open_db()?;
         Ok(database)

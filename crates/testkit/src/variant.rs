@@ -62,7 +62,7 @@ pub const VARIANTS: &[Variant] = &[
     simulated("no hash index", &[("hash_index", "off")]),
     simulated("partitioned index", &[("partition_bytes", "4KiB"), ("block_bytes", "256")]),
     simulated("no cache to speak of", &[("cache_bytes", "64KiB"), ("readahead_bytes", "0")]),
-    simulated("shallow level 0", &[("level0_slowdown_files", "5"), ("level0_stop_files", "6")]),
+    simulated("shallow level 0", &[("level0_slowdown_files", "2"), ("level0_stop_files", "3")]),
     simulated("few open files", &[("open_files_max", "16"), ("verify_on_open", "on")]),
     // The defaults, in the least memory that is allowed: nothing is flushed unasked.
     simulated(
