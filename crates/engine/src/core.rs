@@ -407,15 +407,14 @@ impl Core {
     /// What the device said, which latches the database.
     pub(crate) fn sync_wal(&self) -> Result<()> {
         self.latch.check()?;
+        // A slot of the segment before may still be being filled.
+        let last_seq = self.queue.lock().last_seq();
+        self.queue.wait_visible(last_seq, &self.latch)?;
         let Some(wal) = self.wal_sync.active() else {
             return Ok(());
         };
         let end = wal.written();
-        let synced = self.wal_sync.sync_to(&wal, end, &self.latch);
-        if let Err(error) = &synced {
-            self.trip(error);
-        }
-        if synced? {
+        if self.wal_sync.sync_to(&wal, end, &self.latch, |e| self.trip(e))? {
             self.counters.wal_syncs.add(1);
         }
         Ok(())

@@ -103,11 +103,7 @@ impl Core {
 
     fn sync_slot(&self, slot: &Slot) -> Result<()> {
         let begin = self.env.clock.monotonic_ns();
-        let led = self.wal_sync.sync_to(&slot.wal, slot.end, &self.latch);
-        if let Err(error) = &led {
-            self.trip(error);
-        }
-        if led? {
+        if self.wal_sync.sync_to(&slot.wal, slot.end, &self.latch, |e| self.trip(e))? {
             self.counters.wal_syncs.add(1);
         }
         self.note_sync_wait(self.env.clock.monotonic_ns() - begin);

@@ -155,6 +155,7 @@ impl Core {
             return false;
         };
         let old = std::mem::replace(&mut queue.wal, spare);
+        old.seal(queue.wal_offset);
         let first_seq = std::mem::replace(&mut queue.wal_first_seq, queue.next_seq);
         queue.older_wals.push((old, first_seq));
         queue.wal_offset = queue.wal.written();

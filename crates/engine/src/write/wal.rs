@@ -10,7 +10,7 @@
 
 use crate::latch::Latch;
 use std::sync::Arc;
-use windrow_base::{FileNumber, FileUid, Result};
+use windrow_base::{Error, FileNumber, FileUid, Result};
 use windrow_env::LogFile;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex};
@@ -26,13 +26,22 @@ pub(crate) struct Wal {
     /// Up to where the segment is durable *and* every older segment is too;
     /// 0 while an older one is not. Stands in each record (rule R5).
     synced: AtomicU64,
+    /// Where the last slot ends, once the log has gone on in another segment.
+    sealed_end: AtomicU64,
 }
 
 impl Wal {
     /// A new segment whose header is written and durable.
     pub(crate) fn new(number: FileNumber, uid: FileUid, file: Arc<dyn LogFile>) -> Wal {
         let header = FILE_HEADER_BYTES as u64;
-        Wal { number, uid, file, written: AtomicU64::new(header), synced: AtomicU64::new(0) }
+        Wal {
+            number,
+            uid,
+            file,
+            written: AtomicU64::new(header),
+            synced: AtomicU64::new(0),
+            sealed_end: AtomicU64::new(u64::MAX),
+        }
     }
 
     /// Where the published records end.
@@ -43,6 +52,17 @@ impl Wal {
     /// Takes over the end of a published slot. Called in commit order.
     pub(crate) fn advance_written(&self, end: u64) {
         self.written.store(end, Ordering::Release);
+    }
+
+    /// No slot is given out beyond `end`; some before it may still be filled.
+    /// Called under the commit queue's lock.
+    pub(crate) fn seal(&self, end: u64) {
+        self.sealed_end.store(end, Ordering::Release);
+    }
+
+    /// Whether everything that it will ever hold is durable.
+    fn is_complete(&self) -> bool {
+        self.synced.load(Ordering::Acquire) >= self.sealed_end.load(Ordering::Acquire)
     }
 
     /// The "durable up to" mark for a record written now.
@@ -57,6 +77,34 @@ struct SyncState {
     /// the last one is the active segment.
     unsynced: Vec<Arc<Wal>>,
     running: bool,
+}
+
+impl SyncState {
+    /// Lets go of segments that are durable to their very end.
+    fn forget_complete(&mut self) {
+        self.unsynced.retain(|wal| !wal.is_complete());
+        if let Some(first) = self.unsynced.first() {
+            // Nothing older is left that could be lost.
+            first.synced.fetch_max(FILE_HEADER_BYTES as u64, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Syncs segments oldest first, each to what is written now. Stops at one whose
+/// slots are not all filled: a newer one must not become durable before it
+/// (rule R4). Who waits for a newer slot is published, so then they all are.
+fn sync_in_order(batch: &[Arc<Wal>]) -> Result<()> {
+    for (at, wal) in batch.iter().enumerate() {
+        let target = wal.written();
+        if wal.synced.load(Ordering::Acquire) < target {
+            wal.file.sync()?;
+            wal.synced.fetch_max(target, Ordering::AcqRel);
+        }
+        if at + 1 < batch.len() && !wal.is_complete() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// All segments that a sync must cover, and who syncs now.
@@ -80,10 +128,7 @@ impl WalSync {
     pub(crate) fn retire_below(&self, number: FileNumber) {
         let mut state = self.state.lock();
         state.unsynced.retain(|wal| wal.number >= number);
-        if let Some(first) = state.unsynced.first() {
-            // Nothing older is left that could be lost.
-            first.synced.fetch_max(FILE_HEADER_BYTES as u64, Ordering::AcqRel);
-        }
+        state.forget_complete();
     }
 
     /// Returns once everything up to `end` of `wal` is durable. The first to
@@ -91,7 +136,13 @@ impl WalSync {
     ///
     /// # Errors
     /// What the device said, which latches the database; `ReadOnly` where it is latched.
-    pub(crate) fn sync_to(&self, wal: &Arc<Wal>, end: u64, latch: &Latch) -> Result<bool> {
+    pub(crate) fn sync_to(
+        &self,
+        wal: &Arc<Wal>,
+        end: u64,
+        latch: &Latch,
+        trip: impl Fn(&Error),
+    ) -> Result<bool> {
         let mut synced_here = false;
         loop {
             if wal.synced.load(Ordering::Acquire) >= end {
@@ -113,33 +164,19 @@ impl WalSync {
             state.running = true;
             let batch = state.unsynced.clone();
             drop(state);
-            let result = self.sync_in_order(&batch);
+            let result = sync_in_order(&batch);
+            if let Err(error) = &result {
+                // Before anybody else may lead: no sync is tried again (R13).
+                trip(error);
+            }
             let mut state = self.state.lock();
             state.running = false;
-            if result.is_ok() {
-                // All but the active segment are durable to their end for good.
-                state.unsynced.retain(|w| batch.last().is_none_or(|l| w.number >= l.number));
-            }
+            state.forget_complete();
             drop(state);
-            if let Err(error) = &result {
-                latch.trip(error);
-            }
             self.done.notify_all();
             result?;
             synced_here = true;
         }
-    }
-
-    /// Syncs segments oldest first, each to what is written now.
-    fn sync_in_order(&self, batch: &[Arc<Wal>]) -> Result<()> {
-        for wal in batch {
-            let target = wal.written();
-            if wal.synced.load(Ordering::Acquire) < target {
-                wal.file.sync()?;
-                wal.synced.fetch_max(target, Ordering::AcqRel);
-            }
-        }
-        Ok(())
     }
 
     /// The active segment, if any.
@@ -147,8 +184,57 @@ impl WalSync {
         self.state.lock().unsynced.last().cloned()
     }
 
-    /// Bytes of log that recovery would read.
+    /// Wakes everybody who waits, after the latch was tripped.
     pub(crate) fn wake_all(&self) {
         self.done.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use windrow_env::FileSystem;
+    use windrow_env::testing::env;
+
+    fn wal(fs: &Arc<dyn FileSystem>, number: FileNumber) -> Arc<Wal> {
+        let path = format!("/{number}.wal");
+        Arc::new(Wal::new(number, number, fs.create_log(Path::new(&path), 4096).unwrap()))
+    }
+
+    #[test]
+    fn a_segment_with_a_slot_still_open_stays_to_be_synced() {
+        let (env, _handles) = env(1);
+        let (old, new) = (wal(&env.fs, 1), wal(&env.fs, 2));
+        let (sync, latch) = (WalSync::default(), Latch::new(false));
+        let trip = |error: &Error| panic!("{error}");
+        sync.activate(old.clone());
+        // Two slots were given out in the old segment; one is filled.
+        old.advance_written(100);
+        old.seal(200);
+        sync.activate(new.clone());
+        assert!(sync.sync_to(&old, 100, &latch, trip).unwrap());
+        assert_eq!((old.durable_up_to(), new.durable_up_to()), (100, 0));
+        // The other is filled: who asks for the new segment syncs the old one too.
+        old.advance_written(200);
+        new.advance_written(300);
+        assert!(sync.sync_to(&new, 300, &latch, trip).unwrap());
+        assert_eq!((old.durable_up_to(), new.durable_up_to()), (200, 300));
+    }
+
+    #[test]
+    fn the_latch_is_tripped_before_anybody_else_may_sync() {
+        let (env, handles) = env(1);
+        let wal = wal(&env.fs, 1);
+        let (sync, latch) = (WalSync::default(), Latch::new(false));
+        sync.activate(wal.clone());
+        wal.advance_written(100);
+        handles.fs.crash_at(0);
+        let trip = |error: &Error| {
+            assert!(sync.state.lock().running, "the leader is still the leader");
+            latch.trip(error);
+        };
+        assert!(sync.sync_to(&wal, 100, &latch, trip).is_err());
+        assert!(latch.check().is_err());
     }
 }
