@@ -54,11 +54,18 @@ pub(crate) struct Shares {
 pub(crate) struct Budget;
 
 impl Budget {
+    #[cfg(test)]
+    fn split(settings: &Settings) -> Shares {
+        Budget::split_for(settings, u64::MAX)
+    }
+
     /// The shares that follow from `settings`. Total for any settings, valid
-    /// or not: the sum of the shares is at most `memory_bytes`.
-    pub(crate) fn split(settings: &Settings) -> Shares {
+    /// or not: the sum of the shares is at most `memory_bytes`. Memtables are
+    /// as large as suits the policy, unless the user asked for a size.
+    pub(crate) fn split_for(settings: &Settings, memtable_bytes_suited: u64) -> Shares {
         let memory = settings.memory_bytes;
-        let (memtable_bytes, memtables_max) = memtables(memory, settings.memtable_bytes);
+        let cap = memtable_bytes_suited.min(MEMTABLE_BYTES_CAP);
+        let (memtable_bytes, memtables_max) = memtables(memory, settings.memtable_bytes, cap);
         let threads = u64::from(settings.background_threads.max(1));
         let merge_bytes = (memory / 8).min(MERGE_BYTES_PER_THREAD_CAP.saturating_mul(threads));
         Shares {
@@ -76,10 +83,10 @@ impl Budget {
 
 /// Size and number of memtables. A size that was asked for is kept, and their
 /// number follows; else both follow from half the memory.
-fn memtables(memory: u64, asked_bytes: u64) -> (u64, u64) {
+fn memtables(memory: u64, asked_bytes: u64, cap_bytes: u64) -> (u64, u64) {
     let half = memory / 2;
     let bytes = if asked_bytes == 0 {
-        let even = (half / MEMTABLES_AIM).min(MEMTABLE_BYTES_CAP);
+        let even = (half / MEMTABLES_AIM).min(cap_bytes);
         // Whole steps: an odd size would only make figures hard to compare.
         let step = if even >= 16 * MIB { MIB } else { 64 * KIB };
         even / step * step

@@ -6,7 +6,8 @@
 //! directory first), manifest before visibility, visibility before deletion.
 //!
 //! Lock order, outermost first: a tree's `work` (never held across I/O),
-//! `manifest`, the commit queue, a tree's `view_lock`. The progress lock is
+//! `manifest`, the commit queue, a tree's `view_lock`. `pacing` is taken with
+//! none of them held. The progress lock is
 //! held alone.
 
 use crate::budget::Shares;
@@ -18,6 +19,7 @@ use crate::manifest::log::{ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
 use crate::manifest::state::ManifestState;
 use crate::memtable::Memtable;
+use crate::merge::filters::statistics_edit;
 use crate::options::{Components, Settings};
 use crate::pace::Pace;
 use crate::read::view::ReadLevel;
@@ -37,8 +39,8 @@ use windrow_env::sync::{Condvar, Mutex};
 use windrow_format::current::Current;
 use windrow_format::log::{self, FileHeader, LogKind};
 use windrow_format::names;
-use windrow_plan::Settings as PlanSettings;
 use windrow_plan::tree::{Edit, Version};
+use windrow_plan::{Policy, Settings as PlanSettings};
 
 /// The keyspaces that are open, by id ascending.
 pub(crate) type Trees = Vec<Arc<Tree>>;
@@ -74,7 +76,6 @@ pub(crate) struct Core {
     pub(crate) database_uid: u64,
     pub(crate) settings: Settings,
     pub(crate) shares: Shares,
-    pub(crate) plan_settings: PlanSettings,
     /// Debt from which writers are slowed, and at which they are slowed most.
     pub(crate) debt_limits: (u64, u64),
     pub(crate) components: Components,
@@ -84,6 +85,8 @@ pub(crate) struct Core {
     pub(crate) queue: Queue,
     pub(crate) wal_sync: WalSync,
     pub(crate) pace: Pace,
+    /// Held while the pressure is measured and set.
+    pub(crate) pacing: Mutex<()>,
     pub(crate) snapshots: SnapshotList,
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) tables: Arc<TableCache>,
@@ -144,7 +147,6 @@ impl Core {
             env: parts.env,
             instance_id: parts.instance_id,
             database_uid: parts.database_uid,
-            plan_settings: plan_settings(&parts.settings, &parts.shares),
             debt_limits: debt_limits(&parts.settings, &parts.shares),
             settings: parts.settings,
             shares: parts.shares,
@@ -155,6 +157,7 @@ impl Core {
             queue: Queue::new(parts.last_seq, parts.wal),
             wal_sync: WalSync::default(),
             pace,
+            pacing: Mutex::new(()),
             snapshots: SnapshotList::default(),
             manifest: Mutex::new(parts.manifest),
             tables: parts.tables,
@@ -247,8 +250,10 @@ impl Core {
             fields.push(self.log_begin(tree, flushed));
         }
         let mut logged = fields.clone();
+        // A move costs no sync: lost with the power, the tree is as before it.
+        let relocates = flushed.is_none() && fields.len() == 1 && edit.only_relocates();
         logged.push(ManifestState::edit_field(tree.id, edit));
-        self.append_record(&mut manifest, &Record(logged))?;
+        self.append_record(&mut manifest, &Record(logged), !relocates)?;
         let state = &mut manifest.state;
         state.apply(&Record(fields), &|id| self.components.key_order(id))?;
         state.keyspaces.get_mut(&tree.id).expect("looked up above").version = version.clone();
@@ -285,15 +290,23 @@ impl Core {
         let mut manifest = self.manifest.lock();
         self.latch.check()?;
         let record = Record(fields);
-        self.append_record(&mut manifest, &record)?;
+        self.append_record(&mut manifest, &record, true)?;
         manifest.state.apply(&record, &|id| self.components.key_order(id))
     }
 
-    pub(crate) fn append_record(&self, manifest: &mut Manifest, record: &Record) -> Result<()> {
+    pub(crate) fn append_record(
+        &self,
+        manifest: &mut Manifest,
+        record: &Record,
+        durable: bool,
+    ) -> Result<()> {
         let log = manifest.log.as_mut().expect("a writable database has a manifest");
-        let begin = log.durable_bytes();
-        let appended = log.append(record);
-        self.counters.manifest_bytes.add(log.durable_bytes() - begin);
+        let begin = log.bytes();
+        let appended = match durable {
+            true => log.append(record),
+            false => log.append_unsynced(record),
+        };
+        self.counters.manifest_bytes.add(log.bytes() - begin);
         appended.inspect_err(|error| self.trip(error))
     }
 
@@ -304,6 +317,13 @@ impl Core {
         }
         let number = self.new_file_number();
         manifest.state.next_file = self.next_file.load(Ordering::Relaxed);
+        // The snapshot has every file anyway: with today's statistics.
+        for tree in self.trees().iter().filter(|tree| tree.reads.access.is_on()) {
+            if let Some(keyspace) = manifest.state.keyspaces.get_mut(&tree.id) {
+                let edit = statistics_edit(tree, &keyspace.version);
+                keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
+            }
+        }
         let rolled = ManifestLog::create(&self.env, &self.dir, number, &manifest.state.snapshot())
             .and_then(|log| set_current(&self.env, &self.dir, &self.current(number)).map(|()| log));
         let new = rolled.inspect_err(|error| self.trip(error))?;
@@ -516,23 +536,15 @@ fn first_seq_of(queue: &QueueState, number: FileNumber) -> SeqNo {
     older.map_or(queue.wal_first_seq, |&(_, first_seq)| first_seq)
 }
 
-/// Level 1 holds one and a half memtables unless told otherwise. Small enough
-/// that its blocks, and many of level 2's, stay in the cache: a cold seek then
-/// reads about two blocks from the device and not three. Measured with data 20
-/// times the memory: 2.3 times RocksDB's speed, against 1.5 with four
-/// memtables, for a sixth more writes.
-const LEVEL_BASE_HALF_MEMTABLES: u64 = 3;
-
-/// The sizes that policies read.
-pub(crate) fn plan_settings(settings: &Settings, shares: &Shares) -> PlanSettings {
-    let base = match settings.level_base_bytes {
-        0 => shares.memtable_bytes / 2 * LEVEL_BASE_HALF_MEMTABLES,
-        bytes => bytes,
-    };
+/// The sizes that a keyspace's policies read: the user's, and where those are
+/// silent what suits its policy.
+pub(crate) fn plan_settings(settings: &Settings, shares: &Shares, policy: &Policy) -> PlanSettings {
+    let sizes = policy.sizes(shares.memtable_bytes);
+    let or = |asked: u64, suited: u64| if asked == 0 { suited } else { asked };
     PlanSettings {
         memtable_bytes: shares.memtable_bytes,
-        file_bytes: settings.file_bytes,
-        level_base_bytes: base,
+        file_bytes: or(settings.file_bytes, sizes.file_bytes),
+        level_base_bytes: or(settings.level_base_bytes, sizes.level_base_bytes),
         level0_slowdown: settings.level0_slowdown_files,
         level0_stop: settings.level0_stop_files,
         ..PlanSettings::default()
@@ -541,7 +553,10 @@ pub(crate) fn plan_settings(settings: &Settings, shares: &Shares) -> PlanSetting
 
 /// Where debt begins to slow writers, and where it slows them most.
 fn debt_limits(settings: &Settings, shares: &Shares) -> (u64, u64) {
-    let base = plan_settings(settings, shares).level_base_bytes;
+    let base = match settings.level_base_bytes {
+        0 => shares.memtable_bytes / 2 * 3,
+        bytes => bytes,
+    };
     let slowdown = match settings.debt_slowdown_bytes {
         0 => base.saturating_mul(16).max(1 << 30),
         bytes => bytes,

@@ -6,6 +6,7 @@
 use crate::checkpoint;
 use crate::core::Core;
 use crate::keyspace::Keyspace;
+use crate::measure::TableSearches;
 use crate::options::{KeyspaceOptions, Options, ReadOptions, Sync};
 use crate::read::cursor::{Cursor, Iter};
 use crate::recovery;
@@ -207,6 +208,16 @@ impl Db {
 
     // ---- the database as a whole
 
+    /// Gives every keyspace another policy: see [`Keyspace::set_policy`].
+    /// Keyspaces that are made afterwards have it too.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_policy(&self, policy: &str) -> Result<()> {
+        let trees: Vec<_> = self.core().trees().iter().cloned().collect();
+        trees.iter().try_for_each(|tree| self.core().set_policy(tree, policy))
+    }
+
     /// Writes a batch: all of its operations or none. Returns the sequence
     /// number of its last one.
     ///
@@ -330,6 +341,12 @@ impl Db {
     /// What the database did since it was opened, and what it holds now.
     pub fn stats(&self) -> Stats {
         crate::measure::stats(self.core())
+    }
+
+    /// How often each table was searched, estimated from a sample of all gets.
+    /// Empty unless the policy shares filter memory out by it (`mnemosyne`).
+    pub fn table_searches(&self) -> Vec<TableSearches> {
+        crate::measure::table_searches(self.core())
     }
 
     /// Each keyspace's name and tree, as it is now.

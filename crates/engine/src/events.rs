@@ -72,6 +72,10 @@ pub enum Event {
     },
     /// A table changed its place without being rewritten.
     Moved { keyspace: Arc<str>, file: FileNumber, from_level: u32, to_level: u32, reason: String },
+    /// The shape plans for another number of levels; no table was rewritten.
+    Reshaped { keyspace: Arc<str>, levels: u32, reason: String },
+    /// A keyspace has another policy from here on.
+    PolicyChanged { keyspace: Arc<str>, policy: String },
     /// Writes go to a new write-ahead log from here on.
     WalRotated { wal: FileNumber, previous_bytes: u64 },
     /// The manifest was written anew as one snapshot.
@@ -112,7 +116,9 @@ impl fmt::Display for Event {
             | Event::FlushEnd { .. }
             | Event::MergeBegin { .. }
             | Event::MergeEnd { .. }
-            | Event::Moved { .. } => self.fmt_work(f),
+            | Event::Moved { .. }
+            | Event::Reshaped { .. }
+            | Event::PolicyChanged { .. } => self.fmt_work(f),
             Event::WalRotated { .. }
             | Event::ManifestRotated { .. }
             | Event::TableCreated { .. }
@@ -181,6 +187,10 @@ impl Event {
                 f,
                 "{keyspace}: table {file} moved from level {from_level} to {to_level}: {reason}"
             ),
+            Event::Reshaped { keyspace, levels, reason } => {
+                write!(f, "{keyspace}: {levels} levels planned: {reason}")
+            }
+            Event::PolicyChanged { keyspace, policy } => write!(f, "{keyspace}: policy {policy}"),
             _ => Ok(()),
         }
     }

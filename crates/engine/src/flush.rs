@@ -9,14 +9,30 @@ use crate::core::Core;
 use crate::events::Event;
 use crate::memtable::{MemCursor, Memtable};
 use crate::merge::elide::{ElideRules, Elider, Sink, surviving_tombstones};
+use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs};
 use crate::snapshot::Held;
 use crate::tree::Tree;
 use std::sync::Arc;
-use windrow_base::Result;
+use windrow_base::{Result, SeqNo};
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Fragments;
-use windrow_plan::tree::{Edit, File};
+use windrow_plan::tree::{Edit, File, Version};
+
+/// A memtable as tables.
+pub(crate) struct Flushed {
+    files: Vec<File>,
+    /// Borders of level 0's lanes that they were cut by, if those are new. They
+    /// take effect with the tables.
+    lanes: Option<Arc<[Vec<u8>]>>,
+}
+
+impl Flushed {
+    /// The edit that installs them.
+    pub(crate) fn edit(self, current: &Version, last_seq: SeqNo) -> Edit {
+        Edit { lanes: self.lanes, ..Edit::flush(current, self.files, last_seq) }
+    }
+}
 
 impl Core {
     /// Flushes the oldest frozen memtable. `false` if there was none.
@@ -36,14 +52,15 @@ impl Core {
             entries: memtable.list.len() as u64,
             memtable_bytes: memtable.list.allocated_bytes() as u64,
         });
-        let files = self.write_level0(tree, &memtable)?;
-        let bytes: u64 = files.iter().map(|f| f.bytes).sum();
+        // Held to the end: its share of filter memory is reserved until the edit is in.
+        let filters = Arc::new(self.flush_filters(tree, memtable.list.len() as u64));
+        let flushed = self.write_level0(tree, &memtable, filters.clone())?;
+        let bytes: u64 = flushed.files.iter().map(|f| f.bytes).sum();
         let last_seq = memtable.last_seq();
         self.sync_logs_of_others(tree)?;
-        let count = files.len() as u64;
-        self.install(tree, Some(&memtable), Vec::new(), |version| {
-            Edit::flush(version, files, last_seq)
-        })?;
+        let count = flushed.files.len() as u64;
+        self.install(tree, Some(&memtable), Vec::new(), |version| flushed.edit(version, last_seq))?;
+        drop(filters);
         self.frozen_bytes.fetch_sub(memtable.reserved_bytes(), Ordering::AcqRel);
         self.note_progress();
         self.counters.flushes.add(1);
@@ -72,22 +89,30 @@ impl Core {
         Ok(())
     }
 
-    /// Writes a memtable's entries to tables of level 0, durable with their names.
-    pub(crate) fn write_level0(&self, tree: &Tree, memtable: &Memtable) -> Result<Vec<File>> {
+    /// Writes a memtable's entries to tables of level 0, durable with their names,
+    /// cut at the borders of the lanes that the policy wants from here on.
+    pub(crate) fn write_level0(
+        &self,
+        tree: &Tree,
+        memtable: &Memtable,
+        filters: Arc<OutputFilters>,
+    ) -> Result<Flushed> {
         let version = tree.version();
         let policy = tree.policy.load();
+        let lanes = policy.lanes(&version, &tree.sizes.load());
+        let borders = lanes.as_ref().unwrap_or(&version.lanes);
         let held = self.snapshots.held();
         let tombstones = memtable.tombstones();
         let spec = OutputSpec {
             level: 0,
-            cutter: policy.cutter(&version, &self.plan_settings, 0),
-            filter_bits_per_key: self.filter_bits(tree, &version, 0),
+            cutter: policy.flush_cutter(&tree.sizes.load(), borders),
+            filters,
             tombstones: surviving_tombstones(&tombstones, &held, None),
         };
         let rules = self.flush_rules(tree, held, tombstones);
         let mut outputs = Outputs::new(self, tree, spec);
         drain(memtable, Elider::new(rules), &mut outputs)?;
-        outputs.finish(0)
+        Ok(Flushed { files: outputs.finish(0)?, lanes })
     }
 
     fn flush_rules(&self, tree: &Tree, held: Held, tombstones: Fragments) -> ElideRules {

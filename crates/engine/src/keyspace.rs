@@ -359,6 +359,24 @@ impl Keyspace {
         self.core.flush_tree(&self.tree)
     }
 
+    /// Gives the keyspace another policy: a preset's name, or one value per
+    /// axis, as the setting `preset` takes it. It takes effect with the next
+    /// decision; the tree is brought into its new shape by merges in the
+    /// background. Holds until the database is closed: what it opens with is
+    /// the setting. Memtables keep their size.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that lists what is valid; `ReadOnly`; `Closed`.
+    pub fn set_policy(&self, policy: &str) -> Result<()> {
+        self.check()?;
+        self.core.set_policy(&self.tree, policy)
+    }
+
+    /// The policy in full, one value per axis.
+    pub fn policy(&self) -> String {
+        self.tree.policy.load().to_string()
+    }
+
     /// Merges everything in the range (both ends inclusive; `None` is
     /// unbounded) down to the last level. Tombstones, shadowed and expired
     /// entries in it give their space back, unless a snapshot needs them.

@@ -30,6 +30,7 @@
 
 mod budget;
 mod cache;
+mod chain;
 mod checkpoint;
 mod cleanup;
 mod core;
@@ -59,9 +60,11 @@ mod upkeep;
 mod verify;
 mod write;
 
+pub use chain::ChainStats;
 pub use db::Db;
 pub use events::{Event, EventListener, JobId};
 pub use keyspace::Keyspace;
+pub use measure::TableSearches;
 pub use operators::{CompactionFilter, FilterDecision, MergeOperator};
 pub use options::{
     Components, KeyspaceOptions, Options, ReadOptions, SettingRange, SettingRow, Settings, Sync,

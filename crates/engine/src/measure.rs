@@ -3,12 +3,15 @@
 //! Reads metadata and counters; opens a table only where a range cuts it.
 
 use crate::core::Core;
+use crate::merge::filters::Estimates;
+use crate::read::access::SAMPLE;
 use crate::read::view::ReadView;
 use crate::stats::{KeyspaceStats, LevelShape, MemoryStats, Stats};
 use crate::tree::Tree;
 use std::cmp::Ordering as KeyOrdering;
-use windrow_base::Result;
+use std::sync::Arc;
 use windrow_base::key::{SEQ_MAX, push_internal, seek_trailer};
+use windrow_base::{FileNumber, Result};
 use windrow_env::sync::atomic::Ordering;
 
 /// The statistics of a database.
@@ -21,6 +24,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         memtables_bytes += memory as u64;
         stats.push_keyspace(KeyspaceStats {
             name: tree.name.to_string(),
+            policy: tree.policy.load().to_string(),
             memtables_bytes: memory as u64,
             levels: shapes(&view),
         });
@@ -44,12 +48,41 @@ pub(crate) fn stats(core: &Core) -> Stats {
 }
 
 fn shapes(view: &ReadView) -> Vec<LevelShape> {
-    let shape = |level: &std::sync::Arc<windrow_plan::tree::Level>| LevelShape {
+    let shape = |level: &Arc<windrow_plan::tree::Level>| LevelShape {
         run_files: level.run.len() as u64,
         log_files: level.log.len() as u64,
         bytes: level.bytes(),
     };
     view.version.levels.iter().map(shape).collect()
+}
+
+/// How often lookups searched a table, as Merlin estimates it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableSearches {
+    /// The keyspace.
+    pub keyspace: Arc<str>,
+    /// The table's file number.
+    pub file: FileNumber,
+    /// Gets whose key was within the table's bounds and in none read before
+    /// it, filtered or not, as if the table had been there since the first get.
+    pub queries: f64,
+    /// Of them, those that found their key in it.
+    pub hits: f64,
+}
+
+/// The estimates of every table of the keyspaces whose policy makes any.
+pub(crate) fn table_searches(core: &Core) -> Vec<TableSearches> {
+    let mut searches = Vec::new();
+    for tree in core.trees().iter() {
+        let estimates = Estimates::of(tree);
+        searches.extend(estimates.iter().map(|(file, estimate)| TableSearches {
+            keyspace: tree.name.clone(),
+            file,
+            queries: estimate.queries * SAMPLE as f64,
+            hits: estimate.hits * SAMPLE as f64,
+        }));
+    }
+    searches
 }
 
 /// About how many bytes the keys in `from..to` take, in tables and memtables.

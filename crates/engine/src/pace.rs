@@ -32,10 +32,11 @@ const SLEEP_NS_MIN: u64 = 500_000;
 
 /// Share of the way from `from` to `to` that `value` has gone, 0 to 1.
 fn share(value: f64, from: f64, to: f64) -> f64 {
-    if to <= from {
-        return if value >= to { 1.0 } else { 0.0 };
+    // First, so that no pressure is none whatever the limits are.
+    if value <= from {
+        return 0.0;
     }
-    ((value - from) / (to - from)).clamp(0.0, 1.0)
+    if to <= from { 1.0 } else { ((value - from) / (to - from)).min(1.0) }
 }
 
 /// Pressure as a number from 0 (none) to 1 (as slow as it gets).
@@ -124,6 +125,14 @@ mod tests {
         assert!(delays.windows(2).all(|w| w[0] <= w[1]));
         assert!(step_max <= NS_PER_BYTE_MAX * 1024 / 400, "a cliff of {step_max} ns");
         assert_eq!(delay_ns_per_kib(&at(24, 0)), NS_PER_BYTE_MAX * 1024);
+    }
+
+    #[test]
+    fn no_pressure_is_no_delay() {
+        assert_eq!(delay_ns_per_kib(&Pressure::default()), 0);
+        let idle = Pressure { level0_stop: u32::MAX, ..Pressure::default() };
+        assert_eq!(delay_ns_per_kib(&idle), 0);
+        assert_eq!(delay_ns_per_kib(&at(24, 5000)), NS_PER_BYTE_MAX * 1024);
     }
 
     #[test]

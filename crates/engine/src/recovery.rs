@@ -12,13 +12,14 @@
 use crate::budget::Budget;
 use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
-use crate::core::{Core, CoreParts, Manifest, create_wal};
+use crate::core::{Core, CoreParts, Manifest, create_wal, plan_settings};
 use crate::events::{Event, EventSink};
 use crate::manifest::log::{ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::options::{Components, KeyspaceOptions, Options};
-use crate::read::{Access, ReadOwner};
+use crate::read::ReadOwner;
+use crate::read::access::Access;
 use crate::replay::{Replay, Replayed};
 use crate::stats::Counters;
 use crate::tree::{KeyspaceRecord, Tree, TreeParts};
@@ -33,7 +34,7 @@ use windrow_env::{Env, LogFile};
 use windrow_format::current::Current;
 use windrow_format::log::{Class, FileHeader, LogKind, Reader};
 use windrow_format::names::{self, FileKind};
-use windrow_plan::Policy;
+use windrow_plan::{Policy, Settings as PlanSettings};
 
 /// How often an idle database looks for work, in ms.
 const IDLE_LOOK_MS: u64 = 30_000;
@@ -270,7 +271,7 @@ pub(crate) fn assemble(
     policy: &Policy,
 ) -> Result<Arc<Core>> {
     let settings = options.settings.clone();
-    let shares = Budget::split(&settings);
+    let shares = Budget::split_for(&settings, policy.memtable_bytes_max());
     let events = Arc::new(EventSink::new(options.components.listener.clone()));
     let counters = Arc::new(Counters::default());
     let cleanup = Cleanup::new(env.clone(), dir, events.clone(), counters.clone());
@@ -303,7 +304,8 @@ pub(crate) fn assemble(
         .values()
         .map(|keyspace| {
             let shared = (&env, &tables, &blocks, &counters);
-            Ok(Arc::new(build_tree(keyspace, &options.components, policy, shared)?))
+            let steering = (policy, plan_settings(&settings, &shares, policy));
+            Ok(Arc::new(build_tree(keyspace, &options.components, steering, shared)?))
         })
         .collect::<Result<Vec<_>>>()?;
     check_default(&state, &options.default_keyspace)?;
@@ -366,7 +368,7 @@ type Shared<'a> = (&'a Env, &'a Arc<TableCache>, &'a Arc<BlockCache>, &'a Arc<Co
 pub(crate) fn build_tree(
     keyspace: &KeyspaceState,
     components: &Components,
-    policy: &Policy,
+    (policy, sizes): (&Policy, PlanSettings),
     (env, tables, blocks, counters): Shared<'_>,
 ) -> Result<Tree> {
     let record = keyspace.record.clone();
@@ -382,7 +384,7 @@ pub(crate) fn build_tree(
         order: order.clone(),
         operator: operator.clone(),
         counters: counters.clone(),
-        access: Access,
+        access: Access::new(policy.learns_from_queries(), &keyspace.version),
     });
     Ok(Tree::new(TreeParts {
         filter: components.compaction_filter(&record.name).cloned(),
@@ -390,6 +392,7 @@ pub(crate) fn build_tree(
         order,
         operator,
         policy: policy.clone(),
+        sizes,
         version: (*keyspace.version).clone(),
         frozen: Vec::new(),
         tables: tables.clone(),

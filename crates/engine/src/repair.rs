@@ -298,10 +298,11 @@ impl Repair<'_> {
     ) -> Outputs<'c> {
         let version = tree.version();
         let policy = tree.policy.load();
+        let filters = Arc::new(core.repair_filters(tree));
         let spec = OutputSpec {
             level,
-            cutter: policy.cutter(&version, &core.plan_settings, level),
-            filter_bits_per_key: core.filter_bits(tree, &version, level),
+            cutter: policy.cutter(&version, &tree.sizes.load(), level),
+            filters,
             tombstones,
         };
         Outputs::new(core, tree, spec)
@@ -461,6 +462,7 @@ fn describe(number: FileNumber, table: &Table, bytes: u64) -> File {
         expiring_entries: p.expiring_entries,
         expiry_min_ms: p.expiry_min_ms,
         filter_bytes: p.filter_bytes,
+        hotness: 0,
         statistics: Vec::new(),
     }
 }

@@ -19,7 +19,6 @@ use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
 use windrow_env::fs::ReadOptions;
 use windrow_format::batch;
 use windrow_format::log::{Class, LogKind, Reader};
-use windrow_plan::tree::Edit;
 
 /// What a replay found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -213,10 +212,11 @@ impl<'a> Replay<'a> {
     }
 
     fn write_tables(&self, tree: &Tree, memtable: &Memtable, last_seq: SeqNo) -> Result<()> {
-        let files = self.core.write_level0(tree, memtable)?;
+        let filters = Arc::new(self.core.flush_filters(tree, memtable.list.len() as u64));
+        let flushed = self.core.write_level0(tree, memtable, filters)?;
         let mut manifest = self.core.manifest.lock();
         let keyspace = manifest.state.keyspaces.get_mut(&tree.id).expect("the tree was made of it");
-        let edit = Edit::flush(&keyspace.version, files, last_seq);
+        let edit = flushed.edit(&keyspace.version, last_seq);
         keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
         tree.install(keyspace.version.clone(), None);
         Ok(())

@@ -10,6 +10,7 @@
 //! a few times; damage in an input takes those files out of merging until the
 //! database is reopened (reads of the damage err, everything else goes on).
 
+use crate::chain::Chain;
 use crate::core::Core;
 use crate::events::Event;
 use crate::pace::Pressure;
@@ -22,7 +23,7 @@ use windrow_base::{Error, ErrorKind, Result};
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::atomic::Ordering;
 use windrow_plan::tree::Version;
-use windrow_plan::{Busy, Decision, View};
+use windrow_plan::{Busy, Decision, Settings, View};
 
 /// How often a failed job is tried again before the database is latched.
 const ATTEMPTS_MAX: u32 = 3;
@@ -150,10 +151,16 @@ impl Core {
                     break;
                 }
                 let version = tree.version();
-                let decision = tree.policy.load().pick(&self.plan_view(&version, &work.busy));
+                let sizes = tree.sizes.load();
+                let view = self.plan_view(&version, &work.busy, &sizes);
+                let decision = tree.policy.load().pick(&view);
                 if decision.is_idle() {
+                    if work.merging == 0 {
+                        self.end_chain(work.chain.end());
+                    }
                     break;
                 }
+                self.end_chain(work.chain.begin(&decision));
                 work.busy.claim(&decision);
                 work.merging += 1;
                 drop(work);
@@ -164,12 +171,23 @@ impl Core {
         }
     }
 
+    fn end_chain(&self, ended: Option<Chain>) {
+        if let Some(chain) = ended {
+            self.counters.chains.record(chain);
+        }
+    }
+
     /// The moment as the policy sees it.
-    pub(crate) fn plan_view<'a>(&'a self, version: &'a Version, busy: &'a Busy) -> View<'a> {
+    pub(crate) fn plan_view<'a>(
+        &self,
+        version: &'a Version,
+        busy: &'a Busy,
+        sizes: &'a Settings,
+    ) -> View<'a> {
         View {
             version,
             busy,
-            settings: &self.plan_settings,
+            settings: sizes,
             snapshots_oldest: self.snapshots.held().seqs.first().copied().unwrap_or(SEQ_MAX),
             now_ms: self.judge_ms(),
         }
@@ -234,15 +252,18 @@ impl Core {
 
     /// Tells the pace how far behind merging is.
     pub(crate) fn update_pace(&self) {
+        // Looked at and set in one: else who looked before a merge ended could
+        // set its pressure after it, and nobody would take that back.
+        let pacing = self.pacing.lock();
         let mut worst = Pressure::default();
         for tree in self.trees().iter() {
             let version = tree.version();
-            let debt = tree.policy.load().debt(&version, &self.plan_settings);
+            let debt = tree.policy.load().debt(&version, &tree.sizes.load());
             worst.level0_depth = worst.level0_depth.max(debt.level0_depth);
             worst.debt_bytes += debt.bytes;
         }
-        worst.level0_slowdown = self.plan_settings.level0_slowdown;
-        worst.level0_stop = self.plan_settings.level0_stop;
+        worst.level0_slowdown = self.settings.level0_slowdown_files;
+        worst.level0_stop = self.settings.level0_stop_files;
         worst.debt_slowdown_bytes = self.debt_limits.0;
         worst.debt_stop_bytes = self.debt_limits.1;
         let idle = self.merges_running.load(Ordering::Acquire) == 0;
@@ -252,6 +273,7 @@ impl Core {
             worst = Pressure { level0_stop: u32::MAX, ..Pressure::default() };
         }
         self.pace.set(&worst);
+        drop(pacing);
         self.note_progress();
     }
 

@@ -10,6 +10,7 @@
 
 mod show;
 
+use crate::chain::{ChainStats, Chains};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -29,7 +30,7 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -54,6 +55,8 @@ macro_rules! tickers {
             pub levels: Vec<LevelStats>,
             /// Pauses of writers, one row per [`PauseReason`].
             pub pauses: Vec<PauseStats>,
+            /// Chains of merges.
+            pub chains: ChainStats,
             /// Each keyspace's tree.
             pub keyspaces: Vec<KeyspaceStats>,
             /// Memory in use, by share of the budget.
@@ -212,6 +215,8 @@ pub(crate) struct Counters {
     levels: [LevelCounters; LEVELS_COUNTED],
     /// Pauses of writers.
     pub(crate) pauses: Pauses,
+    /// Chains of merges that ended.
+    pub(crate) chains: Chains,
 }
 
 /// A counter by its name is the calling thread's: `counters.gets.add(1)`.
@@ -263,6 +268,7 @@ impl Counters {
         let mut stats = Stats {
             levels: (0..).zip(&self.levels).map(|(level, c)| c.snapshot(level)).collect(),
             pauses: self.pauses.snapshot(),
+            chains: self.chains.snapshot(),
             ..Stats::default()
         };
         self.stripes.iter().for_each(|stripe| stats.add_stripe(stripe));
@@ -367,6 +373,8 @@ pub struct LevelShape {
 pub struct KeyspaceStats {
     /// Its name.
     pub name: String,
+    /// Its policy, one value per axis.
+    pub policy: String,
     /// Bytes of its memtables, frozen ones included.
     pub memtables_bytes: u64,
     /// Its levels from 0 on.

@@ -7,18 +7,21 @@
 //! `view_lock`, which orders them. Never reads or writes a file.
 
 use crate::cache::table::TableCache;
+use crate::chain::Chain;
 use crate::memtable::Memtable;
+use crate::merge::filters::FilterLedger;
 use crate::operators::{CompactionFilter, MergeOperator};
 use crate::read::ReadOwner;
-use crate::read::view::ReadView;
+use crate::read::view::{ReadLevel, ReadView};
 use arc_swap::{ArcSwap, Guard};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use windrow_base::{KeyOrder, KeyspaceId, SeqNo};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
-use windrow_plan::Policy;
 use windrow_plan::busy::Busy;
+use windrow_plan::hotness::HotMap;
 use windrow_plan::tree::{File, Version};
+use windrow_plan::{Policy, Settings};
 
 /// What of a keyspace is stored in the manifest beside its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub(crate) struct Work {
     pub(crate) merging: u32,
     /// A manual compaction or a close wants the picker to itself.
     pub(crate) hold: u32,
+    /// The chain of merges that is under way.
+    pub(crate) chain: Chain,
 }
 
 /// A keyspace that is open.
@@ -48,8 +53,15 @@ pub(crate) struct Tree {
     pub(crate) operator: Option<Arc<dyn MergeOperator>>,
     pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
     pub(crate) policy: ArcSwap<Policy>,
+    /// What the policy reads of sizes; changes with it.
+    pub(crate) sizes: ArcSwap<Settings>,
     pub(crate) work: Mutex<Work>,
     pub(crate) reads: Arc<ReadOwner>,
+    /// How hot keys are; made when a merge first asks for it. Not persisted:
+    /// what it tells is, with each table.
+    pub(crate) hot_map: OnceLock<Mutex<HotMap>>,
+    /// What running jobs may add to the filters.
+    pub(crate) filter_ledger: Arc<Mutex<FilterLedger>>,
     tables: Arc<TableCache>,
     view: ArcSwap<ReadView>,
     view_lock: Mutex<()>,
@@ -63,6 +75,7 @@ pub(crate) struct TreeParts {
     pub(crate) operator: Option<Arc<dyn MergeOperator>>,
     pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
     pub(crate) policy: Policy,
+    pub(crate) sizes: Settings,
     pub(crate) version: Version,
     /// Frozen memtables a read-only open replayed the logs into, newest first.
     pub(crate) frozen: Vec<Arc<Memtable>>,
@@ -72,10 +85,21 @@ pub(crate) struct TreeParts {
 
 impl Tree {
     pub(crate) fn new(parts: TreeParts) -> Tree {
-        let TreeParts { record, order, operator, filter, policy, version, frozen, tables, reads } =
-            parts;
+        let TreeParts {
+            record,
+            order,
+            operator,
+            filter,
+            policy,
+            sizes,
+            version,
+            frozen,
+            tables,
+            reads,
+        } = parts;
         let version = Arc::new(version);
         let levels = ReadView::next_levels(&[], &version, |file| tables.handle(file, &order));
+        pin_level0(&[], &levels);
         let memtable = Arc::new(Memtable::new(order.clone()));
         let view = ReadView::new(memtable, frozen, version, levels);
         Tree {
@@ -86,8 +110,11 @@ impl Tree {
             operator,
             filter,
             policy: ArcSwap::from_pointee(policy),
+            sizes: ArcSwap::from_pointee(sizes),
             work: Mutex::new(Work::default()),
             reads,
+            hot_map: OnceLock::new(),
+            filter_ledger: Arc::default(),
             tables,
             view: ArcSwap::from_pointee(view),
             view_lock: Mutex::new(()),
@@ -142,6 +169,7 @@ impl Tree {
         let frozen = old.frozen.iter().filter(stays).cloned().collect();
         let handle = |file: &Arc<File>| self.tables.handle(file, &self.order);
         let levels = ReadView::next_levels(&old.levels, &version, handle);
+        pin_level0(&old.levels, &levels);
         let view = ReadView::new(old.memtable.clone(), frozen, version, levels);
         self.view.store(Arc::new(view));
     }
@@ -155,5 +183,15 @@ impl Tree {
     #[inline]
     pub(crate) fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
+    }
+}
+
+/// Level 0's tables keep index and filter in memory (Autumn, section 3.2): few
+/// and small, and every read asks them.
+fn pin_level0(old: &[Arc<ReadLevel>], new: &[Arc<ReadLevel>]) {
+    for (levels, pinned) in [(old, false), (new, true)] {
+        for file in levels.first().into_iter().flat_map(|level| level.files()) {
+            file.table.set_pinned(pinned);
+        }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Owns no state: each is a sequence of the steps that the background takes too.
 
-use crate::core::{Core, Manifest};
+use crate::core::{Core, Manifest, plan_settings};
 use crate::events::Event;
 use crate::manifest::record::{Field, Record};
 use crate::manifest::state::KeyspaceState;
@@ -17,7 +17,7 @@ use windrow_env::sync::atomic::Ordering;
 use windrow_format::log::FILE_HEADER_BYTES;
 use windrow_format::names;
 use windrow_plan::tree::Version;
-use windrow_plan::{Decision, ManualState};
+use windrow_plan::{Decision, ManualState, Policy};
 
 /// Longest name of a keyspace, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -109,7 +109,8 @@ impl Core {
         }
         let mut work = tree.work.lock();
         let version: Arc<Version> = tree.version();
-        let view = self.plan_view(&version, &work.busy);
+        let sizes = tree.sizes.load();
+        let view = self.plan_view(&version, &work.busy, &sizes);
         let decision = tree.policy.load().manual(&view, lo, hi, state);
         if !decision.is_idle() {
             work.busy.claim(&decision);
@@ -122,6 +123,40 @@ impl Core {
             )));
         }
         state.is_done().then_some(Ok(None))
+    }
+
+    // ---- policies
+
+    /// Gives a tree another policy. What runs is finished under the old one,
+    /// whose tree the new one takes as it is.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that lists what is valid; `Closed`, `ReadOnly`.
+    pub(crate) fn set_policy(&self, tree: &Tree, text: &str) -> Result<()> {
+        let policy = Policy::parse(text)?;
+        self.latch.check()?;
+        self.check_open()?;
+        if tree.is_dropped() {
+            return Err(crate::core::dropped(tree.id));
+        }
+        // A pick between the two stores sees the new sizes under the old
+        // policy, which is as good a decision as any.
+        tree.sizes.store(Arc::new(plan_settings(&self.settings, &self.shares, &policy)));
+        self.events.send_with(|| Event::PolicyChanged {
+            keyspace: tree.name.clone(),
+            policy: policy.to_string(),
+        });
+        let learns = policy.learns_from_queries();
+        tree.reads.access.set_on(learns);
+        if !learns {
+            // The judgement of the old policy, which no job will renew.
+            let view = tree.view();
+            let files = view.levels.iter().flat_map(|level| level.files());
+            files.for_each(|file| file.table.set_skips_filter(false));
+        }
+        tree.policy.store(Arc::new(policy));
+        self.schedule();
+        Ok(())
     }
 
     // ---- keyspaces
@@ -172,7 +207,7 @@ impl Core {
         fields: Vec<Field>,
     ) -> Result<()> {
         let record = Record(fields);
-        self.append_record(manifest, &record)?;
+        self.append_record(manifest, &record, true)?;
         manifest.state.apply(&record, &|id| self.components.key_order(id))
     }
 
@@ -180,7 +215,8 @@ impl Core {
         let default = self.tree(KeyspaceId::DEFAULT)?;
         let policy = default.policy.load();
         let shared = (&self.env, &self.tables, &self.blocks, &self.counters);
-        build_tree(keyspace, &self.components, &policy, shared)
+        let sizes = plan_settings(&self.settings, &self.shares, &policy);
+        build_tree(keyspace, &self.components, (&policy, sizes), shared)
     }
 
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
@@ -248,6 +284,7 @@ impl Core {
         let trees: Vec<_> = self.trees().iter().cloned().collect();
         for tree in &trees {
             while self.flush_oldest(tree)? {}
+            self.keep_statistics(tree)?;
         }
         let wal = self.create_wal()?;
         wal.file.truncate(FILE_HEADER_BYTES as u64)?;

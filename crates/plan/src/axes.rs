@@ -6,14 +6,16 @@
 //! objects, so that policies compare, print, clone and are exhaustively
 //! matched where that matters.
 
-use crate::cut::{BySize, Cutter};
+use crate::cut::{BySize, Cutter, Overlap};
 use crate::decision::Decision;
-use crate::filter_memory::Uniform;
-use crate::level0::Tiered;
+use crate::filter_memory::merlin::Estimate;
+use crate::filter_memory::{FilterJob, FilterPlan, Mnemosyne, Monkey, Uniform};
+use crate::level0::{Fifo, Partitioned, Tiered};
 use crate::pick::leveled::Leveled;
 use crate::pick::manual::{self, ManualState};
-use crate::shape::Leveling;
-use crate::tree::{LEVELS_MAX, Part, Version};
+use crate::pick::sst_log::SstLog;
+use crate::shape::{Garnering, Leveling};
+use crate::tree::{File, LEVELS_MAX, Part, Version};
 use crate::view::{Settings, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -23,6 +25,8 @@ use alloc::vec::Vec;
 pub enum Shape {
     /// Each level is a fixed ratio larger than the one above.
     Leveling(Leveling),
+    /// Ratios grow towards the top (Autumn).
+    Garnering(Garnering),
 }
 
 /// How flushed data waits in level 0, and what takes it to level 1.
@@ -30,6 +34,10 @@ pub enum Shape {
 pub enum Level0 {
     /// Whole memtables pile up, and go down together.
     Tiered(Tiered),
+    /// A queue: the oldest flush goes down alone (vLSM).
+    Fifo(Fifo),
+    /// Flushes are cut in lanes of the key space, each a queue of its own.
+    Partitioned(Partitioned),
 }
 
 /// What moves down from the other levels, and when.
@@ -37,6 +45,8 @@ pub enum Level0 {
 pub enum Picker {
     /// From the level most over its capacity, one file and what it overlaps.
     Leveled(Leveled),
+    /// Files move to their level's log first, and down together (L2SM).
+    SstLog(SstLog),
 }
 
 /// Where output files end.
@@ -44,6 +54,8 @@ pub enum Picker {
 pub enum Cut {
     /// At a size, or earlier where the level below is dense.
     BySize(BySize),
+    /// Where the level below is dense, at sizes between two bounds (vLSM).
+    Overlap(Overlap),
 }
 
 /// How many filter bits per key each file gets.
@@ -53,6 +65,10 @@ pub enum FilterMemory {
     None,
     /// The same for every file.
     Uniform(Uniform),
+    /// By the size of each run (Monkey+).
+    Monkey(Monkey),
+    /// By the empty lookups that each file gets.
+    Mnemosyne(Mnemosyne),
 }
 
 /// One value per axis. Parsed from a preset's name or an option string, which
@@ -86,8 +102,23 @@ impl Policy {
     /// after the version, the busy set or the snapshots have changed, and now
     /// and then for what only time brings (expiry).
     pub fn pick(&self, view: &View<'_>) -> Decision {
-        match &self.picker {
+        if view.busy.is_reshaping() {
+            return Decision::Idle;
+        }
+        if let Shape::Garnering(garnering) = &self.shape
+            && let Some(decision) = garnering.reshape(view)
+        {
+            return decision;
+        }
+        let decision = match &self.picker {
             Picker::Leveled(leveled) => leveled.pick(self, view),
+            Picker::SstLog(sst_log) => sst_log.pick(self, view),
+        };
+        match (&self.shape, decision) {
+            (Shape::Garnering(garnering), Decision::Idle) => {
+                garnering.drain(view).unwrap_or(Decision::Idle)
+            }
+            (_, decision) => decision,
         }
     }
 
@@ -105,6 +136,10 @@ impl Policy {
         hi: Option<&[u8]>,
         state: &mut ManualState,
     ) -> Decision {
+        if view.busy.is_reshaping() {
+            // It knows levels by their numbers.
+            return Decision::Idle;
+        }
         manual::step(view, lo, hi, state)
     }
 
@@ -112,62 +147,124 @@ impl Policy {
     /// will cost.
     pub fn debt(&self, version: &Version, settings: &Settings) -> Debt {
         let level0_depth = version.level(0).map_or(0, |l| l.log_depth());
-        let waiting = version.part_bytes(0, Part::Log);
-        let mut bytes = 0u64;
-        let mut carried = 0u64;
-        if self.level0_score(version, settings) >= 1.0 {
-            bytes = waiting.saturating_add(version.part_bytes(1, Part::Run));
-            carried = waiting;
-        }
+        let (mut carried, mut bytes) = match &self.level0 {
+            _ if self.level0_score(version, settings) < 1.0 => (0, 0),
+            Level0::Tiered(tiered) => tiered.debt(version),
+            Level0::Fifo(fifo) => fifo.debt(version),
+            Level0::Partitioned(partitioned) => partitioned.debt(version, settings),
+        };
         for level in 1..version.levels.len() as u32 {
             let run = version.part_bytes(level, Part::Run);
             let below = version.part_bytes(level + 1, Part::Run);
             let log = version.part_bytes(level, Part::Log);
+            let log = log.saturating_sub(self.log_limit(version, settings, level));
             let size = run.saturating_add(carried);
             let excess = size.saturating_sub(self.capacity(version, settings, level));
             // What goes down is rewritten with its share of what it meets.
             let leaving = excess.saturating_add(log);
-            let ratio = below as f64 / (size.max(1)) as f64;
+            let ratio = below as f64 / size.saturating_add(log).max(1) as f64;
             bytes = bytes.saturating_add((leaving as f64 * (1.0 + ratio)) as u64);
             carried = leaving;
         }
         Debt { level0_depth, bytes }
     }
 
+    /// Bytes that `level`'s log may hold; 0 where the picker empties it.
+    pub fn log_limit(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
+        match &self.picker {
+            Picker::Leveled(_) => 0,
+            Picker::SstLog(sst_log) => {
+                sst_log.log_limit(self, version, settings, level).unwrap_or(0)
+            }
+        }
+    }
+
+    /// Whether output tables are to say how hot their keys are (`hotness/`).
+    pub fn wants_hotness(&self) -> bool {
+        matches!(self.picker, Picker::SstLog(_))
+    }
+
     /// How urgent level 0 is; merging starts at 1.
     pub fn level0_score(&self, version: &Version, settings: &Settings) -> f64 {
         match &self.level0 {
             Level0::Tiered(tiered) => tiered.score(version, settings),
+            Level0::Fifo(fifo) => fifo.score(version, settings),
+            Level0::Partitioned(partitioned) => partitioned.score(version, settings),
         }
     }
 
     pub(crate) fn pick_level0(&self, view: &View<'_>) -> Option<Decision> {
         match &self.level0 {
             Level0::Tiered(tiered) => tiered.pick(view),
+            Level0::Fifo(fifo) => fifo.pick(view),
+            Level0::Partitioned(partitioned) => partitioned.pick(view),
         }
     }
 
-    /// Keys before which a flush cuts its output, ascending; empty for one file.
-    pub fn flush_cuts(&self, _version: &Version) -> Arc<[Vec<u8>]> {
+    /// New boundaries of level 0's lanes, if the present ones no longer fit.
+    /// Asked before each flush, which is cut by them and stores them with its
+    /// edit.
+    pub fn lanes(&self, version: &Version, settings: &Settings) -> Option<Arc<[Vec<u8>]>> {
         match &self.level0 {
-            Level0::Tiered(_) => Arc::new([]),
+            Level0::Partitioned(partitioned) => partitioned.lanes(version, settings),
+            Level0::Tiered(_) | Level0::Fifo(_) => {
+                (!version.lanes.is_empty()).then(|| Arc::new([]) as Arc<[Vec<u8>]>)
+            }
         }
     }
 
-    /// Decides where the files of an output into `output_level` end. Level 0
-    /// is cut only by [`Policy::flush_cuts`].
+    /// Decides where the files of a flush end, given the lanes' boundaries.
+    pub fn flush_cutter(&self, settings: &Settings, lanes: &Arc<[Vec<u8>]>) -> Cutter {
+        match &self.level0 {
+            Level0::Partitioned(partitioned) => partitioned.flush_cutter(settings, lanes),
+            Level0::Tiered(_) | Level0::Fifo(_) => Cutter::at(Arc::new([])),
+        }
+    }
+
+    /// Decides where the files of an output into `output_level` end.
     pub fn cutter(&self, version: &Version, settings: &Settings, output_level: u32) -> Cutter {
-        match &self.cut {
+        let cutter = match &self.cut {
             Cut::BySize(by_size) => by_size.cutter(version, settings, output_level),
+            Cut::Overlap(overlap) => {
+                let capacity = self.capacity(version, settings, output_level);
+                let below = self.capacity(version, settings, output_level + 1);
+                overlap.cutter(version, settings, output_level, (capacity, below))
+            }
+        };
+        // So that jobs of different lanes share no file of level 1: each would
+        // have to wait for the other, and rewrite its part as well. A lane's job
+        // writes all of its part of level 1, so that of small files there is
+        // one a lane at most.
+        match &self.level0 {
+            Level0::Partitioned(_) if output_level == 1 => cutter.also_at(version.lanes.clone()),
+            _ => cutter,
         }
     }
 
-    /// Filter bits per key for a file written into `level`; 0 means no filter.
-    pub fn filter_bits(&self, version: &Version, level: u32) -> f64 {
+    /// Decides the filters of a job's outputs; see [`FilterPlan::new`].
+    pub fn filter_plan(
+        &self,
+        version: &Version,
+        job: &FilterJob<'_>,
+        fresh: Option<Estimate>,
+        estimate: &dyn Fn(&File) -> Option<Estimate>,
+    ) -> FilterPlan {
+        FilterPlan::new(&self.filters, version, job, fresh, estimate)
+    }
+
+    /// Filter bits per key on average over the tree.
+    pub fn filter_bits_mean(&self) -> f64 {
         match &self.filters {
             FilterMemory::None => 0.0,
-            FilterMemory::Uniform(uniform) => uniform.bits(version, level),
+            FilterMemory::Uniform(uniform) => uniform.bits,
+            FilterMemory::Monkey(monkey) => monkey.bits,
+            FilterMemory::Mnemosyne(mnemosyne) => mnemosyne.bits,
         }
+    }
+
+    /// Whether queries are to be recorded file by file.
+    pub fn learns_from_queries(&self) -> bool {
+        matches!(self.filters, FilterMemory::Mnemosyne(_))
     }
 
     /// Bytes that `level`'s run may hold before it is picked from. Level 0 has
@@ -178,6 +275,7 @@ impl Policy {
         }
         match &self.shape {
             Shape::Leveling(leveling) => leveling.capacity(version, settings, level),
+            Shape::Garnering(garnering) => garnering.capacity(version, settings, level),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Owned by the engine, given to policies by reference. Never waits: a policy
 //! that meets a busy file looks for another job.
 
-use crate::decision::{Decision, Merge};
+use crate::decision::{Decision, Merge, Reshape};
 use crate::tree::file::File;
 use crate::tree::{Place, Span};
 use alloc::collections::BTreeSet;
@@ -16,6 +16,9 @@ use windrow_base::{FileNumber, KeyOrder};
 pub struct Busy {
     files: BTreeSet<FileNumber>,
     claims: Vec<Claim>,
+    /// A change of the shape is under way: nothing else may begin, since the
+    /// levels may be about to get other numbers.
+    reshaping: bool,
 }
 
 /// What one job holds besides its files.
@@ -81,6 +84,10 @@ impl Busy {
         match decision {
             Decision::Idle => {}
             Decision::Merge(merge) => self.add(merge),
+            Decision::Reshape(Reshape { renamed, .. }) => {
+                self.reshaping = true;
+                self.files.extend(renamed.iter().map(|(_, _, f)| f.number));
+            }
             Decision::Drop(drop) => self.files.extend(drop.files.iter().map(|(_, _, f)| f.number)),
             Decision::Move(m) => {
                 let output = m.file.at_epoch(m.epoch).place(m.to.0, m.to.1);
@@ -97,8 +104,10 @@ impl Busy {
 
     /// Undoes [`Busy::claim`].
     pub fn release(&mut self, decision: &Decision) {
-        if let Decision::Merge(merge) = decision {
-            return self.remove(merge);
+        match decision {
+            Decision::Merge(merge) => return self.remove(merge),
+            Decision::Reshape(_) => self.reshaping = false,
+            _ => {}
         }
         for (_, _, file) in decision.files() {
             self.files.remove(&file.number);
@@ -114,7 +123,17 @@ impl Busy {
 
     /// Whether no job runs.
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
+        self.files.is_empty() && !self.reshaping
+    }
+
+    /// Whether a change of the shape is under way.
+    pub fn is_reshaping(&self) -> bool {
+        self.reshaping
+    }
+
+    /// Whether some job takes from, passes or adds to `level` or one below it.
+    pub fn reaches(&self, level: u32) -> bool {
+        self.claims.iter().any(|claim| claim.reach.last.level >= level)
     }
 
     /// Number of jobs that run.
@@ -125,13 +144,15 @@ impl Busy {
     /// Whether the merge may not start beside what runs: an input is busy, or
     /// its output range is spoken for.
     pub fn conflicts(&self, order: &KeyOrder, merge: &Merge) -> bool {
-        merge.files().any(|(_, _, f)| self.is_busy(f.number))
+        self.reshaping
+            || merge.files().any(|(_, _, f)| self.is_busy(f.number))
             || self.range_conflicts(order, &merge.span(), reach_of(merge))
     }
 
     /// Whether a move may not happen beside what runs.
     pub fn conflicts_move(&self, order: &KeyOrder, file: &File, from: Place, to: Place) -> bool {
-        self.is_busy(file.number)
+        self.reshaping
+            || self.is_busy(file.number)
             || self.range_conflicts(order, &file.span(), Reach::new([from].into_iter(), to))
     }
 

@@ -21,6 +21,8 @@ pub enum Decision {
     Merge(Merge),
     /// Take files away whose loss no read can see.
     Drop(Drop),
+    /// Change the number of levels that the shape plans for (Autumn's L).
+    Reshape(Reshape),
 }
 
 /// Why it was decided. Numbers are those that the decision was made on.
@@ -55,6 +57,76 @@ pub enum Reason {
         /// Its bytes.
         bytes: u64,
         /// Capacity in bytes.
+        capacity: u64,
+    },
+    /// Level 0 is a queue, and its oldest flush goes next.
+    Level0Queue {
+        /// Epochs in level 0.
+        epochs: u32,
+    },
+    /// Level 0 holds more than its lanes' share, and this lane holds the most.
+    LaneFull {
+        /// The lane, from 0.
+        lane: u32,
+        /// Its bytes.
+        bytes: u64,
+        /// Bytes in all of level 0.
+        level0_bytes: u64,
+        /// Bytes in level 0 at which lanes go down.
+        limit: u64,
+    },
+    /// A lane is deep, however small it is.
+    LaneDeep {
+        /// The lane, from 0.
+        lane: u32,
+        /// Epochs over its deepest point.
+        depth: u32,
+        /// Depth at which it goes down.
+        limit: u32,
+    },
+    /// A run is larger than its level's capacity, and its log has room.
+    RunToLog {
+        /// Level of the run.
+        level: u32,
+        /// Its bytes.
+        bytes: u64,
+        /// Capacity in bytes.
+        capacity: u64,
+    },
+    /// A log is larger than its limit.
+    LogFull {
+        /// Level of the log.
+        level: u32,
+        /// Its bytes.
+        bytes: u64,
+        /// Limit in bytes.
+        limit: u64,
+    },
+    /// Too many files of a log cover one point.
+    LogDeep {
+        /// Level of the log.
+        level: u32,
+        /// Files over the deepest point.
+        depth: u32,
+        /// Most there may be.
+        limit: u32,
+    },
+    /// The last level is over its capacity: every level is given more.
+    Grow {
+        /// The new number of levels.
+        levels: u32,
+        /// Bytes of the last level.
+        bytes: u64,
+        /// Its capacity in bytes.
+        capacity: u64,
+    },
+    /// The tree would fit in fewer levels with room to spare.
+    Shrink {
+        /// The new number of levels.
+        levels: u32,
+        /// Bytes of the tree.
+        bytes: u64,
+        /// What so many levels hold.
         capacity: u64,
     },
     /// A log that this picker does not feed is emptied (I10).
@@ -152,6 +224,18 @@ pub struct Drop {
     pub reason: Reason,
 }
 
+/// Plan for another number of levels; no byte of data moves (I7).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reshape {
+    /// The new L.
+    pub levels: u32,
+    /// Files that stand one level higher afterwards, with where they stand
+    /// now: all of the last level's, if the one above it is empty. Epochs stay.
+    pub renamed: Vec<(u32, Part, Arc<File>)>,
+    /// Why.
+    pub reason: Reason,
+}
+
 impl Decision {
     /// Whether there is nothing to do.
     pub fn is_idle(&self) -> bool {
@@ -165,6 +249,7 @@ impl Decision {
             Decision::Move(m) => Some(&m.reason),
             Decision::Merge(m) => Some(&m.reason),
             Decision::Drop(d) => Some(&d.reason),
+            Decision::Reshape(r) => Some(&r.reason),
         }
     }
 
@@ -175,6 +260,7 @@ impl Decision {
             Decision::Move(m) => vec![(m.from.0, m.from.1, m.file.clone())],
             Decision::Merge(m) => m.files().map(|(n, p, f)| (n, p, f.clone())).collect(),
             Decision::Drop(d) => d.files.clone(),
+            Decision::Reshape(r) => r.renamed.clone(),
         }
     }
 }
@@ -242,6 +328,18 @@ impl Drop {
     }
 }
 
+impl Reshape {
+    /// The edit that changes L, and with it the names of levels.
+    pub fn edit(&self) -> Edit {
+        Edit {
+            removed: self.renamed.iter().map(|(n, part, f)| (*n, *part, f.number)).collect(),
+            added: self.renamed.iter().map(|(n, part, f)| (n - 1, *part, f.clone())).collect(),
+            shape_levels: Some(self.levels),
+            ..Edit::default()
+        }
+    }
+}
+
 fn cursors(cursor: &Option<(u32, Vec<u8>)>) -> Vec<(u32, Option<Vec<u8>>)> {
     cursor.iter().map(|(level, key)| (*level, Some(key.clone()))).collect()
 }
@@ -266,8 +364,9 @@ impl fmt::Display for Bytes {
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Reason {
+    /// The reasons that level 0 gives.
+    fn fmt_level0(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Level0Depth { depth, limit } => {
                 write!(f, "{depth} epochs of level 0 cover one point, and {limit} start a merge")
@@ -280,9 +379,60 @@ impl fmt::Display for Reason {
                 "{depth} epochs of level 0 cover one point and the way down is busy: \
                  {epochs} of them become one"
             ),
+            Reason::Level0Queue { epochs } => {
+                write!(f, "level 0 holds {epochs} epochs and the oldest goes next")
+            }
+            Reason::LaneFull { lane, bytes, level0_bytes, limit } => write!(
+                f,
+                "lane {lane} holds {} of level 0's {}, and {} retire a lane",
+                Bytes(*bytes),
+                Bytes(*level0_bytes),
+                Bytes(*limit)
+            ),
+            Reason::LaneDeep { lane, depth, limit } => {
+                write!(f, "{depth} epochs of lane {lane} cover one point, and {limit} retire it")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Level0Depth { .. }
+            | Reason::Level0Bytes { .. }
+            | Reason::Level0Blocked { .. }
+            | Reason::Level0Queue { .. }
+            | Reason::LaneFull { .. }
+            | Reason::LaneDeep { .. } => self.fmt_level0(f),
             Reason::LevelFull { level, bytes, capacity } => {
                 write!(f, "level {level} holds {} of {}", Bytes(*bytes), Bytes(*capacity))
             }
+            Reason::RunToLog { level, bytes, capacity } => write!(
+                f,
+                "run {level} holds {} of {}, and its log has room",
+                Bytes(*bytes),
+                Bytes(*capacity)
+            ),
+            Reason::LogFull { level, bytes, limit } => {
+                write!(f, "log {level} holds {} of {}", Bytes(*bytes), Bytes(*limit))
+            }
+            Reason::LogDeep { level, depth, limit } => {
+                write!(f, "{depth} files of log {level} cover one point, and {limit} may")
+            }
+            Reason::Grow { levels, bytes, capacity } => write!(
+                f,
+                "the last level holds {} of {}: plan for {levels} levels",
+                Bytes(*bytes),
+                Bytes(*capacity)
+            ),
+            Reason::Shrink { levels, bytes, capacity } => write!(
+                f,
+                "the tree holds {}, and {levels} levels hold {}",
+                Bytes(*bytes),
+                Bytes(*capacity)
+            ),
             Reason::DrainLog { level, bytes } => {
                 write!(f, "the log of level {level} holds {} to drain", Bytes(*bytes))
             }
@@ -347,6 +497,12 @@ impl fmt::Display for Decision {
                 write!(f, "drop ")?;
                 numbers(f, d.files.iter().map(|(_, _, file)| file))?;
                 write!(f, ": {}", d.reason)
+            }
+            Decision::Reshape(r) => {
+                if !r.renamed.is_empty() {
+                    write!(f, "rename level {} to {}: ", r.levels + 1, r.levels)?;
+                }
+                write!(f, "{}", r.reason)
             }
         }
     }

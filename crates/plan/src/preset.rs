@@ -14,20 +14,28 @@
 //! that is not named keeps the preset's value (`leveled` if none is named).
 
 use crate::axes::{Cut, FilterMemory, Level0, Picker, Policy, Shape};
-use crate::cut::BySize;
-use crate::filter_memory::Uniform;
-use crate::level0::Tiered;
+use crate::cut::{BySize, Overlap};
+use crate::filter_memory::{Mnemosyne, Monkey, Uniform};
+use crate::level0::{Fifo, Partitioned, Tiered};
 use crate::pick::leveled::{FileChoice, Leveled};
-use crate::shape::Leveling;
+use crate::pick::sst_log::{LogMode, SstLog};
+use crate::shape::{Base, Garnering, Leveling};
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::RangeInclusive;
 use core::str::FromStr;
 use windrow_base::{Error, Result};
 
 /// Names that [`Policy::parse`] takes, with what each is.
-pub const PRESETS: &[(&str, &str)] =
-    &[("leveled", "tiered level 0, levels of ratio 10, uniform filters (as RocksDB and LevelDB)")];
+pub const PRESETS: &[(&str, &str)] = &[
+    ("windrow", "all four designs together (the default)"),
+    ("leveled", "tiered level 0, levels of ratio 10, uniform filters (as RocksDB and LevelDB)"),
+    ("autumn", "leveled, with fewer levels: ratios grow towards the top"),
+    ("l2sm", "leveled, with a log of files beside each upper level's run"),
+    ("vlsm", "short compaction chains: small files, no tiering, cut by overlap"),
+    ("mnemosyne", "leveled, with filter memory where lookups find nothing"),
+];
 
 const AXES: &str = "shape, level0, pick, cut, filters";
 
@@ -35,7 +43,7 @@ impl Policy {
     /// The baseline: tiered level 0 of four, ratio 10, ten filter bits per key.
     pub fn leveled() -> Policy {
         Policy {
-            shape: Shape::Leveling(Leveling { t: 10.0 }),
+            shape: Shape::Leveling(Leveling { t: 10.0, phi: 10.0 }),
             level0: Level0::Tiered(Tiered { k: 4 }),
             picker: Picker::Leveled(Leveled::default()),
             cut: Cut::BySize(BySize),
@@ -45,7 +53,39 @@ impl Policy {
 
     /// The policy that a preset's name stands for.
     pub fn preset(name: &str) -> Option<Policy> {
-        (name == "leveled").then(Policy::leveled)
+        let leveled = Policy::leveled();
+        let garnering = |t, c| Shape::Garnering(Garnering { t, c, base: Base::Constant });
+        let sst_log =
+            SstLog { mode: LogMode::Closed, omega: 0.05, alpha: 0.5, levels: 2, depth: 4 };
+        let overlap = Cut::Overlap(Overlap { f: 8.0, max_bytes: 0, min_bytes: 0 });
+        let one_file = Leveled { grow: 1, ..Leveled::default() };
+        Some(match name {
+            "leveled" => leveled,
+            "autumn" => Policy {
+                shape: garnering(10.0, 0.8),
+                filters: FilterMemory::Monkey(Monkey { bits: 10.0 }),
+                ..leveled
+            },
+            "l2sm" => Policy { picker: Picker::SstLog(sst_log), ..leveled },
+            "vlsm" => Policy {
+                shape: Shape::Leveling(Leveling { t: 8.0, phi: 32.0 }),
+                level0: Level0::Fifo(Fifo),
+                picker: Picker::Leveled(one_file),
+                cut: overlap,
+                ..leveled
+            },
+            "mnemosyne" => {
+                Policy { filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 6.0 }), ..leveled }
+            }
+            "windrow" => Policy {
+                shape: garnering(8.0, 0.7),
+                level0: Level0::Partitioned(Partitioned { lanes: 16, k: 2, depth: 8 }),
+                picker: Picker::SstLog(SstLog { omega: 0.02, levels: 1, ..sst_log }),
+                cut: overlap,
+                filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 6.0 }),
+            },
+            _ => return None,
+        })
     }
 
     /// Reads a policy.
@@ -105,43 +145,73 @@ fn shape(value: &Value<'_>) -> Result<Shape> {
     match value.name {
         "leveling" => {
             let t = value.number("t", 1.5, 1000.0)?.unwrap_or(10.0);
-            value.only(&["t"])?;
-            Ok(Shape::Leveling(Leveling { t }))
+            let phi = value.named_number("phi", 1.5, 10_000.0)?.unwrap_or(t);
+            value.only(&["t", "phi"])?;
+            Ok(Shape::Leveling(Leveling { t, phi }))
         }
-        _ => Err(value.unknown("shape", "leveling(t=10)")),
+        "garnering" => {
+            let t = value.number("t", 1.5, 1000.0)?.unwrap_or(8.0);
+            let c = value.named_number("c", 0.1, 1.0)?.unwrap_or(0.7);
+            let base =
+                value.word("base", &[("constant", Base::Constant), ("growing", Base::Growing)])?;
+            value.only(&["t", "c", "base"])?;
+            Ok(Shape::Garnering(Garnering { t, c, base: base.unwrap_or_default() }))
+        }
+        _ => Err(value.unknown("shape", "leveling(t=10), garnering(t=8,c=0.7)")),
     }
 }
 
 fn level0(value: &Value<'_>) -> Result<Level0> {
     match value.name {
         "tiered" => {
-            let k = value.number("k", 1.0, 1000.0)?.unwrap_or(4.0);
+            let k = value.whole("k", true, 1..=1000)?.unwrap_or(4);
             value.only(&["k"])?;
-            if k != libm::trunc(k) {
-                return Err(Error::invalid("policy: tiered: `k` must be a whole number"));
-            }
-            Ok(Level0::Tiered(Tiered { k: k as u32 }))
+            Ok(Level0::Tiered(Tiered { k }))
         }
-        _ => Err(value.unknown("level0", "tiered(k=4)")),
+        "fifo" => {
+            value.only(&[])?;
+            Ok(Level0::Fifo(Fifo))
+        }
+        "partitioned" => {
+            let lanes = value.whole("lanes", true, 1..=1024)?.unwrap_or(16);
+            let k = value.whole("k", false, 1..=64)?.unwrap_or(4);
+            let depth = value.whole("depth", false, 1..=1000)?.unwrap_or(8);
+            value.only(&["lanes", "k", "depth"])?;
+            Ok(Level0::Partitioned(Partitioned { lanes, k, depth }))
+        }
+        _ => Err(value.unknown("level0", "tiered(k=4), fifo, partitioned(lanes=16,k=4)")),
     }
 }
 
 fn picker(value: &Value<'_>) -> Result<Picker> {
     match value.name {
         "leveled" => {
-            let file = match value.option("file") {
-                None | Some("min_overlap") => FileChoice::MinOverlap,
-                Some("round_robin") => FileChoice::RoundRobin,
-                Some(other) => {
-                    return Err(Error::invalid(format!(
-                        "policy: leveled: `file={other}`; it is min_overlap or round_robin"
-                    )));
-                }
-            };
-            value.only(&["file"])?;
-            Ok(Picker::Leveled(Leveled { file }))
+            let choices =
+                [("min_overlap", FileChoice::MinOverlap), ("round_robin", FileChoice::RoundRobin)];
+            let file = value.word("file", &choices)?.or(value.main_word(&choices)?);
+            let grow = value.whole("grow", false, 1..=1000)?.unwrap_or(25);
+            value.only(&["file", "grow"])?;
+            Ok(Picker::Leveled(Leveled { file: file.unwrap_or_default(), grow }))
         }
-        _ => Err(value.unknown("pick", "leveled(file=min_overlap), leveled(file=round_robin)")),
+        "sst_log" => {
+            let modes = [("paper", LogMode::Paper), ("closed", LogMode::Closed)];
+            let mode = value.word("mode", &modes)?.or(value.main_word(&modes)?);
+            let mode = mode.unwrap_or(LogMode::Closed);
+            let paper = mode == LogMode::Paper;
+            let number = |key, default| Ok(value.named_number(key, 0.0, 1.0)?.unwrap_or(default));
+            let omega = number("omega", if paper { 0.1 } else { 0.05 })?;
+            let alpha = number("alpha", 0.5)?;
+            let levels =
+                value.whole("levels", false, 1..=32)?.unwrap_or(if paper { 32 } else { 2 });
+            let depth =
+                value.whole("depth", false, 1..=1000)?.unwrap_or(if paper { 1000 } else { 4 });
+            value.only(&["mode", "omega", "alpha", "levels", "depth"])?;
+            Ok(Picker::SstLog(SstLog { mode, omega, alpha, levels, depth }))
+        }
+        _ => Err(value.unknown(
+            "pick",
+            "leveled(file=min_overlap), leveled(file=round_robin), sst_log(closed), sst_log(paper)",
+        )),
     }
 }
 
@@ -151,22 +221,35 @@ fn cut(value: &Value<'_>) -> Result<Cut> {
             value.only(&[])?;
             Ok(Cut::BySize(BySize))
         }
-        _ => Err(value.unknown("cut", "by_size")),
+        "overlap" => {
+            let f = value.number("f", 1.0, 1000.0)?.unwrap_or(8.0);
+            let bytes = |key| Ok(value.whole(key, false, 0..=u32::MAX)?.unwrap_or(0) as u64);
+            let (max_bytes, min_bytes) = (bytes("max_bytes")?, bytes("min_bytes")?);
+            value.only(&["f", "max_bytes", "min_bytes"])?;
+            Ok(Cut::Overlap(Overlap { f, max_bytes, min_bytes }))
+        }
+        _ => Err(value.unknown("cut", "by_size, overlap(f=8)")),
     }
 }
 
 fn filters(value: &Value<'_>) -> Result<FilterMemory> {
+    let bits = || {
+        let bits = value.number("bits", 0.0, 64.0)?;
+        value.only(&["bits"])?;
+        Ok(bits)
+    };
     match value.name {
         "none" => {
             value.only(&[])?;
             Ok(FilterMemory::None)
         }
-        "uniform" => {
-            let bits = value.number("bits", 0.0, 64.0)?.unwrap_or(10.0);
-            value.only(&["bits"])?;
-            Ok(FilterMemory::Uniform(Uniform { bits }))
+        "uniform" => Ok(FilterMemory::Uniform(Uniform { bits: bits()?.unwrap_or(10.0) })),
+        "monkey" => Ok(FilterMemory::Monkey(Monkey { bits: bits()?.unwrap_or(10.0) })),
+        "mnemosyne" => Ok(FilterMemory::Mnemosyne(Mnemosyne { bits: bits()?.unwrap_or(6.0) })),
+        _ => {
+            Err(value
+                .unknown("filters", "none, uniform(bits=10), monkey(bits=10), mnemosyne(bits=6)"))
         }
-        _ => Err(value.unknown("filters", "none, uniform(bits=10)")),
     }
 }
 
@@ -201,12 +284,27 @@ impl<'a> Value<'a> {
         Ok(Value { name: name.trim(), options: options.collect() })
     }
 
-    fn option(&self, key: &str) -> Option<&'a str> {
-        self.options.iter().find(|o| o.0 == key || o.0.is_empty()).map(|o| o.1)
+    /// The value of an option that is given by its name.
+    fn named(&self, key: &str) -> Option<&'a str> {
+        self.options.iter().find(|o| o.0 == key).map(|o| o.1)
     }
 
+    /// The option that is given without a name: the value's main one.
+    fn main(&self) -> Option<&'a str> {
+        self.options.first().filter(|o| o.0.is_empty()).map(|o| o.1)
+    }
+
+    /// The main option, as a number.
     fn number(&self, key: &str, min: f64, max: f64) -> Result<Option<f64>> {
-        let Some(text) = self.option(key) else { return Ok(None) };
+        self.number_of(key, self.named(key).or(self.main()), min, max)
+    }
+
+    fn named_number(&self, key: &str, min: f64, max: f64) -> Result<Option<f64>> {
+        self.number_of(key, self.named(key), min, max)
+    }
+
+    fn number_of(&self, key: &str, text: Option<&str>, min: f64, max: f64) -> Result<Option<f64>> {
+        let Some(text) = text else { return Ok(None) };
         match text.parse::<f64>() {
             Ok(number) if (min..=max).contains(&number) => Ok(Some(number)),
             _ => Err(Error::invalid(format!(
@@ -216,11 +314,55 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// A whole number; `main` if it may be given without its name.
+    fn whole(&self, key: &str, main: bool, range: RangeInclusive<u32>) -> Result<Option<u32>> {
+        let text = self.named(key).or(if main { self.main() } else { None });
+        let (min, max) = (*range.start() as f64, *range.end() as f64);
+        match self.number_of(key, text, min, max)? {
+            None => Ok(None),
+            Some(n) if n == libm::trunc(n) => Ok(Some(n as u32)),
+            Some(_) => Err(Error::invalid(format!(
+                "policy: {}: `{key}` must be a whole number",
+                self.name
+            ))),
+        }
+    }
+
+    /// One of some words, given by the option's name.
+    fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>> {
+        self.word_of(key, self.named(key), words)
+    }
+
+    /// One of some words, given without a name.
+    fn main_word<T: Copy>(&self, words: &[(&str, T)]) -> Result<Option<T>> {
+        self.word_of("", self.main(), words)
+    }
+
+    fn word_of<T: Copy>(
+        &self,
+        key: &str,
+        text: Option<&str>,
+        words: &[(&str, T)],
+    ) -> Result<Option<T>> {
+        let Some(text) = text else { return Ok(None) };
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return Ok(Some(*value));
+        }
+        let valid: Vec<&str> = words.iter().map(|w| w.0).collect();
+        let given = if key.is_empty() { text.into() } else { format!("{key}={text}") };
+        Err(Error::invalid(format!(
+            "policy: {}: `{given}`; it is {}",
+            self.name,
+            valid.join(" or ")
+        )))
+    }
+
     /// Fails on an option that the value does not have, or has twice.
     fn only(&self, known: &[&str]) -> Result<()> {
-        let valid = |key: &str| known.contains(&key) || (key.is_empty() && !known.is_empty());
-        for (key, value) in &self.options {
-            if !valid(key) {
+        for (i, (key, value)) in self.options.iter().enumerate() {
+            // Only the first may go without its name.
+            let valid = known.contains(key) || (key.is_empty() && !known.is_empty() && i == 0);
+            if !valid {
                 let has = if known.is_empty() { "none".into() } else { known.join(", ") };
                 return Err(Error::invalid(format!(
                     "policy: {} has no option `{key}={value}`; its options: {has}",
@@ -228,7 +370,11 @@ impl<'a> Value<'a> {
                 )));
             }
         }
-        if self.options.len() > known.len() {
+        let main = known.first().copied().unwrap_or_default();
+        let name = |key: &'a str| if key.is_empty() { main } else { key };
+        let mut keys: Vec<&str> = self.options.iter().map(|o| name(o.0)).collect();
+        keys.sort_unstable();
+        if keys.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(Error::invalid(format!("policy: {}: an option is given twice", self.name)));
         }
         Ok(())
@@ -251,21 +397,79 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shape::Leveling(leveling) = &self.shape;
-        write!(f, "shape=leveling(t={})", leveling.t)?;
-        let Level0::Tiered(tiered) = &self.level0;
-        write!(f, " level0=tiered(k={})", tiered.k)?;
-        let Picker::Leveled(leveled) = &self.picker;
-        let file = match leveled.file {
-            FileChoice::MinOverlap => "min_overlap",
-            FileChoice::RoundRobin => "round_robin",
-        };
-        write!(f, " pick=leveled(file={file})")?;
-        let Cut::BySize(_) = &self.cut;
-        write!(f, " cut=by_size")?;
-        match &self.filters {
-            FilterMemory::None => write!(f, " filters=none"),
-            FilterMemory::Uniform(uniform) => write!(f, " filters=uniform(bits={})", uniform.bits),
+        write!(f, "shape={} level0={} pick={}", self.shape, self.level0, self.picker)?;
+        write!(f, " cut={} filters={}", self.cut, self.filters)
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shape::Leveling(Leveling { t, phi }) if t == phi => write!(f, "leveling(t={t})"),
+            Shape::Leveling(Leveling { t, phi }) => write!(f, "leveling(t={t},phi={phi})"),
+            Shape::Garnering(Garnering { t, c, base }) => {
+                write!(f, "garnering(t={t},c={c}")?;
+                f.write_str(if *base == Base::Growing { ",base=growing)" } else { ")" })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Level0 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Level0::Tiered(tiered) => write!(f, "tiered(k={})", tiered.k),
+            Level0::Fifo(_) => write!(f, "fifo"),
+            Level0::Partitioned(Partitioned { lanes, k, depth }) => {
+                write!(f, "partitioned(lanes={lanes},k={k},depth={depth})")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Picker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Picker::Leveled(Leveled { file, grow }) => {
+                let file = match file {
+                    FileChoice::MinOverlap => "min_overlap",
+                    FileChoice::RoundRobin => "round_robin",
+                };
+                match *grow == Leveled::default().grow {
+                    true => write!(f, "leveled(file={file})"),
+                    false => write!(f, "leveled(file={file},grow={grow})"),
+                }
+            }
+            Picker::SstLog(SstLog { mode, omega, alpha, levels, depth }) => {
+                let mode = if *mode == LogMode::Paper { "paper" } else { "closed" };
+                write!(f, "sst_log({mode},omega={omega},alpha={alpha}")?;
+                write!(f, ",levels={levels},depth={depth})")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cut::BySize(_) => write!(f, "by_size"),
+            Cut::Overlap(Overlap { f: most, max_bytes: 0, min_bytes: 0 }) => {
+                write!(f, "overlap(f={most})")
+            }
+            Cut::Overlap(Overlap { f: most, max_bytes, min_bytes }) => {
+                write!(f, "overlap(f={most},max_bytes={max_bytes},min_bytes={min_bytes})")
+            }
+        }
+    }
+}
+
+impl fmt::Display for FilterMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FilterMemory::None => write!(f, "none"),
+            FilterMemory::Uniform(uniform) => write!(f, "uniform(bits={})", uniform.bits),
+            FilterMemory::Monkey(monkey) => write!(f, "monkey(bits={})", monkey.bits),
+            FilterMemory::Mnemosyne(m) => write!(f, "mnemosyne(bits={})", m.bits),
         }
     }
 }
@@ -283,6 +487,11 @@ mod tests {
             "shape=leveling(t=2.5)",
             "shape=leveling(4) level0=tiered( k = 2 ) pick=leveled(file=round_robin)",
             "level0=tiered(8) filters=uniform(bits=3.5) cut=by_size",
+            "windrow",
+            "autumn shape=garnering(2,c=0.8,base=growing) level0=fifo",
+            "l2sm pick=sst_log(paper) filters=monkey(2) cut=overlap(f=4,min_bytes=10)",
+            "vlsm pick=sst_log(closed,omega=0.02,depth=3)",
+            "mnemosyne level0=partitioned(32,k=2,depth=6)",
         ] {
             let policy = Policy::parse(text).unwrap();
             assert_eq!(Policy::parse(&policy.to_string()).unwrap(), policy, "{text}");
@@ -295,17 +504,21 @@ mod tests {
     #[test]
     fn errors_name_the_fault_and_what_is_valid() {
         for (text, part) in [
-            ("", "the presets are leveled"),
-            ("levelled", "no preset `levelled`; the presets are leveled"),
-            ("shape=garnish", "no shape `garnish`; valid: leveling(t=10)"),
+            ("", "the presets are windrow, leveled"),
+            ("levelled", "no preset `levelled`; the presets are windrow, leveled"),
+            ("shape=garnish", "no shape `garnish`; valid: leveling(t=10), garnering"),
             ("shape=leveling(t=1)", "must be a number from 1.5 to 1000"),
             ("shape=leveling(t=nan)", "must be a number"),
             ("shape=leveling(t=2,t=3)", "given twice"),
-            ("shape=leveling(c=2)", "no option `c=2`; its options: t"),
+            ("shape=leveling(c=2)", "no option `c=2`; its options: t, phi"),
             ("level0=tiered(k=2.5)", "whole number"),
             ("level0=tiered(k=2", "lacks its `)`"),
             ("pick=leveled(file=best)", "min_overlap or round_robin"),
             ("cut=by_size(3)", "no option"),
+            ("pick=sst_log(open)", "`open`; it is paper or closed"),
+            ("shape=garnering(t=8,0.7)", "no option `=0.7`; its options: t, c, base"),
+            ("shape=garnering(8,t=7)", "given twice"),
+            ("level0=partitioned(lanes=0)", "from 1 to 1024"),
             ("filters=uniform(bits=-1)", "from 0 to 64"),
             ("color=red", "no axis `color`; the axes are shape"),
             ("filters=none filters=none", "given twice"),

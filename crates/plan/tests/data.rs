@@ -80,6 +80,13 @@ impl Bench {
             "set" => self.set(args),
             "pick" if args == "all" => self.pick_all(),
             "pick" => format!("{}\n", self.policy.pick(&self.view())),
+            "settle" => self.settle(),
+            "lanes" => match self.policy.lanes(&self.version, &self.settings) {
+                None => "as they are\n".into(),
+                Some(lanes) => lanes.iter().fold("lanes".into(), |out, lane| {
+                    format!("{out} {}", windrow_plan::tree::text::Key(lane))
+                }),
+            },
             "claim" => self.claim(args),
             "release" => {
                 for decision in std::mem::take(&mut self.claimed) {
@@ -105,6 +112,11 @@ impl Bench {
             "capacity" => (0..4).fold(String::new(), |mut out, level| {
                 let capacity = self.policy.capacity(&self.version, &self.settings, level);
                 let _ = writeln!(out, "L{level} {capacity}");
+                out
+            }),
+            "log_limits" => (1..5).fold(String::new(), |mut out, level| {
+                let limit = self.policy.log_limit(&self.version, &self.settings, level);
+                let _ = writeln!(out, "L{level} {limit}");
                 out
             }),
             "cost" => format!("{:.2?}\n", Cost::of(&self.version)),
@@ -253,15 +265,37 @@ impl Bench {
                 return out;
             }
             let _ = writeln!(out, "{decision}");
-            let edit = match &decision {
-                Decision::Move(m) => m.edit(),
-                Decision::Drop(d) => d.edit(),
-                Decision::Merge(m) => m.edit(vec![self.merged(m)]),
-                Decision::Idle => unreachable!(),
-            };
+            let edit = self.edit(&decision);
             self.version = self.version.apply(&edit).unwrap();
         }
         panic!("a manual compaction goes on and on:\n{out}");
+    }
+
+    /// Carries out what is picked, each merge giving one file, until nothing is.
+    /// Every edit goes the way of the manifest.
+    fn settle(&mut self) -> String {
+        let mut out = String::new();
+        for _ in 0..100 {
+            let decision = self.policy.pick(&self.view());
+            if decision.is_idle() {
+                return out + &self.version.to_string();
+            }
+            let _ = writeln!(out, "{decision}");
+            let mut record = Vec::new();
+            self.edit(&decision).encode(&mut record);
+            self.version = self.version.apply(&Edit::decode(&record).unwrap()).unwrap();
+        }
+        panic!("picking goes on and on:\n{out}");
+    }
+
+    fn edit(&self, decision: &Decision) -> Edit {
+        match decision {
+            Decision::Move(m) => m.edit(),
+            Decision::Drop(d) => d.edit(),
+            Decision::Merge(m) => m.edit(vec![self.merged(m)]),
+            Decision::Reshape(r) => r.edit(),
+            Decision::Idle => Edit::default(),
+        }
     }
 
     fn merged(&self, merge: &Merge) -> File {
@@ -288,10 +322,15 @@ impl Bench {
         }
     }
 
-    /// Input: `key bytes` a line; answer: the files.
+    /// Input: `key bytes` a line; answer: the files. Of an output into a level,
+    /// or of a flush.
     fn cut(&self, args: &str, body: &str) -> String {
-        let level = args.strip_prefix('L').unwrap().parse().unwrap();
-        let mut cutter = self.policy.cutter(&self.version, &self.settings, level);
+        let mut cutter = match args.strip_prefix('L') {
+            Some(level) => {
+                self.policy.cutter(&self.version, &self.settings, level.parse().unwrap())
+            }
+            None => self.policy.flush_cutter(&self.settings, &self.version.lanes),
+        };
         let mut out = String::new();
         let mut bytes = 0;
         for line in body.lines() {
@@ -358,4 +397,21 @@ macro_rules! cases {
     };
 }
 
-cases!(invariants, closure, tiered, leveled, busy, garbage, outside, manual, cut, text);
+cases!(
+    invariants,
+    closure,
+    betweenness,
+    sst_log,
+    tiered,
+    leveled,
+    busy,
+    garbage,
+    outside,
+    manual,
+    cut,
+    text,
+    garnering,
+    fifo,
+    overlap,
+    partitioned,
+);

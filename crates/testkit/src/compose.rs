@@ -9,6 +9,7 @@
 use crate::model::Model;
 use crate::model::REVERSE_ID;
 use crate::op::{Change, DEFAULT, Direction, Op, Span, Step, Write};
+use crate::variant::POLICIES;
 use windrow_env::testing::Rng;
 
 /// The numbers that one operation is made from.
@@ -54,6 +55,7 @@ enum Kind {
     CompactRange,
     Wait,
     Sync,
+    Policy,
     Reopen,
     Kill,
     Checkpoint,
@@ -88,6 +90,7 @@ const WEIGHTS: &[(Kind, u16)] = &[
     (Kind::CompactRange, 2),
     (Kind::Wait, 2),
     (Kind::Sync, 1),
+    (Kind::Policy, 3),
     (Kind::Reopen, 2),
     (Kind::Kill, 2),
     (Kind::Checkpoint, 1),
@@ -255,6 +258,9 @@ impl Composer {
             Kind::Compact => Op::Compact,
             Kind::Wait => Op::Wait,
             Kind::Sync => Op::Sync,
+            Kind::Policy => {
+                Op::Policy { policy: POLICIES[usize::from(a) % POLICIES.len()].to_owned() }
+            }
             Kind::Reopen => Op::Reopen,
             Kind::Kill => Op::Kill,
             Kind::Checkpoint => Op::Checkpoint,

@@ -6,6 +6,7 @@
 //! `cargo test -p windrow-testkit`; every failure prints a line that repeats it.
 //! Never does: anything in a released program; nothing depends on this crate.
 
+pub mod cases;
 pub mod compose;
 pub mod crash;
 pub mod faults;

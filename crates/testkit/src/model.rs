@@ -447,13 +447,13 @@ impl Model {
     /// To the newest state, and there to the first key at or after the old one.
     fn refresh(&mut self, name: &str) -> Answer {
         let now = self.now();
-        let Some(cursor) = self.cursors.get_mut(name) else { return Answer::Missing };
-        if !cursor.pinned {
-            cursor.moment = now;
-        }
-        let cursor = cursor.clone();
+        let Some(cursor) = self.cursors.get(name).cloned() else { return Answer::Missing };
         if self.cursor_space(&cursor).is_some_and(|space| space.dropped) {
+            // It stays where and when it was.
             return Answer::Steps(vec![Err(ErrorKind::Closed)]);
+        }
+        if let Some(cursor) = self.cursors.get_mut(name).filter(|cursor| !cursor.pinned) {
+            cursor.moment = now;
         }
         match cursor.on {
             Some(key) => self.walk(name, &[Step::Seek(key)]),
@@ -607,9 +607,12 @@ impl Subject for Model {
             }
             Op::Flush { keyspace: Some(name) } => self.work(name),
             Op::CompactRange { span } => self.work(&span.keyspace),
-            Op::Flush { keyspace: None } | Op::Compact | Op::Wait | Op::Sync | Op::Verify => {
-                Answer::Done
-            }
+            Op::Flush { keyspace: None }
+            | Op::Compact
+            | Op::Wait
+            | Op::Sync
+            | Op::Verify
+            | Op::Policy { .. } => Answer::Done,
             Op::Reopen | Op::Kill => self.restart(),
             Op::CreateKeyspace { name, operator, comparator } => {
                 self.create(name, operator.as_deref(), comparator.as_deref())

@@ -204,6 +204,11 @@ pub enum Op {
     Wait,
     /// Makes everything written so far durable.
     Sync,
+    /// Gives every keyspace another policy, now and whenever it is opened again.
+    Policy {
+        /// A preset's name, or one value per axis.
+        policy: String,
+    },
     /// Closes and opens again. Snapshots and cursors are gone.
     Reopen,
     /// Drops the database without closing it (the process died), opens again.

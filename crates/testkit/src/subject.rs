@@ -395,6 +395,10 @@ impl Database {
             Op::Compact => self.db().compact()?,
             Op::Wait => self.db().wait_idle()?,
             Op::Sync => self.db().sync()?,
+            Op::Policy { policy } => {
+                self.db().set_policy(policy)?;
+                self.options.settings.preset.clone_from(policy);
+            }
             Op::Verify => {
                 self.db().verify()?.into_result()?;
             }

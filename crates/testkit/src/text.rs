@@ -191,6 +191,7 @@ pub fn op_text(op: &Op) -> String {
             out
         }
         Op::DropKeyspace { name } => format!("drop {name}"),
+        Op::Policy { policy } => format!("policy {policy}"),
         Op::Clock { forward_ms } => format!("clock +{forward_ms}"),
         plain => PLAIN
             .iter()
@@ -378,6 +379,7 @@ fn parse_line(line: &str) -> Parsed<Op> {
             operator: words.tagged("operator:").map(str::to_owned),
             comparator: words.tagged("comparator:").map(str::to_owned),
         },
+        "policy" => Op::Policy { policy: words.rest().join(" ") },
         "drop" => Op::DropKeyspace { name: words.word()?.to_owned() },
         "clock" => {
             let by = words.tagged("+").ok_or("clock moves by +MS")?;

@@ -44,6 +44,38 @@ const SMALL: &[(&str, &str)] = &[
 /// Bytes of `memory_bytes` in [`SMALL`].
 pub const SMALL_MEMORY_BYTES: u64 = 8 << 20;
 
+/// Policies that a database may be switched to: every preset, and every value
+/// of every axis in a size that a few hundred operations fill.
+pub const POLICIES: &[&str] = &[
+    "leveled",
+    "autumn",
+    "l2sm",
+    "vlsm",
+    "mnemosyne",
+    "windrow",
+    AUTUMN,
+    L2SM_PAPER,
+    L2SM,
+    VLSM,
+    MNEMOSYNE,
+    WINDROW,
+    "shape=leveling(t=2) level0=tiered(k=1) pick=leveled(round_robin) filters=none",
+];
+
+const AUTUMN: &str = "autumn shape=garnering(t=2,c=0.8,base=growing) filters=monkey(bits=3)";
+const L2SM_PAPER: &str =
+    "l2sm shape=leveling(t=2) level0=tiered(k=2) pick=sst_log(paper,omega=0.3)";
+const L2SM: &str = "l2sm shape=leveling(t=3) pick=sst_log(closed,omega=0.4,levels=3,depth=2)";
+const VLSM: &str = "vlsm shape=leveling(t=2,phi=8) cut=overlap(f=2)";
+const MNEMOSYNE: &str =
+    "mnemosyne shape=leveling(t=2) level0=tiered(k=3) filters=mnemosyne(bits=2)";
+const WINDROW: &str = "windrow shape=garnering(t=2,c=0.7) \
+     level0=partitioned(lanes=4,k=2,depth=4) pick=sst_log(closed,omega=0.2,levels=2,depth=3) \
+     cut=overlap(f=3) filters=mnemosyne(bits=4)";
+
+/// A level 1 that a handful of values fills: several levels, and their logs.
+const TINY: (&str, &str) = ("level_base_bytes", "4KiB");
+
 const fn simulated(
     name: &'static str,
     settings: &'static [(&'static str, &'static str)],
@@ -57,13 +89,32 @@ pub const VARIANTS: &[Variant] = &[
     simulated("tiny blocks", &[("block_bytes", "256")]),
     simulated("lz4", &[("compression", "lz4")]),
     simulated("lz4 below level 0", &[("compression", "none,lz4"), ("block_bytes", "4KiB")]),
-    simulated("no filters", &[("filter_bits_per_key", "0")]),
-    simulated("thin filters", &[("filter_bits_per_key", "1.5")]),
+    simulated("no filters", &[("preset", "leveled filters=none")]),
+    simulated("thin filters", &[("preset", "leveled filters=uniform(bits=1.5)")]),
     simulated("no hash index", &[("hash_index", "off")]),
     simulated("partitioned index", &[("partition_bytes", "4KiB"), ("block_bytes", "256")]),
     simulated("no cache to speak of", &[("cache_bytes", "64KiB"), ("readahead_bytes", "0")]),
     simulated("shallow level 0", &[("level0_slowdown_files", "2"), ("level0_stop_files", "3")]),
+    // One variant for each preset, by its name.
+    simulated("leveled", &[("preset", "leveled"), TINY]),
+    simulated("autumn", &[("preset", AUTUMN), TINY]),
+    simulated("l2sm", &[("preset", L2SM), TINY]),
+    simulated("l2sm as in its paper", &[("preset", L2SM_PAPER), TINY]),
+    simulated("vlsm", &[("preset", VLSM), TINY]),
+    simulated("mnemosyne", &[("preset", MNEMOSYNE), TINY, ("partition_bytes", "4KiB")]),
+    simulated("windrow", &[("preset", WINDROW), TINY]),
     simulated("few open files", &[("open_files_max", "16"), ("verify_on_open", "on")]),
+    simulated(
+        "lanes",
+        &[(
+            "preset",
+            "leveled shape=garnering(t=2,c=0.7) level0=partitioned(8,k=2) cut=overlap(2)",
+        )],
+    ),
+    simulated(
+        "queue",
+        &[("preset", "vlsm shape=leveling(t=2,phi=4) level0=fifo"), ("level_base_bytes", "256KiB")],
+    ),
     // The defaults, in the least memory that is allowed: nothing is flushed unasked.
     simulated(
         "defaults",

@@ -4,14 +4,10 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
-use windrow_testkit::compose::{Composer, Raw};
-use windrow_testkit::op::{Op, Subject};
-use windrow_testkit::script;
-use windrow_testkit::subject::Database;
+use windrow_testkit::cases::{self, Switching};
+use windrow_testkit::compose::Raw;
 use windrow_testkit::sweep;
-use windrow_testkit::text;
-use windrow_testkit::variant::{Ground, Variant};
-use windrow_testkit::world::World;
+use windrow_testkit::variant::Variant;
 
 #[derive(Clone)]
 struct Case {
@@ -28,7 +24,7 @@ impl std::fmt::Debug for Case {
     }
 }
 
-fn cases() -> impl Strategy<Value = Case> {
+fn any_case() -> impl Strategy<Value = Case> {
     let raw = (any::<u16>(), any::<[u8; 4]>()).prop_map(|(kind, operands)| Raw { kind, operands });
     let raws = prop::collection::vec(raw, 1..200);
     (any::<usize>(), any::<u32>(), any::<u64>(), raws)
@@ -38,37 +34,8 @@ fn cases() -> impl Strategy<Value = Case> {
 fn check(case: &Case) -> Result<(), TestCaseError> {
     let variants: Vec<&Variant> = Variant::simulated().collect();
     let variant = variants[case.variant % variants.len()];
-    let mut model = script::model();
-    let mut done: Vec<Op> = Vec::new();
-    let fail = |done: &[Op], why: String| {
-        TestCaseError::fail(format!("{}\n{}{why}", variant.name, text::script_text(done)))
-    };
-    let options = variant.options().map_err(|e| fail(&done, e.to_string()))?;
-    let world = World::new(Ground::Simulated, case.seed);
-    let mut database = Database::open(world, options).map_err(|e| fail(&done, e.to_string()))?;
-    let mut composer = Composer::new(case.omitted);
-    let mut step = |op: Op, model: &mut windrow_testkit::model::Model| {
-        let want = text::answer_text(&model.apply(&op));
-        done.push(op);
-        let answer = database.apply(&done[done.len() - 1]);
-        let got = text::answer_text(&answer);
-        if got == want {
-            return Ok(());
-        }
-        let error = database.last_error().map(ToString::to_string).unwrap_or_default();
-        Err(fail(&done, format!("answered\n{got}{error}\ninstead of\n{want}")))
-    };
-    for op in Composer::setup() {
-        step(op, &mut model)?;
-    }
-    for raw in &case.raws {
-        if let Some(op) = composer.compose(*raw, &model) {
-            step(op, &mut model)?;
-        }
-    }
-    step(Op::Dump, &mut model)?;
-    step(Op::Reopen, &mut model)?;
-    step(Op::Dump, &mut model)
+    cases::check(variant, case.seed, case.omitted, &case.raws, Switching::No)
+        .map_err(TestCaseError::fail)
 }
 
 /// Cases run in parts, each with a generator of its own, on all processors.
@@ -91,7 +58,7 @@ fn ten_thousand_random_cases() {
             &bytes,
         );
         let mut runner = TestRunner::new_with_rng(config, rng);
-        runner.run(&cases(), |case| check(&case)).map_err(|e| e.to_string())
+        runner.run(&any_case(), |case| check(&case)).map_err(|e| e.to_string())
     };
     sweep::run(0..PARTS, part, |(), ()| ()).unwrap_or_else(|(part, why)| {
         panic!("part {part}: {why}");

@@ -8,6 +8,7 @@
 //! unlinked (when its last handle drops). Never does: unlink a file itself,
 //! read a data block.
 
+use crate::read::access::RecordSlot;
 use arc_swap::{ArcSwapOption, Guard};
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -77,7 +78,13 @@ pub(crate) struct TableHandle {
     slot: ArcSwapOption<OpenTable>,
     /// Set by every use, cleared by the clock's hand.
     used: AtomicBool,
+    /// The clock passes it by: every get and seek asks the tables of level 0.
+    pinned: AtomicBool,
     obsolete: AtomicBool,
+    /// Queries of the file, where the policy asks for them.
+    pub(crate) record: RecordSlot,
+    /// Its filter does not pay for being read: it is asked in vain too rarely.
+    skip_filter: AtomicBool,
     /// Held while the table is being opened, so that it is opened once.
     opening: Mutex<()>,
     registry: Arc<Registry>,
@@ -94,6 +101,25 @@ impl TableHandle {
     /// goes, the file may be unlinked.
     pub(crate) fn mark_obsolete(&self) {
         self.obsolete.store(true, Ordering::Release);
+    }
+
+    /// Keeps the table's index and filter in memory once it was opened, for as
+    /// long as that leaves the limits intact.
+    pub(crate) fn set_pinned(&self, pinned: bool) {
+        self.pinned.store(pinned, Ordering::Relaxed);
+    }
+
+    /// Whether lookups pass by filters of the file that would have to be read.
+    #[inline]
+    pub(crate) fn skips_filter(&self) -> bool {
+        self.skip_filter.load(Ordering::Relaxed)
+    }
+
+    /// Says whether lookups pass by filters of the file that would have to be read.
+    pub(crate) fn set_skips_filter(&self, skip: bool) {
+        if self.skips_filter() != skip {
+            self.skip_filter.store(skip, Ordering::Relaxed);
+        }
     }
 
     /// The file's path, for messages.
@@ -212,7 +238,10 @@ impl TableCache {
             order: order.clone(),
             slot: ArcSwapOption::empty(),
             used: AtomicBool::new(false),
+            pinned: AtomicBool::new(false),
             obsolete: AtomicBool::new(false),
+            record: RecordSlot::new(),
+            skip_filter: AtomicBool::new(false),
             opening: Mutex::new(()),
             registry: Arc::clone(&self.registry),
         });
@@ -277,15 +306,17 @@ impl TableCache {
     }
 
     /// Closes tables that were not used since the hand last passed, until the
-    /// limits hold with `files_more` more. Two rounds at most: what running
-    /// reads hold stays.
+    /// limits hold with `files_more` more; pinned ones only in a third round,
+    /// since the limits are a promise and pins are not. What running reads
+    /// hold stays.
     fn evict(&self, files_more: usize, spare: &Arc<TableHandle>) {
         if !self.is_over(files_more) {
             return;
         }
         let mut closed = Vec::new();
         let mut clock = self.clock.lock();
-        let mut steps = 2 * clock.ring.len();
+        let round = clock.ring.len();
+        let mut steps = 3 * round;
         while steps > 0 && !clock.ring.is_empty() && self.is_over(files_more) {
             steps -= 1;
             let hand = clock.hand % clock.ring.len();
@@ -293,7 +324,9 @@ impl TableCache {
                 clock.ring.swap_remove(hand);
                 continue;
             };
-            if handle.used.swap(false, Ordering::Relaxed) || Arc::ptr_eq(&handle, spare) {
+            let pinned = steps >= round && handle.pinned.load(Ordering::Relaxed);
+            let used = handle.used.swap(false, Ordering::Relaxed);
+            if used || pinned || Arc::ptr_eq(&handle, spare) {
                 clock.hand = hand + 1;
             } else {
                 clock.ring.swap_remove(hand);
@@ -373,6 +406,24 @@ mod tests {
         assert_eq!(cache.open_count(), 12, "what is in use stays open");
         drop(pinned);
         cache.open(&handles[3]).unwrap();
+        assert!(cache.open_count() <= 4);
+    }
+
+    #[test]
+    fn pinned_tables_go_last() {
+        let mut world = World::new(1, KeyOrder::Bytewise);
+        let files = tables(&mut world, 12);
+        let (cache, _) = cache(&world, 4, u64::MAX);
+        let handles: Vec<_> =
+            files.iter().map(|file| cache.handle(file, &KeyOrder::Bytewise)).collect();
+        handles[..2].iter().for_each(|handle| handle.set_pinned(true));
+        for handle in &handles {
+            cache.open(handle).unwrap();
+        }
+        assert!(is_open(&handles[0]) && is_open(&handles[1]), "a pinned table was closed");
+        // Not even pins go beyond the limit.
+        handles.iter().for_each(|handle| handle.set_pinned(true));
+        cache.open(&handles[4]).unwrap();
         assert!(cache.open_count() <= 4);
     }
 

@@ -1,5 +1,6 @@
-//! The manifest file: records appended and synced one by one, rolled over
-//! into a new file with a full snapshot when it has grown to twice that.
+//! The manifest file: records appended one by one, each synced unless nothing
+//! is lost with it, rolled over into a new file with a full snapshot when it
+//! has grown to twice that.
 //!
 //! Order (rules R1, R7, R9): a new manifest is written and synced, its name
 //! made durable, and only then named by CURRENT, which is replaced by
@@ -66,11 +67,29 @@ impl ManifestLog {
         Ok(manifest)
     }
 
-    /// Appends a record and makes it durable.
+    /// Appends a record and makes it durable, and all before it.
     ///
     /// # Errors
     /// What the file system said; the manifest takes no record after that.
     pub(crate) fn append(&mut self, record: &Record) -> Result<()> {
+        self.write(record)?;
+        let synced = self.file.sync();
+        self.failed = synced.is_err();
+        synced?;
+        self.durable_bytes = self.file.len();
+        Ok(())
+    }
+
+    /// Appends a record that power loss may take: one that no file's life
+    /// depends on, such as a move. What follows it cannot be durable without it.
+    ///
+    /// # Errors
+    /// As [`ManifestLog::append`].
+    pub(crate) fn append_unsynced(&mut self, record: &Record) -> Result<()> {
+        self.write(record)
+    }
+
+    fn write(&mut self, record: &Record) -> Result<()> {
         if self.failed {
             return Err(Error::new(ErrorKind::Io, "an earlier write of the manifest failed")
                 .with_file(self.path.display().to_string()));
@@ -80,13 +99,14 @@ impl ManifestLog {
         let mut framed = Vec::with_capacity(payload.len() + 256);
         let offset = self.file.len();
         log::frame(&mut framed, &payload, self.uid, offset, Class::Edit, self.durable_bytes);
-        let written = self.file.append(&framed).and_then(|()| self.file.sync());
-        if let Err(error) = written {
-            self.failed = true;
-            return Err(error);
-        }
-        self.durable_bytes = self.file.len();
-        Ok(())
+        let written = self.file.append(&framed);
+        self.failed = written.is_err();
+        written
+    }
+
+    /// Bytes of the manifest, durable or not.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file.len()
     }
 
     /// Bytes of the manifest that are durable.
@@ -96,10 +116,11 @@ impl ManifestLog {
 
     /// Whether it has grown to where a new one with a snapshot is shorter.
     pub(crate) fn wants_roll(&self) -> bool {
-        self.durable_bytes > ROLL_BYTES_MIN.max(self.snapshot_bytes * 2)
+        self.bytes() > ROLL_BYTES_MIN.max(self.snapshot_bytes * 2)
     }
 
-    /// Closes the file; nothing is lost if it fails, since every record was synced.
+    /// Closes the file; nothing is lost if it fails, since every record that
+    /// matters was synced.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.file.finish()
     }

@@ -7,5 +7,7 @@
 pub(crate) mod elide;
 #[cfg(test)]
 mod elide_tests;
+pub(crate) mod filters;
+pub(crate) mod heat;
 pub(crate) mod run;
 pub(crate) mod writer;

@@ -11,6 +11,8 @@ use crate::core::Core;
 use crate::events::Event;
 use crate::manifest::record::Field;
 use crate::merge::elide::{ElideCount, ElideRules, Elider, surviving_tombstones};
+use crate::merge::filters::with_statistics;
+use crate::merge::heat::Heat;
 use crate::merge::writer::{OutputSpec, Outputs};
 use crate::read::level_iter::LevelIter;
 use crate::read::merge_iter::{MergeIter, Source};
@@ -20,13 +22,18 @@ use crate::snapshot::Held;
 use crate::tree::Tree;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result};
+use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::{Fragments, RangeTombstone};
+use windrow_plan::hotness::HotMap;
 use windrow_plan::tree::{File, Outside, Part, Version};
-use windrow_plan::{Decision, Drop as DropFiles, Input, Merge, Move};
+use windrow_plan::{Decision, Drop as DropFiles, Input, Merge, Move, Reshape};
 
 /// Entries between two looks at whether the database is closing.
 const CHECK_ENTRIES: u64 = 4096;
+
+/// The largest part of the merges' memory that a HotMap may take: one in this.
+const HOT_MAP_SHARE: u64 = 4;
 
 /// What a merge did, for events and counters.
 struct Outcome {
@@ -47,11 +54,12 @@ impl Core {
             Decision::Move(step) => self.carry_out_move(tree, step),
             Decision::Drop(drop) => self.carry_out_drop(tree, drop),
             Decision::Merge(merge) => self.carry_out_merge(tree, merge),
+            Decision::Reshape(shape) => self.carry_out_reshape(tree, shape),
         }
     }
 
     fn carry_out_move(&self, tree: &Tree, step: &Move) -> Result<()> {
-        self.install(tree, None, Vec::new(), |_| step.edit())?;
+        self.install(tree, None, Vec::new(), |_| with_statistics(tree, step.edit()))?;
         self.counters.moved(step.to.0);
         self.events.send_with(|| Event::Moved {
             keyspace: tree.name.clone(),
@@ -59,6 +67,16 @@ impl Core {
             from_level: step.from.0,
             to_level: step.to.0,
             reason: step.reason.to_string(),
+        });
+        Ok(())
+    }
+
+    fn carry_out_reshape(&self, tree: &Tree, shape: &Reshape) -> Result<()> {
+        self.install(tree, None, Vec::new(), |_| shape.edit())?;
+        self.events.send_with(|| Event::Reshaped {
+            keyspace: tree.name.clone(),
+            levels: shape.levels,
+            reason: shape.reason.to_string(),
         });
         Ok(())
     }
@@ -84,6 +102,7 @@ impl Core {
         if done.is_ok() {
             let read = merge.input_bytes();
             self.counters.merged(merge.output_level, read, summary.written_bytes);
+            tree.work.lock().chain.add(merge.output_level, read + summary.written_bytes);
         }
         self.events.send_with(|| Event::MergeEnd {
             job,
@@ -104,6 +123,8 @@ impl Core {
         let held = self.snapshots.held();
         let judge_ms = self.judge_ms_under(&held);
         let (rules, spec) = self.merge_rules(tree, merge, &version, &inputs, held, judge_ms)?;
+        // Held to the end: its share of filter memory is reserved until the edit is in.
+        let filters = spec.filters.clone();
         let outcome = self.merge_entries(tree, merge, inputs, rules, spec)?;
         let summary = Summary {
             files: outcome.files.len() as u64,
@@ -119,6 +140,7 @@ impl Core {
             fields.push(Field::TimeFloor(judge_ms));
         }
         self.install(tree, None, fields, |_| merge.edit(outcome.files))?;
+        drop(filters);
         Ok(summary)
     }
 
@@ -153,8 +175,8 @@ impl Core {
         let policy = tree.policy.load();
         let spec = OutputSpec {
             level: merge.output_level,
-            cutter: policy.cutter(version, &self.plan_settings, merge.output_level),
-            filter_bits_per_key: self.filter_bits(tree, version, merge.output_level),
+            cutter: policy.cutter(version, &tree.sizes.load(), merge.output_level),
+            filters: Arc::new(self.merge_filters(tree, merge, inputs)),
             tombstones: surviving_tombstones(&tombstones, &held, Some(&outside)),
         };
         let rules = ElideRules {
@@ -189,7 +211,7 @@ impl Core {
         rules: ElideRules,
         spec: OutputSpec,
     ) -> Result<Outcome> {
-        let readahead = self.merge_readahead_bytes(inputs.len());
+        let readahead = self.merge_readahead_bytes(tree, inputs.len());
         let source = |run: Arc<SortedRun>| {
             let options = TableIterOptions::sequential(readahead);
             Source::Level(LevelIter::new(run, tree.reads.clone(), options))
@@ -198,10 +220,14 @@ impl Core {
         let mut iter = MergeIter::new(sources, tree.order.clone(), self.env.fs.clone());
         let range_tombstones = spec.tombstones.len();
         let mut outputs = Outputs::new(self, tree, spec);
+        outputs.heat = tree.policy.load().wants_hotness().then(|| self.heat(tree, merge));
         let mut elider = Elider::new(rules);
         iter.seek_first()?;
         let mut until_check = CHECK_ENTRIES;
         while iter.valid() {
+            if let Some(heat) = &mut outputs.heat {
+                heat.read(iter.user_key(), iter.trailer());
+            }
             elider.push(iter.user_key(), iter.trailer(), iter.value(), &mut outputs)?;
             iter.next()?;
             until_check -= 1;
@@ -239,21 +265,24 @@ impl Core {
         Ok(())
     }
 
+    /// The heat of a merge's keys. The map is part of the merges' memory.
+    fn heat<'a>(&self, tree: &'a Tree, merge: &Merge) -> Heat<'a> {
+        let memory_bytes = self.shares.merge_bytes / HOT_MAP_SHARE;
+        let map = tree.hot_map.get_or_init(|| Mutex::new(HotMap::new(memory_bytes)));
+        Heat::new(map, merge)
+    }
+
     /// The share of the merge budget that each input run may read ahead.
-    fn merge_readahead_bytes(&self, runs: usize) -> u64 {
+    fn merge_readahead_bytes(&self, tree: &Tree, runs: usize) -> u64 {
         const MIN: u64 = 64 << 10;
         const MAX: u64 = 1 << 20;
         let jobs = self.merges_max() as u64 + 1;
-        let share = self.shares.merge_bytes / jobs / (runs as u64 + 1);
+        let hot_map = match tree.policy.load().wants_hotness() {
+            true => self.shares.merge_bytes / HOT_MAP_SHARE,
+            false => 0,
+        };
+        let share = (self.shares.merge_bytes - hot_map) / jobs / (runs as u64 + 1);
         share.clamp(MIN, MAX)
-    }
-
-    /// Bits per key that the policy gives to files written to `level` now.
-    pub(crate) fn filter_bits(&self, tree: &Tree, version: &Version, level: u32) -> f64 {
-        if !tree.order.equality_is_bytewise() {
-            return 0.0;
-        }
-        tree.policy.load().filter_bits(version, level)
     }
 }
 

@@ -9,7 +9,10 @@
 
 use crate::core::Core;
 use crate::merge::elide::Sink;
+use crate::merge::filters::{OutputFilters, TableSoFar};
+use crate::merge::heat::Heat;
 use crate::tree::Tree;
+use std::sync::Arc;
 use windrow_base::key::{TRAILER_BYTES, push_internal};
 use windrow_base::{Epoch, Error, FileNumber, FileUid, Result};
 use windrow_env::fs::WriteOptions;
@@ -20,11 +23,18 @@ use windrow_format::tombstone::{Fragments, RangeTombstone};
 use windrow_plan::Cutter;
 use windrow_plan::tree::File;
 
+/// A table that grows large writes partitions of its filter before it is
+/// complete: its filter is decided anew now and then, at multiples of this.
+const DECIDE_ENTRIES: u64 = 256;
+
+/// At the latest after so many entries.
+const DECIDE_ENTRIES_MAX: u64 = 1 << 14;
+
 /// What the outputs have in common.
 pub(crate) struct OutputSpec {
     pub(crate) level: u32,
     pub(crate) cutter: Cutter,
-    pub(crate) filter_bits_per_key: f64,
+    pub(crate) filters: Arc<OutputFilters>,
     /// Range tombstones that survive, to be dealt out.
     pub(crate) tombstones: Vec<RangeTombstone>,
 }
@@ -39,6 +49,8 @@ struct Finished {
     number: FileNumber,
     uid: FileUid,
     summary: TableSummary,
+    hotness: u64,
+    statistics: Vec<u8>,
 }
 
 /// Writes the outputs of one job.
@@ -52,6 +64,8 @@ pub(crate) struct Outputs<'a> {
     open: Option<Open>,
     finished: Vec<Finished>,
     internal: Vec<u8>,
+    /// `None` where nobody asks how hot keys are.
+    pub(crate) heat: Option<Heat<'a>>,
     pub(crate) entries: u64,
 }
 
@@ -67,6 +81,7 @@ impl<'a> Outputs<'a> {
             open: None,
             finished: Vec::new(),
             internal: Vec::new(),
+            heat: None,
             entries: 0,
         }
     }
@@ -76,6 +91,7 @@ impl<'a> Outputs<'a> {
         let number = core.new_file_number();
         let uid = core.env.random.next_u64();
         let settings = &core.settings;
+        let file_bytes = self.tree.sizes.load().file_bytes;
         let codec = codec_of(settings.compression.as_str(), self.spec.level)?;
         let options = TableOptions {
             uid,
@@ -86,7 +102,8 @@ impl<'a> Outputs<'a> {
             hash_index: settings.hash_index,
             codec,
             codec_level: settings.zstd_level as i32,
-            filter_bits_per_key: self.spec.filter_bits_per_key,
+            filter_bits_per_key: self.spec.filters.bits_at_first(),
+            late_filter: self.spec.filters.decides_late(),
             partition_bytes: settings.partition_bytes as usize,
             level_hint: self.spec.level,
             created_ms: core.env.clock.wall_ms(),
@@ -94,12 +111,48 @@ impl<'a> Outputs<'a> {
         let path = core.dir.join(names::table(number));
         let write = WriteOptions {
             direct: settings.direct_io,
-            preallocate_bytes: settings.file_bytes + settings.file_bytes / 8,
+            preallocate_bytes: file_bytes + file_bytes / 8,
         };
         let file = core.env.fs.create(&path, write)?;
         let table = TableWriter::new(file, options)?;
         self.open = Some(Open { number, uid, table });
         Ok(())
+    }
+
+    /// The open table as its filter sees it.
+    fn so_far<'k>(&'k self, upper: Option<&'k [u8]>) -> TableSoFar<'k> {
+        let table = self.open.as_ref().map(|open| &open.table);
+        let (pending_keys, own_bytes) = table.map_or((0, 0), TableWriter::filter_progress);
+        let before: u64 = self.finished.iter().map(|f| f.summary.filter_bytes).sum();
+        TableSoFar {
+            lower: self.lower.as_deref(),
+            upper,
+            entries: table.map_or(0, TableWriter::entries),
+            job_entries: self.entries,
+            pending_keys,
+            written_bytes: before + own_bytes,
+            is_partitioned: own_bytes > 0,
+        }
+    }
+
+    /// Decides the open table's filter by what is known now. `more_keys` may
+    /// follow before it is decided again.
+    fn decide_filter(&mut self, upper: Option<&[u8]>, more_keys: u64) {
+        let mut table = self.so_far(upper);
+        table.pending_keys += more_keys as usize;
+        let bits = self.spec.filters.bits(&table);
+        if let Some(open) = &mut self.open {
+            open.table.set_filter_bits(bits);
+        }
+    }
+
+    /// Decides it at every doubling of the table, and every so many entries.
+    #[cold]
+    fn decide_while_open(&mut self, user_key: &[u8]) {
+        let entries = self.open.as_ref().map_or(0, |open| open.table.entries());
+        if entries.is_power_of_two() || entries.is_multiple_of(DECIDE_ENTRIES_MAX) {
+            self.decide_filter(Some(user_key), entries.min(DECIDE_ENTRIES_MAX));
+        }
     }
 
     /// Ends the open table; its tombstones reach up to `upper`.
@@ -115,6 +168,10 @@ impl<'a> Outputs<'a> {
             }
             self.begin_table()?;
         }
+        if self.spec.filters.decides_late() {
+            self.decide_filter(upper, 0);
+        }
+        let statistics = self.spec.filters.statistics(&self.so_far(upper));
         let mut open = self.open.take().expect("begun just above");
         for tombstone in &tombstones {
             open.table.add_tombstone(tombstone)?;
@@ -127,7 +184,8 @@ impl<'a> Outputs<'a> {
                 return Err(error);
             }
         };
-        self.finished.push(Finished { number, uid, summary });
+        let hotness = self.heat.as_mut().map_or(0, Heat::end_table);
+        self.finished.push(Finished { number, uid, summary, hotness, statistics });
         self.lower = upper.map(<[u8]>::to_vec);
         Ok(())
     }
@@ -164,6 +222,9 @@ impl Sink for Outputs<'_> {
             if self.spec.cutter.cut_before(&self.tree.order, user_key, bytes) {
                 self.end_table(Some(user_key))?;
             }
+            if let Some(heat) = &mut self.heat {
+                heat.wrote(user_key);
+            }
         }
         if self.open.is_none() {
             self.begin_table()?;
@@ -173,7 +234,11 @@ impl Sink for Outputs<'_> {
         push_internal(&mut self.internal, user_key, trailer);
         self.entries += 1;
         let open = self.open.as_mut().expect("begun just above");
-        open.table.add(&self.internal, value)
+        open.table.add(&self.internal, value)?;
+        if open.table.entries().is_multiple_of(DECIDE_ENTRIES) && self.spec.filters.decides_late() {
+            self.decide_while_open(user_key);
+        }
+        Ok(())
     }
 }
 
@@ -191,7 +256,7 @@ impl Drop for Outputs<'_> {
 }
 
 fn describe(finished: Finished, epoch: Epoch, created_ms: u64) -> File {
-    let Finished { number, uid, summary } = finished;
+    let Finished { number, uid, summary, hotness, statistics } = finished;
     let (smallest, largest, largest_exclusive) = summary.bounds;
     File {
         number,
@@ -211,7 +276,8 @@ fn describe(finished: Finished, epoch: Epoch, created_ms: u64) -> File {
         expiring_entries: summary.expiring_entries,
         expiry_min_ms: summary.expiry_min_ms,
         filter_bytes: summary.filter_bytes,
-        statistics: Vec::new(),
+        hotness,
+        statistics,
     }
 }
 

@@ -8,6 +8,7 @@ use super::text;
 use crate::budget;
 use std::fmt::Write as _;
 use windrow_base::{Error, Result};
+use windrow_plan::Policy;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -26,8 +27,6 @@ pub enum Unit {
     Micros,
     /// A whole number of things that the name says.
     Count,
-    /// Bits per key; fractions are allowed.
-    BitsPerKey,
     /// On or off.
     Flag,
     /// Words.
@@ -42,7 +41,6 @@ impl Unit {
             Unit::Millis => "milliseconds",
             Unit::Micros => "microseconds",
             Unit::Count => "count",
-            Unit::BitsPerKey => "bits per key",
             Unit::Flag => "on/off",
             Unit::Text => "text",
         }
@@ -69,13 +67,6 @@ pub enum SettingRange {
         /// What 0 stands for.
         zero: &'static str,
     },
-    /// `min..=max`, fractions included.
-    Decimal {
-        /// Smallest.
-        min: f64,
-        /// Largest.
-        max: f64,
-    },
     /// `on` or `off`.
     Flag,
     /// Text of this form.
@@ -93,7 +84,6 @@ impl SettingRange {
                 let (min, max) = (print_number(unit, min), print_number(unit, max));
                 format!("{min} to {max}, or 0: {zero}")
             }
-            SettingRange::Decimal { min, max } => format!("{min} to {max}"),
             SettingRange::Flag => "on, off".to_owned(),
             SettingRange::Form(form) => form.to_owned(),
         }
@@ -182,18 +172,6 @@ impl Value for u32 {
     }
 }
 
-impl Value for f64 {
-    fn parse(_: Unit, text: &str) -> Result<f64, String> {
-        text.trim().parse().map_err(|_| format!("`{text}` is not a number"))
-    }
-    fn print(&self, _: Unit) -> String {
-        self.to_string()
-    }
-    fn admitted(&self, range: &SettingRange) -> bool {
-        matches!(*range, SettingRange::Decimal { min, max } if min <= *self && *self <= max)
-    }
-}
-
 impl Value for bool {
     fn parse(_: Unit, text: &str) -> Result<bool, String> {
         match text.trim().to_ascii_lowercase().as_str() {
@@ -259,7 +237,7 @@ macro_rules! settings {
         }
 
         fn build_table() -> Vec<SettingRow> {
-            use SettingRange::{Decimal, Flag, Form, Number, NumberOrZero};
+            use SettingRange::{Flag, Form, Number, NumberOrZero};
             let defaults = Settings::default();
             vec![$(SettingRow {
                 name: stringify!($name),
@@ -293,7 +271,7 @@ settings! {
     "Too low" => "writers wait for merges that one core cannot finish";
     "Too high" => "merges take the cores that reads and writes need";
 
-    preset: String, Text, "leveled", Form("a preset's name, or one value per policy axis");
+    preset: String, Text, "windrow", Form("a preset's name, or one value per policy axis");
     "How the tree is kept in shape: which levels there are, what is merged when, how filters share memory.";
 
     memtable_bytes: u64, Bytes, 0u64,
@@ -313,13 +291,14 @@ settings! {
     "Too low" => "larger indexes, poorer compression";
     "Too high" => "each get reads and checks more than it needs";
 
-    file_bytes: u64, Bytes, 8 * MIB, Number { min: 64 * KIB, max: 4 * GIB };
+    file_bytes: u64, Bytes, 0u64,
+        NumberOrZero { min: 64 * KIB, max: 4 * GIB, zero: "what suits the preset, 8 MiB at most" };
     "Size at which a merge starts the next table.";
     "Too low" => "many files, and a manifest and table cache to match";
     "Too high" => "large merge jobs, so long tails of write latency";
 
     level_base_bytes: u64, Bytes, 0u64,
-        NumberOrZero { min: 64 * KIB, max: 64 * TIB, zero: "one and a half memtables" };
+        NumberOrZero { min: 4 * KIB, max: 64 * TIB, zero: "what suits the preset, mostly one and a half memtables" };
     "Capacity of the first level below level 0.";
     "Too low" => "more levels, so more merging and more reads per get";
     "Too high" => "level 0 merges into a large level, in large jobs";
@@ -331,11 +310,6 @@ settings! {
     "Effort of zstd where `compression` names it.";
     "Too low" => "larger tables";
     "Too high" => "merges become bound by the processor";
-
-    filter_bits_per_key: f64, BitsPerKey, 10.0, Decimal { min: 0.0, max: 64.0 };
-    "Memory of the Bloom filters; 0 makes none. The preset decides how files share it.";
-    "Too low" => "gets of absent keys read blocks in vain";
-    "Too high" => "filters take memory that cached blocks would use better: beyond 12 little is left to gain";
 
     hash_index: bool, Flag, true, Flag;
     "Whether data blocks carry a hash index of their keys.";
@@ -430,6 +404,9 @@ impl Settings {
             Settings::table().iter().filter_map(|row| (row.check)(self, row).err()).collect();
         self.check_sizes(&mut problems);
         self.check_codecs(&mut problems);
+        if let Err(error) = Policy::parse(&self.preset) {
+            problems.push(format!("preset: {}", error.message()));
+        }
         if self.level0_stop_files <= self.level0_slowdown_files {
             problems.push(format!(
                 "level0_stop_files ({}) must be above level0_slowdown_files ({}), or writes stop \
@@ -458,7 +435,7 @@ impl Settings {
                 text::print_bytes(memtable_max)
             ));
         }
-        if self.block_bytes > self.file_bytes / 4 {
+        if self.file_bytes != 0 && self.block_bytes > self.file_bytes / 4 {
             problems.push(format!(
                 "block_bytes ({}) must be at most a quarter of file_bytes ({})",
                 text::print_bytes(self.block_bytes),
@@ -568,8 +545,7 @@ mod tests {
             ("memory_bytes", "7MiB"),
             ("memory_bytes", "a lot"),
             ("background_threads", "5000000000"),
-            ("filter_bits_per_key", "NaN"),
-            ("filter_bits_per_key", "-1"),
+            ("filter_bits_per_key", "10"),
             ("direct_io", "maybe"),
             ("preset", " "),
         ] {
@@ -596,7 +572,7 @@ mod tests {
             ..Settings::default()
         };
         let problems = settings.validate().unwrap_err();
-        assert_eq!(problems.len(), 6, "{problems:#?}");
+        assert_eq!(problems.len(), 7, "{problems:#?}");
     }
 
     #[test]

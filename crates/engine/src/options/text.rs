@@ -262,7 +262,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.set("memory_bytes", "96MiB").unwrap();
         settings.set("preset", "shape=leveling(t=10) level0=tiered(k=4)").unwrap();
-        settings.set("filter_bits_per_key", "6.25").unwrap();
+        settings.set("pace_delay_us_max", "2ms").unwrap();
         assert_eq!(Settings::from_text(&settings.to_text()).unwrap(), settings);
 
         let text = "# by hand\n\nmemory_bytes=64MiB\r\n direct_io = yes \n";

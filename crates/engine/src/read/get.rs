@@ -12,8 +12,9 @@
 //!
 //! Owns: the search order and what ends it. Never does: decide what is cached.
 
+use super::access::{Answer, Query};
 use super::view::{ReadFile, ReadView};
-use super::{Answer, EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
+use super::{EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
 use crate::cache::{OpenGuard, OpenTable};
 use crate::memtable::Memtable;
 use crate::slice::Slice;
@@ -96,6 +97,8 @@ pub(super) struct Lookup<'a> {
     in_tree: bool,
     run: usize,
     hash: u64,
+    /// Set where this lookup is recorded.
+    query: Query,
     /// Blocks of the file at hand that were supplied.
     supplied: Vec<(u64, Arc<Block>)>,
     filter_checks: u64,
@@ -113,6 +116,7 @@ impl<'a> Lookup<'a> {
             in_tree: false,
             run: 0,
             hash: 0,
+            query: 0,
             supplied: Vec::new(),
             filter_checks: 0,
             filter_negatives: 0,
@@ -146,6 +150,7 @@ impl<'a> Lookup<'a> {
             self.in_tree = true;
             if !view.runs.is_empty() {
                 self.hash = filter::hash(self.key);
+                self.query = owner.access.begin(&owner.counters, self.hash);
             }
         }
         while let Some(run) = view.runs.get(self.run) {
@@ -303,7 +308,9 @@ impl<'a> Lookup<'a> {
         let newest = seek_trailer(self.seq);
         let mut is_filtered = open.table.filter() == FilterKind::Whole;
         let mut place = open.table.locate_user(self.key, newest);
-        if let Locate::Partition(PartitionHandle { filter: Some(filter), .. }) = place {
+        if let Locate::Partition(PartitionHandle { filter: Some(filter), .. }) = place
+            && !file.table.skips_filter()
+        {
             is_filtered = true;
             let filter = self.block(owner, open, filter, BlockKind::Filter, blocks)?;
             if !filter.may_contain(self.hash) {
@@ -319,7 +326,7 @@ impl<'a> Lookup<'a> {
         let BlockGet::Found { mut trailer, value } = got.map_err(|e| name(e, open, handle))? else {
             return Ok(self.wasted(owner, file, is_filtered));
         };
-        owner.access.answered(file, Answer::Held);
+        owner.access.answered(file, Answer::Held, self.query);
         let mut flow = self.stored(owner, &block, trailer, value, now_ms);
         // Operands were met: older versions follow in this block or a later
         // one. Read at once: a look-up put off here would take them in twice.
@@ -389,13 +396,13 @@ impl<'a> Lookup<'a> {
     fn filtered(&mut self, owner: &ReadOwner, file: &ReadFile) -> Flow {
         self.filter_checks += 1;
         self.filter_negatives += 1;
-        owner.access.answered(file, Answer::Filtered);
+        owner.access.answered(file, Answer::Filtered, self.query);
         ControlFlow::Continue(())
     }
 
     fn wasted(&mut self, owner: &ReadOwner, file: &ReadFile, is_filtered: bool) -> Flow {
         self.filter_wasted += u64::from(is_filtered);
-        owner.access.answered(file, Answer::Wasted);
+        owner.access.answered(file, Answer::Wasted, self.query);
         ControlFlow::Continue(())
     }
 

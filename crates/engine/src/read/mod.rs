@@ -7,6 +7,7 @@
 //! Owns: the order in which places are asked and what hides what. Never does:
 //! write, or wait for a writer.
 
+pub(crate) mod access;
 pub(crate) mod coverage;
 pub(crate) mod cursor;
 pub(crate) mod get;
@@ -33,7 +34,8 @@ use windrow_env::Env;
 use windrow_format::block::Block;
 use windrow_format::table::{self, BlockHandle, BlockKind};
 
-use view::{ReadFile, ReadView};
+use access::Access;
+use view::ReadView;
 
 /// What every read of a keyspace needs beside its view. Shared by all of them.
 pub(crate) struct ReadOwner {
@@ -87,27 +89,6 @@ pub(crate) trait Latest: Send + Sync + 'static {
     /// # Errors
     /// `Closed` if the keyspace is gone.
     fn latest(&self) -> Result<(Arc<ReadView>, SeqNo, u64)>;
-}
-
-/// What became of asking a table for a key that its bounds contain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// The filter said no: no block was read.
-    Filtered,
-    /// The table holds an entry of the key (a tombstone counts: the filter was right).
-    Held,
-    /// The table was searched and holds none.
-    Wasted,
-}
-
-/// Receives every answer of every file: the place where statistics about each
-/// file's use are gathered.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Access;
-
-impl Access {
-    #[inline]
-    pub(crate) fn answered(&self, _file: &ReadFile, _answer: Answer) {}
 }
 
 /// Bytes of expiry before the value of the `*Expiry` kinds.

@@ -5,10 +5,11 @@
 //! the tree from the bottom up, at different points in each lane: the trees
 //! that lane-wise flushes and merges leave behind. `model` replays it.
 
+use super::access::Access;
 use super::readahead::Readahead;
 use super::scan::{Scan, ScanOptions};
 use super::view::ReadView;
-use super::{Access, Latest, ReadOwner};
+use super::{Latest, ReadOwner};
 use crate::cache::{BlockCache, TableCache};
 use crate::memtable::Memtable;
 use crate::operators;
@@ -95,7 +96,7 @@ impl World {
             order,
             operator: operators::built_in("append"),
             counters: Arc::new(Counters::default()),
-            access: Access,
+            access: Access::default(),
         };
         World {
             handles,
@@ -127,7 +128,7 @@ impl World {
             order: old.order.clone(),
             operator: old.operator.clone(),
             counters: Arc::new(Counters::default()),
-            access: Access,
+            access: Access::default(),
         })
     }
 

@@ -37,8 +37,18 @@ impl Stats {
             json.number("total_us", pause.total_us);
             json.number("max_us", pause.max_us);
         });
+        json.key("chains");
+        json.open('{');
+        json.number("count", self.chains.count);
+        json.number("bytes", self.chains.bytes);
+        json.number("bytes_p50", self.chains.bytes_p50);
+        json.number("bytes_p99", self.chains.bytes_p99);
+        json.number("bytes_max", self.chains.bytes_max);
+        json.number("length_max", self.chains.length_max);
+        json.close('}');
         json.list("keyspaces", &self.keyspaces, |json, keyspace| {
             json.string("name", &keyspace.name);
+            json.string("policy", &keyspace.policy);
             json.number("memtables_bytes", keyspace.memtables_bytes);
             json.list("levels", &keyspace.levels, Json::shape);
         });
@@ -144,10 +154,22 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
+            "chains   {} of merges out of level 0: p50 {}, p99 {}, most {} over {} levels",
+            self.chains.count,
+            human_bytes(self.chains.bytes_p50),
+            human_bytes(self.chains.bytes_p99),
+            human_bytes(self.chains.bytes_max),
+            self.chains.length_max,
+        )?;
+        writeln!(
+            f,
             "disk     tables {}, logs {}",
             human_bytes(self.tree_bytes()),
             human_bytes(self.wal_live_bytes),
         )?;
+        for keyspace in &self.keyspaces {
+            writeln!(f, "policy   {}: {}", keyspace.name, keyspace.policy)?;
+        }
         writeln!(f)?;
         self.fmt_levels(f)?;
         writeln!(f)?;

@@ -66,6 +66,7 @@ fn filled() -> Stats {
     for name in ["default", "a \"quoted\\\n{name}"] {
         stats.push_keyspace(KeyspaceStats {
             name: name.to_owned(),
+            policy: "leveled".to_owned(),
             memtables_bytes: 77,
             levels: vec![shape(0), shape(1 << 20), shape(5 << 20)],
         });

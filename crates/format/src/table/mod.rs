@@ -88,6 +88,9 @@ pub struct TableOptions {
     pub codec_level: i32,
     /// Filter bits per distinct user key; 0 for none.
     pub filter_bits_per_key: f64,
+    /// Whether [`TableWriter::set_filter_bits`] may still decide: then keys are
+    /// hashed even where the bits so far are 0.
+    pub late_filter: bool,
     /// Index and filter together beyond this many bytes are partitioned.
     pub partition_bytes: usize,
     /// Level of the tree the table is made for; only kept in the properties.
@@ -109,6 +112,7 @@ impl TableOptions {
             codec: Codec::None,
             codec_level: 0,
             filter_bits_per_key: 10.0,
+            late_filter: false,
             partition_bytes: 4 << 20,
             level_hint: 0,
             created_ms: 0,

@@ -17,6 +17,9 @@ use windrow_base::{KeyOrder, Result};
 /// for one get, large enough that the top level stays a few KiB per GiB.
 const PARTITION_TARGET_BYTES: usize = 32 << 10;
 
+/// A filter of so few bits per key is one line; it says maybe to almost all.
+const BITS_LEAST: f64 = 1.0 / 64.0;
+
 /// Most data bytes under one index block: places are 32-bit offsets from its base.
 const SPAN_BYTES_MAX: u64 = 1 << 31;
 
@@ -24,6 +27,8 @@ const SPAN_BYTES_MAX: u64 = 1 << 31;
 pub(super) struct Directory {
     order: KeyOrder,
     bits_per_key: f64,
+    /// Whether keys are hashed: there are bits, or there may be later.
+    filtered: bool,
     partition_bytes: usize,
     leaf: IndexBuilder,
     /// Hashes added up to the end of each block of `leaf`.
@@ -42,13 +47,15 @@ impl Directory {
     pub(super) fn new(
         order: KeyOrder,
         bits_per_key: f64,
+        late_filter: bool,
         partition_bytes: usize,
         data_offset: u64,
     ) -> Directory {
-        let filtered = order.equality_is_bytewise() && bits_per_key > 0.0;
+        let filtered = order.equality_is_bytewise() && (bits_per_key > 0.0 || late_filter);
         Directory {
             order,
             bits_per_key: if filtered { bits_per_key } else { 0.0 },
+            filtered,
             partition_bytes,
             leaf: IndexBuilder::new(IndexLevel::Blocks, data_offset),
             hash_ends: Vec::new(),
@@ -65,7 +72,30 @@ impl Directory {
     /// Whether keys should be hashed into the filter.
     #[inline]
     pub(super) fn filtered(&self) -> bool {
-        self.bits_per_key > 0.0
+        self.filtered
+    }
+
+    /// Changes the bits per key of filters that are not written yet. All
+    /// partitions of a table have a filter or none has: once some are written,
+    /// bits stay none, or above none.
+    pub(super) fn set_bits_per_key(&mut self, bits_per_key: f64) {
+        if self.filtered {
+            self.bits_per_key = match (self.partitioned, self.filter_bytes > 0) {
+                (true, true) => bits_per_key.max(BITS_LEAST),
+                (true, false) => 0.0,
+                (false, _) => bits_per_key,
+            };
+        }
+    }
+
+    /// Bits per key of filters that are written from here on.
+    pub(super) fn bits_per_key(&self) -> f64 {
+        self.bits_per_key
+    }
+
+    /// Keys whose filter is not written yet.
+    pub(super) fn pending_keys(&self) -> usize {
+        self.hashes.len()
     }
 
     #[inline]

@@ -304,6 +304,34 @@ fn a_large_table_goes_over_to_partitions_for_good() {
     assert!(at(0) == 0 && at(60_000) < at(120_000) && at(120_000) <= written.summary.file_bytes);
 }
 
+/// Bits that are decided late: for a whole filter at the end, for partitions
+/// from there on, and then none or some for the whole table.
+#[test]
+fn filter_bits_may_be_decided_late() {
+    let entries = numbered(60_000);
+    for partitioned in [false, true] {
+        for (first, last) in [(0.0, 6.0), (6.0, 0.0), (2.0, 9.0)] {
+            let options = TableOptions {
+                filter_bits_per_key: first,
+                late_filter: true,
+                partition_bytes: if partitioned { 16 << 10 } else { 16 << 20 },
+                ..options(&KeyOrder::Bytewise)
+            };
+            let file = MemWriter::default();
+            let order = options.order.clone();
+            let mut writer = TableWriter::new(Box::new(file.clone()), options).unwrap();
+            entries.iter().for_each(|(key, value)| writer.add(key, value).unwrap());
+            assert_eq!(writer.filter_progress().1 > 0, partitioned && first > 0.0);
+            writer.set_filter_bits(last);
+            let summary = writer.finish().unwrap();
+            let written = Written { bytes: file.bytes(), summary, order };
+            check(&written, &entries, &Fragments::empty(), &[(b"key00000007".to_vec(), 1 << 40)]);
+            let filtered = if partitioned { first > 0.0 } else { last > 0.0 };
+            assert_eq!(written.summary.filter_bytes > 0, filtered, "{partitioned} {first} {last}");
+        }
+    }
+}
+
 #[test]
 fn versions_of_one_key_span_blocks_and_partitions() {
     let mut entries = Entries::new();

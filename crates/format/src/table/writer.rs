@@ -116,6 +116,7 @@ impl TableWriter {
         let directory = Directory::new(
             order.clone(),
             options.filter_bits_per_key,
+            options.late_filter,
             options.partition_bytes,
             HEADER_BYTES as u64,
         );
@@ -124,7 +125,6 @@ impl TableWriter {
             keyspace: options.keyspace,
             comparator: order.id().to_string(),
             seq_min: SeqNo::MAX,
-            filter_bits_per_key_milli: (options.filter_bits_per_key * 1000.0) as u64,
             created_ms: options.created_ms,
             level_hint: options.level_hint,
             codec: options.codec,
@@ -268,6 +268,19 @@ impl TableWriter {
         self.properties.entries
     }
 
+    /// Sets the filter bits per key from here on: of the whole filter until the
+    /// table is finished, of partitions those that are not written yet. Needs
+    /// [`TableOptions::late_filter`] or bits above 0 from the start. The first
+    /// partition says whether the table has filters at all.
+    pub fn set_filter_bits(&mut self, bits_per_key: f64) {
+        self.directory.set_bits_per_key(bits_per_key);
+    }
+
+    /// Keys whose filter is not written yet, and bytes of filters that are.
+    pub fn filter_progress(&self) -> (usize, u64) {
+        (self.directory.pending_keys(), self.directory.filter_bytes())
+    }
+
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         self.block.memory_bytes()
@@ -332,6 +345,7 @@ impl TableWriter {
         let p = &mut self.properties;
         p.index_bytes = self.directory.index_bytes();
         p.filter_bytes = self.directory.filter_bytes();
+        p.filter_bits_per_key_milli = (self.directory.bits_per_key() * 1000.0) as u64;
         (p.smallest, p.largest, p.largest_exclusive) = bounds;
         let payload = p.encode();
         footer.properties = self.sink.write_plain(BlockKind::Properties, &payload)?;

@@ -48,6 +48,13 @@ impl Tiered {
         settings.level_base_bytes.max(memtables).max(1)
     }
 
+    /// Bytes that go down, and those that are written for it: one merge with
+    /// all of level 1.
+    pub(crate) fn debt(&self, version: &Version) -> (u64, u64) {
+        let waiting = version.part_bytes(0, Part::Log);
+        (waiting, waiting.saturating_add(version.part_bytes(1, Part::Run)))
+    }
+
     /// The merge, or move, that takes level 0 down where it is deepest; while
     /// the way is busy, a merge within level 0.
     pub fn pick(&self, view: &View<'_>) -> Option<Decision> {

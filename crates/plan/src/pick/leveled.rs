@@ -26,10 +26,6 @@ use crate::view::View;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// A job grows by further files of its source run, as long as it takes none
-/// more from the target, up to this many times `file_bytes`.
-const GROWN_FILES_MAX: u64 = 25;
-
 /// Which file of an overfull run goes down first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileChoice {
@@ -41,10 +37,19 @@ pub enum FileChoice {
 }
 
 /// The leveled picker.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Leveled {
     /// Which file goes first.
     pub file: FileChoice,
+    /// A job grows by further files of its source run, as long as it takes none
+    /// more from the target, up to this many times `file_bytes`.
+    pub grow: u32,
+}
+
+impl Default for Leveled {
+    fn default() -> Leveled {
+        Leveled { file: FileChoice::default(), grow: 25 }
+    }
 }
 
 impl Leveled {
@@ -62,7 +67,13 @@ impl Leveled {
             .unwrap_or(Decision::Idle)
     }
 
-    fn pick_run(&self, policy: &Policy, view: &View<'_>, level: u32) -> Option<Decision> {
+    /// The best file of a run with what it meets, down into the next run.
+    pub(super) fn pick_run(
+        &self,
+        policy: &Policy,
+        view: &View<'_>,
+        level: u32,
+    ) -> Option<Decision> {
         let version = view.version;
         let source = version.level(level)?;
         let bytes = source.part_bytes(Part::Run);
@@ -72,7 +83,7 @@ impl Leveled {
             let allow = |f: &crate::tree::File| !view.busy.is_busy(f.number);
             let to = (level + 1, Part::Run);
             let closure = close(version, [(level, Part::Run, index)], to, allow)?;
-            let grown = grow(view, &closure, index, level);
+            let grown = grow(view, &closure, index, level, self.grow);
             let decision = grown
                 .and_then(|grown| decide(view, &grown, reason()))
                 .or_else(|| decide(view, &closure, reason()))?;
@@ -83,18 +94,21 @@ impl Leveled {
         })
     }
 
+    /// A run's files from the cursor on, and over the end.
+    pub(super) fn round_robin(version: &Version, level: u32, source: &Level) -> Vec<usize> {
+        let start = version.cursor(level).map_or(0, |cursor| {
+            source.run.partition_point(|f| version.order.compare(&f.smallest, cursor).is_le())
+        });
+        (start..source.run.len()).chain(0..start).collect()
+    }
+
     /// The run's files that are not busy, best first.
     fn ranked(&self, view: &View<'_>, level: u32, source: &Level) -> Vec<usize> {
         let version = view.version;
         let free = |i: &usize| !view.busy.is_busy(source.run[*i].number);
         match self.file {
             FileChoice::RoundRobin => {
-                let start = version.cursor(level).map_or(0, |cursor| {
-                    source
-                        .run
-                        .partition_point(|f| version.order.compare(&f.smallest, cursor).is_le())
-                });
-                (start..source.run.len()).chain(0..start).filter(free).collect()
+                Leveled::round_robin(version, level, source).into_iter().filter(free).collect()
             }
             FileChoice::MinOverlap => {
                 let below = overlapped_bytes(version, source, level + 1);
@@ -136,6 +150,7 @@ fn grow<'v>(
     closure: &Closure<'v>,
     index: usize,
     level: u32,
+    files_max: u32,
 ) -> Option<Closure<'v>> {
     let version = view.version;
     let target = (level + 1, Part::Run);
@@ -151,7 +166,7 @@ fn grow<'v>(
             && f.span().compare_ends(order, &span).is_le()
             && !view.busy.is_busy(f.number)
     };
-    let limit = view.settings.file_bytes.saturating_mul(GROWN_FILES_MAX);
+    let limit = view.settings.file_bytes.saturating_mul(files_max as u64);
     let mut bytes = closure.bytes();
     let mut take = |i: usize| {
         bytes = bytes.saturating_add(source.run[i].bytes);
@@ -177,7 +192,7 @@ fn grow<'v>(
 
 /// One step of emptying the log of `level` (I10): down into the next run,
 /// oldest files first; in the deepest level into its own run, newest first.
-fn drain_log(view: &View<'_>, level: u32) -> Option<Decision> {
+pub(super) fn drain_log(view: &View<'_>, level: u32) -> Option<Decision> {
     let version = view.version;
     let log = version.part(level, Part::Log);
     let reason = Reason::DrainLog { level, bytes: version.part_bytes(level, Part::Log) };

@@ -3,10 +3,12 @@
 //! Every job, whoever picks it, is made here out of a closure, so that I5 and
 //! I9 are kept in one place; and every picker drains every level's log (I10).
 
+mod aggregate;
 pub mod garbage;
 pub mod leveled;
 pub mod manual;
 pub mod score;
+pub mod sst_log;
 
 use crate::decision::{Decision, Merge, Move, Reason};
 use crate::tree::Part;

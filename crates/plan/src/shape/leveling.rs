@@ -11,15 +11,19 @@ use crate::view::Settings;
 pub struct Leveling {
     /// Ratio of one level's capacity to that of the level above; above 1.
     pub t: f64,
+    /// Ratio of level 2 to level 1 (vLSM's Phi); equal to `t` in the plain shape.
+    pub phi: f64,
 }
 
 impl Leveling {
     /// Capacity of `level`'s run in bytes; 0 for level 0, which has none.
     pub fn capacity(&self, _version: &Version, settings: &Settings, level: u32) -> u64 {
+        let base = settings.level_base_bytes as f64;
+        // The casts saturate.
         match level {
             0 => 0,
-            // The cast saturates.
-            n => (settings.level_base_bytes as f64 * libm::pow(self.t, (n - 1) as f64)) as u64,
+            1 => base as u64,
+            n => (base * self.phi * libm::pow(self.t, (n - 2) as f64)) as u64,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Level shapes: the capacity of each level.
 
+mod garnering;
 mod leveling;
 
+pub use garnering::{Base, Garnering};
 pub use leveling::Leveling;

@@ -36,6 +36,7 @@
 //! | 14 expiry | yes | entries that expire, earliest expiry in ms since 1970 |
 //! | 15 filter bytes | no | varint |
 //! | 16 statistics | no | bytes of the filter memory policy |
+//! | 17 hotness | no | varint |
 //!
 //! A field that does not repeat and stands twice is corruption; number, uid,
 //! bytes, smallest and largest must be there.
@@ -80,6 +81,7 @@ mod tag {
     pub(super) const FILE_EXPIRY: u64 = must(14);
     pub(super) const FILE_FILTER_BYTES: u64 = may(15);
     pub(super) const FILE_STATISTICS: u64 = may(16);
+    pub(super) const FILE_HOTNESS: u64 = may(17);
 }
 
 fn put_field(out: &mut Vec<u8>, tag: u64, payload: &[u8]) {
@@ -190,6 +192,7 @@ fn encode_file(file: &File, out: &mut Vec<u8>) {
     number(tag::FILE_EPOCH, file.epoch);
     number(tag::FILE_CREATED, file.created_ms);
     number(tag::FILE_FILTER_BYTES, file.filter_bytes);
+    number(tag::FILE_HOTNESS, file.hotness);
     put_varint_field(out, tag::FILE_NUMBER, file.number);
     put_varint_field(out, tag::FILE_BYTES, file.bytes);
     put_field(out, tag::FILE_UID, &file.uid.to_le_bytes());
@@ -246,6 +249,7 @@ fn decode_file(input: &[u8]) -> Result<File> {
             }
             tag::FILE_FILTER_BYTES => file.filter_bytes = field.varint()?,
             tag::FILE_STATISTICS => file.statistics = field.bytes(payload.len())?.to_vec(),
+            tag::FILE_HOTNESS => file.hotness = field.varint()?,
             unknown => {
                 skip_unless_required("a table", unknown)?;
                 continue;
@@ -360,6 +364,7 @@ mod tests {
             expiring_entries: 3,
             expiry_min_ms: 1_800_000_000_000,
             filter_bytes: 1250,
+            hotness: 77,
             statistics: vec![1, 2, 3],
         };
         let bare =

@@ -55,6 +55,16 @@ impl Edit {
         *self == Edit::default()
     }
 
+    /// Whether no file comes or goes: files change their places, or their
+    /// metadata, or L changes.
+    pub fn only_relocates(&self) -> bool {
+        let mut gone: Vec<FileNumber> = self.removed.iter().map(|r| r.2).collect();
+        let mut added: Vec<FileNumber> = self.added.iter().map(|a| a.2.number).collect();
+        gone.sort_unstable();
+        added.sort_unstable();
+        gone == added && self.flushed_through.is_none()
+    }
+
     /// Numbers of the files whose data goes with this edit: removed and not
     /// added again. What a move takes and puts back stays on disk (I2).
     pub fn obsolete(&self) -> impl Iterator<Item = FileNumber> + '_ {

@@ -92,6 +92,8 @@ pub struct File {
     pub expiry_min_ms: u64,
     /// Bytes of the file's filter.
     pub filter_bytes: u64,
+    /// How hot its keys were when it was written (L2SM's H; `hotness/`).
+    pub hotness: u64,
     /// What the filter memory policy remembers of the file; opaque here.
     pub statistics: Vec<u8>,
 }

@@ -1,15 +1,19 @@
 //! Random trees against a map: flushes, jobs of the policy and of policies that
 //! do not exist yet, two at a time, snapshots, range tombstones.
 //!
-//! `sim.rs` carries decisions out at key granularity; here are the properties:
+//! `sim.rs` carries decisions out at key granularity, `measure.rs` counts what
+//! they write; here are the properties:
 //! every read through the tree's read order is right at every snapshot, entries
 //! of a key never stand out of order (I3, I4), picking ends with every level
 //! within its limit (I10), manual compaction ends with nothing superfluous.
 
+mod chains;
+mod measure;
 mod sim;
 
 use proptest::prelude::*;
-use sim::{Entry, Random, Sim};
+use sim::{Entry, Sim};
+use windrow_plan::axes::Picker;
 use windrow_plan::tree::Part;
 use windrow_plan::{ManualState, Policy};
 
@@ -39,11 +43,23 @@ enum Step {
     Policy(u8),
 }
 
-const POLICIES: [&str; 4] = [
+const POLICIES: &[&str] = &[
     "leveled shape=leveling(t=3) level0=tiered(k=2)",
     "leveled shape=leveling(t=2) level0=tiered(k=3) pick=leveled(file=round_robin)",
     "leveled shape=leveling(t=4) level0=tiered(k=1)",
+    "l2sm shape=leveling(t=2) level0=tiered(k=1) pick=sst_log(closed,omega=0.2,levels=3,depth=3)",
+    "l2sm shape=leveling(t=2) level0=tiered(k=2) pick=sst_log(paper,omega=0.3)",
+    "l2sm shape=leveling(t=3) level0=tiered(k=2) pick=sst_log(closed,levels=1,depth=1)",
     "leveled",
+    "leveled shape=garnering(t=2,c=0.6) level0=tiered(k=2)",
+    "leveled shape=garnering(t=2,c=0.8,base=growing) level0=fifo",
+    "leveled level0=partitioned(lanes=4,k=3,depth=5) cut=overlap(f=2)",
+    "leveled shape=garnering(t=3,c=0.7) level0=partitioned(lanes=8,k=2,depth=3) cut=overlap(f=1)",
+    "leveled shape=leveling(t=3,phi=6) level0=fifo cut=overlap(f=2,max_bytes=4,min_bytes=1)",
+    "leveled shape=leveling(t=2) level0=partitioned(lanes=16,k=1,depth=1)",
+    "windrow shape=garnering(t=2,c=0.7) level0=partitioned(lanes=4,k=2,depth=4) \
+     pick=sst_log(closed,omega=0.2,levels=2,depth=3) cut=overlap(f=2)",
+    "windrow shape=garnering(t=2,c=0.5,base=growing) level0=fifo pick=sst_log(paper,omega=0.2)",
 ];
 
 fn entries() -> impl Strategy<Value = Vec<(u8, Entry)>> {
@@ -109,7 +125,13 @@ fn settles(sim: &mut Sim) {
     for level in 1..version.levels.len() as u32 {
         let capacity = sim.policy.capacity(version, settings, level);
         assert!(version.part_bytes(level, Part::Run) <= capacity, "L{level} is full:\n{version}");
-        assert!(version.part(level, Part::Log).is_empty(), "log {level} is left:\n{version}");
+        // What a log may hold is part of the policy; for most it is nothing.
+        let log = version.level(level).unwrap();
+        let limit = sim.policy.log_limit(version, settings, level);
+        assert!(log.part_bytes(Part::Log) <= limit, "log {level} is full:\n{version}");
+        if let Picker::SstLog(sst_log) = &sim.policy.picker {
+            assert!(log.log_depth() <= sst_log.depth, "log {level} is deep:\n{version}");
+        }
     }
 }
 
@@ -150,66 +172,25 @@ proptest! {
     }
 }
 
-/// How updates choose their keys.
-#[derive(Clone, Copy, Debug)]
-enum Keys {
-    Uniform,
-    /// Zipf with exponent 1, the ranks scattered over the key space.
-    Zipf,
-    /// Nine of ten in a tenth of the key space.
-    Clustered,
-}
-
-impl Keys {
-    fn draw(self, random: &mut Random, keys: u64) -> u32 {
-        let drawn = match self {
-            Keys::Uniform => random.below(keys),
-            Keys::Zipf => {
-                let u = (random.below(1 << 30) + 1) as f64 / (1u64 << 30) as f64;
-                Random((keys as f64).powf(u) as u64).below(keys)
-            }
-            Keys::Clustered if random.below(10) > 0 => keys / 3 + random.below(keys / 10),
-            Keys::Clustered => random.below(keys),
-        };
-        drawn as u32
-    }
-}
-
-/// Entries written per entry flushed, by updates of a tree of `keys` keys.
-fn write_amplification(policy: &str, draw: Keys, keys: u64) -> f64 {
-    const BATCH: u64 = 128;
-    let mut sim = Sim::new(Policy::parse(policy).unwrap());
-    sim.settings.file_bytes = 64;
-    sim.settings.memtable_bytes = BATCH;
-    sim.settings.level_base_bytes = 4 * BATCH;
-    let mut random = Random(7);
-    let mut update = |sim: &mut Sim, flushes: u64| {
-        for _ in 0..flushes {
-            let key = |_| (draw.draw(&mut random, keys), Entry::Put(1));
-            sim.flush_keys(&(0..BATCH).map(key).collect::<Vec<_>>());
-            while sim.start_pick() {
-                sim.finish(0);
+/// L follows the data up and down again, and what is read stays right.
+#[test]
+fn a_garnering_tree_grows_and_shrinks() {
+    for shape in ["garnering(t=2,c=0.6)", "garnering(t=2,c=0.8,base=growing)"] {
+        let policy = format!("leveled shape={shape} level0=tiered(k=2)");
+        let mut sim = Sim::new(Policy::parse(&policy).unwrap());
+        (sim.settings.level_base_bytes, sim.settings.file_bytes) = (4, 4);
+        let mut most = 0;
+        for entry in [Entry::Put(1), Entry::Delete] {
+            for start in 0..8 {
+                let keys = (0..8).map(|i| (start * 8 + i, entry));
+                sim.flush(&keys.collect::<Vec<_>>(), None, None);
+                settles(&mut sim);
+                most = most.max(sim.version.shape_levels);
             }
         }
-    };
-    // Fill, then measure the steady state.
-    update(&mut sim, 6 * keys / BATCH);
-    let (flushed, merged) = (sim.flushed_entries, sim.merged_entries);
-    update(&mut sim, 8 * keys / BATCH);
-    let (flushed, merged) = (sim.flushed_entries - flushed, sim.merged_entries - merged);
-    (flushed + merged) as f64 / flushed as f64
-}
-
-/// What the choice of the file is worth; `--nocapture` prints it. These
-/// are the figures in `pick/leveled.rs`.
-#[test]
-fn min_overlap_writes_less_unless_updates_cluster() {
-    for (draw, bound) in [(Keys::Uniform, 1.0), (Keys::Zipf, 1.0), (Keys::Clustered, 1.15)] {
-        let of = |file: &str| {
-            write_amplification(&format!("leveled pick=leveled(file={file})"), draw, 16_000)
-        };
-        let (overlap, robin) = (of("min_overlap"), of("round_robin"));
-        println!("{draw:?}: min_overlap {overlap:.2}, round_robin {robin:.2}");
-        assert!(2.0 < overlap && overlap < robin * bound, "{draw:?}: {overlap:.2} {robin:.2}");
+        sim.flush(&[(1, Entry::Put(2))], None, None);
+        settles(&mut sim);
+        assert!(most >= 3, "it has not grown: {most}");
+        assert_eq!(sim.version.shape_levels, 1, "it has not shrunk:\n{}", sim.version);
     }
 }

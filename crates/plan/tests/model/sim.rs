@@ -11,7 +11,9 @@ use windrow_base::key::SEQ_MAX;
 use windrow_base::{FileNumber, KeyOrder, SeqNo};
 use windrow_plan::tree::closure::close;
 use windrow_plan::tree::{Edit, File, Outside, Part, Version};
-use windrow_plan::{Busy, Decision, ManualState, Merge, Move, Policy, Reason, Settings, View};
+use windrow_plan::{
+    Busy, Cutter, Decision, ManualState, Merge, Move, Policy, Reason, Settings, View,
+};
 
 /// What an update says of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,8 @@ pub(crate) struct Sim {
     pub(crate) settings: Settings,
     pub(crate) flushed_entries: u64,
     pub(crate) merged_entries: u64,
+    /// Entries that merges took in.
+    pub(crate) read_entries: u64,
     busy: Busy,
     jobs: Vec<Job>,
     tables: BTreeMap<FileNumber, Rc<Table>>,
@@ -88,6 +92,7 @@ impl Sim {
             },
             flushed_entries: 0,
             merged_entries: 0,
+            read_entries: 0,
             busy: Busy::new(),
             jobs: Vec::new(),
             tables: BTreeMap::new(),
@@ -139,10 +144,17 @@ impl Sim {
         }
         table.points.sort_by_key(|p| (p.0, u64::MAX - p.1));
         self.flushed_entries += table.points.len() as u64;
-        let cuts: Vec<Key> = cut.into_iter().collect();
+        let lanes = self.policy.lanes(&self.version, &self.settings);
+        let borders = lanes.clone().unwrap_or_else(|| self.version.lanes.clone());
+        let cutter = self.policy.flush_cutter(&self.settings, &borders);
+        let cuts = match cut {
+            // As a policy that does not exist yet would.
+            Some(cut) => vec![cut],
+            None => self.cuts(cutter, &table),
+        };
         let outputs = self.files_of(&table, &cuts);
         let files = outputs.iter().map(|(file, _)| file.clone()).collect();
-        let edit = Edit::flush(&self.version, files, self.seq);
+        let edit = Edit { lanes, ..Edit::flush(&self.version, files, self.seq) };
         self.install(&edit, outputs);
     }
 
@@ -252,6 +264,11 @@ impl Sim {
         true
     }
 
+    /// The decision that was started last, if it is not finished.
+    pub(crate) fn started(&self) -> Option<&Decision> {
+        self.jobs.last().map(|job| &job.decision)
+    }
+
     pub(crate) fn is_working(&self) -> bool {
         !self.jobs.is_empty()
     }
@@ -267,6 +284,7 @@ impl Sim {
             Decision::Move(m) => m.edit(),
             Decision::Drop(d) => d.edit(),
             Decision::Merge(m) => m.edit(job.outputs.iter().map(|(f, _)| f.clone()).collect()),
+            Decision::Reshape(r) => r.edit(),
             Decision::Idle => unreachable!("idle is never started"),
         };
         self.install(&edit, job.outputs);
@@ -282,6 +300,7 @@ impl Sim {
 
     fn merge(&mut self, merge: &Merge) -> Vec<(File, Rc<Table>)> {
         let mut all = Table::default();
+        self.read_entries += merge.input_bytes();
         for (_, _, file) in merge.files() {
             let table = &self.tables[&file.number];
             all.points.extend(&table.points);
@@ -309,12 +328,12 @@ impl Sim {
         let ranges: BTreeSet<_> = all.ranges.iter().filter(needed).copied().collect();
         kept.ranges.extend(ranges);
         self.merged_entries += kept.points.len() as u64;
-        let cuts = self.cuts(merge, &kept);
+        let cutter = self.policy.cutter(&self.version, &self.settings, merge.output_level);
+        let cuts = self.cuts(cutter, &kept);
         self.files_of(&kept, &cuts)
     }
 
-    fn cuts(&self, merge: &Merge, table: &Table) -> Vec<Key> {
-        let mut cutter = self.policy.cutter(&self.version, &self.settings, merge.output_level);
+    fn cuts(&self, mut cutter: Cutter, table: &Table) -> Vec<Key> {
         let mut cuts = Vec::new();
         let mut size = 0;
         for keys in table.points.chunk_by(|a, b| a.0 == b.0) {

@@ -1,0 +1,399 @@
+//! Filters of a job's outputs: how many bits per key each gets, and what it
+//! inherits of its inputs' use.
+//!
+//! The policy makes a plan when the job begins; here it is asked table by
+//! table, when a table's entries and range are known (a large table's first
+//! partition of the filter is written before that, by what is known then).
+//! Memory is accounted by the bytes that are really written. Jobs run side by
+//! side: what one may still add is reserved in the tree's ledger while it runs.
+//!
+//! Owns: the ledger, the estimates handed over at a merge. Never does: decide
+//! (`windrow_plan::filter_memory`), or count queries (`read/access.rs`).
+
+use crate::cache::TableCache;
+use crate::core::Core;
+use crate::read::view::{ReadFile, SortedRun};
+use crate::tree::Tree;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use windrow_base::key::push_internal;
+use windrow_base::{FileNumber, Result};
+use windrow_env::sync::Mutex;
+use windrow_format::block::BLOCK_TRAILER_BYTES;
+use windrow_format::filter::{LINE_BYTES, filter_bytes};
+use windrow_plan::Merge;
+use windrow_plan::filter_memory::merlin::{self, Estimate, Gift};
+use windrow_plan::filter_memory::{FilterJob, FilterPlan, aimed};
+use windrow_plan::tree::{Edit, File, Part, Place, Version};
+
+/// What running jobs may add to a tree's filters.
+#[derive(Default)]
+pub(crate) struct FilterLedger {
+    next: u64,
+    growth_bits: BTreeMap<u64, f64>,
+}
+
+/// A job's line in the ledger; goes when it is dropped, after the edit is in.
+struct Reservation {
+    ledger: Arc<Mutex<FilterLedger>>,
+    line: u64,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.ledger.lock().growth_bits.remove(&self.line);
+    }
+}
+
+/// An input that hands its queries down.
+struct Heir {
+    file: ReadFile,
+    place: Place,
+    estimate: Estimate,
+}
+
+/// Estimates of a tree's files at one moment.
+pub(crate) struct Estimates(HashMap<FileNumber, Estimate>);
+
+impl Estimates {
+    pub(crate) fn of(tree: &Tree) -> Estimates {
+        let mut known = HashMap::new();
+        let access = &tree.reads.access;
+        if access.is_on() {
+            for file in tree.view().levels.iter().flat_map(|level| level.files()) {
+                let record = file.table.record.get().map(|record| &**record);
+                if let Some(estimate) = access.estimate(&file.file, record) {
+                    known.insert(file.file.number, estimate);
+                }
+            }
+        }
+        Estimates(known)
+    }
+
+    /// All of them, by file.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (FileNumber, &Estimate)> {
+        self.0.iter().map(|(file, estimate)| (*file, estimate))
+    }
+
+    fn get(&self, file: &File) -> Option<Estimate> {
+        self.0.get(&file.number).copied()
+    }
+}
+
+/// Decides the filters of one job's outputs.
+pub(crate) struct OutputFilters {
+    plan: FilterPlan,
+    /// Queries recorded when the job began: what estimates speak of.
+    queries: u64,
+    learns: bool,
+    version: Arc<Version>,
+    estimates: Estimates,
+    /// Empty for a flush.
+    heirs: Vec<Heir>,
+    is_flush: bool,
+    tables: Arc<TableCache>,
+    _reserved: Option<Reservation>,
+}
+
+/// A table in the making, as its filter sees it.
+pub(crate) struct TableSoFar<'a> {
+    /// Where it begins and ends; `None` for the ends of the job.
+    pub(crate) lower: Option<&'a [u8]>,
+    pub(crate) upper: Option<&'a [u8]>,
+    /// Entries in it, and of all of the job so far, it included.
+    pub(crate) entries: u64,
+    pub(crate) job_entries: u64,
+    /// Keys whose filter is not written, bytes of the job's filters that are,
+    /// and whether some of the table's are.
+    pub(crate) pending_keys: usize,
+    pub(crate) written_bytes: u64,
+    pub(crate) is_partitioned: bool,
+}
+
+impl OutputFilters {
+    /// The same bits for every output.
+    fn fixed(bits: f64, version: Arc<Version>, tables: &Arc<TableCache>) -> OutputFilters {
+        OutputFilters {
+            plan: FilterPlan::fixed(bits),
+            queries: 0,
+            learns: false,
+            version,
+            estimates: Estimates(HashMap::new()),
+            heirs: Vec::new(),
+            is_flush: false,
+            tables: tables.clone(),
+            _reserved: None,
+        }
+    }
+
+    /// Whether bits are decided table by table.
+    pub(crate) fn decides_late(&self) -> bool {
+        self.plan.decides_late()
+    }
+
+    /// What the table will have been asked, as far as anything is known.
+    fn inherited(&self, table: &TableSoFar<'_>) -> Option<Estimate> {
+        if !self.learns {
+            return None;
+        }
+        if self.is_flush {
+            let known = |file: &File| self.estimates.get(file);
+            let (lower, upper) = (table.lower, table.upper);
+            let estimate = aimed::flushed(&self.version, lower, upper, table.entries, &known);
+            return (!self.estimates.0.is_empty()).then_some(estimate);
+        }
+        let gifts: Vec<Gift> = self
+            .heirs
+            .iter()
+            .map(|heir| Gift {
+                place: heir.place,
+                share: self.share(&heir.file, table.lower, table.upper),
+                estimate: heir.estimate,
+            })
+            .collect();
+        (!gifts.is_empty()).then(|| merlin::inherit(&gifts))
+    }
+
+    /// About what share of an input's entries lies in `[lower, upper)`: bytes
+    /// of data, to a block, by its index. None if it cannot be opened any more.
+    fn share(&self, input: &ReadFile, lower: Option<&[u8]>, upper: Option<&[u8]>) -> f64 {
+        let (file, order) = (&input.file, &self.version.order);
+        let ends_before = |upper: &[u8]| order.compare(upper, &file.smallest).is_le();
+        let begins_after = |lower: &[u8]| order.compare(lower, &file.largest).is_gt();
+        if upper.is_some_and(ends_before) || lower.is_some_and(begins_after) {
+            return 0.0;
+        }
+        let Ok(open) = self.tables.open(&input.table) else {
+            return 0.0;
+        };
+        let mut internal = Vec::new();
+        let mut before = |key: &[u8], trailer: u64| {
+            internal.clear();
+            push_internal(&mut internal, key, trailer);
+            open.table.data_bytes_before(&internal) as f64
+        };
+        // The oldest version of the last key is after every separator.
+        let end = before(&file.largest, 0).max(1.0);
+        let from = lower.map_or(0.0, |key| before(key, u64::MAX));
+        let to = upper.map_or(end, |key| before(key, u64::MAX));
+        ((to - from) / end).clamp(0.0, 1.0)
+    }
+
+    /// Bits per key for the filters that the table has still to write.
+    pub(crate) fn bits(&self, table: &TableSoFar<'_>) -> f64 {
+        let wanted = self.plan.bits(table.entries, self.inherited(table));
+        if !self.decides_late() {
+            return wanted;
+        }
+        let left = self.plan.allowance_bytes(table.job_entries).saturating_sub(table.written_bytes);
+        let pieces = if table.is_partitioned { 1 + table.pending_keys as u64 / 1024 } else { 1 };
+        fitting_bits(wanted, table.pending_keys, pieces, left)
+    }
+
+    /// Bits per key to begin a table with.
+    pub(crate) fn bits_at_first(&self) -> f64 {
+        self.plan.bits_at_first()
+    }
+
+    /// What goes into the finished table's metadata.
+    pub(crate) fn statistics(&self, table: &TableSoFar<'_>) -> Vec<u8> {
+        let known = self.inherited(table).filter(|_| self.queries > 0);
+        known.map_or_else(Vec::new, |estimate| merlin::encode(&estimate, self.queries))
+    }
+}
+
+/// Most bits per key up to `wanted` whose filter over `keys` takes at most
+/// `left_bytes` of the file, in so many pieces; 0 if a bit per key does not fit.
+fn fitting_bits(wanted: f64, keys: usize, pieces: u64, left_bytes: u64) -> f64 {
+    if keys == 0 {
+        return wanted;
+    }
+    let on_disk = |bits| (filter_bytes(keys, bits) + BLOCK_TRAILER_BYTES) as u64;
+    let over = on_disk(1e-9) - LINE_BYTES as u64;
+    let left_bytes = left_bytes.saturating_sub((pieces - 1) * (over + LINE_BYTES as u64));
+    if on_disk(wanted) <= left_bytes {
+        return wanted;
+    }
+    let lines = left_bytes.saturating_sub(over) / LINE_BYTES as u64;
+    // A hair less, or the product with the keys may round up to one line more.
+    let bits = lines as f64 * (LINE_BYTES * 8) as f64 / keys as f64 * (1.0 - 1e-9);
+    if bits < 1.0 { 0.0 } else { bits.min(wanted) }
+}
+
+impl Core {
+    /// The filters of a flush of so many entries.
+    pub(crate) fn flush_filters(&self, tree: &Tree, entries: u64) -> OutputFilters {
+        self.output_filters(tree, &[], (0, Part::Log), entries)
+    }
+
+    /// The filters of a merge; `runs` are its inputs, open.
+    pub(crate) fn merge_filters(
+        &self,
+        tree: &Tree,
+        merge: &Merge,
+        runs: &[Arc<SortedRun>],
+    ) -> OutputFilters {
+        let inputs: Vec<(u32, Part, Arc<File>)> =
+            merge.files().map(|(level, part, file)| (level, part, file.clone())).collect();
+        let output = (merge.output_level, merge.output_part);
+        let mut filters = self.output_filters(tree, &inputs, output, 0);
+        if filters.learns {
+            let places: HashMap<FileNumber, Place> = inputs
+                .iter()
+                .map(|(n, part, file)| (file.number, place(*n, *part, file)))
+                .collect();
+            for file in runs.iter().flat_map(|run| &run.files) {
+                let estimate = filters.estimates.get(&file.file);
+                if let Some((estimate, &place)) = estimate.zip(places.get(&file.file.number)) {
+                    filters.heirs.push(Heir { file: file.clone(), place, estimate });
+                }
+            }
+        }
+        filters
+    }
+
+    /// The filters of tables that are mended: the policy's mean, as there is no
+    /// tree yet to share the memory out in.
+    pub(crate) fn repair_filters(&self, tree: &Tree) -> OutputFilters {
+        let bits = match tree.order.equality_is_bytewise() {
+            true => tree.policy.load().filter_bits_mean(),
+            false => 0.0,
+        };
+        OutputFilters::fixed(bits, tree.version(), &self.tables)
+    }
+
+    fn output_filters(
+        &self,
+        tree: &Tree,
+        inputs: &[(u32, Part, Arc<File>)],
+        output: (u32, Part),
+        entries: u64,
+    ) -> OutputFilters {
+        let policy = tree.policy.load();
+        if !tree.order.equality_is_bytewise() {
+            return OutputFilters::fixed(0.0, tree.version(), &self.tables);
+        }
+        // The ledger before the version: a job leaves it after its edit is in,
+        // so that what it wrote is seen here or there. And planned under the
+        // lock: two jobs must not both take what is left.
+        let mut ledger = tree.filter_ledger.lock();
+        let reserved_bits = ledger.growth_bits.values().sum();
+        let version = tree.version();
+        let estimates = Estimates::of(tree);
+        let queries = tree.reads.access.queries();
+        let known = |file: &File| estimates.get(file);
+        let is_flush = inputs.is_empty();
+        let fresh = (is_flush && !estimates.0.is_empty())
+            .then(|| aimed::flushed(&version, None, None, entries, &known));
+        let job = FilterJob { inputs, output, entries, queries, reserved_bits };
+        let plan = policy.filter_plan(&version, &job, fresh, &known);
+        let line = ledger.next;
+        ledger.next += 1;
+        ledger.growth_bits.insert(line, plan.growth_bits);
+        drop(ledger);
+        if policy.learns_from_queries() {
+            mark_skipped(tree, &plan, &estimates);
+        }
+        OutputFilters {
+            plan,
+            queries,
+            learns: policy.learns_from_queries(),
+            version,
+            estimates,
+            heirs: Vec::new(),
+            is_flush,
+            tables: self.tables.clone(),
+            _reserved: Some(Reservation { ledger: tree.filter_ledger.clone(), line }),
+        }
+    }
+
+    /// Writes today's estimates into the metadata of every file, so that they
+    /// survive the close.
+    ///
+    /// # Errors
+    /// As [`Core::install`].
+    pub(crate) fn keep_statistics(&self, tree: &Tree) -> Result<()> {
+        if tree.reads.access.queries() == tree.reads.access.origin() {
+            return Ok(());
+        }
+        let edit = statistics_edit(tree, &tree.version());
+        if edit.is_empty() {
+            return Ok(());
+        }
+        self.install(tree, None, Vec::new(), |version| statistics_edit(tree, version))
+    }
+}
+
+/// The edit that puts today's estimates into the metadata of a version's files:
+/// each leaves and comes back to where it stands.
+pub(crate) fn statistics_edit(tree: &Tree, version: &Version) -> Edit {
+    let estimates = Estimates::of(tree);
+    let queries = tree.reads.access.queries();
+    let mut edit = Edit::default();
+    for (level, part, file) in version.files() {
+        let Some(estimate) = estimates.get(file).filter(|_| queries > 0) else { continue };
+        let statistics = merlin::encode(&estimate, queries);
+        edit.removed.push((level, part, file.number));
+        edit.added.push((level, part, Arc::new(File { statistics, ..(**file).clone() })));
+    }
+    edit
+}
+
+/// The edit with today's estimates in the metadata of the files that it adds
+/// and that were there before: what a move writes anew is not to be stale.
+pub(crate) fn with_statistics(tree: &Tree, mut edit: Edit) -> Edit {
+    let queries = tree.reads.access.queries();
+    if tree.reads.access.is_on() && queries > 0 {
+        let estimates = Estimates::of(tree);
+        for (_, _, file) in &mut edit.added {
+            if let Some(estimate) = estimates.get(file) {
+                let statistics = merlin::encode(&estimate, queries);
+                *file = Arc::new(File { statistics, ..(**file).clone() });
+            }
+        }
+    }
+    edit
+}
+
+/// Tells every file whether its filter pays for being read (Mnemosyne, section
+/// 4.2.3). Whole filters are in memory with the open table and are always
+/// asked; what is saved is the reading of partitions' filters.
+fn mark_skipped(tree: &Tree, plan: &FilterPlan, estimates: &Estimates) {
+    for (number, level) in (0..).zip(&tree.view().levels) {
+        let run = level.run.files.iter().map(|file| (Part::Run, file));
+        let log = level.log.iter().flat_map(|run| &run.files).map(|file| (Part::Log, file));
+        for (part, file) in run.chain(log) {
+            let consults = plan.consults(number, part, &file.file, estimates.get(&file.file));
+            file.table.set_skips_filter(!consults);
+        }
+    }
+}
+
+fn place(level: u32, part: Part, file: &File) -> Place {
+    match part {
+        Part::Run => Place::run(level),
+        Part::Log => Place::log(level, file.epoch),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_cut_down_to_what_fits() {
+        let on_disk = |keys, bits| (filter_bytes(keys, bits) + BLOCK_TRAILER_BYTES) as u64;
+        for keys in [1usize, 50, 51, 1000, 1225, 33_333] {
+            for wanted in [1.0, 3.7, 10.0, 24.0] {
+                for left in [0, 60, 80, 100, 500, 649, 1300, 40_000, 1 << 20] {
+                    let bits = fitting_bits(wanted, keys, 1, left);
+                    assert!(bits == 0.0 || (1.0..=wanted).contains(&bits));
+                    assert!(bits == 0.0 || on_disk(keys, bits) <= left, "{keys} {wanted} {left}");
+                    // No line that would fit is left out.
+                    let more = (bits + 513.0 / keys as f64).max(1.0);
+                    assert!(bits == wanted || more > wanted || on_disk(keys, more) > left);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What lookups tell of the files they ask: the record that Merlin estimates
+//! from (`windrow_plan::filter_memory::merlin`).
+//!
+//! One lookup in [`SAMPLE`] is recorded, whole: it gets a number, and every
+//! file it asks notes that number and whether it held the key. One rate for
+//! everything keeps files comparable. Which lookups are recorded is spread by
+//! the golden ratio over a thread's lookups, so that no period of the workload
+//! meets the same residue again and again.
+//!
+//! Records live with the table's handle, which versions share, so that nothing
+//! is lost between a copy and an install. They are relaxed atomics: a query
+//! that two threads note at once may be lost or counted twice, which an
+//! estimate does not feel. Only policies that use estimates switch this on;
+//! otherwise a lookup reads one flag.
+//!
+//! Owns: the sampling and the records. Never does: estimate, or decide.
+
+use super::view::ReadFile;
+use crate::stats::Counters;
+use std::sync::OnceLock;
+use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use windrow_plan::filter_memory::merlin::{self, Estimate, Seen, WINDOW};
+use windrow_plan::tree::{File, Version};
+
+/// One lookup in so many is recorded: of a get that asks three files that is the
+/// twentieth part of a cold line (`time_of_recording` in the tests prints both).
+pub(crate) const SAMPLE: u64 = 64;
+
+/// 2^64 divided by the golden ratio, made odd.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What became of asking a table for a key that its bounds contain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The filter said no: no block was read.
+    Filtered,
+    /// The table holds an entry of the key (a tombstone counts: the filter was right).
+    Held,
+    /// The table was searched and holds none.
+    Wasted,
+}
+
+/// Number of a recorded query; 0 for one that is not recorded.
+pub(crate) type Query = u64;
+
+/// A keyspace's recorder: gives recorded queries their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Access {
+    on: AtomicBool,
+    /// Queries recorded since the first file was made: Merlin's D.
+    queries: AtomicU64,
+    /// D at this open.
+    origin: u64,
+}
+
+impl Access {
+    /// The recorder over the files of `version`, whose statistics say how far
+    /// the numbers had come.
+    pub(crate) fn new(learns: bool, version: &Version) -> Access {
+        let numbers = version.files().filter_map(|(_, _, f)| merlin::decode(&f.statistics));
+        let origin = numbers.map(|(_, query)| query).max().unwrap_or(0);
+        Access { on: AtomicBool::new(learns), queries: AtomicU64::new(origin), origin }
+    }
+
+    /// Whether queries are recorded.
+    pub(crate) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// Begins or ends recording: the policy has changed. What was recorded stays.
+    pub(crate) fn set_on(&self, learns: bool) {
+        self.on.store(learns, Ordering::Relaxed);
+    }
+
+    /// Queries recorded so far: Merlin's D.
+    pub(crate) fn queries(&self) -> u64 {
+        self.queries.load(Ordering::Relaxed)
+    }
+
+    /// D at this open.
+    pub(crate) fn origin(&self) -> u64 {
+        self.origin
+    }
+
+    /// A lookup goes past the memtables, for a key of this hash.
+    #[inline]
+    pub(crate) fn begin(&self, counters: &Counters, hash: u64) -> Query {
+        if !self.is_on() {
+            return 0;
+        }
+        // The hash tells lookups of one batch apart, the count those of one key.
+        let lookup = counters.here().gets.get().wrapping_add(hash);
+        if lookup.wrapping_mul(GOLDEN) >> (u64::BITS - SAMPLE.trailing_zeros()) != 0 {
+            return 0;
+        }
+        self.queries.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A file answered the lookup.
+    #[inline]
+    pub(crate) fn answered(&self, file: &ReadFile, answer: Answer, query: Query) {
+        if query != 0 {
+            self.record(file, answer, query);
+        }
+    }
+
+    #[cold]
+    fn record(&self, file: &ReadFile, answer: Answer, query: Query) {
+        let record = file.table.record.get_or_init(|| FileRecord::new(&file.file, self.origin));
+        record.add(query, answer == Answer::Held);
+    }
+
+    /// Merlin's estimate of a file now; `None` as long as nothing is known of it.
+    pub(crate) fn estimate(&self, file: &File, record: Option<&FileRecord>) -> Option<Estimate> {
+        let now = self.queries();
+        let seen = match record {
+            Some(record) => record.seen(),
+            None => known_at_birth(file, self.origin),
+        };
+        // Nobody asked for anything yet: silence says nothing of this file.
+        let known = seen.older.is_some() || now > self.origin;
+        known.then(|| seen.estimate(now))
+    }
+}
+
+/// What a file's metadata says: inherited or stored counts, or nothing of the
+/// time before this open.
+fn known_at_birth(file: &File, origin: u64) -> Seen {
+    match merlin::decode(&file.statistics) {
+        Some((estimate, since)) => Seen { older: Some(estimate), since, ..Seen::default() },
+        None => Seen { since: origin, ..Seen::default() },
+    }
+}
+
+/// A file's last queries and counts of those before.
+pub(crate) struct FileRecord {
+    birth: Seen,
+    /// Counts of queries that left the window.
+    older_queries: AtomicU64,
+    older_hits: AtomicU64,
+    /// Queries recorded; the next one's slot.
+    next: AtomicU64,
+    /// Query number and hit bit; 0 while empty.
+    slots: [AtomicU64; WINDOW],
+}
+
+/// The slot of a file's record: made when the first query is recorded.
+pub(crate) type RecordSlot = OnceLock<Box<FileRecord>>;
+
+impl FileRecord {
+    fn new(file: &File, origin: u64) -> Box<FileRecord> {
+        Box::new(FileRecord {
+            birth: known_at_birth(file, origin),
+            older_queries: AtomicU64::new(0),
+            older_hits: AtomicU64::new(0),
+            next: AtomicU64::new(0),
+            slots: [const { AtomicU64::new(0) }; WINDOW],
+        })
+    }
+
+    fn add(&self, query: Query, hit: bool) {
+        let at = self.next.fetch_add(1, Ordering::Relaxed);
+        let slot = &self.slots[at as usize % WINDOW];
+        let old = slot.swap(query << 1 | u64::from(hit), Ordering::Relaxed);
+        if at >= WINDOW as u64 {
+            self.older_queries.fetch_add(1, Ordering::Relaxed);
+            self.older_hits.fetch_add(old & 1, Ordering::Relaxed);
+        }
+    }
+
+    /// What Merlin estimates from.
+    fn seen(&self) -> Seen {
+        let mut seen = self.birth;
+        let mut oldest = u64::MAX;
+        for slot in &self.slots {
+            let entry = slot.load(Ordering::Relaxed);
+            if entry != 0 {
+                oldest = oldest.min(entry >> 1);
+                seen.recent.queries += 1.0;
+                seen.recent.hits += (entry & 1) as f64;
+            }
+        }
+        if self.next.load(Ordering::Relaxed) > WINDOW as u64 {
+            let older = seen.older.get_or_insert_default();
+            older.queries += self.older_queries.load(Ordering::Relaxed) as f64;
+            older.hits += self.older_hits.load(Ordering::Relaxed) as f64;
+            // Not before its birth, whatever a torn read says.
+            seen.since = oldest.max(seen.since);
+            seen.rolls = true;
+        }
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windrow_env::testing::Rng;
+    use windrow_plan::filter_memory::merlin::Observed;
+
+    /// By one thread, the record is the reference's.
+    #[test]
+    fn a_record_estimates_as_the_reference_does() {
+        let mut rng = Rng::new(1);
+        for round in 0..50 {
+            let birth = Estimate { queries: 40.0, hits: 10.0 };
+            let statistics = if round % 2 == 0 { merlin::encode(&birth, 100) } else { Vec::new() };
+            let file = File { statistics, ..File::default() };
+            let record = FileRecord::new(&file, 50);
+            let older = (round % 2 == 0).then_some(birth);
+            let mut reference = Observed::new(older, if round % 2 == 0 { 100 } else { 50 });
+            let mut query = 100;
+            for _ in 0..rng.below(300) {
+                query += 1 + rng.below(9);
+                let hit = rng.chance(0.3);
+                record.add(query, hit);
+                reference.record(query, hit);
+                let now = query + rng.below(5);
+                let (got, want) = (record.seen().estimate(now), reference.estimate(now));
+                assert!(
+                    (got.queries - want.queries).abs() < 1e-6 * want.queries,
+                    "{got:?} {want:?}"
+                );
+                assert!((got.hits - want.hits).abs() < 1e-6 * want.queries, "{got:?} {want:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_lookup_in_sixty_four_is_recorded_whatever_its_period() {
+        let access = Access { on: AtomicBool::new(true), ..Access::default() };
+        let counters = Counters::default();
+        let mut recorded = [0u64; 4];
+        for lookup in 0..64_000usize {
+            let key = lookup % 4;
+            recorded[key] += u64::from(access.begin(&counters, key as u64 * 12_345) != 0);
+            counters.here().gets.add(1);
+        }
+        assert_eq!(recorded.iter().sum::<u64>(), access.queries());
+        for count in recorded {
+            assert!((225..275).contains(&count), "{recorded:?}");
+        }
+        let off = Access::default();
+        assert!((0..1000).all(|hash| off.begin(&counters, hash) == 0) && off.queries() == 0);
+    }
+}

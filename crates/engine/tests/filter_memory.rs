@@ -1,0 +1,312 @@
+//! Filter memory in a running database: what files remember of their queries,
+//! what filters take, and what they save.
+
+use std::sync::Arc;
+use windrow::{Db, Options};
+use windrow_format::filter::false_positive_rate;
+use windrow_plan::filter_memory::curve::BUILT;
+use windrow_plan::filter_memory::merlin::{self, Estimate};
+use windrow_plan::tree::{File, Part, Version};
+
+fn options(preset: &str) -> Options {
+    let mut options = Options::default();
+    options.settings.memory_bytes = 16 << 20;
+    options.settings.memtable_bytes = 256 << 10;
+    options.settings.file_bytes = 128 << 10;
+    options.settings.level_base_bytes = 512 << 10;
+    options.settings.compression = "none".into();
+    options.settings.preset = preset.into();
+    options
+}
+
+const MNEMOSYNE: &str = "leveled shape=leveling(t=4) level0=tiered(k=3) filters=mnemosyne(bits=4)";
+
+fn key(i: u64) -> String {
+    format!("key{i:08}")
+}
+
+fn value(i: u64) -> String {
+    format!("{i:0100}")
+}
+
+fn version(db: &Db) -> Arc<Version> {
+    db.tree().remove(0).1
+}
+
+fn files(version: &Version) -> Vec<(u32, Part, Arc<File>)> {
+    version.files().map(|(level, part, file)| (level, part, file.clone())).collect()
+}
+
+fn statistics(file: &File) -> Option<(Estimate, u64)> {
+    merlin::decode(&file.statistics)
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// The plan decides by the rates that the format's filter has.
+#[test]
+fn the_plans_curve_is_the_built_filters() {
+    for eighth in 8..=192 {
+        let bits = f64::from(eighth) / 8.0;
+        let (plan, built) = (BUILT.rate(bits), false_positive_rate(bits));
+        assert!((plan / built - 1.0).abs() < 0.03, "{bits} bits: {plan} against {built}");
+    }
+    for bits in [0.25, 0.5, 0.75] {
+        assert!((BUILT.rate(bits) - false_positive_rate(bits)).abs() < 0.01, "{bits}");
+    }
+}
+
+/// Loads `count` keys in a scattered order.
+fn load(db: &Db, count: u64) {
+    for i in 0..count {
+        let i = i * 7919 % count;
+        db.put(key(i), value(i)).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+}
+
+#[test]
+fn what_files_remember_survives_merges_and_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let count = 40_000;
+    let mut random = Random(1);
+    let before = {
+        let db = Db::open_with(dir.path(), options(MNEMOSYNE)).unwrap();
+        load(&db, count);
+        db.compact().unwrap();
+        // The lower half is asked for often, of the upper one only what is not there.
+        for _ in 0..200_000 {
+            let i = random.below(count / 2);
+            assert!(db.get(key(i)).unwrap().is_some());
+            if random.below(4) == 0 {
+                assert!(db.get(key(count / 2 + i) + "x").unwrap().is_none());
+            }
+        }
+        db.close().unwrap();
+        let db = Db::open_with(dir.path(), options(MNEMOSYNE)).unwrap();
+        let version = version(&db);
+        check_halves(&version, count);
+        let sum = sums(&version);
+        db.close().unwrap();
+        sum
+    };
+    // A second reopening without a query changes nothing.
+    let db = Db::open_with(dir.path(), options(MNEMOSYNE)).unwrap();
+    assert_eq!(sums(&version(&db)), before);
+    // Merges hand on what they know.
+    db.compact().unwrap();
+    let after = version(&db);
+    check_halves(&after, count);
+    let (queries, hits) = sums(&after);
+    assert!((0.7..1.3).contains(&(hits / before.1)), "{hits} hits of {}", before.1);
+    assert!(queries <= before.0 * 1.3 && queries >= hits, "{queries} of {}", before.0);
+}
+
+fn sums(version: &Version) -> (f64, f64) {
+    files(version)
+        .iter()
+        .filter_map(|(_, _, file)| statistics(file))
+        .fold((0.0, 0.0), |sum, got| (sum.0 + got.0.queries, sum.1 + got.0.hits))
+}
+
+/// In the deepest level the lower half's queries are hits, the upper half's in vain.
+fn check_halves(version: &Version, count: u64) {
+    let deepest = version.deepest().unwrap();
+    let middle = key(count / 2).into_bytes();
+    let (mut lower, mut upper) = (0, 0);
+    for (_, _, file) in files(version).iter().filter(|f| f.0 == deepest) {
+        let (estimate, now) = statistics(file).expect("the file was asked");
+        assert!(now > 3_000, "one lookup in 64 is recorded: {now}");
+        if file.largest < middle {
+            lower += 1;
+            assert!(estimate.hits > 0.9 * estimate.queries, "{estimate:?}");
+        } else if file.smallest > middle {
+            upper += 1;
+            assert!(estimate.hits < 0.1 * estimate.queries, "{estimate:?}");
+        }
+    }
+    assert!(lower > 5 && upper > 5, "{version}");
+}
+
+/// New filters follow what was learnt: nothing where every query is a hit.
+#[test]
+fn filters_go_where_queries_are_in_vain() {
+    let dir = tempfile::tempdir().unwrap();
+    let count = 40_000;
+    let db = Db::open_with(dir.path(), options(MNEMOSYNE)).unwrap();
+    load(&db, count);
+    let mut random = Random(3);
+    for _ in 0..200_000 {
+        let i = random.below(count / 2);
+        assert!(db.get(key(i)).unwrap().is_some());
+        assert!(db.get(key(count / 2 + i) + "x").unwrap().is_none());
+    }
+    // Every table is written anew.
+    load(&db, count);
+    db.compact().unwrap();
+    let middle = key(count / 2).into_bytes();
+    let bits = |file: &File| file.filter_bytes as f64 * 8.0 / file.entries as f64;
+    let (mut lower, mut upper) = (Vec::new(), Vec::new());
+    for (_, _, file) in files(&version(&db)).into_iter().filter(|f| f.2.entries > 500) {
+        if file.largest < middle {
+            lower.push(bits(&file));
+        } else if file.smallest > middle {
+            upper.push(bits(&file));
+        }
+    }
+    let mean = |bits: &[f64]| bits.iter().sum::<f64>() / bits.len() as f64;
+    println!(
+        "bits per key: {:.2} where all is found, {:.2} where nothing is",
+        mean(&lower),
+        mean(&upper)
+    );
+    // How much is left of filters from before depends on what ran side by side.
+    assert!(mean(&lower) < mean(&upper) / 3.0 && mean(&upper) > 5.0, "{lower:?} {upper:?}");
+    assert!(db.verify().unwrap().is_ok());
+}
+
+/// After every job, filters take no more than the budget.
+#[test]
+fn filters_stay_within_their_memory() {
+    for (preset, bits) in [
+        (MNEMOSYNE, 4.0),
+        ("leveled shape=leveling(t=4) level0=tiered(k=2) filters=monkey(bits=3)", 3.0),
+        ("mnemosyne filters=mnemosyne(bits=2)", 2.0),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = options(preset);
+        if bits == 2.0 {
+            // Filters in partitions.
+            options.settings.partition_bytes = 4 << 10;
+            options.settings.file_bytes = 512 << 10;
+        }
+        let db = Db::open_with(dir.path(), options).unwrap();
+        let mut random = Random(7);
+        let mut used = Vec::new();
+        for round in 0..30u64 {
+            for _ in 0..3000 {
+                let i = random.below(30_000);
+                match random.below(20) {
+                    0 => db.delete(key(i)).unwrap(),
+                    _ => db.put(key(i), value(i)).unwrap(),
+                }
+                db.get(key(random.below(40_000) * (1 + round % 2))).unwrap();
+            }
+            if round % 10 == 9 {
+                db.compact().unwrap();
+            } else {
+                db.flush().unwrap();
+                db.wait_idle().unwrap();
+            }
+            let version = version(&db);
+            let sum = |of: fn(&File) -> u64| files(&version).iter().map(|f| of(&f.2)).sum::<u64>();
+            let (filters, entries) = (sum(|f| f.filter_bytes), sum(|f| f.entries));
+            used.push(filters as f64 * 8.0 / (entries as f64 * bits));
+            assert!(*used.last().unwrap() <= 1.0, "{preset}, round {round}: {used:?}\n{version}");
+        }
+        let mean = used[10..].iter().sum::<f64>() / used[10..].len() as f64;
+        println!("{preset}: {mean:.3} of the memory is used on average");
+        assert!(mean > 0.8, "{preset}: {mean} of the memory is used: {used:?}");
+        assert!(db.verify().unwrap().is_ok());
+    }
+}
+
+/// A filter that lets a look-up through to a tombstone was right.
+#[test]
+fn a_tombstone_found_is_a_hit() {
+    let dir = tempfile::tempdir().unwrap();
+    // Nothing is merged.
+    let preset = "mnemosyne level0=tiered(k=100)";
+    let db = Db::open_with(dir.path(), options(preset)).unwrap();
+    load(&db, 20_000);
+    for i in 0..1000 {
+        db.delete(key(i * 20)).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let mut random = Random(5);
+    let keys: Vec<String> = (0..100).map(|_| key(random.below(1000) * 20)).collect();
+    for _ in 0..500 {
+        assert!(keys.iter().all(|key| db.get(key).unwrap().is_none()));
+        assert!(db.multi_get(&keys).into_iter().all(|got| got.unwrap().is_none()));
+    }
+    db.close().unwrap();
+    let db = Db::open_with(dir.path(), options(preset)).unwrap();
+    let newest = files(&version(&db)).remove(0);
+    assert!(newest.2.point_tombstones == 1000, "{:?}", newest.2);
+    let (estimate, now) = statistics(&newest.2).unwrap();
+    assert!(now > 1200, "both kinds of look-up are recorded: {now}");
+    assert!(estimate.queries > 0.9 * now as f64 && estimate.empty() < 1.0, "{estimate:?} of {now}");
+}
+
+/// A database that was never under the policy learns, and nothing is recorded under others.
+#[test]
+fn a_switch_of_policy_begins_without_statistics() {
+    let dir = tempfile::tempdir().unwrap();
+    let ask = |db: &Db| {
+        for i in 0..50_000u64 {
+            db.get(key(i % 20_000)).unwrap();
+        }
+    };
+    let db = Db::open_with(dir.path(), options("leveled")).unwrap();
+    load(&db, 20_000);
+    ask(&db);
+    db.close().unwrap();
+    let db = Db::open_with(dir.path(), options("leveled")).unwrap();
+    assert!(files(&version(&db)).iter().all(|f| f.2.statistics.is_empty()));
+    db.close().unwrap();
+    let db = Db::open_with(dir.path(), options(MNEMOSYNE)).unwrap();
+    ask(&db);
+    db.close().unwrap();
+    let db = Db::open_with(dir.path(), options("leveled")).unwrap();
+    assert!(files(&version(&db)).iter().all(|f| statistics(&f.2).is_some()));
+}
+
+/// What recording costs: the same tables, all cached, with and without.
+#[test]
+#[ignore = "prints times"]
+#[allow(clippy::disallowed_methods)] // it measures the machine, not the library
+fn time_of_recording() {
+    let large = |preset: &str| {
+        let mut options = options(preset);
+        options.settings.memory_bytes = 256 << 20;
+        options
+    };
+    let count = 200_000;
+    let presets = ["leveled shape=leveling(t=4)", "mnemosyne shape=leveling(t=4)"];
+    let keys: Vec<String> = (0..count).map(|i| key(i * 7919 % count)).collect();
+    let ask = |db: &Db| keys.iter().filter(|key| db.get(key).unwrap().is_some()).count() as u64;
+    let dirs = presets.map(|_| tempfile::tempdir().unwrap());
+    let stores = [0, 1].map(|i| {
+        let db = Db::open_with(dirs[i].path(), large(presets[0])).unwrap();
+        load(&db, count);
+        db.compact().unwrap();
+        load(&db, count / 10);
+        db.close().unwrap();
+        let db = Db::open_with(dirs[i].path(), large(presets[i])).unwrap();
+        assert_eq!(ask(&db), count);
+        db
+    });
+    let mut times = [Vec::new(), Vec::new()];
+    for round in 0..40 {
+        for at in [round % 2, 1 - round % 2] {
+            let begin = std::time::Instant::now();
+            assert_eq!(ask(&stores[at]), count);
+            times[at].push(begin.elapsed().as_nanos() as f64 / count as f64);
+        }
+    }
+    for (preset, times) in presets.iter().zip(&mut times) {
+        times.sort_by(f64::total_cmp);
+        let [least, quarter, median] = [0, times.len() / 4, times.len() / 2].map(|i| times[i]);
+        println!("{preset}: least {least:.0}, quarter {quarter:.0}, median {median:.0} ns a get");
+    }
+}

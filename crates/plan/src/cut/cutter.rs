@@ -1,0 +1,151 @@
+//! Says, key by key, where the files of one output end.
+//!
+//! A cursor goes through the run of the level below once, so that what a file
+//! overlaps there is known at every key in O(1) amortised.
+//!
+//! Asked between user keys alone, so that no cut separates versions of one key
+//! (I1). Owned: versions may come and go while a job writes.
+
+use crate::tree::{File, Level};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use windrow_base::KeyOrder;
+
+/// When a file ends, in bytes of its own or of the level below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// A file of so many bytes ends.
+    pub(super) file_bytes: u64,
+    /// One that has passed more bytes of the level below ends: files that end
+    /// before the next key.
+    pub(super) passed_bytes: u64,
+    /// One that would touch more bytes of the level below with the next key,
+    /// files that only begin included, ends ...
+    pub(super) touched_bytes: u64,
+    /// ... if it has as many bytes of its own as these.
+    pub(super) touched_min_bytes: u64,
+}
+
+impl Limits {
+    /// Files do not end.
+    pub(super) const NONE: Limits = Limits {
+        file_bytes: u64::MAX,
+        passed_bytes: u64::MAX,
+        touched_bytes: u64::MAX,
+        touched_min_bytes: 0,
+    };
+}
+
+/// Says, key by key, whether a new file begins.
+#[derive(Clone, Debug)]
+pub struct Cutter {
+    limits: Limits,
+    overlap: Option<Overlapped>,
+    borders: Arc<[Vec<u8>]>,
+    /// Borders at or before the last key.
+    borders_passed: usize,
+    /// A border cuts off no less than this.
+    piece_min_bytes: u64,
+}
+
+impl Cutter {
+    /// Cuts before each of these keys (ascending) and nowhere else: a flush.
+    pub fn at(borders: Arc<[Vec<u8>]>) -> Cutter {
+        Cutter::new(Limits::NONE, None).also_at(borders)
+    }
+
+    /// Cuts by `limits` against the run of `below`.
+    pub(super) fn new(limits: Limits, below: Option<Arc<Level>>) -> Cutter {
+        Cutter {
+            limits,
+            overlap: below.map(Overlapped::new),
+            borders: Arc::new([]),
+            borders_passed: 0,
+            piece_min_bytes: 1,
+        }
+    }
+
+    /// The same, and cuts before each of these keys (ascending).
+    #[must_use]
+    pub fn also_at(self, borders: Arc<[Vec<u8>]>) -> Cutter {
+        Cutter { borders, ..self }
+    }
+
+    /// The same, but a border does not cut off less than `bytes`.
+    #[must_use]
+    pub fn least(self, bytes: u64) -> Cutter {
+        Cutter { piece_min_bytes: bytes.max(1), ..self }
+    }
+
+    /// Whether to end the present file, which holds `bytes_so_far`, before
+    /// `user_key`. Ask for every user key, the first of the stream included, once, at its
+    /// first version, in ascending order; a `true` must be obeyed. O(1) amortised.
+    pub fn cut_before(&mut self, order: &KeyOrder, user_key: &[u8], bytes_so_far: u64) -> bool {
+        let border = self.pass_borders(order, user_key);
+        if let Some(overlap) = &mut self.overlap {
+            overlap.reach(order, user_key);
+        }
+        let cut = bytes_so_far > 0
+            && ((border && bytes_so_far >= self.piece_min_bytes) || self.is_full(bytes_so_far));
+        if let Some(overlap) = &mut self.overlap
+            && cut
+        {
+            overlap.passed = 0;
+        }
+        cut
+    }
+
+    fn is_full(&self, bytes_so_far: u64) -> bool {
+        let Limits { file_bytes, passed_bytes, touched_bytes, touched_min_bytes } = self.limits;
+        let (passed, touched) = self.overlap.as_ref().map_or((0, 0), |o| (o.passed, o.touched()));
+        bytes_so_far >= file_bytes
+            || passed > passed_bytes
+            || (touched > touched_bytes && bytes_so_far >= touched_min_bytes)
+    }
+
+    /// Whether the key is the first one past a border.
+    fn pass_borders(&mut self, order: &KeyOrder, user_key: &[u8]) -> bool {
+        let before = self.borders_passed;
+        let passed = |b: &Vec<u8>| order.compare(b, user_key).is_le();
+        while self.borders.get(self.borders_passed).is_some_and(passed) {
+            self.borders_passed += 1;
+        }
+        self.borders_passed > before
+    }
+}
+
+/// What the present file overlaps in the run below.
+#[derive(Clone, Debug)]
+struct Overlapped {
+    below: Arc<Level>,
+    /// Files that end before the last key; `None` before the first key.
+    ended: Option<usize>,
+    /// Bytes of those that ended since the present file began.
+    passed: u64,
+    /// Bytes of the one that the last key lies in.
+    inside: u64,
+}
+
+impl Overlapped {
+    fn new(below: Arc<Level>) -> Overlapped {
+        Overlapped { below, ended: None, passed: 0, inside: 0 }
+    }
+
+    fn reach(&mut self, order: &KeyOrder, user_key: &[u8]) {
+        let run = &self.below.run;
+        let ends = |f: &Arc<File>| f.span().ends_before(order, user_key);
+        let mut ended = self.ended.unwrap_or_else(|| run.partition_point(ends));
+        while let Some(file) = run.get(ended).filter(|f| ends(f)) {
+            self.passed = self.passed.saturating_add(file.bytes);
+            ended += 1;
+        }
+        self.ended = Some(ended);
+        let next = run.get(ended).filter(|f| order.compare(&f.smallest, user_key).is_le());
+        self.inside = next.map_or(0, |f| f.bytes);
+    }
+
+    /// Bytes below of the file with the last key.
+    fn touched(&self) -> u64 {
+        self.passed.saturating_add(self.inside)
+    }
+}

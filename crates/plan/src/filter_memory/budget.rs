@@ -1,0 +1,319 @@
+//! The filter plan of a job: what its outputs' filters may cost, and how many
+//! bits per key each of them gets.
+//!
+//! Made once when a job begins. All files are given a [`Load`]: what survives
+//! the job as it is, what it writes as its inputs let expect. The solver's
+//! constant C then decides the outputs one by one, each by its own entries and
+//! estimate. The memory is `bits * entries` of the tree after the job, and
+//! new filters take no more of it than surviving ones leave: by construction,
+//! since filters that stand cannot be taken back.
+//!
+//! Monkey+ and Mnemosyne differ in z alone. Monkey+: every run is asked as
+//! often, a file its share of that. Mnemosyne: Merlin's estimate. What Merlin
+//! does not know yet is filled in as Monkey+ has it, so that a database
+//! without statistics starts out as Monkey+, and a few queries do not upset it.
+
+use super::curve::{BUILT, Curve};
+use super::merlin::Estimate;
+use super::solver::{Load, solve};
+use crate::axes::FilterMemory;
+use crate::tree::{File, Part, Place, Version};
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use windrow_base::{Epoch, FileNumber};
+
+/// Most bits per key: there one look-up in twenty thousand is let through.
+pub const BITS_CAP: f64 = 24.0;
+
+/// Recorded queries that Monkey+'s assumption is worth: fewer than that say
+/// little of thousands of files.
+const PRIOR_QUERIES: f64 = 256.0;
+
+/// What a job may take over what it is expected to need, where there is more.
+const SPARE: f64 = 1.25;
+
+/// A job as its filters see it.
+pub struct FilterJob<'a> {
+    /// Files that go: every input, with where it stands. None for a flush.
+    pub inputs: &'a [(u32, Part, Arc<File>)],
+    /// Level and half that the outputs enter.
+    pub output: (u32, Part),
+    /// Entries of what is written, for a flush; ignored where there are inputs.
+    pub entries: u64,
+    /// Queries recorded so far: Merlin's D.
+    pub queries: u64,
+    /// Bits that other running jobs may add to the tree's filters.
+    pub reserved_bits: f64,
+}
+
+/// Decides the filters of a job's outputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FilterPlan {
+    rule: Rule,
+    /// Memory that the outputs' filters may take, if they hold `entries_min`.
+    allowance_bits: f64,
+    entries_min: f64,
+    /// A flush writes at most so many entries, a merge at least.
+    at_most: bool,
+    bits_per_entry: f64,
+    /// By how many bits the job may take the tree's filters closer to their
+    /// memory, at worst: other jobs leave as much while it runs
+    /// ([`FilterJob::reserved_bits`]).
+    pub growth_bits: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Rule {
+    /// So many bits, whatever is known.
+    Fixed(f64),
+    /// By the solver's constant.
+    Priced(Price),
+}
+
+/// What gives any file of the tree its bits.
+#[derive(Clone, Debug, PartialEq)]
+struct Price {
+    c: f64,
+    /// Whether estimates count.
+    learns: bool,
+    queries: f64,
+    groups: Groups,
+    output: (u32, Part),
+}
+
+impl Price {
+    fn load(&self, at: (u32, Part, Option<Epoch>), entries: f64, known: Option<Estimate>) -> Load {
+        Load { entries, empty: self.empty(self.groups.share(at, entries), known) }
+    }
+
+    /// z of a file that covers `share` of the key space.
+    fn empty(&self, share: f64, known: Option<Estimate>) -> f64 {
+        match known.filter(|_| self.learns) {
+            None if self.learns => (PRIOR_QUERIES + self.queries) * share,
+            None => share,
+            Some(estimate) => estimate.empty() + PRIOR_QUERIES * share,
+        }
+    }
+
+    fn bits(&self, load: &Load) -> f64 {
+        BUILT.bits(libm::log(load.empty / load.entries) - self.c, BITS_CAP)
+    }
+}
+
+/// Entries of what is taken for one run each: an epoch of level 0; the run of
+/// any other level with its log, whose files came out of that run and cover as
+/// much of the key space per entry.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Groups {
+    entries: BTreeMap<(u32, Epoch), f64>,
+    new_epoch: f64,
+}
+
+impl Groups {
+    fn key(level: u32, epoch: Epoch) -> (u32, Epoch) {
+        (level, if level == 0 { epoch } else { 0 })
+    }
+
+    fn add(&mut self, level: u32, epoch: Epoch, entries: f64) {
+        *self.entries.entry(Groups::key(level, epoch)).or_default() += entries;
+    }
+
+    /// About what share of the key space `entries` of a place cover. Without
+    /// an epoch: of what the job writes.
+    fn share(&self, (level, _, epoch): (u32, Part, Option<Epoch>), entries: f64) -> f64 {
+        let whole = match epoch {
+            None if level == 0 => self.new_epoch,
+            _ => self.entries.get(&Groups::key(level, epoch.unwrap_or(0))).copied().unwrap_or(0.0),
+        };
+        if whole > 0.0 { (entries / whole).min(1.0) } else { 1.0 }
+    }
+}
+
+impl FilterPlan {
+    /// The plan of one policy for one job. `estimate` is Merlin's for any file
+    /// of the version, if it knows the file; `fresh` the estimate of what a
+    /// flush writes. O(F log F).
+    pub fn new(
+        filters: &FilterMemory,
+        version: &Version,
+        job: &FilterJob<'_>,
+        fresh: Option<Estimate>,
+        estimate: &dyn Fn(&File) -> Option<Estimate>,
+    ) -> FilterPlan {
+        let (bits, learns) = match filters {
+            FilterMemory::None => return FilterPlan::fixed(0.0),
+            FilterMemory::Uniform(uniform) => return FilterPlan::fixed(uniform.bits),
+            FilterMemory::Monkey(monkey) => (monkey.bits, false),
+            FilterMemory::Mnemosyne(mnemosyne) => (mnemosyne.bits, true),
+        };
+        let mut gone: Vec<FileNumber> = job.inputs.iter().map(|(_, _, f)| f.number).collect();
+        gone.sort_unstable();
+        let stays = |file: &File| gone.binary_search(&file.number).is_err();
+        let written = entries_written(job);
+        let mut price = Price {
+            c: f64::INFINITY,
+            learns,
+            queries: job.queries as f64,
+            groups: groups_after(version, job, written, &stays),
+            output: job.output,
+        };
+        let known = |file: &File| if learns { estimate(file) } else { None };
+        let expected = expected_outputs(&price, job, written, fresh, &known);
+        let mut loads = expected.clone();
+        let (mut entries, mut held_bits) = (written, 0.0);
+        for (level, part, file) in version.files().filter(|(_, _, file)| stays(file)) {
+            entries += file.entries as f64;
+            held_bits += file.filter_bytes as f64 * 8.0;
+            let at = (level, part, Some(file.epoch));
+            loads.push(price.load(at, file.entries as f64, known(file)));
+        }
+        let memory_bits = bits * entries;
+        let left_bits = (memory_bits - held_bits - job.reserved_bits).max(0.0);
+        let curve: &Curve = &BUILT;
+        let of_tree = solve(curve, &loads, memory_bits, BITS_CAP).c;
+        // Filters written under another plan may hold what the outputs should
+        // have: then those share what is left.
+        let of_job = solve(curve, &expected, left_bits, BITS_CAP);
+        price.c = of_tree.max(of_job.c);
+        // Jobs run side by side, and one must not hold all that is left.
+        let wanted: f64 = expected.iter().map(|load| load.entries * price.bits(load)).sum();
+        let allowance_bits = left_bits.min(wanted * SPARE);
+        let sum = |of: fn(&File) -> u64| job.inputs.iter().map(|i| of(&i.2) as f64).sum::<f64>();
+        // Entries that the job may drop take their memory with them.
+        let dropped = (sum(|file| file.entries) - written).max(0.0);
+        let freed_bits = sum(|file| file.filter_bytes) * 8.0;
+        FilterPlan {
+            rule: Rule::Priced(price),
+            allowance_bits,
+            entries_min: written,
+            at_most: job.inputs.is_empty(),
+            bits_per_entry: bits,
+            growth_bits: (allowance_bits + bits * dropped - freed_bits).max(0.0),
+        }
+    }
+
+    /// The same bits per key for every output, without a limit.
+    pub fn fixed(bits: f64) -> FilterPlan {
+        FilterPlan {
+            rule: Rule::Fixed(bits),
+            allowance_bits: f64::INFINITY,
+            entries_min: 0.0,
+            at_most: false,
+            bits_per_entry: bits,
+            growth_bits: 0.0,
+        }
+    }
+
+    /// Bytes that all filters of the outputs may take once `entries` are
+    /// written. Those of a merge beyond what was sure to come bring their own
+    /// memory; those that a flush has still to write, or finds to be old
+    /// versions, keep theirs.
+    pub fn allowance_bytes(&self, entries: u64) -> u64 {
+        let more = entries as f64 - self.entries_min;
+        let more = if self.at_most { more.min(0.0) } else { more.max(0.0) };
+        ((self.allowance_bits + more * self.bits_per_entry).max(0.0) / 8.0) as u64
+    }
+
+    /// Whether outputs are decided by what they hold, when they are complete.
+    pub fn decides_late(&self) -> bool {
+        matches!(self.rule, Rule::Priced(_))
+    }
+
+    /// Bits per key to begin an output with, before anything is known of it.
+    pub fn bits_at_first(&self) -> f64 {
+        self.bits_per_entry
+    }
+
+    /// Bits per key of an output of `entries`; 0 for no filter.
+    pub fn bits(&self, entries: u64, known: Option<Estimate>) -> f64 {
+        match &self.rule {
+            Rule::Fixed(bits) => *bits,
+            Rule::Priced(price) => {
+                let at = (price.output.0, price.output.1, None);
+                price.bits(&price.load(at, (entries as f64).max(1.0), known))
+            }
+        }
+    }
+
+    /// Whether a file that stands in the tree is asked so often in vain that
+    /// reading its filter pays (Mnemosyne, section 4.2.3: no filter is
+    /// consulted where `n > z e^-C`, the best bits being none).
+    pub fn consults(&self, level: u32, part: Part, file: &File, known: Option<Estimate>) -> bool {
+        match &self.rule {
+            Rule::Fixed(_) => true,
+            Rule::Priced(price) if !price.learns => true,
+            Rule::Priced(price) => {
+                let at = (level, part, Some(file.epoch));
+                price.bits(&price.load(at, file.entries.max(1) as f64, known)) > 0.0
+            }
+        }
+    }
+}
+
+/// Entries that the outputs hold at least: those of the largest input run, less
+/// what tombstones can take from it. The rest may be new keys or old versions
+/// of the same, which only the merge will tell. (Range tombstones, expiry and
+/// compaction filters can take more: then the tree is above its memory by
+/// that until the next job, which gets as much less.)
+fn entries_written(job: &FilterJob<'_>) -> f64 {
+    if job.inputs.is_empty() {
+        return job.entries as f64;
+    }
+    let mut runs: BTreeMap<Place, u64> = BTreeMap::new();
+    let mut tombstones = 0u64;
+    for (level, part, file) in job.inputs {
+        *runs.entry(place(*level, *part, file)).or_default() += file.entries;
+        tombstones += file.point_tombstones;
+    }
+    let largest = runs.values().copied().max().unwrap_or(0);
+    largest.saturating_sub(tombstones) as f64
+}
+
+fn place(level: u32, part: Part, file: &File) -> Place {
+    match part {
+        Part::Run => Place::run(level),
+        Part::Log => Place::log(level, file.epoch),
+    }
+}
+
+fn groups_after(
+    version: &Version,
+    job: &FilterJob<'_>,
+    written: f64,
+    stays: &dyn Fn(&File) -> bool,
+) -> Groups {
+    let mut groups = Groups { new_epoch: written, ..Groups::default() };
+    for (level, _, file) in version.files().filter(|(_, _, file)| stays(file)) {
+        groups.add(level, file.epoch, file.entries as f64);
+    }
+    if job.output.0 > 0 {
+        groups.add(job.output.0, 0, written);
+    }
+    groups
+}
+
+/// Loads of the outputs before they are written: about the deepest inputs,
+/// each with its share of what comes down from above.
+fn expected_outputs(
+    price: &Price,
+    job: &FilterJob<'_>,
+    written: f64,
+    fresh: Option<Estimate>,
+    known: &dyn Fn(&File) -> Option<Estimate>,
+) -> Vec<Load> {
+    let at = (job.output.0, job.output.1, None);
+    let deepest = job.inputs.iter().map(|(level, part, file)| place(*level, *part, file)).max();
+    let Some(deepest) = deepest else {
+        return alloc::vec![price.load(at, written.max(1.0), fresh)];
+    };
+    let is_deepest =
+        |(level, part, file): &&(u32, Part, Arc<File>)| place(*level, *part, file) == deepest;
+    let entries: f64 = job.inputs.iter().filter(is_deepest).map(|i| i.2.entries as f64).sum();
+    let grown = if entries > 0.0 { written / entries } else { 0.0 };
+    let load = |(_, _, file): &(u32, Part, Arc<File>)| {
+        // Hits from above are in q and x alike: the empty queries stay.
+        price.load(at, (file.entries as f64 * grown).max(1.0), known(file))
+    };
+    job.inputs.iter().filter(is_deepest).map(load).collect()
+}

@@ -1,0 +1,11 @@
+//! `mnemosyne(bits)`: filter bits by the queries that each file gets in vain.
+//!
+//! The solver (`solver.rs`) on Merlin's estimates (`merlin.rs`), within the
+//! memory that surviving filters leave (`budget.rs`).
+
+/// Mnemosyne's filter memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mnemosyne {
+    /// Bits per key on average over the tree.
+    pub bits: f64,
+}

@@ -1,0 +1,14 @@
+//! `monkey(bits)`: Monkey+, filter bits by the size of each run.
+//!
+//! The solver with the same z for every run: a lookup asks each run once, and
+//! of a run's files those that cover the key. A file's z is its share of the
+//! key space, for which its share of its run's entries stands in
+//! (`budget.rs`). So the rate is in proportion to the size of the run (Autumn,
+//! Eq. 9), for trees of any shape.
+
+/// Monkey+'s filter memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Monkey {
+    /// Bits per key on average over the tree.
+    pub bits: f64,
+}

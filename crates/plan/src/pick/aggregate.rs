@@ -1,0 +1,344 @@
+//! What leaves a log together: L2SM's aggregated compaction, two ways.
+//!
+//! Both take sets of log files that are closed under older-and-overlapping
+//! (I5), and go through [`close`] like every other job. They differ in what
+//! they look for.
+//!
+//! *Paper* (Huang et al., section III-E): seed with the file of smallest
+//! weight, gather every log file that overlaps, transitively, and evict the
+//! oldest first for as long as at most ten files below are met per file
+//! evicted. Going by age makes every prefix closed. It looks at what a job
+//! costs only to stop, so that which ranges go down is as good as chance.
+//!
+//! *Closed*: for each file x of the log let OC(x) be x with every older file
+//! that it overlaps, transitively: the least that can leave if x does. Its
+//! cost is the bytes of the run below under its range, per byte of its own.
+//! The cheapest goes, with whatever else makes it cheaper: further files of
+//! the log, and then files of the run beside it, whose older entries all go
+//! too. That empties a range instead of leaving its newest layer behind.
+//!
+//! A set here is one connected range, so that a job is as well (I9); ranges
+//! that do not touch are different jobs, which can run at the same time.
+
+use super::decide;
+use crate::decision::{Decision, Reason};
+use crate::hotness;
+use crate::tree::closure::{Seat, close};
+use crate::tree::{File, Level, Part, Span, Version};
+use crate::view::View;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// The paper's limit of files met below per file evicted.
+const INVOLVED_MAX: usize = 10;
+
+/// A job takes in further files up to this many times `file_bytes`.
+const ABSORB_FILES_MAX: u64 = 25;
+
+/// The log of a level, and what is below it.
+pub(super) struct Log<'v> {
+    view: &'v View<'v>,
+    level: u32,
+    /// Newest first: older files have larger indices.
+    files: &'v [Arc<File>],
+    /// Bytes of the first n files of the run below.
+    below: Vec<u64>,
+    weights: Vec<f64>,
+}
+
+/// Files of a log, closed under older-and-overlapping, over one range.
+#[derive(Clone)]
+struct Set<'v> {
+    members: Bits,
+    /// Files of the level's run that go along; only in a set that has grown.
+    run: Vec<usize>,
+    span: Span<'v>,
+    bytes: u64,
+    /// Bytes of the run below that the range overlaps.
+    below_bytes: u64,
+    /// A member is an input of a running job.
+    busy: bool,
+}
+
+impl<'v> Log<'v> {
+    pub(super) fn new(view: &'v View<'v>, level: u32, alpha: f64) -> Log<'v> {
+        let files = view.version.part(level, Part::Log);
+        let mut sum = 0u64;
+        let run = view.version.part(level + 1, Part::Run).iter();
+        let below = run.map(|f| {
+            sum = sum.saturating_add(f.bytes);
+            sum
+        });
+        Log {
+            view,
+            level,
+            files,
+            below: core::iter::once(0).chain(below).collect(),
+            weights: hotness::weights(files, alpha),
+        }
+    }
+
+    fn version(&self) -> &'v Version {
+        self.view.version
+    }
+
+    fn is_busy(&self, file: &File) -> bool {
+        self.view.busy.is_busy(file.number)
+    }
+
+    fn overlap(&self, a: usize, b: usize) -> bool {
+        self.files[a].overlaps(&self.version().order, &self.files[b].span())
+    }
+
+    /// Bytes of the run below that `span` overlaps. O(log n).
+    fn below_bytes(&self, span: &Span<'_>) -> u64 {
+        let Some(run) = self.version().level(self.level + 1) else { return 0 };
+        let range = run.run_overlapping(&self.version().order, span);
+        self.below[range.end] - self.below[range.start]
+    }
+
+    /// The job that takes these files of the log and the run down, if it can start now.
+    fn job(
+        &self,
+        members: impl Iterator<Item = usize>,
+        run: &[usize],
+        reason: &Reason,
+    ) -> Option<Decision> {
+        let seat = |part| move |i| -> Seat { (self.level, part, i) };
+        let seeds = members.map(seat(Part::Log)).chain(run.iter().copied().map(seat(Part::Run)));
+        let to = (self.level + 1, Part::Run);
+        let closure = close(self.version(), seeds, to, |f| !self.is_busy(f))?;
+        decide(self.view, &closure, reason.clone())
+    }
+
+    /// The closed job: cheapest first. With `at`, among the files over a key.
+    pub(super) fn cheapest(&self, at: Option<&[u8]>, reason: &Reason) -> Option<Decision> {
+        let order = &self.version().order;
+        let sets = self.closed_sets();
+        let over = |i: usize| at.is_none_or(|key| self.files[i].span().contains(order, key));
+        let mut ranked: Vec<usize> =
+            (0..sets.len()).filter(|&i| !sets[i].busy && over(i)).collect();
+        ranked.sort_by(|&a, &b| {
+            let by_cost = sets[a].cost().total_cmp(&sets[b].cost());
+            by_cost.then_with(|| self.weights[a].total_cmp(&self.weights[b]))
+        });
+        ranked.into_iter().find_map(|i| {
+            let grown = self.absorb_run(self.absorb(&sets, i));
+            self.job(grown.members.iter(), &grown.run, reason).or_else(|| {
+                let same = grown.run.is_empty() && grown.members == sets[i].members;
+                if same { None } else { self.job(sets[i].members.iter(), &[], reason) }
+            })
+        })
+    }
+
+    /// OC(x) of every file. From the oldest on, each is made of the sets of the
+    /// older files that it overlaps. O(n^2) overlap tests.
+    fn closed_sets(&self) -> Vec<Set<'v>> {
+        let order = &self.version().order;
+        let count = self.files.len();
+        let mut sets: Vec<Option<Set<'v>>> = vec![None; count];
+        for i in (0..count).rev() {
+            let file = &self.files[i];
+            let mut members = Bits::new(count);
+            members.set(i);
+            let mut span = file.span();
+            let mut busy = self.is_busy(file);
+            for (j, older) in sets.iter().enumerate().skip(i + 1) {
+                let Some(older) = older else { continue };
+                if !members.get(j) && self.overlap(i, j) {
+                    members.add(&older.members);
+                    span = span.hull(order, &older.span);
+                    busy |= older.busy;
+                }
+            }
+            let bytes = members.iter().map(|j| self.files[j].bytes).sum();
+            let below_bytes = self.below_bytes(&span);
+            sets[i] = Some(Set { members, run: Vec::new(), span, bytes, below_bytes, busy });
+        }
+        sets.into_iter().flatten().collect()
+    }
+
+    /// The set of file `seed` with all that makes it cheaper. Oldest first, so that
+    /// a file comes after those that it needs.
+    fn absorb(&self, sets: &[Set<'v>], seed: usize) -> Set<'v> {
+        let order = &self.version().order;
+        let mut set = sets[seed].clone();
+        let mut grew = true;
+        while grew {
+            grew = false;
+            for i in (0..self.files.len()).rev() {
+                let file = &self.files[i];
+                if set.members.get(i) || !file.overlaps(order, &self.reach(&set.span)) {
+                    continue;
+                }
+                let inside = |j: usize| j == i || set.members.get(j);
+                if sets[i].members.iter().all(inside) && self.gains(&mut set, file) {
+                    set.members.set(i);
+                    grew = true;
+                }
+            }
+        }
+        set
+    }
+
+    /// The set with files of the level's run that make it cheaper. All that the
+    /// log holds below such a file must be in the set (I5).
+    fn absorb_run(&self, mut set: Set<'v>) -> Set<'v> {
+        let order = &self.version().order;
+        let Some(level) = self.version().level(self.level) else { return set };
+        for i in level.run_overlapping(order, &self.reach(&set.span)) {
+            let file = &level.run[i];
+            let left_behind = |(j, f): (usize, &Arc<File>)| {
+                !set.members.get(j) && f.overlaps(order, &file.span())
+            };
+            if !self.files.iter().enumerate().any(left_behind) && self.gains(&mut set, file) {
+                set.run.push(i);
+            }
+        }
+        set
+    }
+
+    /// Takes a file's range and bytes into the set, if that makes it cheaper
+    /// and the job not too large. Who calls adds the member.
+    fn gains(&self, set: &mut Set<'v>, file: &'v Arc<File>) -> bool {
+        let limit = self.view.settings.file_bytes.saturating_mul(ABSORB_FILES_MAX);
+        let span = set.span.hull(&self.version().order, &file.span());
+        let bytes = set.bytes.saturating_add(file.bytes);
+        let below_bytes = self.below_bytes(&span);
+        let fits = bytes.saturating_add(below_bytes) <= limit && !self.is_busy(file);
+        let gains = fits && cost(below_bytes, bytes) < set.cost();
+        if gains {
+            (set.span, set.bytes, set.below_bytes) = (span, bytes, below_bytes);
+        }
+        gains
+    }
+
+    /// The range with the files of the run below that it meets: whatever lies
+    /// in there costs nothing more.
+    fn reach(&self, span: &Span<'v>) -> Span<'v> {
+        let order = &self.version().order;
+        let Some(run) = self.version().level(self.level + 1) else { return *span };
+        let met = &run.run[run.run_overlapping(order, span)];
+        match (met.first(), met.last()) {
+            (Some(first), Some(last)) => span.hull(order, &first.span()).hull(order, &last.span()),
+            _ => *span,
+        }
+    }
+
+    /// The paper's job: from the file of smallest weight on.
+    pub(super) fn by_weight(&self, at: Option<&[u8]>, reason: &Reason) -> Option<Decision> {
+        let order = &self.version().order;
+        let over = |i: usize| at.is_none_or(|key| self.files[i].span().contains(order, key));
+        let mut ranked: Vec<usize> = (0..self.files.len()).filter(|&i| over(i)).collect();
+        ranked.sort_by(|&a, &b| self.weights[a].total_cmp(&self.weights[b]));
+        let mut seen = Bits::new(self.files.len());
+        ranked.into_iter().find_map(|seed| {
+            if seen.get(seed) {
+                return None;
+            }
+            let gathered = self.gather(seed);
+            gathered.iter().for_each(|&i| seen.set(i));
+            let evicted = self.evict(&gathered);
+            self.job(evicted.into_iter(), &[], reason)
+        })
+    }
+
+    /// The file and all that overlap it, transitively; oldest first.
+    fn gather(&self, seed: usize) -> Vec<usize> {
+        let mut members = Bits::new(self.files.len());
+        members.set(seed);
+        let mut queue = vec![seed];
+        while let Some(i) = queue.pop() {
+            for j in 0..self.files.len() {
+                if !members.get(j) && self.overlap(i, j) {
+                    members.set(j);
+                    queue.push(j);
+                }
+            }
+        }
+        let mut gathered: Vec<usize> = members.iter().collect();
+        gathered.reverse();
+        gathered
+    }
+
+    /// The oldest, and more for as long as few enough files below are met.
+    /// Those between two that do not touch count: the job takes them too (I9).
+    fn evict(&self, gathered: &[usize]) -> Vec<usize> {
+        let order = &self.version().order;
+        let run = self.version().level(self.level + 1);
+        let mut evicted: Vec<usize> = Vec::new();
+        let mut hull: Option<Span<'v>> = None;
+        for &i in gathered {
+            let span = self.files[i].span();
+            let wider = hull.map_or(span, |hull| hull.hull(order, &span));
+            let involved = run.map_or(0, |run| run.run_overlapping(order, &wider).len());
+            if !evicted.is_empty() && involved > INVOLVED_MAX * (evicted.len() + 1) {
+                break;
+            }
+            hull = Some(wider);
+            evicted.push(i);
+        }
+        evicted
+    }
+}
+
+impl Set<'_> {
+    /// Bytes rewritten per byte that goes down.
+    fn cost(&self) -> f64 {
+        cost(self.below_bytes, self.bytes)
+    }
+}
+
+fn cost(below_bytes: u64, bytes: u64) -> f64 {
+    below_bytes as f64 / bytes.max(1) as f64
+}
+
+/// Free bytes of a log: those that no running job is taking down already.
+pub(super) fn free_bytes(view: &View<'_>, level: &Level) -> u64 {
+    let bytes = level.part_bytes(Part::Log);
+    if view.busy.is_empty() {
+        return bytes;
+    }
+    let busy = level.log.iter().filter(|f| view.busy.is_busy(f.number));
+    bytes.saturating_sub(busy.map(|f| f.bytes).sum())
+}
+
+/// A set of small numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Bits {
+    words: Vec<u64>,
+}
+
+impl Bits {
+    fn new(count: usize) -> Bits {
+        Bits { words: vec![0; count.div_ceil(64)] }
+    }
+
+    fn get(&self, i: usize) -> bool {
+        self.words[i / 64] >> (i % 64) & 1 == 1
+    }
+
+    fn set(&mut self, i: usize) {
+        self.words[i / 64] |= 1 << (i % 64);
+    }
+
+    fn add(&mut self, other: &Bits) {
+        self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a |= b);
+    }
+
+    /// Ascending.
+    fn iter(&self) -> impl Iterator<Item = usize> {
+        let bits = |(at, &word): (usize, &u64)| {
+            let mut word = word;
+            core::iter::from_fn(move || {
+                let bit = word.trailing_zeros() as usize;
+                (word != 0).then(|| {
+                    word &= word - 1;
+                    at * 64 + bit
+                })
+            })
+        };
+        self.words.iter().enumerate().flat_map(bits)
+    }
+}

@@ -1,0 +1,257 @@
+//! `sst_log`: L2SM's picker. A file leaves its run for the log beside it, which
+//! costs an edit; what leaves the log goes down together (`aggregate.rs`).
+//!
+//! *Paper*: into the log by combined weight; logs of all levels but the last,
+//! sized by the paper's rule. *Closed*: into the log round robin. Choosing the file
+//! under which the log is shallowest wrote more: per entry flushed, 10.9 against
+//! 9.8 for uniform updates, 7.6 against 5.9 for zipf, 10.8 against 8.5 where they
+//! cluster (`docs/policies/l2sm.md`).
+//!
+//! Levels without a log of this policy are run as `leveled` runs them: the
+//! deepest one, those past `levels`, and any that the shape gives no room,
+//! whose log drains (I10).
+
+use super::aggregate::{Log, free_bytes};
+use super::garbage;
+use super::leveled::{Leveled, drain_log};
+use super::score::{Candidate, candidates};
+use super::with_cursor;
+use crate::axes::Policy;
+use crate::decision::{Decision, Move, Reason};
+use crate::hotness;
+use crate::tree::level::deepest_point;
+use crate::tree::{Level, Part, Place, Version};
+use crate::view::{Settings, View};
+use alloc::vec::Vec;
+
+/// A log may hold this many times `file_bytes`, however small the tree is:
+/// with less there is nothing to choose from.
+const LOG_FILES_MIN: u64 = 4;
+
+/// How the log of a level is emptied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogMode {
+    /// As L2SM's paper has it: by combined weight, oldest first.
+    Paper,
+    /// By cost, closed under older-and-overlapping.
+    Closed,
+}
+
+/// The SST-Log picker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SstLog {
+    /// How logs are emptied.
+    pub mode: LogMode,
+    /// Bytes of all logs over those of the tree.
+    pub omega: f64,
+    /// Weight of hotness against sparseness (the paper's alpha).
+    pub alpha: f64,
+    /// Levels 1 to this one have a log (never the last level).
+    pub levels: u32,
+    /// Most log files over one point.
+    pub depth: u32,
+}
+
+/// What the logs may hold; `None` for a level whose log is not fed.
+struct Limits(Vec<Option<u64>>);
+
+impl Limits {
+    fn of(&self, level: u32) -> Option<u64> {
+        self.0.get(level as usize).copied().flatten()
+    }
+}
+
+impl SstLog {
+    /// The most urgent job that can start now. Moves into a log first: they
+    /// cost nothing, and make room in the run for what comes from above.
+    pub fn pick(&self, policy: &Policy, view: &View<'_>) -> Decision {
+        let limits = self.limits(policy, view.version, view.settings);
+        self.fill(policy, view, &limits)
+            .or_else(|| {
+                let due = self.due(policy, view, &limits).into_iter();
+                due.filter_map(|due| self.empty(policy, view, &limits, due)).next()
+            })
+            .or_else(|| garbage::pick(view))
+            .unwrap_or(Decision::Idle)
+    }
+
+    /// What `level`'s log may hold in bytes; `None` if it is not fed, and drained.
+    pub fn log_limit(
+        &self,
+        policy: &Policy,
+        version: &Version,
+        settings: &Settings,
+        level: u32,
+    ) -> Option<u64> {
+        self.limits(policy, version, settings).of(level)
+    }
+
+    fn limits(&self, policy: &Policy, version: &Version, settings: &Settings) -> Limits {
+        let last = version.deepest().unwrap_or(0).min(self.levels.saturating_add(1));
+        // A level without capacity is on its way out, and its log with it.
+        let fed = |n: &u32| policy.capacity(version, settings, *n) > 0;
+        let fed: Vec<u32> = (1..last).filter(fed).collect();
+        let runs: Vec<f64> = fed.iter().map(|&n| version.part_bytes(n, Part::Run) as f64).collect();
+        let tree = (1..version.levels.len() as u32).map(|n| version.part_bytes(n, Part::Run));
+        let budget = self.omega * tree.fold(0, u64::saturating_add) as f64;
+        let shares = match self.mode {
+            LogMode::Paper => inverse_proportional(&runs, &fed, budget),
+            LogMode::Closed => split(&runs, budget),
+        };
+        let least = settings.file_bytes.saturating_mul(LOG_FILES_MIN);
+        let mut limits = alloc::vec![None; last as usize];
+        for (&n, share) in fed.iter().zip(shares) {
+            limits[n as usize] = Some((share as u64).max(least));
+        }
+        Limits(limits)
+    }
+
+    /// Everything that wants to go down, most urgent first.
+    fn due(&self, policy: &Policy, view: &View<'_>, limits: &Limits) -> Vec<Candidate> {
+        let scored = |candidate: Candidate| {
+            let Candidate { level, part, .. } = candidate;
+            let (Some(limit), Some(at)) = (limits.of(level), view.version.level(level)) else {
+                return Some(candidate);
+            };
+            if part == Part::Run {
+                return None; // It goes through its log.
+            }
+            let full = free_bytes(view, at) as f64 / limit as f64;
+            let deep = at.log_depth() as f64 / self.depth as f64;
+            let score = full.max(deep);
+            (score > 1.0).then_some(Candidate { score, ..candidate })
+        };
+        let mut due: Vec<Candidate> =
+            candidates(policy, view).into_iter().filter_map(scored).collect();
+        due.sort_by(|a, b| b.score.total_cmp(&a.score));
+        due
+    }
+
+    /// Pseudo compaction: from a run over its capacity into its log, which has room.
+    fn fill(&self, policy: &Policy, view: &View<'_>, limits: &Limits) -> Option<Decision> {
+        (1..view.version.levels.len() as u32).find_map(|level| {
+            let limit = limits.of(level)?;
+            let at = view.version.level(level)?;
+            let bytes = at.part_bytes(Part::Run);
+            let capacity = policy.capacity(view.version, view.settings, level);
+            let is_free = |i: &usize| !view.busy.is_busy(at.run[*i].number);
+            if bytes <= capacity || free_bytes(view, at) > limit {
+                return None;
+            }
+            let reason = Reason::RunToLog { level, bytes, capacity };
+            let ranked = self.ranked(view, level, at);
+            ranked.into_iter().filter(is_free).find_map(|i| self.to_log(view, level, i, &reason))
+        })
+    }
+
+    /// The files of a run in the order in which they enter its log.
+    fn ranked(&self, view: &View<'_>, level: u32, at: &Level) -> Vec<usize> {
+        match self.mode {
+            LogMode::Closed => Leveled::round_robin(view.version, level, at),
+            LogMode::Paper => {
+                let weights = hotness::weights(&at.run, self.alpha);
+                let mut ranked: Vec<usize> = (0..at.run.len()).collect();
+                ranked.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]));
+                ranked
+            }
+        }
+    }
+
+    /// The move of a run's file into the log beside it: nothing lies between (I5).
+    fn to_log(&self, view: &View<'_>, level: u32, i: usize, reason: &Reason) -> Option<Decision> {
+        let version = view.version;
+        let file = &version.part(level, Part::Run)[i];
+        let epoch = version.next_epoch;
+        let (from, to) = (Place::run(level), Place::log(level, epoch));
+        if view.busy.conflicts_move(&version.order, file, from, to) {
+            return None;
+        }
+        let decision = Decision::Move(Move {
+            file: file.clone(),
+            from: (level, Part::Run),
+            to: (level, Part::Log),
+            epoch,
+            reason: reason.clone(),
+            cursor: None,
+        });
+        Some(match self.mode {
+            LogMode::Closed => with_cursor(decision, level),
+            LogMode::Paper => decision,
+        })
+    }
+
+    /// Carries something down.
+    fn empty(
+        &self,
+        policy: &Policy,
+        view: &View<'_>,
+        limits: &Limits,
+        due: Candidate,
+    ) -> Option<Decision> {
+        match (due, limits.of(due.level)) {
+            (Candidate { level: 0, .. }, _) => policy.pick_level0(view),
+            (Candidate { level, part: Part::Log, .. }, Some(limit)) => {
+                self.aggregate(view, level, limit)
+            }
+            (Candidate { level, part: Part::Log, .. }, None) => drain_log(view, level),
+            (Candidate { level, .. }, _) => Leveled::default().pick_run(policy, view, level),
+        }
+    }
+
+    /// Aggregated compaction of a level's log.
+    fn aggregate(&self, view: &View<'_>, level: u32, limit: u64) -> Option<Decision> {
+        let at = view.version.level(level)?;
+        let log = Log::new(view, level, self.alpha);
+        let take = |at: Option<&[u8]>, reason: Reason| match self.mode {
+            LogMode::Closed => log.cheapest(at, &reason),
+            LogMode::Paper => log.by_weight(at, &reason),
+        };
+        if at.log_depth() > self.depth {
+            let free = at.log.iter().filter(|f| !view.busy.is_busy(f.number));
+            let deepest = deepest_point(&view.version.order, free);
+            if deepest.depth > self.depth {
+                let depth = deepest.depth;
+                let reason = Reason::LogDeep { level, depth, limit: self.depth };
+                if let Some(decision) = take(Some(deepest.key), reason) {
+                    return Some(decision);
+                }
+            }
+        }
+        let bytes = free_bytes(view, at);
+        if bytes <= limit {
+            return None;
+        }
+        take(None, Reason::LogFull { level, bytes, limit })
+    }
+}
+
+/// The paper's sizes: level j's log is lambda^j of its run, and all logs
+/// together are `budget`. By bisection: the sum grows with lambda.
+fn inverse_proportional(runs: &[f64], levels: &[u32], budget: f64) -> Vec<f64> {
+    let sizes = |lambda: f64| {
+        let size = move |(run, &level): (&f64, &u32)| run * libm::pow(lambda, level as f64);
+        runs.iter().zip(levels).map(size)
+    };
+    let fits = |lambda: f64| sizes(lambda).sum::<f64>() <= budget;
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..64 {
+        if !fits(high) {
+            break;
+        }
+        (low, high) = (high, high * 2.0);
+    }
+    for _ in 0..64 {
+        let middle = (low + high) / 2.0;
+        if fits(middle) { low = middle } else { high = middle }
+    }
+    sizes(low).collect()
+}
+
+/// Windrow's sizes: by the square roots of the runs. Between equal logs, which wrote
+/// less for level 2 and asked two tables more (10.3 writes, 10.0 tables, against
+/// 10.0 and 8.2), and shares of the runs, which wrote more in three levels (9.9, 9.5).
+fn split(runs: &[f64], budget: f64) -> Vec<f64> {
+    let weight: Vec<f64> = runs.iter().map(|r| libm::sqrt(*r)).collect();
+    let sum: f64 = weight.iter().sum();
+    weight.iter().map(|w| budget * w / sum.max(1.0)).collect()
+}

@@ -1,0 +1,87 @@
+//! The sizes that a policy wants where nobody said otherwise.
+//!
+//! A preset is more than its axes: vLSM's memtable is one small file, and a
+//! level 0 in lanes needs a level 1 of enough files to take boundaries from.
+//! Pure arithmetic; options that the user set are kept by the caller.
+
+use crate::axes::{Cut, Level0, Policy};
+
+const MIB: u64 = 1 << 20;
+
+/// Sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Size at which output files are cut.
+    pub file_bytes: u64,
+    /// Capacity of level 1.
+    pub level_base_bytes: u64,
+}
+
+/// Files are no larger than this unless asked for: a job reads and writes
+/// whole files, and its length is a reader's wait.
+const FILE_BYTES: u64 = 8 * MIB;
+
+/// Files of level 1 per lane: boundaries can follow the data, and a lane's job
+/// takes its files and no others.
+const FILES_PER_LANE: u64 = 2;
+
+/// Below this, files cost more in metadata than their small jobs save.
+const FILE_BYTES_MIN: u64 = MIB;
+
+impl Policy {
+    /// Largest memtable that suits the policy; `u64::MAX` if any does. vLSM
+    /// ties the memtable to its file size, S_M.
+    pub fn memtable_bytes_max(&self) -> u64 {
+        match self.level0 {
+            Level0::Fifo(_) => FILE_BYTES,
+            Level0::Tiered(_) | Level0::Partitioned(_) => u64::MAX,
+        }
+    }
+
+    /// The sizes that go with a memtable of `memtable_bytes`.
+    ///
+    /// Level 1 holds one and a half memtables. Small enough that its blocks,
+    /// and many of level 2's, stay in the cache: a cold seek then reads about
+    /// two blocks from the device and not three. Measured with data 20 times
+    /// the memory: 2.3 times RocksDB's speed, against 1.5 with four memtables,
+    /// for a sixth more writes. In vLSM level 1 holds f files.
+    pub fn sizes(&self, memtable_bytes: u64) -> Sizes {
+        let base = memtable_bytes / 2 * 3;
+        match &self.level0 {
+            Level0::Tiered(_) => Sizes { file_bytes: FILE_BYTES, level_base_bytes: base },
+            Level0::Fifo(_) => {
+                let file_bytes = memtable_bytes.min(FILE_BYTES);
+                let f = match &self.cut {
+                    Cut::Overlap(overlap) => overlap.f,
+                    Cut::BySize(_) => 8.0,
+                };
+                Sizes { file_bytes, level_base_bytes: (file_bytes as f64 * f) as u64 }
+            }
+            Level0::Partitioned(partitioned) => {
+                let files = FILES_PER_LANE * u64::from(partitioned.lanes);
+                let file_bytes = (base / files).clamp(FILE_BYTES_MIN, FILE_BYTES);
+                Sizes { file_bytes, level_base_bytes: base }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_follow_the_memtable() {
+        let sizes = |preset: &str, mib: u64| {
+            let policy = Policy::parse(preset).unwrap();
+            let sizes = policy.sizes(mib * MIB);
+            (sizes.file_bytes / MIB, sizes.level_base_bytes / MIB)
+        };
+        assert_eq!(sizes("leveled", 64), (8, 96));
+        assert_eq!(sizes("vlsm", 64), (8, 64));
+        assert_eq!(sizes("vlsm", 4), (4, 32));
+        assert_eq!(sizes("windrow", 64), (3, 96));
+        assert_eq!(sizes("windrow", 4), (1, 6));
+        assert_eq!(Policy::preset("vlsm").unwrap().memtable_bytes_max(), 8 * MIB);
+    }
+}
