@@ -34,6 +34,11 @@ const LAYERS: &[Layer] = &[
     // No I/O below a decision: `libm` is all that `no_std` arithmetic lacks.
     Layer { package: "windrow-plan", windrow: &["windrow-base"], outside: Some(&["libm"]) },
     Layer {
+        package: "windrow-lab",
+        windrow: &["windrow-base", "windrow-plan"],
+        outside: Some(&[]),
+    },
+    Layer {
         package: "windrow",
         windrow: &[
             "windrow-base",
@@ -46,7 +51,11 @@ const LAYERS: &[Layer] = &[
     },
     Layer { package: "windrow-bench", windrow: &["windrow"], outside: None },
     Layer { package: "windrow-bench-peers", windrow: &["windrow", "windrow-bench"], outside: None },
-    Layer { package: "windrow-cli", windrow: &["windrow", "windrow-bench"], outside: None },
+    Layer {
+        package: "windrow-cli",
+        windrow: &["windrow", "windrow-bench", "windrow-lab"],
+        outside: None,
+    },
     Layer {
         package: "windrow-testkit",
         windrow: &["windrow", "windrow-base", "windrow-env", "windrow-format", "windrow-plan"],

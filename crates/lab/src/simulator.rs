@@ -1,0 +1,263 @@
+//! A tree of bare keys under a policy.
+//!
+//! Owns: the version, what its tables hold, and carrying decisions out, one at
+//! a time, until the policy is idle. There are updates only, so that entries
+//! of a key need no order among themselves: to merge is to unite sets. (That
+//! reads stay right is shown with the plan's own model; here the question is
+//! the cost.) Never decides.
+
+use crate::figures::{Figures, Meter};
+use crate::random::Random;
+use crate::setup::{Order, Setup};
+use crate::workload::Keys;
+use std::collections::HashMap;
+use std::sync::Arc;
+use windrow_base::key::SEQ_MAX;
+use windrow_base::{Error, FileNumber, KeyOrder, Result};
+use windrow_plan::hotness::HotMap;
+use windrow_plan::tree::{Edit, File, Part, Version};
+use windrow_plan::{Busy, Cutter, Decision, Merge, Policy, Settings, View};
+
+/// Decisions between two flushes after which picking is held to be endless.
+const DECISIONS_MAX: u32 = 100_000;
+/// Keys looked up after each flush.
+const PROBES: u32 = 64;
+
+/// Writes every key once, updates as long as the set-up says, and measures.
+///
+/// # Errors
+/// `InvalidArgument` if the set-up has no keys or no updates, or if the policy
+/// never stops deciding; `Corruption` if a decision is impossible (I1 to I4).
+pub fn simulate(setup: &Setup) -> Result<Figures> {
+    let settings = setup.settings();
+    let updates = |rounds: f64| (rounds * setup.keys as f64) as u64;
+    if setup.keys == 0 || updates(setup.rounds) < settings.memtable_bytes {
+        return Err(Error::invalid("there must be keys, and updates that fill a memtable"));
+    }
+    let mut keys = Keys::new(setup.workload, setup.keys, setup.seed);
+    let mut simulator = Simulator::new(setup, settings);
+    let mut write = |simulator: &mut Simulator, count: u64| {
+        for _ in 0..count.div_ceil(simulator.settings.memtable_bytes) {
+            simulator.flush(&mut keys)?;
+            simulator.settle()?;
+        }
+        Ok(())
+    };
+    write(&mut simulator, updates(1.0 + setup.warm_rounds))?;
+    simulator.meter = Meter::default();
+    write(&mut simulator, updates(setup.rounds))?;
+    Ok(simulator.meter.figures(setup.unit_keys))
+}
+
+struct Simulator {
+    policy: Policy,
+    order: Order,
+    settings: Settings,
+    version: Version,
+    tables: HashMap<FileNumber, Vec<u32>>,
+    next_file: FileNumber,
+    seq: u64,
+    keys: u32,
+    /// For the keys that are looked up; apart from the workload's, so that
+    /// both policies of a comparison see the same updates.
+    random: Random,
+    /// Jobs run one at a time: nothing is ever busy when a policy is asked.
+    idle: Busy,
+    meter: Meter,
+    merged: Vec<u32>,
+    /// L2SM's, if the policy asks for it.
+    hot_map: Option<HotMap>,
+}
+
+/// Memory of the HotMap: room for a twentieth of the keys in each of five
+/// layers, the share of hot keys that the paper meets (Huang et al., III-C1).
+const HOT_MAP_BYTES_PER_KEY: f64 = 0.32;
+
+/// Spreads a key over 64 bits (splitmix64).
+fn hash(key: u32) -> u64 {
+    let mut z = u64::from(key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Simulator {
+    fn new(setup: &Setup, settings: Settings) -> Simulator {
+        Simulator {
+            policy: setup.policy.clone(),
+            order: setup.order,
+            settings,
+            version: Version::empty(KeyOrder::Bytewise),
+            tables: HashMap::new(),
+            next_file: 1,
+            seq: 0,
+            keys: setup.keys,
+            random: Random(0),
+            idle: Busy::new(),
+            meter: Meter::default(),
+            merged: Vec::new(),
+            hot_map: setup
+                .policy
+                .wants_hotness()
+                .then(|| HotMap::new((f64::from(setup.keys) * HOT_MAP_BYTES_PER_KEY) as u64)),
+        }
+    }
+
+    /// Fills a memtable and writes it to level 0. A key that was written twice
+    /// is there once: nobody reads the older entry.
+    fn flush(&mut self, keys: &mut Keys) -> Result<()> {
+        let updates = self.settings.memtable_bytes;
+        let mut memtable: Vec<u32> = keys.take(updates as usize).collect();
+        memtable.sort_unstable();
+        memtable.dedup();
+        self.seq += updates;
+        let lanes = self.policy.lanes(&self.version, &self.settings);
+        let current = lanes.as_ref().unwrap_or(&self.version.lanes);
+        let mut cutter = self.policy.flush_cutter(&self.settings, current);
+        let files = self.write(&memtable, &mut cutter);
+        self.meter.flush(updates, memtable.len() as u64);
+        let edit = Edit { lanes, ..Edit::flush(&self.version, files, self.seq) };
+        self.install(&edit)
+    }
+
+    /// Carries out what the policy decides until it is idle.
+    fn settle(&mut self) -> Result<()> {
+        for _ in 0..DECISIONS_MAX {
+            let decision = self.pick(&self.version);
+            if decision.is_idle() {
+                self.look();
+                return Ok(());
+            }
+            let from_level0 = decision.files().iter().any(|(level, _, _)| *level == 0);
+            self.carry_out(&decision)?;
+            if from_level0 && self.order == Order::Chains {
+                self.restore()?;
+            }
+        }
+        Err(self.endless())
+    }
+
+    /// Brings every level below level 0 back within its limit.
+    fn restore(&mut self) -> Result<()> {
+        for _ in 0..DECISIONS_MAX {
+            // What goes on below has no need of level 0, which is newer: the
+            // policy is asked about the tree without it, and the edits fit both.
+            let mut below = self.version.clone();
+            below.levels[0] = Arc::default();
+            let decision = self.pick(&below);
+            if decision.is_idle() {
+                return Ok(());
+            }
+            self.carry_out(&decision)?;
+        }
+        Err(self.endless())
+    }
+
+    fn endless(&self) -> Error {
+        Error::invalid(format!("the policy is never idle:\n{}", self.version))
+    }
+
+    fn pick(&self, version: &Version) -> Decision {
+        self.policy.pick(&View {
+            version,
+            busy: &self.idle,
+            settings: &self.settings,
+            snapshots_oldest: SEQ_MAX,
+            now_ms: 0,
+        })
+    }
+
+    fn carry_out(&mut self, decision: &Decision) -> Result<()> {
+        self.meter.decide(decision);
+        let edit = match decision {
+            Decision::Idle => return Ok(()),
+            Decision::Merge(merge) => self.merge(merge),
+            Decision::Move(m) => m.edit(),
+            Decision::Drop(drop) => drop.edit(),
+            Decision::Reshape(reshape) => reshape.edit(),
+        };
+        self.install(&edit).map_err(|error| error.context(format!("{decision}")))
+    }
+
+    fn merge(&mut self, merge: &Merge) -> Edit {
+        // A stable sort finds the sorted runs of its input and merges them:
+        // this is the k-way merge, without a heap.
+        let mut keys = std::mem::take(&mut self.merged);
+        keys.clear();
+        for (level, _, file) in merge.files() {
+            // As in the store: updates are seen on their way out of level 0.
+            if let Some(map) = self.hot_map.as_mut().filter(|_| level == 0) {
+                self.tables[&file.number].iter().for_each(|&key| map.observe(hash(key)));
+            }
+            keys.extend_from_slice(&self.tables[&file.number]);
+        }
+        let read = keys.len() as u64;
+        keys.sort();
+        keys.dedup();
+        let mut cutter = self.policy.cutter(&self.version, &self.settings, merge.output_level);
+        let files = self.write(&keys, &mut cutter);
+        self.meter.merge(merge, read, keys.len() as u64);
+        self.merged = keys;
+        merge.edit(files)
+    }
+
+    /// Writes keys to tables that end where the cutter says.
+    fn write(&mut self, keys: &[u32], cutter: &mut Cutter) -> Vec<File> {
+        let mut files = Vec::new();
+        let mut start = 0;
+        for (i, key) in keys.iter().enumerate() {
+            if cutter.cut_before(&self.version.order, &key.to_be_bytes(), (i - start) as u64) {
+                files.push(self.table(&keys[start..i]));
+                start = i;
+            }
+        }
+        if start < keys.len() {
+            files.push(self.table(&keys[start..]));
+        }
+        files
+    }
+
+    /// Keeps a table of keys, at least one, and says what the tree knows of it.
+    fn table(&mut self, keys: &[u32]) -> File {
+        let number = self.next_file;
+        self.next_file += 1;
+        let (smallest, largest) = (keys[0].to_be_bytes(), keys[keys.len() - 1].to_be_bytes());
+        self.tables.insert(number, keys.to_vec());
+        File {
+            number,
+            uid: number.wrapping_mul(0x9e37_79b9),
+            bytes: keys.len() as u64,
+            entries: keys.len() as u64,
+            smallest: smallest.to_vec(),
+            largest: largest.to_vec(),
+            point_bounds: Some((smallest.to_vec(), largest.to_vec())),
+            seq_max: self.seq,
+            hotness: self
+                .hot_map
+                .as_ref()
+                .map_or(0, |map| map.hotness(keys.iter().map(|&k| hash(k)))),
+            ..File::default()
+        }
+    }
+
+    fn install(&mut self, edit: &Edit) -> Result<()> {
+        self.version = self.version.apply(edit)?;
+        for number in edit.obsolete() {
+            self.tables.remove(&number);
+        }
+        Ok(())
+    }
+
+    /// Measures the tree between two flushes: how many files some keys meet.
+    fn look(&mut self) {
+        for _ in 0..PROBES {
+            let key = self.random.below(self.keys).to_be_bytes();
+            let files = (0..self.version.levels.len() as u32)
+                .flat_map(|n| [(n, Part::Run), (n, Part::Log)])
+                .map(|(n, part)| self.version.overlapping(n, part, &key, &key, false).count())
+                .sum::<usize>();
+            self.meter.probe(files as u64);
+        }
+        self.meter.settle(&self.version, self.keys);
+    }
+}

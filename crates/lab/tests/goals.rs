@@ -1,0 +1,112 @@
+//! What each design is for, measured on small trees: the goals that the
+//! policies must keep, with the figures at full size in `docs/lab.md`.
+//!
+//! Every bound compares two policies on the same updates. None is a figure that
+//! somebody hoped for: where a design misses its goal, `docs/lab.md` says so.
+
+use windrow_lab::{Figures, Order, Setup, Workload, simulate};
+
+/// Keys in a unit: small, so that all of this takes seconds.
+const UNIT_KEYS: u32 = 32;
+
+fn run(text: &str, workload: Workload) -> Figures {
+    run_in(text, workload, Order::Chains)
+}
+
+fn run_in(text: &str, workload: Workload, order: Order) -> Figures {
+    let setup = Setup::parse(text).unwrap();
+    let setup = Setup { keys: 1536 * UNIT_KEYS, unit_keys: UNIT_KEYS, workload, order, ..setup };
+    let figures = simulate(&setup).unwrap();
+    println!("{text}, {}: {figures:?}", workload.name());
+    figures
+}
+
+/// A tree of ten levels at ratio 2 has six under Garnering, for no more writes.
+#[test]
+fn garnering_has_fewer_runs_for_no_more_writes() {
+    let leveled = run("leveled shape=leveling(t=2) memtable=1 base=4", Workload::Uniform);
+    let autumn = run("leveled shape=garnering(t=2,c=0.8) memtable=1 base=4", Workload::Uniform);
+    assert!(autumn.runs <= leveled.runs - 3.0, "{} {}", autumn.runs, leveled.runs);
+    assert!(autumn.levels <= leveled.levels - 3, "{} {}", autumn.levels, leveled.levels);
+    let ratio = autumn.write_amplification / leveled.write_amplification;
+    assert!(ratio <= 1.05, "{ratio:.2}");
+}
+
+/// Logs of 5 % on levels 1 and 2 of four.
+#[test]
+fn closed_logs_save_a_third_of_the_writes() {
+    for (workload, bound) in [(Workload::Uniform, 0.65), (Workload::Zipf, 0.62)] {
+        let leveled = run("leveled memtable=1 base=4", workload);
+        let closed =
+            run("leveled memtable=1 base=4 pick=sst_log(closed,omega=0.05,levels=2)", workload);
+        let ratio = closed.write_amplification / leveled.write_amplification;
+        assert!(ratio <= bound, "{workload:?}: {ratio:.2}");
+        let more = closed.probes_mean - leveled.probes_mean;
+        assert!(more <= 3.5, "{workload:?}: {more:.1} files more over a point");
+    }
+}
+
+/// The same writes as one tiered run, an eighth of the chain, and even work.
+#[test]
+fn lanes_have_an_eighth_of_the_chain_for_the_same_writes() {
+    let tiered = run("leveled shape=leveling(t=8)", Workload::Uniform);
+    let lanes =
+        run("leveled shape=leveling(t=8) level0=partitioned(lanes=16,k=4)", Workload::Uniform);
+    let ratio = lanes.write_amplification / tiered.write_amplification;
+    assert!(ratio <= 1.02, "{ratio:.3}");
+    let ratio = lanes.chain_p99 / tiered.chain_p99;
+    assert!(ratio <= 0.125, "{ratio:.3}");
+    assert!(lanes.work_p99_over_mean <= 0.4 * tiered.work_p99_over_mean);
+}
+
+/// In writes, in chains, and in the files that a read meets.
+#[test]
+fn windrow_beats_leveled() {
+    for workload in [Workload::Uniform, Workload::Zipf] {
+        let leveled = run("leveled", workload);
+        let windrow = run("windrow", workload);
+        println!("{workload:?}: {leveled:?}\n{windrow:?}");
+        assert!(windrow.write_amplification < leveled.write_amplification, "{workload:?}");
+        assert!(windrow.chain_p99 < 0.25 * leveled.chain_p99, "{workload:?}");
+        assert!(windrow.probes_mean < leveled.probes_mean, "{workload:?}");
+    }
+}
+
+/// The order of jobs decides whose chain is charged, and next to nothing else.
+#[test]
+fn writes_do_not_depend_on_what_goes_first() {
+    let text = "leveled shape=leveling(t=8) level0=partitioned(lanes=16,k=4)";
+    let chains = run_in(text, Workload::Uniform, Order::Chains);
+    let urgency = run_in(text, Workload::Uniform, Order::Urgency);
+    let ratio = urgency.write_amplification / chains.write_amplification;
+    assert!((0.95..1.05).contains(&ratio), "{ratio:.3}");
+    assert!(urgency.chain_p99 > chains.chain_p99);
+}
+
+/// A seed repeats a run to the last digit.
+#[test]
+fn a_seed_repeats_a_run() {
+    let of = |seed| {
+        let setup = Setup::parse("windrow").unwrap();
+        simulate(&Setup { keys: 20_000, unit_keys: 16, seed, rounds: 0.5, ..setup }).unwrap()
+    };
+    assert_eq!(of(1), of(1));
+    assert_ne!(of(1), of(2));
+}
+
+/// Every preset takes every workload, and writes in key order cost little.
+#[test]
+fn every_preset_takes_every_workload() {
+    for (name, _) in windrow_plan::preset::PRESETS {
+        for workload in Workload::ALL {
+            let setup = Setup::parse(name).unwrap();
+            let setup = Setup { keys: 24_576, unit_keys: 16, workload, rounds: 0.5, ..setup };
+            let figures = simulate(&setup).unwrap_or_else(|e| panic!("{name} {workload:?}: {e}"));
+            assert!(figures.space_mean >= 1.0, "{name} {workload:?}");
+            if workload == Workload::Sequential {
+                let write = figures.write_amplification;
+                assert!(write < 4.0, "{name}: {write:.1} in key order");
+            }
+        }
+    }
+}
