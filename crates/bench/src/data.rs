@@ -12,7 +12,7 @@ pub(crate) const KEY_BYTES: usize = 16;
 const POOL_BYTES: usize = 1 << 20;
 
 /// A bijection of u64 that scatters (the finaliser of SplitMix64).
-fn mix(mut z: u64) -> u64 {
+pub(crate) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
@@ -51,12 +51,18 @@ impl Data {
 
     /// The value of record `index`.
     pub(crate) fn value(&self, index: u64) -> &[u8] {
+        self.value_of(index, self.value_bytes)
+    }
+
+    /// The same, of fewer bytes.
+    pub(crate) fn value_of(&self, index: u64, bytes: usize) -> &[u8] {
         let at = mix(index ^ self.seed.rotate_left(32)) as usize % POOL_BYTES;
-        &self.pool[at..at + self.value_bytes]
+        &self.pool[at..at + bytes.min(self.value_bytes)]
     }
 }
 
 /// A stream of numbers.
+#[derive(Clone)]
 pub(crate) struct Draw(u64);
 
 impl Draw {
@@ -65,8 +71,18 @@ impl Draw {
     }
 
     pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// A number in 0.0..1.0.
+    pub(crate) fn unit(&mut self) -> f64 {
+        // The 53 bits that an f64 holds.
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0) % end
+        mix(self.0)
     }
 }
 

@@ -1,6 +1,9 @@
 //! Benchmarks: the same workloads on any store behind one trait, each run in
 //! a process of its own, engines in turn.
 //!
+//! `bench` compares stores, `paper` repeats the experiments of the papers on
+//! Windrow alone.
+//!
 //! Owns: the generator, the workloads, the measuring of a process, the report.
 //! Never does: tune a store (its adapter does, and says how), or judge a
 //! figure from one run: rounds are interleaved, and ratios are taken per round.
@@ -8,6 +11,8 @@
 mod args;
 mod basic;
 mod data;
+mod latency;
+mod paper;
 mod phase;
 mod process;
 mod report;
@@ -18,6 +23,7 @@ use store::Engine;
 
 /// What `windrow bench --help` prints.
 pub use args::USAGE;
+pub use paper::cli as paper;
 
 /// `windrow bench ...`: runs a benchmark of Windrow alone. `args` are what
 /// follows `bench`. Returns the exit code: 0, 1 after an error, 2 for wrong arguments.

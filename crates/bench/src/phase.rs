@@ -6,10 +6,10 @@
 
 use crate::args::{Args, Child};
 use crate::data::{Data, Draw};
-use crate::process::{self, Stopwatch, Traffic};
+use crate::latency::Latencies;
+use crate::process::{self, Stopwatch, Traffic, mib};
 use crate::report::Figures;
 use crate::store::{Engine, Result, Store};
-use hdrhistogram::Histogram;
 use std::path::Path;
 use std::time::Duration;
 
@@ -38,35 +38,8 @@ pub(crate) fn run(args: &Args, child: &Child, engines: &[Engine]) -> Result<()> 
     Ok(())
 }
 
-fn mib(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
-}
-
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
-}
-
-/// Latencies of single operations.
-struct Latencies(Histogram<u64>);
-
-impl Latencies {
-    fn new() -> Result<Latencies> {
-        // Three digits, up to a minute, in nanoseconds.
-        Ok(Latencies(Histogram::new_with_bounds(1, 60_000_000_000, 3)?))
-    }
-
-    fn record(&mut self, time: Duration) {
-        self.0.saturating_record(time.as_nanos() as u64);
-    }
-
-    fn into_figures(self, figures: &mut Figures, name: &str) {
-        let us = |ns: u64| ns as f64 / 1000.0;
-        figures.set(&format!("{name}_us_mean"), self.0.mean() / 1000.0);
-        figures.set(&format!("{name}_us_p50"), us(self.0.value_at_quantile(0.5)));
-        figures.set(&format!("{name}_us_p99"), us(self.0.value_at_quantile(0.99)));
-        figures.set(&format!("{name}_us_p999"), us(self.0.value_at_quantile(0.999)));
-        figures.set(&format!("{name}_us_max"), us(self.0.max()));
-    }
 }
 
 /// Puts every record once, in random order, and drains.
@@ -96,7 +69,7 @@ fn load(
     figures.set("kops_per_s", records as f64 / (put_s + drain_s) / 1000.0);
     figures.set("put_s", put_s);
     figures.set("drain_s", drain_s);
-    latencies.into_figures(&mut figures, "put");
+    latencies.figures(&mut figures, "put");
     let user_bytes = (records * args.record_bytes()) as f64;
     let written = Traffic::now().since(before).written_bytes as f64;
     figures.set("write_amplification", written / user_bytes);
@@ -228,7 +201,7 @@ fn disk(args: &Args, engine: &Engine, dir: &Path, data: &Data) -> Result<Figures
             latencies.record(watch.lap());
         }
         let device = Traffic::now().since(before).read_bytes;
-        latencies.into_figures(&mut figures, name);
+        latencies.figures(&mut figures, name);
         figures.set(&format!("{name}_device_kib"), device as f64 / 1024.0 / args.disk_ops as f64);
     }
     finish(args, engine, store)?;

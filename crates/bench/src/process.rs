@@ -18,6 +18,13 @@ pub(crate) struct Traffic {
     pub(crate) written_bytes: u64,
 }
 
+impl std::ops::AddAssign for Traffic {
+    fn add_assign(&mut self, other: Traffic) {
+        self.read_bytes += other.read_bytes;
+        self.written_bytes += other.written_bytes;
+    }
+}
+
 impl Traffic {
     /// So far (zeros where `/proc` is missing).
     pub(crate) fn now() -> Traffic {
@@ -68,6 +75,11 @@ pub(crate) fn disk_bytes(dir: &Path) -> u64 {
         Err(_) => 0,
     };
     entries.flatten().map(bytes).sum()
+}
+
+/// Bytes as MiB.
+pub(crate) fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 /// A running stopwatch.

@@ -14,6 +14,10 @@ impl Figures {
         self.0.insert(name.to_owned(), value);
     }
 
+    pub(crate) fn get(&self, name: &str) -> Option<f64> {
+        self.0.get(name).copied()
+    }
+
     pub(crate) fn to_json(&self) -> Value {
         let rounded = |v: f64| json!((v * 1000.0).round() / 1000.0);
         let fields: Map<String, Value> =

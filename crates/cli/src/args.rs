@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use windrow_lab::setup::{DATA_UNITS, UNIT_KEYS};
 
 /// An embedded, ordered key-value store, from the shell
 #[derive(Debug, Parser)]
@@ -69,6 +70,11 @@ pub(crate) enum Command {
     /// Measure: workloads, latencies, reports
     #[command(disable_help_flag = true)]
     Bench(BenchArgs),
+    /// Try policies on a simulated tree: what they write, read and keep, in a few seconds
+    Lab(LabArgs),
+    /// Run the experiment of a paper that a policy comes from, beside the baseline
+    #[command(disable_help_flag = true)]
+    Paper(BenchArgs),
     /// List the options that --option sets
     Options,
     /// Print the completion script of a shell
@@ -328,7 +334,45 @@ pub(crate) enum DumpKind {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// Passed on; `windrow bench --help` lists them
+    /// Passed on; `--help` lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) args: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabArgs {
+    /// A preset or a policy in full, with sizes in units among its words, such as
+    /// `leveled memtable=8 file=8 base=32`; as often as you like (all presets)
+    #[arg(long = "policy", short, value_name = "TEXT", conflicts_with = "table")]
+    pub(crate) policies: Vec<String>,
+    /// Which keys are updated: uniform, zipf, clustered, wandering or sequential
+    #[arg(long, short, value_name = "NAME", default_value = "uniform", conflicts_with = "table")]
+    pub(crate) workload: String,
+    /// Distinct keys
+    #[arg(long, value_name = "N", default_value_t = DATA_UNITS * UNIT_KEYS, conflicts_with = "table", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub(crate) keys: u32,
+    /// Keys in a unit, which stands for a file of 8 MB
+    #[arg(long, value_name = "N", default_value_t = UNIT_KEYS, conflicts_with = "table", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) unit_keys: u32,
+    /// Updates measured, in multiples of the keys
+    #[arg(long, value_name = "TIMES", default_value_t = 2.0)]
+    pub(crate) rounds: f64,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Units of updates in a memtable (8, or 1 where level 0 is a queue)
+    #[arg(long, value_name = "UNITS", conflicts_with = "table")]
+    pub(crate) memtable: Option<f64>,
+    /// Units in a file (1)
+    #[arg(long, value_name = "UNITS", conflicts_with = "table")]
+    pub(crate) file: Option<f64>,
+    /// Units that level 1 holds (32, or 8 where level 0 is a queue)
+    #[arg(long, value_name = "UNITS", conflicts_with = "table")]
+    pub(crate) base: Option<f64>,
+    /// Print the design's table of simulated figures again, beside its own
+    #[arg(long)]
+    pub(crate) table: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

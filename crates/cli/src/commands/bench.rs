@@ -1,17 +1,19 @@
-//! `bench`: the door to the benchmark crate, which has its own arguments,
+//! `bench` and `paper`: the door to the benchmark crate, which has its own arguments,
 //! output and errors. Ctrl-C ends it as it ends any program.
 
 use crate::args::BenchArgs;
 use crate::failure::{Failure, Result};
 
-pub(crate) fn run(args: BenchArgs) -> Result<()> {
+/// Runs the benchmark crate's command of this name.
+pub(crate) fn run(name: &str, args: BenchArgs) -> Result<()> {
     let args: Vec<String> = args
         .args
         .into_iter()
         .map(|arg| arg.into_string())
         .collect::<Result<_, _>>()
-        .map_err(|arg| Failure::usage(format!("bench: {} is not UTF-8", arg.display())))?;
-    match windrow_bench::cli(&args) {
+        .map_err(|arg| Failure::usage(format!("{name}: {} is not UTF-8", arg.display())))?;
+    let run = if name == "paper" { windrow_bench::paper } else { windrow_bench::cli };
+    match run(&args) {
         0 => Ok(()),
         code => Err(Failure::Said(u8::try_from(code).unwrap_or(1))),
     }

@@ -4,6 +4,7 @@ mod bench;
 mod demo;
 mod dump;
 mod inspect;
+mod lab;
 mod load;
 mod maintain;
 mod point;
@@ -38,7 +39,9 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Checkpoint(args) => maintain::checkpoint(&args, quiet),
         Command::Destroy(args) => maintain::destroy(&args),
         Command::Dump(args) => dump::run(&args),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run("bench", args),
+        Command::Paper(args) => bench::run("paper", args),
+        Command::Lab(args) => lab::run(&args),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { command } => shell::man(command.as_deref()),
     }

@@ -1,0 +1,141 @@
+//! `lab`: policies on a simulated tree.
+//!
+//! Owns: what is printed, as a table or as JSON. The figures are the lab's.
+//! Ctrl-C ends it as it ends any program: there is nothing to close.
+
+use crate::args::LabArgs;
+use crate::failure::{Failure, Result};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use windrow::Error;
+use windrow_lab::evidence::{self, Compared, Page};
+use windrow_lab::{Figures, Setup, Workload, report, simulate};
+
+/// The presets, unless policies are named.
+const POLICIES: [&str; 6] = ["leveled", "autumn", "l2sm", "vlsm", "mnemosyne", "windrow"];
+
+pub(crate) fn run(args: &LabArgs) -> Result<()> {
+    let (text, json) = if args.table { design_table(args)? } else { policies(args)? };
+    let mut out = io::stdout().lock();
+    match args.json {
+        true => writeln!(out, "{json:#}")?,
+        false => write!(out, "{text}")?,
+    }
+    Ok(out.flush()?)
+}
+
+fn policies(args: &LabArgs) -> Result<(String, Value)> {
+    let mut rows = Vec::new();
+    let mut values = Vec::new();
+    for (name, setup) in setups(args)? {
+        let figures = simulate(&setup).map_err(|error| told(&name, &error))?;
+        values.push(json!({
+            "policy": name,
+            "policy_in_full": setup.policy.to_string(),
+            "memtable": setup.sizes.memtable,
+            "file": setup.sizes.file,
+            "base": setup.sizes.base,
+            "overlap": setup.sizes.overlap,
+            "keys": setup.keys,
+            "unit_keys": setup.unit_keys,
+            "workload": setup.workload.name(),
+            "rounds": setup.rounds,
+            "seed": setup.seed,
+            "figures": figures_json(&figures),
+        }));
+        rows.push((name, figures));
+    }
+    Ok((report::table(&rows), Value::Array(values)))
+}
+
+/// What is asked for, all of it read before any of it is simulated.
+fn setups(args: &LabArgs) -> Result<Vec<(String, Setup)>> {
+    let texts: Vec<String> = match args.policies.as_slice() {
+        [] => POLICIES.map(String::from).to_vec(),
+        named => named.to_vec(),
+    };
+    let workload = Workload::parse(&args.workload).map_err(|e| Failure::usage(e.message()))?;
+    if !(args.rounds > 0.0 && args.rounds <= 1e6) {
+        return Err(Failure::usage("--rounds must be above 0"));
+    }
+    texts
+        .into_iter()
+        .map(|text| {
+            let mut words = text.clone();
+            for (name, units) in
+                [("memtable", args.memtable), ("file", args.file), ("base", args.base)]
+            {
+                if let Some(units) = units {
+                    words += &format!(" {name}={units}");
+                }
+            }
+            let setup = Setup::parse(&words).map_err(|e| Failure::usage(e.message()))?;
+            let setup = Setup {
+                keys: args.keys,
+                unit_keys: args.unit_keys,
+                workload,
+                seed: args.seed,
+                rounds: args.rounds,
+                ..setup
+            };
+            Ok((text, setup))
+        })
+        .collect()
+}
+
+fn design_table(args: &LabArgs) -> Result<(String, Value)> {
+    let mut rows = Vec::new();
+    for row in evidence::ROWS {
+        let compared = row.compare(args.seed, args.rounds);
+        rows.push(compared.map_err(|error| told(row.name, &error))?);
+    }
+    let values = rows.iter().map(compared_json).collect();
+    Ok((evidence::table(&rows), Value::Array(values)))
+}
+
+fn told(name: &str, error: &Error) -> Failure {
+    Failure::failed(format!("{name}: {}", error.message()))
+}
+
+fn figures_json(f: &Figures) -> Value {
+    json!({
+        "write_amplification": f.write_amplification,
+        "write_by_level": f.write_by_level,
+        "runs": f.runs,
+        "probes_mean": f.probes_mean,
+        "probes_max": f.probes_max,
+        "chain_p50_units": f.chain_p50,
+        "chain_p99_units": f.chain_p99,
+        "chain_max_units": f.chain_max,
+        "job_p99_units": f.job_p99,
+        "work_mean_units": f.work_mean,
+        "work_p99_over_mean": f.work_p99_over_mean,
+        "space_mean": f.space_mean,
+        "space_max": f.space_max,
+        "levels": f.levels,
+        "merges_per_flush": f.merges_per_flush,
+        "moves_per_flush": f.moves_per_flush,
+    })
+}
+
+fn page_json(page: &Page) -> Value {
+    json!({
+        "write_amplification": page.write,
+        "write_by_level": page.write_by_level,
+        "chain_p50_units": page.chain_p50,
+        "chain_p99_units": page.chain_p99,
+        "chain_max_units": page.chain_max,
+        "job_p99_units": page.job_p99,
+        "work_p99_over_mean": page.work_p99_over_mean,
+    })
+}
+
+fn compared_json(compared: &Compared) -> Value {
+    json!({
+        "design": compared.row.name,
+        "policy": compared.row.setup,
+        "workload": compared.row.workload.name(),
+        "figures": figures_json(&compared.figures),
+        "page": page_json(&compared.row.page),
+    })
+}
