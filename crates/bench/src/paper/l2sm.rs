@@ -54,7 +54,7 @@ fn case(scale: Scale) -> Case {
     let mut contenders = vec![
         Contender::new(BASELINE, "leveled"),
         Contender::new(PAPER, "leveled pick=sst_log(paper)"),
-        Contender::new(CLOSED, "leveled pick=sst_log(closed)"),
+        Contender::new(CLOSED, "leveled pick=sst_log(closed,omega=0.1)"),
     ];
     if scale == Scale::Full {
         // The paper's own baseline picks as LevelDB does.

@@ -33,6 +33,11 @@ const PRIOR_QUERIES: f64 = 256.0;
 /// What a job may take over what it is expected to need, where there is more.
 const SPARE: f64 = 1.25;
 
+/// Part of the memory that merges leave to what is written above them. Files of
+/// the upper levels are small, asked by every lookup, and come and go; a flush
+/// frees no filter, and would get none for its tables if deep files held it all.
+const KEPT: f64 = 0.125;
+
 /// A job as its filters see it.
 pub struct FilterJob<'a> {
     /// Files that go: every input, with where it stands. None for a flush.
@@ -168,7 +173,9 @@ impl FilterPlan {
             let at = (level, part, Some(file.epoch));
             loads.push(price.load(at, file.entries as f64, known(file)));
         }
-        let memory_bits = bits * entries;
+        // All of it for level 0, less by half of that for level 1.
+        let kept = if learns { KEPT * job.output.0.min(2) as f64 / 2.0 } else { 0.0 };
+        let memory_bits = bits * entries * (1.0 - kept);
         let left_bits = (memory_bits - held_bits - job.reserved_bits).max(0.0);
         let curve: &Curve = &BUILT;
         let of_tree = solve(curve, &loads, memory_bits, BITS_CAP).c;

@@ -114,7 +114,11 @@ impl SstLog {
                 return Some(candidate);
             };
             if part == Part::Run {
-                return None; // It goes through its log.
+                // It goes through its log; once that has no room, emptying the
+                // log is as urgent as the run is full. (Else level 0 would always
+                // come first under load, into a level 1 that only grows.)
+                let stuck = free_bytes(view, at) > limit;
+                return stuck.then_some(Candidate { part: Part::Log, ..candidate });
             }
             let full = free_bytes(view, at) as f64 / limit as f64;
             let deep = at.log_depth() as f64 / self.depth as f64;

@@ -2,4 +2,5 @@
 //! Merlin's estimates against a replay of the same queries.
 
 mod merlin;
+mod plan;
 mod solver;
