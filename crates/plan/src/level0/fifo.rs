@@ -16,9 +16,8 @@ use crate::view::{Settings, View};
 pub struct Fifo;
 
 impl Fifo {
-    /// Urgency: the length of the queue. Merging starts at 1, so that a level
-    /// below that is over its limit goes before a queue of one, as the paper
-    /// has it: room first, then the flush.
+    /// Urgency: the length of the queue. Merging starts at 1. While level 1 is over
+    /// its capacity it goes first, however long the queue is (`pick/score.rs`).
     pub fn score(&self, version: &Version, _settings: &Settings) -> f64 {
         epochs(version) as f64
     }

@@ -4,7 +4,7 @@
 //! level 0 always above 1: a picker that does not feed logs empties them,
 //! whatever preset wrote them (I10).
 
-use crate::axes::Policy;
+use crate::axes::{Level0, Policy};
 use crate::tree::Part;
 use crate::view::View;
 use alloc::vec::Vec;
@@ -48,6 +48,20 @@ pub fn candidates(policy: &Policy, view: &View<'_>) -> Vec<Candidate> {
             found.push(Candidate { score: 1.0 + over, level: n, part: Part::Log });
         }
     }
+    if let Level0::Fifo(_) = policy.level0 {
+        room_first(&mut found);
+    }
     found.sort_by(|a, b| b.score.total_cmp(&a.score));
     found
+}
+
+/// vLSM takes no flush down before level 1 has room for it (section 4.2.2).
+/// Else a queue that has grown long goes first each time, into a level 1 that
+/// grows as well, and is rewritten whole for every flush.
+fn room_first(found: &mut [Candidate]) {
+    let run1 = found.iter().find(|c| (c.level, c.part) == (1, Part::Run)).map(|c| c.score);
+    let queue = found.iter_mut().find(|c| c.level == 0);
+    if let (Some(run1), Some(queue)) = (run1, queue) {
+        queue.score = queue.score.min(run1 * 0.999);
+    }
 }
