@@ -82,7 +82,7 @@ impl Policy {
                 level0: Level0::Partitioned(Partitioned { lanes: 16, k: 2, depth: 8 }),
                 picker: Picker::SstLog(SstLog { omega: 0.02, levels: 1, ..sst_log }),
                 cut: overlap,
-                filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 6.0 }),
+                filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 10.0 }),
             },
             _ => return None,
         })
