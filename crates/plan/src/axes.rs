@@ -13,7 +13,7 @@ use crate::filter_memory::{FilterJob, FilterPlan, Mnemosyne, Monkey, Uniform};
 use crate::level0::{Fifo, Partitioned, Tiered};
 use crate::pick::leveled::Leveled;
 use crate::pick::manual::{self, ManualState};
-use crate::pick::sst_log::SstLog;
+use crate::pick::sst_log::{LogMode, SstLog};
 use crate::shape::{Garnering, Leveling};
 use crate::tree::{File, LEVELS_MAX, Part, Version};
 use crate::view::{Settings, View};
@@ -181,7 +181,7 @@ impl Policy {
 
     /// Whether output tables are to say how hot their keys are (`hotness/`).
     pub fn wants_hotness(&self) -> bool {
-        matches!(self.picker, Picker::SstLog(_))
+        matches!(&self.picker, Picker::SstLog(log) if log.mode == LogMode::Paper)
     }
 
     /// How urgent level 0 is; merging starts at 1.
