@@ -7,8 +7,7 @@
 //!
 //! Lock order, outermost first: a tree's `work` (never held across I/O),
 //! `manifest`, the commit queue, a tree's `view_lock`. `pacing` is taken with
-//! none of them held. The progress lock is
-//! held alone.
+//! none of them held. The progress lock is held alone.
 
 use crate::budget::Shares;
 use crate::cache::{BlockCache, ReadMemory, TableCache};
@@ -321,7 +320,8 @@ impl Core {
         for tree in self.trees().iter().filter(|tree| tree.reads.access.is_on()) {
             if let Some(keyspace) = manifest.state.keyspaces.get_mut(&tree.id) {
                 let edit = statistics_edit(tree, &keyspace.version);
-                keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
+                let kept = keyspace.version.apply(&edit).inspect_err(|error| self.trip(error));
+                keyspace.version = Arc::new(kept?);
             }
         }
         let rolled = ManifestLog::create(&self.env, &self.dir, number, &manifest.state.snapshot())
