@@ -126,6 +126,10 @@ fn check_halves(version: &Version, count: u64) {
     for (_, _, file) in files(version).iter().filter(|f| f.0 == deepest) {
         let (estimate, now) = statistics(file).expect("the file was asked");
         assert!(now > 3_000, "one lookup in 64 is recorded: {now}");
+        // Of a few keys, as the last file of an input leaves them, little is known.
+        if estimate.queries < 10.0 {
+            continue;
+        }
         if file.largest < middle {
             lower += 1;
             assert!(estimate.hits > 0.9 * estimate.queries, "{estimate:?}");
