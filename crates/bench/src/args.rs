@@ -1,191 +1,269 @@
-//! Arguments of a benchmark.
+//! Arguments of `bench`.
 //!
-//! Owns: flags, defaults, what follows from them. Never does: run anything.
+//! Owns: commands, flags, defaults. Never does: run anything.
 
-use crate::store::{Common, Engine};
+use crate::child::{self, Setup};
+use crate::store::Engine;
+use crate::workload::{Scale, Workload, builtin, names};
 use std::path::PathBuf;
 
-/// Usage of `windrow bench` and of `bench-peers`.
+/// Usage of `windrow bench` and of `windrow-bench-peers`.
 pub const USAGE: &str = "\
-usage: bench basic [flags]
+usage: bench COMMAND [flags]
 
-Random load, cached reads, seeks and gets from disk; every engine's every run
-in a process of its own, engines in turn, figures as JSON lines on stdout.
+Workloads on one or several engines in turn; each engine's every run is a
+process of its own. A table on the terminal, JSON lines in a file.
 
-  --records N         records of the load                          [10000000]
-  --rounds R          rounds of each engine                        [5]
-  --dir D             where databases are made            [a temporary directory]
-  --memory-mib M      memory budget of each engine                 [192]
-  --threads T         background threads of each engine            [2]
-  --phases LIST       of load, cached, disk                        [all]
-  --engines LIST      which engines                                [all]
-  --value-bytes N     bytes of a value (keys have 16)              [100]
-  --cached-records N  records of the cached phase   [a quarter of the memory]
-  --cached-ops N      reads of each kind in it                     [2000000]
-  --disk-records N    records of the disk phase     [20 times the memory]
-  --disk-ops N        reads of each kind in it                     [20000]
-  --seed N            seed of keys and values                      [1]
-  --set NAME=VALUE    a setting of Windrow; may be repeated
-  --keep              keep (and use again) the databases of the disk phase
-  --verbose           each engine's own statistics on stderr";
+  quick                 every workload, small; under two minutes for one engine
+  full                  every workload at the published sizes; hours
+  run NAME|FILE.toml... these workloads, at --scale
+  resume RUN.jsonl      goes on with a run that was interrupted
+  report RUN.jsonl...   a page with pictures, and the pictures as SVG files
+  list                  the workloads
+  show NAME             a workload's file, to copy and change
 
-/// Bytes of a key.
-pub(crate) const KEY_BYTES: u64 = 16;
+  --engines LIST        contenders, as ENGINE or ENGINE:VARIANT; of Windrow the
+                        variant is a preset or policy, as in windrow:leveled   [all engines]
+  --scale S             quick, reduced or full                  [reduced; run only]
+  --rounds R            rounds of each contender                [the workload's]
+  --seed N              seed of keys, values and operations     [1]
+  --dir D               where databases are made                [a temporary directory]
+  --json FILE           where the lines go                      [windrow-bench-TIME.jsonl]
+  --memory-mib M        memory budget of each store             [the workload's]
+  --direct-io on|off    tables past the page cache              [the workload's]
+  --threads T           background threads of each store        [2]
+  --codec none|lz4      compression of tables                   [none]
+  --set NAME=VALUE      a setting of Windrow, or ENGINE.NAME=VALUE; may be repeated
+  --verbose             each store's own statistics on stderr
 
-const MIB: u64 = 1 << 20;
+report also takes
 
-/// What a process that was started for one phase is to do.
+  --out DIR             where the page goes                     [bench-report]
+  --markdown FILE       the tables as Markdown, too";
+
+/// What to do.
 #[derive(Clone, Debug)]
-pub(crate) struct Child {
-    pub(crate) phase: String,
-    pub(crate) engine: String,
-    pub(crate) dir: PathBuf,
+pub(crate) enum Command {
+    Run(RunArgs),
+    /// The file of the run to go on with, and where its databases are.
+    Resume(PathBuf, Option<PathBuf>),
+    Report(ReportArgs),
+    List,
+    Show(String),
+    /// A unit of a run, as JSON.
+    Child(String),
 }
 
-/// Parsed arguments.
+/// A run.
 #[derive(Clone, Debug)]
-pub struct Args {
-    pub(crate) records: u64,
-    pub(crate) rounds: u32,
-    pub(crate) dir: Option<PathBuf>,
-    pub(crate) memory_bytes: u64,
-    pub(crate) threads: u32,
-    pub(crate) phases: Vec<String>,
-    pub(crate) engines: Vec<String>,
-    pub(crate) value_bytes: u64,
-    pub(crate) cached_records: Option<u64>,
-    pub(crate) cached_ops: u64,
-    pub(crate) disk_records: Option<u64>,
-    pub(crate) disk_ops: u64,
+pub(crate) struct RunArgs {
+    /// The workloads with their files' texts.
+    pub(crate) workloads: Vec<(Workload, String)>,
+    pub(crate) scale: Scale,
+    pub(crate) contenders: Vec<String>,
+    pub(crate) rounds: Option<u32>,
     pub(crate) seed: u64,
-    pub(crate) settings: Vec<(String, String)>,
-    pub(crate) keep: bool,
-    pub(crate) verbose: bool,
-    pub(crate) child: Option<Child>,
+    pub(crate) dir: Option<PathBuf>,
+    pub(crate) json: Option<PathBuf>,
+    pub(crate) setup: Setup,
 }
 
-const PHASES: [&str; 3] = ["load", "cached", "disk"];
+/// A report.
+#[derive(Clone, Debug)]
+pub(crate) struct ReportArgs {
+    pub(crate) runs: Vec<PathBuf>,
+    pub(crate) out: PathBuf,
+    pub(crate) markdown: Option<PathBuf>,
+}
 
-impl Args {
-    fn defaults(engines: &[Engine]) -> Args {
-        Args {
-            records: 10_000_000,
-            rounds: 5,
-            dir: None,
-            memory_bytes: 192 * MIB,
-            threads: 2,
-            phases: PHASES.map(str::to_owned).to_vec(),
-            engines: engines.iter().map(|e| e.name.to_owned()).collect(),
-            value_bytes: 100,
-            cached_records: None,
-            cached_ops: 2_000_000,
-            disk_records: None,
-            disk_ops: 20_000,
-            seed: 1,
-            settings: Vec::new(),
-            keep: false,
-            verbose: false,
-            child: None,
-        }
-    }
+type Words<'a> = std::slice::Iter<'a, String>;
 
+impl Command {
     /// Reads the arguments after the program's (or subcommand's) name.
     ///
     /// # Errors
     /// A sentence that names the argument.
-    pub fn parse(args: &[String], engines: &[Engine]) -> Result<Args, String> {
-        let mut parsed = Args::defaults(engines);
+    pub(crate) fn parse(args: &[String], engines: &[Engine]) -> Result<Command, String> {
         let mut words = args.iter();
-        match words.next().map(String::as_str) {
-            Some("basic") => {}
-            other => return Err(format!("`{}` is not a workload", other.unwrap_or_default())),
-        }
-        while let Some(flag) = words.next() {
-            match flag.as_str() {
-                "--keep" => parsed.keep = true,
-                "--verbose" => parsed.verbose = true,
-                _ => {
-                    let value = words.next().ok_or(format!("{flag} needs a value"))?;
-                    parsed.set(flag, value)?;
+        let command = words.next().map(String::as_str).unwrap_or_default();
+        let one = |words: &mut Words<'_>, what: &str| {
+            let word = words.next().cloned();
+            word.ok_or(format!("{command} needs {what}"))
+        };
+        match command {
+            "quick" => run(engines, &names(), Scale::Quick, Some(1), words),
+            "full" => run(engines, &names(), Scale::Full, None, words),
+            "run" => {
+                let named: Vec<String> =
+                    words.clone().take_while(|word| !word.starts_with("--")).cloned().collect();
+                let mut rest = words;
+                named.iter().for_each(|_| {
+                    rest.next();
+                });
+                match named.is_empty() {
+                    true => Err("run needs the name of a workload, or a file".to_owned()),
+                    false => run(engines, &named, Scale::Reduced, None, rest),
                 }
             }
+            "resume" => {
+                let file = one(&mut words, "the file of a run")?.into();
+                match (words.next().map(String::as_str), words.next()) {
+                    (None, _) => Ok(Command::Resume(file, None)),
+                    (Some("--dir"), Some(dir)) => Ok(Command::Resume(file, Some(dir.into()))),
+                    (Some(other), _) => {
+                        Err(format!("resume: `{other}` is not a flag, or lacks a value"))
+                    }
+                }
+            }
+            "report" => report(words),
+            "list" => Ok(Command::List),
+            "show" => Ok(Command::Show(one(&mut words, "the name of a workload")?)),
+            "--child" => Ok(Command::Child(one(&mut words, "a unit")?)),
+            other => Err(format!("`{other}` is not a command")),
         }
-        parsed.check(engines)?;
-        Ok(parsed)
+    }
+}
+
+fn value<'a>(words: &mut Words<'a>, flag: &str) -> Result<&'a str, String> {
+    words.next().map(String::as_str).ok_or(format!("{flag} needs a value"))
+}
+
+fn report(mut words: Words<'_>) -> Result<Command, String> {
+    let mut args = ReportArgs { runs: Vec::new(), out: "bench-report".into(), markdown: None };
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--out" => args.out = value(&mut words, word)?.into(),
+            "--markdown" => args.markdown = Some(value(&mut words, word)?.into()),
+            flag if flag.starts_with("--") => {
+                return Err(format!("report: `{flag}` is not a flag"));
+            }
+            file => args.runs.push(file.into()),
+        }
+    }
+    match args.runs.is_empty() {
+        true => Err("report needs the file of a run".to_owned()),
+        false => Ok(Command::Report(args)),
+    }
+}
+
+/// A workload's text: built in under this name, or a file's.
+#[allow(clippy::disallowed_methods, reason = "the user's workload file")]
+fn workload(name: &str) -> Result<(Workload, String), String> {
+    if let Some(text) = builtin(name) {
+        return Ok((Workload::parse(name, text)?, text.to_owned()));
+    }
+    let path = PathBuf::from(name);
+    if path.extension().is_none() {
+        return Err(format!(
+            "`{name}` is neither a workload nor a file; workloads are {}",
+            names().join(", ")
+        ));
+    }
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;
+    let stem = path.file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned());
+    Ok((Workload::parse(&stem, &text)?, text))
+}
+
+fn run(
+    engines: &[Engine],
+    workloads: &[String],
+    scale: Scale,
+    rounds: Option<u32>,
+    mut words: Words<'_>,
+) -> Result<Command, String> {
+    let mut args = RunArgs {
+        workloads: workloads.iter().map(|name| workload(name)).collect::<Result<_, _>>()?,
+        scale,
+        contenders: engines.iter().map(|engine| engine.name.to_owned()).collect(),
+        rounds,
+        seed: 1,
+        dir: None,
+        json: None,
+        setup: Setup { background_threads: 2, ..Setup::default() },
+    };
+    while let Some(flag) = words.next() {
+        match flag.as_str() {
+            "--verbose" => args.setup.verbose = true,
+            flag => args.set(flag, value(&mut words, flag)?)?,
+        }
+    }
+    for contender in &args.contenders {
+        let (engine, _) = child::engine_of(engines, contender)?;
+        if args.setup.lz4 && !engine.abilities.lz4 {
+            return Err(format!("{} has no lz4 here; leave it out by --engines", engine.name));
+        }
+    }
+    Ok(Command::Run(args))
+}
+
+impl RunArgs {
+    /// A number that is the same for runs of the same arguments.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let texts = self.workloads.iter().map(|(_, text)| text.as_str());
+        let words = texts.chain(self.contenders.iter().map(String::as_str));
+        let hash = |sum, word: &str| xxhash_rust::xxh3::xxh3_64_with_seed(word.as_bytes(), sum);
+        let setup = format!("{:?}{:?}{:?}", self.scale, self.seed, self.setup);
+        words.fold(hash(0, &setup), hash)
+    }
+
+    /// Rounds of a workload.
+    pub(crate) fn rounds_of(&self, workload: &Workload) -> u32 {
+        self.rounds.unwrap_or_else(|| workload.rounds.at(self.scale)).max(1)
     }
 
     fn set(&mut self, flag: &str, value: &str) -> Result<(), String> {
         let number = || {
-            let digits = value.replace('_', "");
-            let parsed: Result<u64, _> = digits.parse();
-            parsed.ok().filter(|n| *n > 0).ok_or(format!("{flag}: `{value}` is not a number"))
+            let parsed: Result<u64, _> = value.replace('_', "").parse();
+            parsed
+                .ok()
+                .filter(|n| *n > 0)
+                .ok_or(format!("{flag}: `{value}` is not a number above 0"))
         };
-        let list = || value.split(',').map(str::to_owned).collect();
         match flag {
-            "--records" => self.records = number()?,
-            "--rounds" => self.rounds = number()?.min(1000) as u32,
-            "--dir" => self.dir = Some(value.into()),
-            "--memory-mib" => self.memory_bytes = number()? * MIB,
-            "--threads" => self.threads = number()?.min(256) as u32,
-            "--phases" => self.phases = list(),
-            "--engines" => self.engines = list(),
-            "--value-bytes" => self.value_bytes = number()?.min(MIB),
-            "--cached-records" => self.cached_records = Some(number()?),
-            "--cached-ops" => self.cached_ops = number()?,
-            "--disk-records" => self.disk_records = Some(number()?),
-            "--disk-ops" => self.disk_ops = number()?,
+            "--engines" => self.contenders = split_outside(value),
+            "--scale" => {
+                self.scale = Scale::named(value)
+                    .ok_or(format!("{flag}: `{value}` is not quick, reduced or full"))?;
+            }
+            "--rounds" => self.rounds = Some(number()?.min(1000) as u32),
             "--seed" => self.seed = number()?,
+            "--dir" => self.dir = Some(value.into()),
+            "--json" => self.json = Some(value.into()),
+            "--memory-mib" => self.setup.memory_mib = Some(number()?),
+            "--threads" => self.setup.background_threads = number()?.min(256) as u32,
+            "--direct-io" => {
+                self.setup.direct_io = Some(match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(format!("{flag}: `{value}` is not on or off")),
+                });
+            }
+            "--codec" => {
+                self.setup.lz4 = match value {
+                    "none" => false,
+                    "lz4" => true,
+                    _ => return Err(format!("{flag}: `{value}` is not none or lz4")),
+                };
+            }
             "--set" => {
                 let (name, value) =
                     value.split_once('=').ok_or(format!("{flag}: `{value}` is not NAME=VALUE"))?;
-                self.settings.push((name.to_owned(), value.to_owned()));
-            }
-            "--child" => {
-                let mut parts = value.splitn(3, ':');
-                let mut part = || parts.next().map(str::to_owned).ok_or("--child P:E:DIR");
-                let (phase, engine) = (part()?, part()?);
-                self.child = Some(Child { phase, engine, dir: part()?.into() });
+                self.setup.settings.push((name.to_owned(), value.to_owned()));
             }
             _ => return Err(format!("`{flag}` is not a flag")),
         }
         Ok(())
     }
+}
 
-    fn check(&self, engines: &[Engine]) -> Result<(), String> {
-        let phases = self.phases.iter().find(|p| !PHASES.contains(&p.as_str()));
-        let known = |name: &String| engines.iter().any(|e| e.name == name);
-        match (phases, self.engines.iter().find(|e| !known(e))) {
-            (Some(phase), _) => Err(format!("`{phase}` is not a phase")),
-            (_, Some(engine)) => Err(format!("`{engine}` is not an engine here")),
-            _ => Ok(()),
-        }
-    }
-
-    /// Bytes of one record.
-    pub(crate) fn record_bytes(&self) -> u64 {
-        KEY_BYTES + self.value_bytes
-    }
-
-    /// Records of the cached phase: a quarter of the memory, which fits any
-    /// engine's cache with its blocks' overhead.
-    pub(crate) fn cached_records(&self) -> u64 {
-        self.cached_records.unwrap_or(self.memory_bytes / 4 / self.record_bytes())
-    }
-
-    /// Records of the disk phase: twenty times the memory.
-    pub(crate) fn disk_records(&self) -> u64 {
-        self.disk_records.unwrap_or(self.memory_bytes * 20 / self.record_bytes())
-    }
-
-    /// What a store is opened with.
-    pub(crate) fn common(&self, direct_io: bool) -> Common {
-        Common {
-            memory_bytes: self.memory_bytes,
-            background_threads: self.threads,
-            direct_io,
-            settings: self.settings.clone(),
-        }
-    }
+/// Splits at commas outside parentheses: variants hold both.
+pub(crate) fn split_outside(list: &str) -> Vec<String> {
+    let mut depth = 0i32;
+    let parts = list.split(move |c: char| {
+        depth += (c == '(') as i32 - (c == ')') as i32;
+        c == ',' && depth <= 0
+    });
+    parts.map(|part| part.trim().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -193,27 +271,40 @@ mod tests {
     use super::*;
     use crate::store::windrow::ENGINE;
 
-    fn parse(line: &str) -> Result<Args, String> {
+    fn parse(line: &str) -> Result<Command, String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Args::parse(&words, &[ENGINE])
+        Command::parse(&words, &[ENGINE])
     }
 
     #[test]
-    fn defaults_are_the_published_sizes() {
-        let args = parse("basic").unwrap();
-        assert_eq!((args.records, args.rounds, args.record_bytes()), (10_000_000, 5, 116));
-        assert_eq!(args.disk_records() * 116 / MIB, 192 * 20 - 1);
+    fn a_run_is_read() {
+        let line =
+            "run ycsb queue --scale full --engines windrow,windrow:leveled --seed 7 --set a=b=c";
+        let Ok(Command::Run(args)) = parse(line) else { panic!() };
+        let names: Vec<&str> = args.workloads.iter().map(|(w, _)| w.name.as_str()).collect();
+        assert_eq!(names, ["ycsb", "queue"]);
+        assert_eq!((args.scale, args.seed), (Scale::Full, 7));
+        assert_eq!(args.contenders, ["windrow", "windrow:leveled"]);
+        assert_eq!(args.setup.settings, [("a".to_owned(), "b=c".to_owned())]);
+        let Ok(Command::Run(args)) = parse("quick") else { panic!() };
+        assert_eq!((args.scale, args.rounds), (Scale::Quick, Some(1)));
     }
 
     #[test]
     fn mistakes_are_named() {
         for (line, part) in [
-            ("other", "not a workload"),
-            ("basic --records", "needs a value"),
-            ("basic --records x", "not a number"),
-            ("basic --phases fly", "`fly`"),
-            ("basic --engines sled", "`sled`"),
-            ("basic --what 1", "not a flag"),
+            ("other", "not a command"),
+            ("run", "needs the name"),
+            ("run fly", "`fly` is neither"),
+            ("run fly.toml", "fly.toml"),
+            ("quick --engines sled", "`sled` is not an engine"),
+            ("quick --rounds", "needs a value"),
+            ("quick --rounds 0", "not a number above 0"),
+            ("quick --scale tiny", "not quick, reduced or full"),
+            ("quick --what 1", "not a flag"),
+            ("report", "needs the file"),
+            ("report --what", "not a flag"),
+            ("resume", "needs the file"),
         ] {
             let problem = parse(line).unwrap_err();
             assert!(problem.contains(part), "{line}: {problem}");

@@ -1,11 +1,8 @@
-//! Keys and values from their index and a seed: the same on every machine.
+//! Bytes of values from an index and a seed, and streams of numbers: the same
+//! on every machine.
 //!
-//! Keys 0..n are present after a load of n, larger indexes are absent; both
-//! lie all over the key space. Values are half compressible. Never does:
-//! remember anything that was written.
-
-/// Bytes of a key.
-pub(crate) const KEY_BYTES: usize = 16;
+//! Values are half compressible. Never does: make a key, or remember
+//! anything that was written.
 
 /// Bytes of random and repeated text that values are cut from. Larger than
 /// the first-level cache, so that a value's bytes cost what an application's do.
@@ -18,7 +15,7 @@ pub(crate) fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Makes records.
+/// Makes values.
 pub(crate) struct Data {
     seed: u64,
     pool: Vec<u8>,
@@ -40,21 +37,7 @@ impl Data {
         Data { seed, pool, value_bytes }
     }
 
-    /// The key of record `index`: distinct for distinct indexes.
-    pub(crate) fn key(&self, index: u64) -> [u8; KEY_BYTES] {
-        let head = mix(index.wrapping_add(mix(self.seed)));
-        let mut key = [0; KEY_BYTES];
-        key[..8].copy_from_slice(&head.to_be_bytes());
-        key[8..].copy_from_slice(&mix(head ^ 0xa076_1d64_78bd_642f).to_be_bytes());
-        key
-    }
-
-    /// The value of record `index`.
-    pub(crate) fn value(&self, index: u64) -> &[u8] {
-        self.value_of(index, self.value_bytes)
-    }
-
-    /// The same, of fewer bytes.
+    /// The value of record `index`, of so many bytes.
     pub(crate) fn value_of(&self, index: u64, bytes: usize) -> &[u8] {
         let at = mix(index ^ self.seed.rotate_left(32)) as usize % POOL_BYTES;
         &self.pool[at..at + bytes.min(self.value_bytes)]
@@ -62,7 +45,7 @@ impl Data {
 }
 
 /// A stream of numbers.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Draw(u64);
 
 impl Draw {
@@ -80,6 +63,11 @@ impl Draw {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
+    /// Any number.
+    pub(crate) fn word(&mut self) -> u64 {
+        self.next()
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
@@ -89,17 +77,14 @@ impl Draw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
 
     #[test]
-    fn records_are_distinct_and_repeat() {
+    fn values_repeat_and_differ() {
         let data = Data::new(7, 100);
-        let keys: BTreeSet<_> = (0..10_000).map(|i| data.key(i)).collect();
-        assert_eq!(keys.len(), 10_000);
-        assert_eq!(Data::new(7, 100).key(3), data.key(3));
-        assert_ne!(Data::new(8, 100).key(3), data.key(3));
-        assert_eq!(data.value(3).len(), 100);
-        assert_ne!(data.value(3), data.value(4));
-        assert_eq!(Data::new(7, 100).value(3), data.value(3));
+        assert_eq!(data.value_of(3, 100).len(), 100);
+        assert_eq!(data.value_of(3, 5).len(), 5);
+        assert_ne!(data.value_of(3, 100), data.value_of(4, 100));
+        assert_ne!(data.value_of(3, 100), Data::new(8, 100).value_of(3, 100));
+        assert_eq!(data.value_of(3, 100), Data::new(7, 100).value_of(3, 100));
     }
 }

@@ -1,53 +1,69 @@
 //! Benchmarks: the same workloads on any store behind one trait, each run in
 //! a process of its own, engines in turn.
 //!
-//! `bench` compares stores, `paper` repeats the experiments of the papers on
-//! Windrow alone.
+//! `run` runs workload files and reports on them, `paper` repeats the
+//! experiments of the papers.
 //!
-//! Owns: the generator, the workloads, the measuring of a process, the report.
+//! Owns: the generators, the workloads, the measuring of a process, the report.
 //! Never does: tune a store (its adapter does, and says how), or judge a
 //! figure from one run: rounds are interleaved, and ratios are taken per round.
 
 mod args;
-mod basic;
+mod call;
+mod child;
+mod client;
 mod data;
+mod dataset;
+mod draws;
+mod driver;
 mod latency;
+mod lengths;
+mod machine;
+mod op;
 mod paper;
-mod phase;
 mod process;
+mod progress;
+mod record;
 mod report;
+mod runner;
 pub mod store;
+mod workload;
 
-pub use args::Args;
-use store::Engine;
-
-/// What `windrow bench --help` prints.
 pub use args::USAGE;
 pub use paper::cli as paper;
 
-/// `windrow bench ...`: runs a benchmark of Windrow alone. `args` are what
-/// follows `bench`. Returns the exit code: 0, 1 after an error, 2 for wrong arguments.
-pub fn cli(args: &[String]) -> i32 {
-    run(&[store::windrow::ENGINE], &["bench"], args)
-}
+use args::{Command, RunArgs};
+use record::Head;
+use runner::Runner;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use store::{Engine, Result};
 
-/// Runs a benchmark of several engines in turn. `prefix` is what stands
-/// between the program's name and `args`, for the processes that it starts.
+/// `windrow bench ...`: benchmarks of engines in turn. `args` are what follows
+/// `bench`, `prefix` is what stands before them, for the processes that it
+/// starts. Returns the exit code: 0, 1 after an error or a wrong answer, 2 for
+/// wrong arguments.
 pub fn run(engines: &[Engine], prefix: &[&str], args: &[String]) -> i32 {
     if args.is_empty() || args.iter().any(|a| a == "--help" || a == "-h") {
         println!("{USAGE}");
         return if args.is_empty() { 2 } else { 0 };
     }
-    let parsed = match Args::parse(args, engines) {
-        Ok(parsed) => parsed,
+    let command = match Command::parse(args, engines) {
+        Ok(command) => command,
         Err(problem) => {
-            eprintln!("bench: {problem}\n\n{USAGE}");
+            eprintln!("bench: {problem}\n\n`bench --help` tells the commands and flags");
             return 2;
         }
     };
-    let done = match &parsed.child {
-        Some(child) => phase::run(&parsed, child, engines),
-        None => basic::run(&parsed, engines, prefix, args),
+    let done = match command {
+        Command::List => list(),
+        Command::Show(name) => show(&name),
+        Command::Child(unit) => serde_json::from_str(&unit)
+            .map_err(Into::into)
+            .and_then(|unit| child::run(engines, &unit)),
+        Command::Report(report) => report::write(&report),
+        Command::Run(run) => begin(engines, prefix, args, &run),
+        Command::Resume(file, dir) => resume(engines, prefix, &file, dir),
     };
     match done {
         Ok(()) => 0,
@@ -55,5 +71,70 @@ pub fn run(engines: &[Engine], prefix: &[&str], args: &[String]) -> i32 {
             eprintln!("bench: {error}");
             1
         }
+    }
+}
+
+fn list() -> Result<()> {
+    for name in workload::names() {
+        let text = workload::builtin(&name).unwrap_or_default();
+        let workload = workload::Workload::parse(&name, text)?;
+        println!("{name:<18} {:<12} {}", workload.family, workload.title);
+    }
+    Ok(())
+}
+
+fn show(name: &str) -> Result<()> {
+    let text = workload::builtin(name)
+        .ok_or_else(|| format!("no workload `{name}`; `bench list` names them"))?;
+    print!("{text}");
+    Ok(())
+}
+
+/// A new run.
+fn begin(engines: &[Engine], prefix: &[&str], command: &[String], args: &RunArgs) -> Result<()> {
+    let head = runner::head(args, engines, command)?;
+    let name = || format!("windrow-bench-{}.jsonl", head.started.replace([':', '-'], ""));
+    let path = args.json.clone().unwrap_or_else(|| name().into());
+    let file = File::options().write(true).create_new(true).open(&path).map_err(|error| {
+        format!(
+            "{}: {error}; name another file by --json, or `bench resume` this one",
+            path.display()
+        )
+    })?;
+    let mut runner = Runner::new(args, prefix, file, Vec::new())?;
+    runner.begin(&head)?;
+    finish(runner, head, &path)
+}
+
+/// Goes on with a run: what its lines have is not done again.
+#[allow(clippy::disallowed_methods, reason = "the user's file of results")]
+fn resume(engines: &[Engine], prefix: &[&str], path: &Path, dir: Option<PathBuf>) -> Result<()> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{name}: {e}"))?;
+    let run = report::run_of(&name, &text)?;
+    if run.end.is_some() {
+        return Err(format!("{name}: this run is complete").into());
+    }
+    let Command::Run(mut args) = Command::parse(&run.head.command, engines)? else {
+        return Err(format!("{name}: not a run's command: {:?}", run.head.command).into());
+    };
+    args.dir = dir.or(args.dir);
+    let file = File::options().append(true).open(path)?;
+    // What was killed may have left half a line.
+    file.set_len(text.rfind('\n').map_or(0, |end| end as u64 + 1))?;
+    eprintln!("bench: {} of the run's lines are there already", run.phases.len());
+    finish(Runner::new(&args, prefix, file, run.phases)?, run.head, path)
+}
+
+/// Runs what is left, and prints the tables.
+fn finish(runner: Runner<'_>, head: Head, path: &Path) -> Result<()> {
+    let (phases, end) = runner.run()?;
+    let disagreements = end.disagreements.len();
+    let run = report::Run { head, phases, end: Some(end) };
+    print!("{}", report::table(&run));
+    println!("\nlines: {0}; pictures: bench report {0}", path.display());
+    match disagreements {
+        0 => Ok(()),
+        n => Err(format!("{n} checksums differ between contenders: see above").into()),
     }
 }

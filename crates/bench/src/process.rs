@@ -54,6 +54,12 @@ pub(crate) fn peak_rss_bytes() -> u64 {
     field(&text, "VmHWM:") * 1024
 }
 
+/// Makes [`peak_rss_bytes`] count from now on (where the kernel lets it).
+pub(crate) fn reset_peak_rss() {
+    // Refused in some containers: the peak is then of the whole process.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
 /// Processor seconds that this process has used, of all threads.
 pub(crate) fn cpu_s() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();

@@ -1,62 +1,157 @@
-//! The trait that a store is benchmarked through.
+//! The trait that a store is benchmarked through, and what every store is
+//! opened with.
 //!
 //! Owns: what a workload may ask. Adapters stand in `store/` and in
 //! `bench-peers`. Never does: know a workload.
 
+pub mod conformance;
 pub mod windrow;
 
 use std::path::Path;
 
 /// Any store's error.
-pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + std::marker::Sync>>;
 
 /// What every store is opened with; an adapter turns it into its store's own
 /// settings as that store's documentation recommends.
 #[derive(Clone, Debug)]
 pub struct Common {
+    /// What stood after the colon of the contender's name, as in
+    /// `windrow:leveled`; empty for the adapter's default.
+    pub variant: String,
     /// Memory budget of everything: write buffers, caches, indexes, filters.
     pub memory_bytes: u64,
     /// Threads for flushes and compactions.
     pub background_threads: u32,
-    /// Whether tables are read and written past the page cache.
+    /// Whether tables are read and written past the page cache. A store
+    /// that cannot opens all the same (`Abilities::direct_io` says so).
     pub direct_io: bool,
-    /// Settings of Windrow beyond these (other stores ignore them).
+    /// Compression of tables.
+    pub codec: Codec,
+    /// Key spaces that are written to, numbered from 0.
+    pub spaces: u32,
+    /// Settings by name. One with a dot is for the engine before the dot;
+    /// one without is for Windrow. Others are ignored.
     pub settings: Vec<(String, String)>,
 }
 
-/// A store under measurement, used by one thread. The log is on and not
-/// synced per write, nothing is compressed, filters have 10 bits per key.
-pub trait Store {
+impl Common {
+    /// The last value given for `ENGINE.NAME` (for Windrow `NAME` alone).
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.iter().rfind(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Compression of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// None, in any store.
+    None,
+    /// LZ4, in stores that have it.
+    Lz4,
+}
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// When the kernel has it: it survives the death of the process.
+    No,
+    /// When the device has it: it survives the loss of power.
+    Yes,
+}
+
+/// One write of a batch.
+#[derive(Clone, Copy, Debug)]
+pub enum Write<'a> {
+    /// Sets a key of a space.
+    Put {
+        /// The space's number.
+        space: u32,
+        /// The key.
+        key: &'a [u8],
+        /// Its value.
+        value: &'a [u8],
+    },
+    /// Removes a key of a space.
+    Delete {
+        /// The space's number.
+        space: u32,
+        /// The key.
+        key: &'a [u8],
+    },
+}
+
+/// Called with keys and values that a scan meets.
+pub type OnEntry<'a> = &'a mut dyn FnMut(&[u8], &[u8]);
+
+/// Called with the place of a key among those asked for, and its value.
+pub type OnValue<'a> = &'a mut dyn FnMut(usize, Option<&[u8]>);
+
+/// A store under measurement, used by any number of threads. The log is on;
+/// filters have ten bits per key unless the variant says otherwise.
+pub trait Store: Send + std::marker::Sync {
     /// Sets a key.
     ///
     /// # Errors
     /// The store's.
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+    fn put(&self, space: u32, key: &[u8], value: &[u8], sync: Sync) -> Result<()>;
 
-    /// Reads a key's value into `value` (replaced); whether it was there.
+    /// Sets a key that vanishes after `seconds`. Only asked of a store
+    /// whose abilities name expiry.
     ///
     /// # Errors
     /// The store's.
-    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
+    fn put_for(&self, space: u32, key: &[u8], value: &[u8], seconds: u64) -> Result<()>;
 
-    /// By a cursor of its own: to the first key at or after `from`, then
-    /// `nexts` further. Returns the entries met and the sum of their bytes' count.
+    /// Removes a key, whether or not it is there.
     ///
     /// # Errors
     /// The store's.
-    fn scan(&mut self, from: &[u8], nexts: u32) -> Result<(u32, u64)>;
+    fn delete(&self, space: u32, key: &[u8], sync: Sync) -> Result<()>;
 
-    /// Removes a key.
+    /// Does all or none of the writes.
     ///
     /// # Errors
     /// The store's.
-    fn delete(&mut self, key: &[u8]) -> Result<()>;
+    fn write(&self, writes: &[Write<'_>], sync: Sync) -> Result<()>;
+
+    /// Reads a key's value into `value` (replaced; empty if absent); whether it was there.
+    ///
+    /// # Errors
+    /// The store's.
+    fn get(&self, space: u32, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
+
+    /// Reads several keys at once, by the store's own call for that where it
+    /// has one. Each place is called back once, in order.
+    ///
+    /// # Errors
+    /// The store's.
+    fn multi_get(&self, space: u32, keys: &[&[u8]], each: OnValue<'_>) -> Result<()>;
+
+    /// By a cursor of its own: to the first key at or after `from`, and
+    /// `entries` entries on from there. Returns how many there were.
+    ///
+    /// # Errors
+    /// The store's.
+    fn scan(&self, space: u32, from: &[u8], entries: u64, each: OnEntry<'_>) -> Result<u64>;
+
+    /// Makes everything written so far durable.
+    ///
+    /// # Errors
+    /// The store's.
+    fn sync(&self) -> Result<()>;
 
     /// Writes the memtables out and waits until no compaction is due.
     ///
     /// # Errors
     /// The store's.
-    fn drain(&mut self) -> Result<()>;
+    fn drain(&self) -> Result<()>;
+
+    /// Counts since the store was opened, as far as it keeps them.
+    fn counters(&self) -> Counters;
+
+    /// The state of its tree, as far as it tells.
+    fn tree(&self) -> Tree;
 
     /// The store's own statistics, for a person.
     fn statistics(&self) -> String;
@@ -68,11 +163,79 @@ pub trait Store {
     fn close(self: Box<Self>) -> Result<()>;
 }
 
+/// What a store has counted since it was opened; `None` where it does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Point reads.
+    pub gets: Option<u64>,
+    /// Point reads that found their key in a table (not in a memtable).
+    pub gets_of_tables: Option<u64>,
+    /// Data blocks looked at, in the cache or from files.
+    pub blocks: Option<u64>,
+    /// Data blocks read from files.
+    pub blocks_read: Option<u64>,
+    /// Filters that let a point read into a table that had no such key.
+    pub filter_false_positives: Option<u64>,
+    /// Bytes of keys and values written by the user.
+    pub user_bytes: Option<u64>,
+    /// Bytes written to the log.
+    pub wal_bytes: Option<u64>,
+    /// Bytes of tables written by flushes and compactions.
+    pub tables_written_bytes: Option<u64>,
+    /// Compactions (flushes not among them).
+    pub merges: Option<u64>,
+    /// Files that moved to another level without being rewritten.
+    pub moves: Option<u64>,
+    /// Time that writers were held up, in microseconds.
+    pub paused_us: Option<u64>,
+}
+
+/// The shape of a store's tree; `None` where it does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tree {
+    /// Levels that hold data, level 0 not among them, a mean over key spaces.
+    pub levels: Option<f64>,
+    /// Levels with files in order, a mean over key spaces.
+    pub runs: Option<f64>,
+    /// Table files.
+    pub files: Option<u64>,
+    /// Table files in the levels' logs.
+    pub log_files: Option<u64>,
+    /// Bytes of table files.
+    pub bytes: Option<u64>,
+    /// Bytes merged by one chain of compactions, median and 99th percentile.
+    pub chain_bytes: Option<(u64, u64)>,
+    /// Most levels that one chain went through.
+    pub chain_levels: Option<u64>,
+    /// Bits of filters per entry.
+    pub filter_bits_per_key: Option<f64>,
+}
+
+/// What a store can do beyond the trait's musts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    /// Tables past the page cache.
+    pub direct_io: bool,
+    /// Keys that vanish after a time.
+    pub expiry: bool,
+    /// Codecs beyond none.
+    pub lz4: bool,
+}
+
 /// A store that can be opened.
 #[derive(Clone, Copy)]
 pub struct Engine {
     /// Its name, as `--engines` takes it.
     pub name: &'static str,
+    /// Its version, of the library that is linked.
+    pub version: fn() -> String,
+    /// What it can do.
+    pub abilities: Abilities,
+    /// What its adapter sets and why that is fair, a few sentences for the
+    /// report.
+    pub tuning: &'static str,
+    /// The words that a variant may be, for messages; empty if any text may be tried.
+    pub variants: &'static [&'static str],
     /// Opens (or makes) a database in a directory.
     pub open: fn(&Path, &Common) -> Result<Box<dyn Store>>,
 }

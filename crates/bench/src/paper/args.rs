@@ -2,17 +2,23 @@
 //!
 //! Owns: flags and defaults. Never does: run anything.
 
-use super::experiment::Scale;
+use super::EXPERIMENTS;
+use crate::args::split_outside;
+use crate::workload::Scale;
 use std::path::PathBuf;
 
 /// Usage of `windrow paper`.
 pub(crate) const USAGE: &str = "\
 usage: paper autumn|l2sm|vlsm|mnemosyne|merlin [flags]
+       paper --file FILE.toml [flags]
 
-Runs a paper's experiment on this engine: the paper's policy, the baseline and
-Windrow's own, side by side on real files with direct I/O. Prints our ratios
-beside the paper's, and progress on stderr.
+Runs a paper's experiment: the paper's policy, the baseline and Windrow's own,
+side by side on real files with direct I/O, and RocksDB beside them where the
+program has it (windrow-bench-peers does). Prints our ratios beside the
+paper's, and progress on stderr.
 
+  --file FILE       an experiment of your own, in a workload file
+  --print           print the experiment's workload file, to begin one from
   --full            the paper's set-up as scaled to a small machine (up to hours)
   --quick           tiny: shows that it runs, its figures say nothing
   --dir D           where databases are made           [a temporary directory]
@@ -24,13 +30,12 @@ beside the paper's, and progress on stderr.
   --set NAME=VALUE  a setting of every database; may be repeated
   --list            say what would be done, and do nothing";
 
-/// Names of the experiments.
-pub(crate) const EXPERIMENTS: [&str; 5] = ["autumn", "l2sm", "vlsm", "mnemosyne", "merlin"];
-
 /// Parsed arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Args {
+    /// Name of the paper's experiment; empty if there is a file.
     pub(crate) experiment: String,
+    pub(crate) file: Option<PathBuf>,
     pub(crate) scale: Scale,
     pub(crate) dir: Option<PathBuf>,
     pub(crate) rounds: Option<u32>,
@@ -40,6 +45,7 @@ pub(crate) struct Args {
     pub(crate) seed: u64,
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) list: bool,
+    pub(crate) print: bool,
 }
 
 impl Args {
@@ -48,14 +54,12 @@ impl Args {
     /// # Errors
     /// A sentence that names the argument.
     pub(crate) fn parse(args: &[String]) -> Result<Args, String> {
-        let mut words = args.iter();
-        let experiment = words.next().cloned().unwrap_or_default();
-        if !EXPERIMENTS.contains(&experiment.as_str()) {
-            let names = EXPERIMENTS.join(", ");
-            return Err(format!("`{experiment}` is not an experiment; they are {names}"));
-        }
+        let is_name = |word: &&String| !word.starts_with("--");
+        let experiment = args.first().filter(is_name).cloned().unwrap_or_default();
+        let mut words = args.iter().skip(usize::from(!experiment.is_empty()));
         let mut parsed = Args {
             experiment,
+            file: None,
             scale: Scale::Reduced,
             dir: None,
             rounds: None,
@@ -65,19 +69,30 @@ impl Args {
             seed: 1,
             settings: Vec::new(),
             list: false,
+            print: false,
         };
         while let Some(flag) = words.next() {
             match flag.as_str() {
                 "--full" => parsed.scale = Scale::Full,
                 "--quick" => parsed.scale = Scale::Quick,
                 "--list" => parsed.list = true,
+                "--print" => parsed.print = true,
                 _ => {
                     let value = words.next().ok_or(format!("{flag} needs a value"))?;
                     parsed.set(flag, value)?;
                 }
             }
         }
-        Ok(parsed)
+        let names: Vec<&str> = EXPERIMENTS.iter().map(|(name, _)| *name).collect();
+        match (parsed.experiment.as_str(), &parsed.file) {
+            ("", Some(_)) => Ok(parsed),
+            (name, None) if names.contains(&name) => Ok(parsed),
+            (name, None) => Err(format!(
+                "`{name}` is not an experiment; they are {}, and --file FILE",
+                names.join(", ")
+            )),
+            (_, Some(_)) => Err("an experiment's name and --file exclude each other".to_owned()),
+        }
     }
 
     fn set(&mut self, flag: &str, value: &str) -> Result<(), String> {
@@ -86,6 +101,7 @@ impl Args {
             parsed.ok().filter(|n| *n > 0).ok_or(format!("{flag}: `{value}` is not a number"))
         };
         match flag {
+            "--file" => self.file = Some(value.into()),
             "--dir" => self.dir = Some(value.into()),
             "--rounds" => self.rounds = Some(number()?.min(1000) as u32),
             // Names may hold commas within parentheses.
@@ -104,16 +120,6 @@ impl Args {
     }
 }
 
-/// Splits at commas outside parentheses.
-fn split_outside(list: &str) -> Vec<String> {
-    let mut depth = 0i32;
-    let parts = list.split(move |c: char| {
-        depth += (c == '(') as i32 - (c == ')') as i32;
-        c == ',' && depth <= 0
-    });
-    parts.map(|part| part.trim().to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,12 +135,17 @@ mod tests {
         assert_eq!((args.scale, args.rounds), (Scale::Full, Some(3)));
         assert_eq!(args.policies, ["a", "b(c,d)"]);
         assert_eq!(args.settings, [("x".to_owned(), "y=z".to_owned())]);
+        let args = parse("--file my.toml --list").unwrap();
+        assert_eq!((args.file, args.list), (Some("my.toml".into()), true));
     }
 
     #[test]
     fn mistakes_are_named() {
         for (line, part) in [
             ("", "is not an experiment; they are autumn"),
+            ("autum", "is not an experiment; they are autumn"),
+            ("autumn --file x.toml", "exclude each other"),
+            ("--file", "needs a value"),
             ("autumn --rounds", "needs a value"),
             ("autumn --rounds x", "not a number"),
             ("autumn --set x", "not NAME=VALUE"),

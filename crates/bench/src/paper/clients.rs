@@ -4,12 +4,13 @@
 //! Owns: what is timed, and the figures of each kind of work. Never does:
 //! choose which database's turn it is (`runner.rs` does).
 
-use super::database::{Client, Database, Done, Meter};
-use super::draws::Stream;
-use super::experiment::{Gets, OpenLoop, Read};
-use super::open_loop::{self, Kind, Load, Worker};
+use super::database::{Asked, Client, Database, Done, Meter};
+use super::experiment::{Gets, Mixed, OpenLoop, Reads};
 use crate::data::mix;
+use crate::draws::Stream;
+use crate::driver::{self, Load, Worker};
 use crate::latency::Latencies;
+use crate::op::Kind;
 use crate::process::Stopwatch;
 use crate::report::Figures;
 use crate::store::Result;
@@ -20,9 +21,9 @@ use windrow::env::OsClock;
 pub(super) fn mixed(
     database: &Database,
     (puts, gets): &(Stream, Stream),
-    ops: u64,
-    mix: Gets,
+    work: &Mixed,
 ) -> Result<Figures> {
+    let Mixed { ops, gets: mix, .. } = *work;
     let (mut puts, mut gets) = (puts.clone(), gets.clone());
     let mut client = database.client();
     let (mut put_times, mut get_times) = (Latencies::new()?, Latencies::new()?);
@@ -39,7 +40,7 @@ pub(super) fn mixed(
         }
     }
     database.drain()?;
-    let done = meter.stop(database);
+    let done = meter.stop(database, client.take_asked());
     let mut figures = Figures::default();
     done.figures(ops, &mut figures);
     figures.set("drain_s", watch.lap().as_secs_f64());
@@ -48,20 +49,13 @@ pub(super) fn mixed(
     Ok(figures)
 }
 
-/// The reads of a phase.
-pub(super) struct Reads {
-    pub(super) read: Read,
-    pub(super) absent: f64,
-    pub(super) ops: u64,
-}
-
 /// One database's part in interleaved reads.
 pub(super) struct Lane<'a> {
     pub(super) database: &'a Database,
-    client: Client,
+    client: Client<'a>,
     stream: Stream,
     times: Latencies,
-    done: Done,
+    done: Option<Done>,
     ops: u64,
     found: u64,
 }
@@ -73,7 +67,7 @@ impl<'a> Lane<'a> {
             client: database.client(),
             stream: stream.clone(),
             times: Latencies::new()?,
-            done: Done::default(),
+            done: None,
             ops: 0,
             found: 0,
         })
@@ -82,7 +76,7 @@ impl<'a> Lane<'a> {
     /// Forgets what was measured, not where the stream is.
     pub(super) fn reset(&mut self) -> Result<()> {
         self.times = Latencies::new()?;
-        self.done = Done::default();
+        self.done = None;
         (self.ops, self.found) = (0, 0);
         Ok(())
     }
@@ -97,14 +91,17 @@ impl<'a> Lane<'a> {
             self.times.record(watch.lap());
             self.found += u64::from(found);
         }
-        self.done += meter.stop(self.database);
+        let done = meter.stop(self.database, self.client.take_asked());
+        self.done = Some(self.done.map_or(done, |sum| sum.and(done)));
         self.ops += ops;
         Ok(())
     }
 
     pub(super) fn figures(&self) -> Figures {
         let mut figures = Figures::default();
-        self.done.figures(self.ops, &mut figures);
+        if let Some(done) = &self.done {
+            done.figures(self.ops, &mut figures);
+        }
         self.times.figures(&mut figures, "read");
         figures.set("found_share", self.found as f64 / self.ops.max(1) as f64);
         figures
@@ -112,14 +109,14 @@ impl<'a> Lane<'a> {
 }
 
 /// One thread's client in the open loop.
-pub(super) struct ClientWorker {
-    client: Client,
+struct ClientWorker<'a> {
+    client: Client<'a>,
     puts: Stream,
     gets: Stream,
     mix: Gets,
 }
 
-impl Worker for ClientWorker {
+impl Worker for ClientWorker<'_> {
     fn run(&mut self, _: u64) -> Result<Kind> {
         if self.gets.chance(self.mix.share) {
             let absent = self.gets.chance(self.mix.absent);
@@ -133,11 +130,11 @@ impl Worker for ClientWorker {
 }
 
 /// The clients of a load, each with its own draws.
-pub(super) fn workers(
-    database: &Database,
+fn workers<'a>(
+    database: &'a Database,
     load: &OpenLoop,
     (load_seed, seed): (u64, u64),
-) -> Vec<ClientWorker> {
+) -> Vec<ClientWorker<'a>> {
     let count = database.records.sizes.count;
     let worker = |thread: u32| {
         let stream = |draws, salt: u64| {
@@ -149,17 +146,25 @@ pub(super) fn workers(
     (0..load.threads).map(worker).collect()
 }
 
+/// What all clients of a load have asked for.
+fn take_asked(workers: &mut [ClientWorker<'_>]) -> Asked {
+    let mut sum = Asked::default();
+    workers.iter_mut().for_each(|worker| sum += worker.client.take_asked());
+    sum
+}
+
 /// The rate that a database sustains, operations per second: what it does
 /// back to back, over the time until no merge is due any more.
 pub(super) fn sustained(
     database: &Database,
     load: &OpenLoop,
-    workers: &mut [ClientWorker],
+    seeds: (u64, u64),
 ) -> Result<(f64, Figures)> {
+    let workers = &mut workers(database, load, seeds);
     let meter = Meter::start(database);
-    let ops = open_loop::saturate(&OsClock, (load.search_s * 1e9) as u64, workers)?;
+    let ops = driver::saturate(&OsClock, (load.search_s * 1e9) as u64, workers)?.done;
     database.drain()?;
-    let done = meter.stop(database);
+    let done = meter.stop(database, take_asked(workers));
     let mut figures = Figures::default();
     done.figures(ops, &mut figures);
     Ok((ops as f64 / done.seconds, figures))
@@ -169,20 +174,21 @@ pub(super) fn sustained(
 /// Traffic and write amplification are of both, rates of the window alone.
 pub(super) fn window(
     database: &Database,
-    load: Load,
-    workers: &mut [ClientWorker],
+    load: &OpenLoop,
+    rate: Load,
+    seeds: (u64, u64),
 ) -> Result<Figures> {
+    let workers = &mut workers(database, load, seeds);
     let meter = Meter::start(database);
-    let outcome = open_loop::drive(&OsClock, load, workers)?;
+    let outcome = driver::open(&OsClock, rate, workers)?;
     database.drain()?;
-    let done = meter.stop(database);
+    let done = meter.stop(database, take_asked(workers));
     let mut figures = Figures::default();
     done.figures(outcome.done, &mut figures);
-    figures.set("rate_kops_per_s", load.rate_per_s / 1000.0);
-    figures.set("kops_per_s", outcome.done as f64 * 1e6 / outcome.elapsed_ns.max(1) as f64);
+    figures.set("rate_kops_per_s", rate.rate_per_s / 1000.0);
+    figures.set("kops_per_s", outcome.per_s() / 1000.0);
     figures.set("served_share", outcome.done as f64 / outcome.due.max(1) as f64);
     figures.set("stalled_ms", outcome.stalled_ns as f64 / 1e6);
-    outcome.puts.figures(&mut figures, "put");
-    outcome.gets.figures(&mut figures, "get");
+    outcome.latencies.figures(&mut figures);
     Ok(figures)
 }

@@ -1,167 +1,215 @@
 //! One contender's database: opened as its case says, asked by record number,
 //! and measured.
 //!
-//! Owns: which figures come of its statistics. Never does: know a paper.
+//! Owns: which figures come of its counters. Never does: know a paper, or
+//! invent a figure that its engine does not tell.
 
-use super::experiment::{Case, Contender, Read};
+use super::experiment::{Case, Contender, Read, Setting};
 use super::records::Records;
 use crate::process::{self, Stopwatch, Traffic, mib};
 use crate::report::Figures;
-use crate::store::Result;
+use crate::store::{self, Codec, Common, Counters, Engine, Result, Store, Sync};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow::{Db, Keyspace, Options, ReadOptions, Settings, Stats};
+use windrow::{Db, Settings};
 
 /// Every so many gets, the value that came back is compared in full.
 const CHECK_EVERY: u64 = 64;
 
 /// An open database of a case.
-pub(crate) struct Database {
-    pub(crate) contender: Contender,
-    pub(crate) db: Db,
-    pub(crate) dir: PathBuf,
-    pub(crate) records: Arc<Records>,
-    regions: Vec<Keyspace>,
+pub(super) struct Database {
+    pub(super) contender: Contender,
+    pub(super) dir: PathBuf,
+    pub(super) records: Arc<Records>,
+    regions: u32,
+    /// The same database as `store`, where a phase looks into its tables.
+    windrow: Option<Db>,
+    store: Box<dyn Store>,
+}
+
+/// What a client has asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    puts: u64,
+    /// Bytes of keys and values put.
+    put_bytes: u64,
+    gets: u64,
+}
+
+impl Asked {
+    #[cfg(test)]
+    pub(super) fn put_bytes(self) -> u64 {
+        self.put_bytes
+    }
+}
+
+impl std::ops::AddAssign for Asked {
+    fn add_assign(&mut self, other: Asked) {
+        self.puts += other.puts;
+        self.put_bytes += other.put_bytes;
+        self.gets += other.gets;
+    }
 }
 
 /// One client of a database, with buffers of its own.
-pub(crate) struct Client {
-    regions: Vec<Keyspace>,
-    records: Arc<Records>,
+pub(super) struct Client<'a> {
+    database: &'a Database,
     key: Vec<u8>,
+    value: Vec<u8>,
+    asked: Asked,
+}
+
+/// What a contender is opened with.
+fn common(case: &Case, contender: &Contender, overrides: &[Setting]) -> Result<Common> {
+    // Else the page cache hides what a policy costs.
+    let mut shared = Settings { direct_io: true, ..Settings::default() };
+    let plain = case.settings.iter().chain(overrides).filter(|(name, _)| !name.contains('.'));
+    for (name, value) in plain {
+        shared.set(name, value)?;
+    }
+    let settings = case.settings.iter().chain(&contender.settings).chain(overrides);
+    Ok(Common {
+        variant: contender.variant.clone(),
+        memory_bytes: shared.memory_bytes,
+        background_threads: shared.background_threads,
+        direct_io: shared.direct_io,
+        codec: Codec::None,
+        spaces: case.regions,
+        settings: settings.cloned().collect(),
+    })
 }
 
 impl Database {
     /// Opens (or makes) the database of `contender` in `dir`.
-    pub(crate) fn open(
+    pub(super) fn open(
+        engines: &[Engine],
         dir: &Path,
-        case: &Case,
-        contender: &Contender,
-        overrides: &[(String, String)],
+        (case, contender): (&Case, &Contender),
+        overrides: &[Setting],
         records: &Arc<Records>,
     ) -> Result<Database> {
-        let mut settings = Settings {
-            preset: contender.policy.clone(),
-            compression: "none".to_owned(),
-            // Else the page cache hides what a policy costs.
-            direct_io: true,
-            ..Settings::default()
-        };
-        for (name, value) in case.settings.iter().chain(&contender.settings) {
-            settings.set(name, value)?;
-        }
-        for (name, value) in overrides {
-            settings.set(name, value)?;
-        }
-        let db = Db::open_with(dir, Options { settings, ..Options::default() })?;
-        let regions = match case.regions {
-            1 => vec![db.default_keyspace()],
-            n => (0..n)
-                .map(|i| db.keyspace(&format!("region{i}")))
-                .collect::<windrow::Result<_>>()?,
+        let common = common(case, contender, overrides)?;
+        let name = &contender.engine;
+        let (windrow, store) = if case.estimates() {
+            let db = Db::open_with(dir, store::windrow::options(&common)?)?;
+            (Some(db.clone()), store::windrow::over(db, common.spaces)?)
+        } else {
+            let engine = engines.iter().find(|engine| engine.name == *name);
+            let engine = engine.ok_or_else(|| format!("no engine `{name}` in this program"))?;
+            (None, (engine.open)(dir, &common)?)
         };
         Ok(Database {
             contender: contender.clone(),
-            db,
             dir: dir.to_owned(),
             records: Arc::clone(records),
-            regions,
+            regions: case.regions.max(1),
+            windrow,
+            store,
         })
     }
 
     /// A client of this database.
-    pub(crate) fn client(&self) -> Client {
-        Client {
-            regions: self.regions.clone(),
-            records: Arc::clone(&self.records),
-            key: Vec::new(),
-        }
+    pub(super) fn client(&self) -> Client<'_> {
+        Client { database: self, key: Vec::new(), value: Vec::new(), asked: Asked::default() }
+    }
+
+    /// Windrow's own view of it, in a case whose phases need that.
+    pub(super) fn windrow(&self) -> Result<&Db> {
+        self.windrow.as_ref().ok_or_else(|| "only Windrow estimates searches".into())
+    }
+
+    /// Bytes of keys and values that the engine says were put.
+    #[cfg(test)]
+    pub(super) fn user_bytes(&self) -> Option<u64> {
+        self.store.counters().user_bytes
     }
 
     /// Writes the memtables out and waits until no merge is due.
-    pub(crate) fn drain(&self) -> Result<()> {
-        self.db.flush()?;
-        Ok(self.db.wait_idle()?)
+    pub(super) fn drain(&self) -> Result<()> {
+        self.store.drain()
+    }
+
+    /// Closes it; its files can be copied then.
+    pub(super) fn close(self) -> Result<()> {
+        drop(self.windrow);
+        self.store.close()
     }
 
     /// What the tree looks like now.
-    pub(crate) fn tree_figures(&self) -> Figures {
-        let stats = self.db.stats();
-        let trees = stats.keyspaces.iter().filter(|k| !k.levels.iter().all(|l| l.bytes == 0));
-        let (mut levels, mut runs, mut files, mut log_files, mut trees_seen) = (0, 0, 0, 0, 0);
-        for tree in trees {
-            trees_seen += 1;
-            // Level 0 counts as runs only: what waits there has no level yet.
-            levels += tree.levels.iter().skip(1).filter(|l| l.bytes > 0).count();
-            runs += tree.levels.iter().filter(|l| l.run_files > 0).count();
-            files += tree.levels.iter().map(|l| l.run_files + l.log_files).sum::<u64>();
-            log_files += tree.levels.iter().map(|l| l.log_files).sum::<u64>();
-        }
-        let trees = f64::from(trees_seen.max(1));
-        let (mut filter_bytes, mut entries) = (0, 0);
-        for (_, version) in self.db.tree() {
-            for (_, _, file) in version.files() {
-                filter_bytes += file.filter_bytes;
-                entries += file.entries;
-            }
-        }
+    pub(super) fn tree_figures(&self) -> Figures {
+        let tree = self.store.tree();
         let mut figures = Figures::default();
-        figures.set("levels", levels as f64 / trees);
-        figures.set("runs", runs as f64 / trees);
-        figures.set("files", files as f64);
-        figures.set("log_files", log_files as f64);
-        figures.set("tree_mib", mib(stats.tree_bytes()));
-        figures.set("disk_mib", mib(process::disk_bytes(&self.dir)));
+        let mut told = |name: &str, value: Option<f64>| {
+            if let Some(value) = value {
+                figures.set(name, value);
+            }
+        };
+        told("levels", tree.levels);
+        told("runs", tree.runs);
+        told("files", tree.files.map(|files| files as f64));
+        told("log_files", tree.log_files.map(|files| files as f64));
+        told("tree_mib", tree.bytes.map(mib));
+        told("disk_mib", Some(mib(process::disk_bytes(&self.dir))));
         // Of all since the database was opened.
-        figures.set("chain_mib_p50", mib(stats.chains.bytes_p50));
-        figures.set("chain_mib_p99", mib(stats.chains.bytes_p99));
-        figures.set("chain_levels", stats.chains.length_max as f64);
-        figures.set("filter_bits_per_key", filter_bytes as f64 * 8.0 / entries.max(1) as f64);
+        told("chain_mib_p50", tree.chain_bytes.map(|(p50, _)| mib(p50)));
+        told("chain_mib_p99", tree.chain_bytes.map(|(_, p99)| mib(p99)));
+        told("chain_levels", tree.chain_levels.map(|levels| levels as f64));
+        told("filter_bits_per_key", tree.filter_bits_per_key);
         figures
     }
 }
 
-impl Client {
+impl Client<'_> {
+    /// What was asked for since the last call.
+    pub(super) fn take_asked(&mut self) -> Asked {
+        std::mem::take(&mut self.asked)
+    }
+
+    /// The space that record `number` is in; its key is now in `key`.
+    fn find(&mut self, number: u64, absent: bool) -> u32 {
+        self.database.records.key(number, absent, &mut self.key);
+        (number % u64::from(self.database.regions)) as u32
+    }
+
     /// Puts record `number`.
-    pub(crate) fn put(&mut self, number: u64) -> Result<()> {
-        self.records.key(number, false, &mut self.key);
-        let region = &self.regions[number as usize % self.regions.len()];
-        Ok(region.put(&self.key, self.records.value(number))?)
+    pub(super) fn put(&mut self, number: u64) -> Result<()> {
+        let space = self.find(number, false);
+        let value = self.database.records.value(number);
+        self.asked.puts += 1;
+        self.asked.put_bytes += (self.key.len() + value.len()) as u64;
+        self.database.store.put(space, &self.key, value, Sync::No)
     }
 
     /// Gets record `number`, or the absent key after it; whether it was there.
-    pub(crate) fn get(&mut self, number: u64, absent: bool) -> Result<bool> {
-        self.records.key(number, absent, &mut self.key);
-        let region = &self.regions[number as usize % self.regions.len()];
-        let Some(value) = region.get(&self.key)? else { return Ok(false) };
+    pub(super) fn get(&mut self, number: u64, absent: bool) -> Result<bool> {
+        let space = self.find(number, absent);
+        self.asked.gets += 1;
+        if !self.database.store.get(space, &self.key, &mut self.value)? {
+            return Ok(false);
+        }
         if absent {
             return Err(format!("a record after {number} was never put").into());
         }
-        if number.is_multiple_of(CHECK_EVERY) && *value != *self.records.value(number) {
+        let records = &self.database.records;
+        if number.is_multiple_of(CHECK_EVERY) && self.value != records.value(number) {
             return Err(format!("record {number} has a wrong value").into());
         }
         Ok(true)
     }
 
     /// Seeks to record `number` and does `nexts` steps; whether there was an entry.
-    pub(crate) fn seek(&mut self, number: u64, nexts: u32) -> Result<bool> {
-        self.records.key(number, false, &mut self.key);
-        let region = &self.regions[number as usize % self.regions.len()];
-        let mut cursor = region.cursor(ReadOptions::default());
-        let mut valid = cursor.seek(&self.key)?;
-        let found = valid;
-        for _ in 0..nexts {
-            if !valid {
-                break;
-            }
-            std::hint::black_box(cursor.value().len());
-            valid = cursor.next()?;
-        }
-        Ok(found)
+    pub(super) fn seek(&mut self, number: u64, nexts: u32) -> Result<bool> {
+        let space = self.find(number, false);
+        let mut seen = 0;
+        let mut look = |key: &[u8], value: &[u8]| seen += key.len() + value.len();
+        let entries = u64::from(nexts) + 1;
+        let met = self.database.store.scan(space, &self.key, entries, &mut look)?;
+        std::hint::black_box(seen);
+        Ok(met > 0)
     }
 
     /// One read of a kind.
-    pub(crate) fn read(&mut self, read: Read, number: u64, absent: bool) -> Result<bool> {
+    pub(super) fn read(&mut self, read: Read, number: u64, absent: bool) -> Result<bool> {
         match read {
             Read::Get => self.get(number, absent),
             Read::Seek(nexts) => self.seek(number, nexts),
@@ -171,93 +219,100 @@ impl Client {
 
 /// A measurement of one database. Device traffic is the process's, so nothing
 /// else may run meanwhile.
-pub(crate) struct Meter {
-    stats: Stats,
+pub(super) struct Meter {
+    counters: Counters,
     traffic: Traffic,
     watch: Stopwatch,
 }
 
-/// What a database did in measured stretches.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Done {
-    pub(crate) seconds: f64,
+/// What a database did in a measured stretch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Done {
+    pub(super) seconds: f64,
     traffic: Traffic,
-    gets: u64,
-    gets_of_tables: u64,
-    blocks: u64,
-    user_bytes: u64,
-    wal_bytes: u64,
-    tables_bytes: u64,
-    merges: u64,
-    moves: u64,
-    paused_us: u64,
+    asked: Asked,
+    gets_of_tables: Option<u64>,
+    blocks: Option<u64>,
+    wal_bytes: Option<u64>,
+    tables_bytes: Option<u64>,
+    merges: Option<u64>,
+    moves: Option<u64>,
+    paused_us: Option<u64>,
 }
 
 impl Meter {
-    pub(crate) fn start(database: &Database) -> Meter {
-        Meter { stats: database.db.stats(), traffic: Traffic::now(), watch: Stopwatch::start() }
+    pub(super) fn start(database: &Database) -> Meter {
+        let counters = database.store.counters();
+        Meter { counters, traffic: Traffic::now(), watch: Stopwatch::start() }
     }
 
-    pub(crate) fn stop(mut self, database: &Database) -> Done {
+    /// Ends the stretch, in which clients asked for so much.
+    pub(super) fn stop(mut self, database: &Database, asked: Asked) -> Done {
         let seconds = self.watch.lap().as_secs_f64();
-        let (old, new) = (&self.stats, database.db.stats());
-        let since = |of: fn(&Stats) -> u64| of(&new) - of(old);
+        let (old, new) = (&self.counters, database.store.counters());
+        let since = |of: fn(&Counters) -> Option<u64>| Some(of(&new)?.saturating_sub(of(old)?));
         Done {
             seconds,
             traffic: Traffic::now().since(self.traffic),
-            gets: since(|s| s.gets),
-            gets_of_tables: since(|s| s.gets_found - s.get_hits_memtable - s.get_hits_frozen),
-            blocks: since(|s| s.cache_hits + s.cache_misses),
-            user_bytes: since(|s| s.user_bytes),
-            wal_bytes: since(|s| s.wal_bytes),
-            tables_bytes: since(Stats::tables_written_bytes),
-            // Into level 0 it is a flush.
-            merges: since(|s| s.levels.iter().skip(1).map(|l| l.merges).sum()),
-            moves: since(|s| s.levels.iter().map(|l| l.moves).sum()),
-            paused_us: since(|s| s.pauses.iter().map(|p| p.total_us).sum()),
+            asked,
+            gets_of_tables: since(|c| c.gets_of_tables),
+            blocks: since(|c| c.blocks),
+            wal_bytes: since(|c| c.wal_bytes),
+            tables_bytes: since(|c| c.tables_written_bytes),
+            merges: since(|c| c.merges),
+            moves: since(|c| c.moves),
+            paused_us: since(|c| c.paused_us),
         }
-    }
-}
-
-impl std::ops::AddAssign for Done {
-    fn add_assign(&mut self, other: Done) {
-        self.seconds += other.seconds;
-        self.traffic += other.traffic;
-        self.gets += other.gets;
-        self.gets_of_tables += other.gets_of_tables;
-        self.blocks += other.blocks;
-        self.user_bytes += other.user_bytes;
-        self.wal_bytes += other.wal_bytes;
-        self.tables_bytes += other.tables_bytes;
-        self.merges += other.merges;
-        self.moves += other.moves;
-        self.paused_us += other.paused_us;
     }
 }
 
 impl Done {
-    /// Figures of `ops` operations.
-    pub(crate) fn figures(&self, ops: u64, figures: &mut Figures) {
+    /// This stretch and another of the same database.
+    pub(super) fn and(mut self, other: Done) -> Done {
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        self.seconds += other.seconds;
+        self.traffic += other.traffic;
+        self.asked += other.asked;
+        self.gets_of_tables = sum(self.gets_of_tables, other.gets_of_tables);
+        self.blocks = sum(self.blocks, other.blocks);
+        self.wal_bytes = sum(self.wal_bytes, other.wal_bytes);
+        self.tables_bytes = sum(self.tables_bytes, other.tables_bytes);
+        self.merges = sum(self.merges, other.merges);
+        self.moves = sum(self.moves, other.moves);
+        self.paused_us = sum(self.paused_us, other.paused_us);
+        self
+    }
+
+    /// Figures of `ops` operations. What the engine does not count is left out.
+    pub(super) fn figures(&self, ops: u64, figures: &mut Figures) {
         let each = |sum: u64, count: u64| sum as f64 / count.max(1) as f64;
+        let (read, written) = (self.traffic.read_bytes, self.traffic.written_bytes);
         figures.set("ops", ops as f64);
         figures.set("seconds", self.seconds);
-        figures.set("device_read_mib", mib(self.traffic.read_bytes));
-        figures.set("device_written_mib", mib(self.traffic.written_bytes));
-        figures.set("device_mib", mib(self.traffic.read_bytes + self.traffic.written_bytes));
-        figures.set("device_read_kib_per_op", each(self.traffic.read_bytes, ops) / 1024.0);
-        if self.user_bytes > 0 {
-            figures.set("kops_per_s", ops as f64 / self.seconds / 1000.0);
-            figures.set("wal_mib", mib(self.wal_bytes));
-            figures.set("write_amplification", each(self.tables_bytes, self.user_bytes));
-            figures.set("compactions", self.merges as f64);
-            figures.set("moves", self.moves as f64);
-            figures.set("paused_s", self.paused_us as f64 / 1e6);
+        figures.set("device_read_mib", mib(read));
+        figures.set("device_written_mib", mib(written));
+        figures.set("device_mib", mib(read + written));
+        figures.set("device_read_kib_per_op", each(read, ops) / 1024.0);
+        let mut told = |name: &str, value: Option<f64>| {
+            if let Some(value) = value {
+                figures.set(name, value);
+            }
+        };
+        if self.asked.puts > 0 {
+            told("kops_per_s", Some(ops as f64 / self.seconds / 1000.0));
+            told("wal_mib", self.wal_bytes.map(mib));
+            let amplification = self.tables_bytes.map(|bytes| each(bytes, self.asked.put_bytes));
+            told("write_amplification", amplification);
+            told("compactions", self.merges.map(|merges| merges as f64));
+            told("moves", self.moves.map(|moves| moves as f64));
+            told("paused_s", self.paused_us.map(|us| us as f64 / 1e6));
         }
-        if self.gets > 0 {
+        if self.asked.gets > 0 {
             // A get that finds its key in a table needs one block; each
             // further one was searched in vain. Level 0 and logs included.
-            let wasted = self.blocks.saturating_sub(self.gets_of_tables);
-            figures.set("wasted_blocks_per_get", each(wasted, self.gets));
+            let wasted = self.blocks.zip(self.gets_of_tables);
+            let wasted = wasted.map(|(blocks, found)| blocks.saturating_sub(found));
+            told("wasted_blocks_per_get", wasted.map(|blocks| each(blocks, self.asked.gets)));
         }
     }
 }

@@ -6,12 +6,15 @@
 //! bounds and keys (read once per table from its dump). That is exact, and
 //! needs nothing of what it checks.
 //!
+//! Only Windrow tells what its tables are and what it has learnt of them, so
+//! that this is the one work that no other engine can do.
+//!
 //! Owns: truth, the plain averaging that the paper compares with, distances.
 //! Never does: estimate; the engine's figures are taken as they are.
 
 use super::database::{Client, Database};
-use super::draws::Stream;
 use super::records::Records;
+use crate::draws::Stream;
 use crate::report::Figures;
 use crate::store::Result;
 use std::cmp::Reverse;
@@ -52,7 +55,7 @@ type Slot = u32;
 /// Follows one database.
 pub(super) struct Watch<'a> {
     database: &'a Database,
-    client: Client,
+    client: Client<'a>,
     puts: Stream,
     gets: Stream,
     absent: f64,
@@ -98,7 +101,7 @@ impl<'a> Watch<'a> {
         }
         let truth = self.tree.replay(&self.contents, &self.gets_of);
         let averaging = ("averaging", distances(&truth, &self.averages));
-        let own = of_engine(self.database);
+        let own = of_engine(self.database)?;
         // Empty where the policy estimates nothing.
         let own = (!own.is_empty()).then(|| ("merlin", distances(&truth, &own)));
         Ok([averaging].into_iter().chain(own).collect())
@@ -106,7 +109,7 @@ impl<'a> Watch<'a> {
 
     /// Takes the tree in as it is now, and hands averages down to new tables.
     fn look(&mut self) -> Result<()> {
-        let trees = self.database.db.tree();
+        let trees = self.database.windrow()?.tree();
         let (_, version) = trees.first().ok_or("a database without a tree")?;
         let records = &self.database.records;
         self.contents.update(version, &self.database.dir, records)?;
@@ -118,9 +121,9 @@ impl<'a> Watch<'a> {
 }
 
 /// The engine's own estimates.
-fn of_engine(database: &Database) -> Tally {
-    let searches = database.db.table_searches().into_iter();
-    searches.map(|t| (t.file, Searches { queries: t.queries, hits: t.hits })).collect()
+fn of_engine(database: &Database) -> Result<Tally> {
+    let searches = database.windrow()?.table_searches().into_iter();
+    Ok(searches.map(|t| (t.file, Searches { queries: t.queries, hits: t.hits })).collect())
 }
 
 fn add(sum: &mut Tally, more: &Tally) {

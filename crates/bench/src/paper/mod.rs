@@ -1,55 +1,77 @@
-//! The experiments of the papers behind the policies, on this engine: the
-//! paper's policy beside the baseline and Windrow's own, in one run, and our
-//! ratios beside the paper's.
+//! The experiments of the papers behind the policies: the paper's policy
+//! beside the baseline and Windrow's own, RocksDB beside them where it is
+//! linked, in one run, and our ratios beside the paper's.
 //!
-//! Owns: `windrow paper`. An experiment is data (`experiment.rs`; one file for
-//! each paper), which `runner.rs` runs. Never does: change a policy's set-up
-//! to please a goal; what is not the paper's set-up is said in the output.
+//! Owns: `paper`. An experiment is a workload file (`papers/` of this crate,
+//! or the user's), which `file.rs` reads and `runner.rs` runs. Never does:
+//! change a policy's set-up to please a goal; what is not the paper's set-up
+//! is said in the output.
 
 mod args;
-mod autumn;
 mod clients;
 mod database;
-mod draws;
 mod estimates;
 mod experiment;
-mod l2sm;
-mod merlin;
-mod mnemosyne;
-mod open_loop;
+mod fields;
+mod file;
+mod files;
 mod records;
 mod runner;
 mod sheet;
-mod vlsm;
+mod template;
 
 #[cfg(test)]
 mod tests;
 
-use crate::store::Result;
+use crate::store::{Engine, Result};
 use args::{Args, USAGE};
 use experiment::Experiment;
 use runner::Runner;
 
-/// `windrow paper ...`: runs a paper's experiment. `args` are what follows
-/// `paper`. Returns the exit code: 0 also if goals are missed, 1 after an
-/// error, 2 for wrong arguments.
-pub fn cli(args: &[String]) -> i32 {
+/// Names of the papers' experiments and their workload files.
+const EXPERIMENTS: [(&str, &str); 5] = [
+    ("autumn", include_str!("../../papers/autumn.toml")),
+    ("l2sm", include_str!("../../papers/l2sm.toml")),
+    ("vlsm", include_str!("../../papers/vlsm.toml")),
+    ("mnemosyne", include_str!("../../papers/mnemosyne.toml")),
+    ("merlin", include_str!("../../papers/merlin.toml")),
+];
+
+/// Engines that `windrow-bench-peers` links.
+const PEERS: [&str; 3] = ["rocksdb", "leveldb", "fjall"];
+
+/// `windrow paper ...`: runs a paper's experiment on the engines that this
+/// program has. `args` are what follows `paper`. Returns the exit code: 0 also
+/// if goals are missed, 1 after an error, 2 for wrong arguments.
+pub fn cli(engines: &[Engine], args: &[String]) -> i32 {
     if args.is_empty() || args.iter().any(|a| a == "--help" || a == "-h") {
         println!("{USAGE}");
         return if args.is_empty() { 2 } else { 0 };
     }
-    let (args, experiment) = match Args::parse(args).and_then(|a| Ok((select(&a)?, a))) {
-        Ok((experiment, args)) => (args, experiment),
+    let args = match Args::parse(args) {
+        Ok(args) => args,
         Err(problem) => {
             eprintln!("paper: {problem}\n\n{USAGE}");
             return 2;
         }
     };
+    let (experiment, missing) = match select(&args, engines) {
+        Ok(selected) => selected,
+        Err(problem) => {
+            eprintln!("paper: {problem}");
+            return 2;
+        }
+    };
+    if args.print {
+        print!("{}", text(&args).unwrap_or_default().1);
+        return 0;
+    }
     print!("{}", head(&experiment, &args));
+    missing.iter().for_each(|note| println!("  {note}"));
     if args.list {
         return 0;
     }
-    match run(&args, &experiment) {
+    match run(&args, engines, &experiment) {
         Ok(_) => 0,
         Err(error) => {
             eprintln!("paper: {error}");
@@ -58,40 +80,64 @@ pub fn cli(args: &[String]) -> i32 {
     }
 }
 
-fn run(args: &Args, experiment: &Experiment) -> Result<sheet::Sheet> {
+fn run(args: &Args, engines: &[Engine], experiment: &Experiment) -> Result<sheet::Sheet> {
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let dir = dir.join(format!("windrow-paper-{}", std::process::id()));
-    runner::make_dir(&dir)?;
-    let done = Runner::new(args, experiment, dir.clone()).and_then(Runner::run);
-    runner::remove_dir(&dir)?;
+    files::make_dir(&dir)?;
+    let done = Runner::new(args, engines, experiment, dir.clone()).and_then(Runner::run);
+    files::remove_dir(&dir)?;
     done
 }
 
+/// The name and the text of the workload file that the arguments name.
+fn text(args: &Args) -> std::result::Result<(String, String), String> {
+    if let Some(path) = &args.file {
+        return Ok((path.display().to_string(), files::read(path)?));
+    }
+    let named = EXPERIMENTS.iter().find(|(name, _)| *name == args.experiment);
+    let (name, text) = named.ok_or_else(|| format!("no experiment `{}`", args.experiment))?;
+    Ok((format!("{name}.toml"), (*text).to_owned()))
+}
+
 /// The experiment that the arguments name, with the cases and contenders that
-/// they choose.
-fn select(args: &Args) -> std::result::Result<Experiment, String> {
-    let of = match args.experiment.as_str() {
-        "autumn" => autumn::experiment,
-        "l2sm" => l2sm::experiment,
-        "vlsm" => vlsm::experiment,
-        "mnemosyne" => mnemosyne::experiment,
-        _ => merlin::experiment,
-    };
-    let mut experiment = of(args.scale);
+/// they choose and whose engines are here; and a note on each that is not.
+fn select(
+    args: &Args,
+    engines: &[Engine],
+) -> std::result::Result<(Experiment, Vec<String>), String> {
+    let (file, text) = text(args)?;
+    let mut experiment = file::parse(&file, &text, args.scale)?;
     let chosen = |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
     let cases: Vec<&str> = experiment.cases.iter().map(|c| c.name.as_str()).collect();
     if let Some(name) = args.cases.iter().find(|name| !cases.contains(&name.as_str())) {
         return Err(format!("no case `{name}`; they are `{}`", cases.join("`, `")));
     }
     experiment.cases.retain(|case| chosen(&args.cases, &case.name));
+    let mut missing: Vec<String> = Vec::new();
     for case in &mut experiment.cases {
-        let names: Vec<&str> = case.contenders.iter().map(|c| c.name).collect();
+        let names: Vec<&str> = case.contenders.iter().map(|c| c.name.as_str()).collect();
         if let Some(name) = args.policies.iter().find(|name| !names.contains(&name.as_str())) {
             return Err(format!("no policy `{name}`; they are `{}`", names.join("`, `")));
         }
-        case.contenders.retain(|contender| chosen(&args.policies, contender.name));
+        case.contenders.retain(|contender| chosen(&args.policies, &contender.name));
+        let is_here = |name: &str| engines.iter().any(|engine| engine.name == name);
+        for contender in case.contenders.iter().filter(|c| !is_here(&c.engine)) {
+            let name = &contender.engine;
+            if !PEERS.contains(&name.as_str()) {
+                let here: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
+                return Err(format!("no engine `{name}`; this program has {}", here.join(", ")));
+            }
+            let note = format!("{name}: not in this program; windrow-bench-peers has it");
+            if !missing.contains(&note) {
+                missing.push(note);
+            }
+        }
+        case.contenders.retain(|contender| is_here(&contender.engine));
+        if case.contenders.is_empty() {
+            return Err(format!("case `{}`: {}", case.name, missing.join("; ")));
+        }
     }
-    Ok(experiment)
+    Ok((experiment, missing))
 }
 
 /// What is about to be measured.
@@ -119,8 +165,12 @@ fn head(experiment: &Experiment, args: &Args) -> String {
         };
         let _ = writeln!(text, "    {}", join(&case.settings));
         for contender in &case.contenders {
-            let (name, policy) = (contender.name, &contender.policy);
-            let _ = writeln!(text, "    {name}: {policy} {}", join(&contender.settings));
+            let engine = match contender.engine.as_str() {
+                "windrow" => String::new(),
+                other => format!("{other} "),
+            };
+            let (name, settings) = (&contender.name, join(&contender.settings));
+            let _ = writeln!(text, "    {name}: {engine}{} {settings}", contender.variant);
         }
     }
     text

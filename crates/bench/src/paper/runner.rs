@@ -6,18 +6,22 @@
 //! Never does: decide what is measured (experiments do), or judge it.
 
 use super::args::Args;
-use super::clients::{self, Lane, Reads};
+use super::clients::{self, Lane};
 use super::database::Database;
-use super::draws::{Draws, Stream};
 use super::estimates;
-use super::experiment::{Branch, Case, Experiment, OpenLoop, Phase, Place, Work};
-use super::open_loop::Load;
+use super::experiment::{
+    Branch, Case, Contender, Estimates, Experiment, OpenLoop, Phase, Place, Reads, Work,
+};
+use super::files;
 use super::records::Records;
-use super::sheet::Sheet;
+use super::sheet::{Sheet, Who};
 use crate::data::mix;
+use crate::draws::{Draws, Stream};
+use crate::driver::Load;
 use crate::process::Stopwatch;
-use crate::store::Result;
-use std::path::{Path, PathBuf};
+use crate::report::Figures;
+use crate::store::{Engine, Result};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Reads of one contender before it is the next one's turn.
@@ -29,6 +33,7 @@ const READ_ROUNDS: u32 = 5;
 /// Runs one experiment.
 pub(crate) struct Runner<'a> {
     args: &'a Args,
+    engines: &'a [Engine],
     experiment: &'a Experiment,
     dir: PathBuf,
     sheet: Sheet,
@@ -44,9 +49,15 @@ struct Spot {
 }
 
 impl<'a> Runner<'a> {
-    pub(crate) fn new(args: &'a Args, experiment: &'a Experiment, dir: PathBuf) -> Result<Self> {
+    pub(crate) fn new(
+        args: &'a Args,
+        engines: &'a [Engine],
+        experiment: &'a Experiment,
+        dir: PathBuf,
+    ) -> Result<Self> {
         let sheet = Sheet::new(experiment, args.scale, args.json.as_deref())?;
-        Ok(Runner { args, experiment, dir, sheet, watch: Stopwatch::start(), elapsed_s: 0.0 })
+        let watch = Stopwatch::start();
+        Ok(Runner { args, engines, experiment, dir, sheet, watch, elapsed_s: 0.0 })
     }
 
     /// Runs all cases; prints a table after each and the verdicts at the end.
@@ -56,7 +67,7 @@ impl<'a> Runner<'a> {
             for round in 1..=rounds {
                 self.case(case, round)?;
             }
-            print!("{}", self.sheet.table(case, self.experiment.shown));
+            print!("{}", self.sheet.table(case, &self.experiment.shown));
         }
         print!("{}", self.sheet.verdicts(&self.experiment.goals));
         Ok(self.sheet)
@@ -71,45 +82,48 @@ impl<'a> Runner<'a> {
     fn case(&mut self, case: &Case, round: u32) -> Result<()> {
         let records = Arc::new(Records::new(case.sizes.clone(), self.args.seed));
         let dir = self.dir.join(format!("round{round}"));
-        let mut databases = Vec::new();
-        for (i, contender) in case.contenders.iter().enumerate() {
-            let dir = dir.join(format!("load-{i}"));
-            make_dir(&dir)?;
-            databases.push(Database::open(&dir, case, contender, &self.args.settings, &records)?);
-        }
+        let loaded: Vec<PathBuf> =
+            (0..case.contenders.len()).map(|i| dir.join(format!("load-{i}"))).collect();
+        loaded.iter().try_for_each(|dir| files::make_dir(dir))?;
+        let databases = self.open(case, &loaded, &records)?;
         self.phases(case, "", &case.load, &databases, round)?;
         if let [only] = &case.branches[..] {
             self.phases(case, &only.name, &only.phases, &databases, round)?;
+            close(databases)?;
         } else {
+            close(databases)?;
             for branch in &case.branches {
-                self.branch(case, branch, &databases, round)?;
+                self.branch(case, branch, (&loaded, &records), round)?;
             }
         }
-        databases.iter().try_for_each(|database| database.db.close())?;
-        remove_dir(&dir)
+        files::remove_dir(&dir)
     }
 
-    /// A branch on copies of the databases.
+    /// The databases of a case's contenders, in their directories.
+    fn open(&self, case: &Case, dirs: &[PathBuf], records: &Arc<Records>) -> Result<Vec<Database>> {
+        let open = |(contender, dir): (&Contender, &PathBuf)| {
+            Database::open(self.engines, dir, (case, contender), &self.args.settings, records)
+                .map_err(|e| format!("{}: {e}", contender.name).into())
+        };
+        case.contenders.iter().zip(dirs).map(open).collect()
+    }
+
+    /// A branch on copies of the databases, which are closed.
     fn branch(
         &mut self,
         case: &Case,
         branch: &Branch,
-        loaded: &[Database],
+        (loaded, records): (&[PathBuf], &Arc<Records>),
         round: u32,
     ) -> Result<()> {
         let dir = self.dir.join("branch");
-        remove_dir(&dir)?;
-        make_dir(&dir)?;
-        let mut databases = Vec::new();
-        for (i, database) in loaded.iter().enumerate() {
-            let dir = dir.join(i.to_string());
-            database.db.checkpoint(&dir)?;
-            let (contender, records) = (&database.contender, &database.records);
-            databases.push(Database::open(&dir, case, contender, &self.args.settings, records)?);
-        }
+        files::remove_dir(&dir)?;
+        let copies: Vec<PathBuf> = (0..loaded.len()).map(|i| dir.join(i.to_string())).collect();
+        loaded.iter().zip(&copies).try_for_each(|(from, to)| files::copy_dir(from, to))?;
+        let databases = self.open(case, &copies, records)?;
         self.phases(case, &branch.name, &branch.phases, &databases, round)?;
-        databases.iter().try_for_each(|database| database.db.close())?;
-        remove_dir(&dir)
+        close(databases)?;
+        files::remove_dir(&dir)
     }
 
     fn phases(
@@ -121,42 +135,49 @@ impl<'a> Runner<'a> {
         round: u32,
     ) -> Result<()> {
         for (i, phase) in phases.iter().enumerate() {
-            let at = Place::new(&case.name, branch, phase.name);
+            let at = Place::new(&case.name, branch, &phase.name);
             let words = at.words();
             let seed = words.bytes().fold(mix(self.args.seed), |h, b| mix(h ^ u64::from(b)));
             let spot = Spot { at, round, seed: seed ^ u64::from(round) << 8 ^ i as u64 };
             match &phase.work {
-                Work::Mixed { puts, ops, gets } => {
-                    let streams = self.streams(databases, &spot, (*puts, gets.draws));
+                Work::Mixed(work) => {
+                    let streams = self.streams(databases, &spot, (work.puts, work.gets.draws));
                     for database in in_turn(databases, round) {
                         self.say(&format!("{words}: {}", database.contender.name));
-                        let figures = clients::mixed(database, &streams, *ops, *gets)?;
-                        self.sheet.add(&spot.at, database.contender.name, round, figures)?;
+                        let figures = clients::mixed(database, &streams, work)?;
+                        self.add(&spot.at, database, round, figures)?;
                     }
                 }
-                Work::Reads { read, draws, ops, absent } => {
-                    let streams = self.streams(databases, &spot, (*draws, *draws));
+                Work::Reads(reads) => {
+                    let streams = self.streams(databases, &spot, (reads.draws, reads.draws));
                     self.say(&format!("{words}: all in turn"));
-                    let reads = Reads { read: *read, absent: *absent, ops: *ops };
-                    self.reads(&spot, databases, &reads, &streams.1)?;
+                    self.reads(&spot, databases, reads, &streams.1)?;
                 }
                 Work::OpenLoop(load) => self.open_loop(&spot, databases, load)?,
-                Work::Estimates { draws, absent, checks, puts, gets } => {
-                    let streams = self.streams(databases, &spot, (*draws, *draws));
-                    let mut watch = estimates::Watch::new(&databases[0], *absent, streams);
-                    for check in 1..=*checks {
-                        self.say(&format!("{words}: check {check} of {checks}"));
-                        for (who, figures) in watch.check(*puts, *gets)? {
-                            let number = (round - 1) * checks + check;
-                            self.sheet.add(&spot.at, who, number, figures)?;
-                        }
-                    }
-                }
+                Work::Estimates(work) => self.estimates(&spot, databases, work)?,
             }
         }
         let at = Place::new(&case.name, branch, "tree");
         for database in databases {
-            self.sheet.add(&at, database.contender.name, round, database.tree_figures())?;
+            self.add(&at, database, round, database.tree_figures())?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, at: &Place, of: &Database, round: u32, figures: Figures) -> Result<()> {
+        self.sheet.add(at, Who::from(&of.contender), round, figures)
+    }
+
+    fn estimates(&mut self, spot: &Spot, databases: &[Database], work: &Estimates) -> Result<()> {
+        let streams = self.streams(databases, spot, (work.draws, work.draws));
+        let mut watch = estimates::Watch::new(&databases[0], work.absent, streams);
+        for check in 1..=work.checks {
+            self.say(&format!("{}: check {check} of {}", spot.at.words(), work.checks));
+            for (name, figures) in watch.check(work.puts, work.gets)? {
+                let number = (spot.round - 1) * work.checks + check;
+                let who = Who { name, engine: &databases[0].contender.engine };
+                self.sheet.add(&spot.at, who, number, figures)?;
+            }
         }
         Ok(())
     }
@@ -204,16 +225,15 @@ impl<'a> Runner<'a> {
             }
             let number = (spot.round - 1) * READ_ROUNDS + part;
             for lane in &lanes {
-                self.sheet.add(&spot.at, lane.database.contender.name, number, lane.figures())?;
+                self.add(&spot.at, lane.database, number, lane.figures())?;
             }
         }
         Ok(())
     }
 
     fn open_loop(&mut self, spot: &Spot, databases: &[Database], load: &OpenLoop) -> Result<()> {
-        let workers = |database: &Database, run: u64| {
-            clients::workers(database, load, (self.args.seed, spot.seed ^ mix(run)))
-        };
+        let load_seed = self.args.seed;
+        let seeds = |run: u64| (load_seed, spot.seed ^ mix(run));
         let mut searched = Vec::new();
         for database in databases {
             eprintln!(
@@ -221,7 +241,7 @@ impl<'a> Runner<'a> {
                 spot.at.words(),
                 database.contender.name
             );
-            searched.push(clients::sustained(database, load, &mut workers(database, 0))?);
+            searched.push(clients::sustained(database, load, seeds(0))?);
         }
         let slowest_per_s = searched.iter().map(|(per_s, _)| *per_s).fold(f64::INFINITY, f64::min);
         let mut measured = Vec::new();
@@ -235,18 +255,18 @@ impl<'a> Runner<'a> {
                 let number = (spot.round - 1) * load.windows + window;
                 let run = u64::from(*percent) << 32 | u64::from(window);
                 for database in in_turn(databases, window) {
-                    let load = Load { rate_per_s, length_ns };
-                    let figures = clients::window(database, load, &mut workers(database, run))?;
-                    measured.push((at.clone(), database.contender.name, number, figures));
+                    let rate = Load { rate_per_s, length_ns };
+                    let figures = clients::window(database, load, rate, seeds(run))?;
+                    measured.push((at.clone(), database, number, figures));
                 }
             }
         }
         for (database, (_, figures)) in databases.iter().zip(searched) {
-            self.sheet.add(&spot.at, database.contender.name, spot.round, figures)?;
+            self.add(&spot.at, database, spot.round, figures)?;
         }
         measured
             .into_iter()
-            .try_for_each(|(at, who, n, figures)| self.sheet.add(&at, who, n, figures))
+            .try_for_each(|(at, database, n, figures)| self.add(&at, database, n, figures))
     }
 }
 
@@ -260,16 +280,6 @@ fn in_turn(databases: &[Database], round: u32) -> Vec<&Database> {
     order
 }
 
-#[allow(clippy::disallowed_methods, reason = "directories of the benchmark, not of a database")]
-pub(super) fn make_dir(dir: &Path) -> Result<()> {
-    std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()).into())
-}
-
-pub(super) fn remove_dir(dir: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(dir) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(format!("{}: {e}", dir.display()).into())
-        }
-        _ => Ok(()),
-    }
+fn close(databases: Vec<Database>) -> Result<()> {
+    databases.into_iter().try_for_each(Database::close)
 }

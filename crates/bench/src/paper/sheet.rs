@@ -3,10 +3,12 @@
 //! Owns: what is printed, the JSON lines, ratios round by round. Never does:
 //! measure, or hide a goal that was missed or not measured.
 
-use super::experiment::{Case, Claim, Experiment, Goal, Place, Scale};
+use super::experiment::{Case, Claim, Contender, Experiment, Goal, Place};
 use crate::report::{Figures, Spread};
 use crate::store::Result;
+use crate::workload::Scale;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -14,11 +16,27 @@ use std::path::Path;
 /// A row of a table: phase, figure, a cell for each contender.
 type Row = (String, String, Vec<String>);
 
+/// Whose a figure is: a contender, or an estimate beside it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Who<'a> {
+    /// As tables call it.
+    pub(crate) name: &'a str,
+    pub(crate) engine: &'a str,
+}
+
+impl<'a> From<&'a Contender> for Who<'a> {
+    fn from(contender: &'a Contender) -> Who<'a> {
+        Who { name: &contender.name, engine: &contender.engine }
+    }
+}
+
 /// Figures by place, contender and round.
 pub(crate) struct Sheet {
-    experiment: &'static str,
+    experiment: String,
     scale: Scale,
     rows: Vec<(Place, String, u32, Figures)>,
+    /// Engines by the names of contenders.
+    engines: BTreeMap<String, String>,
     json: Option<std::fs::File>,
 }
 
@@ -30,26 +48,29 @@ impl Sheet {
             file.map_err(|e| format!("{}: {e}", path.display()))
         };
         let json = json.map(open).transpose()?;
-        Ok(Sheet { experiment: experiment.name, scale, rows: Vec::new(), json })
+        let contenders = experiment.cases.iter().flat_map(|case| &case.contenders);
+        let engines = contenders.map(|c| (c.name.clone(), c.engine.clone())).collect();
+        Ok(Sheet { experiment: experiment.name.clone(), scale, rows: Vec::new(), engines, json })
     }
 
     /// Takes figures in.
     pub(crate) fn add(
         &mut self,
         at: &Place,
-        who: &str,
+        who: Who<'_>,
         round: u32,
         figures: Figures,
     ) -> Result<()> {
         if let Some(file) = &mut self.json {
             let line = json!({
                 "paper": self.experiment, "scale": self.scale.name(), "case": at.case,
-                "branch": at.branch, "phase": at.phase, "policy": who, "round": round,
+                "branch": at.branch, "phase": at.phase, "engine": who.engine, "policy": who.name,
+                "round": round,
                 "figures": figures.to_json(),
             });
             writeln!(file, "{line}")?;
         }
-        self.rows.push((at.clone(), who.to_owned(), round, figures));
+        self.rows.push((at.clone(), who.name.to_owned(), round, figures));
         Ok(())
     }
 
@@ -74,7 +95,7 @@ impl Sheet {
 
     /// The table of one case: a row for each phase and figure, a column for
     /// each contender, medians; beside each the ratio to the first.
-    pub(crate) fn table(&self, case: &Case, shown: &[&str]) -> String {
+    pub(crate) fn table(&self, case: &Case, shown: &[String]) -> String {
         let mut places: Vec<&Place> = Vec::new();
         let mut names: Vec<&str> = Vec::new();
         for (at, who, _, _) in self.rows.iter().filter(|row| row.0.case == case.name) {
@@ -92,7 +113,7 @@ impl Sheet {
                     names.iter().map(|who| self.cell(at, who, names[0], figure)).collect();
                 if cells.iter().any(|cell| cell != "-") {
                     let place = Place::new("", &at.branch, &at.phase).words();
-                    rows.push((place, (*figure).to_owned(), cells));
+                    rows.push((place, figure.clone(), cells));
                 }
             }
         }
@@ -137,13 +158,15 @@ impl Sheet {
     }
 
     fn verdict(&self, goal: &Goal, is_one_case: bool) -> [String; 4] {
-        let (spread, paper, to) = match goal.claim {
+        let (spread, paper) = match &goal.claim {
             Claim::Less { to, paper } | Claim::More { to, paper } => {
-                (self.ratio(&goal.at, goal.ours, to, goal.figure), paper, Some(to))
+                (self.ratio(&goal.at, &goal.ours, to, &goal.figure), *paper)
             }
-            Claim::Reaches(paper) => (self.spread(&goal.at, goal.ours, goal.figure), paper, None),
+            Claim::Reaches(paper) => (self.spread(&goal.at, &goal.ours, &goal.figure), *paper),
         };
-        let against = to.map(|to| format!(" to {to}")).unwrap_or_default();
+        let to = goal.claim.to();
+        let against = to.map(|to| format!(" to {to}{}", self.other_engine(&goal.ours, to)));
+        let against = against.unwrap_or_default();
         let case = if is_one_case { "" } else { &goal.at.case };
         let place = Place::new(case, &goal.at.branch, &goal.at.phase).words();
         let what = format!("{place}: {} of {}{against}", goal.figure, goal.ours);
@@ -158,14 +181,23 @@ impl Sheet {
                 format!("{} ({min} to {max})", shown(spread.median))
             }
         };
-        let verdict = judge(goal.claim, spread.median);
+        let verdict = judge(&goal.claim, spread.median);
         [what, ours, shown(paper), verdict.to_owned()]
+    }
+
+    /// A mark on comparisons between two engines, where more differs than the
+    /// policy.
+    fn other_engine(&self, ours: &str, to: &str) -> &'static str {
+        match (self.engines.get(ours), self.engines.get(to)) {
+            (Some(a), Some(b)) if a != b => " (another engine)",
+            _ => "",
+        }
     }
 }
 
 /// Whether a value bears a claim out.
-fn judge(claim: Claim, value: f64) -> &'static str {
-    let (reached, right_way) = match claim {
+fn judge(claim: &Claim, value: f64) -> &'static str {
+    let (reached, right_way) = match *claim {
         Claim::Less { paper, .. } => (value <= paper, value < 1.0),
         Claim::More { paper, .. } => (value >= paper, value > 1.0),
         Claim::Reaches(paper) => (value >= paper, false),
@@ -218,7 +250,7 @@ mod tests {
             (Claim::Reaches(0.85), 0.9, "reached"),
             (Claim::Reaches(0.85), 0.8, "MISSED"),
         ] {
-            assert_eq!(judge(claim, value), expected, "{claim:?} {value}");
+            assert_eq!(judge(&claim, value), expected, "{claim:?} {value}");
         }
         let words: Vec<String> = [0.81, 1.67, 1.0 / 4.8, 12.5].into_iter().map(change).collect();
         assert_eq!(words, ["-19 %", "+67 %", "1/4.8", "12.5x"]);

@@ -1,74 +1,209 @@
 //! Windrow behind the `Store` trait: the defaults, but for what every store
-//! gets alike (memory, threads, direct I/O, no compression).
+//! gets alike (memory, threads, direct I/O, codec).
 
-use super::{Common, Engine, Result, Store};
+use super::{Abilities, Codec, Common, Counters, Engine, OnEntry, OnValue, Result};
+use super::{Store, Sync, Tree, Write};
 use std::path::Path;
-use windrow::{Db, Options, ReadOptions, Settings};
+use windrow::{Batch, Db, Keyspace, Options, ReadOptions, Settings, Stats};
 
 /// Windrow.
-pub const ENGINE: Engine = Engine { name: "windrow", open };
+pub const ENGINE: Engine = Engine {
+    name: "windrow",
+    version: || env!("CARGO_PKG_VERSION").to_owned(),
+    abilities: Abilities { direct_io: true, expiry: true, lz4: true },
+    tuning: "Defaults: the preset windrow (or the one after the colon), one memory budget for \
+             memtables, block cache, filters, indexes and merge buffers, ten filter bits per key.",
+    variants: &[],
+    open,
+};
 
-struct Windrow(Db);
+/// An open database and its keyspaces by number.
+struct Windrow {
+    db: Db,
+    spaces: Vec<Keyspace>,
+}
 
+/// Opens a database. Settings without a dot are Windrow's; the variant is a
+/// preset or a policy, as the setting `preset` takes it.
 fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
+    over(Db::open_with(dir, options(common)?)?, common.spaces)
+}
+
+/// An open database with so many key spaces behind the trait.
+pub(crate) fn over(db: Db, spaces: u32) -> Result<Box<dyn Store>> {
+    let spaces = match spaces {
+        0 | 1 => vec![db.default_keyspace()],
+        n => (0..n).map(|i| db.keyspace(&format!("space{i}"))).collect::<windrow::Result<_>>()?,
+    };
+    Ok(Box::new(Windrow { db, spaces }))
+}
+
+/// The options that `common` comes to.
+pub(crate) fn options(common: &Common) -> Result<Options> {
+    let codec = match common.codec {
+        Codec::None => "none",
+        Codec::Lz4 => "lz4",
+    };
     let mut settings = Settings {
         memory_bytes: common.memory_bytes,
         background_threads: common.background_threads,
         direct_io: common.direct_io,
-        compression: "none".to_owned(),
+        compression: codec.to_owned(),
         ..Settings::default()
     };
-    // Names with a dot are a peer's.
+    if !common.variant.is_empty() {
+        settings.set("preset", &common.variant)?;
+    }
     for (name, value) in common.settings.iter().filter(|(name, _)| !name.contains('.')) {
         settings.set(name, value)?;
     }
-    let db = Db::open_with(dir, Options { settings, ..Options::default() })?;
-    Ok(Box::new(Windrow(db)))
+    Ok(Options { settings, ..Options::default() })
+}
+
+fn durability(sync: Sync) -> windrow::Sync {
+    match sync {
+        Sync::No => windrow::Sync::No,
+        Sync::Yes => windrow::Sync::Yes,
+    }
+}
+
+impl Windrow {
+    fn space(&self, number: u32) -> &Keyspace {
+        &self.spaces[number as usize]
+    }
 }
 
 impl Store for Windrow {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        Ok(self.0.put(key, value)?)
+    fn put(&self, space: u32, key: &[u8], value: &[u8], sync: Sync) -> Result<()> {
+        Ok(self.space(space).put_with(key, value, durability(sync))?)
     }
 
-    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+    fn put_for(&self, space: u32, key: &[u8], value: &[u8], seconds: u64) -> Result<()> {
+        let ttl = std::time::Duration::from_secs(seconds);
+        Ok(self.space(space).put_with_ttl(key, value, ttl)?)
+    }
+
+    fn delete(&self, space: u32, key: &[u8], sync: Sync) -> Result<()> {
+        match sync {
+            Sync::No => Ok(self.space(space).delete(key)?),
+            Sync::Yes => self.write(&[Write::Delete { space, key }], sync),
+        }
+    }
+
+    fn write(&self, writes: &[Write<'_>], sync: Sync) -> Result<()> {
+        let mut batch = Batch::new();
+        for write in writes {
+            match *write {
+                Write::Put { space, key, value } => batch.put(self.space(space), key, value),
+                Write::Delete { space, key } => batch.delete(self.space(space), key),
+            }
+        }
+        self.db.write(batch, durability(sync))?;
+        Ok(())
+    }
+
+    fn get(&self, space: u32, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        let found = self.0.get(key)?;
+        let found = self.space(space).get(key)?;
         if let Some(bytes) = &found {
             value.extend_from_slice(bytes);
         }
         Ok(found.is_some())
     }
 
-    fn scan(&mut self, from: &[u8], nexts: u32) -> Result<(u32, u64)> {
-        let mut cursor = self.0.cursor(ReadOptions::default());
-        let (mut entries, mut bytes) = (0, 0);
-        let mut valid = cursor.seek(from)?;
-        while valid {
-            entries += 1;
-            bytes += (cursor.key().len() + cursor.value().len()) as u64;
-            if entries > nexts {
-                break;
-            }
-            valid = cursor.next()?;
+    fn multi_get(&self, space: u32, keys: &[&[u8]], each: OnValue<'_>) -> Result<()> {
+        for (i, found) in self.space(space).multi_get(keys).into_iter().enumerate() {
+            each(i, found?.as_deref());
         }
-        Ok((entries, bytes))
+        Ok(())
     }
 
-    fn delete(&mut self, key: &[u8]) -> Result<()> {
-        Ok(self.0.delete(key)?)
+    fn scan(&self, space: u32, from: &[u8], entries: u64, each: OnEntry<'_>) -> Result<u64> {
+        let mut cursor = self.space(space).cursor(ReadOptions::default());
+        let mut met = 0;
+        let mut valid = cursor.seek(from)?;
+        while valid && met < entries {
+            each(cursor.key(), cursor.value());
+            met += 1;
+            // The step past the last entry asked for would cost, unseen.
+            valid = met < entries && cursor.next()?;
+        }
+        Ok(met)
     }
 
-    fn drain(&mut self) -> Result<()> {
-        self.0.flush()?;
-        Ok(self.0.wait_idle()?)
+    fn sync(&self) -> Result<()> {
+        Ok(self.db.sync()?)
+    }
+
+    fn drain(&self) -> Result<()> {
+        self.db.flush()?;
+        Ok(self.db.wait_idle()?)
+    }
+
+    fn counters(&self) -> Counters {
+        counters(&self.db.stats())
+    }
+
+    fn tree(&self) -> Tree {
+        tree(&self.db)
     }
 
     fn statistics(&self) -> String {
-        self.0.stats().to_string()
+        self.db.stats().to_string()
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        Ok(self.0.close()?)
+        Ok(self.db.close()?)
+    }
+}
+
+/// The counters that statistics come to.
+pub(crate) fn counters(stats: &Stats) -> Counters {
+    Counters {
+        gets: Some(stats.gets),
+        gets_of_tables: Some(stats.levels.iter().map(|level| level.get_hits).sum()),
+        blocks: Some(stats.cache_hits + stats.cache_misses),
+        blocks_read: Some(stats.blocks_read),
+        filter_false_positives: Some(stats.filter_false_positives),
+        user_bytes: Some(stats.user_bytes),
+        wal_bytes: Some(stats.wal_bytes),
+        tables_written_bytes: Some(stats.tables_written_bytes()),
+        // Into level 0 it is a flush.
+        merges: Some(stats.levels.iter().skip(1).map(|level| level.merges).sum()),
+        moves: Some(stats.levels.iter().map(|level| level.moves).sum()),
+        paused_us: Some(stats.pauses.iter().map(|pause| pause.total_us).sum()),
+    }
+}
+
+/// What the tree looks like now.
+pub(crate) fn tree(db: &Db) -> Tree {
+    let stats = db.stats();
+    let trees = stats.keyspaces.iter().filter(|k| !k.levels.iter().all(|l| l.bytes == 0));
+    let (mut levels, mut runs, mut files, mut log_files, mut count) = (0, 0, 0, 0, 0u32);
+    for tree in trees {
+        count += 1;
+        // Level 0 counts as runs only: what waits there has no level yet.
+        levels += tree.levels.iter().skip(1).filter(|level| level.bytes > 0).count();
+        runs += tree.levels.iter().filter(|level| level.run_files > 0).count();
+        files += tree.levels.iter().map(|level| level.run_files + level.log_files).sum::<u64>();
+        log_files += tree.levels.iter().map(|level| level.log_files).sum::<u64>();
+    }
+    let (mut filter_bytes, mut entries) = (0, 0);
+    for (_, version) in db.tree() {
+        for (_, _, file) in version.files() {
+            filter_bytes += file.filter_bytes;
+            entries += file.entries;
+        }
+    }
+    let mean = |sum: usize| Some(sum as f64 / f64::from(count.max(1)));
+    Tree {
+        levels: mean(levels),
+        runs: mean(runs),
+        files: Some(files),
+        log_files: Some(log_files),
+        bytes: Some(stats.tree_bytes()),
+        chain_bytes: Some((stats.chains.bytes_p50, stats.chains.bytes_p99)),
+        chain_levels: Some(stats.chains.length_max),
+        filter_bits_per_key: Some(filter_bytes as f64 * 8.0 / entries.max(1) as f64),
     }
 }

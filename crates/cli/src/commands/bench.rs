@@ -12,8 +12,12 @@ pub(crate) fn run(name: &str, args: BenchArgs) -> Result<()> {
         .map(|arg| arg.into_string())
         .collect::<Result<_, _>>()
         .map_err(|arg| Failure::usage(format!("{name}: {} is not UTF-8", arg.display())))?;
-    let run = if name == "paper" { windrow_bench::paper } else { windrow_bench::cli };
-    match run(&args) {
+    let engines = [windrow_bench::store::windrow::ENGINE];
+    let code = match name {
+        "paper" => windrow_bench::paper(&engines, &args),
+        _ => windrow_bench::run(&engines, &["bench"], &args),
+    };
+    match code {
         0 => Ok(()),
         code => Err(Failure::Said(u8::try_from(code).unwrap_or(1))),
     }

@@ -1,0 +1,249 @@
+//! A unit of a run in a process of its own: some phases of one workload on
+//! one contender's store.
+//!
+//! Owns: opening, what is measured around each phase, the lines on stdout.
+//! Never does: repeat or compare (`runner.rs` does).
+
+mod evict;
+mod measure;
+mod phase;
+#[cfg(test)]
+mod tests;
+
+use crate::dataset::Dataset;
+use crate::process::Stopwatch;
+use crate::store::{Codec, Common, Engine, Result, Store};
+use crate::workload::{Scale, Workload};
+use crate::{process, record};
+use phase::Work;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What a child is to do; it comes as one argument.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Unit {
+    pub(crate) workload: String,
+    /// The workload file's text.
+    pub(crate) text: String,
+    pub(crate) scale: String,
+    pub(crate) seed: u64,
+    pub(crate) contender: String,
+    pub(crate) round: u32,
+    /// First phase, and the one after the last.
+    pub(crate) phases: (usize, usize),
+    pub(crate) dir: PathBuf,
+    pub(crate) setup: Setup,
+    /// Rates of open-loop phases, operations per second, by the name of the
+    /// phase that searched.
+    pub(crate) rates_per_s: BTreeMap<String, f64>,
+}
+
+/// What the command line says over the workload files.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    pub(crate) memory_mib: Option<u64>,
+    pub(crate) direct_io: Option<bool>,
+    pub(crate) background_threads: u32,
+    pub(crate) lz4: bool,
+    pub(crate) settings: Vec<(String, String)>,
+    pub(crate) verbose: bool,
+}
+
+/// A contender's engine and variant, of its name.
+pub(crate) fn engine_of<'a>(
+    engines: &[Engine],
+    contender: &'a str,
+) -> std::result::Result<(Engine, &'a str), String> {
+    let (name, variant) = contender.split_once(':').unwrap_or((contender, ""));
+    let engine = engines.iter().find(|engine| engine.name == name).ok_or_else(|| {
+        let names: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
+        format!("`{name}` is not an engine of this program; they are {}", names.join(", "))
+    })?;
+    let is_known = engine.variants.is_empty() || engine.variants.contains(&variant);
+    match variant.is_empty() || is_known {
+        true => Ok((*engine, variant)),
+        false => Err(format!(
+            "`{variant}` is not a variant of {name}; they are {}",
+            engine.variants.join(", ")
+        )),
+    }
+}
+
+impl Setup {
+    /// What a store is opened with for a workload.
+    pub(crate) fn common(&self, workload: &Workload, scale: Scale, variant: &str) -> Common {
+        let memory_mib = self.memory_mib.unwrap_or(workload.store.memory_mib.at(scale));
+        Common {
+            variant: variant.to_owned(),
+            memory_bytes: memory_mib << 20,
+            background_threads: self.background_threads,
+            direct_io: self.direct_io.unwrap_or(workload.store.direct_io),
+            codec: if self.lz4 { Codec::Lz4 } else { Codec::None },
+            spaces: workload.data.spaces,
+            settings: self.settings.clone(),
+        }
+    }
+}
+
+/// Does a unit and prints a line for each measured phase.
+pub(crate) fn run(engines: &[Engine], unit: &Unit) -> Result<()> {
+    for line in lines(engines, unit)? {
+        println!("{}", serde_json::to_string(&line)?);
+    }
+    Ok(())
+}
+
+/// Does a unit; a line for each measured phase.
+fn lines(engines: &[Engine], unit: &Unit) -> Result<Vec<record::Phase>> {
+    let scale = Scale::named(&unit.scale).ok_or("no such scale")?;
+    let workload = Workload::parse(&unit.workload, &unit.text)?;
+    let (engine, variant) = engine_of(engines, &unit.contender)?;
+    let common = unit.setup.common(&workload, scale, variant);
+    let mut run = Run::open(unit, &workload, scale, engine, common)?;
+    let mut lines = Vec::new();
+    for index in unit.phases.0..unit.phases.1 {
+        lines.extend(run.phase(index)?);
+    }
+    run.finish(&mut lines)?;
+    Ok(lines)
+}
+
+/// What phases have written so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// Records that were inserted.
+    inserted: u64,
+    /// Those of them that were taken off a queue's front.
+    front: u64,
+    /// The newest generation of any record.
+    generation: u32,
+}
+
+impl State {
+    /// After what was done once, in another process: all records are there,
+    /// in generations below what is left for others.
+    fn loaded(records: u64) -> State {
+        State { inserted: records, front: 0, generation: 1 << 31 }
+    }
+}
+
+/// An open store with what phases hand on to each other.
+struct Run<'a> {
+    unit: &'a Unit,
+    workload: &'a Workload,
+    scale: Scale,
+    engine: Engine,
+    common: Common,
+    data: Dataset,
+    store: Option<Box<dyn Store>>,
+    state: State,
+    open_ms: Option<f64>,
+    has_written: bool,
+}
+
+impl<'a> Run<'a> {
+    fn open(
+        unit: &'a Unit,
+        workload: &'a Workload,
+        scale: Scale,
+        engine: Engine,
+        common: Common,
+    ) -> Result<Run<'a>> {
+        let records = workload.data.records.at(scale);
+        let capacity: u64 = records
+            + workload
+                .phases
+                .iter()
+                .map(|p| p.ops.map_or(records, |ops| ops.at(scale)))
+                .sum::<u64>();
+        let shape = &workload.data;
+        let data =
+            Dataset::new(unit.seed, shape.order, shape.key_bytes, shape.value_bytes, capacity);
+        let is_new = process::disk_bytes(&unit.dir) == 0;
+        let mut run = Run {
+            unit,
+            workload,
+            scale,
+            engine,
+            common,
+            data,
+            store: None,
+            state: if unit.phases.0 == 0 { State::default() } else { State::loaded(records) },
+            open_ms: None,
+            has_written: false,
+        };
+        run.reopen()?;
+        run.open_ms = run.open_ms.filter(|_| !is_new);
+        Ok(run)
+    }
+
+    /// Closes the store if it is open, and opens it.
+    fn reopen(&mut self) -> Result<()> {
+        if let Some(store) = self.store.take() {
+            store.close()?;
+        }
+        let mut watch = Stopwatch::start();
+        self.store = Some((self.engine.open)(&self.unit.dir, &self.common)?);
+        self.open_ms = Some(watch.lap().as_secs_f64() * 1000.0);
+        Ok(())
+    }
+
+    fn store(&self) -> Result<&dyn Store> {
+        self.store.as_deref().ok_or_else(|| "the store is closed".into())
+    }
+
+    /// One phase; its line if it is measured.
+    fn phase(&mut self, index: usize) -> Result<Option<record::Phase>> {
+        let phase = &self.workload.phases[index];
+        if phase.reopen {
+            self.reopen()?;
+        }
+        let work = Work {
+            unit: self.unit,
+            workload: self.workload,
+            phase,
+            scale: self.scale,
+            abilities: self.engine.abilities,
+            direct_io: self.common.direct_io,
+            store: self.store()?,
+            data: &self.data,
+            before: self.state,
+        };
+        let (mut line, state) = work.run()?;
+        self.state = state;
+        self.has_written |= !phase.is_read_only();
+        if let Some(open_ms) = self.open_ms.take() {
+            line.figures.insert("open_ms".to_owned(), open_ms);
+        }
+        Ok((!phase.prepare).then_some(line))
+    }
+
+    /// Takes the checksum of the contents, and closes the store.
+    fn finish(mut self, lines: &mut [record::Phase]) -> Result<()> {
+        if self.unit.setup.verbose {
+            eprintln!("--- {}\n{}", self.unit.contender, self.store()?.statistics());
+        }
+        // Read through the page cache, whatever was measured: nobody waits for this.
+        self.common.direct_io = false;
+        if let (true, Some(last)) = (self.has_written && !self.workload.expires(), lines.last_mut())
+        {
+            self.reopen()?;
+            last.contents = Some(contents(self.store()?, self.common.spaces)?);
+        }
+        self.store.take().map_or(Ok(()), Store::close)
+    }
+}
+
+/// A checksum of all keys and values.
+fn contents(store: &dyn Store, spaces: u32) -> Result<String> {
+    let mut sum = 0u64;
+    let mut count = 0;
+    for space in 0..spaces {
+        count += store.scan(space, &[], u64::MAX, &mut |key, value| {
+            let key = xxhash_rust::xxh3::xxh3_64_with_seed(key, u64::from(space));
+            sum = sum.wrapping_add(xxhash_rust::xxh3::xxh3_64_with_seed(value, key));
+        })?;
+    }
+    Ok(format!("{sum:016x}-{count}"))
+}

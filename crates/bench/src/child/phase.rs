@@ -1,0 +1,284 @@
+//! One phase on an open store: clients in the closed or the open loop, or the
+//! search for a rate.
+//!
+//! Owns: the clients' seeds and what figures a phase has. Never does: open or
+//! close the store.
+
+use super::evict::Evictor;
+use super::measure::{self, Done, Figures, Meter};
+use super::{State, Unit};
+use crate::client::{Client, Expiry, Shared};
+use crate::data::mix;
+use crate::dataset::Dataset;
+use crate::draws::{Draws, Stream};
+use crate::driver::{self, Attempt, Beside, Load, Outcome, Worker, sustainable};
+use crate::op::Kind;
+use crate::record;
+use crate::store::{Abilities, Result, Store, Sync};
+use crate::workload::{Mix, Phase, Scale, Search, Workload};
+use std::sync::atomic::{AtomicU64, Ordering};
+use windrow::env::OsClock;
+
+/// Clients beside have numbers from here on, beyond any measured one's.
+const BESIDE: u64 = 1 << 20;
+
+/// A phase about to run.
+pub(super) struct Work<'a> {
+    pub(super) unit: &'a Unit,
+    pub(super) workload: &'a Workload,
+    pub(super) phase: &'a Phase,
+    pub(super) scale: Scale,
+    pub(super) abilities: Abilities,
+    pub(super) direct_io: bool,
+    pub(super) store: &'a dyn Store,
+    pub(super) data: &'a Dataset,
+    /// What earlier phases wrote.
+    pub(super) before: State,
+}
+
+/// A client whose store's files leave the page cache after each operation.
+struct Evicting<'a> {
+    client: Client<'a>,
+    evictor: Option<&'a Evictor>,
+}
+
+impl Worker for Evicting<'_> {
+    fn run(&mut self, number: u64) -> Result<Kind> {
+        self.client.run(number)
+    }
+
+    fn rest(&mut self) -> Result<bool> {
+        let Some(evictor) = self.evictor else { return Ok(false) };
+        evictor.evict()?;
+        Ok(true)
+    }
+}
+
+impl Work<'_> {
+    /// Runs it: its line, and what has been written after it.
+    pub(super) fn run(&self) -> Result<(record::Phase, State)> {
+        let State { inserted, front, .. } = self.before;
+        let (inserted, front) = (AtomicU64::new(inserted), AtomicU64::new(front));
+        let shared = self.shared(&inserted, &front);
+        let evictor = self.is_evicted().then(|| Evictor::new(&self.unit.dir)).transpose()?;
+        evictor.iter().try_for_each(Evictor::evict)?;
+        let mix = self.phase.mix();
+        let mut clients: Vec<Evicting<'_>> = (0..self.phase.clients)
+            .map(|n| self.client(&shared, &mix, &self.phase.keys, (n.into(), self.phase.clients)))
+            .map(|client| Evicting { client, evictor: evictor.as_ref() })
+            .collect();
+        let mut meter = Meter::start(self.store);
+        let mut figures = Figures::new();
+        let (outcome, rate_per_s) = match (&self.phase.search, &self.phase.open) {
+            (Some(search), _) => (self.search(search, &mut clients, &mut figures)?, None),
+            (None, Some(open)) => {
+                let of = self.unit.rates_per_s.get(&open.of).ok_or("no rate was found")?;
+                let load = Load {
+                    rate_per_s: of * open.percent / 100.0,
+                    length_ns: (open.seconds.at(self.scale) * 1e9) as u64,
+                };
+                (driver::open(&OsClock, load, &mut clients)?, Some(load.rate_per_s))
+            }
+            (None, None) => (self.closed(&shared, &mut clients)?, None),
+        };
+        let wall_s = meter.lap_s();
+        self.drain(&mut meter, &outcome, wall_s, &mut figures)?;
+        let done = self.done(&clients);
+        meter.stop(self.store, done, &mut figures);
+        // What is done between operations would count as a stall.
+        let timeline = evictor.is_none().then(|| outcome.timeline());
+        if timeline.is_some() {
+            figures.insert("stalled_s".to_owned(), outcome.stalled_ns as f64 / 1e9);
+        }
+        let state = self.state(&shared, &clients);
+        let live = state.inserted as f64 * self.data.record_bytes();
+        measure::size(&self.unit.dir, (!self.workload.may_miss()).then_some(live), &mut figures);
+        // JSON has no word for what is divided by nothing.
+        figures.retain(|_, value| value.is_finite());
+        let answers = clients.iter().fold(0u64, |sum, c| sum.wrapping_add(c.client.answers()));
+        let line = record::Phase {
+            workload: self.workload.name.clone(),
+            phase: self.phase.name.clone(),
+            contender: self.unit.contender.clone(),
+            round: self.unit.round,
+            clients: self.phase.clients,
+            ops: outcome.done,
+            figures,
+            latencies: outcome.latencies.summaries(),
+            timeline,
+            rate_per_s,
+            answers: self.phase.has_order().then(|| format!("{answers:016x}")),
+            contents: None,
+            evicted: evictor.is_some(),
+        };
+        Ok((line, state))
+    }
+
+    /// What has been written once the clients are done.
+    fn state(&self, shared: &Shared<'_>, clients: &[Evicting<'_>]) -> State {
+        let inserted = shared.inserted.load(Ordering::Relaxed);
+        let is_load = inserted == 0 && !self.phase.is_read_only();
+        State {
+            inserted: if is_load { self.records() } else { inserted },
+            front: shared.front.load(Ordering::Relaxed),
+            generation: clients
+                .iter()
+                .map(|c| c.client.generation())
+                .fold(self.before.generation, u32::max),
+        }
+    }
+
+    fn shared<'s>(&'s self, inserted: &'s AtomicU64, front: &'s AtomicU64) -> Shared<'s> {
+        let one = self.phase.clients == 1 && self.phase.beside.is_none();
+        let timed = |phase: &Phase| phase.search.is_some() || phase.beside.is_some();
+        Shared {
+            store: self.store,
+            data: self.data,
+            inserted,
+            before: self.before.inserted,
+            front,
+            spaces: self.workload.data.spaces,
+            sync: if self.phase.sync { Sync::Yes } else { Sync::No },
+            batch: self.phase.batch,
+            scan: self.phase.scan,
+            expiry: self.phase.expiry.as_ref().map(|expiry| match self.abilities.expiry {
+                true => Expiry::Store(expiry.seconds),
+                false => Expiry::Client(expiry.keep.at(self.scale)),
+            }),
+            // Where the number of writes depends on time, contents must not.
+            is_versioned: one && !self.workload.phases.iter().any(timed),
+            may_miss: self.workload.may_miss(),
+            is_shared: !one,
+        }
+    }
+
+    /// Client `number`, which draws like the same one of any other contender.
+    fn client<'s>(
+        &self,
+        shared: &'s Shared<'s>,
+        mix_of: &Mix,
+        draws: &Draws,
+        (number, clients): (u64, u32),
+    ) -> Client<'s> {
+        let words = [self.workload.name.as_str(), self.phase.name.as_str()];
+        let letters = words.iter().flat_map(|word| word.bytes());
+        let seed = letters.fold(mix(self.unit.seed), |h, b| mix(h ^ u64::from(b)));
+        let seed = mix(seed ^ u64::from(self.unit.round) << 32 ^ number);
+        // On an empty store puts are a load, in the order of the draws.
+        let records = if shared.before == 0 { self.records() } else { shared.before };
+        let keys = Stream::new(*draws, records, self.unit.seed, mix(seed))
+            .every(number, clients.into())
+            .loaded_in_sequence()
+            .expecting(records + self.inserts());
+        Client::new(shared, mix_of, keys, seed, self.before.generation)
+    }
+
+    /// Whether the page cache stands in for direct I/O that the store lacks.
+    fn is_evicted(&self) -> bool {
+        self.direct_io && !self.abilities.direct_io && self.phase.is_read_only()
+    }
+
+    /// As many inserts as there may be, generously, as YCSB counts them.
+    fn inserts(&self) -> u64 {
+        let share: f64 =
+            self.phase.mix().iter().filter(|(kind, _)| *kind == Kind::Insert).map(|(_, s)| s).sum();
+        (self.ops() as f64 * share * 2.0) as u64
+    }
+
+    fn records(&self) -> u64 {
+        self.workload.data.records.at(self.scale)
+    }
+
+    fn ops(&self) -> u64 {
+        self.phase.ops.map_or(self.records(), |ops| ops.at(self.scale))
+    }
+
+    fn closed<'s>(&self, shared: &'s Shared<'s>, clients: &mut [Evicting<'_>]) -> Result<Outcome> {
+        let mut beside = Vec::new();
+        if let Some(other) = &self.phase.beside {
+            let mix = other.mix();
+            for n in 0..other.clients {
+                let place = (u64::from(n) + BESIDE, other.clients);
+                let client = self.client(shared, &mix, &other.keys, place);
+                beside.push(Beside { worker: client, rate_per_s: other.rate_per_s });
+            }
+        }
+        driver::closed(&OsClock, self.ops(), clients, &mut beside)
+    }
+
+    /// Throughput of the phase. Where it only writes, the time counts until
+    /// no merge is due: a debt that others pay later is not speed.
+    fn drain(
+        &self,
+        meter: &mut Meter,
+        outcome: &Outcome,
+        wall_s: f64,
+        figures: &mut Figures,
+    ) -> Result<()> {
+        if self.phase.search.is_some() {
+            // It drained after each attempt, and found its own figures.
+            return Ok(());
+        }
+        // What was done between operations was not the store's.
+        let seconds = if self.is_evicted() { outcome.busy_s(self.phase.clients) } else { wall_s };
+        let mut drain_s = 0.0;
+        if !self.phase.is_read_only() {
+            self.store.drain()?;
+            drain_s = meter.lap_s();
+            figures.insert("drain_s".to_owned(), drain_s);
+        }
+        let is_load = self.phase.is_write_only() && self.phase.open.is_none();
+        let counted_s = if is_load { seconds + drain_s } else { seconds };
+        figures.insert("seconds".to_owned(), seconds);
+        figures.insert("kops_per_s".to_owned(), outcome.done as f64 / counted_s / 1000.0);
+        if is_load {
+            figures
+                .insert("undrained_kops_per_s".to_owned(), outcome.done as f64 / seconds / 1000.0);
+        }
+        if self.phase.open.is_some() {
+            let share = outcome.done as f64 / outcome.due.max(1) as f64;
+            figures.insert("served_share".to_owned(), share);
+        }
+        Ok(())
+    }
+
+    fn done(&self, clients: &[Evicting<'_>]) -> Done {
+        let sum = |of: fn(&Client<'_>) -> u64| clients.iter().map(|c| of(&c.client)).sum();
+        Done {
+            // In a search more than its outcome has.
+            ops: sum(|client| client.ops),
+            written_bytes: sum(|client| client.written_bytes),
+            read_bytes: sum(|client| client.read_bytes),
+            is_read_only: self.phase.is_read_only(),
+        }
+    }
+
+    /// The rate that the store sustains: back to back first, then attempts in
+    /// the open loop. The outcome is of the time back to back.
+    fn search(
+        &self,
+        search: &Search,
+        clients: &mut [Evicting<'_>],
+        figures: &mut Figures,
+    ) -> Result<Outcome> {
+        let length_s = search.seconds.at(self.scale);
+        let length_ns = (length_s * 1e9) as u64;
+        let mut meter = Meter::start(self.store);
+        let outcome = driver::saturate(&OsClock, length_ns, clients)?;
+        self.store.drain()?;
+        let start_per_s = outcome.done as f64 / meter.lap_s();
+        let found = sustainable(start_per_s, |rate_per_s| {
+            let load = Load { rate_per_s, length_ns };
+            let outcome = driver::open(&OsClock, load, clients)?;
+            meter.lap_s();
+            self.store.drain()?;
+            Ok(Attempt::of(load, &outcome, (meter.lap_s() * 1e9) as u64))
+        })?;
+        let rate_per_s = found
+            .rate_per_s
+            .ok_or_else(|| format!("no rate was sustained in {} attempts", found.attempts.len()))?;
+        figures.insert("saturated_per_s".to_owned(), start_per_s);
+        figures.insert("sustainable_per_s".to_owned(), rate_per_s);
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,103 @@
+//! Clients at work: in the closed loop, in the open loop, flat out for a time.
+//!
+//! In the closed loop a client sends its next operation when the last is
+//! done, which measures what the store can do. It is blind to stalls: while
+//! the store stands still nothing is sent, and the requests that users would
+//! have made meanwhile are missing from the percentiles (coordinated
+//! omission). In the open loop operations arrive at a fixed rate whatever the
+//! store does, and a latency counts from the intended start. `tests.rs` has
+//! both on one store whose stalls are known.
+//!
+//! What a client does to make its keys and values is in its latencies, for
+//! any store alike: one look at the clock ends an operation and begins the
+//! next, since two would cost as much as a cached read.
+//!
+//! Owns: threads, order and pace of operations, and what came of them. Never
+//! does: know what an operation is, or what time it really is.
+
+mod closed;
+#[cfg(test)]
+mod cost;
+mod open;
+mod seen;
+mod sustainable;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+pub(crate) use closed::{Beside, closed, saturate};
+pub(crate) use open::{Load, open};
+pub(crate) use sustainable::{Attempt, sustainable};
+
+use crate::latency::ByKind;
+use crate::op::Kind;
+use crate::record;
+use crate::store::Result;
+
+/// Does operations, one at a time; each thread has its own.
+pub(crate) trait Worker: Send {
+    /// Does operation `number` (from 0; all threads together do each once).
+    ///
+    /// # Errors
+    /// The store's; the run ends.
+    fn run(&mut self, number: u64) -> Result<Kind>;
+
+    /// What must be done after an operation and is not part of it. Returns
+    /// whether time has passed with it, which the closed loop then leaves out of
+    /// latencies; in the open loop operations that fall due meanwhile wait.
+    /// Gaps and stalls have it in them: they are the run's, not the store's, then.
+    ///
+    /// # Errors
+    /// The run ends.
+    fn rest(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    /// In the open loop from the intended start.
+    pub(crate) latencies: ByKind,
+    /// Operations done; in the open loop fewer than were due if it was given up.
+    pub(crate) done: u64,
+    /// Operations due; in a closed loop those done.
+    pub(crate) due: u64,
+    /// From the start, or the first intended start, to the last completion, or
+    /// to where the run was given up.
+    pub(crate) elapsed_ns: u64,
+    /// Time in slots of 10 ms throughout which an operation waited or was
+    /// under way and none completed.
+    pub(crate) stalled_ns: u64,
+    /// The longest time in which an operation was due and none completed;
+    /// exact from 10 ms on, too short below.
+    pub(crate) longest_gap_ns: u64,
+    /// Operations that completed in each step of `step_ns` from the start;
+    /// the last one may be cut short.
+    pub(crate) steps: Vec<u64>,
+    /// A second, or 0.1 s where the run took less than ten seconds.
+    pub(crate) step_ns: u64,
+    /// What came of the workers beside, while the main ones were at work.
+    pub(crate) beside: Option<Box<Outcome>>,
+}
+
+impl Outcome {
+    /// Operations done per second of the run.
+    pub(crate) fn per_s(&self) -> f64 {
+        self.done as f64 * 1e9 / self.elapsed_ns.max(1) as f64
+    }
+
+    /// Seconds that each of so many clients was busy with operations, a mean.
+    pub(crate) fn busy_s(&self, clients: u32) -> f64 {
+        self.latencies.iter().map(|(_, l)| l.sum_s()).sum::<f64>() / f64::from(clients.max(1))
+    }
+
+    /// As run files keep it.
+    pub(crate) fn timeline(&self) -> record::Timeline {
+        record::Timeline {
+            step_s: self.step_ns as f64 / 1e9,
+            ops: self.steps.clone(),
+            longest_gap_ms: self.longest_gap_ns as f64 / 1e6,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The closed loop: each client sends its next operation when its last is done.
+//!
+//! A number of operations is shared out by turns, not taken from a counter: a
+//! client then does the same operations in every run and on every store.
+//!
+//! Owns: that, and clients beside that keep a store busy meanwhile. Never
+//! does: correct latencies for what it did not send.
+
+use super::open::wake_promptly;
+use super::seen::{Seen, Stop, Watch, each};
+use super::{Outcome, Worker};
+use crate::store::Result;
+use std::sync::atomic::{AtomicU64, Ordering};
+use windrow::env::Clock;
+
+/// A client beside that waits for its turn looks this often whether the main
+/// ones are done.
+const LOOK_NS: u64 = 10_000_000;
+
+/// A client that works until the main ones are done.
+pub(crate) struct Beside<W> {
+    /// What it does. Client b of B beside does operations b, b + B, b + 2 B ...
+    pub(crate) worker: W,
+    /// Operations per second of this one, in the open loop; `None` is flat out.
+    pub(crate) rate_per_s: Option<f64>,
+}
+
+/// Does `ops` operations: client w of T does w, w + T, w + 2 T ... below
+/// `ops`. Clients beside work until these are done, and are told of apart;
+/// the stalls of those with a rate are what exceeds it.
+///
+/// # Errors
+/// A worker's; one of the main ones' if both kinds failed.
+pub(crate) fn closed<W: Worker, B: Worker>(
+    clock: &dyn Clock,
+    ops: u64,
+    workers: &mut [W],
+    beside: &mut [Beside<B>],
+) -> Result<Outcome> {
+    let (stop, clients, others) = (Stop::default(), workers.len(), beside.len());
+    // All must have a rate, or something is always due.
+    let rate_per_s: Option<f64> = beside.iter().map(|b| b.rate_per_s).sum();
+    let watch = Watch::start(clock);
+    let serve = |place: u64, worker: &mut W| {
+        let numbers = (place..ops).step_by(clients);
+        back_to_back(watch, numbers, u64::MAX, worker, &stop)
+    };
+    let accompany = |place: u64, Beside { worker, rate_per_s }: &mut Beside<B>| {
+        let numbers = (place..).step_by(others);
+        match rate_per_s {
+            None => back_to_back(watch, numbers, u64::MAX, worker, &stop),
+            // One after the other, not all at once.
+            Some(rate_per_s) => {
+                let lag = place as f64 / others as f64;
+                let due = numbers.enumerate().map(|(turn, number)| {
+                    (number, ((turn as f64 + lag) * 1e9 / *rate_per_s) as u64)
+                });
+                paced(watch, due, worker, &stop)
+            }
+        }
+    };
+    let (main, besides) = std::thread::scope(|scope| {
+        let besides = each(scope, beside, &stop, &accompany);
+        let main = each(scope, workers, &stop, &serve).join();
+        stop.now();
+        (main, besides.join())
+    });
+    let (main, besides) = (main?, besides?);
+    let mut outcome = Seen::outcome(main, None, |_| 0)?;
+    if others > 0 {
+        let due = rate_per_s.map(|rate| (rate * outcome.elapsed_ns as f64 / 1e9) as u64);
+        let due_ns = |n: u64| rate_per_s.map_or(0, |rate| (n as f64 * 1e9 / rate) as u64);
+        outcome.beside = Some(Box::new(Seen::outcome(besides, due, due_ns)?));
+    }
+    Ok(outcome)
+}
+
+/// Runs operations back to back for `length_ns`; each client completes the
+/// one that it is at. Numbers have no holes, however much each client does.
+///
+/// # Errors
+/// A worker's, the first worker's if several failed.
+pub(crate) fn saturate<W: Worker>(
+    clock: &dyn Clock,
+    length_ns: u64,
+    workers: &mut [W],
+) -> Result<Outcome> {
+    let (next, stop) = (AtomicU64::new(0), Stop::default());
+    let watch = Watch::start(clock);
+    let serve = |_: u64, worker: &mut W| {
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        back_to_back(watch, numbers, length_ns, worker, &stop)
+    };
+    let threads = std::thread::scope(|scope| each(scope, workers, &stop, &serve).join())?;
+    Seen::outcome(threads, None, |_| 0)
+}
+
+/// One client's operations, one after the other; none starts after `length_ns`.
+fn back_to_back<W: Worker>(
+    watch: Watch<'_>,
+    mut numbers: impl Iterator<Item = u64>,
+    length_ns: u64,
+    worker: &mut W,
+    stop: &Stop,
+) -> Result<Seen> {
+    let (mut seen, mut now_ns) = (Seen::default(), watch.now_ns());
+    while now_ns < length_ns && !stop.is_set() {
+        // Not before: a number that is taken is done.
+        let Some(number) = numbers.next() else { break };
+        let kind = worker.run(number)?;
+        let end_ns = watch.now_ns();
+        seen.record(kind, end_ns.saturating_sub(now_ns), end_ns)?;
+        now_ns = if worker.rest()? { watch.now_ns() } else { end_ns };
+    }
+    Ok(seen)
+}
+
+/// One client's operations, each with its intended start.
+fn paced<W: Worker>(
+    watch: Watch<'_>,
+    due: impl Iterator<Item = (u64, u64)>,
+    worker: &mut W,
+    stop: &Stop,
+) -> Result<Seen> {
+    wake_promptly();
+    let (mut seen, mut now_ns) = (Seen::default(), watch.now_ns());
+    for (number, intended_ns) in due {
+        while now_ns < intended_ns && !stop.is_set() {
+            watch.clock.sleep_ns((intended_ns - now_ns).min(LOOK_NS));
+            now_ns = watch.now_ns();
+        }
+        if stop.is_set() {
+            break;
+        }
+        let kind = worker.run(number)?;
+        now_ns = watch.now_ns();
+        seen.record(kind, now_ns.saturating_sub(intended_ns), now_ns)?;
+        if worker.rest()? {
+            now_ns = watch.now_ns();
+        }
+    }
+    Ok(seen)
+}

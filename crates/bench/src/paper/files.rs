@@ -1,0 +1,73 @@
+//! Directories of the benchmark's databases.
+//!
+//! Owns: making, copying and removing them. Never does: touch an open database.
+
+#![allow(clippy::disallowed_methods, reason = "files of a benchmark, on the real disk")]
+
+use crate::store::Result;
+use std::path::Path;
+
+/// Makes a directory and those above it.
+pub(super) fn make_dir(dir: &Path) -> Result<()> {
+    std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()).into())
+}
+
+/// Removes a directory with all in it, if it is there.
+pub(super) fn remove_dir(dir: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("{}: {e}", dir.display()).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Copies a closed database, of any engine: every file and directory below
+/// `from`. The copy is on the device when this returns, or writing it back
+/// would fall into what is measured next.
+pub(super) fn copy_dir(from: &Path, to: &Path) -> Result<()> {
+    make_dir(to)?;
+    let named = |e: std::io::Error| format!("{}: {e}", from.display());
+    for entry in std::fs::read_dir(from).map_err(named)? {
+        let entry = entry.map_err(named)?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().map_err(named)?.is_dir() {
+            copy_dir(&source, &target)?;
+            continue;
+        }
+        let copy = || {
+            std::fs::copy(&source, &target)?;
+            std::fs::File::open(&target)?.sync_all()
+        };
+        copy().map_err(|e| format!("{}: {e}", source.display()))?;
+    }
+    Ok(())
+}
+
+/// The text of a file that the user names.
+pub(super) fn read(path: &Path) -> std::result::Result<String, String> {
+    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_has_every_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        make_dir(&from.join("below/empty")).unwrap();
+        std::fs::write(from.join("a"), b"one").unwrap();
+        std::fs::write(from.join("below/b"), vec![7; 100_000]).unwrap();
+        copy_dir(&from, &to).unwrap();
+        assert_eq!(std::fs::read(to.join("a")).unwrap(), b"one");
+        assert_eq!(std::fs::read(to.join("below/b")).unwrap(), vec![7; 100_000]);
+        assert!(to.join("below/empty").is_dir());
+        let problem = copy_dir(&dir.path().join("none"), &to).unwrap_err().to_string();
+        assert!(problem.contains("none"), "{problem}");
+        remove_dir(&to).unwrap();
+        remove_dir(&to).unwrap();
+        assert!(!to.exists());
+    }
+}

@@ -1,0 +1,189 @@
+//! Who is better, and whether the rounds allow to say so.
+//!
+//! Ratios are taken per round, because a machine that is slow for a minute is
+//! slow for the neighbours in that round too, and turned so that more than 1
+//! is good for the subject, whichever way the measure goes.
+//!
+//! Owns: the subject, its rivals, verdicts. Never does: format.
+
+use super::measure::{self, Better, Measure};
+use super::results::{Place, Results};
+use super::spread::Spread;
+
+/// A spread of ratios wider than this share of their median leaves the size
+/// of the difference open.
+const WIDE: f64 = 0.25;
+
+/// The engine that is compared with the others.
+const OURS: &str = "windrow";
+
+/// What the ratios of all rounds say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The subject is better in every round.
+    Ahead,
+    /// It is worse in every round.
+    Behind,
+    /// Rounds disagree, or there is one round only.
+    Undecided,
+}
+
+/// How many times as good as a rival the subject is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Ratio {
+    pub(crate) spread: Spread,
+    pub(crate) verdict: Verdict,
+    /// Whether rounds differ too much to say by how much.
+    pub(crate) is_wide: bool,
+}
+
+impl Ratio {
+    fn of(ratios: Vec<f64>) -> Option<Ratio> {
+        let rounds = ratios.len();
+        let spread = Spread::of(ratios)?;
+        let verdict = if rounds < 2 {
+            Verdict::Undecided
+        } else if spread.min > 1.0 {
+            Verdict::Ahead
+        } else if spread.max < 1.0 {
+            Verdict::Behind
+        } else {
+            Verdict::Undecided
+        };
+        Some(Ratio { spread, verdict, is_wide: spread.width() > WIDE })
+    }
+
+    /// `▲` better, `▼` worse, `~` not to be told; `▲~` better, but who knows by
+    /// how much.
+    pub(crate) fn sign(self) -> &'static str {
+        match (self.verdict, self.is_wide) {
+            (Verdict::Ahead, false) => "▲",
+            (Verdict::Ahead, true) => "▲~",
+            (Verdict::Behind, false) => "▼",
+            (Verdict::Behind, true) => "▼~",
+            (Verdict::Undecided, _) => "~",
+        }
+    }
+}
+
+/// The signs in words.
+pub(crate) const SIGNS: &str = "▲ better in every round, ▼ worse in every round, ~ rounds disagree \
+                                or there is one only; ▲~ ▼~ the direction is clear, the size is \
+                                not: ratios of rounds differ by more than a quarter";
+
+/// The contender that others are compared with: the first of our engine, or
+/// the first at all.
+pub(crate) fn subject(run: &Results) -> usize {
+    run.contenders.iter().position(|c| c.engine == OURS).unwrap_or(0)
+}
+
+/// Whom the subject is compared with: contenders of other engines, or where
+/// there is one engine only, all others.
+pub(crate) fn rivals(run: &Results) -> Vec<usize> {
+    let subject = subject(run);
+    let others = (0..run.contenders.len()).filter(|&i| i != subject);
+    let engine = run.contenders.get(subject).map(|c| &c.engine);
+    let peers: Vec<usize> =
+        others.clone().filter(|&i| Some(&run.contenders[i].engine) != engine).collect();
+    if peers.is_empty() { others.collect() } else { peers }
+}
+
+/// One measure at one place, of all contenders.
+#[derive(Clone, Debug)]
+pub(crate) struct Row<'a> {
+    pub(crate) place: Place<'a>,
+    pub(crate) measure: Measure,
+    /// By contender; `None` where it was not measured.
+    pub(crate) values: Vec<Option<Spread>>,
+    /// The subject to each contender; `None` for itself.
+    pub(crate) ratios: Vec<Option<Ratio>>,
+    /// The rival whose median is best.
+    pub(crate) best: Option<usize>,
+}
+
+impl Row<'_> {
+    /// The subject to its best rival.
+    pub(crate) fn ratio(&self) -> Option<Ratio> {
+        self.ratios[self.best?]
+    }
+}
+
+/// The chief measures of every place of a run.
+pub(crate) fn rows(run: &Results) -> Vec<Row<'_>> {
+    run.places().into_iter().flat_map(|place| rows_at(run, place)).collect()
+}
+
+/// Those of one place.
+pub(crate) fn rows_at<'a>(run: &'a Results, place: Place<'a>) -> Vec<Row<'a>> {
+    measure::chiefs(run, place).into_iter().map(|m| row(run, place, m)).collect()
+}
+
+/// A measure at a place.
+pub(crate) fn row<'a>(run: &'a Results, place: Place<'a>, measure: Measure) -> Row<'a> {
+    let subject = subject(run);
+    let rounds: Vec<Vec<(u32, f64)>> =
+        run.contenders.iter().map(|c| measure.values(run, place, &c.name)).collect();
+    let ratio = |i: usize| {
+        if i == subject { None } else { ratio(measure.better, &rounds[subject], &rounds[i]) }
+    };
+    let ratios: Vec<Option<Ratio>> = (0..rounds.len()).map(ratio).collect();
+    let spread = |of: &Vec<(u32, f64)>| Spread::of(of.iter().map(|(_, v)| *v).collect());
+    let values: Vec<Option<Spread>> = rounds.iter().map(spread).collect();
+    let median = |i: usize| values[i].map(|s| s.median);
+    let measured = rivals(run).into_iter().filter(|&i| ratios[i].is_some());
+    let best = measured.max_by(|&a, &b| {
+        let order = median(a).partial_cmp(&median(b)).unwrap_or(std::cmp::Ordering::Equal);
+        if measure.better == Better::More { order } else { order.reverse() }
+    });
+    Row { place, measure, values, ratios, best }
+}
+
+fn ratio(better: Better, ours: &[(u32, f64)], theirs: &[(u32, f64)]) -> Option<Ratio> {
+    let of_round = |&(round, our): &(u32, f64)| {
+        let (_, their) = theirs.iter().find(|(r, _)| *r == round)?;
+        let ratio = if better == Better::More { our / their } else { their / our };
+        // Nothing to be said where one of them is zero.
+        (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+    };
+    Ratio::of(ours.iter().filter_map(of_round).collect())
+}
+
+/// How often the subject is ahead of its best rival, behind, and neither.
+pub(crate) fn tally(rows: &[Row<'_>]) -> (usize, usize, usize) {
+    let count = |verdict| {
+        rows.iter().filter_map(Row::ratio).filter(|ratio| ratio.verdict == verdict).count()
+    };
+    (count(Verdict::Ahead), count(Verdict::Behind), count(Verdict::Undecided))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(ratios: &[f64]) -> (&'static str, f64) {
+        Ratio::of(ratios.to_vec()).map_or(("", 0.0), |r| (r.sign(), r.spread.median))
+    }
+
+    #[test]
+    fn verdicts_need_every_round() {
+        assert_eq!(of(&[1.1, 1.2, 1.15]), ("▲", 1.15));
+        assert_eq!(of(&[0.9, 0.8, 0.85]), ("▼", 0.85));
+        assert_eq!(of(&[1.1, 0.99, 1.2]), ("~", 1.1));
+        assert_eq!(of(&[2.0, 4.0, 3.0]), ("▲~", 3.0));
+        assert_eq!(of(&[0.2, 0.5, 0.3]), ("▼~", 0.3));
+        assert_eq!(of(&[2.0]), ("~", 2.0), "one round has no spread");
+        assert_eq!(of(&[1.0, 1.0, 1.0]), ("~", 1.0));
+        assert_eq!(of(&[]), ("", 0.0));
+    }
+
+    #[test]
+    fn ratios_pair_rounds_and_turn_with_the_measure() {
+        let ours = [(1, 10.0), (2, 30.0), (3, 20.0), (4, 0.0)];
+        let theirs = [(3, 20.0), (1, 5.0), (2, 10.0), (4, 1.0), (5, 9.0)];
+        let more = ratio(Better::More, &ours, &theirs).map(|r| r.spread);
+        assert_eq!(more, Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
+        let less = ratio(Better::Less, &ours, &theirs).map(|r| r.spread);
+        assert_eq!(less, Some(Spread { median: 0.5, min: 1.0 / 3.0, max: 1.0 }));
+        assert_eq!(ratio(Better::More, &ours, &[(7, 1.0)]), None);
+    }
+}

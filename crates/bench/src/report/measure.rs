@@ -1,0 +1,267 @@
+//! What is measured: titles, units, and which way is better.
+//!
+//! Owns: the words for every figure of `record.rs`, and which of them is the
+//! chief one of a phase. Never does: hold a value.
+
+use super::results::{Place, Results};
+use super::spread::Spread;
+use crate::record::{Latency, Phase};
+use std::collections::BTreeMap;
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    More,
+    Less,
+}
+
+/// A point of a distribution of latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Point {
+    P50,
+    P90,
+    P99,
+    P999,
+    Max,
+}
+
+impl Point {
+    pub(crate) const ALL: [Point; 5] =
+        [Point::P50, Point::P90, Point::P99, Point::P999, Point::Max];
+
+    fn name(self) -> &'static str {
+        match self {
+            Point::P50 => "p50",
+            Point::P90 => "p90",
+            Point::P99 => "p99",
+            Point::P999 => "p99.9",
+            Point::Max => "max",
+        }
+    }
+
+    fn of(self, latency: &Latency) -> f64 {
+        match self {
+            Point::P50 => latency.p50,
+            Point::P90 => latency.p90,
+            Point::P99 => latency.p99,
+            Point::P999 => latency.p999,
+            Point::Max => latency.max,
+        }
+    }
+}
+
+/// Where a measure's value stands in a line.
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    Figure(String),
+    Latency(String, Point),
+}
+
+/// Something that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Measure {
+    /// As a person calls it: `write amplification`, `get p99`.
+    pub(crate) title: String,
+    /// Unit; `×` for amplifications; empty for counts.
+    pub(crate) unit: String,
+    pub(crate) better: Better,
+    source: Source,
+}
+
+/// (name in the lines, title, unit, which way is better)
+const KNOWN: [(&str, &str, &str, Better); 25] = [
+    ("kops_per_s", "throughput", "kops/s", Better::More),
+    ("undrained_kops_per_s", "before it drained", "kops/s", Better::More),
+    ("sustainable_per_s", "sustainable rate", "ops/s", Better::More),
+    ("saturated_per_s", "back to back", "ops/s", Better::More),
+    ("served_share", "served of what was due", "", Better::More),
+    ("seconds", "time", "s", Better::Less),
+    ("drain_s", "time to drain", "s", Better::Less),
+    ("cpu_us_per_op", "CPU per op", "µs", Better::Less),
+    ("cpu_s", "CPU", "s", Better::Less),
+    ("peak_rss_mib", "peak memory", "MiB", Better::Less),
+    ("disk_mib", "size on disk", "MiB", Better::Less),
+    ("open_ms", "time to open", "ms", Better::Less),
+    ("write_amplification", "write amplification", "×", Better::Less),
+    ("read_amplification", "read amplification", "×", Better::Less),
+    ("space_amplification", "space amplification", "×", Better::Less),
+    ("tables_write_amplification", "tables' write amplification", "×", Better::Less),
+    ("user_written_mib", "written by the user", "MiB", Better::More),
+    ("device_written_mib", "written to device", "MiB", Better::Less),
+    ("device_read_mib", "read from device", "MiB", Better::Less),
+    ("device_read_kib_per_op", "read from device per op", "KiB", Better::Less),
+    ("blocks_per_get", "blocks per get", "", Better::Less),
+    ("blocks_read_per_get", "blocks read per get", "", Better::Less),
+    ("false_positives_per_get", "false positives per get", "", Better::Less),
+    ("paused_s", "writers held up", "s", Better::Less),
+    ("stalled_s", "nothing done for", "s", Better::Less),
+];
+
+impl Measure {
+    /// A figure of `record::Phase`. One that is not known goes by its own
+    /// name, and less is taken to be better.
+    pub(crate) fn figure(name: &str) -> Measure {
+        let source = Source::Figure(name.to_owned());
+        match KNOWN.iter().find(|known| known.0 == name) {
+            Some(&(_, title, unit, better)) => {
+                Measure { title: title.to_owned(), unit: unit.to_owned(), better, source }
+            }
+            None => Measure {
+                title: name.replace('_', " "),
+                unit: String::new(),
+                better: if name.ends_with("per_s") { Better::More } else { Better::Less },
+                source,
+            },
+        }
+    }
+
+    /// A latency of a kind of operation.
+    pub(crate) fn latency(kind: &str, point: Point) -> Measure {
+        Measure {
+            title: format!("{} {}", kind.replace('_', " "), point.name()),
+            unit: "µs".to_owned(),
+            better: Better::Less,
+            source: Source::Latency(kind.to_owned(), point),
+        }
+    }
+
+    /// `write amplification, ×`.
+    pub(crate) fn heading(&self) -> String {
+        if self.unit.is_empty() {
+            self.title.clone()
+        } else {
+            format!("{}, {}", self.title, self.unit)
+        }
+    }
+
+    /// `less is better`.
+    pub(crate) fn direction(&self) -> &'static str {
+        match self.better {
+            Better::More => "more is better",
+            Better::Less => "less is better",
+        }
+    }
+
+    /// Its value in one line.
+    pub(crate) fn value(&self, phase: &Phase) -> Option<f64> {
+        let value = match &self.source {
+            Source::Figure(name) => *phase.figures.get(name)?,
+            Source::Latency(kind, point) => {
+                let latency = phase.latencies.get(kind)?;
+                (latency.count > 0).then(|| point.of(latency))?
+            }
+        };
+        value.is_finite().then_some(value)
+    }
+
+    /// Its values over rounds: (round, value).
+    pub(crate) fn values(
+        &self,
+        run: &Results,
+        place: Place<'_>,
+        contender: &str,
+    ) -> Vec<(u32, f64)> {
+        let of_round = |phase: &Phase| Some((phase.round, self.value(phase)?));
+        run.lines(place, contender).into_iter().filter_map(of_round).collect()
+    }
+
+    /// Their spread; `None` if it was not measured.
+    pub(crate) fn spread(
+        &self,
+        run: &Results,
+        place: Place<'_>,
+        contender: &str,
+    ) -> Option<Spread> {
+        Spread::of(self.values(run, place, contender).into_iter().map(|(_, v)| v).collect())
+    }
+
+    /// Whether any contender has a value that is not zero.
+    pub(crate) fn is_told(&self, run: &Results, place: Place<'_>) -> bool {
+        run.at(place).into_iter().any(|phase| self.value(phase).is_some_and(|v| v != 0.0))
+    }
+}
+
+/// The rates at which operations were sent in the open loop, each once;
+/// empty in a closed loop.
+pub(crate) fn rates(run: &Results, place: Place<'_>) -> Vec<f64> {
+    let mut rates: Vec<f64> = run.at(place).iter().filter_map(|p| p.rate_per_s).collect();
+    rates.sort_by(f64::total_cmp);
+    // Rates of one search differ in their last digits.
+    rates.dedup_by(|a, b| (*a / *b - 1.0).abs() < 0.01);
+    rates
+}
+
+/// How a phase was driven, for headings; empty for a closed loop, which is
+/// the usual.
+pub(crate) fn drive(run: &Results, place: Place<'_>) -> String {
+    match rates(run, place).as_slice() {
+        [] => String::new(),
+        [rate] => format!("open loop at {}/s", super::number::number(*rate)),
+        _ => "open loop, each at a rate of its own".to_owned(),
+    }
+}
+
+/// Kinds of operation that make up a hundredth of a phase and more, the most
+/// frequent first.
+pub(crate) fn kinds(run: &Results, place: Place<'_>) -> Vec<String> {
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for (kind, latency) in run.at(place).into_iter().flat_map(|p| &p.latencies) {
+        *counts.entry(kind).or_default() += latency.count;
+    }
+    let all: u64 = counts.values().sum();
+    let mut kinds: Vec<(&str, u64)> =
+        counts.into_iter().filter(|(_, n)| *n > 0 && n * 100 >= all).collect();
+    kinds.sort_by_key(|(kind, n)| (std::cmp::Reverse(*n), *kind));
+    kinds.into_iter().map(|(kind, _)| kind.to_owned()).collect()
+}
+
+/// What a phase is judged by: throughput where clients wait for the store,
+/// the tail of latencies where operations come at a rate that is given, that
+/// rate where it was searched for.
+pub(crate) fn chiefs(run: &Results, place: Place<'_>) -> Vec<Measure> {
+    let sustainable = Measure::figure("sustainable_per_s");
+    let mut chiefs = if sustainable.is_told(run, place) {
+        vec![sustainable]
+    } else if rates(run, place).is_empty() {
+        vec![Measure::figure("kops_per_s")]
+    } else {
+        kinds(run, place).iter().map(|kind| Measure::latency(kind, Point::P99)).collect()
+    };
+    chiefs.retain(|measure| measure.is_told(run, place));
+    chiefs
+}
+
+/// What it cost, of what was measured: for the second table.
+pub(crate) fn costs(run: &Results, place: Place<'_>) -> Vec<Measure> {
+    let chiefs = chiefs(run, place);
+    let tail =
+        kinds(run, place).into_iter().take(1).map(|kind| Measure::latency(&kind, Point::P99));
+    let figures = [
+        "write_amplification",
+        "space_amplification",
+        "cpu_us_per_op",
+        "peak_rss_mib",
+        "stalled_s",
+    ];
+    let costs = tail.chain(figures.into_iter().map(Measure::figure));
+    costs.filter(|m| m.is_told(run, place) && !chiefs.contains(m)).collect()
+}
+
+/// Everything that was measured at a place: latencies by kind, then figures,
+/// those that are known first.
+pub(crate) fn all(run: &Results, place: Place<'_>) -> Vec<Measure> {
+    let lines = run.at(place);
+    let mut names: Vec<&String> = lines.iter().flat_map(|p| p.figures.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let rank = |name: &str| KNOWN.iter().position(|known| known.0 == name).unwrap_or(KNOWN.len());
+    names.sort_by_key(|name| rank(name));
+    let figures = names.into_iter().map(|name| Measure::figure(name));
+    let mut kinds: Vec<&String> = lines.iter().flat_map(|p| p.latencies.keys()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let points = |kind: &String| Point::ALL.map(|point| Measure::latency(kind, point));
+    let latencies = kinds.into_iter().flat_map(points);
+    let told = |m: &Measure| lines.iter().any(|phase| m.value(phase).is_some());
+    figures.chain(latencies).filter(told).collect()
+}

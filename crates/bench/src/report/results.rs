@@ -1,0 +1,372 @@
+//! What one or more runs measured, read from files of JSON lines.
+//!
+//! Owns: reading, what is wrong with a file and what to do about it, joining
+//! runs. A run that was cut short reads as far as it got and says so. Never
+//! does: open a file, or mix figures that were not measured alike.
+
+use crate::record::{Contender, End, Head, Line, Phase, Workload};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The version of the lines that this program reads.
+const VERSION: u64 = 1;
+
+/// One run: the lines of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Run {
+    pub(crate) head: Head,
+    pub(crate) phases: Vec<Phase>,
+    /// `None` if it was cut short.
+    pub(crate) end: Option<End>,
+}
+
+/// What was measured, of all runs that are told about together.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Results {
+    /// One for each run.
+    pub(crate) heads: Vec<Head>,
+    pub(crate) contenders: Vec<Contender>,
+    pub(crate) workloads: Vec<Workload>,
+    pub(crate) phases: Vec<Phase>,
+    /// How long it took; `None` if a part has no end.
+    pub(crate) seconds: Option<f64>,
+    /// Answers that differ between contenders.
+    pub(crate) disagreements: Vec<String>,
+    /// What a reader has to know before believing a figure.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A phase of a workload, which all contenders ran.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Place<'a> {
+    pub(crate) workload: &'a Workload,
+    pub(crate) phase: &'a str,
+}
+
+impl Place<'_> {
+    /// The phase alone where its workload's name says no more.
+    pub(crate) fn words(&self) -> String {
+        if self.workload.name == self.phase {
+            self.phase.to_owned()
+        } else {
+            format!("{} {}", self.workload.name, self.phase)
+        }
+    }
+}
+
+impl Results {
+    /// What one run measured.
+    pub(crate) fn of(run: &Run) -> Results {
+        let mut results = Results::empty();
+        results.contenders.clone_from(&run.head.contenders);
+        results.workloads.clone_from(&run.head.workloads);
+        results.take(Part { file: "the run".to_owned(), run: run.clone(), is_torn: false });
+        results.add_notes();
+        results
+    }
+
+    fn empty() -> Results {
+        Results {
+            heads: Vec::new(),
+            contenders: Vec::new(),
+            workloads: Vec::new(),
+            phases: Vec::new(),
+            seconds: Some(0.0),
+            disagreements: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The places that have figures, in the order of the workloads.
+    pub(crate) fn places(&self) -> Vec<Place<'_>> {
+        self.workloads.iter().flat_map(|w| self.places_of(w)).collect()
+    }
+
+    /// Those of one workload; phases that it does not list come last.
+    pub(crate) fn places_of<'a>(&'a self, workload: &'a Workload) -> Vec<Place<'a>> {
+        let ran: Vec<&str> = self
+            .phases
+            .iter()
+            .filter(|p| p.workload == workload.name)
+            .map(|p| p.phase.as_str())
+            .collect();
+        let listed = workload.phases.iter().map(String::as_str).filter(|name| ran.contains(name));
+        let mut names: Vec<&str> = Vec::new();
+        for name in listed.chain(ran.iter().copied()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names.into_iter().map(|phase| Place { workload, phase }).collect()
+    }
+
+    /// What all contenders measured at a place.
+    pub(crate) fn at<'a>(&'a self, place: Place<'_>) -> Vec<&'a Phase> {
+        let here = |p: &&Phase| p.workload == place.workload.name && p.phase == place.phase;
+        self.phases.iter().filter(here).collect()
+    }
+
+    /// What one contender measured at a place, a line for each round.
+    pub(crate) fn lines<'a>(&'a self, place: Place<'_>, contender: &str) -> Vec<&'a Phase> {
+        self.at(place).into_iter().filter(|p| p.contender == contender).collect()
+    }
+
+    /// Rounds of a workload; what is done once, before them, counts if there
+    /// is nothing else.
+    pub(crate) fn rounds(&self, workload: &Workload) -> usize {
+        let of = self.phases.iter().filter(|p| p.workload == workload.name).map(|p| p.round);
+        let mut rounds: Vec<u32> = of.collect();
+        if rounds.iter().any(|round| *round > 0) {
+            rounds.retain(|round| *round > 0);
+        }
+        rounds.sort_unstable();
+        rounds.dedup();
+        rounds.len()
+    }
+}
+
+/// Reads the texts of files: (name, contents). The error names file and line.
+pub(crate) fn read(files: &[(String, String)]) -> Result<Results, String> {
+    let mut parts = Vec::new();
+    for (name, text) in files {
+        parts.extend(parts_of(name, text)?);
+    }
+    let mut results = Results::empty();
+    for part in parts {
+        results.take_head(&part.file, &part.run.head)?;
+        results.take(part);
+    }
+    results.add_notes();
+    if results.phases.is_empty() {
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        return Err(format!(
+            "{}: no phase was measured yet; `bench resume` goes on with such a run",
+            names.join(", ")
+        ));
+    }
+    Ok(results)
+}
+
+/// Reads the text of one run's file. The error names file and line.
+pub(crate) fn run_of(file: &str, text: &str) -> Result<Run, String> {
+    let mut parts = parts_of(file, text)?;
+    match (parts.pop(), parts.is_empty()) {
+        (Some(part), true) => Ok(part.run),
+        _ => Err(format!("{file}: holds the lines of several runs")),
+    }
+}
+
+/// A run with the name of its file.
+struct Part {
+    file: String,
+    run: Run,
+    /// Whether its last line is half a line.
+    is_torn: bool,
+}
+
+fn parts_of(file: &str, text: &str) -> Result<Vec<Part>, String> {
+    let mut parts: Vec<Part> = Vec::new();
+    let lines: Vec<&str> = text.lines().collect();
+    for (i, line) in lines.iter().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let place = format!("{file}, line {}", i + 1);
+        let is_cut = i + 1 == lines.len() && !text.ends_with('\n');
+        let parsed = match (parse(line), parts.last_mut()) {
+            (Ok(parsed), _) => parsed,
+            // A run that was killed may have left half a line.
+            (Err(_), Some(part)) if is_cut => {
+                part.is_torn = true;
+                break;
+            }
+            (Err(problem), _) => return Err(format!("{place}: {problem}")),
+        };
+        match (parsed, parts.last_mut()) {
+            (Line::Run(head), _) => {
+                let run = Run { head: *head, phases: Vec::new(), end: None };
+                parts.push(Part { file: file.to_owned(), run, is_torn: false });
+            }
+            (Line::Phase(phase), Some(part)) => {
+                check(&part.run.head, &phase).map_err(|problem| format!("{place}: {problem}"))?;
+                part.run.phases.push(*phase);
+            }
+            (Line::End(end), Some(part)) => part.run.end = Some(end),
+            (_, None) => {
+                return Err(format!(
+                    "{place}: a run begins with a line of kind \"run\"; this file has lost its \
+                     first line"
+                ));
+            }
+        }
+    }
+    if parts.is_empty() {
+        return Err(format!("{file}: is empty; `bench run --json {file}` writes such a file"));
+    }
+    Ok(parts)
+}
+
+/// One line. The version is looked at first: another version's fields would
+/// only give a riddle for an error.
+fn parse(line: &str) -> Result<Line, String> {
+    let value: Value = serde_json::from_str(line)
+        .map_err(|e| format!("not JSON ({e}); is this a file that `bench run --json` wrote?"))?;
+    if value["kind"] == "run" && value["version"].as_u64() != Some(VERSION) {
+        return Err(format!(
+            "written in version {} of the lines, and this program reads version {VERSION}; use \
+             the program that made it, or run again",
+            value["version"]
+        ));
+    }
+    serde_json::from_value(value).map_err(|e| format!("not a line of a run: {e}"))
+}
+
+fn check(head: &Head, phase: &Phase) -> Result<(), String> {
+    if !head.contenders.iter().any(|c| c.name == phase.contender) {
+        return Err(format!("contender `{}` is not in the run's first line", phase.contender));
+    }
+    if !head.workloads.iter().any(|w| w.name == phase.workload) {
+        return Err(format!("workload `{}` is not in the run's first line", phase.workload));
+    }
+    Ok(())
+}
+
+impl Results {
+    /// Takes in what a run was, or says why it cannot be told about together
+    /// with those before it.
+    fn take_head(&mut self, file: &str, head: &Head) -> Result<(), String> {
+        for contender in &head.contenders {
+            match self.contenders.iter().find(|c| c.name == contender.name) {
+                None => self.contenders.push(contender.clone()),
+                Some(known) if known == contender => {}
+                Some(known) => {
+                    return Err(format!(
+                        "{file}: `{}` is {} here and {} in an earlier file, or set up \
+                         differently; report them apart",
+                        known.name, contender.version, known.version
+                    ));
+                }
+            }
+        }
+        for workload in &head.workloads {
+            let Some(known) = self.workloads.iter_mut().find(|w| w.name == workload.name) else {
+                self.workloads.push(workload.clone());
+                continue;
+            };
+            let measured_alike =
+                |w: &Workload| (w.records, w.memory_bytes, w.direct_io, w.phases.clone());
+            if measured_alike(known) != measured_alike(workload) {
+                return Err(format!(
+                    "{file}: workload `{}` has other records, memory, I/O or phases than in an \
+                     earlier file; report them apart",
+                    workload.name
+                ));
+            }
+        }
+        match self.heads.first().filter(|first| first.scale != head.scale) {
+            Some(first) => Err(format!(
+                "{file}: scale `{}`, and an earlier file has `{}`; report them apart",
+                head.scale, first.scale
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes in what a run measured.
+    fn take(&mut self, part: Part) {
+        self.take_phases(part.run.phases);
+        match part.run.end {
+            Some(end) => {
+                self.seconds = self.seconds.map(|s| s + end.seconds);
+                self.disagreements.extend(end.disagreements);
+            }
+            None => {
+                self.seconds = None;
+                let torn = if part.is_torn { " in the middle of a line" } else { "" };
+                self.notes.push(format!(
+                    "{} breaks off{torn}: the run did not come to its end, and not all answers \
+                     were compared.",
+                    part.file
+                ));
+            }
+        }
+        self.heads.push(part.run.head);
+    }
+
+    /// Takes in phases; rounds that are there already become later rounds.
+    fn take_phases(&mut self, phases: Vec<Phase>) {
+        let key = |p: &Phase| (p.workload.clone(), p.phase.clone(), p.contender.clone(), p.round);
+        let known: BTreeSet<_> = self.phases.iter().map(key).collect();
+        let mut shift: BTreeMap<String, u32> = BTreeMap::new();
+        for phase in phases.iter().filter(|p| known.contains(&key(p))) {
+            let of = self.phases.iter().filter(|p| p.workload == phase.workload);
+            // At least 1: what was done once is then there twice.
+            let last = of.map(|p| p.round).max().unwrap_or(0).max(1);
+            shift.insert(phase.workload.clone(), last);
+        }
+        for mut phase in phases {
+            phase.round += shift.get(&phase.workload).copied().unwrap_or(0);
+            self.phases.push(phase);
+        }
+    }
+
+    /// Says what a reader has to know before believing a figure.
+    fn add_notes(&mut self) {
+        let differ = |same: &dyn Fn(&Head, &Head) -> bool| {
+            self.heads.windows(2).any(|pair| !same(&pair[0], &pair[1]))
+        };
+        let mut notes = Vec::new();
+        if differ(&|a, b| a.machine == b.machine) {
+            notes.push(
+                "The runs are of different machines: ratios across them mean nothing.".to_owned(),
+            );
+        }
+        if differ(&|a, b| a.seed == b.seed) {
+            notes.push("The runs have different seeds.".to_owned());
+        }
+        if self.heads.iter().any(|head| head.scale == "quick") {
+            notes.push(
+                "Scale quick shows that everything runs; its figures say nothing.".to_owned(),
+            );
+        }
+        let ran = self.workloads.iter().filter(|w| self.rounds(w) == 1);
+        let single: Vec<&str> = ran.map(|w| w.name.as_str()).collect();
+        if !single.is_empty() {
+            let names = single.join(", ");
+            notes.push(format!("One round only, so nothing is known of the spread: {names}."));
+        }
+        let evicted = self.names_where(|phase| phase.evicted);
+        if !evicted.is_empty() {
+            notes.push(format!(
+                "No direct I/O in {}: where a workload asks for it, files were dropped from the \
+                 page cache before reads instead.",
+                evicted.join(", ")
+            ));
+        }
+        notes.extend(self.overrun());
+        self.notes.extend(notes);
+    }
+
+    /// Contenders that have a line like this, in their order.
+    fn names_where(&self, like: impl Fn(&Phase) -> bool) -> Vec<&str> {
+        let has = |name: &str| self.phases.iter().any(|p| p.contender == name && like(p));
+        self.contenders.iter().map(|c| c.name.as_str()).filter(|name| has(name)).collect()
+    }
+
+    /// Open loops that a contender could not serve: a queue grew without end.
+    fn overrun(&self) -> Vec<String> {
+        let fell_behind = |p: &Phase| p.figures.get("served_share").is_some_and(|s| *s < 0.99);
+        let behind = |place: Place<'_>| {
+            let here = |p: &Phase| {
+                p.workload == place.workload.name && p.phase == place.phase && fell_behind(p)
+            };
+            let names = self.names_where(here);
+            (!names.is_empty()).then(|| {
+                format!(
+                    "{}: {} could not serve the rate in every round; its latencies there say only \
+                     for how long the queue grew.",
+                    place.words(),
+                    names.join(", ")
+                )
+            })
+        };
+        self.places().into_iter().filter_map(behind).collect()
+    }
+}

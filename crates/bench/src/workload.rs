@@ -1,0 +1,396 @@
+//! Workload files: what data there is, how stores are opened, and the phases
+//! that are done to each.
+//!
+//! Owns: the file's model, its checks, the built-in files. A number in a file
+//! may be given for each scale. Never does: run anything.
+
+mod catalogue;
+mod scaled;
+
+pub(crate) use catalogue::{builtin, names};
+pub(crate) use scaled::{Scale, Scaled};
+
+use crate::draws::Draws;
+use crate::lengths::Lengths;
+use crate::op::Kind;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A workload file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Workload {
+    /// The file's name without its ending; set after parsing.
+    #[serde(skip)]
+    pub(crate) name: String,
+    pub(crate) title: String,
+    /// Where it is from: `db_bench`, `ycsb`, ...
+    pub(crate) family: String,
+    /// What a reader of its figures must know.
+    pub(crate) about: String,
+    pub(crate) rounds: Scaled<u32>,
+    pub(crate) data: Data,
+    #[serde(default)]
+    pub(crate) store: Store,
+    #[serde(rename = "phase")]
+    pub(crate) phases: Vec<Phase>,
+}
+
+/// The records.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Data {
+    /// Records after the load.
+    pub(crate) records: Scaled<u64>,
+    /// Bytes of a key, 16 or more.
+    #[serde(default = "default_key_bytes")]
+    pub(crate) key_bytes: usize,
+    pub(crate) value_bytes: Lengths,
+    #[serde(default)]
+    pub(crate) order: Order,
+    /// Key spaces, to which records are dealt in turn.
+    #[serde(default = "one")]
+    pub(crate) spaces: u32,
+}
+
+/// How a record's key follows from its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Order {
+    /// Scattered: loading by number is loading in random order.
+    #[default]
+    Hashed,
+    /// Rising with the number.
+    Sorted,
+    /// Of a thousand series in turn: rising within each, as samples come in.
+    Series,
+}
+
+/// What every store of the workload is opened with.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Store {
+    pub(crate) memory_mib: Scaled<u64>,
+    pub(crate) direct_io: bool,
+}
+
+impl Default for Store {
+    fn default() -> Store {
+        Store { memory_mib: Scaled::same(192), direct_io: false }
+    }
+}
+
+/// One thing that is done to a store.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Phase {
+    pub(crate) name: String,
+    /// Threads.
+    #[serde(default = "one")]
+    pub(crate) clients: u32,
+    /// Operations of all threads together; as many as records if not given.
+    pub(crate) ops: Option<Scaled<u64>>,
+    /// Weights of the kinds of operation.
+    mix: BTreeMap<String, f64>,
+    /// Which records are touched.
+    #[serde(default = "uniform")]
+    pub(crate) keys: Draws,
+    /// Entries that a scan reads, the one it seeks to included.
+    #[serde(default = "ten_nexts")]
+    pub(crate) scan: Lengths,
+    /// Keys of a batch or of a read of several.
+    #[serde(default = "ten")]
+    pub(crate) batch: u32,
+    /// Whether writes are acknowledged when the device has them.
+    #[serde(default)]
+    pub(crate) sync: bool,
+    /// Seconds after which what is written here vanishes. In a store
+    /// without expiry each insert removes the record `keep` before it.
+    pub(crate) expiry: Option<Expiry>,
+    /// Threads that write or read beside the measured ones.
+    pub(crate) beside: Option<Beside>,
+    /// Closes the store and opens it again first.
+    #[serde(default)]
+    pub(crate) reopen: bool,
+    /// Not measured: brings the store into a state.
+    #[serde(default)]
+    pub(crate) prepare: bool,
+    /// Done once for all rounds; only at the beginning of a file.
+    #[serde(default)]
+    pub(crate) once: bool,
+    /// Finds the rate that the store sustains.
+    pub(crate) search: Option<Search>,
+    /// Sends operations at a fixed rate.
+    pub(crate) open: Option<Open>,
+}
+
+/// Records that vanish.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Expiry {
+    pub(crate) seconds: u64,
+    pub(crate) keep: Scaled<u64>,
+}
+
+/// Threads beside the measured ones, until those are done.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Beside {
+    #[serde(default = "one")]
+    pub(crate) clients: u32,
+    mix: BTreeMap<String, f64>,
+    #[serde(default = "uniform")]
+    pub(crate) keys: Draws,
+    /// Operations per second of each; as fast as it can if not given.
+    pub(crate) rate_per_s: Option<f64>,
+}
+
+/// A search for the sustainable rate.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Search {
+    /// Length of one attempt.
+    pub(crate) seconds: Scaled<f64>,
+}
+
+/// A fixed rate: a share of what the slowest contender sustains.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Open {
+    /// The phase that searched.
+    pub(crate) of: String,
+    pub(crate) percent: f64,
+    pub(crate) seconds: Scaled<f64>,
+}
+
+fn default_key_bytes() -> usize {
+    16
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn ten() -> u32 {
+    10
+}
+
+fn uniform() -> Draws {
+    Draws::Uniform
+}
+
+fn ten_nexts() -> Lengths {
+    Lengths::Fixed(11)
+}
+
+/// Weights of kinds.
+pub(crate) type Mix = Vec<(Kind, f64)>;
+
+/// Kinds by name with weights that add up to 1.
+fn weights(mix: &BTreeMap<String, f64>) -> Result<Mix, String> {
+    let total: f64 = mix.values().sum();
+    let named = |(name, weight): (&String, &f64)| {
+        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        let kind = kind.ok_or_else(|| {
+            format!("`{name}` is not an operation; they are {}", names.join(", "))
+        })?;
+        match 0.0 < *weight && weight.is_finite() {
+            true => Ok((kind, weight / total)),
+            false => Err(format!("the weight of `{name}` must be above 0")),
+        }
+    };
+    match mix.is_empty() {
+        true => Err("`mix` names no operation".to_owned()),
+        false => mix.iter().map(named).collect(),
+    }
+}
+
+impl Phase {
+    /// The kinds of operation with their shares.
+    pub(crate) fn mix(&self) -> Mix {
+        weights(&self.mix).unwrap_or_default()
+    }
+
+    /// Whether it only reads.
+    pub(crate) fn is_read_only(&self) -> bool {
+        let beside = self.beside.iter().flat_map(Beside::mix);
+        !self.mix().into_iter().chain(beside).any(|(kind, _)| kind.writes())
+    }
+
+    /// Whether it only writes: it then counts until no merge is due.
+    pub(crate) fn is_write_only(&self) -> bool {
+        self.mix().iter().all(|(kind, _)| kind.writes() && !kind.reads())
+    }
+
+    /// Whether its answers have one order that follows from the seed.
+    pub(crate) fn has_order(&self) -> bool {
+        self.expiry.is_none()
+            && self.mix().iter().any(|(kind, _)| kind.reads())
+            && self.search.is_none()
+            && (self.is_read_only() || self.clients == 1 && self.beside.is_none())
+            // In the open loop threads take operations as they come.
+            && (self.open.is_none() || self.clients == 1)
+    }
+
+    fn does(&self, kind: Kind) -> bool {
+        self.mix().iter().any(|(k, _)| *k == kind)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let wrong = |what: String| Err(format!("phase `{}`: {what}", self.name));
+        if let Err(problem) = weights(&self.mix) {
+            return wrong(problem);
+        }
+        if let Some(Err(problem)) = self.beside.as_ref().map(|beside| weights(&beside.mix)) {
+            return wrong(problem);
+        }
+        if self.clients == 0 || 256 < self.clients {
+            return wrong("`clients` must be 1 to 256".to_owned());
+        }
+        if self.batch == 0 || 100_000 < self.batch {
+            return wrong("`batch` must be 1 to 100000".to_owned());
+        }
+        if self.does(Kind::Pop) && (self.clients > 1 || self.beside.is_some()) {
+            return wrong("a queue's front has one reader: `pop` needs one client".to_owned());
+        }
+        if self.search.is_some() && self.open.is_some() {
+            return wrong("either `search` or `open`".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Beside {
+    /// The kinds of operation with their shares.
+    pub(crate) fn mix(&self) -> Mix {
+        weights(&self.mix).unwrap_or_default()
+    }
+}
+
+impl Workload {
+    /// Reads a file's text. `name` is what it is called in commands and results.
+    ///
+    /// # Errors
+    /// A sentence with the file's name and line.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Workload, String> {
+        let mut workload: Workload =
+            toml::from_str(text).map_err(|error| format!("workload {name}: {error}"))?;
+        name.clone_into(&mut workload.name);
+        workload.check().map_err(|problem| format!("workload {name}: {problem}"))?;
+        Ok(workload)
+    }
+
+    /// Names of the phases that figures are taken of.
+    pub(crate) fn measured(&self) -> Vec<String> {
+        let phases = self.phases.iter().filter(|phase| !phase.prepare);
+        phases.map(|phase| phase.name.clone()).collect()
+    }
+
+    /// How many phases are done once, before all rounds.
+    pub(crate) fn once(&self) -> usize {
+        self.phases.iter().take_while(|phase| phase.once).count()
+    }
+
+    /// Whether any record ever goes away: a get may then find nothing.
+    pub(crate) fn may_miss(&self) -> bool {
+        let loses = |p: &Phase| p.does(Kind::Delete) || p.expiry.is_some() || p.does(Kind::Pop);
+        self.phases.iter().any(loses)
+    }
+
+    /// Whether contents depend on time: they then are not compared.
+    pub(crate) fn expires(&self) -> bool {
+        self.phases.iter().any(|phase| phase.expiry.is_some())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.phases.is_empty() {
+            return Err("no phase".to_owned());
+        }
+        if self.data.key_bytes < 16 || 4096 < self.data.key_bytes {
+            return Err("`key_bytes` must be 16 to 4096".to_owned());
+        }
+        if self.data.spaces == 0 || 4096 < self.data.spaces {
+            return Err("`spaces` must be 1 to 4096".to_owned());
+        }
+        for (i, phase) in self.phases.iter().enumerate() {
+            phase.check()?;
+            if self.phases[..i].iter().any(|earlier| earlier.name == phase.name) {
+                return Err(format!("two phases are called `{}`", phase.name));
+            }
+            if phase.once && self.once() <= i {
+                return Err(format!("phase `{}`: only the first phases are done once", phase.name));
+            }
+            if let Some(open) = &phase.open {
+                let found = self.phases[..self.once()]
+                    .iter()
+                    .any(|p| p.name == open.of && p.search.is_some());
+                if !found {
+                    return Err(format!(
+                        "phase `{}`: no phase `{}` with `search` and `once` before it",
+                        phase.name, open.of
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(change: (&str, &str)) -> String {
+        let text = r#"
+            title = "t"
+            family = "f"
+            about = "a"
+            rounds = 1
+            [data]
+            records = { quick = 10, full = 100 }
+            value_bytes = "100"
+            [[phase]]
+            name = "load"
+            once = true
+            mix = { insert = 1 }
+            [[phase]]
+            name = "read"
+            mix = { get = 3, put = 1 }
+            keys = "scrambled(0.99)"
+        "#;
+        let workload = Workload::parse("whole", text).unwrap();
+        assert_eq!(workload.phases[1].mix(), [(Kind::Get, 0.75), (Kind::Put, 0.25)]);
+        assert_eq!((workload.once(), workload.data.records.at(Scale::Full)), (1, 100));
+        assert!(text.contains(change.0), "{}", change.0);
+        Workload::parse("broken", &text.replace(change.0, change.1)).unwrap_err()
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (from, to, part) in [
+            ("title = \"t\"", "", "title"),
+            ("rounds = 1", "rounds = 1\nrnds = 2", "rnds"),
+            ("insert = 1", "fly = 1", "`fly` is not an operation; they are put"),
+            ("insert = 1", "", "names no operation"),
+            ("get = 3", "get = -3", "above 0"),
+            ("\"read\"", "\"load\"", "two phases are called `load`"),
+            ("\"read\"", "\"read\"\nonce = true\nclients = 0", "clients"),
+            ("get = 3", "pop = 1 }\nclients = 2 #", "one client"),
+            ("scrambled(0.99)", "wild", "wild"),
+            ("value_bytes = \"100\"", "value_bytes = \"x\"", "x"),
+            (
+                "\"read\"",
+                "\"read\"\nopen = { of = \"s\", percent = 50, seconds = 1 }",
+                "no phase `s`",
+            ),
+            ("once = true", "", ""),
+        ] {
+            if part.is_empty() {
+                continue;
+            }
+            let problem = problem((from, to));
+            assert!(problem.contains(part) && problem.contains("broken"), "{to}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Benchmarks from the command line: a run of a user's workload, one that is
+//! cut off and resumed, its report, and mistakes.
+
+#![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
+
+mod common;
+use common::Shell;
+
+/// Small, with every kind of phase that a run treats apart.
+const WORKLOAD: &str = r#"
+title = "Small"
+family = "test"
+about = "Everything once."
+rounds = 2
+
+[data]
+records = 3_000
+value_bytes = "50..100"
+
+[store]
+memory_mib = 8
+
+[[phase]]
+name = "load"
+mix = { insert = 1 }
+once = true
+
+[[phase]]
+name = "sustained"
+mix = { put = 1 }
+search = { seconds = 0.2 }
+once = true
+
+[[phase]]
+name = "mixed"
+clients = 2
+mix = { get = 2, put = 1 }
+keys = "scrambled(0.99)"
+
+[[phase]]
+name = "sent"
+mix = { put = 1 }
+open = { of = "sustained", percent = 20, seconds = 0.3 }
+"#;
+
+fn read(sh: &Shell, name: &str) -> String {
+    std::fs::read_to_string(sh.path(name)).unwrap()
+}
+
+fn lines(sh: &Shell, name: &str) -> Vec<String> {
+    read(sh, name).lines().map(str::to_owned).collect()
+}
+
+/// Of each line the fields that must be the same however often a run is resumed.
+fn places(lines: &[String]) -> Vec<String> {
+    let place = |line: &String| {
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        ["kind", "workload", "phase", "contender", "round", "answers", "contents"]
+            .map(|name| value[name].to_string())
+            .join(" ")
+    };
+    lines.iter().map(place).collect()
+}
+
+#[test]
+fn a_run_is_kept_resumed_and_reported() {
+    let sh = Shell::new();
+    sh.write("small.toml", WORKLOAD);
+    let engines = "--engines windrow,windrow:leveled";
+    let out = sh.ok(&format!("bench run small.toml {engines} --json whole.jsonl --dir ."));
+    assert!(out.contains("small") && out.contains("windrow:leveled"), "{out}");
+    let whole = lines(&sh, "whole.jsonl");
+    // The head, two contenders with two phases once and two in each of two rounds, the end.
+    assert_eq!(whole.len(), 1 + 2 * (2 + 2 * 2) + 1, "{whole:#?}");
+
+    // Cut off in the middle of a line of the first round; its store is gone.
+    let kept = whole[..6].join("\n") + "\n" + &whole[6][..40];
+    sh.write("cut.jsonl", kept);
+    sh.ok("bench resume cut.jsonl");
+    assert_eq!(places(&lines(&sh, "cut.jsonl")), places(&whole));
+
+    sh.ok("bench report whole.jsonl --out report --markdown tables.md");
+    let page = read(&sh, "report/index.html");
+    assert!(page.contains("<svg") && page.contains("windrow:leveled"));
+    assert!(read(&sh, "tables.md").contains("| mixed |"));
+}
+
+#[test]
+fn mistakes_are_told() {
+    let sh = Shell::new();
+    sh.write("small.toml", WORKLOAD.replace("mixed", "load"));
+    sh.write("old.jsonl", b"");
+    for (line, part) in [
+        ("bench run small.toml", "two phases are called `load`"),
+        ("bench run nothing", "neither a workload nor a file"),
+        ("bench quick --engines rocksdb", "not an engine of this program"),
+        ("bench resume small.toml", "small.toml"),
+        ("bench resume none.jsonl", "none.jsonl"),
+        ("bench report none.jsonl", "none.jsonl"),
+        ("bench run queue --scale quick --json old.jsonl", "old.jsonl"),
+        ("bench show nothing", "bench list"),
+    ] {
+        let output = sh.run(line);
+        let told = common::stderr(&output);
+        assert!(!output.status.success() && told.contains(part), "{line}: {told}");
+    }
+}
