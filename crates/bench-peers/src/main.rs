@@ -1,13 +1,13 @@
-//! The benchmarks of `windrow bench` on Windrow and its peers in turn.
-//!
-//! Owns: the peers' adapters. Never a default member of the workspace: it
-//! builds RocksDB's C++.
+//! The benchmarks of `windrow bench` and of `windrow paper` on Windrow and its
+//! peers in turn.
 
-mod rocksdb;
-
-use windrow_bench::store::windrow::ENGINE as WINDROW;
+use windrow_bench_peers::ENGINES;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    std::process::exit(windrow_bench::run(&[WINDROW, rocksdb::ENGINE], &[], &args));
+    let code = match args.split_first() {
+        Some((first, rest)) if first == "paper" => windrow_bench::paper(&ENGINES, rest),
+        _ => windrow_bench::run(&ENGINES, &[], &args),
+    };
+    std::process::exit(code);
 }

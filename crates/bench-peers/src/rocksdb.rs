@@ -1,157 +1,190 @@
-//! RocksDB behind the `Store` trait, tuned for a memory budget as its own
-//! documentation recommends (the wiki's "Setup Options and Basic Tuning",
-//! "Memory usage in RocksDB", "Write Buffer Manager", "Block Cache",
-//! "Direct IO"). Each choice says why; what is not said is the default.
+//! RocksDB behind the `Store` trait, through the crate `rocksdb`.
 //!
-//! `--set rocksdb.NAME=VALUE` changes one of: `cache` (`hyper`, `lru`),
-//! `cache_percent` (of the budget), `pin` (`level0`, `all`), `hash_index` (`on`, `off`), `memtable_mib`.
+//! Owns: which of its calls answer the trait's. `tuning.rs` says how it is
+//! set up and why, `figures.rs` what it tells of itself. Never does: use a
+//! path that its users would not.
 
-use rocksdb::{
-    BlockBasedOptions, BlockBasedTablePinningTier, Cache, DB, DBCompressionType,
-    DataBlockIndexType, Options, ReadOptions, WaitForCompactOptions, WriteBufferManager,
-    WriteOptions,
-};
+mod figures;
+mod tuning;
+
+use rocksdb::{ColumnFamily, DB, Options, ReadOptions, WaitForCompactOptions};
+use rocksdb::{WriteBatch, WriteOptions};
 use std::path::Path;
-use windrow_bench::store::{Common, Engine, Result, Store};
+use windrow_bench::store::{Abilities, Common, Counters, Engine, OnEntry, OnValue, Result};
+use windrow_bench::store::{Store, Sync, Tree, Write};
 
 /// RocksDB.
-pub(crate) const ENGINE: Engine = Engine { name: "rocksdb", open };
+pub(crate) const ENGINE: Engine = Engine {
+    name: "rocksdb",
+    version: || env!("ROCKSDB_VERSION").to_owned(),
+    // RocksDB's time to live is one for a whole database, and expired keys
+    // show until a compaction meets them: not what `put_for` promises.
+    abilities: Abilities { direct_io: true, expiry: false, lz4: cfg!(feature = "lz4") },
+    tuning: tuning::TEXT,
+    variants: tuning::VARIANTS,
+    open,
+};
 
-const MIB: u64 = 1 << 20;
-
-/// Percent of the budget that the cache, which the memtables are charged to,
-/// may take. The rest is for what it does not count: buffers of compactions,
-/// open files, and above all the allocator's share of a cache full of 4 KiB
-/// blocks. (With 168 of 192 MiB a read-only run held 235 MiB resident.)
-const CACHE_PERCENT: u64 = 70;
-
+/// An open database.
 struct RocksDb {
     db: DB,
-    write: WriteOptions,
-}
-
-struct Tuning<'a>(&'a Common);
-
-impl Tuning<'_> {
-    fn value(&self, name: &str, default: &'static str) -> String {
-        let named = |(n, _): &&(String, String)| n.strip_prefix("rocksdb.") == Some(name);
-        self.0.settings.iter().rfind(named).map_or(default.to_owned(), |(_, v)| v.clone())
-    }
-
-    /// One cache for everything, memtables included, so that the budget holds:
-    /// HyperClockCache, "generally recommended over LRUCache".
-    fn cache(&self) -> Cache {
-        let percent: u64 = self.value("cache_percent", "").parse().unwrap_or(CACHE_PERCENT);
-        let bytes = (self.0.memory_bytes * percent / 100) as usize;
-        match self.value("cache", "hyper").as_str() {
-            "lru" => Cache::new_lru_cache(bytes),
-            _ => Cache::new_hyper_clock_cache(bytes, 0),
-        }
-    }
-
-    fn table(&self, cache: &Cache) -> BlockBasedOptions {
-        let mut table = BlockBasedOptions::default();
-        table.set_block_cache(cache);
-        table.set_block_size(4096);
-        // Full filters of ten bits per key.
-        table.set_bloom_filter(10.0, false);
-        // Indexes and filters are charged to the cache, or the budget would
-        // not hold; those of level 0 stay in it.
-        table.set_cache_index_and_filter_blocks(true);
-        table.set_cache_index_and_filter_blocks_with_high_priority(true);
-        table.set_pin_l0_filter_and_index_blocks_in_cache(true);
-        if self.value("pin", "level0") == "all" {
-            table.set_unpartitioned_pinning_tier(BlockBasedTablePinningTier::All);
-        }
-        // "Data Block Hash Index": fewer comparisons in point reads.
-        if self.value("hash_index", "on") == "on" {
-            table.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
-            table.set_data_block_hash_ratio(0.75);
-        }
-        table
-    }
-
-    fn options(&self, cache: &Cache) -> Result<Options> {
-        let memtable_mib: u64 = self.value("memtable_mib", "64").parse()?;
-        // The default size and number, less where the budget is small.
-        let memtable_bytes = (memtable_mib * MIB).min(self.0.memory_bytes / 3);
-        let mut options = Options::default();
-        options.create_if_missing(true);
-        options.set_block_based_table_factory(&self.table(cache));
-        options.set_write_buffer_size(memtable_bytes as usize);
-        options.set_max_write_buffer_number(2);
-        // Charges the memtables to the cache; stalling is left to the
-        // ordinary rules, which know the compactions' state.
-        let memtables = WriteBufferManager::new_write_buffer_manager_with_cache(
-            (2 * memtable_bytes) as usize,
-            false,
-            cache.clone(),
-        );
-        options.set_write_buffer_manager(&memtables);
-        options.set_compression_type(DBCompressionType::None);
-        options.set_max_background_jobs(self.0.background_threads as i32);
-        // The default since 8.4; said here because it decides space amplification.
-        options.set_level_compaction_dynamic_level_bytes(true);
-        options.set_use_direct_reads(self.0.direct_io);
-        options.set_use_direct_io_for_flush_and_compaction(self.0.direct_io);
-        // One thread writes, so neither pipelined nor unordered writes would help.
-        options.set_enable_pipelined_write(false);
-        Ok(options)
-    }
+    /// Column families by number; empty where the default one does.
+    families: Vec<String>,
+    /// Kept for the statistics that hang on them.
+    options: Options,
+    read: ReadOptions,
+    /// Without and with waiting for the device.
+    write: [WriteOptions; 2],
 }
 
 fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
-    let tuning = Tuning(common);
-    let options = tuning.options(&tuning.cache())?;
-    let mut write = WriteOptions::default();
-    write.disable_wal(false);
-    write.set_sync(false);
-    Ok(Box::new(RocksDb { db: DB::open(&options, dir)?, write }))
+    let options = tuning::options(common)?;
+    let families: Vec<String> = match common.spaces {
+        0 | 1 => Vec::new(),
+        n => (0..n).map(|i| format!("space{i}")).collect(),
+    };
+    let names = std::iter::once("default").chain(families.iter().map(String::as_str));
+    let db = DB::open_cf_with_opts(&options, dir, names.map(|name| (name, options.clone())))?;
+    let write = [false, true].map(|sync| {
+        let mut write = WriteOptions::default();
+        write.set_sync(sync);
+        write
+    });
+    Ok(Box::new(RocksDb { db, families, options, read: ReadOptions::default(), write }))
+}
+
+impl RocksDb {
+    /// The column family of a space, `None` for the default one. A look-up by
+    /// name, some tens of nanoseconds: the crate lends no handle that could
+    /// be kept beside the database.
+    fn family(&self, space: u32) -> Result<Option<&ColumnFamily>> {
+        if self.families.is_empty() {
+            return Ok(None);
+        }
+        let family = self.families.get(space as usize).and_then(|name| self.db.cf_handle(name));
+        family.map(Some).ok_or_else(|| format!("no key space {space}").into())
+    }
+
+    /// All column families that are written to.
+    fn all_families(&self) -> impl Iterator<Item = &ColumnFamily> {
+        let names = self.families.iter().map(String::as_str);
+        let default = self.families.is_empty().then_some("default");
+        names.chain(default).filter_map(|name| self.db.cf_handle(name))
+    }
+
+    fn durability(&self, sync: Sync) -> &WriteOptions {
+        &self.write[usize::from(sync == Sync::Yes)]
+    }
 }
 
 impl Store for RocksDb {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        Ok(self.db.put_opt(key, value, &self.write)?)
+    fn put(&self, space: u32, key: &[u8], value: &[u8], sync: Sync) -> Result<()> {
+        let write = self.durability(sync);
+        match self.family(space)? {
+            None => self.db.put_opt(key, value, write)?,
+            Some(family) => self.db.put_cf_opt(family, key, value, write)?,
+        }
+        Ok(())
     }
 
-    fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+    fn put_for(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<()> {
+        Err("this adapter has no expiry".into())
+    }
+
+    fn delete(&self, space: u32, key: &[u8], sync: Sync) -> Result<()> {
+        let write = self.durability(sync);
+        match self.family(space)? {
+            None => self.db.delete_opt(key, write)?,
+            Some(family) => self.db.delete_cf_opt(family, key, write)?,
+        }
+        Ok(())
+    }
+
+    fn write(&self, writes: &[Write<'_>], sync: Sync) -> Result<()> {
+        let mut batch = WriteBatch::default();
+        for write in writes {
+            match *write {
+                Write::Put { space, key, value } => match self.family(space)? {
+                    None => batch.put(key, value),
+                    Some(family) => batch.put_cf(family, key, value),
+                },
+                Write::Delete { space, key } => match self.family(space)? {
+                    None => batch.delete(key),
+                    Some(family) => batch.delete_cf(family, key),
+                },
+            }
+        }
+        Ok(self.db.write_opt(batch, self.durability(sync))?)
+    }
+
+    fn get(&self, space: u32, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        let found = self.db.get_pinned(key)?;
+        let found = match self.family(space)? {
+            None => self.db.get_pinned_opt(key, &self.read)?,
+            Some(family) => self.db.get_pinned_cf_opt(family, key, &self.read)?,
+        };
         if let Some(bytes) = &found {
             value.extend_from_slice(bytes);
         }
         Ok(found.is_some())
     }
 
-    fn scan(&mut self, from: &[u8], nexts: u32) -> Result<(u32, u64)> {
-        let mut cursor = self.db.raw_iterator_opt(ReadOptions::default());
-        let (mut entries, mut bytes) = (0, 0);
+    fn multi_get(&self, space: u32, keys: &[&[u8]], each: OnValue<'_>) -> Result<()> {
+        // The batched call, which searches a table for all keys at once.
+        let family = match self.family(space)? {
+            None => self.db.cf_handle("default").ok_or("no default column family")?,
+            Some(family) => family,
+        };
+        let keys = keys.iter().copied();
+        let found = self.db.batched_multi_get_cf_opt(family, keys, false, &self.read);
+        for (i, value) in found.into_iter().enumerate() {
+            each(i, value?.as_deref());
+        }
+        Ok(())
+    }
+
+    fn scan(&self, space: u32, from: &[u8], entries: u64, each: OnEntry<'_>) -> Result<u64> {
+        let read = ReadOptions::default();
+        let mut cursor = match self.family(space)? {
+            None => self.db.raw_iterator_opt(read),
+            Some(family) => self.db.raw_iterator_cf_opt(family, read),
+        };
         cursor.seek(from);
-        while let (Some(key), Some(value)) = (cursor.key(), cursor.value()) {
-            entries += 1;
-            bytes += (key.len() + value.len()) as u64;
-            if entries > nexts {
-                break;
+        let mut met = 0;
+        while met < entries
+            && let Some((key, value)) = cursor.item()
+        {
+            each(key, value);
+            met += 1;
+            if met < entries {
+                cursor.next();
             }
-            cursor.next();
         }
         cursor.status()?;
-        Ok((entries, bytes))
+        Ok(met)
     }
 
-    fn delete(&mut self, key: &[u8]) -> Result<()> {
-        Ok(self.db.delete_opt(key, &self.write)?)
+    fn sync(&self) -> Result<()> {
+        Ok(self.db.flush_wal(true)?)
     }
 
-    fn drain(&mut self) -> Result<()> {
+    fn drain(&self) -> Result<()> {
         let mut wait = WaitForCompactOptions::default();
         wait.set_flush(true);
         Ok(self.db.wait_for_compact(&wait)?)
     }
 
+    fn counters(&self) -> Counters {
+        figures::counters(&self.db, &self.options, self.all_families())
+    }
+
+    fn tree(&self) -> Tree {
+        figures::tree(&self.db, self.all_families())
+    }
+
     fn statistics(&self) -> String {
-        let property = |name| self.db.property_value(name).ok().flatten().unwrap_or_default();
-        property("rocksdb.stats")
+        let name = rocksdb::properties::STATS;
+        self.db.property_value(name).ok().flatten().unwrap_or_default()
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -1,0 +1,17 @@
+//! RocksDB, LevelDB and fjall behind the benchmark's `Store` trait.
+//!
+//! Owns: the peers' adapters: what each is told for a memory budget, and why
+//! that is fair. Never does: measure. Never a default member of the workspace,
+//! since it builds RocksDB's C++ and links LevelDB.
+
+mod fjall;
+mod leveldb;
+mod rocksdb;
+mod settings;
+mod wait;
+
+use windrow_bench::store::Engine;
+use windrow_bench::store::windrow::ENGINE as WINDROW;
+
+/// Windrow and its peers, in the order that they take turns in.
+pub const ENGINES: [Engine; 4] = [WINDROW, rocksdb::ENGINE, leveldb::ENGINE, fjall::ENGINE];
