@@ -108,6 +108,10 @@ pub(crate) struct Phase {
     /// Whether the workload asked for direct I/O and the store had none: its
     /// files were dropped from the page cache before reads instead.
     pub(crate) evicted: bool,
+    /// Whether the workload asked for direct I/O, the store had none, and it
+    /// read while it wrote: through the page cache, which no budget bounds.
+    #[serde(default)]
+    pub(crate) buffered: bool,
 }
 
 /// A distribution of latencies, in microseconds.

@@ -110,6 +110,7 @@ impl Work<'_> {
             answers: self.phase.has_order().then(|| format!("{answers:016x}")),
             contents: None,
             evicted: evictor.is_some(),
+            buffered: self.is_buffered(),
         };
         Ok((line, state))
     }
@@ -176,6 +177,13 @@ impl Work<'_> {
     /// Whether the page cache stands in for direct I/O that the store lacks.
     fn is_evicted(&self) -> bool {
         self.direct_io && !self.abilities.direct_io && self.phase.is_read_only()
+    }
+
+    /// Whether reads go through the page cache that should not, among writes,
+    /// where its files cannot be dropped from it.
+    fn is_buffered(&self) -> bool {
+        let reads = self.phase.mix().iter().any(|(kind, _)| kind.reads());
+        self.direct_io && !self.abilities.direct_io && reads && !self.phase.is_read_only()
     }
 
     /// As many inserts as there may be, generously, as YCSB counts them.

@@ -130,7 +130,9 @@ pub(crate) fn row<'a>(run: &'a Results, place: Place<'a>, measure: Measure) -> R
     let spread = |of: &Vec<(u32, f64)>| Spread::of(of.iter().map(|(_, v)| *v).collect());
     let values: Vec<Option<Spread>> = rounds.iter().map(spread).collect();
     let median = |i: usize| values[i].map(|s| s.median);
-    let measured = rivals(run).into_iter().filter(|&i| ratios[i].is_some());
+    let is_rival =
+        |i: &usize| ratios[*i].is_some() && !run.is_buffered(place, &run.contenders[*i].name);
+    let measured = rivals(run).into_iter().filter(is_rival);
     let best = measured.max_by(|&a, &b| {
         let order = median(a).partial_cmp(&median(b)).unwrap_or(std::cmp::Ordering::Equal);
         if measure.better == Better::More { order } else { order.reverse() }

@@ -111,6 +111,12 @@ impl Results {
         self.at(place).into_iter().filter(|p| p.contender == contender).collect()
     }
 
+    /// Whether a contender's reads at a place went through the page cache
+    /// where they should not: nobody is measured against that.
+    pub(crate) fn is_buffered(&self, place: Place<'_>, contender: &str) -> bool {
+        self.lines(place, contender).iter().any(|line| line.buffered)
+    }
+
     /// Rounds of a workload; what is done once, before them, counts if there
     /// is nothing else.
     pub(crate) fn rounds(&self, workload: &Workload) -> usize {
@@ -340,6 +346,7 @@ impl Results {
                 evicted.join(", ")
             ));
         }
+        notes.extend(self.buffered());
         notes.extend(self.overrun());
         self.notes.extend(notes);
     }
@@ -348,6 +355,23 @@ impl Results {
     fn names_where(&self, like: impl Fn(&Phase) -> bool) -> Vec<&str> {
         let has = |name: &str| self.phases.iter().any(|p| p.contender == name && like(p));
         self.contenders.iter().map(|c| c.name.as_str()).filter(|name| has(name)).collect()
+    }
+
+    /// Mixes of reads and writes in which direct I/O was asked for in vain.
+    fn buffered(&self) -> Vec<String> {
+        let at = |place: Place<'_>| {
+            let names = self.contenders.iter().map(|c| c.name.as_str());
+            let names: Vec<&str> = names.filter(|name| self.is_buffered(place, name)).collect();
+            (!names.is_empty()).then(|| {
+                format!(
+                    "{}: the reads of {} went through the page cache, which no budget bounds; \
+                     it is not among the peers there.",
+                    place.words(),
+                    names.join(", ")
+                )
+            })
+        };
+        self.places().into_iter().filter_map(at).collect()
     }
 
     /// Open loops that a contender could not serve: a queue grew without end.

@@ -177,6 +177,7 @@ impl Sample {
             answers: None,
             contents: None,
             evicted: workload != "large-values" && engine == "leveldb",
+            buffered: false,
         }
     }
 }

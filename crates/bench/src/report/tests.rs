@@ -283,6 +283,23 @@ fn peers_are_of_other_engines_where_there_are_any() {
 }
 
 #[test]
+fn reads_through_the_page_cache_beat_nobody() {
+    let mut lines = Sample { contenders: 4, rounds: 3, scale: 1.0 }.lines();
+    let run = read_lines(&lines);
+    let row = compare::rows(&run).into_iter().find(|row| row.best.is_some()).unwrap();
+    let (workload, phase) = (row.place.workload.name.clone(), row.place.phase.to_owned());
+    let best = run.contenders[row.best.unwrap()].name.clone();
+    let there = |p: &&mut Phase| p.workload == workload && p.phase == phase && p.contender == best;
+    phases_of(&mut lines).filter(there).for_each(|p| p.buffered = true);
+    let run = read_lines(&lines);
+    let rows = compare::rows(&run);
+    let row = rows.iter().find(|r| r.place.workload.name == workload && r.place.phase == phase);
+    let now = row.unwrap().best.map(|i| run.contenders[i].name.clone());
+    assert!(now.is_some() && now.as_ref() != Some(&best), "{best}, now {now:?}");
+    assert!(run.notes.iter().any(|note| note.contains("page cache") && note.contains(&best)));
+}
+
+#[test]
 fn wrong_answers_and_broken_runs_are_told_first() {
     let mut lines = Sample { contenders: 4, rounds: 2, scale: 1.0 }.lines();
     lines.pop();
