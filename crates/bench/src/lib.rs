@@ -128,7 +128,9 @@ fn resume(engines: &[Engine], prefix: &[&str], path: &Path, dir: Option<PathBuf>
 
 /// Runs what is left, and prints the tables.
 fn finish(runner: Runner<'_>, head: Head, path: &Path) -> Result<()> {
-    let (phases, end) = runner.run()?;
+    let (phases, end) = runner.run().map_err(|error| {
+        format!("{error}\nwhat was measured is kept: `bench resume {}` goes on", path.display())
+    })?;
     let disagreements = end.disagreements.len();
     let run = report::Run { head, phases, end: Some(end) };
     print!("{}", report::table(&run));
