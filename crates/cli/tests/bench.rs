@@ -28,7 +28,7 @@ once = true
 [[phase]]
 name = "sustained"
 mix = { put = 1 }
-search = { seconds = 0.2 }
+search = { seconds = 0.5 }
 once = true
 
 [[phase]]
