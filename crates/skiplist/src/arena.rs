@@ -1,16 +1,19 @@
 //! The arena: memory that is handed out by any number of threads, never moves,
 //! and is freed as a whole.
 //!
-//! Owns the chunks. Never frees or reuses a single allocation, never runs
+//! Owns the chunks; those of full size come from a pool and go back to it, if
+//! there is one. Never frees or reuses a single allocation, never runs
 //! destructors, and never takes a lock: an allocation is one `fetch_add`.
 #![allow(unsafe_code)]
 
-use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
+use crate::pool::ChunkPool;
+use crate::sync::{AtomicPtr, AtomicUsize, Ordering, Payload};
 use core::ptr::{self, NonNull};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::sync::Arc;
 
 /// Size at which chunks stop growing.
-const CHUNK_BYTES_MAX: usize = 1 << 20;
+pub(crate) const CHUNK_BYTES_MAX: usize = if cfg!(loom) { 1 << 12 } else { 1 << 20 };
 /// Chunks start on a cache line.
 const CHUNK_ALIGN: usize = 64;
 /// Alignment of every allocation.
@@ -18,7 +21,7 @@ pub(crate) const ALIGN: usize = 8;
 
 /// Head of a chunk; the bytes it hands out follow.
 #[repr(C, align(64))]
-struct Chunk {
+pub(crate) struct Chunk {
     /// The chunk taken before this one, to be freed after it.
     older: *mut Chunk,
     /// Size with this head.
@@ -26,6 +29,8 @@ struct Chunk {
     /// Bytes handed out, this head included. Passes `total_bytes` when
     /// threads race for the last bytes, by at most one request per thread.
     used_bytes: AtomicUsize,
+    /// What follows this head.
+    bytes: Payload,
 }
 
 /// See the module.
@@ -36,6 +41,8 @@ pub(crate) struct Arena {
     large: AtomicPtr<Chunk>,
     /// Sum of `total_bytes`.
     allocated_bytes: AtomicUsize,
+    /// Where chunks of full size come from.
+    pool: Option<Arc<ChunkPool>>,
 }
 
 // SAFETY: the chunks belong to the arena alone, and what threads share of them
@@ -46,12 +53,13 @@ unsafe impl Sync for Arena {}
 
 impl Arena {
     /// An arena with a first chunk of `first_bytes`; each next one is twice the last.
-    pub(crate) fn new(first_bytes: usize) -> Arena {
-        let chunk = new_chunk(first_bytes, ptr::null_mut());
+    pub(crate) fn new(first_bytes: usize, pool: Option<Arc<ChunkPool>>) -> Arena {
+        let chunk = take_chunk(pool.as_deref(), first_bytes, ptr::null_mut());
         Arena {
             current: AtomicPtr::new(chunk.as_ptr()),
             large: AtomicPtr::new(ptr::null_mut()),
             allocated_bytes: AtomicUsize::new(first_bytes),
+            pool,
         }
     }
 
@@ -79,7 +87,7 @@ impl Arena {
             if bytes > next_bytes / 4 {
                 return self.allocate_large(bytes);
             }
-            let fresh = new_chunk(next_bytes, full).as_ptr();
+            let fresh = take_chunk(self.pool.as_deref(), next_bytes, full).as_ptr();
             let installed =
                 self.current.compare_exchange(full, fresh, Ordering::AcqRel, Ordering::Acquire);
             let chunk = match installed {
@@ -89,7 +97,7 @@ impl Arena {
                 }
                 Err(theirs) => {
                     // SAFETY: `fresh` was never published.
-                    unsafe { free_chunk(fresh) };
+                    unsafe { leave_chunk(self.pool.as_deref(), fresh) };
                     theirs
                 }
             };
@@ -119,13 +127,14 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        for head in [&self.current, &self.large] {
+        for (head, pool) in [(&self.current, self.pool.as_deref()), (&self.large, None)] {
             let mut chunk = head.load(Ordering::Acquire);
             while !chunk.is_null() {
-                // SAFETY: `&mut self`: nobody uses the chunks any more; each is on one list once.
+                // SAFETY: `&mut self`: nobody uses the chunks any more; each is on one list
+                // once, and only those on the first list came from the pool.
                 unsafe {
                     let older = (*chunk).older;
-                    free_chunk(chunk);
+                    leave_chunk(pool, chunk);
                     chunk = older;
                 }
             }
@@ -146,30 +155,76 @@ fn try_carve(chunk: *mut Chunk, bytes: usize) -> Option<NonNull<u8>> {
     if total_bytes.checked_sub(start).is_none_or(|left| left < bytes) {
         return None;
     }
-    // SAFETY: `start + bytes <= total_bytes`, so the result is inside the chunk.
-    Some(unsafe { NonNull::new_unchecked(chunk.cast::<u8>().add(start)) })
+    // SAFETY: the chunk lives, and `start + bytes <= total_bytes`, so the result is inside it.
+    unsafe {
+        (*chunk).bytes.read();
+        Some(NonNull::new_unchecked(chunk.cast::<u8>().add(start)))
+    }
 }
 
 fn chunk_layout(total_bytes: usize) -> Layout {
     Layout::from_size_align(total_bytes, CHUNK_ALIGN).expect("entry size overflows")
 }
 
-fn new_chunk(total_bytes: usize, older: *mut Chunk) -> NonNull<Chunk> {
+/// A chunk, from the pool if it is of full size and there is one.
+fn take_chunk(pool: Option<&ChunkPool>, total_bytes: usize, older: *mut Chunk) -> NonNull<Chunk> {
+    match pool {
+        Some(pool) if total_bytes == CHUNK_BYTES_MAX => pool.take(older),
+        _ => new_chunk(total_bytes, older),
+    }
+}
+
+/// # Safety
+/// `chunk` came from [`take_chunk`] with this pool, or with none from
+/// [`new_chunk`], and is never used again.
+unsafe fn leave_chunk(pool: Option<&ChunkPool>, chunk: *mut Chunk) {
+    // SAFETY: the caller's promise; the size tells where it came from.
+    unsafe {
+        match pool {
+            Some(pool) if (*chunk).total_bytes == CHUNK_BYTES_MAX => {
+                pool.give_back(NonNull::new_unchecked(chunk));
+            }
+            _ => free_chunk(chunk),
+        }
+    }
+}
+
+pub(crate) fn new_chunk(total_bytes: usize, older: *mut Chunk) -> NonNull<Chunk> {
     let layout = chunk_layout(total_bytes);
     // SAFETY: the size is at least that of the head, so not zero.
     let memory = unsafe { alloc(layout) };
     let Some(chunk) = NonNull::new(memory.cast::<Chunk>()) else { handle_alloc_error(layout) };
     let used_bytes = AtomicUsize::new(size_of::<Chunk>());
+    let bytes = Payload::written();
     // SAFETY: freshly allocated, large and aligned enough for the head.
-    unsafe { chunk.write(Chunk { older, total_bytes, used_bytes }) };
+    unsafe { chunk.write(Chunk { older, total_bytes, used_bytes, bytes }) };
     chunk
+}
+
+/// Makes a used chunk empty.
+///
+/// # Safety
+/// The caller has it alone.
+pub(crate) unsafe fn renew_chunk(chunk: NonNull<Chunk>, older: *mut Chunk) {
+    // SAFETY: the caller's promise; the head stays where it is.
+    unsafe {
+        let total_bytes = chunk.as_ref().total_bytes;
+        chunk.as_ref().bytes.give_up();
+        let used_bytes = AtomicUsize::new(size_of::<Chunk>());
+        let bytes = Payload::written();
+        // Replaces rather than overwrites: the head's atomics are dropped.
+        chunk.replace(Chunk { older, total_bytes, used_bytes, bytes });
+    }
 }
 
 /// # Safety
 /// `chunk` came from [`new_chunk`] and is never used again.
-unsafe fn free_chunk(chunk: *mut Chunk) {
+pub(crate) unsafe fn free_chunk(chunk: *mut Chunk) {
     // SAFETY: the caller's promise; the layout is the one it was allocated with.
-    unsafe { dealloc(chunk.cast(), chunk_layout((*chunk).total_bytes)) }
+    unsafe {
+        (*chunk).bytes.give_up();
+        dealloc(chunk.cast(), chunk_layout((*chunk).total_bytes));
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -178,7 +233,7 @@ mod tests {
 
     #[test]
     fn allocations_are_aligned_disjoint_and_counted() {
-        let arena = Arena::new(16 << 10);
+        let arena = Arena::new(16 << 10, None);
         let mut taken: Vec<(usize, usize)> = Vec::new();
         for i in 0..5000 {
             let bytes = (i * 37 % 900 + 1) * ALIGN;
@@ -194,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_large_request_leaves_the_current_chunk_in_use() {
-        let arena = Arena::new(16 << 10);
+        let arena = Arena::new(16 << 10, None);
         let first = arena.allocate(8).as_ptr() as usize;
         let before = arena.allocated_bytes();
         arena.allocate(10 << 20);

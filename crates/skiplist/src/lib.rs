@@ -16,6 +16,7 @@
 //! | `window.rs` | the eight bytes of a key that hints compare |
 //! | `node.rs` | the layout of an entry |
 //! | `arena.rs` | the memory |
+//! | `pool.rs` | [`ChunkPool`], memory that lists leave to the next ones |
 //! | `sync.rs` | atomics, or loom's |
 //!
 //! Never interprets a trailer, never looks into a value.
@@ -24,8 +25,10 @@ mod arena;
 mod cursor;
 mod list;
 mod node;
+mod pool;
 mod sync;
 mod window;
 
 pub use cursor::Cursor;
 pub use list::{Entry, Hint, KeyCompare, SkipList};
+pub use pool::ChunkPool;

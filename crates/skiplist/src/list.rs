@@ -16,19 +16,21 @@
 
 use crate::arena::Arena;
 use crate::node::{Link, Node, NodeRef, UNKNOWN};
+use crate::pool::ChunkPool;
 use crate::sync::{AtomicUsize, Ordering};
 use crate::window::{Window, WindowCell, prefix_u64};
 use core::cmp;
 use core::fmt;
 use core::ptr;
+use std::sync::Arc;
 
 /// Levels at most.
 const HEIGHT_MAX: usize = if cfg!(loom) { 3 } else { 18 };
 /// Nodes higher than this, about one in twenty, are kept apart from the rest:
 /// most steps of a search are over them, so they should share few pages.
 const SHORT_HEIGHT_MAX: usize = 4;
-/// First chunk of the arena of short nodes.
-const SHORT_BYTES_FIRST: usize = 16 << 10;
+/// First chunk of the arena of short nodes. Under loom it has room for two.
+const SHORT_BYTES_FIRST: usize = if cfg!(loom) { 192 } else { 16 << 10 };
 /// First chunk of the arena of tall nodes.
 const TALL_BYTES_FIRST: usize = 4 << 10;
 /// Entries after which the window is chosen.
@@ -200,7 +202,17 @@ impl<'a> Path<'a> {
 impl<C: KeyCompare> SkipList<C> {
     /// An empty list. Takes 20 KiB.
     pub fn new(compare: C) -> SkipList<C> {
-        let (short, tall) = (Arena::new(SHORT_BYTES_FIRST), Arena::new(TALL_BYTES_FIRST));
+        SkipList::with_arenas(compare, None)
+    }
+
+    /// An empty list whose large chunks come from `pool`, and go back to it.
+    pub fn with_pool(compare: C, pool: Arc<ChunkPool>) -> SkipList<C> {
+        SkipList::with_arenas(compare, Some(pool))
+    }
+
+    fn with_arenas(compare: C, pool: Option<Arc<ChunkPool>>) -> SkipList<C> {
+        let short = Arena::new(SHORT_BYTES_FIRST, pool.clone());
+        let tall = Arena::new(TALL_BYTES_FIRST, pool);
         let head = NodeRef::new_in(&tall, HEIGHT_MAX, &[], 0, &[]).as_ptr();
         SkipList {
             bytewise: compare.bytewise(),

@@ -7,9 +7,10 @@ pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering}
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-/// Stands for the plain bytes of a node. Under loom it is a cell that fails
-/// the model when a node's bytes are read without a happens-before edge from
-/// their writing; otherwise it is nothing.
+/// Stands for plain bytes: a node's, or those that a chunk hands out. Under loom
+/// it is a cell that fails the model when bytes are used without a happens-before
+/// edge from their writing, or given up without one from their last use;
+/// otherwise it is nothing.
 #[cfg(loom)]
 #[derive(Debug)]
 pub(crate) struct Payload(loom::cell::UnsafeCell<()>);
@@ -28,6 +29,10 @@ impl Payload {
     pub(crate) fn read(&self) {
         self.0.with(|_| ());
     }
+
+    pub(crate) fn give_up(&self) {
+        self.0.with_mut(|_| ());
+    }
 }
 
 #[cfg(not(loom))]
@@ -39,4 +44,7 @@ impl Payload {
 
     #[inline(always)]
     pub(crate) fn read(&self) {}
+
+    #[inline(always)]
+    pub(crate) fn give_up(&self) {}
 }

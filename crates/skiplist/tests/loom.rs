@@ -1,5 +1,6 @@
 //! Models of every interleaving of few threads:
-//! `RUSTFLAGS="--cfg loom" cargo test -p windrow-skiplist --release --test loom`.
+//! `RUSTFLAGS="--cfg loom" cargo test -p windrow-skiplist --test loom --target-dir
+//! target/loom`. `LOOM_MAX_PREEMPTIONS=3` tries more of them, in minutes.
 //!
 //! Under loom the list is three levels high, draws its window after the first
 //! entry (so hints are in play), and marks the bytes of each node, so that
@@ -10,7 +11,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use loom::thread;
 use std::cmp::Ordering;
-use windrow_skiplist::{Hint, KeyCompare, SkipList};
+use windrow_skiplist::{ChunkPool, Hint, KeyCompare, SkipList};
 
 struct Bytewise;
 
@@ -42,17 +43,18 @@ fn keys(list: &SkipList<Bytewise>) -> Vec<(Vec<u8>, u64)> {
     found
 }
 
-/// Checks all interleavings with at most `preemptions` forced switches.
+/// Checks all interleavings with at most so many forced switches, where
+/// `LOOM_MAX_PREEMPTIONS` does not say how many.
 fn model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.max_branches = 100_000;
     builder.check(body);
 }
 
 #[test]
 fn two_inserts_of_neighbours() {
-    model(3, || {
+    model(2, || {
         let list = Arc::new(SkipList::new(Bytewise));
         list.insert(b"m", 0, b"m");
         let other = list.clone();
@@ -66,7 +68,7 @@ fn two_inserts_of_neighbours() {
 
 #[test]
 fn a_reader_sees_completed_inserts_and_whole_entries() {
-    model(3, || {
+    model(2, || {
         let list = Arc::new(SkipList::new(Bytewise));
         let done = Arc::new(AtomicBool::new(false));
         let (other, other_done) = (list.clone(), done.clone());
@@ -108,9 +110,61 @@ fn two_inserts_and_a_reader() {
     });
 }
 
+/// A reader that sees the hint of a new node and the link to the old one would
+/// pass the old one by.
+#[test]
+fn a_hint_is_never_newer_than_its_link() {
+    model(2, || {
+        let list = Arc::new(SkipList::new(Bytewise));
+        list.insert(TALL[1], 0, TALL[1]);
+        let other = list.clone();
+        let thread = thread::spawn(move || other.insert(TALL[0], 0, TALL[0]));
+        // An operation at which loom may switch before the search begins.
+        assert!(list.len() <= 2);
+        let found = list.seek(b"tall-11", 0);
+        assert!(found.is_some_and(|entry| entry.key() == TALL[1]));
+        thread.join().unwrap();
+    });
+}
+
+/// A hint made under half a window would lead searches astray for ever.
+#[test]
+fn a_window_is_seen_whole() {
+    model(2, || {
+        let list = Arc::new(SkipList::new(Bytewise));
+        let other = list.clone();
+        let thread = thread::spawn(move || other.insert(b"a-long-prefix-1", 0, b""));
+        assert!(list.len() <= 1);
+        list.insert(TALL[0], 0, TALL[0]);
+        thread.join().unwrap();
+        let found = list.seek(b"tall-101", 0);
+        assert!(found.is_some_and(|entry| entry.key() == TALL[0]));
+    });
+}
+
+/// Under loom the first chunk has room for two short nodes.
+#[test]
+fn two_threads_at_the_end_of_a_chunk() {
+    model(2, || {
+        let list = Arc::new(SkipList::new(Bytewise));
+        let before = list.allocated_bytes();
+        list.insert(b"a", 0, b"a");
+        let other = list.clone();
+        let thread = thread::spawn(move || {
+            other.insert(b"b", 0, b"b");
+            other.insert(b"d", 0, b"d");
+        });
+        list.insert(b"c", 0, b"c");
+        thread.join().unwrap();
+        assert!(before < list.allocated_bytes(), "no chunk was added");
+        let keys: Vec<_> = keys(&list).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, [b"a", b"b", b"c", b"d"]);
+    });
+}
+
 #[test]
 fn hints_of_two_threads() {
-    model(2, || {
+    model(1, || {
         let list = Arc::new(SkipList::new(Bytewise));
         let other = list.clone();
         let thread = thread::spawn(move || {
@@ -124,5 +178,27 @@ fn hints_of_two_threads() {
         thread.join().unwrap();
         let keys: Vec<_> = keys(&list).into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, [&b"a"[..], b"b", b"c", TALL[0]]);
+    });
+}
+
+/// Under loom the first chunk of tall nodes is of full size, so that a list is made from the pool.
+#[test]
+fn lists_pass_chunks_on() {
+    fn use_a_list(pool: &std::sync::Arc<ChunkPool>, trailer: u64) {
+        let list = SkipList::with_pool(Bytewise, pool.clone());
+        list.insert(TALL[0], trailer, TALL[0]);
+        assert_eq!(keys(&list), [(TALL[0].to_vec(), trailer)]);
+    }
+    model(2, || {
+        let pool = std::sync::Arc::new(ChunkPool::new(4 << 10));
+        use_a_list(&pool, 0);
+        assert_eq!((pool.held_bytes(), pool.taken()), (4 << 10, 1));
+        let other = pool.clone();
+        let thread = thread::spawn(move || use_a_list(&other, 1));
+        use_a_list(&pool, 0);
+        pool.release_idle();
+        thread.join().unwrap();
+        pool.release_idle();
+        assert_eq!((pool.held_bytes(), pool.taken()), (0, 3));
     });
 }

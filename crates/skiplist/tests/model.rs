@@ -1,5 +1,6 @@
 //! The list against `BTreeMap`: the same entries, the same answers, under
-//! keys of every look, in any order of insertion.
+//! keys of every look, in any order of insertion. Under Miri, which looks at
+//! every access, with fewer entries, and without the tests of cost.
 #![cfg(not(loom))]
 
 use std::cmp::{Ordering, Reverse};
@@ -62,6 +63,11 @@ impl Random {
     }
 }
 
+/// `n`, or under Miri a number that it can do.
+const fn scaled(n: usize, miri: usize) -> usize {
+    if cfg!(miri) { miri } else { n }
+}
+
 type Model<K> = BTreeMap<(K, Reverse<u64>), Vec<u8>>;
 
 /// Looks of keys: where the first bytes tell, where only later ones do, where
@@ -120,7 +126,7 @@ fn check<C: KeyCompare, K: Ord + Clone>(
         assert_eq!((found.key(), found.trailer()), (&key[..], *trailer));
     }
     check_walks(&list, &model, &model_key);
-    for i in 0..2_000 {
+    for i in 0..scaled(2_000, 20) {
         let (probe, trailer) = match i % 2 {
             0 => entries[random.below(count as u64) as usize].clone(),
             _ => (key(look, &mut random), 0),
@@ -181,11 +187,14 @@ fn check_probe<C: KeyCompare, K: Ord + Clone>(
     }
 }
 
+/// Around the number of entries at which the window is chosen, and beyond.
+const COUNTS: &[usize] = if cfg!(miri) { &[1, 270] } else { &[1, 100, 255, 256, 257, 6_000] };
+
 #[test]
 fn agrees_with_a_btree_map_under_the_bytewise_order() {
     for look in LOOKS {
         for order in ["random", "ascending", "descending"] {
-            for count in [1, 100, 255, 256, 257, 6_000] {
+            for &count in COUNTS {
                 check(Bytewise, look, order, count, |key| key.to_vec());
             }
         }
@@ -196,8 +205,8 @@ fn agrees_with_a_btree_map_under_the_bytewise_order() {
 fn agrees_with_a_btree_map_under_other_orders() {
     for look in LOOKS {
         for order in ["random", "ascending", "descending"] {
-            check(Opaque, look, order, 3_000, |key| key.to_vec());
-            check(Odd, look, order, 3_000, odd_key);
+            check(Opaque, look, order, scaled(3_000, 50), |key| key.to_vec());
+            check(Odd, look, order, scaled(3_000, 50), odd_key);
         }
     }
 }
@@ -209,7 +218,7 @@ fn keys_outside_the_window_are_found() {
     let list = Arc::new(SkipList::new(Bytewise));
     let mut model = Model::new();
     let mut random = Random(9);
-    for i in 0..8_000u64 {
+    for i in 0..scaled(8_000, 350) as u64 {
         let key = match i {
             0..300 => format!("user/0000/{i:04}").into_bytes(),
             _ => key(LOOKS[random.below(6) as usize], &mut random),
@@ -245,12 +254,13 @@ fn large_values_get_memory_of_their_own() {
     let list = SkipList::new(Bytewise);
     let value = |i: usize| vec![i as u8; i * 70_001 % 5_000_000];
     let mut sum = 0;
-    for i in 0..60 {
+    let count = scaled(60, 8);
+    for i in 0..count {
         list.insert(format!("{i:03}").as_bytes(), 0, &value(i));
         sum += value(i).len();
         list.insert(format!("{i:03}").as_bytes(), 1, b"small");
     }
-    for i in 0..60 {
+    for i in 0..count {
         let entry = list.seek(format!("{i:03}").as_bytes(), 0).unwrap();
         assert!(entry.trailer() == 0 && entry.value() == value(i));
     }
@@ -258,6 +268,7 @@ fn large_values_get_memory_of_their_own() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a test of cost, of many entries")]
 fn small_entries_cost_little_more_than_their_bytes() {
     let list = SkipList::new(Bytewise);
     let mut random = Random(5);
@@ -272,7 +283,7 @@ fn small_entries_cost_little_more_than_their_bytes() {
 #[test]
 fn a_hint_survives_its_list() {
     let mut hint = Hint::new();
-    for round in 0..50u64 {
+    for round in 0..scaled(50, 3) as u64 {
         let list = SkipList::new(Bytewise);
         for i in 0..100u64 {
             list.insert_near(&mut hint, &(i * 7 % 100).to_be_bytes(), round, b"");
@@ -289,6 +300,7 @@ fn a_hint_survives_its_list() {
 /// Levels keep searches short whatever the order of insertion: compares grow
 /// with the logarithm of the length.
 #[test]
+#[cfg_attr(miri, ignore = "a test of cost, of many entries")]
 fn searches_compare_few_keys() {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     struct Counting(Arc<AtomicUsize>);

@@ -20,8 +20,8 @@ impl KeyCompare for Bytewise {
     }
 }
 
-const WRITERS: u64 = 4;
-const PER_WRITER: u64 = 30_000;
+const WRITERS: u64 = if cfg!(miri) { 2 } else { 4 };
+const PER_WRITER: u64 = if cfg!(miri) { 130 } else { 30_000 };
 
 /// Scattered, so that writers meet; the writer and number can be read back.
 fn key(writer: u64, number: u64, shape: u64) -> Vec<u8> {

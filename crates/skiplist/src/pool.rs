@@ -1,0 +1,203 @@
+//! The pool: full-size chunks that dropped lists leave for the next ones.
+//!
+//! A chunk is a mebibyte. Given back to a general allocator it is carved up
+//! for smaller requests, and the next list's chunk has to be new memory: what
+//! a process keeps then grows well past what its lists hold. A chunk from the
+//! pool also has its pages already.
+//!
+//! Owns the idle chunks, in as many slots as the lists together may hold.
+//! Lists that hold more get it from the allocator and give it back there.
+//! Never takes a lock: a chunk enters and leaves its slot by one swap, so
+//! nobody can see it twice. Never keeps chunks of other sizes.
+#![allow(unsafe_code)]
+
+use crate::arena::{CHUNK_BYTES_MAX, Chunk, free_chunk, new_chunk, renew_chunk};
+use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
+use core::fmt;
+use core::ptr::{self, NonNull};
+
+/// Chunks shared by the lists made by [`SkipList::with_pool`](crate::SkipList::with_pool).
+pub struct ChunkPool {
+    /// Idle chunks; null where there is none.
+    slots: Box<[AtomicPtr<Chunk>]>,
+    /// Chunks out in lists and idle ones.
+    held: AtomicUsize,
+    /// Chunks ever handed out.
+    taken: AtomicUsize,
+}
+
+impl ChunkPool {
+    /// A pool for lists that hold about `bytes` together: it keeps a chunk
+    /// that comes back only while all of its chunks, in use or not, are within that.
+    pub fn new(bytes: u64) -> ChunkPool {
+        let chunks = usize::try_from(bytes).unwrap_or(usize::MAX) / CHUNK_BYTES_MAX;
+        ChunkPool {
+            slots: (0..chunks).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
+            held: AtomicUsize::new(0),
+            taken: AtomicUsize::new(0),
+        }
+    }
+
+    /// Bytes of its chunks, in use or idle.
+    pub fn held_bytes(&self) -> usize {
+        self.held.load(Ordering::Relaxed) * CHUNK_BYTES_MAX
+    }
+
+    /// Chunks handed out since it was made: tells whether lists grew between two looks.
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Gives all idle chunks back to the allocator.
+    pub fn release_idle(&self) {
+        for slot in &self.slots {
+            if let Some(chunk) = take_from(slot) {
+                self.free(chunk);
+            }
+        }
+    }
+
+    /// An empty chunk of full size whose `older` is the given one.
+    pub(crate) fn take(&self, older: *mut Chunk) -> NonNull<Chunk> {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        match self.slots.iter().find_map(take_from) {
+            Some(chunk) => {
+                // SAFETY: it came out of its slot, so nobody else has it.
+                unsafe { renew_chunk(chunk, older) };
+                chunk
+            }
+            None => {
+                self.held.fetch_add(1, Ordering::Relaxed);
+                new_chunk(CHUNK_BYTES_MAX, older)
+            }
+        }
+    }
+
+    /// Takes a chunk back.
+    ///
+    /// # Safety
+    /// It came from [`ChunkPool::take`] of this pool and is never used again.
+    pub(crate) unsafe fn give_back(&self, chunk: NonNull<Chunk>) {
+        let fits = self.held.load(Ordering::Relaxed) <= self.slots.len();
+        let put = |slot: &AtomicPtr<Chunk>| {
+            let chunk = chunk.as_ptr();
+            // Release: who takes it writes after what the last list read.
+            slot.compare_exchange(ptr::null_mut(), chunk, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        };
+        if !(fits && self.slots.iter().any(put)) {
+            self.free(chunk);
+        }
+    }
+
+    fn free(&self, chunk: NonNull<Chunk>) {
+        self.held.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: it is in no slot and in no list: whoever calls this has it alone.
+        unsafe { free_chunk(chunk.as_ptr()) };
+    }
+}
+
+fn take_from(slot: &AtomicPtr<Chunk>) -> Option<NonNull<Chunk>> {
+    // Looking first keeps the lines of empty slots shared.
+    if slot.load(Ordering::Relaxed).is_null() {
+        return None;
+    }
+    NonNull::new(slot.swap(ptr::null_mut(), Ordering::AcqRel))
+}
+
+impl Drop for ChunkPool {
+    fn drop(&mut self) {
+        self.release_idle();
+    }
+}
+
+impl fmt::Debug for ChunkPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChunkPool").field("held_bytes", &self.held_bytes()).finish()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::arena::Arena;
+    use std::collections::HashSet;
+    use std::sync::Arc;
+
+    const MIB: u64 = 1 << 20;
+
+    /// An arena of so many chunks, and where the first entry of each stands.
+    fn full(pool: &Arc<ChunkPool>, chunks: usize) -> (Arena, HashSet<usize>) {
+        let arena = Arena::new(CHUNK_BYTES_MAX, Some(pool.clone()));
+        let mut firsts = HashSet::new();
+        let mut before = 0;
+        while firsts.len() < chunks {
+            let start = arena.allocate(16 << 10).as_ptr();
+            // SAFETY: just allocated, and of that size. A chunk in two hands would show here.
+            unsafe { ptr::write_bytes(start, 0xab, 16 << 10) };
+            if arena.allocated_bytes() > before {
+                before = arena.allocated_bytes();
+                firsts.insert(start as usize);
+            }
+        }
+        (arena, firsts)
+    }
+
+    #[test]
+    fn chunks_are_used_again() {
+        let pool = Arc::new(ChunkPool::new(8 * MIB));
+        let (arena, first) = full(&pool, 6);
+        assert_eq!(pool.held_bytes(), 6 << 20);
+        drop(arena);
+        assert_eq!(pool.held_bytes(), 6 << 20);
+        let (arena, second) = full(&pool, 6);
+        assert_eq!((pool.held_bytes(), pool.taken()), (6 << 20, 12));
+        assert_eq!(first, second);
+        drop(arena);
+        pool.release_idle();
+        assert_eq!(pool.held_bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_by_what_is_in_use() {
+        let pool = Arc::new(ChunkPool::new(4 * MIB));
+        let (large, _) = full(&pool, 9);
+        let (small, _) = full(&pool, 2);
+        assert_eq!(pool.held_bytes(), 11 << 20);
+        drop(large);
+        // Two in use, two idle: the other seven went back.
+        assert_eq!(pool.held_bytes(), 4 << 20);
+        pool.release_idle();
+        assert_eq!(pool.held_bytes(), 2 << 20);
+        drop(small);
+        assert_eq!(pool.held_bytes(), 2 << 20);
+    }
+
+    #[test]
+    fn small_and_large_chunks_pass_the_pool_by() {
+        let pool = Arc::new(ChunkPool::new(4 * MIB));
+        let arena = Arena::new(16 << 10, Some(pool.clone()));
+        arena.allocate(3 << 20);
+        arena.allocate(1 << 20);
+        arena.allocate(8);
+        drop(arena);
+        assert_eq!((pool.held_bytes(), pool.taken()), (0, 0));
+    }
+
+    #[test]
+    fn threads_share_it() {
+        let pool = Arc::new(ChunkPool::new(4 * MIB));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..if cfg!(miri) { 2 } else { 200 } {
+                        drop(full(&pool, 3));
+                        pool.release_idle();
+                    }
+                });
+            }
+        });
+        pool.release_idle();
+        assert_eq!(pool.held_bytes(), 0);
+    }
+}
