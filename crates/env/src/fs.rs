@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
 
-/// Alignment of offsets, lengths and buffers for direct I/O, in bytes.
+/// Alignment of offsets, lengths and buffers of direct writes, in bytes, and of
+/// direct reads where the system does not say that less will do
+/// ([`ReadFile::direct_align`]).
 pub const DIRECT_ALIGN_BYTES: usize = 4096;
 
 /// Whether an error says that a file or directory was absent.
@@ -233,9 +235,11 @@ pub trait ReadFile: Send + Sync {
         None
     }
 
-    /// Whether reads bypass the page cache (then aligned reads avoid a copy).
-    fn is_direct(&self) -> bool {
-        false
+    /// Where reads bypass the page cache: what offsets, lengths and buffers must
+    /// be multiples of for a read without a copy, at most
+    /// [`DIRECT_ALIGN_BYTES`]. `None` where reads go through it.
+    fn direct_align(&self) -> Option<usize> {
+        None
     }
 }
 

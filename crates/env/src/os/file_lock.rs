@@ -7,7 +7,7 @@
 use super::write_file::retry;
 use crate::error::io_error;
 use crate::fs::{FileLock, LockMode};
-use crate::sync::Mutex;
+use crate::sync::real::Mutex;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;

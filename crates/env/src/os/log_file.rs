@@ -10,8 +10,8 @@
 use super::write_file::retry;
 use crate::LogFile;
 use crate::error::io_error;
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::real::Mutex;
+use crate::sync::real::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sys::window::{WINDOW_BYTES, Window};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -185,7 +185,7 @@ impl LogFile for OsLogFile {
             window.close();
         }
         while self.windows.iter().any(Window::is_pinned) {
-            crate::sync::yield_now();
+            crate::sync::real::yield_now();
         }
         let _one = self.growing.lock();
         retry(|| rustix::fs::ftruncate(&self.fd, len))

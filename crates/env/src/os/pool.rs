@@ -9,11 +9,11 @@
 use super::timer::Timers;
 use crate::jobs::{Job, Jobs, Urgency};
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::thread::{self, Builder, JoinHandle};
 use crate::sync::{Arc, Condvar, Mutex};
 use crate::sys::sched;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread::{Builder, JoinHandle};
 
 /// [`Jobs`] on threads of its own. Dropping it waits for running jobs and
 /// discards queued ones.
@@ -117,7 +117,10 @@ impl ThreadPool {
             let urgent_only = index > 0 && index + 1 == threads;
             let shared = queue.clone();
             let spawned = Builder::new().name(format!("windrow-bg-{index}")).spawn(move || {
-                sched::lower_priority_of_this_thread(!urgent_only);
+                // A model checker's threads all are the one that runs the test.
+                if cfg!(not(any(loom, shuttle))) {
+                    sched::lower_priority_of_this_thread(!urgent_only);
+                }
                 shared.serve(urgent_only);
             });
             match spawned {
@@ -175,11 +178,13 @@ impl Drop for ThreadPool {
         drop(discarded);
         // A job may have held the last handle to the pool: its own thread
         // cannot wait for itself, and ends when the job returns.
+        let me = thread::current().id();
+        for handle in self.threads.drain(..).filter(|handle| handle.thread().id() != me) {
+            let _ = handle.join();
+        }
         let me = std::thread::current().id();
-        for handle in self.threads.drain(..).chain(timer) {
-            if handle.thread().id() != me {
-                let _ = handle.join();
-            }
+        if let Some(timer) = timer.filter(|timer| timer.thread().id() != me) {
+            let _ = timer.join();
         }
     }
 }

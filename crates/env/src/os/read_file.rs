@@ -5,7 +5,7 @@ use crate::ReadFile;
 use crate::error::{ends_early, io_error};
 use crate::fs::{DIRECT_ALIGN_BYTES, ReadOptions};
 use crate::sys::aligned::AlignedBuf;
-use rustix::fs::{Advice, Mode, OFlags};
+use rustix::fs::{Advice, AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::num::NonZeroU64;
@@ -13,7 +13,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use windrow_base::Result;
 
-const ALIGN: u64 = DIRECT_ALIGN_BYTES as u64;
 /// Scratch memory a thread keeps for unaligned direct reads; longer reads go
 /// through it piece by piece.
 const SCRATCH_BYTES: usize = 256 << 10;
@@ -26,16 +25,17 @@ pub(super) struct OsReadFile {
     fd: OwnedFd,
     path: PathBuf,
     len: u64,
-    direct: bool,
+    /// Alignment of its direct reads, if they are direct.
+    direct_align: Option<usize>,
 }
 
 impl OsReadFile {
     pub(super) fn open(path: &Path, options: ReadOptions) -> Result<OsReadFile> {
-        let (fd, direct) = open_for_reading(path, options.direct)
+        let (fd, direct_align) = open_for_reading(path, options.direct)
             .map_err(|errno| io_error("open the file", path, errno))?;
         let stat =
             rustix::fs::fstat(&fd).map_err(|errno| io_error("look at the file", path, errno))?;
-        Ok(OsReadFile { fd, path: path.to_path_buf(), len: stat.st_size as u64, direct })
+        Ok(OsReadFile { fd, path: path.to_path_buf(), len: stat.st_size as u64, direct_align })
     }
 
     fn read_buffered(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
@@ -63,8 +63,8 @@ impl OsReadFile {
     }
 
     /// Reads the aligned hull of the range into scratch memory and copies.
-    fn read_direct(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        if is_aligned(offset, buf) {
+    fn read_direct(&self, offset: u64, buf: &mut [u8], align: usize) -> Result<()> {
+        if is_aligned(offset, buf, align) {
             return self.read_buffered(offset, buf);
         }
         SCRATCH.with_borrow_mut(|slot| {
@@ -72,7 +72,7 @@ impl OsReadFile {
             let mut done = 0;
             while done < buf.len() {
                 let at = offset + done as u64;
-                let (start, hull_bytes) = hull(at, buf.len() - done);
+                let (start, hull_bytes) = hull(at, buf.len() - done, align);
                 let skip = (at - start) as usize;
                 let window = hull_bytes.min(scratch.len());
                 let now = (window - skip).min(buf.len() - done);
@@ -91,7 +91,10 @@ impl OsReadFile {
 
 impl ReadFile for OsReadFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        if self.direct { self.read_direct(offset, buf) } else { self.read_buffered(offset, buf) }
+        match self.direct_align {
+            Some(align) => self.read_direct(offset, buf, align),
+            None => self.read_buffered(offset, buf),
+        }
     }
 
     fn len(&self) -> u64 {
@@ -99,7 +102,7 @@ impl ReadFile for OsReadFile {
     }
 
     fn read_ahead(&self, offset: u64, len: u64) {
-        if let (false, Some(len)) = (self.direct, NonZeroU64::new(len)) {
+        if let (None, Some(len)) = (self.direct_align, NonZeroU64::new(len)) {
             let _ = rustix::fs::fadvise(&self.fd, offset, Some(len), Advice::WillNeed);
         }
     }
@@ -112,31 +115,92 @@ impl ReadFile for OsReadFile {
         Some(self.fd.as_raw_fd())
     }
 
-    fn is_direct(&self) -> bool {
-        self.direct
+    fn direct_align(&self) -> Option<usize> {
+        self.direct_align
     }
 }
 
 /// Whether a direct read can go straight into `buf`.
-pub(super) fn is_aligned(offset: u64, buf: &[u8]) -> bool {
-    offset.is_multiple_of(ALIGN)
-        && buf.len().is_multiple_of(DIRECT_ALIGN_BYTES)
-        && buf.as_ptr().addr().is_multiple_of(DIRECT_ALIGN_BYTES)
+pub(super) fn is_aligned(offset: u64, buf: &[u8], align: usize) -> bool {
+    offset.is_multiple_of(align as u64)
+        && buf.len().is_multiple_of(align)
+        && buf.as_ptr().addr().is_multiple_of(align)
 }
 
 /// Start and length of the aligned range around `len` bytes at `offset`.
-pub(super) fn hull(offset: u64, len: usize) -> (u64, usize) {
-    let start = offset - offset % ALIGN;
-    (start, ((offset - start) as usize + len).next_multiple_of(DIRECT_ALIGN_BYTES))
+pub(super) fn hull(offset: u64, len: usize, align: usize) -> (u64, usize) {
+    let start = offset - offset % align as u64;
+    (start, ((offset - start) as usize + len).next_multiple_of(align))
 }
 
-fn open_for_reading(path: &Path, direct: bool) -> rustix::io::Result<(OwnedFd, bool)> {
+/// The file, and the alignment of its reads if they are direct.
+fn open_for_reading(path: &Path, direct: bool) -> rustix::io::Result<(OwnedFd, Option<usize>)> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     if direct {
         match retry(|| rustix::fs::open(path, flags | OFlags::DIRECT, Mode::empty())) {
             Err(Errno::INVAL) => {}
-            result => return result.map(|fd| (fd, true)),
+            Err(errno) => return Err(errno),
+            Ok(fd) => {
+                if let Some(align) = alignment(&fd) {
+                    return Ok((fd, Some(align)));
+                }
+            }
         }
     }
-    retry(|| rustix::fs::open(path, flags, Mode::empty())).map(|fd| (fd, false))
+    retry(|| rustix::fs::open(path, flags, Mode::empty())).map(|fd| (fd, None))
+}
+
+/// What direct reads of the file are aligned to, as the kernel says it, where it
+/// does (since Linux 6.1). `None` for more than our buffers are.
+fn alignment(fd: &OwnedFd) -> Option<usize> {
+    let asked = retry(|| rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN));
+    match asked {
+        Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
+            stated_alignment(stat.stx_dio_offset_align, stat.stx_dio_mem_align)
+        }
+        _ => Some(DIRECT_ALIGN_BYTES),
+    }
+}
+
+/// One alignment that is enough for offsets and for memory, of the kernel's two.
+/// Devices take 512 bytes or 4 KiB; a block of 4 KiB that starts anywhere is
+/// read as 4.5 KiB instead of 8 where they take 512.
+fn stated_alignment(offset: u32, memory: u32) -> Option<usize> {
+    // Zeros say that there is no direct I/O on the file, whatever `open` said:
+    // then the file system serves any read, and pages suit it.
+    if offset == 0 || memory == 0 {
+        return Some(DIRECT_ALIGN_BYTES);
+    }
+    let align = offset.max(memory) as usize;
+    (align.is_power_of_two() && align <= DIRECT_ALIGN_BYTES).then_some(align)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stated_alignment_serves_offsets_and_memory() {
+        for (stated, want) in [
+            ((512, 4), Some(512)),
+            ((512, 512), Some(512)),
+            ((512, 4096), Some(4096)),
+            ((4096, 4), Some(4096)),
+            // Blocks larger than pages; nonsense.
+            ((16_384, 512), None),
+            ((520, 4), None),
+            // Not stated.
+            ((0, 0), Some(4096)),
+        ] {
+            assert_eq!(stated_alignment(stated.0, stated.1), want, "{stated:?}");
+        }
+    }
+
+    #[test]
+    fn a_hull_is_no_larger_than_the_alignment_asks() {
+        assert_eq!(hull(1000, 4000, 4096), (0, 8192));
+        assert_eq!(hull(1000, 4000, 512), (512, 4608));
+        assert_eq!(hull(1024, 512, 512), (1024, 512));
+        assert_eq!(hull(4095, 2, 512), (3584, 1024));
+    }
 }

@@ -31,14 +31,23 @@ enum Route {
     Hull(u64, usize),
 }
 
+impl Route {
+    /// Scratch memory that it takes: whole pages, so that the next one's begins
+    /// aligned whatever its file asks.
+    fn scratch_bytes(self) -> usize {
+        match self {
+            Route::Hull(_, bytes) => bytes.next_multiple_of(DIRECT_ALIGN_BYTES),
+            Route::Alone | Route::Straight => 0,
+        }
+    }
+}
+
 pub(super) fn read_many(requests: &mut [ReadRequest<'_>]) {
     if requests.len() < 2 {
         return read_alone(requests, |_| true);
     }
     let routes: Vec<Route> = requests.iter().map(route).collect();
-    let scratch_bytes: usize =
-        routes.iter().map(|r| if let Route::Hull(_, bytes) = r { *bytes } else { 0 }).sum();
-    let mut scratch = take_scratch(scratch_bytes);
+    let mut scratch = take_scratch(routes.iter().map(|route| route.scratch_bytes()).sum());
     let outcomes = run(requests, &routes, scratch.as_deref_mut().unwrap_or_default());
     let mut at = 0;
     let mut done = vec![false; requests.len()];
@@ -48,13 +57,13 @@ pub(super) fn read_many(requests: &mut [ReadRequest<'_>]) {
         match routes[index] {
             Route::Alone => {}
             Route::Straight => done[index] = got == len,
-            Route::Hull(start, bytes) => {
+            Route::Hull(start, _) => {
                 let skip = (request.offset - start) as usize;
                 if let Some(scratch) = scratch.as_deref().filter(|_| got >= skip + len) {
                     request.buf.copy_from_slice(&scratch[at + skip..at + skip + len]);
                     done[index] = true;
                 }
-                at += bytes;
+                at += routes[index].scratch_bytes();
             }
         }
         if done[index] {
@@ -77,11 +86,14 @@ fn route(request: &ReadRequest<'_>) -> Route {
     let len = request.buf.len();
     if request.file.raw_fd().is_none() || len == 0 || len > READ_BYTES_MAX {
         Route::Alone
-    } else if !request.file.is_direct() || is_aligned(request.offset, request.buf) {
-        Route::Straight
     } else {
-        let (start, bytes) = hull(request.offset, len);
-        Route::Hull(start, bytes)
+        match request.file.direct_align() {
+            Some(align) if !is_aligned(request.offset, request.buf, align) => {
+                let (start, bytes) = hull(request.offset, len, align);
+                Route::Hull(start, bytes)
+            }
+            _ => Route::Straight,
+        }
     }
 }
 
@@ -96,9 +108,9 @@ fn run(requests: &mut [ReadRequest<'_>], routes: &[Route], mut scratch: &mut [u8
             Route::Alone => continue,
             Route::Straight => (request.offset, &mut *request.buf),
             Route::Hull(start, bytes) => {
-                let (head, rest) = std::mem::take(&mut scratch).split_at_mut(bytes);
+                let (head, rest) = std::mem::take(&mut scratch).split_at_mut(route.scratch_bytes());
                 scratch = rest;
-                (start, head)
+                (start, &mut head[..bytes])
             }
         };
         places.push(index);

@@ -1,7 +1,10 @@
 //! The operating system's files in a temporary directory.
 
 use super::*;
-use crate::fs::{LockMode, ReadOptions, ReadRequest, WriteOptions, is_not_found};
+use crate::fs::{
+    DIRECT_ALIGN_BYTES, LockMode, ReadOptions, ReadRequest, WriteOptions, is_not_found,
+};
+use crate::sys::aligned::AlignedBuf;
 use crate::sys::window::WINDOW_BYTES;
 use crate::testing::Rng;
 use crate::{FileSystem, ReadFile};
@@ -85,6 +88,38 @@ fn unaligned_reads_direct_or_not() {
         assert!(error.message().contains("3 bytes into a read of 4"), "{error}");
         assert!(file.read_at(5_000_000, &mut [0; 4]).unwrap_err().is_corruption());
     }
+}
+
+/// What the system said is what it takes: reads at every multiple of the file's
+/// alignment, straight into memory of that alignment, alone and in a batch.
+#[test]
+fn direct_reads_take_the_alignment_that_the_file_states() {
+    let dir = tempfile::tempdir().unwrap();
+    let (fs, path) = (OsFs::new(), dir.path().join("f"));
+    let wanted = bytes(5, 64 << 10);
+    write(&fs, &path, &wanted, WriteOptions::default(), 1 << 20);
+    assert_eq!(fs.open(&path, ReadOptions::default()).unwrap().direct_align(), None);
+    let file = fs.open(&path, ReadOptions { direct: true }).unwrap();
+    // A file system without direct I/O has nothing to state.
+    let Some(align) = file.direct_align() else { return };
+    assert!(align.is_power_of_two() && align <= DIRECT_ALIGN_BYTES, "{align}");
+    let mut memory = AlignedBuf::new(wanted.len());
+    for (index, piece) in memory.chunks_mut(align).enumerate() {
+        file.read_at((index * align) as u64, piece).unwrap();
+    }
+    assert!(memory[..] == wanted[..]);
+    let mut memory = AlignedBuf::new(wanted.len());
+    let mut requests: Vec<ReadRequest<'_>> = memory
+        .chunks_mut(align)
+        .enumerate()
+        .map(|(index, buf)| {
+            let offset = (index * align) as u64;
+            ReadRequest { file: &*file, offset, buf, result: Ok(()) }
+        })
+        .collect();
+    fs.read_many(&mut requests);
+    assert!(requests.iter().all(|request| request.result.is_ok()));
+    assert!(memory[..] == wanted[..]);
 }
 
 #[test]
@@ -171,7 +206,7 @@ fn log_writers_cross_windows_and_the_end_of_the_reservation() {
         let log = fs.create_log(&path, capacity).unwrap();
         assert_eq!(fs.len(&path).unwrap(), capacity);
         let wanted = bytes(4, capacity as usize + 3_000_000);
-        let next = crate::sync::atomic::AtomicU64::new(0);
+        let next = crate::sync::real::atomic::AtomicU64::new(0);
         std::thread::scope(|scope| {
             for thread in 0..4u64 {
                 let (log, wanted, next) = (&log, &wanted, &next);
@@ -180,7 +215,7 @@ fn log_writers_cross_windows_and_the_end_of_the_reservation() {
                     loop {
                         let limit = if rng.chance(0.01) { 300_000 } else { 2_000 };
                         let len = rng.below(limit) + 1;
-                        let at = next.fetch_add(len, crate::sync::atomic::Ordering::Relaxed);
+                        let at = next.fetch_add(len, crate::sync::real::atomic::Ordering::Relaxed);
                         if at >= wanted.len() as u64 {
                             break;
                         }

@@ -4,7 +4,8 @@
 
 use super::pool::JobQueue;
 use crate::jobs::Urgency;
-use crate::sync::{Arc, Condvar, Mutex};
+use crate::sync::Arc;
+use crate::sync::real::{Condvar, Mutex};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::thread::{Builder, JoinHandle};

@@ -1,5 +1,5 @@
 //! The unsafe rim of the environment: aligned memory, mapped log windows,
-//! the io_uring submission, and three system calls that have no safe wrapper.
+//! the io_uring submission, and a few system calls that have no safe wrapper.
 //!
 //! Owns: every `unsafe` block of this crate, each with the promise it rests on.
 //! Never does: decide anything. What it offers is safe to call in any order.
@@ -9,5 +9,7 @@
 pub(crate) mod aligned;
 pub(crate) mod ring;
 pub(crate) mod sched;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod shutdown;
 pub(crate) mod window;
 pub(crate) mod writeback;

@@ -5,7 +5,7 @@
 //! or a seccomp filter refuses rings, `read_batch` says so and callers read
 //! one after the other.
 
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::real::atomic::{AtomicBool, Ordering};
 use io_uring::{IoUring, opcode, types};
 use std::cell::RefCell;
 use std::io;

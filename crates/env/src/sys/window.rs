@@ -16,8 +16,8 @@
 //! the signal.
 //! Never does: fall back by itself. `write` says no, and the caller uses `pwrite`.
 
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use crate::sync::real::Mutex;
+use crate::sync::real::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::BorrowedFd;
 use std::ptr;

@@ -1,7 +1,7 @@
 //! A clock that moves only when it is told to.
 
 use crate::Clock;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::real::atomic::{AtomicU64, Ordering};
 
 /// 2030-01-01, so that tests do not depend on today.
 const START_WALL_MS: u64 = 1_893_456_000_000;

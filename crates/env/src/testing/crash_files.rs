@@ -20,6 +20,8 @@ struct Handle {
     node: Node,
     path: PathBuf,
     generation: u64,
+    /// Counted while it lives: an open file takes a descriptor.
+    _descriptor: Arc<()>,
 }
 
 impl Handle {
@@ -111,7 +113,7 @@ struct CrashReadFile {
 
 impl ReadFile for CrashReadFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let Handle { shared, node, path, generation } = &self.handle;
+        let Handle { shared, node, path, generation, .. } = &self.handle;
         let mut state = shared.lock();
         let len = buf.len() as u64;
         let attempt = Attempt { offset, len, ..Attempt::on(Ops::READ, path) };
@@ -119,8 +121,11 @@ impl ReadFile for CrashReadFile {
         let got = node.lock().visible.read(offset, buf);
         match effect {
             Effect::Part(_, error) => return Err(error.with_offset(offset)),
+            Effect::ShortRead(draw) => {
+                return Err(ends_early(path, offset, buf.len(), (draw % len.max(1)) as usize));
+            }
             Effect::FlipBit(draw) => flip_bit(&mut buf[..got], draw),
-            Effect::Whole | Effect::LoseSync | Effect::Misdirect => {}
+            Effect::Whole | Effect::LoseSync | Effect::LoseWrite | Effect::Misdirect(_) => {}
         }
         if got < buf.len() {
             return Err(ends_early(path, offset, buf.len(), got));
@@ -166,6 +171,7 @@ impl CrashFs {
             node,
             path: path.to_path_buf(),
             generation: state.generation,
+            _descriptor: Arc::clone(&state.descriptors),
         }
     }
 
@@ -201,6 +207,7 @@ impl CrashFs {
         let mut state = self.shared.lock();
         let attempt = Attempt { len, ..Attempt::on(Ops::CREATE, path) };
         let (done, result) = all_or_nothing(state.begin(&attempt)?);
+        state.check_descriptors(path)?;
         if done && len > state.free_bytes() {
             return Err(os_error(28, path));
         }
@@ -226,6 +233,7 @@ impl FileSystem for CrashFs {
     fn open(&self, path: &Path, _options: ReadOptions) -> Result<Arc<dyn ReadFile>> {
         let handle = self.look(Ops::OPEN, path, |state| {
             let node = state.node(path)?;
+            state.check_descriptors(path)?;
             Ok(self.handle(state, node, path))
         })?;
         let len = handle.node.lock().visible.len();

@@ -52,6 +52,11 @@ impl CrashFs {
         self.shared.lock().crash_at = Some(operation);
     }
 
+    /// From now on everything errs, as after the operation of [`CrashFs::crash_at`].
+    pub fn halt(&self) {
+        self.shared.lock().dead = true;
+    }
+
     /// Whether the operation of [`CrashFs::crash_at`] was reached.
     pub fn is_dead(&self) -> bool {
         self.shared.lock().dead
@@ -133,6 +138,12 @@ impl CrashFs {
         self.shared.lock().faults.clear();
     }
 
+    /// While it is quiet no fault strikes and descriptors do not run out, so
+    /// that a harness can look at what is there.
+    pub fn set_quiet(&self, quiet: bool) {
+        self.shared.lock().quiet = quiet;
+    }
+
     /// Limits the device to this many bytes of file lengths; `None` is endless.
     pub fn set_capacity(&self, capacity_bytes: Option<u64>) {
         self.shared.lock().capacity_bytes = capacity_bytes;
@@ -143,10 +154,21 @@ impl CrashFs {
         self.shared.lock().used_bytes()
     }
 
-    /// Sets what `open_files_max` answers (1,000 at first). Not enforced:
-    /// inject [`super::FaultKind::TooManyFiles`] for that.
+    /// Sets what `open_files_max` answers (1,000 at first). Not enforced: that
+    /// is [`CrashFs::set_descriptors_max`].
     pub fn set_open_files_max(&self, count: usize) {
         self.shared.lock().open_files_max = count;
+    }
+
+    /// Limits how many files may be open at a time; opening one more gives
+    /// `EMFILE`. `None` is no limit. Locks and directories count as none.
+    pub fn set_descriptors_max(&self, count: Option<usize>) {
+        self.shared.lock().descriptors_max = count;
+    }
+
+    /// Files that are open now.
+    pub fn descriptors(&self) -> usize {
+        Arc::strong_count(&self.shared.lock().descriptors) - 1
     }
 
     /// A copy that goes its own way: same files, unsynced changes, counters
@@ -175,6 +197,7 @@ impl CrashFs {
             faults,
             // No handle of the original works on the copy, nor the other way round.
             generation: state.generation,
+            descriptors: Arc::default(),
             rng: state.rng.clone(),
             ..*state
         };
@@ -260,6 +283,7 @@ impl State {
     /// A new life: nothing from before works, nothing is locked.
     fn restart(&mut self) {
         self.generation += 1;
+        self.descriptors = Arc::default();
         self.locks.clear();
         self.crash_at = None;
         self.dead = false;

@@ -18,9 +18,14 @@ pub(super) enum Effect {
     /// A part of it, drawn from the number, and then this error.
     Part(u64, Error),
     LoseSync,
+    /// All of it, but only in the cache.
+    LoseWrite,
     /// All of it, with the bit that the number says the wrong way round.
     FlipBit(u64),
-    Misdirect,
+    /// All of it, with the sector that the number says in another place.
+    Misdirect(u64),
+    /// A part of what was to be read, drawn from the number.
+    ShortRead(u64),
 }
 
 /// One operation at the gate.
@@ -57,6 +62,8 @@ pub(super) struct State {
     pub(super) dirs: BTreeMap<PathBuf, Directory>,
     pub(super) locks: BTreeMap<PathBuf, Holders>,
     pub(super) faults: Vec<Injected>,
+    /// Faults do not strike, and descriptors are not counted.
+    pub(super) quiet: bool,
     /// Handles of an earlier generation are dead.
     pub(super) generation: u64,
     pub(super) next_id: u64,
@@ -67,6 +74,10 @@ pub(super) struct State {
     pub(super) dead: bool,
     pub(super) capacity_bytes: Option<u64>,
     pub(super) open_files_max: usize,
+    /// Files that may be open at a time; `None`: any number.
+    pub(super) descriptors_max: Option<usize>,
+    /// Files that are open in this life of the process, each handle holding a clone.
+    pub(super) descriptors: Arc<()>,
     pub(super) trace: u64,
     pub(super) rng: Rng,
 }
@@ -78,6 +89,7 @@ impl State {
             dirs: BTreeMap::from(roots),
             locks: BTreeMap::new(),
             faults: Vec::new(),
+            quiet: false,
             generation: 0,
             next_id: 0,
             operations: 0,
@@ -86,6 +98,8 @@ impl State {
             dead: false,
             capacity_bytes: None,
             open_files_max: 1_000,
+            descriptors_max: None,
+            descriptors: Arc::default(),
             trace: 0,
             rng: Rng::new(seed),
         }
@@ -111,9 +125,13 @@ impl State {
             FaultKind::Io => 5,
             FaultKind::NoSpace => 28,
             FaultKind::TooManyFiles => 24,
+            FaultKind::Interrupted => 4,
+            FaultKind::ShortRead => return Ok(Effect::ShortRead(self.rng.next_u64())),
             FaultKind::LostSync => return Ok(Effect::LoseSync),
+            FaultKind::LostWrite => return Ok(Effect::LoseWrite),
             FaultKind::FlipBit => return Ok(Effect::FlipBit(self.rng.next_u64())),
-            FaultKind::Misdirect => return Ok(Effect::Misdirect),
+            FaultKind::Misdirect => return Ok(Effect::Misdirect(self.rng.next_u64())),
+            FaultKind::Panic => panic!("a fault at {} (simulated)", attempt.path.display()),
         };
         Ok(Effect::Part(self.rng.next_u64(), os_error(errno, attempt.path)))
     }
@@ -126,13 +144,24 @@ impl State {
         self.begin(attempt)
     }
 
+    /// Whether one more file may be opened.
+    pub(super) fn check_descriptors(&self, path: &Path) -> Result<()> {
+        // The state holds one clone itself.
+        let open = Arc::strong_count(&self.descriptors) - 1;
+        match self.descriptors_max {
+            Some(max) if open >= max && !self.quiet => Err(os_error(24, path)),
+            _ => Ok(()),
+        }
+    }
+
     fn strike(&mut self, attempt: &Attempt<'_>, index: u64) -> Option<FaultKind> {
         let mut struck = None;
+        if self.quiet {
+            return struck;
+        }
         for injected in &mut self.faults {
             let fault = &injected.fault;
-            if !fault.on.intersects(attempt.op)
-                || !attempt.path.to_string_lossy().contains(&fault.path)
-            {
+            if !fault.on.intersects(attempt.op) || !fault.names(attempt.path) {
                 continue;
             }
             let nth = injected.matched;
@@ -249,8 +278,9 @@ impl State {
             return Err(os_error(28, path));
         }
         match effect {
-            Effect::Whole | Effect::LoseSync => inode.write(offset, bytes),
-            Effect::Misdirect => inode.write(offset + 4096, bytes),
+            Effect::Whole | Effect::LoseSync | Effect::ShortRead(_) => inode.write(offset, bytes),
+            Effect::LoseWrite => inode.visible.write(offset, bytes),
+            Effect::Misdirect(draw) => inode.write_misdirected(offset, bytes, draw),
             Effect::FlipBit(at) => {
                 let mut wrong = bytes.to_vec();
                 flip_bit(&mut wrong, at);

@@ -1,6 +1,7 @@
 //! Faults to inject: what fails, where, when, and how.
 
 use std::ops::BitOr;
+use std::path::Path;
 
 /// A set of kinds of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,13 +71,24 @@ pub enum FaultKind {
     NoSpace,
     /// `EMFILE`: no descriptors left.
     TooManyFiles,
+    /// `EINTR` that nobody beneath has tried again, otherwise as [`FaultKind::Io`].
+    Interrupted,
+    /// A read gives a part of what was asked for, as at the end of a shorter file.
+    ShortRead,
     /// A sync says it is done and has done nothing: the device lies. What it
     /// covered is still pending.
     LostSync,
+    /// A write says it is done, and the cache shows it; the device never gets
+    /// it, whatever is synced afterwards.
+    LostWrite,
     /// One bit is wrong, in what was read or in what is written.
     FlipBit,
-    /// A write goes 4 KiB further on.
+    /// One sector of a write goes to another place of the file, a few sectors
+    /// further on or back. What stood there is gone, and the sector's own
+    /// place keeps what it held.
     Misdirect,
+    /// The operation panics before it does anything, as a bug in its caller would.
+    Panic,
 }
 
 /// When a fault strikes. Indexes are from 0.
@@ -112,6 +124,10 @@ impl Fault {
     /// A fault on operations of any path.
     pub fn new(kind: FaultKind, on: Ops, when: When) -> Fault {
         Fault { kind, on, path: String::new(), when }
+    }
+
+    pub(super) fn names(&self, path: &Path) -> bool {
+        self.path.is_empty() || path.to_string_lossy().contains(&self.path)
     }
 
     /// Only on paths that contain `text`.

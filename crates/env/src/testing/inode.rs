@@ -2,6 +2,7 @@
 //! and the operations between the two that no sync has covered.
 
 use super::image::Image;
+use super::power_loss::SECTOR_BYTES;
 use std::sync::Arc;
 
 /// One operation on a file since its last sync.
@@ -49,6 +50,24 @@ impl Inode {
             self.visible.write(offset, bytes);
             self.pending.push(Pending::Write { offset, bytes: bytes.into() });
         }
+    }
+
+    /// Writes all but one sector, whose bytes go up to eight sectors further
+    /// on or back; which and where, `draw` says.
+    pub(super) fn write_misdirected(&mut self, offset: u64, bytes: &[u8], draw: u64) {
+        let end = offset + bytes.len() as u64;
+        let first = offset / SECTOR_BYTES;
+        let sectors = end.div_ceil(SECTOR_BYTES) - first;
+        let sector = first + (draw >> 8) % sectors.max(1);
+        // The part of the write that lies in this sector.
+        let from = (sector * SECTOR_BYTES).max(offset);
+        let to = ((sector + 1) * SECTOR_BYTES).min(end);
+        let (before, after) = ((from - offset) as usize, (to - offset) as usize);
+        let shift = (1 + (draw & 7)) * SECTOR_BYTES;
+        let place = if draw & 8 == 0 || from < shift { from + shift } else { from - shift };
+        self.write(offset, &bytes[..before]);
+        self.write(to, &bytes[after..]);
+        self.write(place, &bytes[before..after]);
     }
 
     pub(super) fn set_len(&mut self, len: u64) {

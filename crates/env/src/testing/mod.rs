@@ -16,6 +16,7 @@ mod directory;
 mod fault;
 mod image;
 mod inode;
+mod manual_timers;
 mod power_loss;
 mod random;
 mod stepper;
@@ -23,9 +24,12 @@ mod stepper;
 pub use clock::ManualClock;
 pub use crash_fs::CrashFs;
 pub use fault::{Fault, FaultId, FaultKind, Ops, When};
+pub use manual_timers::ManualTimers;
 pub use power_loss::{FileDamage, NameDamage, PowerLoss};
 pub use random::{Rng, SeededRandom};
 pub use stepper::Stepper;
+
+pub use crate::sys::shutdown::{Shutdown, shut_down_file_system};
 
 use crate::Env;
 use std::sync::Arc;

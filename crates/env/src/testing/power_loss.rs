@@ -10,7 +10,7 @@ use super::inode::{Inode, Pending};
 use super::random::Rng;
 
 /// What the device writes whole or not at all, in bytes.
-const SECTOR_BYTES: u64 = 512;
+pub(super) const SECTOR_BYTES: u64 = 512;
 
 /// Damage to a file's unsynced changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

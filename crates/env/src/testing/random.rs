@@ -1,7 +1,7 @@
 //! Random numbers that repeat.
 
 use crate::Random;
-use crate::sync::Mutex;
+use crate::sync::real::Mutex;
 
 /// A small generator (SplitMix64: a counter through a mixing function; Steele,
 /// Lea and Flood, OOPSLA 2014). Any seed is a good one.

@@ -1,0 +1,155 @@
+//! The same names on top of a model checker, loom or shuttle, whose types
+//! follow `std`: guards come in a `Result`, and a wait takes its guard by value.
+//!
+//! Owns: the difference in form to `parking_lot` and `arc_swap`. Never does:
+//! poison, as `parking_lot` does not; time out, as no time passes.
+
+#[cfg(loom)]
+use loom as checker;
+#[cfg(all(shuttle, not(loom)))]
+use shuttle as checker;
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, PoisonError};
+
+/// Atomic integers, flags and pointers, and the fences between them.
+pub mod atomic {
+    pub use super::checker::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+        Ordering, fence,
+    };
+}
+
+/// Threads, for who runs jobs.
+pub mod thread {
+    pub use super::checker::thread::{Builder, JoinHandle, current};
+}
+
+/// A lock that does not poison.
+#[derive(Debug, Default)]
+pub struct Mutex<T>(checker::sync::Mutex<T>);
+
+/// What a [`Mutex`] guards, until it is dropped.
+#[derive(Debug)]
+pub struct MutexGuard<'a, T>(Option<checker::sync::MutexGuard<'a, T>>);
+
+impl<T> Mutex<T> {
+    /// A lock around a value.
+    pub fn new(value: T) -> Mutex<T> {
+        Mutex(checker::sync::Mutex::new(value))
+    }
+
+    /// Takes the lock, once nobody holds it.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("taken out only within a wait")
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("taken out only within a wait")
+    }
+}
+
+/// Where threads wait for a change of what a [`Mutex`] guards.
+#[derive(Debug, Default)]
+pub struct Condvar(checker::sync::Condvar);
+
+impl Condvar {
+    /// Nobody waits.
+    pub fn new() -> Condvar {
+        Condvar(checker::sync::Condvar::new())
+    }
+
+    /// Lets go of the lock, and takes it again after being woken.
+    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        let inner = guard.0.take().expect("taken out only within a wait");
+        guard.0 = Some(self.0.wait(inner).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Wakes one who waits.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all who wait.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+/// A shared pointer that is replaced whole. A lock stands for the atomic: it
+/// orders a load before a later store too, which `arc_swap` does not promise.
+#[derive(Debug)]
+pub struct Swap<P>(Mutex<P>);
+
+/// A pointer that is always there.
+pub type ArcSwap<T> = Swap<Arc<T>>;
+
+/// A pointer that may be absent.
+pub type ArcSwapOption<T> = Swap<Option<Arc<T>>>;
+
+/// What [`Swap::load`] found.
+#[derive(Clone, Debug)]
+pub struct Guard<P>(P);
+
+impl<P: Clone> Swap<P> {
+    /// Holds this pointer.
+    pub fn new(pointer: P) -> Swap<P> {
+        Swap(Mutex::new(pointer))
+    }
+
+    /// The pointer as it is now.
+    pub fn load(&self) -> Guard<P> {
+        Guard(self.load_full())
+    }
+
+    /// The pointer as it is now, owned.
+    pub fn load_full(&self) -> P {
+        self.0.lock().clone()
+    }
+
+    /// Puts another pointer in place.
+    pub fn store(&self, pointer: P) {
+        let old = std::mem::replace(&mut *self.0.lock(), pointer);
+        // What it pointed to may come back here when it drops.
+        drop(old);
+    }
+}
+
+impl<T> Swap<Arc<T>> {
+    /// Holds a pointer to this value.
+    pub fn from_pointee(value: T) -> Swap<Arc<T>> {
+        Swap::new(Arc::new(value))
+    }
+}
+
+impl<T> Swap<Option<Arc<T>>> {
+    /// Holds none.
+    pub fn empty() -> Swap<Option<Arc<T>>> {
+        Swap::new(None)
+    }
+}
+
+impl<P> Guard<P> {
+    /// As if this had been loaded.
+    pub fn from_inner(pointer: P) -> Guard<P> {
+        Guard(pointer)
+    }
+}
+
+impl<P> Deref for Guard<P> {
+    type Target = P;
+
+    fn deref(&self) -> &P {
+        &self.0
+    }
+}

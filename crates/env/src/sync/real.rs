@@ -1,0 +1,30 @@
+//! What runs in production, and what talks to the operating system always takes.
+//!
+//! Locks are `parking_lot`'s: they do not poison, and a guard is had without a
+//! `Result`. Owns nothing; adds nothing.
+#![cfg_attr(
+    any(loom, shuttle),
+    allow(unreachable_pub, unused_imports, reason = "there the other names stand behind `sync`")
+)]
+
+pub use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+pub use parking_lot::{Condvar, Mutex, MutexGuard};
+
+/// Atomic integers, flags and pointers, and the fences between them.
+pub mod atomic {
+    pub use std::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+        Ordering, fence,
+    };
+}
+
+/// Threads, for who runs jobs.
+pub mod thread {
+    pub use std::thread::{Builder, JoinHandle, current};
+}
+
+/// Gives the rest of the time slice away.
+#[inline]
+pub(crate) fn yield_now() {
+    std::thread::yield_now();
+}

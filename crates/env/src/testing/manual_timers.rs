@@ -1,0 +1,52 @@
+//! The production thread pool with timers that fire only by hand: real
+//! concurrency, but nothing depends on what time it is. Under a model checker
+//! its threads are the checker's.
+
+use crate::ThreadPool;
+use crate::jobs::{Job, Jobs, Urgency};
+use crate::sync::{Arc, Mutex};
+
+type Work = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// [`Jobs`] on the threads of a [`ThreadPool`].
+pub struct ManualTimers {
+    pool: ThreadPool,
+    timers: Mutex<Vec<Work>>,
+}
+
+impl ManualTimers {
+    /// A pool of `threads` threads.
+    pub fn new(threads: usize) -> ManualTimers {
+        ManualTimers { pool: ThreadPool::new(threads), timers: Mutex::new(Vec::new()) }
+    }
+
+    /// Runs every timer's work once, on the calling thread, and drops those that are done.
+    pub fn fire(&self) {
+        let mut timers = std::mem::take(&mut *self.timers.lock());
+        timers.retain(|work| work());
+        self.timers.lock().append(&mut timers);
+    }
+
+    /// How many jobs have panicked.
+    pub fn panics(&self) -> u64 {
+        self.pool.panics()
+    }
+}
+
+impl Jobs for ManualTimers {
+    fn submit(&self, urgency: Urgency, job: Job) {
+        self.pool.submit(urgency, job);
+    }
+
+    fn parallelism(&self) -> usize {
+        self.pool.parallelism()
+    }
+
+    fn step(&self) -> bool {
+        self.pool.step()
+    }
+
+    fn every(&self, _interval_ms: u64, work: Work) {
+        self.timers.lock().push(work);
+    }
+}
