@@ -6,6 +6,11 @@
 /// Number of a file in a database directory; never reused (rule R8).
 pub type FileNumber = u64;
 
+/// The largest file number and the largest epoch: so far from where counting
+/// on would wrap that no database gets there. A larger one was not written by
+/// Windrow, and must not be counted on from (R8).
+pub const COUNTER_MAX: u64 = (1 << 62) - 1;
+
 /// Random 64-bit identity of a file's contents. Seeds its checksums (rule R6).
 ///
 /// Not the file number: ingested and copied databases reuse numbers.

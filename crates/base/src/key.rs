@@ -25,6 +25,12 @@ pub const KEY_BYTES_MAX: usize = 65_535;
 /// Longest value, in bytes (1 GiB).
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
+/// Most entries (or range tombstones) in a table for each byte of its file: no
+/// codec is let decompress to more than 255 times its input, and an entry
+/// takes more than one byte. What claims more is damaged, and would overflow
+/// sums over tables.
+pub const ENTRIES_PER_BYTE_MAX: u64 = 256;
+
 /// What an entry says. The numbers are on disk and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

@@ -16,8 +16,9 @@ pub mod comparator;
 pub mod error;
 pub mod ids;
 pub mod key;
+pub mod mutants;
 
 pub use comparator::{Comparator, KeyOrder};
 pub use error::{Error, ErrorKind, Result};
-pub use ids::{Epoch, FileNumber, FileUid, KeyspaceId};
+pub use ids::{COUNTER_MAX, Epoch, FileNumber, FileUid, KeyspaceId};
 pub use key::{Kind, SeqNo};

@@ -1,11 +1,11 @@
 //! CURRENT: which manifest is in force, and what a program must understand
 //! before it may touch the directory (P21).
 //!
-//! Layout in `docs/format/current.md`. The 40 bytes here are frozen: a later
+//! Layout in `docs/format/current.md`. The 48 bytes here are frozen: a later
 //! version may append, so an older program can always read far enough to refuse.
 
 use windrow_base::coding::Decoder;
-use windrow_base::{Error, FileNumber, Result};
+use windrow_base::{Error, FileNumber, FileUid, Result, mutant};
 use windrow_env::checksum::crc32c;
 
 /// The format version this build writes, and the newest it reads.
@@ -15,7 +15,7 @@ pub const FORMAT_VERSION: u32 = 1;
 pub const KNOWN_FEATURES: u64 = 0;
 
 /// Bytes of the file in format version 1.
-pub const CURRENT_BYTES: usize = 40;
+pub const CURRENT_BYTES: usize = 48;
 
 const MAGIC: [u8; 8] = *b"WndrCurr";
 
@@ -28,6 +28,9 @@ pub struct Current {
     pub required_features: u64,
     /// Number of the manifest in force.
     pub manifest_number: FileNumber,
+    /// Its identity: a manifest of another database, or an older one of the
+    /// same number, is not it.
+    pub manifest_uid: FileUid,
     /// Random identity of the database; the same in its copies.
     pub database_uid: u64,
 }
@@ -40,6 +43,7 @@ impl Current {
         out.extend_from_slice(&self.format_version.to_le_bytes());
         out.extend_from_slice(&self.required_features.to_le_bytes());
         out.extend_from_slice(&self.manifest_number.to_le_bytes());
+        out.extend_from_slice(&self.manifest_uid.to_le_bytes());
         out.extend_from_slice(&self.database_uid.to_le_bytes());
         let crc = crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
@@ -65,22 +69,24 @@ impl Current {
             format_version: d.u32()?,
             required_features: d.u64()?,
             manifest_number: d.u64()?,
+            manifest_uid: d.u64()?,
             database_uid: d.u64()?,
         };
         let covered = &bytes[..d.position()];
         // The checksum before any field is believed, or a flipped bit of the
         // version would pass for a newer program's file.
-        if d.u32()? != crc32c(covered) || magic != MAGIC {
+        let is_whole = d.u32()? == crc32c(covered) || mutant!(CurrentCrc);
+        if !is_whole || magic != MAGIC {
             return Err(Error::corruption("CURRENT fails its checksum"));
         }
-        if current.format_version > FORMAT_VERSION {
+        if current.format_version > FORMAT_VERSION && !mutant!(NewerFormat) {
             return Err(Error::not_supported(format!(
                 "format version {} is newer than this build's {FORMAT_VERSION}",
                 current.format_version
             )));
         }
         let unknown = current.required_features & !KNOWN_FEATURES;
-        if unknown != 0 {
+        if unknown != 0 && !mutant!(UnknownFeature) {
             return Err(Error::not_supported(format!(
                 "the database needs features {unknown:#x} that this build does not have"
             )));
@@ -102,6 +108,7 @@ mod tests {
             format_version: FORMAT_VERSION,
             required_features: 0,
             manifest_number: 7,
+            manifest_uid: 0xfedc_ba98_7654_3210,
             database_uid: 0x0123_4567_89ab_cdef,
         }
     }

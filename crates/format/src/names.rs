@@ -4,13 +4,16 @@
 //! exact inverse of the functions that make names, so a stranger's file is
 //! never taken for one of ours.
 
-use windrow_base::FileNumber;
+use windrow_base::{COUNTER_MAX, FileNumber};
 
 /// Name of the file that points at the current manifest.
 pub const CURRENT: &str = "CURRENT";
 
 /// Name of the file whose advisory lock a writer holds.
 pub const LOCK: &str = "LOCK";
+
+/// Name of the file that keeps room for a recovery on a full device.
+pub const RESERVE: &str = "RESERVE";
 
 /// Digits a file number is padded to.
 const DIGITS_MIN: usize = 6;
@@ -28,6 +31,8 @@ pub enum FileKind {
     Current,
     /// The lock file; its number is 0.
     Lock,
+    /// Room set aside, without content; its number is 0.
+    Reserve,
     /// A file being written that will be renamed; worthless after a crash.
     Temp,
 }
@@ -52,11 +57,14 @@ pub fn temp(number: FileNumber) -> String {
     format!("{number:06}.tmp")
 }
 
-/// The kind and number of a file name; `None` for names that Windrow does not write.
+/// The kind and number of a file name; `None` for names that Windrow does not
+/// write, numbers beyond [`COUNTER_MAX`] among them: new files are numbered on
+/// from the largest, which must never wrap (R8).
 pub fn parse(name: &str) -> Option<(FileKind, FileNumber)> {
     match name {
         CURRENT => return Some((FileKind::Current, 0)),
         LOCK => return Some((FileKind::Lock, 0)),
+        RESERVE => return Some((FileKind::Reserve, 0)),
         _ => {}
     }
     if let Some(digits) = name.strip_prefix("MANIFEST-") {
@@ -76,7 +84,8 @@ fn number(digits: &str) -> Option<FileNumber> {
     let plain = digits.bytes().all(|b| b.is_ascii_digit());
     let canonical =
         digits.len() == DIGITS_MIN || (digits.len() > DIGITS_MIN && !digits.starts_with('0'));
-    if plain && canonical { digits.parse().ok() } else { None }
+    let number = digits.parse().ok().filter(|_| plain && canonical)?;
+    (number <= COUNTER_MAX).then_some(number)
 }
 
 #[cfg(test)]
@@ -85,7 +94,7 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for n in [0, 1, 12, 999_999, 1_000_000, u64::MAX] {
+        for n in [0, 1, 12, 999_999, 1_000_000, COUNTER_MAX] {
             assert_eq!(parse(&table(n)), Some((FileKind::Table, n)));
             assert_eq!(parse(&wal(n)), Some((FileKind::Wal, n)));
             assert_eq!(parse(&manifest(n)), Some((FileKind::Manifest, n)));
@@ -94,6 +103,7 @@ mod tests {
         assert_eq!(table(12), "000012.sst");
         assert_eq!(parse(CURRENT), Some((FileKind::Current, 0)));
         assert_eq!(parse(LOCK), Some((FileKind::Lock, 0)));
+        assert_eq!(parse(RESERVE), Some((FileKind::Reserve, 0)));
     }
 
     #[test]
@@ -113,6 +123,9 @@ mod tests {
             "current",
             "notes.txt",
             "99999999999999999999.sst",
+            "18446744073709551615.sst",
+            "4611686018427387904.wal",
+            "MANIFEST-9223372036854775807",
             "００００１２.sst",
         ] {
             assert_eq!(parse(name), None, "{name}");

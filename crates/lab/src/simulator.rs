@@ -206,7 +206,8 @@ impl Simulator {
         let mut files = Vec::new();
         let mut start = 0;
         for (i, key) in keys.iter().enumerate() {
-            if cutter.cut_before(&self.version.order, &key.to_be_bytes(), (i - start) as u64) {
+            let (so_far, left) = ((i - start) as u64, (keys.len() - i) as u64);
+            if cutter.cut_before(&self.version.order, &key.to_be_bytes(), so_far, || left) {
                 files.push(self.table(&keys[start..i]));
                 start = i;
             }

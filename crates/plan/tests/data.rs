@@ -332,14 +332,19 @@ impl Bench {
             None => self.policy.flush_cutter(&self.settings, &self.version.lanes),
         };
         let mut out = String::new();
-        let mut bytes = 0;
+        let sizes = |body: &str| -> u64 {
+            body.lines().map(|l| parse_bytes(l.split_once(' ').unwrap().1).unwrap()).sum()
+        };
+        let (mut bytes, mut left) = (0, sizes(body));
         for line in body.lines() {
             let (key, size) = line.split_once(' ').unwrap();
-            if cutter.cut_before(&self.version.order, &parse_key(key).unwrap(), bytes) {
+            let size = parse_bytes(size).unwrap();
+            if cutter.cut_before(&self.version.order, &parse_key(key).unwrap(), bytes, || left) {
                 bytes = 0;
                 out.push('\n');
             }
-            bytes += parse_bytes(size).unwrap();
+            bytes += size;
+            left -= size;
             let _ = write!(out, "{key} ");
         }
         out.push('\n');

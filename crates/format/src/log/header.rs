@@ -2,7 +2,7 @@
 //! manifest was in force, and how much of it was on the device, when the log began.
 
 use windrow_base::coding::Decoder;
-use windrow_base::{Error, FileNumber, FileUid, Result};
+use windrow_base::{Error, FileNumber, FileUid, Result, mutant};
 use windrow_env::checksum::crc32c;
 
 /// Bytes of the file header, in every format version.
@@ -79,7 +79,8 @@ pub fn decode_file_header(bytes: &[u8]) -> Result<FileHeader> {
     let (number, uid) = (d.u64()?, d.u64()?);
     let (manifest_number, manifest_durable_bytes, created_ms) = (d.u64()?, d.u64()?, d.u64()?);
     let covered = &bytes[..d.position()];
-    if d.u32()? != crc32c(covered) || magic != MAGIC {
+    let is_whole = d.u32()? == crc32c(covered) || mutant!(LogFileCrc);
+    if !is_whole || magic != MAGIC {
         return Err(Error::corruption("log file header fails its checksum").with_offset(0));
     }
     let kind = match (version, features, kind) {

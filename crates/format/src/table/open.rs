@@ -6,8 +6,8 @@ use super::{Block, BlockHandle, BlockKind, Expect, IndexIter, Locate, Properties
 use crate::filter::Filter;
 use crate::tombstone::Fragments;
 use std::sync::Arc;
-use windrow_base::key::split;
-use windrow_base::{Error, KeyOrder, Result};
+use windrow_base::key::{ENTRIES_PER_BYTE_MAX, split};
+use windrow_base::{Error, KeyOrder, Result, mutant};
 use windrow_env::ReadFile;
 
 /// The meta blocks of a table take about this share of it: one read at open gets them all.
@@ -194,8 +194,23 @@ impl Table {
     }
 }
 
+/// Counts are summed over tables: none may be more than its file can hold.
+fn check_counts(p: &Properties, file_bytes: u64) -> Result<()> {
+    let counts_max = file_bytes.saturating_mul(ENTRIES_PER_BYTE_MAX);
+    let suits = p.entries <= counts_max
+        && p.range_tombstones <= counts_max
+        && p.point_tombstones <= p.entries
+        && p.expiring_entries <= p.entries
+        && p.filter_bytes <= file_bytes;
+    if suits {
+        return Ok(());
+    }
+    Err(Error::corruption("table properties count more than the file can hold"))
+}
+
 fn check_properties(properties: &Properties, expect: &Expect) -> Result<()> {
-    if properties.uid != expect.uid {
+    check_counts(properties, expect.file_bytes)?;
+    if properties.uid != expect.uid && !mutant!(TableUid) {
         return Err(Error::corruption("table properties carry another file's uid"));
     }
     if properties.comparator != expect.order.id() {

@@ -16,7 +16,7 @@ use crate::tombstone::{FragmentCollector, Fragments, RangeTombstone};
 use windrow_base::key::{
     KEY_BYTES_MAX, Kind, TRAILER_BYTES, VALUE_BYTES_MAX, push_internal, trailer_kind, trailer_seq,
 };
-use windrow_base::{Error, FileUid, KeyOrder, Result, SeqNo};
+use windrow_base::{Error, FileUid, KeyOrder, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::WriteFile;
 
 /// Most bytes of a data block that can be asked for.
@@ -351,7 +351,10 @@ impl TableWriter {
         footer.properties = self.sink.write_plain(BlockKind::Properties, &payload)?;
         footer.file_bytes = self.sink.offset() + FOOTER_BYTES as u64;
         self.sink.file.append(&footer.encode())?;
-        self.sink.file.finish()?;
+        if !mutant!(TableSync) {
+            let finished = self.sink.file.finish();
+            unless_mutant!(TableWriteIgnored, finished?);
+        }
         Ok(summary(self.properties, footer.file_bytes))
     }
 

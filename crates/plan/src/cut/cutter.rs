@@ -14,7 +14,7 @@ use windrow_base::KeyOrder;
 /// When a file ends, in bytes of its own or of the level below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// A file of so many bytes ends.
+    /// A file of so many bytes ends, unless little is left.
     pub(super) file_bytes: u64,
     /// One that has passed more bytes of the level below ends: files that end
     /// before the next key.
@@ -35,6 +35,10 @@ impl Limits {
         touched_min_bytes: 0,
     };
 }
+
+/// What is left of a stream goes into the file at hand if it is less than this
+/// part of a file.
+const REST_PART: u64 = 4;
 
 /// Says, key by key, whether a new file begins.
 #[derive(Clone, Debug)]
@@ -80,13 +84,24 @@ impl Cutter {
     /// Whether to end the present file, which holds `bytes_so_far`, before
     /// `user_key`. Ask for every user key, the first of the stream included, once, at its
     /// first version, in ascending order; a `true` must be obeyed. O(1) amortised.
-    pub fn cut_before(&mut self, order: &KeyOrder, user_key: &[u8], bytes_so_far: u64) -> bool {
+    ///
+    /// `bytes_left` says, roughly, what is to come from `user_key` on. A file does not
+    /// end by its size where that is little: a merge that finds a file below its
+    /// limit as full as it left it would add a file of a few keys each time.
+    pub fn cut_before(
+        &mut self,
+        order: &KeyOrder,
+        user_key: &[u8],
+        bytes_so_far: u64,
+        bytes_left: impl FnOnce() -> u64,
+    ) -> bool {
         let border = self.pass_borders(order, user_key);
         if let Some(overlap) = &mut self.overlap {
             overlap.reach(order, user_key);
         }
         let cut = bytes_so_far > 0
-            && ((border && bytes_so_far >= self.piece_min_bytes) || self.is_full(bytes_so_far));
+            && ((border && bytes_so_far >= self.piece_min_bytes)
+                || self.is_full(bytes_so_far, bytes_left));
         if let Some(overlap) = &mut self.overlap
             && cut
         {
@@ -95,10 +110,10 @@ impl Cutter {
         cut
     }
 
-    fn is_full(&self, bytes_so_far: u64) -> bool {
+    fn is_full(&self, bytes_so_far: u64, bytes_left: impl FnOnce() -> u64) -> bool {
         let Limits { file_bytes, passed_bytes, touched_bytes, touched_min_bytes } = self.limits;
         let (passed, touched) = self.overlap.as_ref().map_or((0, 0), |o| (o.passed, o.touched()));
-        bytes_so_far >= file_bytes
+        (bytes_so_far >= file_bytes && bytes_left() >= file_bytes / REST_PART)
             || passed > passed_bytes
             || (touched > touched_bytes && bytes_so_far >= touched_min_bytes)
     }

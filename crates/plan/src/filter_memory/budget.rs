@@ -13,7 +13,7 @@
 //! does not know yet is filled in as Monkey+ has it, so that a database
 //! without statistics starts out as Monkey+, and a few queries do not upset it.
 
-use super::curve::{BUILT, Curve};
+use super::curve::BUILT;
 use super::merlin::Estimate;
 use super::solver::{Load, solve};
 use crate::axes::FilterMemory;
@@ -33,10 +33,20 @@ const PRIOR_QUERIES: f64 = 256.0;
 /// What a job may take over what it is expected to need, where there is more.
 const SPARE: f64 = 1.25;
 
+/// What a filter may take beyond its bits: it ends with a line of 64 bytes and a
+/// trailer. Without it, a job that shares out the last of the memory would find
+/// nothing left for its last table.
+const ROUNDING_BITS: f64 = 72.0 * 8.0;
+
 /// Part of the memory that merges leave to what is written above them. Files of
 /// the upper levels are small, asked by every lookup, and come and go; a flush
 /// frees no filter, and would get none for its tables if deep files held it all.
+/// What those levels hold already is part of it.
 const KEPT: f64 = 0.125;
+
+/// Of what is kept, the part that must be free however much the upper levels
+/// hold: the next flush needs it.
+const KEPT_FREE: f64 = 0.25;
 
 /// A job as its filters see it.
 pub struct FilterJob<'a> {
@@ -79,7 +89,10 @@ enum Rule {
 /// What gives any file of the tree its bits.
 #[derive(Clone, Debug, PartialEq)]
 struct Price {
+    /// Of an output's bits: the tree's, or a higher one where the job has less.
     c: f64,
+    /// The tree's own: what a filter is worth wherever it stands.
+    tree_c: f64,
     /// Whether estimates count.
     learns: bool,
     queries: f64,
@@ -101,8 +114,9 @@ impl Price {
         }
     }
 
-    fn bits(&self, load: &Load) -> f64 {
-        BUILT.bits(libm::log(load.empty / load.entries) - self.c, BITS_CAP)
+    /// Bits at a price: `c` or `tree_c`.
+    fn bits(load: &Load, c: f64) -> f64 {
+        BUILT.bits(libm::log(load.empty / load.entries) - c, BITS_CAP)
     }
 }
 
@@ -158,6 +172,7 @@ impl FilterPlan {
         let written = entries_written(job);
         let mut price = Price {
             c: f64::INFINITY,
+            tree_c: f64::INFINITY,
             learns,
             queries: job.queries as f64,
             groups: groups_after(version, job, written, &stays),
@@ -166,30 +181,39 @@ impl FilterPlan {
         let known = |file: &File| if learns { estimate(file) } else { None };
         let expected = expected_outputs(&price, job, written, fresh, &known);
         let mut loads = expected.clone();
-        let (mut entries, mut held_bits) = (written, 0.0);
+        // Merges leave room to level 0, those deeper down to level 1 as well.
+        let shallow = job.output.0.min(2);
+        let (mut entries, mut held_bits, mut held_above_bits) = (written, 0.0, 0.0);
         for (level, part, file) in version.files().filter(|(_, _, file)| stays(file)) {
             entries += file.entries as f64;
             held_bits += file.filter_bytes as f64 * 8.0;
+            if level < shallow {
+                held_above_bits += file.filter_bytes as f64 * 8.0;
+            }
             let at = (level, part, Some(file.epoch));
             loads.push(price.load(at, file.entries as f64, known(file)));
         }
-        // All of it for level 0, less by half of that for level 1.
-        let kept = if learns { KEPT * job.output.0.min(2) as f64 / 2.0 } else { 0.0 };
-        let memory_bits = bits * entries * (1.0 - kept);
-        let left_bits = (memory_bits - held_bits - job.reserved_bits).max(0.0);
-        let curve: &Curve = &BUILT;
-        let of_tree = solve(curve, &loads, memory_bits, BITS_CAP).c;
+        let memory_bits = bits * entries;
+        let kept_bits = if learns { KEPT * memory_bits * f64::from(shallow) / 2.0 } else { 0.0 };
+        let free_bits = kept_bits * KEPT_FREE;
+        let room_bits = (kept_bits - held_above_bits).max(free_bits);
+        let sum = |of: fn(&File) -> u64| job.inputs.iter().map(|i| of(&i.2) as f64).sum::<f64>();
+        let freed_bits = sum(|file| file.filter_bytes) * 8.0;
+        let unheld_bits = memory_bits - held_bits - job.reserved_bits;
+        let again_bits = unheld_bits.min(reusable_bits(job, freed_bits));
+        let left_bits = (unheld_bits - room_bits).max(again_bits).max(0.0);
+        price.tree_c = solve(&BUILT, &loads, memory_bits - free_bits, BITS_CAP).c;
         // Filters written under another plan may hold what the outputs should
         // have: then those share what is left.
-        let of_job = solve(curve, &expected, left_bits, BITS_CAP);
-        price.c = of_tree.max(of_job.c);
+        let rounding_bits = ROUNDING_BITS * expected.len() as f64;
+        let of_job = solve(&BUILT, &expected, left_bits - rounding_bits, BITS_CAP);
+        price.c = price.tree_c.max(of_job.c);
         // Jobs run side by side, and one must not hold all that is left.
-        let wanted: f64 = expected.iter().map(|load| load.entries * price.bits(load)).sum();
+        let wanted: f64 =
+            expected.iter().map(|load| load.entries * Price::bits(load, price.c)).sum();
         let allowance_bits = left_bits.min(wanted * SPARE);
-        let sum = |of: fn(&File) -> u64| job.inputs.iter().map(|i| of(&i.2) as f64).sum::<f64>();
         // Entries that the job may drop take their memory with them.
         let dropped = (sum(|file| file.entries) - written).max(0.0);
-        let freed_bits = sum(|file| file.filter_bytes) * 8.0;
         FilterPlan {
             rule: Rule::Priced(price),
             allowance_bits,
@@ -238,7 +262,7 @@ impl FilterPlan {
             Rule::Fixed(bits) => *bits,
             Rule::Priced(price) => {
                 let at = (price.output.0, price.output.1, None);
-                price.bits(&price.load(at, (entries as f64).max(1.0), known))
+                Price::bits(&price.load(at, (entries as f64).max(1.0), known), price.c)
             }
         }
     }
@@ -252,10 +276,18 @@ impl FilterPlan {
             Rule::Priced(price) if !price.learns => true,
             Rule::Priced(price) => {
                 let at = (level, part, Some(file.epoch));
-                price.bits(&price.load(at, file.entries.max(1) as f64, known)) > 0.0
+                let load = price.load(at, file.entries.max(1) as f64, known);
+                // Not by `c`: a job without memory says nothing of filters that stand.
+                Price::bits(&load, price.tree_c) > 0.0
             }
         }
     }
+}
+
+/// What a job may use again of the bits that its inputs free, whatever is kept:
+/// most, as long as nothing was learnt that memory should move by.
+fn reusable_bits(job: &FilterJob<'_>, freed_bits: f64) -> f64 {
+    if job.queries as f64 <= PRIOR_QUERIES { freed_bits * (1.0 - KEPT) } else { 0.0 }
 }
 
 /// Entries that the outputs hold at least: those of the largest input run, less

@@ -30,6 +30,7 @@ use crate::decision::Input;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use windrow_base::mutant;
 
 /// Where a file stands in a version: level, half, index in it.
 pub type Seat = (u32, Part, usize);
@@ -69,7 +70,7 @@ pub fn close<'v>(
             for half in [Part::Run, Part::Log] {
                 for (i, other) in version.overlapping_span(n, half, file.span()) {
                     let at = other.place(n, half);
-                    if first <= at && at <= last {
+                    if first <= at && at <= last && !mutant!(UnclosedMerge) {
                         closure.insert((n, half, i), &mut queue, &allow)?;
                     }
                 }

@@ -47,7 +47,8 @@ use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::coding::{Decoder, put_slice, put_varint, varint_len};
-use windrow_base::{Error, Result};
+use windrow_base::key::{ENTRIES_PER_BYTE_MAX, SEQ_MAX};
+use windrow_base::{COUNTER_MAX, Error, Result};
 
 /// Tags as they stand on disk: number << 1 | must-understand.
 mod tag {
@@ -158,7 +159,7 @@ impl Edit {
                     continue;
                 }
                 tag::SHAPE_LEVELS => set(&mut edit.shape_levels, get_u32(&mut field)?)?,
-                tag::NEXT_EPOCH => set(&mut edit.next_epoch, field.varint()?)?,
+                tag::NEXT_EPOCH => set(&mut edit.next_epoch, get_counter(&mut field)?)?,
                 tag::LANES => set(&mut edit.lanes, get_keys(&mut field)?.into())?,
                 tag::CURSOR => {
                     let level = get_u32(&mut field)?;
@@ -168,7 +169,7 @@ impl Edit {
                     };
                     edit.cursors.push((level, key));
                 }
-                tag::FLUSHED_THROUGH => set(&mut edit.flushed_through, field.varint()?)?,
+                tag::FLUSHED_THROUGH => set(&mut edit.flushed_through, get_seq(&mut field)?)?,
                 unknown => {
                     skip_unless_required("an edit", unknown)?;
                     continue;
@@ -229,7 +230,7 @@ fn decode_file(input: &[u8]) -> Result<File> {
     while let Some((tag, payload)) = fields.next()? {
         let mut field = Decoder::new(payload);
         match tag {
-            tag::FILE_NUMBER => file.number = field.varint()?,
+            tag::FILE_NUMBER => file.number = get_counter(&mut field)?,
             tag::FILE_UID => file.uid = field.u64()?,
             tag::FILE_BYTES => file.bytes = field.varint()?,
             tag::FILE_ENTRIES => file.entries = field.varint()?,
@@ -241,8 +242,10 @@ fn decode_file(input: &[u8]) -> Result<File> {
             tag::FILE_POINT_BOUNDS => {
                 file.point_bounds = Some((field.slice()?.to_vec(), field.slice()?.to_vec()));
             }
-            tag::FILE_SEQS => (file.seq_min, file.seq_max) = (field.varint()?, field.varint()?),
-            tag::FILE_EPOCH => file.epoch = field.varint()?,
+            tag::FILE_SEQS => {
+                (file.seq_min, file.seq_max) = (get_seq(&mut field)?, get_seq(&mut field)?);
+            }
+            tag::FILE_EPOCH => file.epoch = get_counter(&mut field)?,
             tag::FILE_CREATED => file.created_ms = field.varint()?,
             tag::FILE_EXPIRY => {
                 (file.expiring_entries, file.expiry_min_ms) = (field.varint()?, field.varint()?);
@@ -265,9 +268,24 @@ fn decode_file(input: &[u8]) -> Result<File> {
     let required =
         [tag::FILE_NUMBER, tag::FILE_UID, tag::FILE_BYTES, tag::FILE_SMALLEST, tag::FILE_LARGEST];
     match required.into_iter().find(|tag| seen & (1 << (tag >> 1)) == 0) {
-        None => Ok(file),
+        None => check_counts(&file).map(|()| file),
         Some(tag) => Err(Error::corruption(format!("a table lacks field {}", tag >> 1))),
     }
+}
+
+/// Counts must suit the table's length, which is checked against the file: sums
+/// over tables then stay as far from wrapping as their bytes do.
+fn check_counts(file: &File) -> Result<()> {
+    let counts_max = file.bytes.saturating_mul(ENTRIES_PER_BYTE_MAX);
+    let suits = file.entries <= counts_max
+        && file.range_tombstones <= counts_max
+        && file.point_tombstones <= file.entries
+        && file.expiring_entries <= file.entries
+        && file.filter_bytes <= file.bytes;
+    if suits {
+        return Ok(());
+    }
+    Err(Error::corruption(format!("table {} counts more than it can hold", file.number)))
 }
 
 /// Walks `tag, length, payload` fields.
@@ -305,6 +323,23 @@ fn get_u32(field: &mut Decoder<'_>) -> Result<u32> {
     let value = field.varint()?;
     u32::try_from(value)
         .map_err(|_| Error::corruption(format!("{value} is too large for its field")))
+}
+
+fn get_bounded(field: &mut Decoder<'_>, max: u64) -> Result<u64> {
+    let value = field.varint()?;
+    if value <= max {
+        return Ok(value);
+    }
+    Err(Error::corruption(format!("{value} is too large for its field")))
+}
+
+/// A file number or epoch: what comes next is counted on from it.
+fn get_counter(field: &mut Decoder<'_>) -> Result<u64> {
+    get_bounded(field, COUNTER_MAX)
+}
+
+fn get_seq(field: &mut Decoder<'_>) -> Result<u64> {
+    get_bounded(field, SEQ_MAX)
 }
 
 fn get_keys(field: &mut Decoder<'_>) -> Result<Vec<Vec<u8>>> {
@@ -464,5 +499,29 @@ mod tests {
         for bytes in [twice, left, lacking, part, keys] {
             assert!(Edit::decode(&bytes).unwrap_err().is_corruption(), "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn counters_near_their_end_and_impossible_counts_are_refused() {
+        let spoils: [fn(&mut Edit); 7] = [
+            |edit| edit.next_epoch = Some(u64::MAX),
+            |edit| edit.flushed_through = Some(SEQ_MAX + 1),
+            |edit| spoil_file(edit, |file| file.number = COUNTER_MAX + 1),
+            |edit| spoil_file(edit, |file| (file.seq_max, file.epoch) = (SEQ_MAX, u64::MAX)),
+            |edit| spoil_file(edit, |file| file.entries = file.bytes * 256 + 1),
+            |edit| spoil_file(edit, |file| file.point_tombstones = file.entries + 1),
+            |edit| spoil_file(edit, |file| file.filter_bytes = file.bytes + 1),
+        ];
+        for (i, spoil) in spoils.into_iter().enumerate() {
+            let mut edit = sample();
+            spoil(&mut edit);
+            assert!(Edit::decode(&bytes_of(&edit)).unwrap_err().is_corruption(), "case {i}");
+        }
+    }
+
+    fn spoil_file(edit: &mut Edit, spoil: impl FnOnce(&mut File)) {
+        let mut file = (*edit.added[0].2).clone();
+        spoil(&mut file);
+        edit.added[0].2 = Arc::new(file);
     }
 }

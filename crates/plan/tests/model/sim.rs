@@ -335,13 +335,14 @@ impl Sim {
 
     fn cuts(&self, mut cutter: Cutter, table: &Table) -> Vec<Key> {
         let mut cuts = Vec::new();
-        let mut size = 0;
+        let (mut size, mut left) = (0, table.points.len() as u64);
         for keys in table.points.chunk_by(|a, b| a.0 == b.0) {
-            if cutter.cut_before(&self.version.order, &bytes(keys[0].0), size) {
+            if cutter.cut_before(&self.version.order, &bytes(keys[0].0), size, || left) {
                 cuts.push(keys[0].0);
                 size = 0;
             }
             size += keys.len() as u64;
+            left -= keys.len() as u64;
         }
         cuts
     }

@@ -1,0 +1,58 @@
+//! An account of memory: how much of it is held now, whoever holds it.
+//!
+//! A cache knows what it keeps, and not what readers still hold of it after it
+//! let go. So blocks carry their charge with them, and it ends when they do.
+//!
+//! Owns: the count. Never does: limit it; who opened the account decides.
+
+use windrow_env::sync::Arc;
+use windrow_env::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts bytes for as long as their [`Charge`]s live.
+#[derive(Clone, Debug, Default)]
+pub struct Account(Arc<AtomicU64>);
+
+impl Account {
+    /// Counts `bytes` until the charge is dropped.
+    #[inline]
+    pub fn charge(&self, bytes: u64) -> Charge {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        Charge { account: self.clone(), bytes }
+    }
+
+    /// Bytes that are charged now.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Bytes that count as held while this lives.
+#[derive(Debug)]
+pub struct Charge {
+    account: Account,
+    bytes: u64,
+}
+
+impl Drop for Charge {
+    #[inline]
+    fn drop(&mut self) {
+        self.account.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charges_count_until_they_are_dropped() {
+        let account = Account::default();
+        let (one, two) = (account.charge(10), account.clone().charge(5));
+        assert_eq!(account.bytes(), 15);
+        drop(one);
+        assert_eq!(account.bytes(), 5);
+        drop(two);
+        assert_eq!(account.bytes(), 0);
+    }
+}

@@ -1,0 +1,85 @@
+//! A mark: what a write-ahead log remembers of other files.
+//!
+//! The last records of a file have no later record in it to speak for them. A
+//! mark, written into the log that goes on, does: so much of the manifest, and
+//! of each older log, was on the device before this was written. Whatever a
+//! crash does to the mark itself, a mark that can be read tells the truth.
+//!
+//! Owns: the payload of a record of class `Mark`. Never does: compare it with files.
+
+use windrow_base::coding::{Decoder, put_varint};
+use windrow_base::{Error, FileNumber, Result};
+
+/// How much of a file was durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Length {
+    /// The file's number.
+    pub number: FileNumber,
+    /// Bytes from its start that were on the device.
+    pub bytes: u64,
+}
+
+/// What was durable when the mark was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The manifest in force.
+    pub manifest: Length,
+    /// Logs older than the one that the mark stands in, oldest first.
+    pub logs: Vec<Length>,
+}
+
+impl Mark {
+    /// The record's payload: the manifest's number and bytes, then the logs', varints all.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(16 * (1 + self.logs.len()));
+        for length in std::iter::once(&self.manifest).chain(&self.logs) {
+            put_varint(&mut out, length.number);
+            put_varint(&mut out, length.bytes);
+        }
+        out
+    }
+
+    /// Reads a payload.
+    ///
+    /// # Errors
+    /// `Corruption` if it is malformed, or the logs are not in order.
+    pub fn decode(payload: &[u8]) -> Result<Mark> {
+        let mut decoder = Decoder::new(payload);
+        let manifest = length(&mut decoder)?;
+        let mut logs: Vec<Length> = Vec::new();
+        while !decoder.is_empty() {
+            let log = length(&mut decoder)?;
+            if logs.last().is_some_and(|last| log.number <= last.number) {
+                return Err(Error::corruption("the logs of a mark are not in order"));
+            }
+            logs.push(log);
+        }
+        Ok(Mark { manifest, logs })
+    }
+}
+
+fn length(decoder: &mut Decoder<'_>) -> Result<Length> {
+    Ok(Length { number: decoder.varint()?, bytes: decoder.varint()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_round_trip_and_refuse_what_is_cut() {
+        let length = |number, bytes| Length { number, bytes };
+        let mark =
+            Mark { manifest: length(300, 70_000), logs: vec![length(5, 64), length(1 << 40, 900)] };
+        let bytes = mark.encode();
+        assert_eq!(Mark::decode(&bytes).unwrap(), mark);
+        for cut in 0..bytes.len() {
+            match Mark::decode(&bytes[..cut]) {
+                Ok(shorter) => assert!(mark.logs.starts_with(&shorter.logs), "cut at {cut}"),
+                Err(error) => assert!(error.is_corruption(), "cut at {cut}: {error}"),
+            }
+        }
+        let twice = Mark { logs: vec![length(5, 64), length(5, 64)], ..mark };
+        assert!(Mark::decode(&twice.encode()).unwrap_err().is_corruption());
+    }
+}
