@@ -120,7 +120,7 @@ impl Shares {
         self.reads_bytes(frozen_bytes) / 4 * 3
     }
 
-    /// Size of the block cache while open tables use `tables_used_bytes`: all
+    /// Room of the block cache and of what readers hold while open tables use `tables_used_bytes`: all
     /// that they leave, in sixteenths of their limit, so that it is not
     /// resized for every table opened. One sixteenth stays free for tables
     /// that are opened before the cache has given way.
@@ -128,7 +128,7 @@ impl Shares {
         let limit = self.tables_limit_bytes(frozen_bytes);
         let step = (limit / 16).max(1);
         let kept = (tables_used_bytes.saturating_add(step)).div_ceil(step).saturating_mul(step);
-        (self.reads_bytes(frozen_bytes) - kept.min(limit)).min(self.cache_bytes_max)
+        self.reads_bytes(frozen_bytes) - kept.min(limit)
     }
 
     /// Sum of all shares, in bytes.
@@ -246,11 +246,5 @@ mod tests {
             }
             assert_eq!(shares.reads_bytes(u64::MAX), shares.reads_bytes_min);
         }
-    }
-
-    #[test]
-    fn an_asked_cache_is_a_ceiling() {
-        let settings = Settings { cache_bytes: MIB, ..Settings::default() };
-        assert_eq!(Budget::split(&settings).cache_target_bytes(0, 0), MIB);
     }
 }

@@ -9,11 +9,10 @@ use crate::events::{Event, EventSink};
 use crate::stats::Counters;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
-use windrow_base::FileNumber;
+use windrow_base::{FileNumber, mutant};
 use windrow_env::Env;
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::Mutex;
-use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
 
 /// The names that may go, and who removes them.
@@ -60,15 +59,15 @@ impl Cleanup {
         // A database that closes runs what waits itself, and the next open
         // removes what comes later: a job would outlive the close.
         let core = self.core.get().and_then(Weak::upgrade);
-        if let Some(core) = core.filter(|core| !core.closing.load(Ordering::Acquire)) {
-            core.submit(Urgency::Low, |core| core.cleanup.run(core.latch.cause().is_some()));
+        if let Some(underway) = core.as_deref().and_then(|core| core.begin_work().ok()) {
+            underway.submit(Urgency::Low, |core| core.cleanup.run(core.latch.cause().is_some()));
         }
     }
 
     /// Removes what waits; keeps everything if the database is latched, since
     /// the manifest on disk may then name any of it (rule R7).
     pub(crate) fn run(&self, latched: bool) {
-        if latched {
+        if latched && !mutant!(LatchedUnlinks) {
             return;
         }
         let waiting = std::mem::take(&mut *self.waiting.lock());

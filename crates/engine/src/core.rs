@@ -19,24 +19,28 @@ use crate::manifest::record::{Field, Record};
 use crate::manifest::state::ManifestState;
 use crate::memtable::Memtable;
 use crate::merge::filters::statistics_edit;
+use crate::mutants;
 use crate::options::{Components, Settings};
 use crate::pace::Pace;
+use crate::progress::Progress;
 use crate::read::view::ReadLevel;
 use crate::snapshot::SnapshotList;
 use crate::stats::{Counters, PauseReason};
 use crate::tree::Tree;
+use crate::underway::Gate;
 use crate::write::queue::{Queue, QueueState};
 use crate::write::wal::{Wal, WalSync};
-use arc_swap::{ArcSwap, Guard};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
-use windrow_base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo};
+use windrow_base::{
+    Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo, mutant, unless_mutant,
+};
 use windrow_env::Env;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use windrow_env::sync::{Condvar, Mutex};
+use windrow_env::sync::{ArcSwap, Guard, Mutex};
 use windrow_format::current::Current;
-use windrow_format::log::{self, FileHeader, LogKind};
+use windrow_format::log::{self, FileHeader, Length, LogKind};
 use windrow_format::names;
 use windrow_plan::tree::{Edit, Version};
 use windrow_plan::{Policy, Settings as PlanSettings};
@@ -49,13 +53,6 @@ pub(crate) struct Manifest {
     /// `None` where the database was opened read-only.
     pub(crate) log: Option<ManifestLog>,
     pub(crate) state: ManifestState,
-}
-
-/// Counts changes that somebody may wait for.
-#[derive(Default)]
-struct Progress {
-    generation: Mutex<u64>,
-    changed: Condvar,
 }
 
 /// A pause of a writer, being measured.
@@ -98,9 +95,12 @@ pub(crate) struct Core {
     pub(crate) frozen_bytes: AtomicUsize,
     /// Expiry was judged at this time by a merge, ms since 1970.
     pub(crate) time_floor_ms: AtomicU64,
-    /// Background jobs that are queued or running.
-    pub(crate) jobs_running: AtomicUsize,
-    pub(crate) closing: AtomicBool,
+    pub(crate) gate: Gate,
+    /// One checkpoint at a time: held from the freeze to the copy of the state.
+    pub(crate) checkpointing: Mutex<()>,
+    /// Memtables that hold anything later stay in memory until a checkpoint has
+    /// taken its state.
+    pub(crate) flush_through: AtomicU64,
     next_job: AtomicU64,
     /// Monotonic time of the open.
     pub(crate) opened_ns: u64,
@@ -167,8 +167,9 @@ impl Core {
             next_file: AtomicU64::new(parts.next_file),
             frozen_bytes: AtomicUsize::new(0),
             time_floor_ms: AtomicU64::new(time_floor_ms),
-            jobs_running: AtomicUsize::new(0),
-            closing: AtomicBool::new(false),
+            gate: Gate::default(),
+            checkpointing: Mutex::new(()),
+            flush_through: AtomicU64::new(SeqNo::MAX),
             next_job: AtomicU64::new(1),
             opened_ns,
             merges_running: AtomicUsize::new(0),
@@ -246,21 +247,29 @@ impl Core {
         let removed: HashSet<FileNumber> = edit.obsolete().collect();
         fields.push(Field::NextFile(self.next_file.load(Ordering::Relaxed)));
         if flushed.is_some() {
-            fields.push(self.log_begin(tree, flushed));
+            fields.extend(self.log_begin(tree, flushed));
         }
         let mut logged = fields.clone();
         // A move costs no sync: lost with the power, the tree is as before it.
         let relocates = flushed.is_none() && fields.len() == 1 && edit.only_relocates();
+        let (added, gone) = (mutants::added(&edit), &removed);
         logged.push(ManifestState::edit_field(tree.id, edit));
-        self.append_record(&mut manifest, &Record(logged), !relocates)?;
+        mutants::before_edit(self, gone, flushed.is_some());
+        let durable = !relocates && !mutant!(UnlinkUnsyncedEdit);
+        let appended = self.append_record(&mut manifest, &Record(logged), durable);
+        appended.inspect_err(|_| mutants::after_failed_edit(self, &added))?;
         let state = &mut manifest.state;
         state.apply(&Record(fields), &|id| self.components.key_order(id))?;
         state.keyspaces.get_mut(&tree.id).expect("looked up above").version = version.clone();
         let old = tree.pin();
         tree.install(version, flushed);
+        if let Some(flushed) = flushed {
+            flushed.retire(self.blocks.hold(flushed.list.allocated_bytes() as u64));
+        }
         let log_number = state.log_number;
         self.roll_if_wanted(&mut manifest)?;
         drop(manifest);
+        mutants::after_edit(self)?;
         self.retire_files(&old.levels, &removed);
         if flushed.is_some() {
             self.retire_wals(log_number);
@@ -277,6 +286,9 @@ impl Core {
         for file in levels.iter().flat_map(|level| level.files()) {
             if removed.contains(&file.file.number) {
                 file.table.mark_obsolete();
+                if mutant!(ObsoleteTooSoon) {
+                    self.cleanup.unlink_table(file.file.number);
+                }
             }
         }
     }
@@ -306,7 +318,12 @@ impl Core {
             false => log.append_unsynced(record),
         };
         self.counters.manifest_bytes.add(log.bytes() - begin);
-        appended.inspect_err(|error| self.trip(error))
+        if let Err(error) = appended {
+            unless_mutant!(ManifestUnlatched, self.trip(&error));
+            return Err(error);
+        }
+        self.queue.lock().manifest = log.durable();
+        Ok(())
     }
 
     /// Starts a new manifest when the old one is mostly history.
@@ -325,29 +342,32 @@ impl Core {
             }
         }
         let rolled = ManifestLog::create(&self.env, &self.dir, number, &manifest.state.snapshot())
-            .and_then(|log| set_current(&self.env, &self.dir, &self.current(number)).map(|()| log));
+            .and_then(|log| set_current(&self.env, &self.dir, &self.current(&log)).map(|()| log));
         let new = rolled.inspect_err(|error| self.trip(error))?;
+        self.queue.lock().manifest = new.durable();
         let mut old = manifest.log.replace(new).expect("checked above");
         let finished = old.finish();
         self.cleanup.unlink(&names::manifest(old.number));
         finished.inspect_err(|error| self.trip(error))
     }
 
-    /// What CURRENT says when it names manifest `number`.
-    pub(crate) fn current(&self, number: FileNumber) -> Current {
+    /// What CURRENT says when it names this manifest.
+    pub(crate) fn current(&self, manifest: &ManifestLog) -> Current {
         Current {
             format_version: windrow_format::current::FORMAT_VERSION,
             required_features: 0,
-            manifest_number: number,
+            manifest_number: manifest.number,
+            manifest_uid: manifest.uid,
             database_uid: self.database_uid,
         }
     }
 
-    /// From where recovery must replay, once `flushed` of `tree` is in tables.
-    fn log_begin(&self, tree: &Tree, flushed: Option<&Arc<Memtable>>) -> Field {
+    /// From where recovery must replay, once `flushed` of `tree` is in tables,
+    /// and how much of the logs from there on is durable (rule R4).
+    fn log_begin(&self, tree: &Tree, flushed: Option<&Arc<Memtable>>) -> Vec<Field> {
         let queue = self.queue.lock();
         let mut number = queue.wal.number;
-        for other in self.trees().iter() {
+        for other in self.trees().iter().filter(|_| !mutant!(LogBeginOfOne)) {
             let view = other.view();
             for memtable in view.memtables() {
                 let gone = other.id == tree.id && flushed.is_some_and(|f| Arc::ptr_eq(f, memtable));
@@ -357,11 +377,13 @@ impl Core {
             }
         }
         let first_seq = first_seq_of(&queue, number);
-        Field::LogBegin { number, first_seq }
+        let kept = queue.lengths().into_iter().filter(|wal| wal.number >= number);
+        let synced = kept.map(|Length { number, bytes }| Field::WalSynced { number, bytes });
+        std::iter::once(Field::LogBegin { number, first_seq }).chain(synced).collect()
     }
 
     /// Removes logs whose records are all in tables.
-    fn retire_wals(&self, log_number: FileNumber) {
+    pub(crate) fn retire_wals(&self, log_number: FileNumber) {
         let mut queue = self.queue.lock();
         let (gone, kept) = std::mem::take(&mut queue.older_wals)
             .into_iter()
@@ -405,7 +427,7 @@ impl Core {
         }
         let wal = self.create_wal()?;
         let next = self.next_file.load(Ordering::Relaxed);
-        self.log_fields(vec![Field::WalAdded(wal.number), Field::NextFile(next)])?;
+        self.log_fields(vec![wal.added(), Field::NextFile(next)])?;
         self.queue.lock().spare = Some(Arc::new(wal));
         Ok(())
     }
@@ -427,6 +449,9 @@ impl Core {
     /// What the device said, which latches the database.
     pub(crate) fn sync_wal(&self) -> Result<()> {
         self.latch.check()?;
+        if mutant!(ExplicitSync) {
+            return Ok(());
+        }
         // A slot of the segment before may still be being filled.
         let last_seq = self.queue.lock().last_seq();
         self.queue.wait_visible(last_seq, &self.latch)?;
@@ -442,37 +467,23 @@ impl Core {
 
     /// Creates a log segment whose header and name are durable.
     pub(crate) fn create_wal(&self) -> Result<Wal> {
-        let (manifest_number, manifest_bytes) = {
+        let manifest = {
             let manifest = self.manifest.lock();
-            let log = manifest.log.as_ref().expect("a writable database has a manifest");
-            (log.number, log.durable_bytes())
+            manifest.log.as_ref().expect("a writable database has a manifest").durable()
         };
         let number = self.new_file_number();
         let capacity = self.wal_capacity_bytes();
-        create_wal(&self.env, &self.dir, number, manifest_number, manifest_bytes, capacity)
+        create_wal(&self.env, &self.dir, number, manifest, capacity)
     }
 
     /// Waits until `done` answers. A stepper runs queued jobs instead of waiting.
-    pub(crate) fn wait_until<T>(&self, mut done: impl FnMut() -> Option<T>) -> T {
-        loop {
-            let seen = *self.progress.generation.lock();
-            if let Some(answer) = done() {
-                return answer;
-            }
-            if self.env.jobs.step() {
-                continue;
-            }
-            let mut generation = self.progress.generation.lock();
-            while *generation == seen {
-                self.progress.changed.wait(&mut generation);
-            }
-        }
+    pub(crate) fn wait_until<T>(&self, done: impl FnMut() -> Option<T>) -> T {
+        self.progress.wait_until(|| self.env.jobs.step(), done)
     }
 
     /// Tells those who wait that something changed.
     pub(crate) fn note_progress(&self) {
-        *self.progress.generation.lock() += 1;
-        self.progress.changed.notify_all();
+        self.progress.note();
     }
 
     /// Makes a writer wait until `done`, or writing is off, and records why.
@@ -509,8 +520,7 @@ pub(crate) fn create_wal(
     env: &Env,
     dir: &std::path::Path,
     number: FileNumber,
-    manifest_number: FileNumber,
-    manifest_durable_bytes: u64,
+    manifest: Length,
     capacity_bytes: u64,
 ) -> Result<Wal> {
     let path = dir.join(names::wal(number));
@@ -519,15 +529,17 @@ pub(crate) fn create_wal(
         kind: LogKind::Wal,
         number,
         uid,
-        manifest_number,
-        manifest_durable_bytes,
+        manifest_number: manifest.number,
+        manifest_durable_bytes: manifest.bytes,
         created_ms: env.clock.wall_ms(),
     };
     let file = env.fs.create_log(&path, capacity_bytes)?;
     file.write_at(0, &log::encode_file_header(&header))?;
-    file.sync()?;
-    env.fs.sync_dir(dir)?;
-    Ok(Wal::new(number, uid, file))
+    unless_mutant!(WalHeaderSync, file.sync()?);
+    unless_mutant!(WalNameSync, env.fs.sync_dir(dir)?);
+    // With what was preallocated, where the file system does that.
+    let bytes = env.fs.len(&path)?;
+    Ok(Wal::new(number, uid, file, bytes))
 }
 
 /// The sequence number of the first record in log `number`.
@@ -566,6 +578,11 @@ fn debt_limits(settings: &Settings, shares: &Shares) -> (u64, u64) {
         bytes => bytes,
     };
     (slowdown, stop)
+}
+
+/// The error of whatever comes after a close.
+pub(crate) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the database was closed")
 }
 
 /// The error of a handle whose keyspace is gone.

@@ -52,8 +52,11 @@ struct Handle {
 
 impl Handle {
     fn close(&self) -> Result<()> {
+        // Held throughout: a second close must not free the directory, nor
+        // return, while the first still writes to it.
+        let mut lock = self.lock.lock();
         let closed = self.core.close();
-        *self.lock.lock() = None;
+        *lock = None;
         closed
     }
 }

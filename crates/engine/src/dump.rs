@@ -17,7 +17,7 @@ use windrow_env::fs::ReadOptions;
 use windrow_env::{FileSystem, OsFs, ReadFile};
 use windrow_format::batch::{self, EXPIRY_BYTES};
 use windrow_format::block::BlockIter;
-use windrow_format::log::{Class, LogKind, Reader};
+use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
 use windrow_format::table::{
     BlockHandle, BlockKind, Expect, FOOTER_BYTES, IndexIter, Locate, Table, read_block,
 };
@@ -38,6 +38,8 @@ pub fn wal(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
     while let Some(record) = reader.next()? {
         match record.class {
             Class::Batch => print_batch(record.offset, record.end, record.payload, &mut out)
+                .map_err(|error| located(error, path, record.offset))?,
+            Class::Mark => print_mark(record.offset, record.end, record.payload, &mut out)
                 .map_err(|error| located(error, path, record.offset))?,
             class => out.line(format_args!(
                 "{}..{} {class:?}, {} bytes",
@@ -224,6 +226,16 @@ fn print_batch(offset: u64, end: u64, payload: &[u8], out: &mut Out<'_>) -> Resu
     Ok(())
 }
 
+fn print_mark(offset: u64, end: u64, payload: &[u8], out: &mut Out<'_>) -> Result<()> {
+    let mark = Mark::decode(payload)?;
+    out.line(format_args!("{offset}..{end} mark"))?;
+    let Length { number, bytes } = mark.manifest;
+    out.line(format_args!("  manifest {number} is durable up to byte {bytes}"))?;
+    mark.logs.iter().try_for_each(|Length { number, bytes }| {
+        out.line(format_args!("  write-ahead log {number} is durable up to byte {bytes}"))
+    })
+}
+
 fn print_field(field: &Field, out: &mut Out<'_>) -> Result<()> {
     match field {
         Field::KeyspaceEdit(id, edit) => {
@@ -246,7 +258,12 @@ fn print_field(field: &Field, out: &mut Out<'_>) -> Result<()> {
         Field::LogBegin { number, first_seq } => out.line(format_args!(
             "  logs count from {number} on, whose first sequence number is {first_seq}"
         )),
-        Field::WalAdded(number) => out.line(format_args!("  write-ahead log {number} exists")),
+        Field::WalAdded { number, uid, bytes } => out.line(format_args!(
+            "  write-ahead log {number} exists, uid {uid:016x}, {bytes} bytes reserved"
+        )),
+        Field::WalSynced { number, bytes } => {
+            out.line(format_args!("  write-ahead log {number} is durable up to byte {bytes}"))
+        }
         Field::CleanClose { wal, bytes } => {
             out.line(format_args!("  closed cleanly, with write-ahead log {wal} of {bytes} bytes"))
         }

@@ -36,7 +36,9 @@ pub type JobId = u64;
     reason = "the fields are named for what they hold; each variant says the rest"
 )]
 pub enum Event {
-    /// The database is open; what recovery found.
+    /// The database is open; what recovery found. `torn_bytes` stood behind the
+    /// last valid record of a log or the manifest: they were never written
+    /// whole, or the last sync group is damaged.
     Opened { wal_files: u64, batches: u64, torn_bytes: u64, duration_us: u64 },
     /// A frozen memtable begins to be written to level 0.
     FlushBegin { job: JobId, keyspace: Arc<str>, entries: u64, memtable_bytes: u64 },

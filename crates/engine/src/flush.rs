@@ -14,7 +14,7 @@ use crate::merge::writer::{OutputSpec, Outputs};
 use crate::snapshot::Held;
 use crate::tree::Tree;
 use std::sync::Arc;
-use windrow_base::{Result, SeqNo};
+use windrow_base::{Result, SeqNo, mutant, unless_mutant};
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Fragments;
 use windrow_plan::tree::{Edit, File, Version};
@@ -35,12 +35,23 @@ impl Flushed {
 }
 
 impl Core {
+    /// The oldest frozen memtable, unless a checkpoint must not see it in tables.
+    pub(crate) fn next_to_flush(&self, tree: &Tree) -> Option<Arc<Memtable>> {
+        let view = tree.view();
+        let oldest =
+            if mutant!(FlushOutOfOrder) { view.frozen.first() } else { view.frozen.last() };
+        let oldest = oldest.cloned()?;
+        let held = oldest.last_seq() > self.flush_through.load(Ordering::Acquire);
+        // A close flushes all there is; the checkpoint finds out and gives up.
+        (!held || self.gate.is_closing()).then_some(oldest)
+    }
+
     /// Flushes the oldest frozen memtable. `false` if there was none.
     ///
     /// # Errors
     /// What the file system said. The memtable stays, and so does its log.
     pub(crate) fn flush_oldest(&self, tree: &Tree) -> Result<bool> {
-        let Some(memtable) = tree.view().frozen.last().cloned() else {
+        let Some(memtable) = self.next_to_flush(tree) else {
             return Ok(false);
         };
         self.queue.wait_visible(memtable.last_seq(), &self.latch)?;
@@ -56,8 +67,11 @@ impl Core {
         let filters = Arc::new(self.flush_filters(tree, memtable.list.len() as u64));
         let flushed = self.write_level0(tree, &memtable, filters.clone())?;
         let bytes: u64 = flushed.files.iter().map(|f| f.bytes).sum();
-        let last_seq = memtable.last_seq();
-        self.sync_logs_of_others(tree)?;
+        let mut last_seq = memtable.last_seq();
+        if mutant!(FlushedTooFar) {
+            last_seq = self.queue.visible();
+        }
+        unless_mutant!(OtherLogsSync, self.sync_logs_of_others(tree)?);
         let count = flushed.files.len() as u64;
         self.install(tree, Some(&memtable), Vec::new(), |version| flushed.edit(version, last_seq))?;
         drop(filters);
@@ -139,4 +153,31 @@ fn drain(memtable: &Memtable, mut elider: Elider, sink: &mut impl Sink) -> Resul
     }
     elider.finish(sink)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Db, Options};
+
+    #[test]
+    fn a_flushed_memtable_counts_while_an_iterator_holds_it() {
+        let (env, _handles) = windrow_env::testing::env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        let db = Db::open_with("db", options).unwrap();
+        let fill = || (0..100).for_each(|n| db.put(format!("key{n}"), [7; 100]).unwrap());
+        let blocks = db.default_keyspace().core.blocks.clone();
+        let held = || blocks.held_bytes() - blocks.bytes_used();
+        fill();
+        db.flush().unwrap();
+        assert_eq!(held(), 0, "nobody holds the first one");
+        fill();
+        let iter = db.iter();
+        assert_eq!(held(), 0, "its memtable is active and has its own share");
+        db.flush().unwrap();
+        assert!(held() >= 100 * 100, "{}", held());
+        drop(iter);
+        assert_eq!(held(), 0);
+        db.close().unwrap();
+    }
 }

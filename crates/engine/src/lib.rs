@@ -44,18 +44,26 @@ mod manifest;
 mod measure;
 mod memtable;
 mod merge;
+#[cfg(all(test, loom))]
+mod models;
+mod mutants;
 mod operators;
 mod options;
 mod pace;
+mod progress;
 mod read;
 mod recovery;
 mod repair;
 mod replay;
+mod reserve;
 mod schedule;
 mod slice;
 mod snapshot;
 mod stats;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tree;
+mod underway;
 mod upkeep;
 mod verify;
 mod write;

@@ -4,15 +4,15 @@
 //! once; range tombstones stand apart, since they are few and every read must
 //! ask them. Owns its memory; never reads or writes a file.
 
-use arc_swap::ArcSwap;
 use std::cmp::Ordering as KeyOrdering;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use windrow_base::key::{self, Kind, SeqNo};
 use windrow_base::{FileNumber, KeyOrder};
-use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use windrow_env::sync::{ArcSwap, Mutex};
+use windrow_format::block::Charge;
 use windrow_format::tombstone::{Fragments, RangeTombstone};
-use windrow_skiplist::{Cursor, KeyCompare, SkipList};
+use windrow_skiplist::{ChunkPool, Cursor, KeyCompare, SkipList};
 
 /// A keyspace's order as the skiplist wants it.
 #[derive(Clone)]
@@ -53,12 +53,15 @@ pub(crate) struct Memtable {
     first_wal: AtomicU64,
     /// Set when frozen: every sequence number in here is at or below it.
     last_seq: AtomicU64,
+    /// Set when flushed: readers of an old view hold it from then on.
+    retired: OnceLock<Charge>,
 }
 
 impl Memtable {
-    pub(crate) fn new(order: KeyOrder) -> Memtable {
+    /// An empty memtable that shares `chunks` with the others of its database.
+    pub(crate) fn new(order: KeyOrder, chunks: Arc<ChunkPool>) -> Memtable {
         Memtable {
-            list: Arc::new(SkipList::new(UserOrder(order.clone()))),
+            list: Arc::new(SkipList::with_pool(UserOrder(order.clone()), chunks)),
             order,
             has_tombstones: AtomicBool::new(false),
             tombstones: Mutex::new((Vec::new(), 0)),
@@ -66,6 +69,7 @@ impl Memtable {
             reserved_bytes: AtomicUsize::new(0),
             first_wal: AtomicU64::new(NO_WAL),
             last_seq: AtomicU64::new(0),
+            retired: OnceLock::new(),
         }
     }
 
@@ -95,6 +99,12 @@ impl Memtable {
     /// The last sequence number of a frozen memtable.
     pub(crate) fn last_seq(&self) -> SeqNo {
         self.last_seq.load(Ordering::Acquire)
+    }
+
+    /// Has it carry a charge for its memory from its flush until the last view
+    /// that holds it is gone.
+    pub(crate) fn retire(&self, charge: Charge) {
+        let _ = self.retired.set(charge);
     }
 
     /// Inserts one operation.
@@ -140,7 +150,7 @@ mod tests {
 
     #[test]
     fn tombstones_are_rebuilt_after_each_burst() {
-        let memtable = Memtable::new(KeyOrder::Bytewise);
+        let memtable = Memtable::new(KeyOrder::Bytewise, Arc::new(ChunkPool::new(0)));
         assert!(memtable.tombstones().is_empty());
         memtable.insert(Kind::RangeDelete, 5, b"b", b"d");
         let order = KeyOrder::Bytewise;
@@ -154,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_oldest_log_stays_named() {
-        let memtable = Memtable::new(KeyOrder::Bytewise);
+        let memtable = Memtable::new(KeyOrder::Bytewise, Arc::new(ChunkPool::new(0)));
         assert_eq!(memtable.first_wal(), None);
         memtable.reserve(10, 7);
         memtable.reserve(10, 9);

@@ -9,15 +9,15 @@
 //! A read-only open stops after the replay and keeps it in memory; it writes
 //! nothing at all.
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Shares};
 use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::core::{Core, CoreParts, Manifest, create_wal, plan_settings};
 use crate::events::{Event, EventSink};
 use crate::manifest::log::{ManifestLog, set_current};
-use crate::manifest::record::{Field, Record};
-use crate::manifest::state::{KeyspaceState, ManifestState};
-use crate::options::{Components, KeyspaceOptions, Options};
+use crate::manifest::record::Record;
+use crate::manifest::state::{KeyspaceState, ManifestState, WalState};
+use crate::options::{Components, KeyspaceOptions, Options, Settings};
 use crate::read::ReadOwner;
 use crate::read::access::Access;
 use crate::replay::{Replay, Replayed};
@@ -28,13 +28,16 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::comparator::BYTEWISE_ID;
-use windrow_base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
+use windrow_base::{
+    Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, mutant, unless_mutant,
+};
 use windrow_env::fs::{FileLock, LockMode, ReadOptions};
 use windrow_env::{Env, LogFile};
 use windrow_format::current::Current;
-use windrow_format::log::{Class, FileHeader, LogKind, Reader};
+use windrow_format::log::{Class, FileHeader, Length, LogKind, Reader};
 use windrow_format::names::{self, FileKind};
 use windrow_plan::{Policy, Settings as PlanSettings};
+use windrow_skiplist::ChunkPool;
 
 /// How often an idle database looks for work, in ms.
 const IDLE_LOOK_MS: u64 = 30_000;
@@ -56,6 +59,7 @@ pub(crate) struct Listing {
     pub(crate) wals: BTreeSet<FileNumber>,
     pub(crate) manifests: BTreeSet<FileNumber>,
     pub(crate) temporary: Vec<String>,
+    pub(crate) reserve: bool,
 }
 
 impl Listing {
@@ -68,6 +72,7 @@ impl Listing {
                 Some((FileKind::Wal, number)) => _ = listing.wals.insert(number),
                 Some((FileKind::Manifest, number)) => _ = listing.manifests.insert(number),
                 Some((FileKind::Temp, _)) => listing.temporary.push(name),
+                Some((FileKind::Reserve, _)) => listing.reserve = true,
                 _ => {}
             }
         }
@@ -91,42 +96,67 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     let Options { components, settings, .. } = &options;
     let env = components.env_or_os(settings.background_threads);
     let begin_ns = env.clock.monotonic_ns();
+    unless_mutant!(NewerLocked, refuse_newer(&env, dir)?);
     let lock = take_lock(&env, dir, &options)?;
     let listing = Listing::read(&env, dir)?;
     let found = find_manifest(&env, dir, &listing, &options)?;
     let policy = Policy::parse(&settings.preset).map_err(|e| e.context("setting `preset`"))?;
+    let manifest = found.manifest;
     let core = assemble(env, dir, &options, &listing, found, &policy)?;
-    let replayed = core.replay_logs(&listing)?;
+    if !options.read_only {
+        core.release_reserve_if_short(&listing)?;
+    }
+    let replayed = core.replay_logs(&listing, manifest)?;
     if core.settings.verify_on_open {
         // Before anything is written: damage must leave the directory as it was.
         crate::verify::verify(&core)?.into_result()?;
     }
     if !options.read_only {
         core.start_writing(&listing, &replayed)?;
+        core.restore_reserve(&listing);
     }
     core.events.send_with(|| Event::Opened {
         wal_files: replayed.wal_files,
         batches: replayed.batches,
-        torn_bytes: replayed.torn_bytes,
+        torn_bytes: replayed.torn_bytes + manifest.map_or(0, |manifest| manifest.torn_bytes),
         duration_us: (core.env.clock.monotonic_ns() - begin_ns) / 1000,
     });
     Ok(Opened { core, lock })
 }
 
+/// Refuses a directory of a newer format before even the lock file is touched.
+///
+/// # Errors
+/// `NotSupported`. What else CURRENT may be is judged later, under the lock.
+pub(crate) fn refuse_newer(env: &Env, dir: &Path) -> Result<()> {
+    if !env.fs.exists(&dir.join(names::CURRENT))? {
+        return Ok(());
+    }
+    match read_current(env, dir) {
+        Err(error) if error.kind() == ErrorKind::NotSupported => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Makes the directory where that is asked for, and locks it.
 fn take_lock(env: &Env, dir: &Path, options: &Options) -> Result<Box<dyn FileLock>> {
-    let may_create = options.create_if_missing && !options.read_only;
+    let read_only = options.read_only && !mutant!(ReadOnlyCreates);
+    let may_create = options.create_if_missing && !read_only;
     if may_create {
         env.fs.create_dir(dir)?;
     } else if !env.fs.exists(dir)? {
         return Err(missing(dir));
     }
-    let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
+    let shared = options.read_only && !mutant!(ReadOnlyLocks);
+    let mode = if shared { LockMode::Shared } else { LockMode::Exclusive };
     if !may_create && !env.fs.exists(&dir.join(names::CURRENT))? {
         // Not even a lock file where there is no database.
         let listing = Listing::read(env, dir)?;
         check_no_remains(dir, &listing)?;
         return Err(missing(dir));
+    }
+    if mutant!(LockIgnored) {
+        return env.fs.lock(&dir.join(env.random.next_u64().to_string()), mode);
     }
     env.fs.lock(&dir.join(names::LOCK), mode)
 }
@@ -141,7 +171,7 @@ fn missing(dir: &Path) -> Error {
 /// Rule R1: CURRENT is durable before any log or table, so without it they
 /// are the remains of a database and not a new one.
 fn check_no_remains(dir: &Path, listing: &Listing) -> Result<()> {
-    if listing.tables.is_empty() && listing.wals.is_empty() {
+    if listing.tables.is_empty() && listing.wals.is_empty() || mutant!(CurrentMissing) {
         return Ok(());
     }
     Err(Error::corruption("CURRENT is missing beside logs or tables: try `repair`")
@@ -152,9 +182,45 @@ fn check_no_remains(dir: &Path, listing: &Listing) -> Result<()> {
 pub(crate) struct Found {
     pub(crate) state: ManifestState,
     pub(crate) database_uid: u64,
-    /// Its number, and how far it is valid; `None` for a state to be checked
+    /// The manifest it was folded from; `None` for a state to be checked
     /// against no file (a database that is made now, or repaired).
-    pub(crate) manifest: Option<(FileNumber, u64)>,
+    pub(crate) manifest: Option<Folded>,
+}
+
+/// A manifest that was read to its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Folded {
+    /// How far it is valid.
+    pub(crate) valid: Length,
+    /// Bytes behind that which were not written whole.
+    pub(crate) torn_bytes: u64,
+}
+
+impl Folded {
+    /// Compares it with what a log remembers of the manifest in force.
+    ///
+    /// # Errors
+    /// `Corruption` naming the manifest, or CURRENT where that names an older one.
+    pub(crate) fn check(&self, dir: &Path, seen: Length, log: FileNumber) -> Result<()> {
+        let (valid, what) = (self.valid, format!("log {log} saw"));
+        let (name, what, offset) = if seen.number > valid.number {
+            let what = format!("{what} manifest {} in force, not {}", seen.number, valid.number);
+            (names::CURRENT.to_owned(), what, 0)
+        } else if seen.number == valid.number && seen.bytes > valid.bytes {
+            let what = format!(
+                "the manifest ends at {}, but {what} {} bytes of it synced",
+                valid.bytes, seen.bytes
+            );
+            (names::manifest(valid.number), what, valid.bytes)
+        } else {
+            return Ok(());
+        };
+        if mutant!(ManifestWitness) {
+            return Ok(());
+        }
+        let file = dir.join(name).display().to_string();
+        Err(Error::corruption(what).with_file(file).with_offset(offset))
+    }
 }
 
 fn find_manifest(env: &Env, dir: &Path, listing: &Listing, options: &Options) -> Result<Found> {
@@ -205,11 +271,11 @@ pub(crate) fn new_keyspace(
 /// Reads CURRENT, before anything is written, and folds the manifest it names.
 fn read_manifest(env: &Env, dir: &Path, components: &Components) -> Result<Found> {
     let current = read_current(env, dir)?;
-    let number = current.manifest_number;
     let mut state = ManifestState::default();
     let order_of = |id: &str| components.key_order(id);
-    let valid = fold_manifest(env, dir, number, |record| state.apply(record, &order_of))?;
-    Ok(Found { state, database_uid: current.database_uid, manifest: Some((number, valid)) })
+    let (number, uid) = (current.manifest_number, Some(current.manifest_uid));
+    let folded = fold_manifest(env, dir, number, uid, |record| state.apply(record, &order_of))?;
+    Ok(Found { state, database_uid: current.database_uid, manifest: Some(folded) })
 }
 
 /// Reads CURRENT.
@@ -222,7 +288,7 @@ pub(crate) fn read_current(env: &Env, dir: &Path) -> Result<Current> {
     Current::decode(&env.fs.read_all(&path)?).map_err(named)
 }
 
-/// Passes each record of a manifest to `fold`. Returns how far it is valid.
+/// Passes each record of a manifest to `fold`. `uid`: its identity, where that is known.
 ///
 /// # Errors
 /// `Corruption` naming the file and the record's offset.
@@ -230,8 +296,9 @@ pub(crate) fn fold_manifest(
     env: &Env,
     dir: &Path,
     number: FileNumber,
+    uid: Option<FileUid>,
     mut fold: impl FnMut(&Record) -> Result<()>,
-) -> Result<u64> {
+) -> Result<Folded> {
     let path = dir.join(names::manifest(number));
     let named = |e: Error| e.with_file(path.display().to_string());
     let file = match env.fs.open(&path, ReadOptions::default()) {
@@ -242,8 +309,11 @@ pub(crate) fn fold_manifest(
         Err(e) => return Err(e),
     };
     let mut reader = Reader::open(file, LogKind::Manifest, None)?;
-    if reader.header().number != number {
-        return Err(named(Error::corruption("the manifest's header names another file")));
+    let header = reader.header();
+    if header.number != number || uid.is_some_and(|uid| header.uid != uid) {
+        return Err(named(Error::corruption(
+            "another manifest stands where the one that CURRENT names should",
+        )));
     }
     let mut records = 0;
     while let Some(record) = reader.next()? {
@@ -258,7 +328,8 @@ pub(crate) fn fold_manifest(
     if records == 0 {
         return Err(named(Error::corruption("the manifest holds no record")));
     }
-    Ok(reader.valid_bytes())
+    let valid = Length { number, bytes: reader.valid_bytes() };
+    Ok(Folded { valid, torn_bytes: reader.torn().unwrap_or(0) })
 }
 
 /// Builds the database around the folded manifest; it takes no writes yet.
@@ -275,27 +346,17 @@ pub(crate) fn assemble(
     let events = Arc::new(EventSink::new(options.components.listener.clone()));
     let counters = Arc::new(Counters::default());
     let cleanup = Cleanup::new(env.clone(), dir, events.clone(), counters.clone());
-    let blocks = Arc::new(BlockCache::new(shares.cache_target_bytes(0, 0)));
+    let blocks =
+        Arc::new(BlockCache::within(shares.cache_target_bytes(0, 0), shares.cache_bytes_max));
     let read_memory = Arc::new(ReadMemory::new(shares, blocks.clone()));
-    let (obsolete, balance) = (cleanup.clone(), read_memory.clone());
-    let files_max = match settings.open_files_max {
-        0 => env.fs.open_files_max(),
-        asked => (asked as usize).min(env.fs.open_files_max()),
-    };
-    let tables = Arc::new(TableCache::new(
-        env.fs.clone(),
-        dir,
-        files_max,
-        shares.tables_limit_bytes(0),
-        settings.direct_io,
-        Arc::new(move |number| obsolete.unlink_table(number)),
-        Arc::new(move |used| balance.opened(used)),
-    ));
-    if let Some((number, valid)) = found.manifest {
-        check_files(&env, dir, listing, &found.state, number, valid)?;
+    let tables = table_cache(&env, dir, &settings, &shares, (&cleanup, &read_memory));
+    if let Some(manifest) = &found.manifest {
+        check_files(&env, dir, listing, &found.state, manifest)?;
     }
     let mut state = found.state;
-    state.next_file = state.next_file.max(listing.number_max() + 1);
+    if !mutant!(NumberReuse) {
+        state.next_file = state.next_file.max(listing.number_max() + 1);
+    }
     let flushed = state.keyspaces.values().map(|k| k.version.flushed_through).max();
     state.last_seq =
         state.last_seq.max(state.log_first_seq.saturating_sub(1)).max(flushed.unwrap_or(0));
@@ -303,7 +364,7 @@ pub(crate) fn assemble(
         .keyspaces
         .values()
         .map(|keyspace| {
-            let shared = (&env, &tables, &blocks, &counters);
+            let shared = (&env, &tables, &blocks, read_memory.chunks(), &counters);
             let steering = (policy, plan_settings(&settings, &shares, policy));
             Ok(Arc::new(build_tree(keyspace, &options.components, steering, shared)?))
         })
@@ -331,6 +392,29 @@ pub(crate) fn assemble(
         trees,
     };
     Ok(Core::new(parts))
+}
+
+fn table_cache(
+    env: &Env,
+    dir: &Path,
+    settings: &Settings,
+    shares: &Shares,
+    (cleanup, read_memory): (&Arc<Cleanup>, &Arc<ReadMemory>),
+) -> Arc<TableCache> {
+    let (obsolete, balance) = (cleanup.clone(), read_memory.clone());
+    let files_max = match settings.open_files_max {
+        0 => env.fs.open_files_max(),
+        asked => (asked as usize).min(env.fs.open_files_max()),
+    };
+    Arc::new(TableCache::new(
+        env.fs.clone(),
+        dir,
+        files_max,
+        shares.tables_limit_bytes(0),
+        settings.direct_io,
+        Arc::new(move |number| obsolete.unlink_table(number)),
+        Arc::new(move |used| balance.opened(used)),
+    ))
 }
 
 /// What the default keyspace is asked to be must be what it was made as.
@@ -362,14 +446,15 @@ pub(crate) fn check_agrees(record: &KeyspaceRecord, asked: &KeyspaceOptions) -> 
     Ok(())
 }
 
-type Shared<'a> = (&'a Env, &'a Arc<TableCache>, &'a Arc<BlockCache>, &'a Arc<Counters>);
+type Shared<'a> =
+    (&'a Env, &'a Arc<TableCache>, &'a Arc<BlockCache>, &'a Arc<ChunkPool>, &'a Arc<Counters>);
 
 /// Opens a keyspace over its version.
 pub(crate) fn build_tree(
     keyspace: &KeyspaceState,
     components: &Components,
     (policy, sizes): (&Policy, PlanSettings),
-    (env, tables, blocks, counters): Shared<'_>,
+    (env, tables, blocks, chunks, counters): Shared<'_>,
 ) -> Result<Tree> {
     let record = keyspace.record.clone();
     let order = components.key_order(&record.comparator)?;
@@ -397,18 +482,18 @@ pub(crate) fn build_tree(
         frozen: Vec::new(),
         tables: tables.clone(),
         reads,
+        chunks: chunks.clone(),
     }))
 }
 
-/// Checks that what the manifest names is there, and that the manifest is as
-/// long as the logs remember it (rule R11).
+/// Checks that what the manifest names is there and not shorter than it was,
+/// and that the manifest is as long as the logs remember it (rules R4, R11).
 fn check_files(
     env: &Env,
     dir: &Path,
     listing: &Listing,
     state: &ManifestState,
-    manifest: FileNumber,
-    manifest_bytes: u64,
+    manifest: &Folded,
 ) -> Result<()> {
     let bad = |name: String, what: String| {
         Err(Error::corruption(what).with_file(dir.join(name).display().to_string()))
@@ -417,6 +502,9 @@ fn check_files(
         for (_, _, file) in keyspace.version.files() {
             let name = names::table(file.number);
             if !listing.tables.contains(&file.number) {
+                if mutant!(MissingTable) {
+                    continue;
+                }
                 return bad(name, "a table that the manifest names is missing".into());
             }
             let bytes = env.fs.len(&dir.join(&name))?;
@@ -436,16 +524,26 @@ fn check_files(
             return bad(name, format!("a clean close left {bytes} bytes here, not {found}"));
         }
     }
-    for &wal in listing.wals.range(state.log_number..) {
-        let Some(header) = wal_header(env, dir, wal, state)? else {
-            continue;
-        };
-        if header.manifest_number == manifest && manifest_bytes < header.manifest_durable_bytes {
-            let what = format!(
-                "the manifest ends at {manifest_bytes}, but log {wal} saw {} bytes of it synced",
-                header.manifest_durable_bytes
+    for (&number, wal) in &state.wals {
+        let name = names::wal(number);
+        if !listing.wals.contains(&number) {
+            if mutant!(MissingLog) {
+                continue;
+            }
+            return bad(name, "a log that the manifest names is missing".into());
+        }
+        let bytes = env.fs.len(&dir.join(&name))?;
+        if bytes < wal.bytes {
+            return bad(
+                name,
+                format!("the log is {bytes} bytes long, and was made with {}", wal.bytes),
             );
-            return bad(names::manifest(manifest), what);
+        }
+    }
+    for &wal in listing.wals.range(state.log_number..) {
+        if let Some(header) = wal_header(env, dir, wal, state)? {
+            let (number, bytes) = (header.manifest_number, header.manifest_durable_bytes);
+            manifest.check(dir, Length { number, bytes }, wal)?;
         }
     }
     Ok(())
@@ -460,28 +558,34 @@ fn wal_header(
 ) -> Result<Option<FileHeader>> {
     let path = dir.join(names::wal(number));
     let file = env.fs.open(&path, ReadOptions::default())?;
+    let known = state.wals.get(&number);
     match Reader::open(file, LogKind::Wal, None) {
-        Ok(reader) if reader.header().number == number => Ok(Some(reader.header().clone())),
+        Ok(reader) if is_log(reader.header(), number, known) => Ok(Some(reader.header().clone())),
         // Its header was never synced, so no record can be in it: what stands
         // there is torn, or what an older log left on the same sectors.
-        Ok(_) if !state.wals.contains(&number) => Ok(None),
-        Ok(_) => Err(Error::corruption("the log's header names another file")
-            .with_file(path.display().to_string())),
-        Err(e) if !state.wals.contains(&number) && e.kind() == ErrorKind::Corruption => Ok(None),
+        Ok(_) if known.is_none() => Ok(None),
+        Ok(_) => Err(another_log(&path)),
+        Err(e) if known.is_none() && e.kind() == ErrorKind::Corruption => Ok(None),
         Err(e) => Err(e),
     }
 }
 
+/// Whether a file with this header is the log of this number.
+pub(crate) fn is_log(header: &FileHeader, number: FileNumber, known: Option<&WalState>) -> bool {
+    header.number == number && known.is_none_or(|wal| wal.uid == header.uid || mutant!(LogUid))
+}
+
+/// The error where it is not.
+pub(crate) fn another_log(path: &Path) -> Error {
+    Error::corruption("another log stands here than the manifest names")
+        .with_file(path.display().to_string())
+}
+
 impl Core {
-    fn replay_logs(&self, listing: &Listing) -> Result<Replayed> {
+    fn replay_logs(&self, listing: &Listing, manifest: Option<Folded>) -> Result<Replayed> {
         let state = self.manifest.lock().state.clone();
         if state.clean_close.is_some() {
             return Ok(Replayed { last_seq: state.last_seq, ..Replayed::default() });
-        }
-        if let Some(gone) = state.wals.iter().find(|wal| !listing.wals.contains(wal)) {
-            let path = self.dir.join(names::wal(*gone));
-            return Err(Error::corruption("a log that the manifest names is missing")
-                .with_file(path.display().to_string()));
         }
         let mut paths: Vec<(FileNumber, PathBuf)> = Vec::new();
         for &number in listing.wals.range(state.log_number..) {
@@ -489,12 +593,15 @@ impl Core {
                 paths.push((number, self.dir.join(names::wal(number))));
             }
         }
-        Replay::new(self, &state).run(&paths)
+        Replay::new(self, &state, manifest).run(&paths)
     }
 
     /// Makes what was replayed durable, starts a new manifest and a new log,
     /// and removes what neither names.
     pub(crate) fn start_writing(&self, listing: &Listing, replayed: &Replayed) -> Result<()> {
+        if mutant!(OrphansBeforeManifest) {
+            self.remove_orphans(listing)?;
+        }
         let last_seq = replayed.last_seq;
         let manifest_number = self.new_file_number();
         let wal_number = self.new_file_number();
@@ -509,14 +616,14 @@ impl Core {
         state.next_file = self.next_file.load(std::sync::atomic::Ordering::Relaxed);
         let snapshot = state.snapshot();
         let log = ManifestLog::create(&self.env, &self.dir, manifest_number, &snapshot)?;
-        set_current(&self.env, &self.dir, &self.current(manifest_number))?;
-        let bytes = log.durable_bytes();
+        set_current(&self.env, &self.dir, &self.current(&log))?;
+        let durable = log.durable();
         manifest.log = Some(log);
         drop(manifest);
         let capacity = self.wal_capacity_bytes();
-        let wal = create_wal(&self.env, &self.dir, wal_number, manifest_number, bytes, capacity)?;
-        self.log_fields(vec![Field::WalAdded(wal_number)])?;
-        self.begin_log(last_seq, Arc::new(wal));
+        let wal = create_wal(&self.env, &self.dir, wal_number, durable, capacity)?;
+        self.log_fields(vec![wal.added()])?;
+        self.begin_log(if mutant!(SeqAnew) { 0 } else { last_seq }, Arc::new(wal));
         self.remove_orphans(listing)?;
         self.cleanup.arm(self.me.clone());
         self.start_timers();
@@ -541,7 +648,10 @@ impl Core {
     /// the sync of the log, as often as the settings ask.
     fn start_timers(&self) {
         let core = self.me.clone();
-        let look = move || core.upgrade().is_some_and(|core| core.schedule_if_open());
+        let look = move || {
+            let core = core.upgrade();
+            core.is_some_and(|core| core.contain(|core| core.schedule_if_open()).unwrap_or(false))
+        };
         self.env.jobs.every(IDLE_LOOK_MS, Arc::new(look));
         let interval_ms = self.settings.wal_sync_interval_ms;
         if interval_ms == 0 {
@@ -549,7 +659,7 @@ impl Core {
         }
         let core = self.me.clone();
         let sync = move || match core.upgrade() {
-            Some(core) => core.sync_wal().is_ok(),
+            Some(core) => core.contain(|core| core.sync_wal()).is_some_and(|synced| synced.is_ok()),
             None => false,
         };
         self.env.jobs.every(interval_ms, Arc::new(sync));
@@ -575,5 +685,5 @@ impl LogFile for NoLog {
 }
 
 fn no_wal() -> Wal {
-    Wal::new(0, 0, Arc::new(NoLog))
+    Wal::new(0, 0, Arc::new(NoLog), 0)
 }

@@ -6,19 +6,23 @@
 //! of a log was lost with the power. Whatever follows it was never promised
 //! to anybody, and is dropped, unless a record says that the logs before it
 //! were durable when it was written: then something synced is gone, and that
-//! is corruption.
+//! is corruption. Marks in the logs say how much of the manifest and of older
+//! logs was durable, and the manifest how much of each log: what falls short of
+//! that is corruption as well.
 
 use crate::core::Core;
-use crate::manifest::state::ManifestState;
+use crate::manifest::state::{ManifestState, WalState};
 use crate::memtable::{ENTRY_OVERHEAD_BYTES, Memtable};
+use crate::recovery::{Folded, another_log, is_log};
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
+use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo, mutant};
 use windrow_env::fs::ReadOptions;
 use windrow_format::batch;
-use windrow_format::log::{Class, LogKind, Reader};
+use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
+use windrow_format::names;
 
 /// What a replay found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +40,11 @@ pub(crate) struct Replay<'a> {
     /// Through which sequence number each keyspace's tables reach.
     flushed_through: BTreeMap<KeyspaceId, SeqNo>,
     next_keyspace: u32,
+    /// The logs that the manifest names. No other holds records.
+    wals: BTreeMap<FileNumber, WalState>,
+    /// How far each log that was read is valid.
+    ends: BTreeMap<FileNumber, u64>,
+    manifest: Option<Folded>,
     next_seq: SeqNo,
     memtables: BTreeMap<KeyspaceId, Arc<Memtable>>,
     bytes: usize,
@@ -49,12 +58,20 @@ pub(crate) struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    pub(crate) fn new(core: &'a Core, state: &ManifestState) -> Replay<'a> {
+    /// A replay of the logs that `state`, folded from `manifest`, asks for.
+    pub(crate) fn new(
+        core: &'a Core,
+        state: &ManifestState,
+        manifest: Option<Folded>,
+    ) -> Replay<'a> {
         let through = state.keyspaces.iter().map(|(id, k)| (*id, k.version.flushed_through));
         Replay {
             core,
             flushed_through: through.collect(),
             next_keyspace: state.next_keyspace,
+            wals: state.wals.clone(),
+            ends: BTreeMap::new(),
+            manifest,
             next_seq: state.log_first_seq.max(1),
             memtables: BTreeMap::new(),
             bytes: 0,
@@ -68,7 +85,7 @@ impl<'a> Replay<'a> {
     /// A replay for repair; `anywhere` where nothing says with which sequence
     /// number the logs begin.
     pub(crate) fn tolerant(core: &'a Core, state: &ManifestState, anywhere: bool) -> Replay<'a> {
-        Replay { tolerant: true, anywhere, ..Replay::new(core, state) }
+        Replay { tolerant: true, anywhere, ..Replay::new(core, state, None) }
     }
 
     /// Replays the logs, oldest first, up to the first damage. Returns that too.
@@ -81,7 +98,7 @@ impl<'a> Replay<'a> {
     ) -> Result<(Replayed, Vec<(FileNumber, Error)>)> {
         let mut problems = Vec::new();
         for (number, path) in logs {
-            if let Err(error) = self.log(path) {
+            if let Err(error) = self.log(*number, path) {
                 self.broken = true;
                 problems.push((*number, error));
             }
@@ -94,8 +111,8 @@ impl<'a> Replay<'a> {
     /// # Errors
     /// `Corruption` naming log and offset where something synced is damaged.
     pub(crate) fn run(mut self, logs: &[(FileNumber, PathBuf)]) -> Result<Replayed> {
-        for (_, path) in logs {
-            self.log(path)?;
+        for (number, path) in logs {
+            self.log(*number, path)?;
             self.found.wal_files += 1;
         }
         self.store()?;
@@ -105,22 +122,51 @@ impl<'a> Replay<'a> {
         Ok(self.found)
     }
 
-    fn log(&mut self, path: &Path) -> Result<()> {
+    fn log(&mut self, number: FileNumber, path: &Path) -> Result<()> {
         let file = self.core.env.fs.open(path, ReadOptions::default())?;
-        let mut reader = Reader::open(file, LogKind::Wal, None)?;
-        loop {
-            let Some(record) = reader.next()? else {
-                break;
-            };
-            let (offset, mark) = (record.offset, record.durable_up_to);
+        let known = self.wals.get(&number).copied();
+        let synced = known.map(|wal| wal.synced_bytes).filter(|_| !mutant!(LogWitness));
+        let mut reader = Reader::open(file, LogKind::Wal, synced)?;
+        if !is_log(reader.header(), number, known.as_ref()) {
+            return Err(another_log(path));
+        }
+        while let Some(record) = reader.next()? {
+            let (offset, durable_up_to) = (record.offset, record.durable_up_to);
             let done = match record.class {
-                Class::Batch => self.batch(record.payload, mark),
-                Class::ManifestMark => Ok(()),
+                _ if known.is_none() && !self.tolerant => {
+                    Err(Error::corruption("a log holds records, but the manifest does not name it"))
+                }
+                Class::Batch => self.batch(record.payload, durable_up_to),
+                Class::Mark => self.mark(number, record.payload),
                 Class::Edit => Err(Error::corruption("an edit of the manifest stands in a log")),
             };
             done.map_err(|e| e.with_file(path.display().to_string()).with_offset(offset))?;
         }
+        self.ends.insert(number, reader.valid_bytes());
         self.found.torn_bytes += reader.torn().unwrap_or(0);
+        Ok(())
+    }
+
+    /// Compares what a log remembers of other files with what was found of them.
+    fn mark(&self, log: FileNumber, payload: &[u8]) -> Result<()> {
+        let mark = Mark::decode(payload)?;
+        if self.tolerant {
+            return Ok(());
+        }
+        if let Some(manifest) = &self.manifest {
+            manifest.check(&self.core.dir, mark.manifest, log)?;
+        }
+        for Length { number, bytes } in mark.logs {
+            let end = self.ends.get(&number).filter(|_| !mutant!(LogWitness));
+            if let Some(&end) = end.filter(|end| **end < bytes) {
+                let path = self.core.dir.join(names::wal(number));
+                return Err(Error::corruption(format!(
+                    "log is valid up to byte {end} only, but log {log} saw {bytes} bytes of it synced"
+                ))
+                .with_file(path.display().to_string())
+                .with_offset(end));
+            }
+        }
         Ok(())
     }
 
@@ -128,6 +174,9 @@ impl<'a> Replay<'a> {
         let (first_seq, count, ops) = batch::decode(payload)?;
         if std::mem::take(&mut self.anywhere) {
             self.next_seq = first_seq;
+        }
+        if mutant!(GapAccepted) {
+            self.next_seq = self.next_seq.max(first_seq);
         }
         if first_seq != self.next_seq || self.broken {
             return self.gap(first_seq, durable_up_to);
@@ -158,7 +207,7 @@ impl<'a> Replay<'a> {
                 self.next_seq - 1
             )));
         }
-        if durable_up_to > 0 && !self.tolerant {
+        if durable_up_to > 0 && !self.tolerant && !mutant!(SyncedGap) {
             return Err(Error::corruption(format!(
                 "the records from sequence number {} to {first_seq} are missing, and were synced",
                 self.next_seq
@@ -177,14 +226,13 @@ impl<'a> Replay<'a> {
             }
             return Err(Error::corruption(format!("keyspace {id} was never made")));
         };
-        if seq <= through {
+        if seq <= through && !mutant!(ReplayTwice) {
             return Ok(None);
         }
         if let Some(memtable) = self.memtables.get(&id) {
             return Ok(Some(memtable.clone()));
         }
-        let order = self.core.tree(id)?.order.clone();
-        let memtable = Arc::new(Memtable::new(order));
+        let memtable = Arc::new(self.core.tree(id)?.new_memtable());
         self.memtables.insert(id, memtable.clone());
         Ok(Some(memtable))
     }
@@ -200,7 +248,7 @@ impl<'a> Replay<'a> {
         for (id, memtable) in memtables {
             let tree = self.core.tree(id)?;
             memtable.freeze(last_seq);
-            if self.is_read_only() {
+            if self.is_read_only() || mutant!(TailInMemory) {
                 tree.adopt(memtable);
             } else {
                 self.write_tables(&tree, &memtable, last_seq)?;

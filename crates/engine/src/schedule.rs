@@ -16,10 +16,10 @@ use crate::events::Event;
 use crate::pace::Pressure;
 use crate::snapshot::Held;
 use crate::tree::Tree;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::underway::Underway;
 use std::sync::Arc;
 use windrow_base::key::SEQ_MAX;
-use windrow_base::{Error, ErrorKind, Result};
+use windrow_base::{Error, ErrorKind, Result, mutant};
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::atomic::Ordering;
 use windrow_plan::tree::Version;
@@ -29,37 +29,18 @@ use windrow_plan::{Busy, Decision, Settings, View};
 const ATTEMPTS_MAX: u32 = 3;
 
 impl Core {
-    /// Queues a job on this database. A panic in it latches the database.
-    pub(crate) fn submit(&self, urgency: Urgency, work: impl FnOnce(&Core) + Send + 'static) {
-        let Some(core) = self.me.upgrade() else {
-            return;
-        };
-        self.jobs_running.fetch_add(1, Ordering::AcqRel);
-        self.env.jobs.submit(
-            urgency,
-            Box::new(move || {
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(&core))) {
-                    let what = panic_text(&*panic);
-                    core.trip(&Error::new(
-                        ErrorKind::Io,
-                        format!("a background job panicked: {what}"),
-                    ));
-                }
-                core.jobs_running.fetch_sub(1, Ordering::AcqRel);
-                core.note_progress();
-            }),
-        );
-    }
-
     /// Starts whatever background work is due.
     pub(crate) fn schedule(&self) {
-        if self.closing.load(Ordering::Acquire) || self.latch.check().is_err() {
+        let Ok(underway) = self.begin_work() else {
+            return;
+        };
+        if self.latch.check().is_err() {
             return;
         }
         for tree in self.trees().iter() {
-            self.schedule_flush(tree);
+            self.schedule_flush(&underway, tree);
         }
-        self.schedule_wal();
+        self.schedule_wal(&underway);
         self.schedule_merges();
         self.update_pace();
         self.share_memory();
@@ -75,18 +56,18 @@ impl Core {
     /// Starts whatever is due; `false` once there is no more to come.
     pub(crate) fn schedule_if_open(&self) -> bool {
         self.schedule();
-        !self.closing.load(Ordering::Acquire)
+        !self.gate.is_closing()
     }
 
-    fn schedule_flush(&self, tree: &Arc<Tree>) {
+    fn schedule_flush(&self, underway: &Underway<&Core>, tree: &Arc<Tree>) {
         let mut work = tree.work.lock();
-        if work.flushing || tree.view().frozen.is_empty() || tree.is_dropped() {
+        if work.flushing || self.next_to_flush(tree).is_none() || tree.is_dropped() {
             return;
         }
         work.flushing = true;
         drop(work);
         let tree = tree.clone();
-        self.submit(Urgency::High, move |core| core.flush_job(&tree));
+        underway.submit(Urgency::High, move |core| core.flush_job(&tree));
     }
 
     fn flush_job(&self, tree: &Tree) {
@@ -125,9 +106,9 @@ impl Core {
     }
 
     /// Makes the next log segment ahead of its need.
-    fn schedule_wal(&self) {
+    fn schedule_wal(&self, underway: &Underway<&Core>) {
         if self.queue.lock().spare.is_none() {
-            self.submit(Urgency::High, |core| {
+            underway.submit(Urgency::High, |core| {
                 // A failure has latched the database; the next writer hears of it.
                 let _ = core.prepare_wal();
             });
@@ -141,11 +122,16 @@ impl Core {
 
     /// Asks the policy for merges while threads are free.
     pub(crate) fn schedule_merges(&self) {
-        if self.closing.load(Ordering::Acquire) || self.latch.check().is_err() {
+        let Ok(underway) = self.begin_work() else {
             return;
-        }
+        };
         for tree in self.trees().iter() {
             while self.merges_running.load(Ordering::Acquire) < self.merges_max() {
+                // Asked each time: a job that is refused is over at once, and
+                // its decision is the next one again.
+                if self.check_open().and_then(|()| self.latch.check()).is_err() {
+                    return;
+                }
                 let mut work = tree.work.lock();
                 if work.hold > 0 || tree.is_dropped() {
                     break;
@@ -166,7 +152,7 @@ impl Core {
                 drop(work);
                 self.merges_running.fetch_add(1, Ordering::AcqRel);
                 let tree = tree.clone();
-                self.submit(Urgency::Normal, move |core| core.merge_job(&tree, &decision));
+                underway.submit(Urgency::Normal, move |core| core.merge_job(&tree, &decision));
             }
         }
     }
@@ -201,7 +187,8 @@ impl Core {
     /// The same, while these snapshots are held: none may miss an entry that
     /// had not expired by its own time.
     pub(crate) fn judge_ms_under(&self, held: &Held) -> u64 {
-        held.time_min_ms.unwrap_or(u64::MAX).min(self.now_ms())
+        let time_min_ms = held.time_min_ms.filter(|_| !mutant!(ExpiryIgnoresSnapshots));
+        time_min_ms.unwrap_or(u64::MAX).min(self.now_ms())
     }
 
     fn merge_job(&self, tree: &Tree, decision: &Decision) {
@@ -292,12 +279,7 @@ impl Core {
                 !work.flushing && work.merging == 0 && tree.view().frozen.is_empty()
             });
             // A job counts until it has scheduled what comes after it.
-            (quiet && self.jobs_running.load(Ordering::Acquire) == 0).then_some(Ok(()))
+            (quiet && self.gate.is_quiet()).then_some(Ok(()))
         })
     }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "?".to_owned())
 }

@@ -13,7 +13,7 @@ use crate::slice::Slice;
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 use std::sync::Arc;
-use windrow_base::{KeyspaceId, Result, SeqNo};
+use windrow_base::{KeyspaceId, Result, SeqNo, mutant};
 use windrow_env::sync::Mutex;
 
 /// The snapshots that are held now.
@@ -57,6 +57,9 @@ impl SnapshotList {
 
     /// What is held now.
     pub(crate) fn held(&self) -> Held {
+        if mutant!(SnapshotForgotten) {
+            return Held::default();
+        }
         let live = self.live.lock();
         let mut seqs: Vec<SeqNo> = live.by_seq.keys().map(|&(seq, _)| seq).collect();
         seqs.dedup();
@@ -76,7 +79,7 @@ impl Held {
         if self.seqs.is_empty() {
             return 0;
         }
-        self.seqs.partition_point(|&held| held < seq)
+        self.seqs.partition_point(|&held| held < seq || mutant!(StripeOffByOne) && held == seq)
     }
 }
 

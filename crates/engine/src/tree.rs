@@ -13,15 +13,15 @@ use crate::merge::filters::FilterLedger;
 use crate::operators::{CompactionFilter, MergeOperator};
 use crate::read::ReadOwner;
 use crate::read::view::{ReadLevel, ReadView};
-use arc_swap::{ArcSwap, Guard};
 use std::sync::{Arc, OnceLock};
 use windrow_base::{KeyOrder, KeyspaceId, SeqNo};
-use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
+use windrow_env::sync::{ArcSwap, Guard, Mutex};
 use windrow_plan::busy::Busy;
 use windrow_plan::hotness::HotMap;
 use windrow_plan::tree::{File, Version};
 use windrow_plan::{Policy, Settings};
+use windrow_skiplist::ChunkPool;
 
 /// What of a keyspace is stored in the manifest beside its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +63,8 @@ pub(crate) struct Tree {
     /// What running jobs may add to the filters.
     pub(crate) filter_ledger: Arc<Mutex<FilterLedger>>,
     tables: Arc<TableCache>,
+    /// Memory of memtables, shared by all keyspaces.
+    chunks: Arc<ChunkPool>,
     view: ArcSwap<ReadView>,
     view_lock: Mutex<()>,
     dropped: AtomicBool,
@@ -81,6 +83,7 @@ pub(crate) struct TreeParts {
     pub(crate) frozen: Vec<Arc<Memtable>>,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) reads: Arc<ReadOwner>,
+    pub(crate) chunks: Arc<ChunkPool>,
 }
 
 impl Tree {
@@ -96,11 +99,12 @@ impl Tree {
             frozen,
             tables,
             reads,
+            chunks,
         } = parts;
         let version = Arc::new(version);
         let levels = ReadView::next_levels(&[], &version, |file| tables.handle(file, &order));
         pin_level0(&[], &levels);
-        let memtable = Arc::new(Memtable::new(order.clone()));
+        let memtable = Arc::new(Memtable::new(order.clone(), chunks.clone()));
         let view = ReadView::new(memtable, frozen, version, levels);
         Tree {
             id: record.id,
@@ -116,6 +120,7 @@ impl Tree {
             hot_map: OnceLock::new(),
             filter_ledger: Arc::default(),
             tables,
+            chunks,
             view: ArcSwap::from_pointee(view),
             view_lock: Mutex::new(()),
             dropped: AtomicBool::new(false),
@@ -138,6 +143,11 @@ impl Tree {
         self.view().version.clone()
     }
 
+    /// An empty memtable of the keyspace.
+    pub(crate) fn new_memtable(&self) -> Memtable {
+        Memtable::new(self.order.clone(), self.chunks.clone())
+    }
+
     /// Puts a new memtable in place of the active one, which is frozen and returned.
     pub(crate) fn switch_memtable(&self, last_seq: SeqNo) -> Arc<Memtable> {
         let _lock = self.view_lock.lock();
@@ -147,7 +157,7 @@ impl Tree {
         let mut frozen = Vec::with_capacity(old.frozen.len() + 1);
         frozen.push(frozen_one.clone());
         frozen.extend(old.frozen.iter().cloned());
-        let memtable = Arc::new(Memtable::new(self.order.clone()));
+        let memtable = Arc::new(self.new_memtable());
         self.view.store(Arc::new(old.with_memtables(memtable, frozen)));
         frozen_one
     }

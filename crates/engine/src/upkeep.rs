@@ -3,7 +3,7 @@
 //!
 //! Owns no state: each is a sequence of the steps that the background takes too.
 
-use crate::core::{Core, Manifest, plan_settings};
+use crate::core::{Core, Manifest, closed, plan_settings};
 use crate::events::Event;
 use crate::manifest::record::{Field, Record};
 use crate::manifest::state::KeyspaceState;
@@ -11,7 +11,7 @@ use crate::options::KeyspaceOptions;
 use crate::recovery::{DEFAULT_KEYSPACE, build_tree, check_agrees, new_keyspace};
 use crate::tree::Tree;
 use std::sync::Arc;
-use windrow_base::{Error, KeyspaceId, Result};
+use windrow_base::{Error, KeyspaceId, Result, mutant, unless_mutant};
 use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::log::FILE_HEADER_BYTES;
@@ -54,8 +54,8 @@ impl Core {
 
     /// Refuses new work once the database is closing. Under the queue's lock.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closing.load(Ordering::Acquire) {
-            return Err(Error::new(windrow_base::ErrorKind::Closed, "the database was closed"));
+        if self.gate.is_closing() {
+            return Err(closed());
         }
         Ok(())
     }
@@ -87,7 +87,11 @@ impl Core {
             let Some(decision) = decision? else {
                 return Ok(());
             };
-            let result = self.carry_out_retrying(tree, &decision);
+            let underway = self.begin_work();
+            let result = match &underway {
+                Ok(_) => self.carry_out_retrying(tree, &decision),
+                Err(error) => Err(error.clone()),
+            };
             if !self.note_damage(&result) {
                 tree.work.lock().busy.release(&decision);
             }
@@ -104,7 +108,7 @@ impl Core {
         hi: Option<&[u8]>,
         state: &mut ManualState,
     ) -> Option<Result<Option<Decision>>> {
-        if let Err(error) = self.latch.check() {
+        if let Err(error) = self.latch.check().and_then(|()| self.check_open()) {
             return Some(Err(error));
         }
         let mut work = tree.work.lock();
@@ -192,6 +196,7 @@ impl Core {
         // Whatever the log holds under this id is older than the keyspace: nothing.
         let fields = vec![Field::KeyspaceCreate(record), Field::NextKeyspace(next)];
         self.append_and_fold(&mut manifest, fields)?;
+        self.witness_manifest()?;
         let tree = Arc::new(self.tree_of(&manifest.state.keyspaces[&id])?);
         let mut trees = self.trees().to_vec();
         trees.push(tree.clone());
@@ -214,7 +219,8 @@ impl Core {
     fn tree_of(&self, keyspace: &KeyspaceState) -> Result<Tree> {
         let default = self.tree(KeyspaceId::DEFAULT)?;
         let policy = default.policy.load();
-        let shared = (&self.env, &self.tables, &self.blocks, &self.counters);
+        let shared =
+            (&self.env, &self.tables, &self.blocks, self.read_memory.chunks(), &self.counters);
         let sizes = plan_settings(&self.settings, &self.shares, &policy);
         build_tree(keyspace, &self.components, (&policy, sizes), shared)
     }
@@ -228,10 +234,12 @@ impl Core {
             return Err(Error::invalid(format!("there is no keyspace `{name}`")));
         };
         let mut manifest = self.manifest.lock();
+        self.check_open()?;
         if tree.is_dropped() {
             return Err(crate::core::dropped(tree.id));
         }
         self.append_and_fold(&mut manifest, vec![Field::KeyspaceDrop(tree.id)])?;
+        self.witness_manifest()?;
         let mut queue = self.queue.lock();
         tree.mark_dropped();
         let trees = self.trees().iter().filter(|t| t.id != tree.id).cloned().collect();
@@ -255,7 +263,7 @@ impl Core {
     /// Closes the database. See [`crate::Db::close`].
     pub(crate) fn close(&self) -> Result<()> {
         let mut queue = self.queue.lock();
-        if self.closing.swap(true, Ordering::AcqRel) {
+        if self.gate.close() {
             return Ok(());
         }
         let writable = self.latch.check();
@@ -268,13 +276,18 @@ impl Core {
             }
         }
         drop(queue);
+        // Who waits for what will not come any more hears of it.
+        self.note_progress();
         let read_only = self.manifest.lock().log.is_none();
         let published = writable.and_then(|()| self.queue.wait_visible(last_seq, &self.latch));
-        self.wait_until(|| (self.jobs_running.load(Ordering::Acquire) == 0).then_some(()));
+        unless_mutant!(CloseLeavesJobs, self.wait_until(|| self.gate.is_quiet().then_some(())));
         let closed = published.and_then(|()| self.leave_clean(last_seq));
+        if closed.is_ok() {
+            self.wal_sync.retire_all();
+        }
         self.latch.close();
         self.note_progress();
-        if read_only { Ok(()) } else { closed }
+        if read_only || mutant!(CloseErrorIgnored) { Ok(()) } else { closed }
     }
 
     /// Flushes what is left, and leaves one empty log that names the manifest
@@ -283,17 +296,16 @@ impl Core {
     fn leave_clean(&self, last_seq: u64) -> Result<()> {
         let trees: Vec<_> = self.trees().iter().cloned().collect();
         for tree in &trees {
-            while self.flush_oldest(tree)? {}
+            while !mutant!(CloseKeepsMemtables) && self.flush_oldest(tree)? {}
             self.keep_statistics(tree)?;
         }
-        let wal = self.create_wal()?;
-        wal.file.truncate(FILE_HEADER_BYTES as u64)?;
-        wal.file.sync()?;
+        let mut wal = self.create_wal()?;
+        wal.close_empty()?;
         self.log_fields(vec![
             Field::LastSeq(last_seq),
             Field::TimeFloor(self.time_floor_ms.load(Ordering::Relaxed)),
             Field::LogBegin { number: wal.number, first_seq: last_seq + 1 },
-            Field::WalAdded(wal.number),
+            wal.added(),
             Field::NextFile(self.next_file.load(Ordering::Relaxed)),
             Field::CleanClose { wal: wal.number, bytes: FILE_HEADER_BYTES as u64 },
         ])?;

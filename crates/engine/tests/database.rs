@@ -1,7 +1,9 @@
 //! The database as a user meets it, on the operating system's files.
 
+use std::sync::Arc;
 use std::time::Duration;
-use windrow::{Batch, Db, ErrorKind, KeyspaceOptions, Options, ReadOptions, Sync};
+use windrow::env::sync::Mutex;
+use windrow::{Batch, Db, ErrorKind, Event, Keyspace, KeyspaceOptions, Options, ReadOptions, Sync};
 
 fn small() -> Options {
     let mut options = Options::default();
@@ -145,6 +147,48 @@ fn a_second_open_is_busy_and_limits_are_checked() {
     db.put("k", vec![0; 1 << 20]).unwrap();
 }
 
+/// Flushing one keyspace after the other, as it once did, put the late batch
+/// into the tables of the second and not into those of the first.
+#[test]
+fn a_checkpoint_is_one_moment_in_every_keyspace() {
+    let dir = tempfile::tempdir().unwrap();
+    let late: Arc<Mutex<Option<(Db, Keyspace)>>> = Arc::default();
+    let pending = late.clone();
+    let write_late = move |event: &Event| {
+        let taken = matches!(event, Event::FlushBegin { .. }).then(|| pending.lock().take());
+        if let Some((db, other)) = taken.flatten() {
+            put_both(&db, &other, "late");
+        }
+    };
+    let mut options = small();
+    options.components.listener = Some(Arc::new(write_late));
+    let db = Db::open_with(dir.path().join("db"), options).unwrap();
+    let other = db.keyspace("other").unwrap();
+    put_both(&db, &other, "early");
+    *late.lock() = Some((db.clone(), other.clone()));
+    let target = dir.path().join("copy");
+    db.checkpoint(&target).unwrap();
+    assert!(late.lock().is_none(), "the flush began without the late batch");
+    assert!(other.get("late").unwrap().is_some());
+    let copy = Db::open(&target).unwrap();
+    let in_both = |key| {
+        let found = (copy.get(key).unwrap(), copy.keyspace("other").unwrap().get(key).unwrap());
+        assert_eq!(found.0.is_some(), found.1.is_some(), "half of the batch `{key}`");
+        found.0.is_some()
+    };
+    assert!(in_both("early") && !in_both("late"));
+    // What the checkpoint held back is flushed after it.
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+}
+
+fn put_both(db: &Db, other: &Keyspace, key: &str) {
+    let mut batch = Batch::new();
+    batch.put(db, key, "value");
+    batch.put(other, key, "value");
+    db.write(batch, Sync::No).unwrap();
+}
+
 #[test]
 fn a_checkpoint_is_a_database_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
@@ -173,7 +217,7 @@ fn a_checkpoint_is_a_database_of_its_own() {
 #[test]
 fn a_dropped_database_lets_go_of_its_environment() {
     let (env, _handles) = windrow::env::testing::env(1);
-    let before = std::sync::Arc::strong_count(&env.fs);
+    let before = Arc::strong_count(&env.fs);
     let options = || {
         let mut options = small();
         options.components.env = Some(env.clone());
@@ -189,6 +233,6 @@ fn a_dropped_database_lets_go_of_its_environment() {
         iter.next().unwrap().unwrap();
         db.close().unwrap();
         drop((iter, snapshot, db));
-        assert_eq!(std::sync::Arc::strong_count(&env.fs), before, "round {round}");
+        assert_eq!(Arc::strong_count(&env.fs), before, "round {round}");
     }
 }

@@ -1,15 +1,23 @@
 //! Decoded blocks by file uid and offset, bounded by the memory they take.
 //!
-//! Owns: the cached blocks. Never does: read a file. A hit takes the shared
-//! lock of one shard and clones an `Arc`; nothing moves in a list.
+//! What readers hold counts against the same room: blocks that the cache let
+//! go of and an iterator or a value still pins, what was read ahead, flushed
+//! memtables in old views, the iterators themselves. All of that and the
+//! cached blocks stand in one account; once it passes the room, the cache
+//! gives way, down to a floor. A block is charged when it is decoded, so that
+//! a hit costs nothing for it.
+//!
+//! Owns: the cached blocks, and the account. Never does: read a file, or take
+//! from a reader what it holds. A hit takes the shared lock of one shard and
+//! clones an `Arc`; nothing moves in a list.
 
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 use std::hash::{BuildHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use windrow_base::FileUid;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
-use windrow_format::block::Block;
+use windrow_format::block::{Account, Block, Charge};
 
 /// Memory that a cached block takes beside [`Block::memory_bytes`]: the slot in
 /// the shard's table and list, and the `Arc`'s counters.
@@ -23,6 +31,17 @@ const SHARDS_MAX: u64 = 64;
 
 /// Bytes of a typical block, to size the shards' tables at first.
 const TYPICAL_BLOCK_BYTES: u64 = 4 << 10;
+
+/// The part of the room that the cache keeps whatever readers hold: without
+/// the blocks that everybody asks for, every read would go to the device.
+const FLOOR_PART: u64 = 8;
+
+/// The part of the room by which the account may pass it before the cache gives
+/// way, so that it does not do so for every block.
+const SLACK_PART: u64 = 64;
+
+/// The part of the room that bytes read ahead may take.
+const AHEAD_PART: u64 = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct BlockKey {
@@ -78,8 +97,13 @@ struct BlockWeight;
 impl Weighter<BlockKey, Arc<Block>> for BlockWeight {
     #[inline]
     fn weight(&self, _key: &BlockKey, block: &Arc<Block>) -> u64 {
-        block.memory_bytes() as u64 + ENTRY_OVERHEAD_BYTES
+        weight(block)
     }
+}
+
+#[inline]
+fn weight(block: &Block) -> u64 {
+    block.memory_bytes() as u64 + ENTRY_OVERHEAD_BYTES
 }
 
 /// The block cache. One per database, shared by its keyspaces.
@@ -87,11 +111,34 @@ pub(crate) struct BlockCache {
     blocks: Cache<BlockKey, Arc<Block>, BlockWeight, WordHash>,
     /// 0 turns caching off: the cache below would round it up.
     capacity_bytes: AtomicU64,
+    /// What the account may come to.
+    room_bytes: AtomicU64,
+    /// The cache never grows beyond this.
+    most_bytes: u64,
+    /// Blocks that are alive, cached or not, and all else that readers hold
+    /// but for what they read ahead.
+    alive: Account,
+    /// What readers hold of bytes read ahead.
+    ahead: Account,
+    /// Bytes of blocks that came in since it was last asked whether to grow.
+    came_bytes: AtomicU64,
+    may_grow: OnceLock<MayGrow>,
 }
+
+/// Asked before the cache grows, whenever as much as it holds came in anew.
+type MayGrow = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl BlockCache {
     /// A cache of at most `bytes` (0: nothing is ever cached).
+    #[cfg(test)]
     pub(crate) fn new(bytes: u64) -> BlockCache {
+        BlockCache::within(bytes, bytes)
+    }
+
+    /// A cache of at most `most_bytes`, which takes `room_bytes` together with
+    /// what readers hold.
+    pub(crate) fn within(room_bytes: u64, most_bytes: u64) -> BlockCache {
+        let bytes = room_bytes.min(most_bytes);
         let shards = (bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         // Rounded down to a power of two, since the cache below rounds up.
         let shards = 1usize << shards.ilog2();
@@ -109,7 +156,19 @@ impl BlockCache {
                 DefaultLifecycle::default(),
             ),
             capacity_bytes: AtomicU64::new(bytes),
+            room_bytes: AtomicU64::new(room_bytes),
+            most_bytes,
+            alive: Account::default(),
+            ahead: Account::default(),
+            came_bytes: AtomicU64::new(0),
+            may_grow: OnceLock::new(),
         }
+    }
+
+    /// Has `may_grow` asked before it grows; else it always may. Said once.
+    pub(crate) fn grow_when(&self, may_grow: impl Fn() -> bool + Send + Sync + 'static) {
+        let said = self.may_grow.set(Box::new(may_grow));
+        debug_assert!(said.is_ok(), "said once");
     }
 
     /// The block at `offset` of the file `uid`, if it is cached.
@@ -118,15 +177,122 @@ impl BlockCache {
         self.blocks.get(&BlockKey { uid, offset })
     }
 
+    /// Takes a block that was just decoded into the account.
+    pub(crate) fn admit(&self, mut block: Block) -> Arc<Block> {
+        block.carry(self.hold(weight(&block)));
+        Arc::new(block)
+    }
+
+    /// Counts `bytes` that a reader holds, until the charge is dropped.
+    #[inline]
+    pub(crate) fn hold(&self, bytes: u64) -> Charge {
+        let charge = self.alive.charge(bytes);
+        self.check_room();
+        charge
+    }
+
+    /// Counts `bytes` that were read ahead, until the charge is dropped.
+    pub(crate) fn hold_ahead(&self, bytes: u64) -> Charge {
+        let charge = self.ahead.charge(bytes);
+        self.check_room();
+        charge
+    }
+
+    /// All that counts against the room, in bytes.
+    #[inline]
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.alive.bytes() + self.ahead.bytes()
+    }
+
+    #[inline]
+    fn check_room(&self) {
+        if self.is_over() {
+            self.give_way();
+        }
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        let room = self.room_bytes.load(Ordering::Relaxed);
+        self.held_bytes() > room + room / SLACK_PART
+    }
+
+    /// Whether there is room for reading ahead: iterators that stand still
+    /// keep what they read.
+    pub(crate) fn may_read_ahead(&self) -> bool {
+        self.ahead.bytes() <= self.room_bytes.load(Ordering::Relaxed) / AHEAD_PART
+    }
+
+    /// Whether readers hold so much that the cache is down to half its room.
+    #[inline]
+    pub(crate) fn is_crowded(&self) -> bool {
+        let room = self.room_bytes.load(Ordering::Relaxed).min(self.most_bytes);
+        self.capacity_bytes.load(Ordering::Relaxed) < room / 2
+    }
+
+    /// The size that leaves what readers hold its part of the room.
+    fn allowed_bytes(&self) -> u64 {
+        let held = self.held_bytes().saturating_sub(self.blocks.weight());
+        let room = self.room_bytes.load(Ordering::Relaxed);
+        room.saturating_sub(held).max(self.floor_bytes()).min(self.most_bytes)
+    }
+
+    fn floor_bytes(&self) -> u64 {
+        (self.room_bytes.load(Ordering::Relaxed) / FLOOR_PART).min(self.most_bytes)
+    }
+
+    /// Shrinks until all fits, or to the floor. Not always at once: evicting a
+    /// block that a reader holds frees nothing. Each round takes off what is
+    /// too much, at least a slack.
+    #[cold]
+    fn give_way(&self) {
+        let mut rounds = SLACK_PART;
+        while rounds > 0
+            && self.is_over()
+            && self.capacity_bytes.load(Ordering::Relaxed) > self.floor_bytes()
+        {
+            self.shrink_to(self.allowed_bytes());
+            rounds -= 1;
+        }
+    }
+
     /// Caches a block, if it is not too large for one shard.
     pub(crate) fn insert(&self, uid: FileUid, offset: u64, block: Arc<Block>) {
+        let capacity = self.capacity_bytes.load(Ordering::Relaxed);
+        if self.room_bytes.load(Ordering::Relaxed).min(self.most_bytes) > capacity {
+            self.consider_growth(capacity, block.memory_bytes() as u64);
+        }
         if self.capacity_bytes.load(Ordering::Relaxed) > 0 {
             self.blocks.insert(BlockKey { uid, offset }, block);
         }
     }
 
-    /// Changes the capacity; shrinking evicts at once.
-    pub(crate) fn resize(&self, bytes: u64) {
+    /// Grows if as much came in as it holds, and it may.
+    fn consider_growth(&self, capacity: u64, bytes: u64) {
+        let came = self.came_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if came < capacity || self.came_bytes.swap(0, Ordering::Relaxed) < capacity {
+            return;
+        }
+        let allowed = self.allowed_bytes();
+        if allowed > capacity && self.may_grow.get().is_none_or(|may_grow| may_grow()) {
+            self.set_capacity(allowed);
+        }
+    }
+
+    /// Changes the room. Shrinking evicts at once; growing waits until reads
+    /// fill the cache anew.
+    pub(crate) fn resize(&self, room_bytes: u64) {
+        self.room_bytes.store(room_bytes, Ordering::Relaxed);
+        self.shrink_to(self.allowed_bytes());
+    }
+
+    fn shrink_to(&self, bytes: u64) {
+        if bytes < self.capacity_bytes.load(Ordering::Relaxed) {
+            self.set_capacity(bytes);
+        }
+    }
+
+    fn set_capacity(&self, bytes: u64) {
         if self.capacity_bytes.swap(bytes, Ordering::Relaxed) == bytes {
             return;
         }
@@ -195,6 +361,96 @@ mod tests {
         let cache = BlockCache::new(1 << 20);
         cache.insert(1, 0, block);
         assert!(cache.get(1, 0).is_some());
+    }
+
+    /// Whatever mix of blocks and other memory readers hold, it and the cache
+    /// stay within the room, as long as that leaves the cache its floor.
+    #[test]
+    fn the_cache_gives_way_to_what_readers_hold() {
+        const ROOM: u64 = 1 << 20;
+        let mut world = World::new(4, KeyOrder::Bytewise);
+        let cache = BlockCache::new(ROOM);
+        let mut read = |offset: u64| {
+            let block = Arc::into_inner(some_block(&mut world, 4000)).unwrap();
+            let block = cache.admit(block);
+            cache.insert(7, offset, Arc::clone(&block));
+            block
+        };
+        (0..500).for_each(|offset| drop(read(offset)));
+        assert_eq!(cache.held_bytes(), cache.bytes_used(), "nobody holds anything");
+        assert!(cache.bytes_used() > ROOM * 9 / 10);
+        let mut pinned = Vec::new();
+        for offset in 500..650 {
+            pinned.push(read(offset));
+            assert!(cache.held_bytes() <= ROOM + ROOM / SLACK_PART);
+        }
+        let held = cache.hold(ROOM / 4);
+        assert!(cache.held_bytes() <= ROOM + ROOM / SLACK_PART);
+        assert!(cache.bytes_used() < ROOM / 2);
+        // No more than the floor is left, and no less.
+        assert!(cache.is_crowded());
+        let much = cache.hold(ROOM);
+        (1_000..1_500).for_each(|offset| drop(read(offset)));
+        let floor = ROOM / FLOOR_PART;
+        assert!(floor / 2 < cache.bytes_used() && cache.bytes_used() <= floor);
+        drop((pinned, held, much));
+        (2_000..4_000).for_each(|offset| drop(read(offset)));
+        assert!(cache.bytes_used() > ROOM * 9 / 10, "it has its room again");
+        assert!(!cache.is_crowded());
+        assert_eq!(cache.held_bytes(), cache.bytes_used());
+    }
+
+    #[test]
+    fn what_is_read_ahead_has_a_limit_of_its_own() {
+        let cache = BlockCache::new(1 << 20);
+        let ahead = cache.hold_ahead(1 << 18);
+        assert!(cache.may_read_ahead());
+        let more = cache.hold_ahead(1);
+        assert!(!cache.may_read_ahead());
+        drop(ahead);
+        assert!(cache.may_read_ahead() && cache.held_bytes() == 1);
+        drop(more);
+        assert_eq!(cache.held_bytes(), 0);
+    }
+
+    #[test]
+    fn an_asked_size_is_a_ceiling_and_not_the_room() {
+        let mut world = World::new(5, KeyOrder::Bytewise);
+        let cache = BlockCache::within(4 << 20, 1 << 18);
+        let held = cache.hold(3 << 20);
+        for offset in 0..300 {
+            let block = Arc::into_inner(some_block(&mut world, 4000)).unwrap();
+            cache.insert(7, offset, cache.admit(block));
+            assert!(cache.bytes_used() <= 1 << 18);
+        }
+        assert!(cache.bytes_used() > 1 << 17, "what readers hold does not touch it yet");
+        drop(held);
+    }
+
+    #[test]
+    fn growing_waits_for_reads_and_leave() {
+        let mut world = World::new(3, KeyOrder::Bytewise);
+        let block = some_block(&mut world, 4000);
+        let cache = BlockCache::within(1 << 18, u64::MAX);
+        let leave = Arc::new(AtomicU64::new(0));
+        let asked = Arc::clone(&leave);
+        cache.grow_when(move || asked.load(Ordering::Relaxed) == 1);
+        cache.resize(1 << 20);
+        let fill = |from: u64| {
+            for offset in from..from + 300 {
+                cache.insert(7, offset, Arc::clone(&block));
+            }
+        };
+        fill(0);
+        assert!(cache.bytes_used() <= 1 << 18, "no leave");
+        leave.store(1, Ordering::Relaxed);
+        cache.insert(7, 1_000, Arc::clone(&block));
+        assert!(cache.bytes_used() <= 1 << 18, "the cache was not filled anew");
+        fill(2_000);
+        fill(3_000);
+        assert!(cache.bytes_used() > 1 << 19);
+        cache.resize(1 << 18);
+        assert!(cache.bytes_used() <= 1 << 18, "shrinking waits for nobody");
     }
 
     #[test]

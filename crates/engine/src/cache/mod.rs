@@ -4,7 +4,8 @@
 
 use crate::budget::Shares;
 use std::sync::Arc;
-use windrow_env::sync::atomic::{AtomicU64, Ordering};
+use windrow_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use windrow_skiplist::ChunkPool;
 
 pub(crate) mod block;
 pub(crate) mod table;
@@ -12,16 +13,38 @@ pub(crate) mod table;
 pub(crate) use block::BlockCache;
 pub(crate) use table::{OpenGuard, OpenTable, TableCache, TableHandle};
 
-/// Keeps cached blocks within what open tables and memtables leave of the budget.
+/// Keeps cached blocks and idle chunks of memtables within what open tables
+/// and memtables leave of the budget.
+///
+/// Memory that memtables do not use is lent to the block cache, but not
+/// between a flush and the next freeze: blocks are small, and the holes they
+/// leave when the memtable wants its memory back cannot hold its chunks. Reads
+/// get it once they filled the cache anew while no memtable took a chunk.
 pub(crate) struct ReadMemory {
     shares: Shares,
     frozen_bytes: AtomicU64,
     blocks: Arc<BlockCache>,
+    chunks: Arc<ChunkPool>,
 }
 
 impl ReadMemory {
     pub(crate) fn new(shares: Shares, blocks: Arc<BlockCache>) -> ReadMemory {
-        ReadMemory { shares, frozen_bytes: AtomicU64::new(0), blocks }
+        let chunks = Arc::new(ChunkPool::new(shares.memtables_bytes()));
+        let (pool, taken_before) = (chunks.clone(), AtomicUsize::new(0));
+        blocks.grow_when(move || {
+            let taken = pool.taken();
+            let unchanged = taken_before.swap(taken, Ordering::Relaxed) == taken;
+            if unchanged {
+                pool.release_idle();
+            }
+            unchanged
+        });
+        ReadMemory { shares, frozen_bytes: AtomicU64::new(0), blocks, chunks }
+    }
+
+    /// The memory of all memtables.
+    pub(crate) fn chunks(&self) -> &Arc<ChunkPool> {
+        &self.chunks
     }
 
     /// Open tables hold `tables_bytes` now.
@@ -34,5 +57,45 @@ impl ReadMemory {
     pub(crate) fn froze(&self, frozen_bytes: u64, tables_bytes: u64) {
         self.frozen_bytes.store(frozen_bytes, Ordering::Relaxed);
         self.opened(tables_bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Budget;
+    use crate::memtable::UserOrder;
+    use crate::options::Settings;
+    use windrow_base::KeyOrder;
+    use windrow_skiplist::SkipList;
+
+    const MIB: u64 = 1 << 20;
+
+    fn fill(chunks: &Arc<ChunkPool>, bytes: u64) -> SkipList<UserOrder> {
+        let list = SkipList::with_pool(UserOrder(KeyOrder::Bytewise), chunks.clone());
+        for trailer in 0..bytes >> 10 {
+            list.insert(b"key", trailer, &[7; 1 << 10]);
+        }
+        list
+    }
+
+    #[test]
+    fn memtables_pass_their_memory_on_within_their_share() {
+        let settings = Settings { memory_bytes: 64 * MIB, ..Settings::default() };
+        let shares = Budget::split_for(&settings, u64::MAX);
+        let memory = ReadMemory::new(shares, Arc::new(BlockCache::new(MIB)));
+        let share = shares.memtables_bytes() as usize;
+        let mut last = None;
+        for _ in 0..5 {
+            last = Some(fill(memory.chunks(), shares.memtable_bytes));
+            assert!(memory.chunks().held_bytes() <= share + share / 8);
+        }
+        drop(last);
+        let taken = memory.chunks().taken();
+        let (held, one) = (memory.chunks().held_bytes(), shares.memtable_bytes as usize);
+        assert!(one < held && held <= share, "{held}");
+        // All of it out of the pool.
+        drop(fill(memory.chunks(), shares.memtable_bytes));
+        assert!(memory.chunks().taken() > taken && memory.chunks().held_bytes() == held);
     }
 }

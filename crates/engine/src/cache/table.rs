@@ -9,15 +9,14 @@
 //! read a data block.
 
 use crate::read::access::RecordSlot;
-use arc_swap::{ArcSwapOption, Guard};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use windrow_base::{FileNumber, FileUid, KeyOrder, Result};
+use windrow_base::{FileNumber, FileUid, KeyOrder, Result, mutant};
 use windrow_env::fs::ReadOptions;
-use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use windrow_env::sync::{ArcSwapOption, Guard, Mutex};
 use windrow_env::{FileSystem, ReadFile};
 use windrow_format::names;
 use windrow_format::table::{Expect, Table};
@@ -274,7 +273,9 @@ impl TableCache {
         }
         // Room first, so that the limit on files holds while this one opens.
         self.evict(1, handle);
-        let file = self.fs.open(&handle.path, ReadOptions { direct: self.direct_io })?;
+        let file = self.fs.open(&handle.path, ReadOptions { direct: self.direct_io });
+        assert!(file.is_ok() || !mutant!(DescriptorPanic), "a table could not be opened");
+        let file = file?;
         let expect =
             Expect { file_bytes: handle.file_bytes, uid: handle.uid, order: handle.order.clone() };
         let table = Table::open(&file, expect)?;

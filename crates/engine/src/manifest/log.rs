@@ -9,11 +9,11 @@
 
 use crate::manifest::record::Record;
 use std::path::{Path, PathBuf};
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, mutant, unless_mutant};
 use windrow_env::fs::WriteOptions;
 use windrow_env::{Env, WriteFile};
 use windrow_format::current::Current;
-use windrow_format::log::{self, Class, FileHeader, LogKind};
+use windrow_format::log::{self, Class, FileHeader, Length, LogKind};
 use windrow_format::names;
 
 /// A manifest smaller than this is not rolled over.
@@ -22,7 +22,7 @@ const ROLL_BYTES_MIN: u64 = 256 << 10;
 /// The manifest that is written now.
 pub(crate) struct ManifestLog {
     pub(crate) number: FileNumber,
-    uid: FileUid,
+    pub(crate) uid: FileUid,
     path: PathBuf,
     file: Box<dyn WriteFile>,
     /// Bytes that are durable.
@@ -61,9 +61,12 @@ impl ManifestLog {
             snapshot_bytes: 0,
             failed: false,
         };
-        manifest.append(snapshot)?;
+        match mutant!(ManifestFirstSync) {
+            false => manifest.append(snapshot)?,
+            true => manifest.write(snapshot)?,
+        }
         manifest.snapshot_bytes = manifest.durable_bytes;
-        env.fs.sync_dir(dir)?;
+        unless_mutant!(ManifestNameSync, env.fs.sync_dir(dir)?);
         Ok(manifest)
     }
 
@@ -73,8 +76,8 @@ impl ManifestLog {
     /// What the file system said; the manifest takes no record after that.
     pub(crate) fn append(&mut self, record: &Record) -> Result<()> {
         self.write(record)?;
-        let synced = self.file.sync();
-        self.failed = synced.is_err();
+        let synced = if mutant!(ManifestSync) { Ok(()) } else { self.file.sync() };
+        self.failed = synced.is_err() && !mutant!(ManifestUnlatched);
         synced?;
         self.durable_bytes = self.file.len();
         Ok(())
@@ -100,7 +103,7 @@ impl ManifestLog {
         let offset = self.file.len();
         log::frame(&mut framed, &payload, self.uid, offset, Class::Edit, self.durable_bytes);
         let written = self.file.append(&framed);
-        self.failed = written.is_err();
+        self.failed = written.is_err() && !mutant!(ManifestUnlatched);
         written
     }
 
@@ -109,9 +112,9 @@ impl ManifestLog {
         self.file.len()
     }
 
-    /// Bytes of the manifest that are durable.
-    pub(crate) fn durable_bytes(&self) -> u64 {
-        self.durable_bytes
+    /// How much of the manifest is durable.
+    pub(crate) fn durable(&self) -> Length {
+        Length { number: self.number, bytes: self.durable_bytes }
     }
 
     /// Whether it has grown to where a new one with a snapshot is shorter.
@@ -128,11 +131,17 @@ impl ManifestLog {
 
 /// Makes CURRENT name a manifest, durably (rule R9).
 pub(crate) fn set_current(env: &Env, dir: &Path, current: &Current) -> Result<()> {
-    let temporary = dir.join(names::temp(current.manifest_number));
+    let mut temporary = dir.join(names::temp(current.manifest_number));
+    if mutant!(CurrentInPlace) {
+        temporary = dir.join(names::CURRENT);
+    }
     let mut file = env.fs.create(&temporary, WriteOptions::default())?;
     file.append(&current.encode())?;
-    file.sync()?;
-    file.finish()?;
-    env.fs.rename(&temporary, &dir.join(names::CURRENT))?;
-    env.fs.sync_dir(dir)
+    if !mutant!(CurrentSync) {
+        file.sync()?;
+        file.finish()?;
+    }
+    unless_mutant!(CurrentInPlace, env.fs.rename(&temporary, &dir.join(names::CURRENT))?);
+    unless_mutant!(CurrentNameSync, env.fs.sync_dir(dir)?);
+    Ok(())
 }

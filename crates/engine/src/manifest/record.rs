@@ -7,7 +7,8 @@
 
 use crate::tree::KeyspaceRecord;
 use windrow_base::coding::{Decoder, put_slice, put_varint};
-use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
+use windrow_base::key::SEQ_MAX;
+use windrow_base::{COUNTER_MAX, Error, FileNumber, FileUid, KeyspaceId, Result, SeqNo};
 use windrow_plan::tree::Edit;
 
 const KEYSPACE_CREATE: u64 = 1;
@@ -20,6 +21,7 @@ const WAL_ADDED: u64 = 13;
 const CLEAN_CLOSE: u64 = 15;
 const NEXT_KEYSPACE: u64 = 17;
 const SNAPSHOT: u64 = 19;
+const WAL_SYNCED: u64 = 21;
 const TIME_FLOOR: u64 = 20;
 const SETTINGS: u64 = 22;
 
@@ -41,8 +43,19 @@ pub(crate) enum Field {
         number: FileNumber,
         first_seq: SeqNo,
     },
-    /// This log exists, header and name durable; its loss is a corruption.
-    WalAdded(FileNumber),
+    /// This log exists, header and name durable; its loss is a corruption, and
+    /// so is another file in its place. Only a log that is named so holds records.
+    WalAdded {
+        number: FileNumber,
+        uid: FileUid,
+        /// Its length when it was made, with what is preallocated: it was never shorter.
+        bytes: u64,
+    },
+    /// So much of this log is on the device (rule R4).
+    WalSynced {
+        number: FileNumber,
+        bytes: u64,
+    },
     /// Closed cleanly: log `wal` is the only one and is exactly `bytes` long.
     CleanClose {
         wal: FileNumber,
@@ -115,7 +128,15 @@ fn encode_field(field: &Field, out: &mut Vec<u8>) -> u64 {
             put_varint(out, *number);
             put_one(out, *first_seq, LOG_BEGIN)
         }
-        Field::WalAdded(number) => put_one(out, *number, WAL_ADDED),
+        Field::WalAdded { number, uid, bytes } => {
+            put_varint(out, *number);
+            out.extend_from_slice(&uid.to_le_bytes());
+            put_one(out, *bytes, WAL_ADDED)
+        }
+        Field::WalSynced { number, bytes } => {
+            put_varint(out, *number);
+            put_one(out, *bytes, WAL_SYNCED)
+        }
         Field::CleanClose { wal, bytes } => {
             put_varint(out, *wal);
             put_one(out, *bytes, CLEAN_CLOSE)
@@ -149,11 +170,22 @@ fn decode_field(tag: u64, payload: &[u8]) -> Result<Option<Field>> {
             let id = keyspace_id(&mut decoder)?;
             return Ok(Some(Field::KeyspaceEdit(id, Edit::decode(decoder.rest())?)));
         }
-        NEXT_FILE => Field::NextFile(decoder.varint()?),
-        LAST_SEQ => Field::LastSeq(decoder.varint()?),
-        LOG_BEGIN => Field::LogBegin { number: decoder.varint()?, first_seq: decoder.varint()? },
-        WAL_ADDED => Field::WalAdded(decoder.varint()?),
-        CLEAN_CLOSE => Field::CleanClose { wal: decoder.varint()?, bytes: decoder.varint()? },
+        NEXT_FILE => Field::NextFile(file_number(&mut decoder)?),
+        LAST_SEQ => Field::LastSeq(seq(&mut decoder)?),
+        LOG_BEGIN => {
+            Field::LogBegin { number: file_number(&mut decoder)?, first_seq: seq(&mut decoder)? }
+        }
+        WAL_ADDED => Field::WalAdded {
+            number: file_number(&mut decoder)?,
+            uid: decoder.u64()?,
+            bytes: decoder.varint()?,
+        },
+        WAL_SYNCED => {
+            Field::WalSynced { number: file_number(&mut decoder)?, bytes: decoder.varint()? }
+        }
+        CLEAN_CLOSE => {
+            Field::CleanClose { wal: file_number(&mut decoder)?, bytes: decoder.varint()? }
+        }
         NEXT_KEYSPACE => Field::NextKeyspace(keyspace_id(&mut decoder)?.0),
         TIME_FLOOR => Field::TimeFloor(decoder.varint()?),
         SETTINGS => {
@@ -172,6 +204,23 @@ fn decode_field(tag: u64, payload: &[u8]) -> Result<Option<Field>> {
         return Err(Error::corruption(format!("manifest field {tag} is longer than it should be")));
     }
     Ok(Some(field))
+}
+
+/// A number that is counted on from: one near the end would wrap.
+fn bounded(decoder: &mut Decoder<'_>, max: u64, what: &str) -> Result<u64> {
+    let number = decoder.varint()?;
+    if number <= max {
+        return Ok(number);
+    }
+    Err(Error::corruption(format!("{what} {number} is out of range")))
+}
+
+fn file_number(decoder: &mut Decoder<'_>) -> Result<FileNumber> {
+    bounded(decoder, COUNTER_MAX, "file number")
+}
+
+fn seq(decoder: &mut Decoder<'_>) -> Result<SeqNo> {
+    bounded(decoder, SEQ_MAX, "sequence number")
 }
 
 fn keyspace_id(decoder: &mut Decoder<'_>) -> Result<KeyspaceId> {
@@ -199,7 +248,8 @@ mod tests {
             Field::NextFile(12),
             Field::LastSeq(1 << 40),
             Field::LogBegin { number: 11, first_seq: 99 },
-            Field::WalAdded(11),
+            Field::WalAdded { number: 11, uid: u64::MAX, bytes: 1 << 20 },
+            Field::WalSynced { number: 11, bytes: 900 },
             Field::CleanClose { wal: 11, bytes: 64 },
             Field::NextKeyspace(8),
             Field::TimeFloor(5),
@@ -214,6 +264,24 @@ mod tests {
             if let Ok(shorter) = Record::decode(&bytes[..cut]) {
                 assert!(record.0.starts_with(&shorter.0));
             }
+        }
+    }
+
+    #[test]
+    fn counters_near_their_end_are_refused() {
+        let fields = [
+            Field::NextFile(COUNTER_MAX + 1),
+            Field::LastSeq(SEQ_MAX + 1),
+            Field::LogBegin { number: u64::MAX, first_seq: 1 },
+            Field::LogBegin { number: 1, first_seq: SEQ_MAX + 1 },
+            Field::WalAdded { number: u64::MAX, uid: 1, bytes: 0 },
+            Field::WalSynced { number: u64::MAX, bytes: 0 },
+            Field::CleanClose { wal: u64::MAX, bytes: 64 },
+        ];
+        for field in fields {
+            let mut bytes = Vec::new();
+            Record(vec![field.clone()]).encode(&mut bytes);
+            assert!(Record::decode(&bytes).unwrap_err().is_corruption(), "{field:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::manifest::record::{Field, Record};
 use crate::tree::KeyspaceRecord;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, KeyOrder, KeyspaceId, Result, SeqNo};
+use windrow_base::{Error, FileNumber, FileUid, KeyOrder, KeyspaceId, Result, SeqNo, mutant};
 use windrow_plan::tree::{Edit, Version};
 
 /// A keyspace as the manifest knows it.
@@ -16,6 +16,16 @@ use windrow_plan::tree::{Edit, Version};
 pub(crate) struct KeyspaceState {
     pub(crate) record: KeyspaceRecord,
     pub(crate) version: Arc<Version>,
+}
+
+/// A log as the manifest knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WalState {
+    pub(crate) uid: FileUid,
+    /// Its length when it was made; it only grew.
+    pub(crate) bytes: u64,
+    /// Up to where it is known to be on the device.
+    pub(crate) synced_bytes: u64,
 }
 
 /// The fold of all records so far.
@@ -28,7 +38,7 @@ pub(crate) struct ManifestState {
     pub(crate) log_number: FileNumber,
     pub(crate) log_first_seq: SeqNo,
     /// Logs at or above `log_number` that are known to exist.
-    pub(crate) wals: BTreeSet<FileNumber>,
+    pub(crate) wals: BTreeMap<FileNumber, WalState>,
     pub(crate) clean_close: Option<(FileNumber, u64)>,
     pub(crate) time_floor_ms: u64,
     pub(crate) settings_text: String,
@@ -67,6 +77,9 @@ impl ManifestState {
                 if self.keyspaces.remove(id).is_none() {
                     return Err(corrupt(format!("keyspace {id} is dropped but was not made")));
                 }
+                if mutant!(KeyspaceIdReuse) {
+                    self.next_keyspace = id.0;
+                }
             }
             Field::KeyspaceEdit(id, edit) => {
                 let Some(keyspace) = self.keyspaces.get_mut(id) else {
@@ -84,8 +97,17 @@ impl ManifestState {
                 self.log_first_seq = *first_seq;
                 self.wals = self.wals.split_off(number);
             }
-            Field::WalAdded(number) => {
-                self.wals.insert(*number);
+            Field::WalAdded { number, uid, bytes } => {
+                let wal = WalState { uid: *uid, bytes: *bytes, synced_bytes: 0 };
+                if self.wals.insert(*number, wal).is_some() {
+                    return Err(corrupt(format!("log {number} is made twice")));
+                }
+            }
+            Field::WalSynced { number, bytes } => {
+                let Some(wal) = self.wals.get_mut(number) else {
+                    return Err(corrupt(format!("log {number} is synced but was not made")));
+                };
+                wal.synced_bytes = wal.synced_bytes.max(*bytes);
             }
             Field::CleanClose { wal, bytes } => self.clean_close = Some((*wal, *bytes)),
             Field::NextKeyspace(id) => self.next_keyspace = self.next_keyspace.max(*id),
@@ -106,7 +128,12 @@ impl ManifestState {
         fields.push(Field::NextKeyspace(self.next_keyspace));
         fields.push(Field::LastSeq(self.last_seq));
         fields.push(Field::LogBegin { number: self.log_number, first_seq: self.log_first_seq });
-        fields.extend(self.wals.iter().map(|&number| Field::WalAdded(number)));
+        for (&number, wal) in &self.wals {
+            fields.push(Field::WalAdded { number, uid: wal.uid, bytes: wal.bytes });
+            if wal.synced_bytes > 0 {
+                fields.push(Field::WalSynced { number, bytes: wal.synced_bytes });
+            }
+        }
         fields.push(Field::TimeFloor(self.time_floor_ms));
         if !self.settings_text.is_empty() {
             fields.push(Field::Settings(self.settings_text.clone()));

@@ -23,9 +23,10 @@
 
 use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
 use crate::snapshot::Held;
+use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow_base::key::{self, Kind, SEQ_MAX, SeqNo};
-use windrow_base::{KeyOrder, Result};
+use windrow_base::{Error, KeyOrder, Result, mutant};
 use windrow_format::tombstone::{Fragments, RangeTombstone};
 use windrow_plan::tree::Outside;
 
@@ -113,7 +114,10 @@ impl Elider {
     /// Takes the next entry.
     ///
     /// # Errors
-    /// The sink's, and `NotSupported` for an unknown kind.
+    /// The sink's, `NotSupported` for an unknown kind, and `Corruption` where
+    /// keys descend: a table that says so has sound checksums and was written
+    /// wrong. The writer of the output would refuse such keys too, but it never
+    /// sees those that are dropped, and what lies outside is asked in their order.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -124,7 +128,14 @@ impl Elider {
     ) -> Result<()> {
         self.count.seen += 1;
         let current = &self.current;
-        if !current.any || !self.rules.order.equal(&current.key, user_key) {
+        let since_last = match current.any {
+            true => self.rules.order.compare(&current.key, user_key),
+            false => Ordering::Less,
+        };
+        if since_last.is_gt() {
+            return Err(Error::corruption("a merge reads keys that are not in order"));
+        }
+        if since_last.is_lt() {
             self.finish_key(sink)?;
             self.current.key.clear();
             self.current.key.extend_from_slice(user_key);
@@ -191,7 +202,10 @@ impl Elider {
     /// waits for its own put; any other entry goes.
     fn shadowed(&mut self, trailer: u64) {
         let kind = key::trailer_kind(trailer);
-        if kind == Kind::SingleDelete as u8 && self.current.under_put {
+        if kind == Kind::SingleDelete as u8
+            && self.current.under_put
+            && !mutant!(SingleDeleteBuried)
+        {
             self.current.buried.get_or_insert(trailer);
             self.current.pending_stripe = self.rules.held.stripe(key::trailer_seq(trailer));
         } else if kind == Kind::Put as u8 || kind == Kind::PutExpiry as u8 {
@@ -205,7 +219,8 @@ impl Elider {
         if rules.tombstones.is_empty() {
             return false;
         }
-        let top = rules.held.seqs.get(stripe).copied().unwrap_or(SEQ_MAX);
+        let held = rules.held.seqs.get(stripe).filter(|_| !mutant!(TombstoneTooNew));
+        let top = held.copied().unwrap_or(SEQ_MAX);
         let newest = rules.tombstones.newest_covering(&rules.order, &self.current.key, top);
         newest.is_some_and(|tombstone| tombstone > seq)
     }
@@ -263,7 +278,7 @@ impl Elider {
 
     /// A delete that decides its stripe: goes where rule 2 lets it.
     fn tombstone(&mut self, trailer: u64, stripe: usize, sink: &mut impl Sink) -> Result<()> {
-        if stripe == 0 && !self.outside_may_hold() {
+        if (stripe == 0 || mutant!(DeleteDropsVersions)) && !self.outside_may_hold() {
             return Ok(());
         }
         self.keep(trailer, &[], sink)
@@ -368,7 +383,7 @@ impl Elider {
         if !self.has_pending() {
             return Ok(());
         }
-        if self.outside_may_hold() {
+        if self.outside_may_hold() && !mutant!(OperandsWithoutBase) {
             return self.release_pending(sink);
         }
         if self.current.single.take().or(self.current.buried.take()).is_some() {
@@ -395,6 +410,7 @@ impl Elider {
 
     fn outside_may_hold(&mut self) -> bool {
         match &mut self.rules.outside {
+            Some(_) if mutant!(TombstoneElided) => false,
             Some(outside) => outside.may_hold(&self.current.key),
             None => true,
         }
@@ -432,7 +448,7 @@ pub(crate) fn surviving_tombstones(
             last_stripe = Some(stripe);
             let needed =
                 stripe > 0 || outside.is_none_or(|o| o.overlaps(fragment.start, fragment.end));
-            if needed {
+            if needed && !mutant!(RangeTombstoneElided) {
                 let (start, end) = (fragment.start.to_vec(), fragment.end.to_vec());
                 kept.push(RangeTombstone { start, end, seq });
             }

@@ -97,18 +97,21 @@ fn nothing_outside() -> Outside {
     Outside::below(&version, Place::run(1), &everywhere, |_| false)
 }
 
-fn check(setting: Setting, input: &[&str], expected: &[&str]) {
-    let rules = ElideRules {
+fn elider(setting: &Setting) -> Elider {
+    Elider::new(ElideRules {
         order: KeyOrder::Bytewise,
         held: Held { seqs: setting.snapshots.clone(), time_min_ms: None },
-        tombstones: fragments(&setting),
+        tombstones: fragments(setting),
         outside: setting.bottom.then(nothing_outside),
         operator: Some(Arc::new(Join { partial: setting.partial })),
         filter: setting.filter.then(|| Arc::new(DropX) as Arc<dyn CompactionFilter>),
         judge_ms: 1000,
         output_level: 1,
-    };
-    let mut elider = Elider::new(rules);
+    })
+}
+
+fn check(setting: Setting, input: &[&str], expected: &[&str]) {
+    let mut elider = elider(&setting);
     let mut kept = Kept::default();
     for line in input {
         let words: Vec<&str> = line.split(' ').collect();
@@ -135,6 +138,17 @@ fn check(setting: Setting, input: &[&str], expected: &[&str]) {
     let firsts = kept.0.iter().map(|line| line.split(' ').next()).collect::<Vec<_>>();
     let begins = |i: usize| i == 0 || firsts[i] != firsts[i - 1];
     assert!((0..kept.1.len()).all(|i| kept.1[i] == begins(i)), "first marks of {:?}", kept.0);
+}
+
+#[test]
+fn keys_that_descend_are_corruption_even_where_all_are_dropped() {
+    for kind in [Kind::Delete, Kind::Merge, Kind::Put] {
+        let mut elider = elider(&Setting { bottom: true, ..Default::default() });
+        let mut kept = Kept::default();
+        elider.push(b"b", trailer(9, kind), b"", &mut kept).unwrap();
+        let error = elider.push(b"a", trailer(5, kind), b"", &mut kept).unwrap_err();
+        assert!(error.is_corruption(), "{kind:?}: {error}");
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::read::view::{ReadFile, SortedRun, pack_log};
 use crate::snapshot::Held;
 use crate::tree::Tree;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, Result};
+use windrow_base::{Error, ErrorKind, Result, mutant, unless_mutant};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::{Fragments, RangeTombstone};
@@ -133,9 +133,9 @@ impl Core {
         };
         self.counters.merge_entries_in.add(outcome.count.seen);
         self.counters.merge_entries_out.add(outcome.count.kept);
-        self.check_counts(merge, &outcome)?;
+        unless_mutant!(MergeEndsAtError, self.check_counts(merge, &outcome)?);
         let mut fields = Vec::new();
-        if outcome.count.expired > 0 {
+        if outcome.count.expired > 0 && !mutant!(TimeFloorForgotten) {
             self.time_floor_ms.fetch_max(judge_ms, Ordering::Relaxed);
             fields.push(Field::TimeFloor(judge_ms));
         }
@@ -222,6 +222,7 @@ impl Core {
         let mut outputs = Outputs::new(self, tree, spec);
         outputs.heat = tree.policy.load().wants_hotness().then(|| self.heat(tree, merge));
         let mut elider = Elider::new(rules);
+        outputs.entries_left = merge.files().map(|(_, _, file)| file.entries).sum();
         iter.seek_first()?;
         let mut until_check = CHECK_ENTRIES;
         while iter.valid() {
@@ -229,14 +230,16 @@ impl Core {
                 heat.read(iter.user_key(), iter.trailer());
             }
             elider.push(iter.user_key(), iter.trailer(), iter.value(), &mut outputs)?;
-            iter.next()?;
+            outputs.entries_left = outputs.entries_left.saturating_sub(1);
+            let stepped = iter.next();
+            unless_mutant!(MergeEndsAtError, stepped?);
             until_check -= 1;
             if until_check == 0 {
                 until_check = CHECK_ENTRIES;
                 self.check_not_closing(tree)?;
             }
         }
-        iter.status()?;
+        unless_mutant!(MergeEndsAtError, iter.status()?);
         let count = elider.finish(&mut outputs)?;
         let files = outputs.finish(merge.output_epoch)?;
         Ok(Outcome { files, count, range_tombstones })
@@ -244,7 +247,7 @@ impl Core {
 
     /// A long merge does not hold up a close, or work for a dropped keyspace.
     fn check_not_closing(&self, tree: &Tree) -> Result<()> {
-        if self.closing.load(Ordering::Relaxed) || tree.is_dropped() {
+        if self.gate.is_closing() || tree.is_dropped() {
             return Err(Error::new(ErrorKind::Closed, "the merge was abandoned: closing"));
         }
         self.latch.check()

@@ -14,7 +14,7 @@ use crate::merge::heat::Heat;
 use crate::tree::Tree;
 use std::sync::Arc;
 use windrow_base::key::{TRAILER_BYTES, push_internal};
-use windrow_base::{Epoch, Error, FileNumber, FileUid, Result};
+use windrow_base::{Epoch, Error, FileNumber, FileUid, Result, mutant, unless_mutant};
 use windrow_env::fs::WriteOptions;
 use windrow_format::codec::Codec;
 use windrow_format::names;
@@ -66,7 +66,10 @@ pub(crate) struct Outputs<'a> {
     internal: Vec<u8>,
     /// `None` where nobody asks how hot keys are.
     pub(crate) heat: Option<Heat<'a>>,
+    /// Entries kept so far.
     pub(crate) entries: u64,
+    /// Most that may still be kept, this one included.
+    pub(crate) entries_left: u64,
 }
 
 impl<'a> Outputs<'a> {
@@ -83,6 +86,7 @@ impl<'a> Outputs<'a> {
             internal: Vec::new(),
             heat: None,
             entries: 0,
+            entries_left: u64::MAX,
         }
     }
 
@@ -163,7 +167,7 @@ impl<'a> Outputs<'a> {
             false => self.tombstones.truncated(order, self.lower.as_deref(), upper),
         };
         if self.open.is_none() {
-            if tombstones.is_empty() {
+            if tombstones.is_empty() || mutant!(RangeTombstoneGap) {
                 return Ok(());
             }
             self.begin_table()?;
@@ -205,7 +209,7 @@ impl<'a> Outputs<'a> {
             )));
         }
         if !self.finished.is_empty() {
-            self.core.env.fs.sync_dir(&self.core.dir).inspect_err(|e| self.core.trip(e))?;
+            self.sync_names()?;
         }
         let created_ms = self.core.env.clock.wall_ms();
         let finished = std::mem::take(&mut self.finished);
@@ -213,13 +217,34 @@ impl<'a> Outputs<'a> {
     }
 }
 
+impl Outputs<'_> {
+    fn sync_names(&self) -> Result<()> {
+        if mutant!(TableNameSync) {
+            return Ok(());
+        }
+        if mutant!(TableNameAfterEdit) {
+            return Ok(());
+        }
+        let synced = self.core.env.fs.sync_dir(&self.core.dir);
+        unless_mutant!(NameSyncIgnored, synced.inspect_err(|e| self.core.trip(e))?);
+        Ok(())
+    }
+}
+
 impl Sink for Outputs<'_> {
     #[inline]
     fn keep(&mut self, user_key: &[u8], trailer: u64, value: &[u8], first: bool) -> Result<()> {
+        if mutant!(SplitKey) && !first {
+            self.end_table(Some(user_key))?;
+        }
         if first {
             // The cutter follows every key, also one that begins a table.
-            let bytes = self.open.as_ref().map_or(0, |open| open.table.estimated_bytes());
-            if self.spec.cutter.cut_before(&self.tree.order, user_key, bytes) {
+            let (bytes, entries) = self
+                .open
+                .as_ref()
+                .map_or((0, 0), |open| (open.table.estimated_bytes(), open.table.entries()));
+            let left = || self.entries_left.saturating_mul(bytes / entries.max(1));
+            if self.spec.cutter.cut_before(&self.tree.order, user_key, bytes, left) {
                 self.end_table(Some(user_key))?;
             }
             if let Some(heat) = &mut self.heat {

@@ -342,6 +342,11 @@ settings! {
     "Too low" => "the device is busy with syncs that nobody waits for";
     "Too high" => "more unsynced writes are lost with the power";
 
+    reserve_bytes: u64, Bytes, 0u64, NumberOrZero { min: MIB, max: 64 * GIB, zero: "none" };
+    "Room kept in a file of its own, and given up by an open that finds the device too full to recover.";
+    "Too low" => "a full device refuses the open until room is made: what recovery needs is what is in memory, and a log";
+    "Too high" => "the device is full that much sooner";
+
     verify_on_open: bool, Flag, false, Flag;
     "Whether opening reads every table and checks every checksum.";
     "Off" => "damage is found when it is read, not before";

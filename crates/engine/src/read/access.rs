@@ -154,7 +154,7 @@ impl FileRecord {
             older_queries: AtomicU64::new(0),
             older_hits: AtomicU64::new(0),
             next: AtomicU64::new(0),
-            slots: [const { AtomicU64::new(0) }; WINDOW],
+            slots: std::array::from_fn(|_| AtomicU64::new(0)),
         })
     }
 

@@ -123,8 +123,16 @@ impl Cursor {
     }
 }
 
+/// Steps after which an iterator counts as one that moves: until then it gives
+/// up its place while memory is short, at the cost of a seek for each step.
+const STEPS_PARKED: u64 = 32;
+
 /// An iterator over the entries of a range, from both ends. The ends meet: no
 /// entry is returned twice. After an error it ends.
+///
+/// Thousands of iterators may stand still: once what they hold has taken half
+/// of the block cache's memory, one that made few steps keeps its key alone,
+/// as the bound of what is left of its range, and seeks when it is asked again.
 pub struct Iter {
     owner: Arc<ReadOwner>,
     view: Arc<ReadView>,
@@ -133,6 +141,9 @@ pub struct Iter {
     options: ScanOptions,
     front: Option<Scan>,
     back: Option<Scan>,
+    /// How many steps the scans made that were given up, at most
+    /// [`STEPS_PARKED`]; tells with `front` and `back` whether an end has moved.
+    parked_steps: u64,
     is_done: bool,
     /// Given before anything else, if the keyspace was closed from the start.
     error: Option<Error>,
@@ -157,6 +168,7 @@ impl Iter {
             options,
             front: None,
             back: None,
+            parked_steps: 0,
             is_done: false,
             error: None,
             _keep: keep,
@@ -201,7 +213,28 @@ impl Iter {
             return None;
         }
         let scan = if from_front { self.front.as_ref() } else { self.back.as_ref() };
-        scan.map(|scan| Ok((Slice::copy_from(scan.key()), scan.value_slice())))
+        let item = scan.map(|scan| Ok((Slice::copy_from(scan.key()), scan.value_slice())));
+        if self.parked_steps < STEPS_PARKED && self.owner.blocks.is_crowded() {
+            self.park();
+        }
+        item
+    }
+
+    /// Gives up the scans: what is left of the range begins after the front's
+    /// key and ends before the back's. The view stays, so nothing changes for
+    /// who goes on.
+    #[cold]
+    fn park(&mut self) {
+        if let Some(front) = self.front.take() {
+            self.options.lower = Some(front.key().to_vec());
+            self.options.lower_after = true;
+            self.parked_steps += front.returned();
+        }
+        if let Some(back) = self.back.take() {
+            self.options.upper = Some(back.key().to_vec());
+            self.options.upper_after = false;
+            self.parked_steps += back.returned();
+        }
     }
 }
 

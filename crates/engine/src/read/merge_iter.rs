@@ -16,7 +16,7 @@
 
 use super::level_iter::LevelIter;
 use super::readahead::{self, PendingRead};
-use super::table_iter::Target;
+use super::table_iter::{TableIter, Target};
 use crate::memtable::MemCursor;
 use crate::slice::Slice;
 use std::cmp::Ordering;
@@ -169,6 +169,9 @@ impl Input {
     }
 }
 
+/// What a source's key buffers take, for short keys.
+const KEY_BYTES_USUAL: usize = 64;
+
 /// Bytes of the user key that an element of the heap carries.
 const PREFIX_BYTES: usize = 16;
 
@@ -232,6 +235,13 @@ impl MergeIter {
             error: None,
             scratch: Vec::new(),
         }
+    }
+
+    /// Memory that it takes once it stands at an entry, in bytes; blocks, and
+    /// keys longer than usual, not counted.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let source = size_of::<Input>() + size_of::<Head>() + size_of::<TableIter>();
+        self.inputs.capacity() * (source + KEY_BYTES_USUAL)
     }
 
     fn fail<T>(&mut self, error: Error) -> Result<T> {

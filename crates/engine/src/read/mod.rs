@@ -29,7 +29,7 @@ use crate::operators::MergeOperator;
 use crate::slice::Slice;
 use crate::stats::Counters;
 use std::sync::Arc;
-use windrow_base::{Error, KeyOrder, Result, SeqNo};
+use windrow_base::{Error, KeyOrder, Result, SeqNo, mutant};
 use windrow_env::Env;
 use windrow_format::block::Block;
 use windrow_format::table::{self, BlockHandle, BlockKind};
@@ -75,7 +75,7 @@ impl ReadOwner {
         kind: BlockKind,
     ) -> Result<Arc<Block>> {
         self.counters.block_read(u64::from(handle.bytes));
-        let block = Arc::new(table::read_block(&*open.file, open.uid, handle, kind)?);
+        let block = self.blocks.admit(table::read_block(&*open.file, open.uid, handle, kind)?);
         self.blocks.insert(open.uid, handle.offset, Arc::clone(&block));
         Ok(block)
     }
@@ -109,7 +109,7 @@ pub(crate) fn split_expiry(stored: &[u8]) -> Result<(u64, &[u8])> {
 /// Whether an entry has expired at `now_ms`: from its expiry on it is gone.
 #[inline]
 pub(crate) fn is_expired(expiry_ms: u64, now_ms: u64) -> bool {
-    expiry_ms <= now_ms
+    expiry_ms <= now_ms + if mutant!(ExpiryEarly) { 3_600_000 } else { 0 }
 }
 
 /// Applies merge operands, newest first as reads find them, to their base.

@@ -104,7 +104,7 @@ fn read_batch(
             let path = open.file.path();
             let raw = ahead.into_bytes();
             let decoded = table::decode_block(raw, path, open.uid, handle, block.kind)?;
-            let decoded = Arc::new(decoded);
+            let decoded = owner.blocks.admit(decoded);
             owner.blocks.insert(open.uid, handle.offset, Arc::clone(&decoded));
             Ok(decoded)
         });

@@ -4,12 +4,13 @@
 //! Owns: the sizes and the bytes that were read ahead. Never does: decode a
 //! block, decide which block is wanted.
 
-use crate::cache::OpenTable;
+use crate::cache::{BlockCache, OpenTable};
 use std::ops::Range;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
 use windrow_env::FileSystem;
 use windrow_env::fs::{DIRECT_ALIGN_BYTES, ReadRequest};
+use windrow_format::block::Charge;
 use windrow_format::table::BlockHandle;
 
 /// Whether a seek that has to read its block reads the block after it too,
@@ -42,14 +43,50 @@ pub(crate) enum Readahead {
 pub(crate) struct Stretch {
     offset: u64,
     bytes: Vec<u8>,
+    charge: Option<Charge>,
 }
 
 impl Stretch {
-    /// The block's bytes, if all of them are here.
+    /// Where the block's bytes are, if all of them are here.
     #[inline]
-    pub(crate) fn slice(&self, handle: BlockHandle) -> Option<&[u8]> {
+    fn range_of(&self, handle: BlockHandle) -> Option<Range<usize>> {
         let from = usize::try_from(handle.offset.checked_sub(self.offset)?).ok()?;
-        self.bytes.get(from..from.checked_add(handle.bytes as usize)?)
+        let range = from..from.checked_add(handle.bytes as usize)?;
+        (range.end <= self.bytes.len()).then_some(range)
+    }
+
+    /// A copy of the block's bytes, if all of them are here.
+    pub(crate) fn copy(&self, handle: BlockHandle) -> Option<Vec<u8>> {
+        Some(self.bytes[self.range_of(handle)?].to_vec())
+    }
+
+    /// The block's bytes, if all of them are here; lets go of what lies before
+    /// them in the direction at hand once little or nothing lies after them.
+    /// An iterator that stands still holds no buffer then, or one block's.
+    pub(crate) fn take(&mut self, handle: BlockHandle, forward: bool) -> Option<Vec<u8>> {
+        let range = self.range_of(handle)?;
+        if range.len() == self.bytes.len() {
+            self.charge = None;
+            let mut raw = std::mem::take(&mut self.bytes);
+            // It may have held a longer stretch before.
+            raw.shrink_to_fit();
+            return Some(raw);
+        }
+        let raw = self.bytes[range.clone()].to_vec();
+        let left = if forward { self.bytes.len() - range.end } else { range.start };
+        if left == 0 {
+            *self = Stretch::default();
+        } else if forward && self.bytes.len() <= NEIGHBOUR_BYTES_MAX as usize {
+            self.offset += range.end as u64;
+            self.bytes.drain(..range.end);
+            self.bytes.shrink_to_fit();
+        }
+        Some(raw)
+    }
+
+    /// Counts its bytes as read ahead, for as long as it holds them.
+    pub(crate) fn charge_to(&mut self, blocks: &BlockCache) {
+        self.charge = Some(blocks.hold_ahead(self.bytes.capacity() as u64));
     }
 
     /// Lets the bytes go, and gives their memory for the next read.
@@ -108,7 +145,7 @@ impl PendingRead {
     /// What the read failed with.
     pub(crate) fn finish(self) -> Result<Stretch> {
         self.result?;
-        Ok(Stretch { offset: self.offset, bytes: self.bytes })
+        Ok(Stretch { offset: self.offset, bytes: self.bytes, charge: None })
     }
 }
 
@@ -177,7 +214,8 @@ impl Planner {
                 self.window_bytes = (self.window_bytes * 2).max(AUTO_BYTES_MIN).min(max_bytes);
                 self.window_bytes
             }
-            _ => return if stepped { alone } else { with_neighbour(alone, next) },
+            _ if stepped || !forward => return alone,
+            _ => return with_neighbour(alone, next),
         };
         if end > file_bytes {
             return alone;
@@ -273,11 +311,37 @@ mod tests {
 
     #[test]
     fn a_stretch_gives_only_whole_blocks() {
-        let stretch = Stretch { offset: 100, bytes: (0..50).collect() };
-        assert_eq!(stretch.slice(handle(110, 3)), Some(&[10, 11, 12][..]));
-        assert_eq!(stretch.slice(handle(149, 1)), Some(&[49][..]));
+        let stretch = Stretch { offset: 100, bytes: (0..50).collect(), charge: None };
+        assert_eq!(stretch.copy(handle(110, 3)), Some(vec![10, 11, 12]));
+        assert_eq!(stretch.copy(handle(149, 1)), Some(vec![49]));
         for outside in [handle(99, 2), handle(149, 2), handle(150, 1), handle(u64::MAX, 1)] {
-            assert_eq!(stretch.slice(outside), None);
+            assert_eq!(stretch.copy(outside), None);
         }
+    }
+
+    #[test]
+    fn a_stretch_that_was_read_to_its_end_holds_nothing() {
+        let cache = BlockCache::new(1 << 20);
+        let stretch = |bytes: usize| {
+            let mut stretch = Stretch { offset: 100, bytes: vec![7; bytes], charge: None };
+            stretch.charge_to(&cache);
+            stretch
+        };
+        let mut alone = stretch(50);
+        assert_eq!(alone.take(handle(100, 50), true), Some(vec![7; 50]));
+        assert!(alone.bytes.capacity() == 0 && alone.charge.is_none());
+        let mut pair = stretch(90);
+        assert_eq!(pair.take(handle(100, 50), true), Some(vec![7; 50]));
+        assert_eq!((pair.offset, pair.bytes.capacity()), (150, 40));
+        assert_eq!(pair.take(handle(100, 50), true), None);
+        assert_eq!(pair.take(handle(150, 40), true), Some(vec![7; 40]));
+        assert_eq!(pair.bytes.capacity(), 0);
+        let mut long = stretch(1 << 20);
+        assert_eq!(long.take(handle(100, 50), true), Some(vec![7; 50]));
+        assert_eq!(long.bytes.len(), 1 << 20, "bytes are not moved for every block");
+        let mut back = stretch(1 << 20);
+        assert_eq!(back.take(handle(200, 50), false), Some(vec![7; 50]));
+        assert_eq!(back.take(handle(100, 50), false), Some(vec![7; 50]));
+        assert!(back.bytes.capacity() == 0 && back.charge.is_none());
     }
 }

@@ -22,7 +22,8 @@ use crate::options::ReadOptions;
 use crate::slice::Slice;
 use std::sync::Arc;
 use windrow_base::key::{self, Kind, prefix_end, seek_trailer, trailer_kind, trailer_seq};
-use windrow_base::{Error, Result, SeqNo};
+use windrow_base::{Error, Result, SeqNo, mutant, unless_mutant};
+use windrow_format::block::Charge;
 
 /// Entries in a row that are stepped over before a seek is tried: a step is
 /// some 30 ns, a seek some 30 times that.
@@ -133,6 +134,8 @@ pub(crate) struct Scan {
     fill_cache: bool,
     readahead: Readahead,
     merge: MergeIter,
+    /// For its own memory; blocks and what it reads ahead are charged apart.
+    _charge: Charge,
     coverage: Coverage,
     is_forward: bool,
     at: At,
@@ -161,8 +164,10 @@ impl Scan {
         let ScanOptions { fill_cache, readahead, .. } = options;
         let (bounds, prefix) = bounds_of(options, owner.order.is_bytewise());
         let table_options = TableIterOptions { fill_cache, readahead, bounds: bounds.clone() };
+        let merge = merge_of(&owner, &view, table_options);
         Scan {
-            merge: merge_of(&owner, &view, table_options),
+            _charge: charge_for(&owner, &merge),
+            merge,
             coverage: Coverage::new(Arc::clone(&owner), &view, seq),
             owner,
             view,
@@ -202,6 +207,7 @@ impl Scan {
         };
         let was_valid = self.valid();
         self.merge = merge_of(&self.owner, &view, options);
+        self._charge = charge_for(&self.owner, &self.merge);
         self.coverage = Coverage::new(Arc::clone(&self.owner), &view, seq);
         (self.view, self.seq, self.now_ms) = (view, seq, now_ms);
         (self.error, self.at) = (None, At::Nowhere);
@@ -210,6 +216,12 @@ impl Scan {
         }
         let stood_at = self.key.clone();
         self.seek(&stood_at)
+    }
+
+    /// Keys that it has stood at.
+    #[inline]
+    pub(crate) fn returned(&self) -> u64 {
+        self.returned
     }
 
     /// Whether it is at an entry.
@@ -265,8 +277,11 @@ impl Scan {
             Ok(false) => self.at = At::Nowhere,
             Err(error) => {
                 self.at = At::Nowhere;
-                self.error = Some(error.clone());
+                unless_mutant!(ScanErrorForgotten, self.error = Some(error.clone()));
             }
+        }
+        if mutant!(ScanErrorEnds) && self.error.take().is_some() {
+            return Ok(false);
         }
         done
     }
@@ -637,6 +652,10 @@ impl Drop for Scan {
         here.entries_scanned.add(self.returned);
         here.entries_skipped.add(self.skipped);
     }
+}
+
+fn charge_for(owner: &ReadOwner, merge: &MergeIter) -> Charge {
+    owner.blocks.hold((size_of::<Scan>() + merge.memory_bytes()) as u64)
 }
 
 /// The merge of everything in a view; its sources are the memtables, then the runs.

@@ -206,7 +206,10 @@ impl TableIter {
     /// # Errors
     /// What the read failed with.
     pub(crate) fn supply(&mut self, read: PendingRead) -> Result<()> {
-        let ahead = read.finish()?;
+        let mut ahead = read.finish()?;
+        if !self.plan.is_sequential() {
+            ahead.charge_to(&self.owner.blocks);
+        }
         if self.is_partitioned && self.part.is_none() {
             self.index_ahead = ahead;
         } else {
@@ -264,16 +267,24 @@ impl TableIter {
             return Ok(Some(block));
         }
         let ahead = match kind {
-            BlockKind::Data => &self.data_ahead,
-            _ => &self.index_ahead,
+            BlockKind::Data => &mut self.data_ahead,
+            _ => &mut self.index_ahead,
         };
-        let Some(raw) = ahead.slice(handle) else {
+        // A merge uses its buffer again, and pays for it from its own share.
+        let raw = match is_cached {
+            true => ahead.take(handle, self.is_forward),
+            false => ahead.copy(handle),
+        };
+        let Some(raw) = raw else {
             return Ok(None);
         };
         let path = self.open.file.path();
-        let block = table::decode_block(raw.to_vec(), path, self.open.uid, handle, kind)?;
-        let block = Arc::new(block);
-        if is_cached && self.options.fill_cache {
+        let block = table::decode_block(raw, path, self.open.uid, handle, kind)?;
+        if !is_cached {
+            return Ok(Some(Arc::new(block)));
+        }
+        let block = self.owner.blocks.admit(block);
+        if self.options.fill_cache {
             self.owner.blocks.insert(self.open.uid, handle.offset, Arc::clone(&block));
         }
         Ok(Some(block))
@@ -281,8 +292,9 @@ impl TableIter {
 
     #[cold]
     fn pending(&mut self, handle: BlockHandle, kind: BlockKind) -> Result<PendingRead> {
+        let may_read_ahead = self.plan.is_sequential() || self.owner.blocks.may_read_ahead();
         let range = match kind {
-            BlockKind::Data => {
+            BlockKind::Data if may_read_ahead => {
                 let next = if self.stepped { None } else { self.peek_next_handle() };
                 let (stepped, forward) = (self.stepped, self.is_forward);
                 self.plan.plan(handle, next, stepped, forward, self.open.file_bytes)

@@ -25,6 +25,7 @@ use windrow_format::names;
 use windrow_format::table::{TableOptions, TableWriter};
 use windrow_format::tombstone::{Fragments, RangeTombstone};
 use windrow_plan::tree::{File, Level, Version};
+use windrow_skiplist::ChunkPool;
 
 /// One operation of a history.
 #[derive(Clone, Debug)]
@@ -177,7 +178,7 @@ impl World {
     }
 
     pub(crate) fn memtable(&self, ops: &[Op]) -> Arc<Memtable> {
-        let memtable = Memtable::new(self.owner.order.clone());
+        let memtable = Memtable::new(self.owner.order.clone(), Arc::new(ChunkPool::new(0)));
         for op in ops {
             memtable.insert(op.kind, op.seq, &op.key, &op.value);
         }

@@ -23,6 +23,9 @@ use windrow_format::names;
 
 const KEYS: u64 = 40;
 
+/// More than the cache of [`World`] has room for.
+const CROWD_BYTES: u64 = 2 << 20;
+
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn entries(map: BTreeMap<Vec<u8>, Vec<u8>>, options: &ScanOptions) -> Entries {
@@ -175,7 +178,13 @@ fn draw_from_both_ends(
     let mut iter = Iter::new(owner, Arc::clone(view), seq, now_ms, options, keep);
     let mut left = expected.iter();
     let bias = rng.below(100) as f64 / 100.0;
-    loop {
+    // In some rounds memory is short from some step on: the iterator parks.
+    let crowded_from = rng.below(12);
+    let mut crowd = None;
+    for step in 0.. {
+        if step == crowded_from {
+            crowd = Some(world.owner.blocks.hold(CROWD_BYTES));
+        }
         let from_front = rng.chance(bias);
         let (got, want) = match from_front {
             true => (iter.next(), left.next()),
@@ -188,6 +197,37 @@ fn draw_from_both_ends(
         }
     }
     assert!(iter.next().is_none() && iter.next_back().is_none());
+    drop(crowd);
+}
+
+#[test]
+fn an_iterator_gives_up_its_place_while_memory_is_short() {
+    let mut world = World::new(6, KeyOrder::Bytewise);
+    let ops: Vec<Op> =
+        (0..100).map(|n| Op::new(1, Kind::Put, &format!("key{n:03}"), "value")).collect();
+    let bottom = world.table(&ops);
+    let view = world.view(&[], vec![(vec![], vec![]), (vec![bottom], vec![])]);
+    let blocks = &world.owner.blocks;
+    let outside = || blocks.held_bytes() - blocks.bytes_used();
+    let iter = || {
+        let keep = Arc::new(Still(Arc::clone(&view), 100, 0));
+        Iter::new(Arc::clone(&world.owner), Arc::clone(&view), 100, 0, everything(), keep)
+    };
+    let mut early = iter();
+    early.next().unwrap().unwrap();
+    assert!(outside() as usize >= size_of::<Scan>(), "an open scan is charged");
+    let crowd = blocks.hold(CROWD_BYTES);
+    early.next().unwrap().unwrap();
+    assert_eq!(outside(), CROWD_BYTES, "nothing but its key");
+    assert_eq!(early.next().unwrap().unwrap().0, "key002");
+    assert_eq!(early.next_back().unwrap().unwrap().0, "key099");
+    // One that moves is not made to seek for ever.
+    assert_eq!(early.by_ref().take(40).count(), 40);
+    assert!(outside() > CROWD_BYTES);
+    assert_eq!(early.next().unwrap().unwrap().0, "key043");
+    assert_eq!(early.count(), 55);
+    assert_eq!(outside(), CROWD_BYTES);
+    drop(crowd);
 }
 
 #[test]
@@ -228,7 +268,8 @@ fn a_custom_order_is_kept_and_prefixes_are_filtered() {
     }
     assert_eq!(seen, all);
     let options = everything().with_prefix(b"y");
-    for from_front in [true, false] {
+    for (from_front, crowd) in [(true, 0), (false, 0), (true, CROWD_BYTES), (false, CROWD_BYTES)] {
+        let _crowd = world.owner.blocks.hold(crowd);
         let keep = Arc::new(Still(Arc::clone(&view), 100, 0));
         let owner = Arc::clone(&world.owner);
         let mut iter = Iter::new(owner, Arc::clone(&view), 100, 0, options.clone(), keep);

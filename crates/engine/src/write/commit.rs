@@ -12,8 +12,8 @@ use crate::core::Core;
 use crate::memtable::ENTRY_OVERHEAD_BYTES;
 use crate::options::Sync;
 use crate::write::batch::{Batch, Touched};
-use crate::write::queue::Slot;
-use windrow_base::{Error, Result, SeqNo};
+use crate::write::queue::{Memtables, Slot};
+use windrow_base::{Error, Result, SeqNo, mutant, unless_mutant};
 use windrow_format::batch::BatchBuf;
 use windrow_format::log::{self, Class};
 
@@ -34,7 +34,7 @@ impl Core {
             return Err(Error::invalid("the batch was made for another database"));
         }
         let limit = self.settings.memory_bytes / 4;
-        if batch.byte_len() as u64 > limit {
+        if batch.byte_len() as u64 > limit && !mutant!(BatchLimit) {
             return Err(Error::invalid(format!(
                 "a batch of {} bytes is larger than {} (a quarter of memory_bytes): \
                  split it or raise memory_bytes",
@@ -65,16 +65,18 @@ impl Core {
         self.make_way(buf.byte_len());
         let log_bytes = log::framed_bytes(buf.payload().len());
         let slot = self.reserve(touched, buf.count() as u64, log_bytes)?;
-        if let Err(error) = self.append(buf, &slot) {
-            self.trip(&error);
-            return Err(error);
+        let appended = self.append_mark(&slot).and_then(|()| self.append(buf, &slot));
+        if mutant!(WalAppendUnlatched) && appended.is_err() {
+            self.queue.publish(&slot, &self.latch)?;
+            return appended.map(|()| slot.last_seq);
         }
+        unless_mutant!(WalAppendIgnored, appended.inspect_err(|error| self.trip(error))?);
         apply(buf, &slot);
         self.queue.publish(&slot, &self.latch)?;
         let counters = self.counters.here();
         counters.batches.add(1);
         counters.operations.add(u64::from(buf.count()));
-        counters.wal_bytes.add(log_bytes);
+        counters.wal_bytes.add(slot.end - slot.begin);
         counters.user_bytes.add(user_bytes(touched, buf.count()));
         if sync.is_yes() {
             self.sync_slot(&slot)?;
@@ -99,6 +101,29 @@ impl Core {
         let mut framed = Vec::with_capacity(bytes as usize);
         log::frame(&mut framed, buf.payload(), uid, offset, Class::Batch, mark);
         slot.wal.file.write_at(offset, &framed)
+    }
+
+    /// Writes the mark that the slot begins with, if it does.
+    fn append_mark(&self, slot: &Slot) -> Result<()> {
+        let Some(payload) = &slot.mark else { return Ok(()) };
+        let mut framed = Vec::new();
+        log::frame(&mut framed, payload, slot.wal.uid, slot.begin, Class::Mark, slot.durable_up_to);
+        slot.wal.file.write_at(slot.begin, &framed)
+    }
+
+    /// Has the log remember, durably, how long the manifest is: a keyspace that
+    /// was made or dropped is to be missed if the manifest loses it, and no
+    /// write need ever follow. Two files must be damaged then to hide it.
+    ///
+    /// # Errors
+    /// What the log said, which latches the database.
+    pub(crate) fn witness_manifest(&self) -> Result<()> {
+        self.latch.check()?;
+        let slot = self.queue.lock().take(0, 0, Memtables::Many(Vec::new()));
+        self.append_mark(&slot).inspect_err(|error| self.trip(error))?;
+        self.queue.publish(&slot, &self.latch)?;
+        self.counters.wal_bytes.add(slot.end - slot.begin);
+        self.sync_slot(&slot)
     }
 
     fn sync_slot(&self, slot: &Slot) -> Result<()> {

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use windrow_base::{KeyspaceId, Result, SeqNo};
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
+use windrow_format::log::{self, Length, Mark};
 
 /// What the short lock guards.
 pub(crate) struct QueueState {
@@ -40,6 +41,10 @@ pub(crate) struct QueueState {
     /// Segments that were active before and whose records are not all in
     /// tables, oldest first, each with the sequence number of its first record.
     pub(crate) older_wals: Vec<(Arc<Wal>, SeqNo)>,
+    /// How much of the manifest is durable.
+    pub(crate) manifest: Length,
+    /// The same as the active segment says it.
+    marked: Length,
 }
 
 /// A place in the order of commits.
@@ -48,6 +53,11 @@ pub(crate) struct Slot {
     pub(crate) first_seq: SeqNo,
     pub(crate) last_seq: SeqNo,
     pub(crate) wal: Arc<Wal>,
+    /// Payload of a mark that goes before the record, where the slot begins.
+    pub(crate) mark: Option<Vec<u8>>,
+    /// Where the slot begins.
+    pub(crate) begin: u64,
+    /// Where the record goes.
     pub(crate) offset: u64,
     pub(crate) end: u64,
     pub(crate) durable_up_to: u64,
@@ -108,6 +118,8 @@ impl Queue {
                 active_bytes: 0,
                 wal_first_seq: last_seq + 1,
                 older_wals: Vec::new(),
+                manifest: Length::default(),
+                marked: Length::default(),
             }),
             publication: Mutex::new(Publication::default()),
             published: Condvar::new(),
@@ -216,24 +228,59 @@ impl Queue {
 }
 
 impl QueueState {
-    /// Gives out the next slot: `count` sequence numbers and `bytes` of log.
+    /// Gives out the next slot: `count` sequence numbers and `bytes` of log,
+    /// and room for a mark where one is due.
     pub(crate) fn take(&mut self, count: u64, bytes: u64, memtables: Memtables) -> Slot {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let first_seq = self.next_seq;
         self.next_seq += count;
-        let offset = self.wal_offset;
-        self.wal_offset += bytes;
+        let mark = (self.marked != self.manifest).then(|| self.mark().encode());
+        let begin = self.wal_offset;
+        let offset = begin + mark.as_ref().map_or(0, |payload| log::framed_bytes(payload.len()));
+        self.wal_offset = offset + bytes;
         Slot {
             ticket,
             first_seq,
             last_seq: self.next_seq - 1,
             wal: self.wal.clone(),
+            mark,
+            begin,
             offset,
             end: self.wal_offset,
             durable_up_to: self.wal.durable_up_to(),
             memtables,
         }
+    }
+
+    /// Goes on in another segment, which has said nothing of the manifest yet.
+    /// Returns the one before, with its first sequence number.
+    pub(crate) fn rotate(&mut self, next: Arc<Wal>) -> (Arc<Wal>, SeqNo) {
+        let old = std::mem::replace(&mut self.wal, next);
+        old.seal(self.wal_offset);
+        let first_seq = std::mem::replace(&mut self.wal_first_seq, self.next_seq);
+        self.wal_offset = self.wal.written();
+        self.marked = Length::default();
+        (old, first_seq)
+    }
+
+    /// What the active segment must remember of other files from here on.
+    fn mark(&mut self) -> Mark {
+        self.marked = self.manifest;
+        let mut logs = self.lengths();
+        logs.retain(|log| log.number != self.wal.number);
+        Mark { manifest: self.manifest, logs }
+    }
+
+    /// How much of each segment is durable, but for those of which nothing is
+    /// known, oldest first.
+    pub(crate) fn lengths(&self) -> Vec<Length> {
+        let older = self.older_wals.iter().map(|(wal, _)| wal);
+        older
+            .chain([&self.wal])
+            .map(|wal| Length { number: wal.number, bytes: wal.durable_up_to() })
+            .filter(|length| length.bytes > 0)
+            .collect()
     }
 
     /// The last sequence number given out.

@@ -13,7 +13,7 @@ use crate::tree::Tree;
 use crate::write::batch::Touched;
 use crate::write::queue::{Memtables, QueueState, Slot};
 use std::sync::Arc;
-use windrow_base::Result;
+use windrow_base::{Result, mutant};
 use windrow_env::sync::atomic::Ordering;
 
 /// What came of an attempt to switch memtables.
@@ -65,7 +65,9 @@ impl Core {
                 Switch::NeedLog => {
                     drop(queue);
                     let pause = self.pause_begin(PauseReason::WalPrepare);
-                    let made = self.prepare_wal();
+                    // A close waits for it, or it is refused: else it would tell the
+                    // manifest of a log behind the record of the clean close.
+                    let made = self.begin_work().and_then(|_underway| self.prepare_wal());
                     self.pause_end(pause);
                     made?;
                     queue = self.queue.lock();
@@ -87,7 +89,7 @@ impl Core {
 
     /// The active memtables of the touched keyspaces, with their bytes counted.
     fn memtables_for(&self, touched: &[Touched], queue: &mut QueueState) -> Result<Memtables> {
-        let wal = queue.wal.number;
+        let wal = queue.wal.number + u64::from(mutant!(FirstLogTooNew));
         let mut take = |touch: &Touched| -> Result<Arc<Memtable>> {
             let tree = self.tree(touch.id)?;
             let memtable = tree.view().memtable.clone();
@@ -111,7 +113,7 @@ impl Core {
     fn frozen_share_is_full(&self) -> bool {
         let frozen = self.frozen_bytes.load(Ordering::Acquire) as u64;
         let share = self.shares.memtables_bytes();
-        frozen > 0 && frozen + 2 * self.shares.memtable_bytes > share
+        frozen > 0 && frozen + 2 * self.shares.memtable_bytes > share && !mutant!(MemoryUnbounded)
     }
 
     /// Freezes the largest active memtable, and those that pin old log segments.
@@ -154,11 +156,8 @@ impl Core {
         let Some(spare) = queue.spare.take() else {
             return false;
         };
-        let old = std::mem::replace(&mut queue.wal, spare);
-        old.seal(queue.wal_offset);
-        let first_seq = std::mem::replace(&mut queue.wal_first_seq, queue.next_seq);
-        queue.older_wals.push((old, first_seq));
-        queue.wal_offset = queue.wal.written();
+        let old = queue.rotate(spare);
+        queue.older_wals.push(old);
         self.wal_sync.activate(queue.wal.clone());
         true
     }

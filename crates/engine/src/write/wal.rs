@@ -9,8 +9,9 @@
 //! synced at all (rule R4), so that what survives is a prefix of the commits.
 
 use crate::latch::Latch;
+use crate::manifest::record::Field;
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, FileUid, Result};
+use windrow_base::{Error, FileNumber, FileUid, Result, mutant, unless_mutant};
 use windrow_env::LogFile;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex};
@@ -21,6 +22,8 @@ pub(crate) struct Wal {
     pub(crate) number: FileNumber,
     pub(crate) uid: FileUid,
     pub(crate) file: Arc<dyn LogFile>,
+    /// Its length when it was made.
+    bytes: u64,
     /// Where the published records end.
     written: AtomicU64,
     /// Up to where the segment is durable *and* every older segment is too;
@@ -31,17 +34,31 @@ pub(crate) struct Wal {
 }
 
 impl Wal {
-    /// A new segment whose header is written and durable.
-    pub(crate) fn new(number: FileNumber, uid: FileUid, file: Arc<dyn LogFile>) -> Wal {
+    /// A new segment of `bytes` whose header is written and durable.
+    pub(crate) fn new(number: FileNumber, uid: FileUid, file: Arc<dyn LogFile>, bytes: u64) -> Wal {
         let header = FILE_HEADER_BYTES as u64;
         Wal {
             number,
             uid,
             file,
+            bytes,
             written: AtomicU64::new(header),
             synced: AtomicU64::new(0),
             sealed_end: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// Leaves nothing but the header: the log of a clean close.
+    pub(crate) fn close_empty(&mut self) -> Result<()> {
+        self.bytes = FILE_HEADER_BYTES as u64;
+        self.file.truncate(self.bytes)?;
+        unless_mutant!(CloseLogSync, self.file.sync()?);
+        Ok(())
+    }
+
+    /// What the manifest must hold of it before a record goes in.
+    pub(crate) fn added(&self) -> Field {
+        Field::WalAdded { number: self.number, uid: self.uid, bytes: self.bytes }
     }
 
     /// Where the published records end.
@@ -62,7 +79,9 @@ impl Wal {
 
     /// Whether everything that it will ever hold is durable.
     fn is_complete(&self) -> bool {
-        self.synced.load(Ordering::Acquire) >= self.sealed_end.load(Ordering::Acquire)
+        let (synced, end) =
+            (self.synced.load(Ordering::Acquire), self.sealed_end.load(Ordering::Acquire));
+        synced >= end || mutant!(WalTailForgotten) && end != u64::MAX && synced > 0
     }
 
     /// The "durable up to" mark for a record written now.
@@ -95,9 +114,13 @@ impl SyncState {
 /// (rule R4). Who waits for a newer slot is published, so then they all are.
 fn sync_in_order(batch: &[Arc<Wal>]) -> Result<()> {
     for (at, wal) in batch.iter().enumerate() {
+        if mutant!(WalOlderFirst) && at + 1 < batch.len() {
+            continue;
+        }
         let target = wal.written();
         if wal.synced.load(Ordering::Acquire) < target {
-            wal.file.sync()?;
+            let synced = if mutant!(WalSync) { Ok(()) } else { wal.file.sync() };
+            unless_mutant!(WalSyncIgnored, synced?);
             wal.synced.fetch_max(target, Ordering::AcqRel);
         }
         if at + 1 < batch.len() && !wal.is_complete() {
@@ -118,6 +141,9 @@ impl WalSync {
     /// Makes `wal` the active segment. Called under the commit queue's lock.
     pub(crate) fn activate(&self, wal: Arc<Wal>) {
         let mut state = self.state.lock();
+        // One that was synced to its end before it was sealed is complete now:
+        // the first record of the new one must say so.
+        state.forget_complete();
         if state.unsynced.is_empty() {
             wal.synced.store(FILE_HEADER_BYTES as u64, Ordering::Release);
         }
@@ -129,6 +155,13 @@ impl WalSync {
         let mut state = self.state.lock();
         state.unsynced.retain(|wal| wal.number >= number);
         state.forget_complete();
+    }
+
+    /// Forgets all segments: a clean close has put what they held into tables. A
+    /// write that still waits for the device is durable, not refused.
+    pub(crate) fn retire_all(&self) {
+        self.state.lock().unsynced.clear();
+        self.done.notify_all();
     }
 
     /// Returns once everything up to `end` of `wal` is durable. The first to
@@ -148,7 +181,6 @@ impl WalSync {
             if wal.synced.load(Ordering::Acquire) >= end {
                 return Ok(synced_here);
             }
-            latch.check()?;
             let mut state = self.state.lock();
             if wal.synced.load(Ordering::Acquire) >= end {
                 return Ok(synced_here);
@@ -157,6 +189,9 @@ impl WalSync {
                 // Retired: its records are in synced tables.
                 return Ok(synced_here);
             }
+            // Under the lock: a leader that panics wakes its followers only by
+            // the latch, and none may begin to wait after that.
+            latch.check()?;
             if state.running {
                 self.done.wait(&mut state);
                 continue;
@@ -167,7 +202,7 @@ impl WalSync {
             let result = sync_in_order(&batch);
             if let Err(error) = &result {
                 // Before anybody else may lead: no sync is tried again (R13).
-                trip(error);
+                unless_mutant!(WalSyncRetried, trip(error));
             }
             let mut state = self.state.lock();
             state.running = false;
@@ -184,8 +219,15 @@ impl WalSync {
         self.state.lock().unsynced.last().cloned()
     }
 
+    /// As a leader that has panicked leaves it.
+    #[cfg(all(test, loom))]
+    pub(crate) fn lead_for_ever(&self) {
+        self.state.lock().running = true;
+    }
+
     /// Wakes everybody who waits, after the latch was tripped.
     pub(crate) fn wake_all(&self) {
+        let _state = self.state.lock();
         self.done.notify_all();
     }
 }
@@ -199,7 +241,7 @@ mod tests {
 
     fn wal(fs: &Arc<dyn FileSystem>, number: FileNumber) -> Arc<Wal> {
         let path = format!("/{number}.wal");
-        Arc::new(Wal::new(number, number, fs.create_log(Path::new(&path), 4096).unwrap()))
+        Arc::new(Wal::new(number, number, fs.create_log(Path::new(&path), 4096).unwrap(), 4096))
     }
 
     #[test]
@@ -220,6 +262,19 @@ mod tests {
         new.advance_written(300);
         assert!(sync.sync_to(&new, 300, &latch, trip).unwrap());
         assert_eq!((old.durable_up_to(), new.durable_up_to()), (200, 300));
+    }
+
+    #[test]
+    fn the_first_mark_of_a_segment_vouches_for_the_one_before() {
+        let (env, _handles) = env(1);
+        let (old, new) = (wal(&env.fs, 1), wal(&env.fs, 2));
+        let (sync, latch) = (WalSync::default(), Latch::new(false));
+        sync.activate(old.clone());
+        old.advance_written(100);
+        assert!(sync.sync_to(&old, 100, &latch, |error| panic!("{error}")).unwrap());
+        old.seal(100);
+        sync.activate(new.clone());
+        assert_eq!(new.durable_up_to(), FILE_HEADER_BYTES as u64);
     }
 
     #[test]

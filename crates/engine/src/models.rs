@@ -1,0 +1,406 @@
+//! Models of the engine's protocols between threads, each on the very code
+//! that runs, tried in every interleaving with at most a few forced switches:
+//! `RUSTFLAGS="--cfg loom" cargo test --profile test -p windrow --lib models
+//! --target-dir target/loom`. `LOOM_MAX_PREEMPTIONS=n` allows n of them.
+//!
+//! A relaxed atomic of loom's stands for what a protocol protects: without a
+//! happens-before edge from its writing a read may find the value from before,
+//! which fails the model, as does a thread that nobody will ever wake.
+
+use crate::cache::TableCache;
+use crate::latch::Latch;
+use crate::progress::Progress;
+use crate::underway::Gate;
+use crate::write::queue::{Memtables, Queue, Slot};
+use crate::write::wal::{Wal, WalSync};
+use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use loom::sync::{Arc as LoomArc, Mutex as LoomMutex};
+use loom::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use windrow_base::{Error, ErrorKind, FileNumber, KeyOrder, Result};
+use windrow_env::LogFile;
+use windrow_env::testing::CrashFs;
+use windrow_format::log::FILE_HEADER_BYTES;
+use windrow_plan::tree::File;
+
+/// Forced switches, where `LOOM_MAX_PREEMPTIONS` does not say.
+const PREEMPTIONS: usize = 3;
+
+fn model(body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(PREEMPTIONS));
+    builder.max_branches = 100_000;
+    builder.check(body);
+}
+
+/// A log that is written and synced by saying so. Its own fields, but for what
+/// writers share, are the standard library's: they are the test's books, not
+/// part of the protocol.
+#[derive(Default)]
+struct Device {
+    fails: bool,
+    syncs: AtomicUsize,
+    /// A bit for each record that was written.
+    cached: AtomicU64,
+    /// What of that the last sync found.
+    durable: AtomicUsize,
+    /// The log before this one must have been synced first (rule R4).
+    after: Option<Arc<Device>>,
+}
+
+impl LogFile for Device {
+    fn write_at(&self, offset: u64, _bytes: &[u8]) -> Result<()> {
+        self.cached.fetch_or(record(offset), Relaxed);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.durable.store(self.cached.load(Relaxed) as usize, Ordering::SeqCst);
+        if let Some(before) = &self.after {
+            assert!(before.syncs.load(Ordering::SeqCst) > 0, "a newer log was synced first");
+        }
+        let before = self.syncs.fetch_add(1, Ordering::SeqCst);
+        if self.fails {
+            assert_eq!(before, 0, "a failed sync was tried again (rule R13)");
+            return Err(Error::new(ErrorKind::Io, "the device is gone"));
+        }
+        Ok(())
+    }
+
+    fn truncate(&self, _len: u64) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn wal(number: FileNumber, device: Arc<Device>) -> Arc<Wal> {
+    Arc::new(Wal::new(number, number, device, 0))
+}
+
+/// Bytes of each record.
+const BYTES: u64 = 10;
+
+/// The bit of the record at `offset`.
+fn record(offset: u64) -> u64 {
+    1 << ((offset - FILE_HEADER_BYTES as u64) / BYTES)
+}
+
+fn take(queue: &Queue) -> Slot {
+    queue.lock().take(1, BYTES, Memtables::Many(Vec::new()))
+}
+
+/// A queue, and for each of two sequence numbers what its writer inserts.
+struct Commits {
+    queue: Queue,
+    latch: Latch,
+    entries: [AtomicU64; 2],
+}
+
+impl Commits {
+    fn new() -> Commits {
+        Commits {
+            queue: Queue::new(0, wal(1, Arc::default())),
+            latch: Latch::new(false),
+            entries: [AtomicU64::new(0), AtomicU64::new(0)],
+        }
+    }
+
+    fn commit(&self) -> Result<u64> {
+        self.fill(&take(&self.queue))
+    }
+
+    /// Inserts into a slot and publishes it.
+    fn fill(&self, slot: &Slot) -> Result<u64> {
+        self.entries[slot.first_seq as usize - 1].store(1, Relaxed);
+        self.queue.publish(slot, &self.latch)?;
+        assert!(slot.last_seq <= self.queue.visible(), "one's own write is visible");
+        Ok(slot.last_seq)
+    }
+
+    /// Reads everything that is visible.
+    fn read(&self) -> u64 {
+        let visible = self.queue.visible();
+        let inserted = |entry: &AtomicU64| entry.load(Relaxed) == 1;
+        assert!(self.entries[..visible as usize].iter().all(inserted), "visible, and not there");
+        visible
+    }
+}
+
+#[test]
+fn what_is_visible_has_been_inserted_and_never_goes_back() {
+    model(|| {
+        let commits = LoomArc::new(Commits::new());
+        let writers: Vec<_> = (0..2)
+            .map(|_| {
+                let commits = commits.clone();
+                thread::spawn(move || commits.commit().expect("publish"))
+            })
+            .collect();
+        let first = commits.read();
+        assert!(first <= commits.read(), "time ran backwards");
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        assert_eq!(commits.read(), 2);
+    });
+}
+
+#[test]
+fn whoever_waits_for_a_commit_is_woken() {
+    model(|| {
+        let commits = LoomArc::new(Commits::new());
+        let slot = take(&commits.queue);
+        let waiter = {
+            let commits = commits.clone();
+            thread::spawn(move || {
+                commits.queue.wait_visible(2, &commits.latch).expect("not latched");
+                assert_eq!(commits.read(), 2);
+            })
+        };
+        let later = {
+            let commits = commits.clone();
+            thread::spawn(move || commits.commit().expect("publish"))
+        };
+        commits.fill(&slot).expect("not latched");
+        later.join().unwrap();
+        waiter.join().unwrap();
+    });
+}
+
+#[test]
+fn a_failed_append_is_never_visible_and_nobody_waits_for_it() {
+    model(|| {
+        let commits = LoomArc::new(Commits::new());
+        let failing = take(&commits.queue);
+        let later = {
+            let commits = commits.clone();
+            thread::spawn(move || commits.commit())
+        };
+        let waiter = {
+            let commits = commits.clone();
+            thread::spawn(move || commits.queue.wait_visible(1, &commits.latch))
+        };
+        // As `Core::trip` does.
+        commits.latch.trip(&Error::new(ErrorKind::Io, "the append failed"));
+        commits.queue.wake_all();
+        drop(failing);
+        assert_eq!(later.join().unwrap().unwrap_err().kind(), ErrorKind::ReadOnly);
+        assert_eq!(waiter.join().unwrap().unwrap_err().kind(), ErrorKind::ReadOnly);
+        assert_eq!(commits.queue.visible(), 0);
+    });
+}
+
+#[test]
+fn a_group_sync_covers_who_waits_and_older_logs_first() {
+    model(|| {
+        let old_device = Arc::new(Device::default());
+        let new_device = Device { after: Some(old_device.clone()), ..Device::default() };
+        let (old, new) = (wal(1, old_device), wal(2, Arc::new(new_device)));
+        let sync = Arc::new(WalSync::default());
+        sync.activate(old.clone());
+        old.advance_written(100);
+        old.seal(100);
+        sync.activate(new.clone());
+        let other = {
+            let (sync, old) = (sync.clone(), old.clone());
+            thread::spawn(move || {
+                let latch = Latch::new(false);
+                sync.sync_to(&old, 100, &latch, |_| ()).expect("sync");
+                assert!(100 <= old.durable_up_to());
+            })
+        };
+        new.advance_written(50);
+        let latch = Latch::new(false);
+        sync.sync_to(&new, 50, &latch, |_| ()).expect("sync");
+        assert!(50 <= new.durable_up_to() && 100 <= old.durable_up_to());
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn what_is_acknowledged_with_sync_is_on_the_device() {
+    model(|| {
+        let device = Arc::new(Device::default());
+        let log = wal(1, device.clone());
+        let shared = Arc::new((Queue::new(0, log.clone()), WalSync::default(), Latch::new(false)));
+        shared.1.activate(log);
+        let write = |device: &Device, (queue, sync, latch): &(Queue, WalSync, Latch)| {
+            let slot = take(queue);
+            device.write_at(slot.offset, &[]).expect("write");
+            queue.publish(&slot, latch).expect("publish");
+            sync.sync_to(&slot.wal, slot.end, latch, |_| ()).expect("sync");
+            let durable = device.durable.load(Ordering::SeqCst) as u64;
+            assert!(durable & record(slot.offset) != 0, "acknowledged, and not on the device");
+        };
+        let other = {
+            let (device, shared) = (device.clone(), shared.clone());
+            thread::spawn(move || write(&device, &shared))
+        };
+        write(&device, &shared);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_failed_sync_fails_all_who_wait_and_is_not_tried_again() {
+    model(|| {
+        let log = wal(1, Arc::new(Device { fails: true, ..Device::default() }));
+        let shared = Arc::new((WalSync::default(), Latch::new(false)));
+        shared.0.activate(log.clone());
+        log.advance_written(100);
+        let attempt = |log: &Arc<Wal>, shared: &(WalSync, Latch)| {
+            let (sync, latch) = shared;
+            let trip = |error: &Error| {
+                latch.trip(error);
+                sync.wake_all();
+            };
+            assert!(sync.sync_to(log, 100, latch, trip).is_err(), "an acknowledgement of nothing");
+        };
+        let other = {
+            let (log, shared) = (log.clone(), shared.clone());
+            thread::spawn(move || attempt(&log, &shared))
+        };
+        attempt(&log, &shared);
+        other.join().unwrap();
+        assert!(log.durable_up_to() < 100);
+    });
+}
+
+#[test]
+fn a_sync_whose_leader_is_gone_is_not_waited_for() {
+    model(|| {
+        let log = wal(1, Arc::default());
+        let shared = Arc::new((WalSync::default(), Latch::new(false)));
+        shared.0.activate(log.clone());
+        log.advance_written(100);
+        // A leader that has panicked: it leads for ever, and its job's guard trips.
+        shared.0.lead_for_ever();
+        let follower = {
+            let (log, shared) = (log, shared.clone());
+            thread::spawn(move || shared.0.sync_to(&log, 100, &shared.1, |_| ()))
+        };
+        shared.1.trip(&Error::new(ErrorKind::Io, "a background job panicked"));
+        shared.0.wake_all();
+        assert!(follower.join().unwrap().is_err());
+    });
+}
+
+/// A table of which only number and uid matter.
+fn table(number: FileNumber) -> File {
+    File { number, uid: number, ..File::default() }
+}
+
+/// A cache, and how many tables it gave away to be unlinked.
+fn cache() -> (Arc<TableCache>, Arc<AtomicUsize>) {
+    let gone = Arc::new(AtomicUsize::new(0));
+    let sink = gone.clone();
+    let on_obsolete = move |_| {
+        sink.fetch_add(1, Ordering::SeqCst);
+    };
+    let fs = Arc::new(CrashFs::new(0));
+    let (obsolete, opened) = (Arc::new(on_obsolete), Arc::new(|_| ()));
+    (Arc::new(TableCache::new(fs, "db", 4, 1 << 20, false, obsolete, opened)), gone)
+}
+
+#[test]
+fn a_table_goes_once_and_not_while_a_version_is_pinned() {
+    model(|| {
+        let (cache, gone) = cache();
+        // Loom's pointer stands for the view's: it sees the order of unpins.
+        let view = LoomArc::new(cache.handle(&table(1), &KeyOrder::Bytewise));
+        let current = LoomArc::new(LoomMutex::new(Some(view)));
+        let reader = {
+            let (current, gone) = (current.clone(), gone.clone());
+            thread::spawn(move || {
+                let pinned = current.lock().unwrap().clone();
+                if let Some(pinned) = pinned {
+                    assert_eq!(gone.load(Ordering::SeqCst), 0, "removed under a reader");
+                    drop(pinned);
+                }
+            })
+        };
+        // As `Core::install`: the next version first, then the marks, then the unpin.
+        let old = current.lock().unwrap().take().expect("the first version");
+        old.mark_obsolete();
+        drop(old);
+        reader.join().unwrap();
+        assert_eq!(gone.load(Ordering::SeqCst), 1);
+    });
+}
+
+#[test]
+fn a_table_has_one_handle_whoever_lets_go_of_the_last() {
+    model(|| {
+        let (cache, gone) = cache();
+        let first = cache.handle(&table(1), &KeyOrder::Bytewise);
+        let other = cache.clone();
+        let reader = thread::spawn(move || drop(first));
+        let again = other.handle(&table(1), &KeyOrder::Bytewise);
+        reader.join().unwrap();
+        let same = cache.handle(&table(1), &KeyOrder::Bytewise);
+        assert!(Arc::ptr_eq(&again, &same), "two handles of one table");
+        assert_eq!(gone.load(Ordering::SeqCst), 0, "a live table was given away");
+    });
+}
+
+/// What `Core::close` and those beside it share.
+struct Closing {
+    commits: Commits,
+    gate: Gate,
+    progress: Progress,
+    /// What the job does to the files, and whether it did (the test's books).
+    files: AtomicU64,
+    touched: AtomicBool,
+    closed: AtomicBool,
+}
+
+#[test]
+fn a_close_waits_for_writers_and_jobs_and_nothing_comes_after() {
+    model(|| {
+        let db = LoomArc::new(Closing {
+            commits: Commits::new(),
+            gate: Gate::default(),
+            progress: Progress::default(),
+            files: AtomicU64::new(0),
+            touched: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        });
+        let writer = {
+            let db = db.clone();
+            thread::spawn(move || {
+                let mut queue = db.commits.queue.lock();
+                if db.gate.is_closing() {
+                    return;
+                }
+                let slot = queue.take(1, BYTES, Memtables::Many(Vec::new()));
+                drop(queue);
+                db.commits.fill(&slot).expect("not latched");
+            })
+        };
+        let job = {
+            let db = db.clone();
+            thread::spawn(move || {
+                if db.gate.enter() {
+                    db.files.store(1, Relaxed);
+                    db.touched.store(true, Ordering::SeqCst);
+                    assert!(!db.closed.load(Ordering::SeqCst), "work after the close");
+                    db.gate.leave();
+                    db.progress.note();
+                }
+            })
+        };
+        let queue = db.commits.queue.lock();
+        assert!(!db.gate.close());
+        let last_seq = queue.last_seq();
+        drop(queue);
+        db.commits.queue.wait_visible(last_seq, &db.commits.latch).expect("not latched");
+        db.progress.wait_until(|| false, || db.gate.is_quiet().then_some(()));
+        let touched = db.touched.load(Ordering::SeqCst);
+        assert_eq!(db.files.load(Relaxed) == 1, touched, "work that the close does not see");
+        db.closed.store(true, Ordering::SeqCst);
+        assert_eq!(db.commits.read(), last_seq);
+        writer.join().unwrap();
+        job.join().unwrap();
+        assert_eq!(db.commits.read(), last_seq, "a write after the close");
+    });
+}

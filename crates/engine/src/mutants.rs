@@ -1,0 +1,50 @@
+//! What mutants do to an edit of the tree beyond leaving something out: steps
+//! taken too early, too late, or after a failure. Nothing, in an ordinary build.
+//!
+//! Owns: no state. Never does: anything that a mutant of the table does not name.
+
+use crate::core::Core;
+use std::collections::HashSet;
+use windrow_base::{FileNumber, Result, mutant};
+use windrow_format::names;
+use windrow_plan::tree::Edit;
+
+/// The tables that an edit adds, where somebody will ask.
+pub(crate) fn added(edit: &Edit) -> Vec<FileNumber> {
+    match mutant!(FailedEditUnlinks) {
+        true => edit.added.iter().map(|(_, _, file)| file.number).collect(),
+        false => Vec::new(),
+    }
+}
+
+/// Before the edit is logged.
+pub(crate) fn before_edit(core: &Core, gone: &HashSet<FileNumber>, flushes: bool) {
+    if mutant!(UnlinkBeforeEdit) {
+        gone.iter().for_each(|&number| remove(core, number));
+    }
+    if mutant!(LogsBeforeEdit) && flushes {
+        let number = core.queue.lock().wal.number;
+        core.retire_wals(number);
+        core.cleanup.run(false);
+    }
+}
+
+/// After the edit could not be logged.
+pub(crate) fn after_failed_edit(core: &Core, added: &[FileNumber]) {
+    if mutant!(FailedEditUnlinks) {
+        added.iter().for_each(|&number| remove(core, number));
+    }
+}
+
+/// After the edit was logged and is visible.
+pub(crate) fn after_edit(core: &Core) -> Result<()> {
+    if mutant!(TableNameAfterEdit) {
+        core.env.fs.sync_dir(&core.dir)?;
+    }
+    Ok(())
+}
+
+fn remove(core: &Core, number: FileNumber) {
+    // Gone already is as good.
+    let _ = core.env.fs.remove(&core.dir.join(names::table(number)));
+}

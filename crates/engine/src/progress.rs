@@ -1,0 +1,44 @@
+//! Waiting for background work: one counter of changes, for everything that
+//! somebody may wait for.
+//!
+//! Changes are few and waits rare, so whoever waits looks again at every
+//! change. Never does: know what is waited for.
+
+use windrow_env::sync::{Condvar, Mutex};
+
+/// Counts changes that somebody may wait for.
+#[derive(Default)]
+pub(crate) struct Progress {
+    generation: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Progress {
+    /// Tells those who wait that something changed.
+    pub(crate) fn note(&self) {
+        *self.generation.lock() += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until `done` answers. Where `step` did some of the work itself, it
+    /// is asked again instead.
+    pub(crate) fn wait_until<T>(
+        &self,
+        step: impl Fn() -> bool,
+        mut done: impl FnMut() -> Option<T>,
+    ) -> T {
+        loop {
+            let seen = *self.generation.lock();
+            if let Some(answer) = done() {
+                return answer;
+            }
+            if step() {
+                continue;
+            }
+            let mut generation = self.generation.lock();
+            while *generation == seen {
+                self.changed.wait(&mut generation);
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The reserve: a file of nothing, so that a full device does not keep a
+//! database closed. An open that may not find the room it needs gives it up
+//! first; one that has room to spare makes it anew at its end.
+//!
+//! Recovery writes before it can delete: tables of what it replays, a manifest,
+//! a log. Only then do the old logs go. Rejected: giving the reserve up once
+//! something has failed, and trying again: what the first try had written would
+//! lie there still, since a failed open removes nothing.
+//! Owns: the file `RESERVE`. Nothing refers to it, its name is never synced, and
+//! whatever happens to it is harmless. Never does: give it up under a running
+//! database: one whose device is full is latched, and reopening is the way back.
+
+use crate::core::Core;
+use crate::recovery::Listing;
+use windrow_base::Result;
+use windrow_format::names;
+
+/// Room for a manifest and for what a file system takes for itself.
+const MARGIN_BYTES: u64 = 1 << 20;
+
+impl Core {
+    /// Gives the reserve up where a recovery of these files may lack room. What
+    /// is replayed takes about as much in tables as it does in logs.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn release_reserve_if_short(&self, listing: &Listing) -> Result<()> {
+        if !listing.reserve {
+            return Ok(());
+        }
+        let log_number = self.manifest.lock().state.log_number;
+        let mut needed = self.wal_capacity_bytes() + MARGIN_BYTES;
+        for &wal in listing.wals.range(log_number..) {
+            needed += self.env.fs.len(&self.dir.join(names::wal(wal)))?;
+        }
+        if needed <= self.env.fs.free_bytes(&self.dir)? {
+            return Ok(());
+        }
+        self.env.fs.remove(&self.dir.join(names::RESERVE))?;
+        // Some file systems free blocks only when the removal is durable.
+        self.env.fs.sync_dir(&self.dir)
+    }
+
+    /// Makes the reserve that the settings ask for, if there is room for it and
+    /// for going on. One that is there stays as it is; one that nobody asks for
+    /// any more goes. Best effort: a database without one is as sound.
+    pub(crate) fn restore_reserve(&self, listing: &Listing) {
+        let path = self.dir.join(names::RESERVE);
+        let fs = &self.env.fs;
+        let wanted = self.settings.reserve_bytes;
+        if wanted == 0 && !listing.reserve {
+            return;
+        }
+        let found = fs.exists(&path).unwrap_or(false).then(|| fs.len(&path).unwrap_or(0));
+        if found.unwrap_or(0) == wanted {
+            return;
+        }
+        if found.is_some() && fs.remove(&path).is_err() {
+            return;
+        }
+        let needed = wanted + self.wal_capacity_bytes() + MARGIN_BYTES;
+        if wanted > 0 && fs.free_bytes(&self.dir).is_ok_and(|free| needed <= free) {
+            // As a log is: of reserved space, which is all that is wanted of it.
+            let _ = fs.create_log(&path, wanted);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Db, ErrorKind, Options, Sync};
+    use std::path::Path;
+    use windrow_env::FileSystem;
+    use windrow_env::testing::{Handles, env};
+
+    const DIR: &str = "/db";
+    const RESERVE_BYTES: u64 = 4 << 20;
+
+    fn options(handles: &Handles, reserve_bytes: u64) -> Options {
+        let mut options = Options::default();
+        options.settings.memory_bytes = 8 << 20;
+        options.settings.memtable_bytes = 64 << 10;
+        options.settings.file_bytes = 64 << 10;
+        options.settings.compression = "none".to_owned();
+        options.settings.reserve_bytes = reserve_bytes;
+        options.components.env = Some(handles.env());
+        options
+    }
+
+    fn has_reserve(handles: &Handles) -> bool {
+        handles.fs.files(Path::new(DIR)).iter().any(|file| file.contains("RESERVE"))
+    }
+
+    /// Writes until the device is full, dies, and has a stranger take the rest.
+    fn fill(handles: &Handles, reserve_bytes: u64) -> u64 {
+        let db = Db::open_with(DIR, options(handles, reserve_bytes)).unwrap();
+        handles.fs.set_capacity(Some(12 << 20));
+        let mut written = 0;
+        let error = loop {
+            match db.put_with(format!("{written:08}"), [7; 500], Sync::Yes) {
+                Ok(()) => written += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(error.to_string().contains("no space left"), "{error}");
+        drop(db);
+        handles.jobs.discard();
+        handles.fs.kill(1);
+        let free = FileSystem::free_bytes(&handles.fs, Path::new(DIR)).unwrap();
+        handles.fs.set_capacity(Some((12 << 20) - free));
+        written
+    }
+
+    #[test]
+    fn a_full_device_is_recovered_with_what_was_reserved() {
+        let (_, handles) = env(1);
+        let written = fill(&handles, RESERVE_BYTES);
+        assert!(has_reserve(&handles));
+        let handles = handles.reborn(2);
+        let db = Db::open_with(DIR, options(&handles, RESERVE_BYTES)).unwrap();
+        assert!(!has_reserve(&handles), "given up");
+        let found = db.iter().count() as u64;
+        assert!((written..=written + 1).contains(&found), "{found} of {written}");
+        db.delete_range("", "99").unwrap();
+        db.sync().unwrap();
+        drop(db);
+        handles.fs.set_capacity(Some(100 << 20));
+        let handles = handles.reborn(3);
+        let db = Db::open_with(DIR, options(&handles, RESERVE_BYTES)).unwrap();
+        assert!(has_reserve(&handles), "made anew");
+        assert_eq!(db.iter().count(), 0);
+        drop(db);
+        // Nobody asks for it any more.
+        let handles = handles.reborn(4);
+        drop(Db::open_with(DIR, options(&handles, 0)).unwrap());
+        assert!(!has_reserve(&handles));
+    }
+
+    #[test]
+    fn without_a_reserve_a_full_device_refuses_until_there_is_room() {
+        let (_, handles) = env(1);
+        let written = fill(&handles, 0);
+        let handles = handles.reborn(2);
+        let error = Db::open_with(DIR, options(&handles, 0)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+        handles.fs.set_capacity(None);
+        let handles = handles.reborn(3);
+        let db = Db::open_with(DIR, options(&handles, 0)).unwrap();
+        let found = db.iter().count() as u64;
+        assert!((written..=written + 1).contains(&found), "{found} of {written}");
+    }
+}

@@ -1,0 +1,40 @@
+//! Doors for harnesses to parts that a caller only reaches together with
+//! others (feature `testing`).
+//!
+//! Never does: anything that a released program could use.
+
+use crate::manifest::record::Record;
+use crate::manifest::state::ManifestState;
+use crate::options::Components;
+use crate::recovery::fold_manifest;
+use std::path::Path;
+use windrow_base::{FileNumber, Result};
+use windrow_env::Env;
+
+/// Folds a manifest as an open does, and its snapshot once more: what it folds
+/// to must not change by being written. Returns the number of keyspaces.
+///
+/// # Errors
+/// What an open would say of the manifest.
+///
+/// # Panics
+/// If the snapshot is refused, or folds to something else.
+pub fn refold_manifest(
+    env: &Env,
+    dir: &Path,
+    number: FileNumber,
+    components: &Components,
+) -> Result<usize> {
+    let order_of = |id: &str| components.key_order(id);
+    let mut state = ManifestState::default();
+    fold_manifest(env, dir, number, None, |record| state.apply(record, &order_of))?;
+    let snapshot = state.snapshot();
+    let mut bytes = Vec::new();
+    snapshot.encode(&mut bytes);
+    let read = Record::decode(&bytes).expect("a snapshot that was just made is read");
+    assert_eq!(read, snapshot, "a snapshot is read as it was written");
+    let mut again = ManifestState::default();
+    again.apply(&read, &order_of).expect("a snapshot that was just made is folded");
+    assert_eq!(again.snapshot(), snapshot, "a state outlives its snapshot");
+    Ok(state.keyspaces.len())
+}
