@@ -65,7 +65,139 @@ enum Kind {
     Clock,
 }
 
-/// Kinds and how often each is chosen.
+/// A set of kinds of operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kinds(u32);
+
+const fn kinds(of: &[Kind]) -> Kinds {
+    let mut bits = 0;
+    let mut i = 0;
+    while i < of.len() {
+        bits |= 1 << of[i] as u32;
+        i += 1;
+    }
+    Kinds(bits)
+}
+
+impl Kinds {
+    /// None.
+    pub const NONE: Kinds = Kinds(0);
+    /// All.
+    pub const ALL: Kinds = Kinds((1 << WEIGHTS.len()) - 1);
+    /// Plain writes of one small value.
+    pub const PUT: Kinds = kinds(&[Kind::Put]);
+    /// Single writes and batches.
+    pub const WRITES: Kinds = kinds(&[
+        Kind::Put,
+        Kind::PutLarge,
+        Kind::PutTtl,
+        Kind::Delete,
+        Kind::SingleDelete,
+        Kind::Merge,
+        Kind::DeleteRange,
+        Kind::Batch,
+    ]);
+    /// Reads that are over when they return.
+    pub const READS: Kinds =
+        kinds(&[Kind::Get, Kind::MultiGet, Kind::Scan, Kind::Prefix, Kind::Dump]);
+    /// Cursors, which live on.
+    pub const CURSORS: Kinds = kinds(&[Kind::OpenCursor, Kind::Walk, Kind::Refresh]);
+    /// Snapshots, and reads at them.
+    pub const SNAPSHOTS: Kinds =
+        kinds(&[Kind::Snapshot, Kind::Release, Kind::Get, Kind::Scan, Kind::Prefix]);
+    /// Work on the files that changes no answer.
+    pub const UPKEEP: Kinds = kinds(&[
+        Kind::Flush,
+        Kind::Compact,
+        Kind::CompactRange,
+        Kind::Wait,
+        Kind::Sync,
+        Kind::Policy,
+        Kind::Verify,
+    ]);
+    /// Making and dropping keyspaces.
+    pub const KEYSPACES: Kinds = kinds(&[Kind::CreateKeyspace, Kind::DropKeyspace]);
+
+    /// The kinds of these names, as [`Kinds::names`] gives them.
+    ///
+    /// # Errors
+    /// A sentence that lists the names there are.
+    pub fn parse<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Kinds, String> {
+        names.into_iter().try_fold(Kinds::NONE, |set, name| {
+            let found = WEIGHTS.iter().find(|(kind, _)| kind.name() == name);
+            let all = || Kinds::ALL.names().join(",");
+            let (kind, _) =
+                found.ok_or_else(|| format!("no kind `{name}`; there are {}", all()))?;
+            Ok(Kinds(set.0 | 1 << *kind as u32))
+        })
+    }
+
+    /// Their names, in the order of the enumeration.
+    pub fn names(self) -> Vec<String> {
+        self.each().map(|(kind, _)| kind.name()).collect()
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub fn and(self, other: Kinds) -> Kinds {
+        Kinds(self.0 & other.0)
+    }
+
+    /// What is in this one only.
+    #[must_use]
+    pub fn without(self, other: Kinds) -> Kinds {
+        Kinds(self.0 & !other.0)
+    }
+
+    /// Each alone.
+    pub fn singles(self) -> impl Iterator<Item = Kinds> {
+        self.each().map(|(kind, _)| Kinds(1 << kind as u32))
+    }
+
+    /// Each with a chance of one half.
+    #[must_use]
+    pub fn half(self, rng: &mut Rng) -> Kinds {
+        Kinds(self.0 & rng.next_u64() as u32)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn each(self) -> impl Iterator<Item = (Kind, u16)> {
+        WEIGHTS.iter().copied().filter(move |(kind, _)| self.0 >> *kind as u32 & 1 == 1)
+    }
+
+    /// The kind that a number stands for, by weight; `None` if there is none.
+    fn choose(self, number: u16) -> Option<Kind> {
+        let total: u32 = self.each().map(|(_, weight)| u32::from(weight)).sum();
+        let mut left = u32::from(number) % total.max(1);
+        self.each()
+            .find(|(_, weight)| {
+                let found = left < u32::from(*weight);
+                left = left.saturating_sub(u32::from(*weight));
+                found
+            })
+            .map(|(kind, _)| kind)
+    }
+}
+
+impl Kind {
+    /// `PutLarge` is `put_large`.
+    fn name(self) -> String {
+        let mut name = String::new();
+        for (i, letter) in format!("{self:?}").chars().enumerate() {
+            if i > 0 && letter.is_uppercase() {
+                name.push('_');
+            }
+            name.push(letter.to_ascii_lowercase());
+        }
+        name
+    }
+}
+
+/// Kinds and how often each is chosen, in the order of their enumeration.
 const WEIGHTS: &[(Kind, u16)] = &[
     (Kind::Put, 14),
     (Kind::PutLarge, 8),
@@ -144,7 +276,7 @@ const KEYS: &[&[u8]] = &[
 
 /// Milliseconds by which clock and expiry move: so coarse that the delays
 /// that pacing adds to a simulated clock never decide about an expiry.
-const CLOCK_STEP_MS: u64 = 3_600_000;
+pub const CLOCK_STEP_MS: u64 = 3_600_000;
 
 /// Makes operations of numbers, for one case.
 #[derive(Clone, Debug)]
@@ -164,36 +296,6 @@ impl Composer {
         Composer { kinds, written: 0 }
     }
 
-    /// A composer for writes and work on files only, without snapshots and
-    /// restarts, which the crash harness brings itself.
-    pub fn for_crashes(omitted: u32) -> Composer {
-        let mut composer = Composer::new(omitted);
-        composer.kinds.retain(|kind| {
-            use Kind::*;
-            matches!(
-                kind,
-                Put | PutLarge
-                    | PutTtl
-                    | Delete
-                    | SingleDelete
-                    | Merge
-                    | DeleteRange
-                    | Batch
-                    | Get
-                    | Scan
-                    | Flush
-                    | Compact
-                    | CompactRange
-                    | Wait
-                    | Sync
-                    | CreateKeyspace
-                    | DropKeyspace
-                    | Clock
-            )
-        });
-        composer
-    }
-
     /// The operations that make the keyspaces of a case.
     pub fn setup() -> Vec<Op> {
         KEYSPACES[1..PASSING].iter().map(|space| create(*space)).collect()
@@ -203,6 +305,15 @@ impl Composer {
     /// it stands for nothing.
     pub fn compose(&mut self, raw: Raw, model: &Model) -> Option<Op> {
         let kind = self.kinds[usize::from(raw.kind) % self.kinds.len()];
+        self.compose_kind(kind, raw, model)
+    }
+
+    /// The same, with the kind chosen among these only.
+    pub fn compose_of(&mut self, kinds: Kinds, raw: Raw, model: &Model) -> Option<Op> {
+        self.compose_kind(kinds.choose(raw.kind)?, raw, model)
+    }
+
+    fn compose_kind(&mut self, kind: Kind, raw: Raw, model: &Model) -> Option<Op> {
         let [a, b, c, d] = raw.operands;
         Some(match kind {
             Kind::Put
@@ -373,6 +484,11 @@ pub fn all_keys() -> impl Iterator<Item = &'static [u8]> {
     KEYS.iter().copied()
 }
 
+/// One of them.
+pub fn random_key(rng: &mut Rng) -> Vec<u8> {
+    key(rng.next_u64() as u8)
+}
+
 fn name(letter: char, number: u8) -> String {
     format!("{letter}{}", number % 3)
 }
@@ -414,5 +530,30 @@ fn steps(number: u8) -> Vec<Step> {
         5 => vec![Step::Next, Step::Prev, Step::Next],
         6 => vec![Step::Prev, Step::Next, Step::Prev],
         _ => vec![Step::Next, Step::Next],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_their_bits_and_names() {
+        for (i, (kind, _)) in WEIGHTS.iter().enumerate() {
+            assert_eq!(*kind as usize, i, "the weights are in the order of the enumeration");
+        }
+        let names = Kinds::ALL.names();
+        assert_eq!(names.len(), WEIGHTS.len());
+        assert_eq!(Kinds::parse(names.iter().map(String::as_str)), Ok(Kinds::ALL));
+        assert_eq!(Kinds::parse(["put_large"]), Ok(kinds(&[Kind::PutLarge])));
+        assert!(Kinds::parse(["pot"]).is_err());
+        assert_eq!(Kinds::NONE.choose(7), None);
+    }
+
+    #[test]
+    fn every_kind_is_chosen_by_its_weight() {
+        let set = kinds(&[Kind::Put, Kind::Sync]);
+        let chosen = |kind| (0..15).filter(|n| set.choose(*n) == Some(kind)).count();
+        assert_eq!((chosen(Kind::Put), chosen(Kind::Sync)), (14, 1));
     }
 }

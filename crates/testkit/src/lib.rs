@@ -1,21 +1,17 @@
-//! What proves the engine: a model that is right by reading, scripts and
-//! random operations that model and engine must answer alike, and harnesses
-//! that crash it, fail it, fill its disk and flip its bits.
+//! What proves the engine: a model that is right by reading, and scripts and
+//! random operations that model and engine must answer alike.
 //!
-//! Owns: the corpus (`corpus/*.txt`), the model, the harnesses. Runs under
+//! Owns: the corpus (`corpus/*.txt`), the model, the oracle. Runs under
 //! `cargo test -p windrow-testkit`; every failure prints a line that repeats it.
-//! Never does: anything in a released program; nothing depends on this crate.
+//! Never does: anything in a released program; harnesses that crash and damage
+//! a database are `sim`'s.
 
 pub mod cases;
 pub mod compose;
-pub mod crash;
-pub mod faults;
-pub mod flip;
 pub mod model;
 pub mod op;
 pub mod oracle;
 pub mod script;
-pub mod settle;
 pub mod subject;
 pub mod sweep;
 pub mod text;

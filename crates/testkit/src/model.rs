@@ -343,6 +343,13 @@ impl Model {
         live.map(|(name, space)| (name.clone(), visible(space))).collect()
     }
 
+    /// What is visible now of a part of a keyspace; nothing if it is not there.
+    pub fn span(&self, keyspace: &str, from: Option<&[u8]>, to: Option<&[u8]>) -> Vec<Pair> {
+        let space = self.spaces.get(keyspace).filter(|space| !space.dropped);
+        let visible = space.map(|space| space.visible(from, to, self.now())).unwrap_or_default();
+        visible.into_iter().filter_map(Result::ok).collect()
+    }
+
     fn now(&self) -> Moment {
         Moment { seq: self.seq, now_ms: self.now_ms }
     }

@@ -5,12 +5,14 @@
 //! that can be read with the replay of that prefix. Keyspaces are made and
 //! dropped at once, apart from the history (a manifest edit is durable when it
 //! returns); one that was under way at the crash may be there or not.
-//! Never does: crash anything (`crash.rs` does).
+//! Never does: crash anything (`sim` does).
 
-use crate::compose::all_keys;
+use crate::compose::{all_keys, random_key};
 use crate::model::Model;
 use crate::op::{Answer, Change, Op, Pair, Subject, Write};
-use windrow::Db;
+use std::ops::Bound;
+use windrow::{Db, Keyspace};
+use windrow_env::testing::Rng;
 
 /// A batch that was issued since the last recovery.
 #[derive(Clone, Debug)]
@@ -21,33 +23,73 @@ struct Entry {
     seq_end: Option<u64>,
 }
 
+/// A stretch of the history between two moments that are known: opens, and
+/// changes of which keyspaces there are.
+#[derive(Clone, Debug)]
+struct Stretch {
+    /// The replay of what lies before it.
+    base: Model,
+    base_seq: u64,
+    /// Batches after `base`, in order.
+    pending: Vec<Entry>,
+}
+
+impl Stretch {
+    /// How many of its batches are there at this sequence number.
+    fn count_at(&self, seq: u64) -> usize {
+        let before = |entry: &&Entry| entry.seq_end.is_some_and(|end| end <= seq);
+        let count = self.pending.iter().take_while(before).count();
+        let known = self.pending[..count].iter().rev().find_map(|e| e.seq_end);
+        // The one batch that was never acknowledged: it is there if the
+        // sequence number says so.
+        let doubtful = count + 1 == self.pending.len()
+            && self.pending[count].seq_end.is_none()
+            && seq > known.unwrap_or(self.base_seq);
+        count + usize::from(doubtful)
+    }
+
+    /// The state after its first `count` batches, at this time.
+    fn replayed(&self, count: usize, now_ms: u64) -> Model {
+        let mut state = self.base.clone();
+        for entry in &self.pending[..count] {
+            state.replay(&entry.writes, entry.now_ms);
+        }
+        state.set_now_ms(now_ms);
+        state.apply(&Op::Kill);
+        state
+    }
+}
+
 /// The history of a database, and what of it must still be there.
 #[derive(Clone, Debug)]
 pub struct Oracle {
-    /// The replay of what is known to be durable.
-    durable: Model,
-    durable_seq: u64,
+    /// What is known to be durable, and what was issued since.
+    last: Stretch,
     /// The replay of everything issued and acknowledged.
     current: Model,
-    /// Batches after `durable`, in order.
-    pending: Vec<Entry>,
-    /// So many of `pending` must survive a power loss.
+    /// So many of the last stretch's batches must survive a power loss.
     synced: usize,
     /// A keyspace operation that has not returned.
     in_doubt: Option<Op>,
+    /// The stretches before the last, oldest first, where they are kept.
+    past: Option<Vec<Stretch>>,
 }
 
 impl Oracle {
     /// The history of an empty database.
     pub fn new(model: Model) -> Oracle {
         Oracle {
-            durable: model.clone(),
-            durable_seq: 0,
+            last: Stretch { base: model.clone(), base_seq: 0, pending: Vec::new() },
             current: model,
-            pending: Vec::new(),
             synced: 0,
             in_doubt: None,
+            past: None,
         }
+    }
+
+    /// Keeps the whole history from here on, for [`Oracle::recovered_any`].
+    pub fn keep_past(&mut self) {
+        self.past.get_or_insert_default();
     }
 
     /// The state that reads must show now.
@@ -58,10 +100,15 @@ impl Oracle {
     /// What reads show where a batch that failed half-way is visible.
     pub fn with_doubt(&self) -> Model {
         let mut state = self.current.clone();
-        for entry in self.pending.iter().filter(|entry| entry.seq_end.is_none()) {
+        for entry in self.last.pending.iter().filter(|entry| entry.seq_end.is_none()) {
             state.replay(&entry.writes, entry.now_ms);
         }
         state
+    }
+
+    /// Sets the time by which expiry is judged, and new expiries are reckoned.
+    pub fn set_now_ms(&mut self, now_ms: u64) {
+        self.current.set_now_ms(now_ms);
     }
 
     /// Answers an operation that changes no history.
@@ -73,12 +120,12 @@ impl Oracle {
     pub fn issue(&mut self, writes: &[Write]) {
         let resolved = self.current.resolve(writes).unwrap_or_default();
         let now_ms = self.current.now_ms();
-        self.pending.push(Entry { writes: resolved, now_ms, seq_end: None });
+        self.last.pending.push(Entry { writes: resolved, now_ms, seq_end: None });
     }
 
     /// The batch issued last was acknowledged, the database now being at `seq`.
     pub fn acknowledge(&mut self, seq: u64, synced: bool) {
-        if let Some(entry) = self.pending.last_mut() {
+        if let Some(entry) = self.last.pending.last_mut() {
             entry.seq_end = Some(seq);
             self.current.replay(&entry.writes, entry.now_ms);
         }
@@ -89,7 +136,7 @@ impl Oracle {
 
     /// The batch issued last was refused before anything was written.
     pub fn withdraw(&mut self) {
-        self.pending.pop();
+        self.last.pending.pop();
     }
 
     /// Everything acknowledged is durable.
@@ -98,7 +145,7 @@ impl Oracle {
     }
 
     fn acknowledged(&self) -> usize {
-        self.pending.iter().filter(|entry| entry.seq_end.is_some()).count()
+        self.last.pending.iter().filter(|entry| entry.seq_end.is_some()).count()
     }
 
     /// A keyspace is about to be made or dropped.
@@ -114,14 +161,17 @@ impl Oracle {
     /// Whether a batch or keyspace operation failed half-way: it may be there
     /// after the next open, or not.
     pub fn has_doubt(&self) -> bool {
-        self.in_doubt.is_some() || self.pending.iter().any(|entry| entry.seq_end.is_none())
+        self.in_doubt.is_some() || self.last.pending.iter().any(|entry| entry.seq_end.is_none())
     }
 
     /// It returned: it is durable.
     pub fn end_keyspace(&mut self) -> Answer {
         match self.in_doubt.take() {
             Some(op) => {
-                self.durable.apply(&op);
+                if let Some(past) = &mut self.past {
+                    past.push(self.last.clone());
+                }
+                self.last.base.apply(&op);
                 self.current.apply(&op)
             }
             None => Answer::Missing,
@@ -135,25 +185,47 @@ impl Oracle {
     /// # Errors
     /// What is wrong, in words.
     pub fn recovered(&mut self, db: &Db, kept: bool) -> Result<(), String> {
+        self.recovered_with(db, if kept { self.acknowledged() } else { self.synced })
+    }
+
+    /// As [`Oracle::recovered`], on a device that has lost what it said was
+    /// durable: any prefix will do, of what went before the last open too if
+    /// that is kept ([`Oracle::keep_past`]), but nothing that is not one.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn recovered_any(&mut self, db: &Db) -> Result<(), String> {
+        let why = match self.recovered_with(db, 0) {
+            Ok(()) => return Ok(()),
+            Err(why) => why,
+        };
+        self.in_doubt = None;
+        let (names, seq) = (sorted_keyspaces(db), db.snapshot().seq());
+        let states = self
+            .past
+            .iter()
+            .flatten()
+            .rev()
+            .map(|stretch| stretch.replayed(stretch.count_at(seq), self.current.now_ms()));
+        let mut same = states.filter(|state| state.keyspaces() == names);
+        let found = same.find(|state| compare(db, state).is_ok());
+        drop(same);
+        match found {
+            Some(state) => self.go_on(state, seq),
+            None => return Err(why),
+        }
+        Ok(())
+    }
+
+    fn recovered_with(&mut self, db: &Db, least: usize) -> Result<(), String> {
         self.settle_keyspace(db)?;
         let seq = db.snapshot().seq();
-        let least = if kept { self.acknowledged() } else { self.synced };
-        let before = |entry: &&Entry| entry.seq_end.is_some_and(|end| end <= seq);
-        let mut k = self.pending.iter().take_while(before).count();
-        let known = self.pending[..k].iter().rev().find_map(|e| e.seq_end);
-        // The one batch that was never acknowledged: it is there if the
-        // sequence number says so.
-        if k + 1 == self.pending.len()
-            && self.pending[k].seq_end.is_none()
-            && seq > known.unwrap_or(self.durable_seq)
-        {
-            k += 1;
-        }
+        let k = self.last.count_at(seq);
         if k < least {
             return Err(format!(
                 "{k} of {} batches came back (sequence number {seq}), {least} were acknowledged \
                  as durable{}",
-                self.pending.len(),
+                self.last.pending.len(),
                 self.other_explanation(db),
             ));
         }
@@ -161,23 +233,28 @@ impl Oracle {
         compare(db, &state).map_err(|e| {
             format!(
                 "with {k} of {} batches recovered: {e}{}",
-                self.pending.len(),
+                self.last.pending.len(),
                 self.other_explanation(db)
             )
         })?;
-        // What an open has shown is durable (R3).
-        self.durable = state.clone();
-        self.current = state;
-        self.durable_seq = seq;
-        self.pending.clear();
-        self.synced = 0;
+        self.go_on(state, seq);
         Ok(())
+    }
+
+    /// What an open has shown is durable (R3).
+    fn go_on(&mut self, state: Model, seq: u64) {
+        self.current = state.clone();
+        let next = Stretch { base: state, base_seq: seq, pending: Vec::new() };
+        let last = std::mem::replace(&mut self.last, next);
+        if let Some(past) = &mut self.past {
+            past.push(last);
+        }
+        self.synced = 0;
     }
 
     /// A keyspace operation that was under way has happened or has not.
     fn settle_keyspace(&mut self, db: &Db) -> Result<(), String> {
-        let mut names = db.keyspaces();
-        names.sort();
+        let names = sorted_keyspaces(db);
         if let Some(op) = self.in_doubt.clone() {
             if names != self.current.keyspaces() {
                 self.end_keyspace();
@@ -191,25 +268,25 @@ impl Oracle {
         if names == want { Ok(()) } else { Err(format!("keyspaces {names:?}, not {want:?}")) }
     }
 
-    /// The state after the first `k` pending batches, at the present time.
+    /// The state after the last stretch's first `k` batches, at the present time.
     fn replayed(&self, k: usize) -> Model {
-        let mut state = self.durable.clone();
-        for entry in &self.pending[..k] {
-            state.replay(&entry.writes, entry.now_ms);
-        }
-        state.set_now_ms(self.current.now_ms());
-        state.apply(&Op::Kill);
-        state
+        self.last.replayed(k, self.current.now_ms())
     }
 
     /// For a report: whether any prefix explains what is there.
     fn other_explanation(&self, db: &Db) -> String {
         let fits = |k: &usize| compare(db, &self.replayed(*k)).is_ok();
-        match (0..=self.pending.len()).rev().find(fits) {
+        match (0..=self.last.pending.len()).rev().find(fits) {
             Some(k) => format!("; the contents are those after {k} batches"),
             None => "; no prefix of the history explains the contents".to_owned(),
         }
     }
+}
+
+fn sorted_keyspaces(db: &Db) -> Vec<String> {
+    let mut names = db.keyspaces();
+    names.sort();
+    names
 }
 
 /// Checks that every way to read a database shows what the model holds.
@@ -241,6 +318,35 @@ pub fn compare(db: &Db, model: &Model) -> Result<(), String> {
                 ));
             }
         }
+        compare_spans(&keyspace, &name, model)?;
+    }
+    Ok(())
+}
+
+/// Spans of a keyspace that are read with bounds, at each comparison others.
+const SPANS: usize = 3;
+
+fn compare_spans(keyspace: &Keyspace, name: &str, model: &Model) -> Result<(), String> {
+    let mut rng = Rng::new(model.seq() ^ name.len() as u64);
+    for _ in 0..SPANS {
+        let mut bound = || (rng.below(4) > 0).then(|| random_key(&mut rng));
+        let (from, to) = (bound(), bound());
+        let (low, high) = (from.clone(), to.clone());
+        let bounds = (
+            low.map_or(Bound::Unbounded, Bound::Included),
+            high.map_or(Bound::Unbounded, Bound::Excluded),
+        );
+        let read = |item: windrow_base::Result<(windrow::Slice, windrow::Slice)>| {
+            item.map(|(key, value)| (key.to_vec(), value.to_vec()))
+        };
+        let want = model.span(name, from.as_deref(), to.as_deref());
+        let forward: Result<Vec<Pair>, _> = keyspace.range(bounds.clone()).map(read).collect();
+        let what = format!("within {bounds:?}");
+        differ(name, &what, &forward.map_err(place("bounded scan"))?, &want)?;
+        let backward: Result<Vec<Pair>, _> = keyspace.range(bounds).rev().map(read).collect();
+        let mut backward = backward.map_err(place("bounded scan back"))?;
+        backward.reverse();
+        differ(name, &format!("back {what}"), &backward, &want)?;
     }
     Ok(())
 }
@@ -266,4 +372,60 @@ fn differ(name: &str, way: &str, got: &[Pair], want: &[Pair]) -> Result<(), Stri
         got.len(),
         want.len(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script;
+    use windrow::Options;
+    use windrow_env::testing::env;
+
+    /// A database of its own to which these keys were put, one after the other.
+    fn holding(keys: &[&str]) -> Db {
+        let mut options = Options::default();
+        options.components.env = Some(env(1).0);
+        let db = Db::open_with("/db", options).unwrap();
+        for key in keys {
+            db.put(key, "value").unwrap();
+        }
+        db
+    }
+
+    /// The history of putting these keys, each acknowledged and synced.
+    fn issued(oracle: &mut Oracle, keys: &[&str]) {
+        for key in keys {
+            let change = Change::Put { key: key.as_bytes().to_vec(), value: b"value".to_vec() };
+            oracle.issue(&[Write { keyspace: "default".to_owned(), change }]);
+            let seq = oracle.last.base_seq + oracle.last.pending.len() as u64;
+            oracle.acknowledge(seq, true);
+        }
+    }
+
+    #[test]
+    fn any_prefix_will_do_and_nothing_else() {
+        let mut oracle = Oracle::new(script::model());
+        issued(&mut oracle, &["a", "b", "c"]);
+        assert!(oracle.clone().recovered(&holding(&["a"]), false).is_err(), "two are lost");
+        assert!(oracle.clone().recovered_any(&holding(&["a", "c"])).is_err(), "a hole");
+        assert!(oracle.clone().recovered_any(&holding(&["a", "b", "d"])).is_err(), "invented");
+        oracle.recovered_any(&holding(&["a"])).unwrap();
+        assert_eq!(oracle.current().dump()[0].1.len(), 1);
+    }
+
+    #[test]
+    fn what_went_before_an_open_will_do_where_it_is_kept() {
+        for keeps in [false, true] {
+            let mut oracle = Oracle::new(script::model());
+            if keeps {
+                oracle.keep_past();
+            }
+            issued(&mut oracle, &["a", "b"]);
+            oracle.recovered(&holding(&["a", "b"]), false).unwrap();
+            issued(&mut oracle, &["c"]);
+            assert_eq!(oracle.clone().recovered_any(&holding(&["a"])).is_ok(), keeps);
+            assert!(oracle.clone().recovered_any(&holding(&["b"])).is_err(), "a hole");
+            oracle.recovered_any(&holding(&["a", "b"])).unwrap();
+        }
+    }
 }

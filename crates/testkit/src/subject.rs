@@ -128,6 +128,11 @@ impl Database {
         self.db.as_ref().expect("the database is open")
     }
 
+    /// Options of the next open, in place of those of the last.
+    pub fn set_options(&mut self, options: Options) {
+        self.options = options;
+    }
+
     fn open_db(&mut self) -> Result<()> {
         let mut options = self.options.clone();
         options.components.env = Some(self.world.env());

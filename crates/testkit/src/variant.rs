@@ -145,19 +145,27 @@ impl Variant {
     /// # Errors
     /// `InvalidArgument` if a setting is unknown or its value out of range.
     pub fn options(&self) -> Result<Options> {
-        let mut settings = Settings::default();
-        for (name, value) in SMALL.iter().chain(self.settings) {
-            settings.set(name, value)?;
-        }
-        let components =
-            Components { comparators: vec![Arc::new(Reverse)], ..Components::default() };
-        Ok(Options { settings, components, ..Options::default() })
+        options_of(self.settings.iter().copied())
     }
 
     /// The variants that run in memory on the stepper.
     pub fn simulated() -> impl Iterator<Item = &'static Variant> {
         VARIANTS.iter().filter(|v| v.ground == Ground::Simulated)
     }
+}
+
+/// Options that differ from the smallest ones in these settings, without an
+/// environment.
+///
+/// # Errors
+/// As [`Variant::options`].
+pub fn options_of<'a>(settings: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Options> {
+    let mut all = Settings::default();
+    for (name, value) in SMALL.iter().copied().chain(settings) {
+        all.set(name, value)?;
+    }
+    let components = Components { comparators: vec![Arc::new(Reverse)], ..Components::default() };
+    Ok(Options { settings: all, components, ..Options::default() })
 }
 
 /// The bytewise order, backwards.

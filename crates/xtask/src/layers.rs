@@ -24,7 +24,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         package: "windrow-env",
         windrow: &["windrow-base"],
-        outside: Some(&["crc32c", "io-uring", "libc", "parking_lot", "rustix"]),
+        outside: Some(&["arc-swap", "crc32c", "io-uring", "libc", "parking_lot", "rustix"]),
     },
     Layer {
         package: "windrow-format",
@@ -47,7 +47,7 @@ const LAYERS: &[Layer] = &[
             "windrow-plan",
             "windrow-skiplist",
         ],
-        outside: Some(&["arc-swap", "quick_cache"]),
+        outside: Some(&["quick_cache"]),
     },
     Layer { package: "windrow-bench", windrow: &["windrow"], outside: None },
     Layer { package: "windrow-bench-peers", windrow: &["windrow", "windrow-bench"], outside: None },
@@ -59,6 +59,18 @@ const LAYERS: &[Layer] = &[
     Layer {
         package: "windrow-testkit",
         windrow: &["windrow", "windrow-base", "windrow-env", "windrow-format", "windrow-plan"],
+        outside: None,
+    },
+    Layer {
+        package: "windrow-sim",
+        windrow: &[
+            "windrow",
+            "windrow-base",
+            "windrow-env",
+            "windrow-format",
+            "windrow-plan",
+            "windrow-testkit",
+        ],
         outside: None,
     },
     Layer { package: "windrow-xtask", windrow: &["windrow"], outside: None },
@@ -92,9 +104,12 @@ fn judge(package: &Package) -> Vec<String> {
         .collect()
 }
 
-/// Whether nobody but a model checker builds it: `--cfg loom` is a test in all but name.
+/// Whether nobody but a model checker builds it: such a build is a test in all but name.
 fn is_for_model_checking(dependency: &Dependency) -> bool {
-    dependency.target.as_ref().is_some_and(|target| target.to_string() == "cfg(loom)")
+    dependency
+        .target
+        .as_ref()
+        .is_some_and(|target| matches!(target.to_string().as_str(), "cfg(loom)" | "cfg(shuttle)"))
 }
 
 impl Layer {

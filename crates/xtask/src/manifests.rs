@@ -1,5 +1,6 @@
 //! What every crate's manifest says alike: minimum Rust version, edition,
-//! licence, lints; and that no dependency needs a newer Rust than we promise.
+//! licence, lints; that no dependency needs a newer Rust than we promise; and
+//! that no build has mutants in it but the harness's own.
 //!
 //! Owns: the check of the promised version without a second toolchain (clippy's
 //! `incompatible_msrv` watches the standard library). Never does: build.
@@ -23,6 +24,7 @@ pub fn check(root: &Path) -> Findings {
     for package in metadata.workspace_packages() {
         let text = std::fs::read_to_string(&package.manifest_path)?;
         findings.extend(judge_manifest(&package.name, &text)?);
+        findings.extend(judge_mutants(package));
     }
     findings.extend(judge_versions(&metadata));
     Ok(findings)
@@ -44,6 +46,20 @@ fn judge_manifest(name: &str, text: &str) -> Findings {
         findings.push(format!("{name}: `workspace = true` is missing in [lints]"));
     }
     Ok(findings)
+}
+
+/// Finds what would turn the mutants of the engine on: a dependency, or a
+/// feature that is not named for them.
+fn judge_mutants(package: &Package) -> Vec<String> {
+    let is_theirs = |name: &String| name.ends_with("mutants");
+    let asking = package.dependencies.iter().filter(|d| d.features.iter().any(is_theirs));
+    let asking = asking.map(|dependency| format!("the dependency on {}", dependency.name));
+    let other = package
+        .features
+        .iter()
+        .filter(|(name, turns_on)| !is_theirs(name) && turns_on.iter().any(is_theirs));
+    let other = other.map(|(name, _)| format!("feature `{name}`"));
+    asking.chain(other).map(|what| format!("{}: {what} turns mutants on", package.name)).collect()
 }
 
 /// Compares what all packages declare with the lowest that ours promise.

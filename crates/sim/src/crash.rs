@@ -1,0 +1,497 @@
+//! The crash harness: one seed, several lives of one database. Each life
+//! opens it, judges what came back, has the seed's actors work on it turn by
+//! turn, and ends by power loss or by the death of the process, at a chosen
+//! operation, in recovery as well.
+//!
+//! Owns: what happens in a life, by seed. Never does: draw a run's shape
+//! (`scenario.rs`), or judge (`judge.rs`, `targets.rs`, `scans.rs`).
+
+use crate::judge::{Allowed, Judge};
+use crate::scans::Scans;
+use crate::scenario::{Actor, Hazard, LIES, Role, Scenario, Settings, Stream, stream};
+use crate::settle::SettleFs;
+use crate::targets::Targets;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use windrow::Options;
+use windrow_env::testing::{CrashFs, Fault, FaultKind, Handles, Ops, Rng, When, env};
+use windrow_env::{Clock, Env, Jobs};
+use windrow_testkit::compose::{CLOCK_STEP_MS, Composer, Raw};
+use windrow_testkit::op::Op;
+use windrow_testkit::oracle::compare;
+use windrow_testkit::subject::Database;
+use windrow_testkit::world::{DIR, World};
+use windrow_testkit::{sweep, text};
+
+/// Operations on files within which a planned crash lies.
+const CRASH_WITHIN: u64 = 500;
+/// The same, for crashes in recovery.
+const CRASH_WITHIN_OPEN: u64 = 40;
+/// Syncs and renames within which a crash after one lies.
+const SETTLES_MAX: u64 = 90;
+/// The same, for crashes in recovery.
+const SETTLES_MAX_OPEN: u64 = 8;
+/// Room that a nearly full device has left, at most.
+const ROOM_BYTES_MAX: u64 = 400_000;
+
+/// What a seed's lives went through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Power losses.
+    pub power_losses: u64,
+    /// Deaths of the process alone.
+    pub kills: u64,
+    /// Crashes that struck while opening.
+    pub in_recovery: u64,
+    /// Turns of actors.
+    pub turns: u64,
+    /// Lives in which a device failed.
+    pub failing: u64,
+    /// Runs that ended because damage by a lying device was found.
+    pub detected: u64,
+    /// Hash of every operation on files: the same seed gives the same.
+    pub trace_hash: u64,
+}
+
+impl Summary {
+    /// Sums two.
+    #[must_use]
+    pub fn plus(self, other: Summary) -> Summary {
+        Summary {
+            power_losses: self.power_losses + other.power_losses,
+            kills: self.kills + other.kills,
+            in_recovery: self.in_recovery + other.in_recovery,
+            turns: self.turns + other.turns,
+            failing: self.failing + other.failing,
+            detected: self.detected + other.detected,
+            trace_hash: self.trace_hash ^ other.trace_hash,
+        }
+    }
+
+    /// Crashes in all.
+    pub fn crashes(&self) -> u64 {
+        self.power_losses + self.kills
+    }
+}
+
+/// A run that found something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The options that its first life opened with.
+    pub options: String,
+    /// The life, from 0.
+    pub life: u64,
+    /// What was found, in words.
+    pub why: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "life {}: {}\n[{}]", self.life, self.why, self.options)
+    }
+}
+
+/// The command that runs a seed as these settings say, and prints every operation.
+pub fn repeat_line(seed: u64, settings: &Settings) -> String {
+    let preset = settings.preset.as_ref().map(|p| format!(" --preset {p}")).unwrap_or_default();
+    format!(
+        "cargo run --release -p windrow-sim --bin fault -- --start {seed} --seeds 1 \
+         --trace{preset}{}",
+        settings.keep.arguments()
+    )
+}
+
+struct Run<'a> {
+    scenario: Scenario,
+    settings: &'a Settings,
+    handles: Handles,
+    settle: SettleFs,
+    judge: Judge,
+    composer: Composer,
+    targets: Targets,
+    /// The page cache has survived since the last successful open.
+    kept: bool,
+    summary: Summary,
+}
+
+/// Runs one seed.
+///
+/// # Errors
+/// What was found.
+pub fn run(seed: u64, settings: &Settings) -> Result<Summary, Failure> {
+    let scenario = Scenario::draw(seed, settings);
+    let (_, handles) = env(stream(seed, Stream::World).next_u64());
+    let mut run = Run {
+        settings,
+        settle: SettleFs::new(handles.fs.clone()),
+        judge: Judge::new(&handles),
+        handles,
+        composer: Composer::new(0),
+        targets: Targets::default(),
+        kept: true,
+        summary: Summary::default(),
+        scenario,
+    };
+    if run.scenario.hazards.has(Hazard::Lies) {
+        run.judge.oracle.keep_past();
+    }
+    let mut life = 0;
+    let lived = catch_unwind(AssertUnwindSafe(|| run.lives(&mut life)));
+    let why = match lived.unwrap_or_else(|panic| Err(sweep::panic_text(&*panic))) {
+        Ok(()) => {
+            run.summary.trace_hash = run.fs().trace_hash();
+            return Ok(run.summary);
+        }
+        Err(why) => why,
+    };
+    let options = run.scenario.options(life).map(|(_, text)| text);
+    Err(Failure { options: options.unwrap_or_default(), life, why })
+}
+
+impl Run<'_> {
+    fn fs(&self) -> &CrashFs {
+        &self.handles.fs
+    }
+
+    fn note(&self, line: impl FnOnce() -> String) {
+        if self.settings.trace {
+            eprintln!("{:>6} {}", self.fs().operations(), line());
+        }
+    }
+
+    fn lives(&mut self, life: &mut u64) -> Result<(), String> {
+        for number in self.scenario.lives.clone() {
+            *life = number;
+            self.live(number)?;
+            if self.judge.detected {
+                self.summary.detected += 1;
+                return Ok(());
+            }
+        }
+        *life += 1;
+        self.end(*life)
+    }
+
+    /// A world for the next life: same files, no jobs left from the last.
+    fn reborn(&mut self, fate: &mut Rng) -> World {
+        self.handles = self.handles.reborn(fate.next_u64());
+        let env = Env { fs: Arc::new(self.settle.clone()), ..self.handles.env() };
+        World::of(env, self.handles.clone())
+    }
+
+    /// Half of all crashes lie within five operations after a sync or rename.
+    fn plan_crash(&mut self, fate: &mut Rng) {
+        let in_open = fate.below(5) == 0;
+        if fate.below(2) == 0 {
+            let settles = fate.below(if in_open { SETTLES_MAX_OPEN } else { SETTLES_MAX });
+            self.settle.crash_after(settles, fate.below(5));
+        } else {
+            let within = if in_open { CRASH_WITHIN_OPEN } else { CRASH_WITHIN };
+            let after = fate.below(within);
+            self.fs().crash_at(self.fs().operations() + after);
+        }
+    }
+
+    /// What goes wrong in a life, each hazard of the seed in half of them.
+    fn let_loose(&mut self, fate: &mut Rng) {
+        // One draw of fate, whatever is kept of the hazards.
+        let fate = &mut Rng::new(fate.next_u64());
+        let fs = self.fs().clone();
+        fs.clear_faults();
+        fs.set_capacity(None);
+        fs.set_descriptors_max(None);
+        if let Some(fault) = &self.settings.sabotage {
+            fs.inject(fault.clone());
+        }
+        let active = self.scenario.hazards.some(fate, 32);
+        let mut inject = |kinds: &[FaultKind], on, path: &str, of_mille: &[u64]| {
+            let kind = kinds[fate.below(kinds.len() as u64) as usize];
+            let mille = of_mille[fate.below(of_mille.len() as u64) as usize];
+            let fault = Fault::new(kind, on, When::Probability(mille as f64 / 1000.0));
+            fs.inject(fault.on_path(path));
+        };
+        use FaultKind::*;
+        let mut allowed = Allowed { lies: self.judge.allowed.lies, ..Allowed::default() };
+        if active.has(Hazard::ReadErrors) {
+            inject(&[Io, Interrupted, TooManyFiles], Ops::READING, "", &[1, 10, 100]);
+        }
+        if active.has(Hazard::BadReads) {
+            inject(&[FlipBit, ShortRead], Ops::READ, ".sst", &[2, 20, 100]);
+            allowed.damaged_reads = true;
+        }
+        if active.has(Hazard::WriteErrors) {
+            inject(&[Io, NoSpace, Interrupted, TooManyFiles], Ops::MUTATING, "", &[1, 5, 20]);
+        }
+        if active.has(Hazard::SyncErrors) {
+            inject(&[Io, NoSpace], Ops::SYNC | Ops::SYNC_DIR, "", &[5, 50]);
+        }
+        if active.has(Hazard::Lies) {
+            let about = self.scenario.stream(Stream::Lies).below(LIES.len() as u64);
+            let (kinds, on, path) = LIES[about as usize];
+            inject(kinds, on, path, &[10, 100, 500]);
+            allowed.lies = true;
+        }
+        if active.has(Hazard::Full) {
+            fs.set_capacity(Some(fs.used_bytes() + fate.below(ROOM_BYTES_MAX)));
+        }
+        if active.has(Hazard::Descriptors) {
+            fs.set_descriptors_max(Some(fate.below(30) as usize));
+        }
+        let errors = [
+            Hazard::ReadErrors,
+            Hazard::WriteErrors,
+            Hazard::SyncErrors,
+            Hazard::Full,
+            Hazard::Descriptors,
+        ];
+        allowed.device = errors.iter().any(|hazard| active.has(*hazard));
+        self.summary.failing += u64::from(allowed != Allowed::default());
+        self.judge.allowed = allowed;
+        self.note(|| format!("--- hazards: {:?}", active.names()));
+    }
+
+    fn live(&mut self, life: u64) -> Result<(), String> {
+        let mut fate = self.scenario.stream(Stream::Fate(life));
+        let world = self.reborn(&mut fate);
+        self.plan_crash(&mut fate);
+        self.let_loose(&mut fate);
+        let (options, words) = self.scenario.options(life)?;
+        self.note(|| format!("--- life {life}: {words}"));
+        // Iterators outlive the database (P14).
+        let mut scans = Scans::default();
+        match Database::open(world.clone(), options.clone()) {
+            Ok(mut database) => {
+                self.work(life, &mut database, (&world, &options), &mut scans)?;
+                self.leave(database, &mut fate, &mut scans)?;
+            }
+            Err(error) => {
+                self.note(|| format!("open: {error}"));
+                if !self.judge.excuses(error.kind()) {
+                    return Err(format!("open: {error}"));
+                }
+                let damaged = error.is_corruption() && !self.fs().is_dead();
+                self.judge.detected |= self.judge.allowed.lies && damaged;
+                self.summary.in_recovery += u64::from(self.fs().is_dead());
+            }
+        }
+        if self.handles.jobs.panics() > 0 {
+            return Err("a background job has panicked".to_owned());
+        }
+        self.die(&mut fate);
+        Ok(())
+    }
+
+    /// Closes the database, drops it, or stops where it stands.
+    fn leave(
+        &mut self,
+        database: Database,
+        fate: &mut Rng,
+        scans: &mut Scans,
+    ) -> Result<(), String> {
+        let way = fate.below(3);
+        if self.fs().is_dead() {
+            return Ok(());
+        }
+        match way {
+            0 => {
+                let closed = database.db().close();
+                self.note(|| format!("close: {closed:?}"));
+                match closed {
+                    Ok(()) if !self.judge.latched => self.judge.oracle.sync(),
+                    Ok(()) => {}
+                    Err(error) if self.judge.excuses(error.kind()) => {}
+                    Err(error) => return Err(format!("close: {error}")),
+                }
+                scans.drain(&self.judge).map_err(|e| format!("after close: {e}"))?;
+            }
+            1 => self.fs().halt(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Ends a life: by the death of the process, or (twice as often) of the machine.
+    fn die(&mut self, fate: &mut Rng) {
+        self.handles.jobs.discard();
+        self.settle.forget();
+        let seed = fate.next_u64();
+        let killed = fate.below(3) == 0;
+        // One power loss since the last successful open is enough.
+        self.kept &= killed;
+        if killed {
+            self.fs().kill(seed);
+            self.summary.kills += 1;
+        } else {
+            self.fs().crash(seed);
+            self.summary.power_losses += 1;
+        }
+        self.note(|| {
+            let how = if killed { "killed" } else { "power loss" };
+            format!("--- {how} --- {}", self.fs().files(Path::new(DIR)).join(" "))
+        });
+    }
+
+    fn work(
+        &mut self,
+        life: u64,
+        database: &mut Database,
+        (world, options): (&World, &Options),
+        scans: &mut Scans,
+    ) -> Result<(), String> {
+        if self.fs().is_dead() {
+            return Ok(());
+        }
+        self.recovered(database)?;
+        self.targets.check(&mut self.judge, world, options)?;
+        // A life may have ended before they were made.
+        for op in &Composer::setup() {
+            self.step(database, op)?;
+        }
+        let actors = self.scenario.actors.clone();
+        for number in 0..self.scenario.turns_max {
+            if self.fs().is_dead() || self.judge.detected || actors.is_empty() {
+                break;
+            }
+            let mut rng = self.scenario.stream(Stream::Turn(life, number));
+            self.summary.turns += 1;
+            self.pass_time(&mut rng);
+            let jobs = rng.below(3);
+            let actor = actors[rng.below(actors.len() as u64) as usize];
+            match actor.role {
+                Role::Scanner if rng.below(2) == 0 => {
+                    scans.turn(database.db(), &mut self.judge, &mut rng)?;
+                }
+                Role::Checkpointer if rng.below(4) == 0 => {
+                    self.note(|| "checkpoint".to_owned());
+                    self.targets.make(database.db(), &mut self.judge, world, options)?;
+                }
+                Role::Crasher if rng.below(30) == 0 => self.fs().halt(),
+                Role::Checkpointer | Role::Crasher => {}
+                Role::Background => self.run_jobs(&mut rng),
+                _ => self.act(database, &actor, &mut rng)?,
+            }
+            (0..jobs).for_each(|_| _ = self.handles.jobs.step());
+        }
+        Ok(())
+    }
+
+    /// Judges what came back; an error while the device fails is no answer.
+    fn recovered(&mut self, database: &Database) -> Result<(), String> {
+        // What is compared is what lies on the device, not how reads fail.
+        let fs = self.fs().clone();
+        fs.set_quiet(true);
+        let judged = self.judge.recovered(database.db(), self.kept);
+        fs.set_quiet(false);
+        if fs.is_dead() {
+            return Ok(());
+        }
+        self.kept = true;
+        judged
+    }
+
+    fn pass_time(&mut self, rng: &mut Rng) {
+        if rng.below(24) != 0 {
+            return;
+        }
+        self.judge.note_clock();
+        let (back, steps) = (rng.below(2) == 0, rng.below(4));
+        let clock = &self.handles.clock;
+        let wall_ms = clock.wall_ms();
+        if !self.scenario.hazards.has(Hazard::Clock) {
+            clock.set_wall_ms(wall_ms + steps * CLOCK_STEP_MS);
+        } else {
+            let jump = steps * steps * 4 * CLOCK_STEP_MS;
+            clock.set_wall_ms(if back { wall_ms - jump } else { wall_ms + jump });
+        }
+        self.note(|| format!("clock: {wall_ms} -> {}", clock.wall_ms()));
+    }
+
+    fn run_jobs(&mut self, rng: &mut Rng) {
+        if rng.below(4) == 0 {
+            self.handles.jobs.fire_timers();
+        }
+        (0..rng.below(12)).for_each(|_| _ = self.handles.jobs.step());
+    }
+
+    fn act(&mut self, database: &mut Database, actor: &Actor, rng: &mut Rng) -> Result<(), String> {
+        let mut raw = Raw::draw(rng);
+        if actor.role == Role::Writer {
+            raw.operands[1] %= actor.keys;
+        }
+        let synced = rng.below(16) < actor.synced_of_16;
+        let Some(mut op) = self.composer.compose_of(actor.kinds, raw, self.judge.model()) else {
+            return Ok(());
+        };
+        if let Op::Write { sync, .. } | Op::Batch { sync, .. } = &mut op {
+            *sync = synced;
+        }
+        self.step(database, &op)
+    }
+
+    fn step(&mut self, database: &mut Database, op: &Op) -> Result<(), String> {
+        self.note(|| text::op_text(op));
+        self.judge.step(database, op)
+    }
+
+    /// Opens without a crash or fault, checks everything, closes, and opens once more.
+    fn end(&mut self, life: u64) -> Result<(), String> {
+        let mut fate = self.scenario.stream(Stream::Fate(life));
+        self.fs().clear_faults();
+        self.fs().set_capacity(None);
+        self.fs().set_descriptors_max(None);
+        if let Some(fault) = &self.settings.sabotage {
+            self.fs().inject(fault.clone());
+        }
+        self.judge.allowed = Allowed { lies: self.judge.allowed.lies, ..Allowed::default() };
+        let (options, _) = self.scenario.options(life)?;
+        for _ in 0..2 {
+            let world = self.reborn(&mut fate);
+            let ended = self.look_over(&world, &options);
+            self.handles.jobs.discard();
+            match ended {
+                Err(error) if self.judge.allowed.lies && error.is_damage => {
+                    self.summary.detected += 1;
+                    return Ok(());
+                }
+                Err(error) => return Err(format!("at the end: {}", error.why)),
+                Ok(()) if self.judge.detected => return Ok(()),
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn look_over(&mut self, world: &World, options: &Options) -> Result<(), EndError> {
+        let failed = |what: &'static str| move |error| EndError::of(what, &error);
+        let database = Database::open(world.clone(), options.clone()).map_err(failed("open"))?;
+        self.recovered(&database).map_err(EndError::wrong)?;
+        if self.judge.detected {
+            return Ok(());
+        }
+        self.targets.check(&mut self.judge, world, options).map_err(EndError::wrong)?;
+        let db = database.db();
+        db.verify().and_then(|r| r.into_result()).map_err(failed("verify"))?;
+        db.wait_idle().map_err(failed("wait_idle"))?;
+        self.judge.tell_time(db).map_err(EndError::wrong)?;
+        compare(db, self.judge.model()).map_err(EndError::wrong)?;
+        db.close().map_err(failed("close"))
+    }
+}
+
+/// What went wrong at the end, and whether it is damage that was found.
+struct EndError {
+    why: String,
+    is_damage: bool,
+}
+
+impl EndError {
+    fn of(what: &str, error: &windrow_base::Error) -> EndError {
+        EndError { why: format!("{what}: {error}"), is_damage: error.is_corruption() }
+    }
+
+    fn wrong(why: String) -> EndError {
+        EndError { why, is_damage: false }
+    }
+}

@@ -1,0 +1,83 @@
+//! A failing device: a workload of some hundred operations on files, each of
+//! which fails in turn (once, or from there on), and a disk that fills up.
+//!
+//! What must hold (R13, P7-P10): no panic, no wrong answer, nothing
+//! acknowledged lost; after a failed write, writes err until the next open,
+//! which works once the fault is gone. Owns: these runs. Never does: judge.
+
+use crate::features::Feature;
+use crate::trial::{Death, Trial};
+use windrow_env::testing::Fault;
+
+/// How many operations of each sort a run of a workload without faults takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Operations that change files.
+    pub mutating: u64,
+    /// Operations that read.
+    pub reading: u64,
+}
+
+/// A workload under one set of options.
+#[derive(Clone, Copy, Debug)]
+pub struct Work {
+    /// What is done.
+    pub feature: Feature,
+    /// The settings that are not the smallest ones.
+    pub settings: &'static [(&'static str, &'static str)],
+}
+
+impl Work {
+    /// Runs the workload without a fault.
+    ///
+    /// # Errors
+    /// If it does not succeed.
+    pub fn measure(&self) -> Result<Extent, String> {
+        let mut trial = Trial::new(self.settings);
+        trial.run(&self.feature.deeds()?)?;
+        Ok(Extent { mutating: trial.fs().operations(), reading: trial.fs().reads() })
+    }
+
+    /// Runs the workload with a fault, then goes on without it from what is
+    /// left, after the death of the process as well as after a power loss.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn check_fault(&self, fault: &Fault) -> Result<(), String> {
+        let mut trial = Trial::new(self.settings);
+        trial.fs().inject(fault.clone());
+        trial.expect_failures();
+        trial.run(&self.feature.deeds()?)?;
+        trial.aftermath()
+    }
+
+    /// Fills a device of `capacity_bytes`, then gives it room.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn check_full(&self, capacity_bytes: u64) -> Result<(), String> {
+        let mut trial = Trial::new(self.settings);
+        trial.fs().set_capacity(Some(capacity_bytes));
+        trial.expect_failures();
+        trial.run(&self.feature.deeds()?)?;
+        // While it is still full, opening may fail, but for no other reason.
+        let mut full = trial.forked(Death::Killed(2));
+        full.expect_failures();
+        full.open().map_err(|e| format!("on the full device: {e}"))?;
+        trial.fs().set_capacity(None);
+        trial.aftermath().map_err(|e| format!("once there is room, {e}"))
+    }
+
+    /// Runs the workload with no more than `count` files open.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn check_descriptors(&self, count: usize) -> Result<(), String> {
+        let mut trial = Trial::new(self.settings);
+        trial.fs().set_descriptors_max(Some(count));
+        trial.expect_failures();
+        trial.run(&self.feature.deeds()?)?;
+        trial.fs().set_descriptors_max(None);
+        trial.aftermath()
+    }
+}

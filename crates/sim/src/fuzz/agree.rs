@@ -1,0 +1,182 @@
+//! What files of a directory say of each other, made true: an input whose
+//! files were damaged and mended one by one would else only ever be told that
+//! a length or a uid is not the one that another file remembers.
+//!
+//! Owns: where one file names another's uid or length, stated here a second
+//! time from `docs/format/`. Never does: make a file that is named and missing.
+
+use super::memory_file::MemoryFile;
+use super::{mend, records};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windrow_base::coding::{Decoder, get_varint, put_varint};
+use windrow_base::{FileNumber, FileUid, Result};
+use windrow_format::current::CURRENT_BYTES;
+use windrow_format::log::{Class, FILE_HEADER_BYTES, HEADER_BYTES, LogKind, Reader};
+use windrow_format::table::FOOTER_BYTES;
+
+/// Tags of the manifest's fields that speak of logs.
+const WAL_ADDED: u64 = 13;
+const CLEAN_CLOSE: u64 = 15;
+const WAL_SYNCED: u64 = 21;
+
+/// Where CURRENT keeps number and uid of the manifest.
+const CURRENT_NUMBER_AT: usize = 20;
+const CURRENT_UID_AT: usize = 28;
+
+/// Where the header of a log keeps its own number, its uid, and number and
+/// durable bytes of the manifest.
+const LOG_NUMBER_AT: usize = 20;
+const LOG_UID_AT: usize = 28;
+const LOG_MANIFEST_AT: usize = 36;
+const LOG_MANIFEST_BYTES_AT: usize = 44;
+
+/// A file as others see it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    uid: FileUid,
+    bytes: u64,
+}
+
+/// The files of one kind, by number.
+pub(super) type Files = BTreeMap<FileNumber, Seen>;
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|b| u64::from_le_bytes(*b))
+}
+
+fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
+    if let Some(place) = bytes.get_mut(at..).and_then(|b| b.first_chunk_mut()) {
+        *place = value.to_le_bytes();
+    }
+}
+
+/// A table as the manifest sees it.
+pub(super) fn see_table(bytes: &[u8]) -> Option<Seen> {
+    let uid = u64_at(bytes, bytes.len().checked_sub(FOOTER_BYTES)?)?;
+    Some(Seen { uid, bytes: bytes.len() as u64 })
+}
+
+/// A log or manifest as others see it, once its header says its number.
+pub(super) fn see_log(bytes: &mut [u8], number: FileNumber) -> Option<Seen> {
+    if bytes.len() < FILE_HEADER_BYTES {
+        return None;
+    }
+    put_u64(bytes, LOG_NUMBER_AT, number);
+    let uid = u64_at(bytes, LOG_UID_AT)?;
+    Some(Seen { uid, bytes: bytes.len() as u64 })
+}
+
+/// CURRENT, of the manifest that it names.
+pub(super) fn current(bytes: &mut [u8], manifests: &Files) {
+    let number = u64_at(bytes, CURRENT_NUMBER_AT).filter(|_| bytes.len() >= CURRENT_BYTES);
+    if let Some(seen) = number.and_then(|number| manifests.get(&number)) {
+        put_u64(bytes, CURRENT_UID_AT, seen.uid);
+    }
+}
+
+/// A manifest, of tables and logs. One that cannot be read stays as it is.
+pub(super) fn manifest(bytes: &mut Vec<u8>, tables: &Files, logs: &Files) {
+    _ = records::change(bytes, |records| {
+        for field in records.iter_mut().flatten() {
+            _ = records::change_edit(field, |edit| {
+                for (_, _, file) in &mut edit.added {
+                    if let Some(seen) = tables.get(&file.number) {
+                        let file = Arc::make_mut(file);
+                        (file.uid, file.bytes) = (seen.uid, seen.bytes);
+                    }
+                }
+            });
+            if let Ok(Some(payload)) = of_log(field, logs) {
+                field.1 = payload;
+            }
+        }
+        Ok(())
+    });
+}
+
+/// What a field that speaks of a log should say.
+fn of_log((tag, payload): &records::Field, logs: &Files) -> Result<Option<Vec<u8>>> {
+    let mut decoder = Decoder::new(payload);
+    if !matches!(*tag, WAL_ADDED | CLEAN_CLOSE | WAL_SYNCED) {
+        return Ok(None);
+    }
+    let number = decoder.varint()?;
+    let Some(seen) = logs.get(&number) else { return Ok(None) };
+    let mut out = Vec::new();
+    put_varint(&mut out, number);
+    if *tag == WAL_ADDED {
+        decoder.u64()?;
+        out.extend_from_slice(&seen.uid.to_le_bytes());
+    }
+    let bytes = decoder.varint()?;
+    // A clean close says exactly how long the log is, the others how long at least.
+    put_varint(&mut out, if *tag == CLEAN_CLOSE { seen.bytes } else { bytes.min(seen.bytes) });
+    Ok(Some(out))
+}
+
+/// A log, of the manifest and of older logs: its header and its marks. It
+/// keeps its length.
+pub(super) fn log(bytes: &mut [u8], manifests: &Files, logs: &Files) {
+    let named = u64_at(bytes, LOG_MANIFEST_AT).and_then(|number| manifests.get(&number));
+    if let (Some(seen), Some(said)) = (named, u64_at(bytes, LOG_MANIFEST_BYTES_AT)) {
+        put_u64(bytes, LOG_MANIFEST_BYTES_AT, said.min(seen.bytes));
+    }
+    mend::log(bytes);
+    for range in marks(bytes).unwrap_or_default() {
+        mark(&mut bytes[range], manifests, logs);
+    }
+    mend::log(bytes);
+}
+
+/// Where the payloads of marks of one fragment stand.
+fn marks(bytes: &[u8]) -> Result<Vec<std::ops::Range<usize>>> {
+    let mut reader = Reader::open(MemoryFile::open(bytes.to_vec()), LogKind::Wal, None)?;
+    let mut found = Vec::new();
+    while let Some(record) = reader.next()? {
+        let begin = record.offset as usize + HEADER_BYTES;
+        if record.class == Class::Mark && begin + record.payload.len() == record.end as usize {
+            found.push(begin..record.end as usize);
+        }
+    }
+    Ok(found)
+}
+
+/// A mark: pairs of number and bytes, the manifest's first. A smaller number
+/// of bytes is written as wide as the larger one was.
+fn mark(payload: &mut [u8], manifests: &Files, logs: &Files) {
+    let mut at = 0;
+    let mut files = manifests;
+    while let Some((number, width)) = get_varint(&payload[at..]) {
+        at += width;
+        let Some((bytes, width)) = get_varint(&payload[at..]) else { return };
+        if let Some(seen) = files.get(&number).filter(|seen| seen.bytes < bytes) {
+            put_wide(&mut payload[at..at + width], seen.bytes);
+        }
+        at += width;
+        files = logs;
+    }
+}
+
+/// A varint that fills its place.
+fn put_wide(place: &mut [u8], mut value: u64) {
+    let last = place.len() - 1;
+    for (i, byte) in place.iter_mut().enumerate() {
+        *byte = (value & 0x7f) as u8 | if i < last { 0x80 } else { 0 };
+        value >>= 7;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_varints_read_as_what_they_were_made_of() {
+        for (width, value) in [(1, 5), (2, 5), (3, 300), (5, 0), (9, 1 << 60)] {
+            let mut place = vec![0; width];
+            put_wide(&mut place, value);
+            assert_eq!(get_varint(&place), Some((value, width)));
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Checksums mended: damaged bytes with the checksums they would have had if
+//! somebody had meant them. Without this a fuzzer only ever learns that a
+//! checksum fails, and what parses the bytes behind it is never asked.
+//!
+//! Owns: where each format keeps its checksums, uids and lengths, stated here
+//! a second time from `docs/format/`. Never does: mend what the checksums
+//! cover, but for the uid and length that seed them.
+
+use super::memory_file::MemoryFile;
+use std::path::Path;
+use windrow_base::{FileUid, KeyOrder};
+use windrow_env::checksum::{checksum, crc32c};
+use windrow_format::current::CURRENT_BYTES;
+use windrow_format::log::{FILE_HEADER_BYTES, HEADER_BYTES as FRAGMENT_HEADER_BYTES};
+use windrow_format::table::{
+    BLOCK_TRAILER_BYTES, BlockHandle, BlockKind, Expect, FOOTER_BYTES, HEADER_BYTES, IndexIter,
+    Locate, Table, decode_block,
+};
+
+/// Where the uid stands in a log's header.
+const LOG_UID_AT: usize = 28;
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|b| u32::from_le_bytes(*b))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().map(|b| u64::from_le_bytes(*b))
+}
+
+fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+    if let Some(place) = bytes.get_mut(at..).and_then(|b| b.get_mut(..value.len())) {
+        place.copy_from_slice(value);
+    }
+}
+
+/// CURRENT: a checksum over all before it.
+pub fn current(bytes: &mut [u8]) {
+    if let Some(covered) = bytes.get(..CURRENT_BYTES - 4) {
+        let crc = crc32c(covered);
+        put(bytes, CURRENT_BYTES - 4, &crc.to_le_bytes());
+    }
+}
+
+/// A log or manifest: its header, and header and payload of every fragment.
+/// A fragment whose length leads nowhere ends where the next one begins.
+pub fn log(bytes: &mut [u8]) {
+    let Some(covered) = bytes.get(..FILE_HEADER_BYTES - 4) else { return };
+    let crc = crc32c(covered);
+    put(bytes, FILE_HEADER_BYTES - 4, &crc.to_le_bytes());
+    let Some(uid) = u64_at(bytes, LOG_UID_AT) else { return };
+    let mut at = FILE_HEADER_BYTES;
+    while at + FRAGMENT_HEADER_BYTES <= bytes.len() {
+        if bytes[at..at + FRAGMENT_HEADER_BYTES].iter().all(|&b| b == 0) {
+            return;
+        }
+        at = fragment(bytes, at, uid);
+    }
+}
+
+/// Mends the fragment at `at`; gives its end.
+fn fragment(bytes: &mut [u8], at: usize, uid: FileUid) -> usize {
+    let payload_at = at + FRAGMENT_HEADER_BYTES;
+    let stored = u32_at(bytes, at + 8).unwrap_or(0) as usize;
+    let end = Some(payload_at.saturating_add(stored))
+        .filter(|&end| begins_or_ends(bytes, end, uid))
+        .or_else(|| (payload_at..bytes.len()).find(|&p| carries(bytes, p, uid)))
+        .unwrap_or(bytes.len());
+    put(bytes, at + 8, &((end - payload_at) as u32).to_le_bytes());
+    put(bytes, at + 16, &uid.to_le_bytes());
+    let crc = checksum(uid, payload_at as u64, &[&bytes[payload_at..end]]);
+    put(bytes, at + 4, &crc.to_le_bytes());
+    let crc = checksum(uid, at as u64, &[&bytes[at + 4..payload_at]]);
+    put(bytes, at, &crc.to_le_bytes());
+    end
+}
+
+/// Whether a fragment's header with this uid may stand at `at`.
+fn carries(bytes: &[u8], at: usize, uid: FileUid) -> bool {
+    u64_at(bytes, at.saturating_add(16)) == Some(uid)
+}
+
+/// Whether `at` is the file's end, a fragment, or preallocated space.
+fn begins_or_ends(bytes: &[u8], at: usize, uid: FileUid) -> bool {
+    let preallocated = |rest: &[u8]| rest.iter().take(FRAGMENT_HEADER_BYTES).all(|&b| b == 0);
+    carries(bytes, at, uid) || bytes.get(at..).is_some_and(preallocated)
+}
+
+/// A table: header, footer, every block that its index leads to.
+pub fn table(bytes: &mut [u8]) {
+    let Some(footer_at) = bytes.len().checked_sub(FOOTER_BYTES) else { return };
+    let Some(uid) = u64_at(bytes, footer_at).filter(|_| footer_at >= HEADER_BYTES) else { return };
+    put(bytes, 16, &uid.to_le_bytes());
+    let crc = crc32c(&bytes[..HEADER_BYTES - 4]);
+    put(bytes, HEADER_BYTES - 4, &crc.to_le_bytes());
+    let file_bytes = bytes.len() as u64;
+    put(bytes, footer_at + 8, &file_bytes.to_le_bytes());
+    for part in 0..4 {
+        let at = footer_at + 16 + part * 12;
+        if let (Some(offset), Some(len)) = (u64_at(bytes, at), u32_at(bytes, at + 8)) {
+            block(bytes, uid, BlockHandle { offset, bytes: len });
+        }
+    }
+    let crc = checksum(uid, footer_at as u64, &[&bytes[footer_at..bytes.len() - 4]]);
+    let crc_at = bytes.len() - 4;
+    put(bytes, crc_at, &crc.to_le_bytes());
+    data_blocks(bytes, uid);
+}
+
+/// Mends what the index leads to, where the meta blocks make sense.
+fn data_blocks(bytes: &mut [u8], uid: FileUid) {
+    let file_bytes = bytes.len() as u64;
+    let file = MemoryFile::open(bytes.to_vec());
+    let expect = Expect { file_bytes, uid, order: KeyOrder::Bytewise };
+    let Ok(table) = Table::open(&file, expect) else { return };
+    let mut top = table.index_iter();
+    top.seek_first();
+    while top.valid() {
+        match top.place() {
+            Locate::Block(handle) => block(bytes, uid, handle),
+            Locate::Partition(partition) => {
+                block(bytes, uid, partition.index);
+                partition.filter.iter().for_each(|&filter| block(bytes, uid, filter));
+                blocks_of_partition(bytes, uid, partition.index);
+            }
+            Locate::None => return,
+        }
+        top.next();
+    }
+}
+
+fn blocks_of_partition(bytes: &mut [u8], uid: FileUid, handle: BlockHandle) {
+    let Some(raw) = range(bytes, handle).map(|range| bytes[range].to_vec()) else { return };
+    let index = decode_block(raw, Path::new("input"), uid, handle, BlockKind::Index);
+    let Ok(index) = index else { return };
+    let Ok(mut index) = IndexIter::new(index.into(), KeyOrder::Bytewise) else { return };
+    index.seek_first();
+    while let Locate::Block(handle) = index.place() {
+        block(bytes, uid, handle);
+        index.next();
+    }
+}
+
+fn range(bytes: &[u8], handle: BlockHandle) -> Option<std::ops::Range<usize>> {
+    let offset = usize::try_from(handle.offset).ok()?;
+    let end = offset.checked_add(handle.bytes as usize)?;
+    (end <= bytes.len() && handle.bytes as usize >= BLOCK_TRAILER_BYTES).then_some(offset..end)
+}
+
+/// A block of a table: the checksum at its end.
+pub fn block(bytes: &mut [u8], uid: FileUid, handle: BlockHandle) {
+    if let Some(range) = range(bytes, handle) {
+        let crc_at = range.end - 4;
+        let crc = checksum(uid, handle.offset, &[&bytes[range.start..crc_at]]);
+        put(bytes, crc_at, &crc.to_le_bytes());
+    }
+}

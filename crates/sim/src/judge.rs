@@ -1,0 +1,292 @@
+//! Operations on a database, each judged: by the model's answer, by what may
+//! fail under what goes wrong, and by what must hold after a failure (R13, P7:
+//! once a write has failed none succeeds until the next open, reads go on).
+//!
+//! Owns: the history oracle of a run, and these rules. Never does: choose an
+//! operation, or make anything fail.
+
+use std::sync::Arc;
+use windrow::Db;
+use windrow_base::ErrorKind;
+use windrow_env::Clock;
+use windrow_env::testing::{CrashFs, Handles, ManualClock};
+use windrow_testkit::model::Model;
+use windrow_testkit::op::{Answer, Op, Pair, Subject, Write};
+use windrow_testkit::oracle::Oracle;
+use windrow_testkit::script;
+use windrow_testkit::subject::{self, Database};
+use windrow_testkit::text;
+
+/// What may fail beside what a crash ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// Any operation may err as a failing or full device makes it err.
+    pub device: bool,
+    /// A read may err because what it got was damaged on the way.
+    pub damaged_reads: bool,
+    /// The device has lost what it said was written: damage may be met
+    /// anywhere, and what came back may be any prefix.
+    pub lies: bool,
+}
+
+/// The history of one database, and how operations on it are judged.
+#[derive(Clone)]
+pub struct Judge {
+    /// What was issued and acknowledged.
+    pub oracle: Oracle,
+    /// What may fail now.
+    pub allowed: Allowed,
+    /// A write has failed: none may succeed until the next open.
+    pub latched: bool,
+    /// Damage that a lying device had done was found: there is no more to judge.
+    pub detected: bool,
+    fs: CrashFs,
+    clock: Arc<ManualClock>,
+    /// The latest that the wall clock has ever been.
+    wall_max_ms: u64,
+}
+
+impl Judge {
+    /// The history of an empty database in this world.
+    pub fn new(handles: &Handles) -> Judge {
+        let mut judge = Judge {
+            oracle: Oracle::new(script::model()),
+            allowed: Allowed::default(),
+            latched: false,
+            detected: false,
+            fs: handles.fs.clone(),
+            clock: handles.clock.clone(),
+            wall_max_ms: 0,
+        };
+        judge.note_clock();
+        judge
+    }
+
+    /// The same history over a copy of the files.
+    #[must_use]
+    pub fn forked(&self, handles: &Handles) -> Judge {
+        let allowed = Allowed::default();
+        Judge { fs: handles.fs.clone(), allowed, latched: false, ..self.clone() }
+    }
+
+    /// Must be called before the wall clock is set back.
+    pub fn note_clock(&mut self) {
+        self.wall_max_ms = self.wall_max_ms.max(self.clock.wall_ms());
+    }
+
+    /// The state that reads must show now.
+    pub fn model(&self) -> &Model {
+        self.oracle.current()
+    }
+
+    /// Whether an error of this kind is the world's fault, and no reason to fail.
+    pub fn excuses(&self, kind: ErrorKind) -> bool {
+        let device = self.allowed.device || self.fs.is_dead();
+        match kind {
+            ErrorKind::Io | ErrorKind::NoSpace => device,
+            ErrorKind::ReadOnly => self.latched || device || self.allowed.lies,
+            ErrorKind::Corruption => self.allowed.damaged_reads || self.allowed.lies,
+            _ => false,
+        }
+    }
+
+    /// Brings the model's time to the database's, which must lie between what
+    /// the wall clock says and the latest that it ever said (P16).
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn tell_time(&mut self, db: &Db) -> Result<(), String> {
+        use windrow::InKeyspace;
+        self.note_clock();
+        let (wall, now) = (self.clock.wall_ms(), db.now_ms());
+        if now < wall || now > self.wall_max_ms {
+            return Err(format!(
+                "expiry is judged by {now}, the clock says {wall} and at most {}",
+                self.wall_max_ms
+            ));
+        }
+        self.oracle.set_now_ms(now);
+        Ok(())
+    }
+
+    /// Judges what came back at an open. `kept`: the page cache survived.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn recovered(&mut self, db: &Db, kept: bool) -> Result<(), String> {
+        self.latched = false;
+        self.tell_time(db)?;
+        if !self.allowed.lies {
+            return self.oracle.recovered(db, kept);
+        }
+        let found = subject::dump(db).map(drop).and_then(|()| db.verify()?.into_result());
+        match found {
+            Ok(_) => self.oracle.recovered_any(db),
+            Err(error) if self.excuses(error.kind()) => {
+                self.detected = true;
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Runs one operation, and judges its answer.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn step(&mut self, database: &mut Database, op: &Op) -> Result<(), String> {
+        if self.fs.is_dead() || self.detected {
+            return Ok(());
+        }
+        self.tell_time(database.db())?;
+        self.judged(database, op).map_err(|why| format!("{}: {why}", text::op_text(op)))
+    }
+
+    fn judged(&mut self, database: &mut Database, op: &Op) -> Result<(), String> {
+        let keyspace = match op {
+            // Opening one that is there writes nothing.
+            Op::CreateKeyspace { name, .. } => !self.model().keyspaces().contains(name),
+            Op::DropKeyspace { .. } => true,
+            _ => false,
+        };
+        let writes: Option<(&[Write], bool)> = match op {
+            Op::Write { write, sync } => Some((std::slice::from_ref(write), *sync)),
+            Op::Batch { writes, sync } => Some((writes, *sync)),
+            // What is seen while a batch is in doubt is not kept for later.
+            Op::Snapshot { .. } | Op::OpenCursor { .. } | Op::Refresh { .. }
+                if self.oracle.has_doubt() =>
+            {
+                return Ok(());
+            }
+            _ => None,
+        };
+        if let Some((writes, _)) = writes {
+            // A keyspace that could not be made takes no writes.
+            if self.model().resolve(writes).is_none() {
+                return Ok(());
+            }
+            if !self.latched {
+                self.oracle.issue(writes);
+            }
+        } else if keyspace && !self.latched {
+            self.oracle.begin_keyspace(op);
+        }
+        let answer = database.apply(op);
+        if let Answer::Error(kind) = answer {
+            // Through a handle whose keyspace is gone: where making it again
+            // has failed, the handle is still the old one.
+            let is_gone = kind == ErrorKind::Closed && self.model().clone().apply(op) == answer;
+            if is_gone && !keyspace && writes.is_none() {
+                return Ok(());
+            }
+            return self.failed(database, (writes.is_some(), keyspace), kind);
+        }
+        if (writes.is_some() || keyspace) && self.latched && answer != Answer::Missing {
+            return Err("succeeded after a write had failed".to_owned());
+        }
+        let want = match writes {
+            _ if self.latched => self.oracle.answer(op),
+            Some((_, sync)) => {
+                self.oracle.acknowledge(database.db().snapshot().seq(), sync);
+                Answer::Done
+            }
+            None if keyspace => self.oracle.end_keyspace(),
+            None => self.oracle.answer(op),
+        };
+        if matches!(op, Op::Sync | Op::Flush { keyspace: None }) && !self.latched {
+            self.oracle.sync();
+        }
+        self.compare(database, op, &answer, &want)
+    }
+
+    fn compare(
+        &mut self,
+        database: &mut Database,
+        op: &Op,
+        answer: &Answer,
+        want: &Answer,
+    ) -> Result<(), String> {
+        // A batch whose sync failed may be visible, as a whole.
+        let is_right = self.agrees(answer, want)
+            || self.latched && self.agrees(answer, &self.oracle.with_doubt().apply(op));
+        if !is_right {
+            let (got, want) = (text::answer_text(answer), text::answer_text(want));
+            return Err(format!("answered\n{got}instead of\n{want}"));
+        }
+        let has_failed = matches!(answer, Answer::Steps(steps) if steps.iter().any(Result::is_err));
+        if let (Op::Walk { cursor, .. } | Op::Refresh { cursor }, true) = (op, has_failed) {
+            // It stays failed; the model's does not know that.
+            let close = Op::CloseCursor { cursor: cursor.clone() };
+            database.apply(&close);
+            self.oracle.answer(&close);
+        }
+        if let Answer::Pairs(_, Some(kind)) = answer {
+            self.detected |= self.allowed.lies && *kind == ErrorKind::Corruption;
+        }
+        Ok(())
+    }
+
+    /// An operation has failed. That must be for the world's sake, and a
+    /// write's failure must be the last one that is in doubt.
+    fn failed(
+        &mut self,
+        database: &Database,
+        (write, keyspace): (bool, bool),
+        kind: ErrorKind,
+    ) -> Result<(), String> {
+        if self.fs.is_dead() {
+            return Ok(());
+        }
+        // What the model refuses as well, being made otherwise than is asked for.
+        if self.latched && kind == ErrorKind::InvalidArgument {
+            return Ok(());
+        }
+        let error = database.last_error().map(ToString::to_string).unwrap_or_default();
+        if !self.excuses(kind) {
+            return Err(error);
+        }
+        self.detected |= self.allowed.lies && kind == ErrorKind::Corruption;
+        if (write || keyspace) && !self.latched {
+            if kind == ErrorKind::ReadOnly {
+                // Refused: some background work had failed before.
+                if write {
+                    self.oracle.withdraw();
+                } else {
+                    self.oracle.withdraw_keyspace();
+                }
+            }
+            self.latched = true;
+        }
+        Ok(())
+    }
+
+    /// Whether an answer is the wanted one, or a part of it that ends in an
+    /// error which is no reason to fail.
+    fn agrees(&self, answer: &Answer, want: &Answer) -> bool {
+        match (answer, want) {
+            _ if answer == want => true,
+            (Answer::Pairs(got, Some(kind)), Answer::Pairs(want, _)) => {
+                want.starts_with(got) && self.excuses(*kind)
+            }
+            (Answer::Steps(got), Answer::Steps(want)) => {
+                let whole = got.iter().take_while(|step| step.is_ok()).count();
+                // A failed cursor stays so, and stands on nothing.
+                let failed = |step: &Result<Option<Pair>, ErrorKind>| match step {
+                    Ok(entry) => entry.is_none(),
+                    Err(kind) => self.excuses(*kind),
+                };
+                got.len() == want.len()
+                    && got[..whole] == want[..whole]
+                    && got[whole..].iter().all(failed)
+            }
+            (Answer::Values(got), Answer::Values(want)) => {
+                let right = |(got, want): (&Result<_, ErrorKind>, &_)| match got {
+                    Err(kind) if self.excuses(*kind) => true,
+                    got => got == want,
+                };
+                got.len() == want.len() && got.iter().zip(want).all(right)
+            }
+            _ => false,
+        }
+    }
+}

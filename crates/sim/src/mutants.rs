@@ -1,0 +1,183 @@
+//! The hunt for mutants: which harness must notice which, and how soon.
+//!
+//! A harness that finds nothing proves nothing unless it is known what it would
+//! find. So each safeguard of the engine is taken out in turn
+//! ([`windrow_base::mutants`]) and the harness that is there for it must fail.
+//! Before that all of them must pass on the engine as it is, and one that cannot
+//! fail (the canary) must be found out.
+//!
+//! Owns: the choice of harnesses, and the hunt. Never does: say what a mutant is.
+
+use crate::crash;
+use crate::exhaustive;
+use crate::probes::PROBES;
+use crate::rot::{CLOSED, CRASHES, Density, Plan, Script, Specimen};
+use crate::scenario::Settings;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use windrow_base::mutants::{self, Entry, Mutant};
+use windrow_testkit::sweep;
+use windrow_testkit::variant::{VARIANTS, Variant};
+
+/// A prime: steps of it visit a plan's damages evenly, and each of them once.
+const STRIDE: u64 = 1_000_003;
+/// A damage is one of tens of thousands, and takes a tenth of a seed's time.
+const DAMAGES_PER_SEED: u64 = 10;
+/// Of how many cases of the exhaustive loops one is run.
+const EXHAUSTIVE_STEP: u64 = 61;
+
+/// A harness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detector {
+    /// Seeds of the crash harness.
+    Crashes,
+    /// Crashes and faults at operations of every feature's workload.
+    Exhaustive,
+    /// Damages to databases at rest.
+    Damages,
+    /// Bytes that stand where they should not.
+    Misplaced,
+    /// Damages, and what repair makes of them.
+    Repairs,
+    /// One small scene for each promise that needs no more.
+    Probes,
+}
+
+impl Detector {
+    /// All of them.
+    pub const ALL: [Detector; 6] = [
+        Detector::Crashes,
+        Detector::Exhaustive,
+        Detector::Damages,
+        Detector::Misplaced,
+        Detector::Repairs,
+        Detector::Probes,
+    ];
+}
+
+impl fmt::Display for Detector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Detector::Crashes => "crashes",
+            Detector::Exhaustive => "exhaustive loops",
+            Detector::Damages => "damages",
+            Detector::Misplaced => "misplaced writes",
+            Detector::Repairs => "repairs",
+            Detector::Probes => "probes",
+        })
+    }
+}
+
+/// A mutant that was noticed.
+#[derive(Clone, Debug)]
+pub struct Caught {
+    /// By which harness.
+    pub by: Detector,
+    /// How many of its cases that took.
+    pub cases: u64,
+    /// What it said.
+    pub why: String,
+}
+
+/// The harnesses that are asked for a mutant, in this order.
+pub fn detectors(mutant: Mutant) -> &'static [Detector] {
+    use Detector::{Crashes, Damages, Exhaustive, Misplaced, Probes, Repairs};
+    match mutant as u32 {
+        49 | 56 | 57 | 60..=63 | 65 => &[Damages, Misplaced],
+        50..=54 => &[Misplaced, Damages],
+        55 | 59 => &[Damages, Crashes],
+        66 => &[Repairs],
+        40..=48 | 67 => &[Damages, Misplaced, Crashes],
+        76..=78 | 81 | 83 | 86 | 97 | 120..=128 | 130.. => &[Probes, Crashes],
+        _ => &[Crashes, Exhaustive],
+    }
+}
+
+/// Runs the engine with a mutant (none: as it is) past these harnesses, `cases`
+/// of each, until one notices.
+pub fn hunt(entry: Option<&Entry>, detectors: &[Detector], cases: u64) -> Option<Caught> {
+    mutants::set(entry.map(|entry| entry.mutant));
+    let caught = detectors.iter().find_map(|by| {
+        let found = catch_unwind(AssertUnwindSafe(|| ask(*by, cases)));
+        let found = found.unwrap_or_else(|panic| Err((0, sweep::panic_text(&*panic))));
+        found.err().map(|(case, why)| Caught { by: *by, cases: case + 1, why })
+    });
+    mutants::set(None);
+    caught
+}
+
+/// The failure of a harness: the case, and what it said.
+type Failure = (u64, String);
+
+fn ask(detector: Detector, cases: u64) -> Result<(), Failure> {
+    match detector {
+        Detector::Crashes => {
+            let settings = Settings::default();
+            let case = |seed| crash::run(seed, &settings).map(drop).map_err(|e| e.to_string());
+            run(cases, case)
+        }
+        Detector::Exhaustive => exhaustive::all(EXHAUSTIVE_STEP, &|_| ()).map_err(|why| (0, why)),
+        Detector::Damages => {
+            damages(cases, &|specimen, plan, index| specimen.check(&plan.case(index)).map(drop))
+        }
+        Detector::Repairs => damages(cases, &|specimen, plan, index| {
+            specimen.check_repair(&plan.case(index)).map(drop)
+        }),
+        Detector::Misplaced => misplaced(cases * DAMAGES_PER_SEED),
+        Detector::Probes => {
+            // One after the other: a probe is quick, and its number is stable.
+            (0..PROBES.len()).try_for_each(|at| {
+                let (name, probe) = PROBES[at];
+                run(1, |_| probe()).map_err(|(_, why)| (at as u64, format!("{name}: {why}")))
+            })
+        }
+    }
+}
+
+fn run(cases: u64, case: impl Fn(u64) -> Result<(), String> + Sync) -> Result<(), Failure> {
+    sweep::run(0..cases, case, |(), ()| ()).map(drop)
+}
+
+fn variant(name: &str) -> &'static Variant {
+    VARIANTS.iter().find(|variant| variant.name == name).expect("a variant of this name")
+}
+
+/// The databases that are damaged.
+fn specimens() -> Result<Vec<Specimen>, Failure> {
+    let closed = [("small", CLOSED)]
+        .into_iter()
+        .chain(["partitioned index", "tiny blocks"].map(|variant| (variant, CLOSED.enlarged())));
+    let scripts: Vec<(&str, Script)> =
+        closed.chain(CRASHES.iter().map(|script| ("small", *script))).collect();
+    let make = |(name, script): &(&str, Script)| Specimen::new(variant(name), script);
+    scripts.iter().map(make).collect::<Result<_, _>>().map_err(|why| (0, why))
+}
+
+/// Damages of every database in turn, spread evenly over all there are.
+fn damages(
+    cases: u64,
+    check: &(dyn Fn(&Specimen, &Plan, u64) -> Result<(), String> + Sync),
+) -> Result<(), Failure> {
+    let specimens = specimens()?;
+    let plan = |specimen| Plan::new(specimen, Density::Thin { pairs_step: 7 });
+    let plans: Vec<Plan> = specimens.iter().map(plan).collect();
+    let count = specimens.len() as u64;
+    run(cases, |case| {
+        let at = (case % count) as usize;
+        // Whole files first, which are few.
+        let whole = plans[at].whole_files().nth((case / count) as usize);
+        let index = whole.unwrap_or(case / count * STRIDE % plans[at].len());
+        check(&specimens[at], &plans[at], index)
+            .map_err(|why| format!("{}: {why}", plans[at].case(index)))
+    })
+}
+
+fn misplaced(cases: u64) -> Result<(), Failure> {
+    let specimens = specimens()?;
+    let count = specimens.len() as u64;
+    run(cases, |seed| {
+        let specimen = &specimens[(seed % count) as usize];
+        let case = specimen.misplaced(seed);
+        specimen.check(&case).map(drop).map_err(|why| format!("{case}: {why}"))
+    })
+}

@@ -1,0 +1,258 @@
+//! Promises that one small scene each can keep or break: who may open, what a
+//! read-only open and a refusal write, limits, and what a failure ends.
+//!
+//! Owns: the scenes. Never does: draw anything by seed; what needs many cases
+//! is the crash harness's or the sweep's.
+
+use std::path::Path;
+use windrow::{Batch, Db, ErrorKind, Options, Sync};
+use windrow_base::key::KEY_BYTES_MAX;
+use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
+use windrow_format::current::{Current, FORMAT_VERSION};
+use windrow_testkit::variant::{SMALL_MEMORY_BYTES, VARIANTS};
+use windrow_testkit::world::DIR;
+
+/// A scene: `Err` says which promise was broken, and how.
+pub type Probe = fn() -> Result<(), String>;
+
+/// Every scene, by the promise that it is about.
+pub const PROBES: &[(&str, Probe)] = &[
+    ("a panic turns writing off (P24)", a_panic_turns_writing_off),
+    ("a second open is refused (P13)", a_second_open_is_refused),
+    ("a read-only open writes nothing (P17)", a_read_only_open_writes_nothing),
+    ("limits hold (P15)", limits_hold),
+    ("a newer format is refused (P21)", a_newer_format_is_refused),
+    ("nothing is removed after a failure (P7)", nothing_is_removed_after_a_failure),
+    ("a failed edit keeps its tables (P7)", a_failed_edit_keeps_its_tables),
+    ("a name that is not durable ends writing (P7)", a_name_that_is_not_durable_ends_writing),
+    ("a scan stays failed (P9)", a_scan_stays_failed),
+    ("a checkpoint that fails says so (P20)", a_checkpoint_that_fails_says_so),
+    ("memtables are flushed in order (P2)", memtables_are_flushed_in_order),
+    ("memtables keep to their budget (P18)", memtables_keep_to_their_budget),
+    ("a close leaves nothing to do (P14)", a_close_leaves_nothing_to_do),
+];
+
+fn options(handles: &Handles) -> Options {
+    let mut options = VARIANTS[0].options().expect("the first variant is valid");
+    options.components.env = Some(handles.env());
+    options
+}
+
+fn open(handles: &Handles) -> Result<Db, String> {
+    Db::open_with(DIR, options(handles)).map_err(|e| format!("open: {e}"))
+}
+
+fn ensure(holds: bool, what: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(what.to_owned()) }
+}
+
+fn kind<T>(result: windrow::Result<T>) -> Option<ErrorKind> {
+    result.err().map(|error| error.kind())
+}
+
+fn text(error: windrow::Error) -> String {
+    error.to_string()
+}
+
+/// A database with one key in a table and one in the log, closed or not.
+fn with_contents(handles: &Handles) -> Result<Db, String> {
+    let db = open(handles)?;
+    db.put("a", "1").and_then(|()| db.flush()).map_err(text)?;
+    db.put_with("b", "2", Sync::Yes).map_err(text)?;
+    Ok(db)
+}
+
+fn a_panic_turns_writing_off() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = with_contents(&handles)?;
+    handles.jobs.run_until_idle();
+    let fault = Fault::new(FaultKind::Panic, Ops::CREATE, When::MatchingFrom(0)).on_path(".sst");
+    handles.fs.inject(fault);
+    // More than a memtable, and less than would make a writer wait.
+    for round in 0..20 {
+        db.put(format!("{round}"), vec![0; 4_000]).map_err(text)?;
+    }
+    handles.jobs.run_until_idle();
+    handles.fs.clear_faults();
+    ensure(
+        kind(db.put("d", "4")) == Some(ErrorKind::ReadOnly),
+        "a write after the panic succeeded",
+    )?;
+    ensure(db.get("a").is_ok_and(|value| value.is_some()), "a read after the panic failed")
+}
+
+fn a_second_open_is_refused() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let _held = open(&handles)?;
+    let second = kind(Db::open_with(DIR, options(&handles)));
+    ensure(second == Some(ErrorKind::Busy), &format!("the second open: {second:?}"))
+}
+
+fn a_read_only_open_writes_nothing() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let read_only = Options { read_only: true, ..options(&handles) };
+    let missing = kind(Db::open_with(DIR, read_only.clone()));
+    ensure(missing == Some(ErrorKind::InvalidArgument), "a read-only open of nothing")?;
+    ensure(handles.fs.operations() == 0, "a read-only open of nothing made something")?;
+    let db = with_contents(&handles)?;
+    handles.fs.halt();
+    drop(db);
+    handles.jobs.discard();
+    handles.fs.kill(1);
+    let handles = handles.reborn(1);
+    let before = (handles.fs.operations(), handles.fs.files(Path::new(DIR)));
+    let read_only = Options { read_only: true, ..options(&handles) };
+    let db = Db::open_with(DIR, read_only).map_err(text)?;
+    ensure(db.get("b").is_ok_and(|value| value.is_some()), "what the log holds is not seen")?;
+    ensure(kind(db.put("c", "3")) == Some(ErrorKind::ReadOnly), "a write succeeded")?;
+    db.close().map_err(text)?;
+    let after = (handles.fs.operations(), handles.fs.files(Path::new(DIR)));
+    ensure(before == after, "a read-only open changed files")
+}
+
+fn limits_hold() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = open(&handles)?;
+    db.put(vec![b'k'; KEY_BYTES_MAX], "1").map_err(|e| format!("the longest key: {e}"))?;
+    let before = handles.fs.operations();
+    let long = kind(db.put(vec![b'k'; KEY_BYTES_MAX + 1], "1"));
+    ensure(long == Some(ErrorKind::InvalidArgument), "a key over the limit")?;
+    ensure(kind(db.write(batch_of(&db, 1), Sync::No)) == long, "a batch over the limit")?;
+    ensure(handles.fs.operations() == before, "what is over a limit was written")?;
+    db.write(batch_of(&db, 0), Sync::No).map(drop).map_err(|e| format!("the largest batch: {e}"))
+}
+
+/// A batch of the most bytes that are allowed, and `more`.
+fn batch_of(db: &Db, more: u64) -> Batch {
+    let mut batch = Batch::new();
+    let bytes = SMALL_MEMORY_BYTES / 4 + more;
+    let mut value_bytes = bytes as usize - 64;
+    batch.put(db, "k", vec![0; value_bytes]);
+    value_bytes += bytes as usize - batch.byte_len();
+    batch.clear();
+    batch.put(db, "k", vec![0; value_bytes]);
+    assert_eq!(batch.byte_len() as u64, bytes);
+    batch
+}
+
+fn a_newer_format_is_refused() -> Result<(), String> {
+    let (_, handles) = env(1);
+    with_contents(&handles)?.close().map_err(text)?;
+    handles.jobs.discard();
+    let path = Path::new(DIR).join("CURRENT");
+    let bytes = handles.fs.read_file(&path).ok_or("CURRENT is missing")?;
+    let current = Current::decode(&bytes).map_err(text)?;
+    let newer = Current { format_version: FORMAT_VERSION + 1, ..current.clone() };
+    let featured = Current { required_features: 1 << 40, ..current };
+    for (what, current) in [("version", newer), ("feature", featured)] {
+        handles.fs.write_file(&path, &current.encode());
+        let before = (handles.fs.operations(), handles.fs.files(Path::new(DIR)));
+        let refused = kind(Db::open_with(DIR, options(&handles)));
+        ensure(refused == Some(ErrorKind::NotSupported), &format!("a newer {what}: {refused:?}"))?;
+        let after = (handles.fs.operations(), handles.fs.files(Path::new(DIR)));
+        ensure(before == after, &format!("a newer {what} was refused after writing"))?;
+    }
+    Ok(())
+}
+
+fn nothing_is_removed_after_a_failure() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = with_contents(&handles)?;
+    db.put("a", "3").and_then(|()| db.flush()).map_err(text)?;
+    handles.jobs.run_until_idle();
+    db.compact().map_err(text)?;
+    let lost = Fault::new(FaultKind::Io, Ops::SYNC, When::MatchingFrom(0)).on_path(".wal");
+    handles.fs.inject(lost);
+    ensure(db.put_with("c", "3", Sync::Yes).is_err(), "a write whose sync failed succeeded")?;
+    let before = handles.fs.files(Path::new(DIR));
+    handles.jobs.run_until_idle();
+    let after = handles.fs.files(Path::new(DIR));
+    let gone: Vec<_> = before.iter().filter(|name| !after.contains(name)).collect();
+    ensure(gone.is_empty(), &format!("{gone:?} went after a failure"))
+}
+
+/// The manifest's record may be there although its sync failed.
+fn a_failed_edit_keeps_its_tables() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = with_contents(&handles)?;
+    let fault = Fault::new(FaultKind::Io, Ops::SYNC, When::MatchingFrom(0)).on_path("MANIFEST");
+    handles.fs.inject(fault);
+    ensure(db.flush().is_err(), "a flush whose edit was not durable succeeded")?;
+    handles.fs.halt();
+    drop(db);
+    handles.jobs.discard();
+    handles.fs.clear_faults();
+    handles.fs.kill(1);
+    let db = open(&handles.reborn(1))?;
+    ensure(db.get("b").is_ok_and(|value| value.is_some()), "a synced write is gone")
+}
+
+fn a_name_that_is_not_durable_ends_writing() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = with_contents(&handles)?;
+    handles.jobs.run_until_idle();
+    handles.fs.inject(Fault::new(FaultKind::Io, Ops::SYNC_DIR, When::MatchingFrom(0)));
+    ensure(db.flush().is_err(), "a flush whose table has no durable name succeeded")?;
+    ensure(kind(db.put("c", "3")) == Some(ErrorKind::ReadOnly), "a write after it succeeded")
+}
+
+fn a_scan_stays_failed() -> Result<(), String> {
+    let (_, handles) = env(1);
+    with_contents(&handles)?.close().map_err(text)?;
+    let db = open(&handles)?;
+    handles
+        .fs
+        .inject(Fault::new(FaultKind::Io, Ops::READING, When::MatchingFrom(0)).on_path(".sst"));
+    let mut cursor = db.cursor(windrow::ReadOptions::default());
+    ensure(cursor.seek_first().is_err(), "a scan of what cannot be read found something")?;
+    handles.fs.clear_faults();
+    ensure(cursor.next().is_err(), "a scan went on after an error")
+}
+
+fn a_checkpoint_that_fails_says_so() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = with_contents(&handles)?;
+    handles.fs.inject(Fault::new(FaultKind::Io, Ops::LINK, When::Matching(0)));
+    ensure(db.checkpoint("/world/copy").is_err(), "a checkpoint without its tables succeeded")
+}
+
+fn memtables_are_flushed_in_order() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = open(&handles)?;
+    handles.jobs.run_until_idle();
+    for value in ["old", "new"] {
+        db.put("key", value).map_err(text)?;
+        for round in 0..20 {
+            db.put(format!("{value}{round}"), vec![0; 4_000]).map_err(text)?;
+        }
+    }
+    db.flush().map_err(text)?;
+    handles.jobs.run_until_idle();
+    let found = db.get("key").map_err(text)?;
+    ensure(found.as_deref() == Some(b"new"), &format!("an older memtable won: {found:?}"))
+}
+
+fn memtables_keep_to_their_budget() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = open(&handles)?;
+    let mut most = 0;
+    for round in 0..400 {
+        db.put(format!("{round}"), vec![0; 40_000]).map_err(text)?;
+        most = most.max(db.stats().memory.memtables_bytes);
+    }
+    ensure(
+        most <= SMALL_MEMORY_BYTES / 2,
+        &format!("memtables hold {most} bytes of a budget of {SMALL_MEMORY_BYTES}"),
+    )
+}
+
+fn a_close_leaves_nothing_to_do() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = with_contents(&handles)?;
+    for round in 0..60 {
+        db.put(format!("{round}"), vec![0; 4_000]).map_err(text)?;
+    }
+    ensure(handles.jobs.queued() > 0, "nothing was left to do before the close")?;
+    db.close().map_err(text)?;
+    ensure(handles.jobs.queued() == 0, "jobs are queued after a close")
+}

@@ -1,0 +1,180 @@
+//! Repairs a damaged copy, opens it, and says what of the data is there.
+//!
+//! Right is: the database opens, every value was once written under its key
+//! (or is the merge of some of what was), and whatever the damage did not
+//! touch is there as it was. Where a table or the manifest was lost, deleted
+//! and overwritten data may show again, as `windrow::repair` says.
+//!
+//! Owns: that judgement. Never does: choose damages.
+
+use super::damage::Case;
+use super::judge::Judge;
+use super::specimen::{Contents, Specimen, path};
+use std::collections::BTreeMap;
+use windrow::Db;
+use windrow_base::ErrorKind;
+use windrow_testkit::op::Pair;
+use windrow_testkit::text;
+
+/// What came of repairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mended {
+    /// Repairs.
+    pub cases: u64,
+    /// Everything was as before the damage.
+    pub whole: u64,
+    /// The tree had to be made from the tables.
+    pub rebuilt: u64,
+    /// Keys that are gone with the bytes that held them.
+    pub missing: u64,
+    /// Keys that show an older value, or were deleted and show again.
+    pub older: u64,
+    /// Keys whose merge operator nothing names any more: they read as an error.
+    pub unmerged: u64,
+}
+
+impl Mended {
+    /// Sums two.
+    #[must_use]
+    pub fn plus(self, other: Mended) -> Mended {
+        Mended {
+            cases: self.cases + other.cases,
+            whole: self.whole + other.whole,
+            rebuilt: self.rebuilt + other.rebuilt,
+            missing: self.missing + other.missing,
+            older: self.older + other.older,
+            unmerged: self.unmerged + other.unmerged,
+        }
+    }
+}
+
+/// What the damage excuses.
+struct Excuse<'a> {
+    judge: &'a Judge<'a>,
+    specimen: &'a Specimen,
+    rebuilt: bool,
+    /// Only logs were damaged: each keyspace is as it was at some time.
+    log_only: bool,
+    /// A log was damaged, and other files were too.
+    log: bool,
+}
+
+impl Specimen {
+    /// Repairs a damaged copy and reads what is there.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn check_repair(&self, case: &Case) -> Result<Mended, String> {
+        let judge = Judge::new(self, case);
+        if judge.changed.is_empty() {
+            return Ok(Mended::default());
+        }
+        let handles = judge.damaged();
+        let report = windrow::repair(path(""), self.options_on(&handles))
+            .map_err(|e| format!("repair: {e}"))?;
+        handles.jobs.discard();
+        let db = self.open(&handles).map_err(|e| format!("open after repair: {e}"))?;
+        let verified = db.verify().map_err(|e| format!("verify after repair: {e}"))?;
+        verified.into_result().map_err(|e| format!("verify after repair: {e}"))?;
+        let is_log = |(name, _): &(String, _)| name.ends_with(".wal");
+        let log_only = !report.manifest_rebuilt && judge.changed.iter().all(is_log);
+        let excuse = Excuse {
+            judge: &judge,
+            specimen: self,
+            rebuilt: report.manifest_rebuilt,
+            log_only,
+            log: !log_only && judge.changed.iter().any(is_log),
+        };
+        let mut mended =
+            Mended { cases: 1, rebuilt: report.manifest_rebuilt.into(), ..Mended::default() };
+        for (id, name) in &self.keyspace_ids {
+            let there = if report.manifest_rebuilt && *id > 0 {
+                format!("keyspace-{id}")
+            } else {
+                name.clone()
+            };
+            let got = read(&db, &there, &mut mended)?;
+            excuse.compare(name, got, &mut mended)?;
+        }
+        let as_before = mended.missing + mended.older + mended.unmerged == 0;
+        mended.whole = as_before.into();
+        Ok(mended)
+    }
+}
+
+/// Everything in a keyspace by gets of the keys that a scan gives; keys whose
+/// operands nothing can merge are counted.
+fn read(db: &Db, name: &str, mended: &mut Mended) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, String> {
+    let mut pairs = BTreeMap::new();
+    let Some(keyspace) = db.open_keyspace(name).map_err(|e| format!("keyspace {name}: {e}"))?
+    else {
+        return Ok(pairs);
+    };
+    for item in keyspace.iter() {
+        match item {
+            Ok((key, value)) => _ = pairs.insert(key.to_vec(), value.to_vec()),
+            Err(error) if error.kind() == ErrorKind::InvalidArgument => {
+                mended.unmerged += 1;
+                break;
+            }
+            Err(error) => return Err(format!("scan of {name} after repair: {error}")),
+        }
+    }
+    Ok(pairs)
+}
+
+impl Excuse<'_> {
+    fn compare(
+        &self,
+        name: &str,
+        got: BTreeMap<Vec<u8>, Vec<u8>>,
+        mended: &mut Mended,
+    ) -> Result<(), String> {
+        let unmerged = mended.unmerged > 0;
+        let as_then = |contents: &Contents| {
+            let pairs = contents.iter().find(|(n, _)| n == name);
+            pairs.is_some_and(|(_, pairs)| pairs.iter().map(|(k, v)| (k, v)).eq(&got))
+        };
+        if self.log_only && !self.specimen.history.values().any(as_then) {
+            return Err(format!("@{name} is as it was at no time: {got:?}"));
+        }
+        let last = self.specimen.history.values().last();
+        let contents = last.and_then(|contents| contents.iter().find(|(n, _)| n == name));
+        let want: BTreeMap<&[u8], &[u8]> = contents
+            .map_or(&[][..], |(_, pairs): &(String, Vec<Pair>)| pairs)
+            .iter()
+            .map(|(key, value)| (key.as_slice(), value.as_slice()))
+            .collect();
+        for (key, value) in &got {
+            if want.get(key.as_slice()) == Some(&value.as_slice()) {
+                continue;
+            }
+            let shown = format!("@{name} {} = {}", text::token(key), text::token(value));
+            if !self.specimen.was_ever(name, key, value) {
+                return Err(format!("{shown}, which was never written"));
+            }
+            let deleted = !want.contains_key(key.as_slice());
+            if !(self.touched(name, key) || self.log || self.log_only || self.rebuilt && deleted) {
+                return Err(format!("{shown}, which no damage explains"));
+            }
+            mended.older += 1;
+        }
+        for key in want.keys().filter(|key| !got.contains_key(**key)) {
+            if !(self.touched(name, key) || self.log || self.log_only || unmerged) {
+                return Err(format!("@{name} {} is gone", text::token(key)));
+            }
+            mended.missing += u64::from(!unmerged);
+        }
+        Ok(())
+    }
+
+    /// Whether a damaged table may have held something about this key.
+    fn touched(&self, name: &str, key: &[u8]) -> bool {
+        self.judge.changed.iter().any(|(file, _)| {
+            let hull = self.specimen.hulls.get(file);
+            hull.is_some_and(|(keyspace, lo, hi)| {
+                keyspace == name && lo.as_slice() <= key && key <= hi.as_slice()
+            })
+        })
+    }
+}

@@ -1,0 +1,26 @@
+//! Rot: bytes of a small database changed, cut off, zeroed, swapped, made old
+//! again or exchanged for another database's, one damage at a time, on images
+//! that were closed cleanly (P5a) and on images of crashes (P5b), with `verify`
+//! and `repair` judged by the same damages (P6, P12, P23).
+//!
+//! What counts as right: every read gives what was written or a `Corruption`
+//! that names a file. Only what the last sync group of a crashed database's
+//! logs held may go, and then a prefix of the history is left.
+//!
+//! Owns: the images ([`Specimen`]), the damages ([`Damage`], [`Plan`]), the
+//! judgement ([`Specimen::check`], [`Specimen::check_repair`]). Never does:
+//! damage the lock file, which holds no data.
+
+mod damage;
+mod judge;
+mod mend;
+mod plan;
+mod scripts;
+mod specimen;
+
+pub use damage::{Case, Damage, Donor, Source};
+pub use judge::Outcome;
+pub use mend::Mended;
+pub use plan::{Density, Plan};
+pub use scripts::{CLOSED, CRASHES, Script};
+pub use specimen::{Ending, Specimen};

@@ -1,0 +1,257 @@
+//! Which damages are done: all of a kind, or an even part of them.
+//!
+//! Bits and lengths are counted and not listed, so that a plan of a million
+//! cases takes no memory; the others are listed.
+//!
+//! Owns: the enumeration. Never does: damage anything.
+
+use super::damage::{Case, Damage, Donor, Source};
+use super::specimen::Specimen;
+use std::ops::Range;
+use windrow_env::testing::Rng;
+
+/// What a device writes whole or not at all, in bytes.
+const SECTOR_BYTES: u64 = 512;
+/// In a long run of zeros, which nothing tells apart, a thin sweep takes one byte of so many.
+const ZEROS_STEP: usize = 97;
+
+/// How many of the damages are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Density {
+    /// Every bit, every length, every sector and every pair of sectors.
+    Full,
+    /// One bit of each byte and every length, but for preallocated zeros, of
+    /// which a part; one sector pair of so many.
+    Thin {
+        /// One pair of sectors of so many is swapped.
+        pairs_step: u64,
+    },
+}
+
+/// Flips and cuts of a file, by their offsets.
+struct Bytes {
+    file: String,
+    offsets: Vec<u64>,
+    /// Flips at each offset: all eight bits, or one.
+    bits: u64,
+}
+
+/// The damages that are done to a specimen.
+pub struct Plan {
+    bytes: Vec<Bytes>,
+    others: Vec<Case>,
+}
+
+impl Plan {
+    /// The damages of this density.
+    pub fn new(specimen: &Specimen, density: Density) -> Plan {
+        let bytes = specimen.files().map(|(file, _)| {
+            let contents = specimen.bytes(file);
+            let offsets = match density {
+                Density::Full => (0..contents.len() as u64).collect(),
+                Density::Thin { .. } => telling_offsets(contents),
+            };
+            let bits = if density == Density::Full { 8 } else { 1 };
+            Bytes { file: file.to_owned(), offsets, bits }
+        });
+        let mut plan = Plan { bytes: bytes.collect(), others: Vec::new() };
+        plan.add_files(specimen);
+        plan.add_sectors(specimen);
+        let step = match density {
+            Density::Full => 1,
+            Density::Thin { pairs_step } => pairs_step.max(1),
+        };
+        plan.add_pairs(specimen, step);
+        plan
+    }
+
+    /// How many damages there are.
+    pub fn len(&self) -> u64 {
+        self.others.len() as u64 + self.bytes.iter().map(Bytes::len).sum::<u64>()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The damage of this index.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn case(&self, index: u64) -> Case {
+        let mut left = index;
+        for bytes in &self.bytes {
+            if left < bytes.len() {
+                return bytes.case(left);
+            }
+            left -= bytes.len();
+        }
+        self.others[left as usize].clone()
+    }
+
+    /// The damages to whole files, by their indexes.
+    pub fn whole_files(&self) -> Range<u64> {
+        let is_whole = |case: &&Case| matches!(case.damage, Damage::Gone | Damage::Replace(_));
+        let first = self.bytes.iter().map(Bytes::len).sum();
+        first..first + self.others.iter().take_while(is_whole).count() as u64
+    }
+
+    /// Whole files: gone, older, or another database's.
+    fn add_files(&mut self, specimen: &Specimen) {
+        for (file, _) in specimen.files() {
+            let mut add = |damage| self.others.push(Case { file: file.to_owned(), damage });
+            add(Damage::Gone);
+            add(Damage::Replace(Source::Other));
+            for image in 0..specimen.stale_images() {
+                add(Damage::Replace(Source::Stale(image)));
+            }
+        }
+    }
+
+    /// Sectors of zeros, and as they once were.
+    fn add_sectors(&mut self, specimen: &Specimen) {
+        for (file, len) in specimen.files() {
+            let file = file.to_owned();
+            let mut add = |damage| self.others.push(Case { file: file.clone(), damage });
+            for sector in sectors(len) {
+                add(Damage::Zero(sector.clone()));
+                let older = (0..specimen.stale_images()).map(Source::Stale);
+                for source in older.chain([Source::Other]) {
+                    let donor = Donor { source, file: file.clone(), range: sector.clone() };
+                    add(Damage::Graft { at: sector.start, donor });
+                }
+            }
+        }
+    }
+
+    /// Sectors that change places, within files and between them.
+    fn add_pairs(&mut self, specimen: &Specimen, step: u64) {
+        let all: Vec<(String, Range<u64>)> = specimen
+            .files()
+            .flat_map(|(file, len)| sectors(len).map(move |sector| (file.to_owned(), sector)))
+            .filter(|(file, sector)| telling(specimen.bytes(file), sector))
+            .collect();
+        let mut count = 0;
+        for (i, (file, sector)) in all.iter().enumerate() {
+            for (other, range) in &all[i + 1..] {
+                count += 1;
+                if count % step != 0 || range.end - range.start != sector.end - sector.start {
+                    continue;
+                }
+                let donor =
+                    Donor { source: Source::Same, file: other.clone(), range: range.clone() };
+                let damage = Damage::Swap { at: sector.start, donor };
+                self.others.push(Case { file: file.clone(), damage });
+            }
+        }
+    }
+}
+
+impl Bytes {
+    fn len(&self) -> u64 {
+        self.offsets.len() as u64 * (self.bits + 1)
+    }
+
+    fn case(&self, index: u64) -> Case {
+        let offset = self.offsets[(index / (self.bits + 1)) as usize];
+        let damage = match index % (self.bits + 1) {
+            0 => Damage::Cut(offset),
+            // One bit of a byte: each gets its turn from byte to byte.
+            _ if self.bits == 1 => Damage::Flip { offset, mask: 1 << (offset % 8) },
+            bit => Damage::Flip { offset, mask: 1 << (bit - 1) },
+        };
+        Case { file: self.file.clone(), damage }
+    }
+}
+
+/// The sectors of a file of this length, the last one possibly shorter.
+fn sectors(len: u64) -> impl Iterator<Item = Range<u64>> {
+    (0..len).step_by(SECTOR_BYTES as usize).map(move |at| at..(at + SECTOR_BYTES).min(len))
+}
+
+/// Whether a stretch holds anything but zeros.
+fn telling(bytes: &[u8], range: &Range<u64>) -> bool {
+    bytes[range.start as usize..range.end as usize].iter().any(|&b| b != 0)
+}
+
+/// The offsets of all bytes but those deep in runs of zeros, and some of these.
+fn telling_offsets(bytes: &[u8]) -> Vec<u64> {
+    let chunks = bytes.chunks(SECTOR_BYTES as usize).enumerate();
+    let offsets = chunks.flat_map(|(i, chunk)| {
+        let start = i * SECTOR_BYTES as usize;
+        let step = if chunk.iter().all(|&b| b == 0) { ZEROS_STEP } else { 1 };
+        (start..start + chunk.len()).step_by(step).map(|at| at as u64)
+    });
+    offsets.collect()
+}
+
+/// A misplaced write drawn from a seed: a record, a block-sized piece or a
+/// sector of any image, anywhere in a file, at the start of another piece or
+/// at any byte (P6).
+pub(super) fn draw_misplaced(specimen: &Specimen, seed: u64) -> Case {
+    let mut rng = Rng::new(seed);
+    if rng.below(4) == 0
+        && let Some(case) = draw_blocks(specimen, &mut rng)
+    {
+        return case;
+    }
+    let (file, at) = draw_place(specimen, &mut rng);
+    let (donor_file, range) = loop {
+        let (file, start) = draw_place(specimen, &mut rng);
+        let len = [64, 128, 256, SECTOR_BYTES, 1024, 4096][rng.below(6) as usize];
+        let records = specimen.log_places(&file);
+        let record = records.into_iter().find(|place| place.start == start);
+        let end = record.map_or(start + len, |place| place.end);
+        let len = specimen.bytes(&file).len() as u64;
+        if start < len {
+            break (file, start..end.min(len));
+        }
+    };
+    let source = match rng.below(4) {
+        0 => Source::Other,
+        1 if specimen.stale_images() > 0 => {
+            Source::Stale(rng.below(specimen.stale_images() as u64) as usize)
+        }
+        _ => Source::Same,
+    };
+    let donor = Donor { source, file: donor_file, range };
+    let damage = match source {
+        Source::Same if rng.chance(0.5) => Damage::Swap { at, donor },
+        _ => Damage::Graft { at, donor },
+    };
+    Case { file, damage }
+}
+
+/// Two data blocks of a table that change places, of the same length: nothing
+/// but where they stand is wrong with them. `None` if the table has no two such.
+fn draw_blocks(specimen: &Specimen, rng: &mut Rng) -> Option<Case> {
+    let tables = specimen.block_places();
+    let (file, blocks) = tables.iter().nth(rng.below(tables.len() as u64) as usize)?;
+    let one = blocks.get(rng.below(blocks.len().max(1) as u64) as usize)?;
+    let bytes = one.end - one.start;
+    let alike = |other: &&Range<u64>| *other != one && other.end - other.start == bytes;
+    let alike: Vec<&Range<u64>> = blocks.iter().filter(alike).collect();
+    let other = *alike.get(rng.below(alike.len().max(1) as u64) as usize)?;
+    let donor = Donor { source: Source::Same, file: file.clone(), range: other.clone() };
+    Some(Case { file: file.clone(), damage: Damage::Swap { at: one.start, donor } })
+}
+
+fn draw_place(specimen: &Specimen, rng: &mut Rng) -> (String, u64) {
+    let files: Vec<(&str, u64)> = specimen.files().filter(|(_, len)| *len > 0).collect();
+    let (file, len) = files[rng.below(files.len() as u64) as usize];
+    let records = specimen.log_places(file);
+    let at = match rng.below(3) {
+        0 if !records.is_empty() => records[rng.below(records.len() as u64) as usize].start,
+        0 | 1 => rng.below(len) / SECTOR_BYTES * SECTOR_BYTES,
+        _ => rng.below(len),
+    };
+    (file.to_owned(), at)
+}
+
+impl Specimen {
+    /// The misplaced write of this seed.
+    pub fn misplaced(&self, seed: u64) -> Case {
+        draw_misplaced(self, seed)
+    }
+}

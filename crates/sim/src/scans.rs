@@ -1,0 +1,105 @@
+//! Iterators that are held over many turns, while everything else goes on:
+//! each must go on showing the one moment it was made at (P4).
+//!
+//! Owns: the iterators and what each has left to show. Never does: judge
+//! cursors (those are operations, which `judge.rs` judges).
+
+use crate::judge::Judge;
+use std::collections::VecDeque;
+use std::ops::Bound;
+use windrow::{Db, Iter};
+use windrow_env::testing::Rng;
+use windrow_testkit::compose::random_key;
+use windrow_testkit::op::Pair;
+use windrow_testkit::text::token;
+
+/// Iterators held at a time.
+const HELD_MAX: usize = 3;
+
+struct Scan {
+    iter: Iter,
+    /// What lies between its two ends.
+    left: VecDeque<Pair>,
+}
+
+/// The iterators of a life.
+#[derive(Default)]
+pub struct Scans {
+    held: Vec<Scan>,
+}
+
+impl Scans {
+    /// Opens one more, or moves one.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn turn(&mut self, db: &Db, judge: &mut Judge, rng: &mut Rng) -> Result<(), String> {
+        if self.held.is_empty() || (self.held.len() < HELD_MAX && rng.below(6) == 0) {
+            return self.open(db, judge, rng);
+        }
+        let at = rng.below(self.held.len() as u64) as usize;
+        for _ in 0..=rng.below(5) {
+            if !self.held[at].step(judge, rng.below(3) == 0)? {
+                self.held.swap_remove(at);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has every iterator show all that it has left.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn drain(&mut self, judge: &Judge) -> Result<(), String> {
+        for scan in &mut self.held {
+            while scan.step(judge, false)? {}
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, db: &Db, judge: &mut Judge, rng: &mut Rng) -> Result<(), String> {
+        if judge.oracle.has_doubt() {
+            return Ok(());
+        }
+        judge.tell_time(db)?;
+        let names = judge.model().keyspaces();
+        let name = &names[rng.below(names.len() as u64) as usize];
+        let mut bound = || (rng.below(3) == 0).then(|| random_key(rng));
+        let (from, to) = (bound(), bound());
+        let left = judge.model().span(name, from.as_deref(), to.as_deref()).into();
+        let keyspace = db.open_keyspace(name).map_err(|e| e.to_string())?;
+        let keyspace = keyspace.ok_or_else(|| format!("keyspace {name} is missing"))?;
+        let from = from.map_or(Bound::Unbounded, Bound::Included);
+        let to = to.map_or(Bound::Unbounded, Bound::Excluded);
+        self.held.push(Scan { iter: keyspace.range((from, to)), left });
+        Ok(())
+    }
+}
+
+impl Scan {
+    /// One entry from an end. Returns whether there may be more.
+    fn step(&mut self, judge: &Judge, back: bool) -> Result<bool, String> {
+        let (got, want) = match back {
+            false => (self.iter.next(), self.left.pop_front()),
+            true => (self.iter.next_back(), self.left.pop_back()),
+        };
+        let got = match got.transpose() {
+            Ok(got) => got.map(|(key, value)| (key.to_vec(), value.to_vec())),
+            Err(error) if judge.excuses(error.kind()) => return Ok(false),
+            Err(error) => return Err(format!("a held iterator: {error}")),
+        };
+        if got == want {
+            return Ok(got.is_some());
+        }
+        let text = |pair: Option<Pair>| {
+            pair.map_or("the end".to_owned(), |(k, v)| format!("{} = {}", token(&k), token(&v)))
+        };
+        Err(format!(
+            "a held iterator gives {} {}, not {}",
+            text(got),
+            if back { "from its back" } else { "from its front" },
+            text(want)
+        ))
+    }
+}

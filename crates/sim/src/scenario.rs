@@ -1,0 +1,425 @@
+//! What a seed's run is: how large, under which options, who acts, what goes
+//! wrong. Drawn from the seed, each aspect from a stream of its own, so that
+//! leaving one thing out changes no other: that is what makes a run shrink.
+//!
+//! Owns: the draws (a swarm: each seed leaves out about half of everything),
+//! and what of a draw is kept. Never does: run anything.
+
+use crate::set::{Member, Set};
+use std::fmt::Write as _;
+use windrow::Options;
+use windrow_env::testing::{Fault, FaultKind, Ops, Rng};
+use windrow_testkit::compose::Kinds;
+use windrow_testkit::variant;
+
+/// What somebody does in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Writes, singly and in batches.
+    Writer,
+    /// Reads what is newest.
+    Reader,
+    /// Holds iterators and cursors over many turns.
+    Scanner,
+    /// Holds snapshots, and reads at them.
+    Holder,
+    /// Flushes, compacts, syncs, verifies, changes the policy.
+    Keeper,
+    /// Makes and drops a keyspace.
+    Dropper,
+    /// Makes checkpoints, and opens them.
+    Checkpointer,
+    /// Runs background jobs and timers.
+    Background,
+    /// Ends the process between two operations.
+    Crasher,
+}
+
+impl Member for Role {
+    const ALL: &'static [(Role, &'static str)] = &[
+        (Role::Writer, "writer"),
+        (Role::Reader, "reader"),
+        (Role::Scanner, "scanner"),
+        (Role::Holder, "holder"),
+        (Role::Keeper, "keeper"),
+        (Role::Dropper, "dropper"),
+        (Role::Checkpointer, "checkpointer"),
+        (Role::Background, "background"),
+        (Role::Crasher, "crasher"),
+    ];
+}
+
+/// What goes wrong beside the crashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hazard {
+    /// The wall clock jumps, both ways.
+    Clock,
+    /// Each life opens under other options.
+    Switch,
+    /// Reads fail now and then.
+    ReadErrors,
+    /// Reads of tables come back damaged or short now and then.
+    BadReads,
+    /// Operations that change files fail now and then.
+    WriteErrors,
+    /// Syncs fail now and then.
+    SyncErrors,
+    /// The device is nearly full.
+    Full,
+    /// Few files may be open.
+    Descriptors,
+    /// The device loses, damages or misplaces what it says is written or synced,
+    /// in files of one kind or in directories ([`LIES`]): what is then found
+    /// must be damage, or a prefix (P11).
+    Lies,
+}
+
+impl Member for Hazard {
+    const ALL: &'static [(Hazard, &'static str)] = &[
+        (Hazard::Clock, "clock"),
+        (Hazard::Switch, "switch"),
+        (Hazard::ReadErrors, "read_errors"),
+        (Hazard::BadReads, "bad_reads"),
+        (Hazard::WriteErrors, "write_errors"),
+        (Hazard::SyncErrors, "sync_errors"),
+        (Hazard::Full, "full"),
+        (Hazard::Descriptors, "descriptors"),
+        (Hazard::Lies, "lies"),
+    ];
+}
+
+/// How a device lies about writes: they never arrive, or in part in another
+/// place, or with a bit the wrong way round.
+const OF_WRITES: &[FaultKind] = &[FaultKind::LostWrite, FaultKind::Misdirect, FaultKind::FlipBit];
+/// How it lies about syncs: nothing was done.
+const OF_SYNCS: &[FaultKind] = &[FaultKind::LostSync];
+
+/// What a device lies about: how, at which operations, on which paths. A run
+/// has one of them. What vouches for one file is another file (marks in logs
+/// for the manifest, lengths in the manifest for logs), so that a device that
+/// lies about both at once can take a whole database back in time; no single
+/// copy can tell.
+pub const LIES: &[(&[FaultKind], Ops, &str)] = &[
+    (OF_WRITES, Ops::WRITE, ".sst"),
+    (OF_SYNCS, Ops::SYNC, ".sst"),
+    (OF_WRITES, Ops::WRITE, ".wal"),
+    (OF_SYNCS, Ops::SYNC, ".wal"),
+    (OF_WRITES, Ops::WRITE, "MANIFEST"),
+    (OF_SYNCS, Ops::SYNC, "MANIFEST"),
+    // What is renamed to CURRENT.
+    (OF_WRITES, Ops::WRITE, ".tmp"),
+    (OF_SYNCS, Ops::SYNC, ".tmp"),
+    (OF_SYNCS, Ops::SYNC_DIR, ""),
+];
+
+/// What of a drawn scenario is run. All of it at first; a shrinker leaves out
+/// what a failure does not need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// A bit for each life.
+    pub lives: u32,
+    /// Turns of a life, at most.
+    pub turns_max: u64,
+    /// Who acts.
+    pub roles: Set<Role>,
+    /// What kinds of operation are done.
+    pub kinds: Kinds,
+    /// What goes wrong.
+    pub hazards: Set<Hazard>,
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep {
+            lives: u32::MAX,
+            turns_max: u64::MAX,
+            roles: Set::all(),
+            kinds: Kinds::ALL,
+            hazards: Set::all(),
+        }
+    }
+}
+
+impl Keep {
+    /// The arguments of the program `fault` that say the same.
+    pub fn arguments(&self) -> String {
+        let all = Keep::default();
+        let mut out = String::new();
+        let list = |names: Vec<String>| match names.is_empty() {
+            true => "none".to_owned(),
+            false => names.join(","),
+        };
+        let named = |names: Vec<&str>| list(names.into_iter().map(str::to_owned).collect());
+        if self.lives != all.lives {
+            let lives = (0..LIVES_MAX).filter(|life| self.lives >> life & 1 == 1);
+            let _ = write!(out, " --lives {}", list(lives.map(|l| l.to_string()).collect()));
+        }
+        if self.turns_max != all.turns_max {
+            let _ = write!(out, " --turns {}", self.turns_max);
+        }
+        if self.roles != all.roles {
+            let _ = write!(out, " --roles {}", named(self.roles.names()));
+        }
+        if self.kinds != all.kinds {
+            let _ = write!(out, " --kinds {}", list(self.kinds.names()));
+        }
+        if self.hazards != all.hazards {
+            let _ = write!(out, " --hazards {}", named(self.hazards.names()));
+        }
+        out
+    }
+}
+
+/// How a seed is to be run.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The preset whose policies are drawn; `None`: any.
+    pub preset: Option<String>,
+    /// A fault of the file system that the harness must find out.
+    pub sabotage: Option<Fault>,
+    /// Prints every operation.
+    pub trace: bool,
+    /// What of the drawn scenario is run.
+    pub keep: Keep,
+}
+
+/// Lives of a seed, at most.
+pub const LIVES_MAX: u64 = 16;
+const LIVES_MIN: u64 = 6;
+/// Turns of a life, at most.
+const TURNS_MAX: u64 = 160;
+
+/// Somebody in a run, with habits.
+#[derive(Clone, Copy, Debug)]
+pub struct Actor {
+    /// What it does.
+    pub role: Role,
+    /// What kinds of operation it does.
+    pub kinds: Kinds,
+    /// How many of its writes in sixteen are synced.
+    pub synced_of_16: u64,
+    /// It keeps to so many keys.
+    pub keys: u8,
+}
+
+/// A seed's run.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    seed: u64,
+    preset: Option<String>,
+    /// Lives to run, by their number.
+    pub lives: Vec<u64>,
+    /// Who acts.
+    pub actors: Vec<Actor>,
+    /// What goes wrong.
+    pub hazards: Set<Hazard>,
+    /// Turns of a life, at most.
+    pub turns_max: u64,
+}
+
+/// Independent draws of one seed.
+#[derive(Clone, Copy, Debug)]
+pub enum Stream {
+    /// The environment's own choices.
+    World,
+    /// Lives, actors, hazards.
+    Shape,
+    /// The options that a life opens with.
+    Options(u64),
+    /// What befalls a life: crash, damage, faults.
+    Fate(u64),
+    /// A turn of a life.
+    Turn(u64, u64),
+    /// What the device lies about.
+    Lies,
+}
+
+/// The draws of `seed` for `stream`.
+pub fn stream(seed: u64, stream: Stream) -> Rng {
+    let (kind, life, turn) = match stream {
+        Stream::World => (1, 0, 0),
+        Stream::Shape => (2, 0, 0),
+        Stream::Options(life) => (3, life, 0),
+        Stream::Fate(life) => (4, life, 0),
+        Stream::Turn(life, turn) => (5, life, turn),
+        Stream::Lies => (6, 0, 0),
+    };
+    let mut rng = Rng::new(seed);
+    // One step mixes each part before the next is added.
+    for part in [kind, life, turn] {
+        rng = Rng::new(rng.next_u64() ^ part);
+    }
+    rng
+}
+
+impl Scenario {
+    /// What `seed` is, as far as the settings keep it.
+    pub fn draw(seed: u64, settings: &Settings) -> Scenario {
+        let keep = &settings.keep;
+        let mut rng = stream(seed, Stream::Shape);
+        let lives = LIVES_MIN + rng.below(LIVES_MAX - LIVES_MIN + 1);
+        let lives = (0..lives).filter(|life| keep.lives >> life & 1 == 1).collect();
+        let kinds = Kinds::ALL.half(&mut rng).and(keep.kinds);
+        let hazards = draw_hazards(&mut rng).and(keep.hazards);
+        let turns_max = (20 + rng.below(TURNS_MAX - 20)).min(keep.turns_max);
+        let mut actors = Vec::new();
+        for (role, _) in Role::ALL {
+            let count = match role {
+                Role::Writer => 2 + rng.below(3),
+                Role::Crasher => rng.below(2),
+                _ => rng.below(3).saturating_sub(rng.below(2)),
+            };
+            for _ in 0..count {
+                let actor = Actor {
+                    role: *role,
+                    kinds: kinds_of(*role, kinds),
+                    synced_of_16: [0, 2, 8, 16][rng.below(4) as usize],
+                    keys: [3, 12, u8::MAX][rng.below(3) as usize],
+                };
+                if keep.roles.has(*role) {
+                    actors.push(actor);
+                }
+            }
+        }
+        Scenario { seed, preset: settings.preset.clone(), lives, actors, hazards, turns_max }
+    }
+
+    /// The options that a life opens with, and their settings in words.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn options(&self, life: u64) -> Result<(Options, String), String> {
+        let life = if self.hazards.has(Hazard::Switch) { life } else { 0 };
+        let mut rng = stream(self.seed, Stream::Options(life));
+        let settings = draw_settings(&mut rng, self.preset.as_deref());
+        let text = settings.iter().map(|(name, value)| format!("{name}={value}"));
+        let text = text.collect::<Vec<_>>().join("; ");
+        let options = variant::options_of(settings.iter().map(|(n, v)| (*n, v.as_str())));
+        let options = options.map_err(|e| format!("{text}: {e}"))?;
+        options.validate().map_err(|e| format!("{text}: {e}"))?;
+        Ok((options, text))
+    }
+
+    /// The draws of one of its streams.
+    pub fn stream(&self, of: Stream) -> Rng {
+        stream(self.seed, of)
+    }
+}
+
+fn kinds_of(role: Role, kinds: Kinds) -> Kinds {
+    let all = match role {
+        Role::Writer => Kinds::WRITES,
+        Role::Reader => Kinds::READS,
+        Role::Scanner => return Kinds::CURSORS,
+        Role::Holder => return Kinds::SNAPSHOTS,
+        Role::Keeper => Kinds::UPKEEP,
+        Role::Dropper => return Kinds::KEYSPACES,
+        Role::Checkpointer | Role::Background | Role::Crasher => return Kinds::NONE,
+    };
+    let left = all.and(kinds);
+    // A writer of nothing makes a run of nothing.
+    if left.is_empty() && role == Role::Writer { Kinds::PUT } else { left }
+}
+
+/// Most seeds have a sound device: its crashes are the main thing.
+fn draw_hazards(rng: &mut Rng) -> Set<Hazard> {
+    let harmless = Set::none().with(Hazard::Clock).with(Hazard::Switch);
+    let drawn = harmless.some(rng, 24);
+    let (dice, harmful) = (rng.below(8), Set::all().some(rng, 16));
+    match dice {
+        0 => drawn.with(Hazard::Lies),
+        1 | 2 => harmful.members().fold(drawn, Set::with).without(Hazard::Lies),
+        _ => drawn,
+    }
+}
+
+fn pick<'a>(rng: &mut Rng, of: &[&'a str]) -> &'a str {
+    of[rng.below(of.len() as u64) as usize]
+}
+
+/// A policy: a preset in a size that a run fills, or a value for each axis.
+fn draw_policy(rng: &mut Rng, preset: Option<&str>) -> String {
+    if let Some(preset) = preset {
+        let of_it = |policy: &&str| policy.split(' ').next() == Some(preset);
+        let known: Vec<&str> = variant::POLICIES.iter().copied().filter(of_it).collect();
+        return if known.is_empty() { preset.to_owned() } else { pick(rng, &known).to_owned() };
+    }
+    if rng.below(2) == 0 {
+        return pick(rng, variant::POLICIES).to_owned();
+    }
+    let shape = pick(rng, &["leveling(t=2)", "leveling(t=2,phi=6)", "garnering(t=2,c=0.7)"]);
+    let level0 = pick(rng, &["tiered(k=1)", "tiered(k=3)", "fifo", "partitioned(lanes=4,k=2)"]);
+    let picker = pick(
+        rng,
+        &[
+            "leveled(min_overlap)",
+            "leveled(round_robin)",
+            "sst_log(paper,omega=0.3)",
+            "sst_log(closed,omega=0.3,levels=2,depth=2)",
+        ],
+    );
+    let cut = pick(rng, &["by_size", "overlap(f=2)"]);
+    let filters = pick(
+        rng,
+        &["none", "uniform(bits=1.5)", "uniform(bits=10)", "monkey(bits=3)", "mnemosyne(bits=3)"],
+    );
+    format!("shape={shape} level0={level0} pick={picker} cut={cut} filters={filters}")
+}
+
+fn draw_settings(rng: &mut Rng, preset: Option<&str>) -> Vec<(&'static str, String)> {
+    let mut settings = vec![("preset", draw_policy(rng, preset))];
+    let mut choose = |name, of: &[&str]| settings.push((name, pick(rng, of).to_owned()));
+    choose("block_bytes", &["256", "1KiB", "4KiB"]);
+    choose("level_base_bytes", &["4KiB", "16KiB", "128KiB"]);
+    choose("file_bytes", &["64KiB", "256KiB"]);
+    choose("compression", &["none", "lz4", "none,lz4"]);
+    choose("hash_index", &["on", "off"]);
+    choose("partition_bytes", &["4KiB", "512KiB"]);
+    choose("cache_bytes", &["0", "64KiB"]);
+    choose("readahead_bytes", &["0", "256KiB"]);
+    choose("open_files_max", &["0", "16"]);
+    choose("verify_on_open", &["off", "off", "off", "on"]);
+    choose("wal_sync_interval_ms", &["0", "100"]);
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_draw_is_valid() {
+        for (preset, _) in windrow_plan::preset::PRESETS {
+            let settings = Settings { preset: Some((*preset).to_owned()), ..Settings::default() };
+            for seed in 0..50 {
+                let (_, text) = Scenario::draw(seed, &settings).options(0).expect("options");
+                assert!(text.starts_with(&format!("preset={preset}")), "{text}");
+            }
+        }
+        let mut drawn = Set::none();
+        for seed in 0..2_000 {
+            let scenario = Scenario::draw(seed, &Settings::default());
+            scenario.options(0).expect("options");
+            assert!(scenario.actors.iter().any(|actor| actor.role == Role::Writer));
+            drawn = scenario.hazards.members().fold(drawn, Set::with);
+        }
+        assert_eq!(drawn.names(), Set::<Hazard>::all().names());
+    }
+
+    #[test]
+    fn what_is_left_out_changes_nothing_else() {
+        let all = Scenario::draw(7, &Settings::default());
+        let keep =
+            Keep { lives: 0b101, roles: Set::all().without(Role::Reader), ..Keep::default() };
+        let some = Scenario::draw(7, &Settings { keep, ..Settings::default() });
+        assert_eq!(some.lives, [0, 2]);
+        assert_eq!(some.turns_max, all.turns_max);
+        let (mut a, mut b) = (all.stream(Stream::Turn(2, 9)), some.stream(Stream::Turn(2, 9)));
+        assert_eq!(a.next_u64(), b.next_u64());
+        let others = |s: &Scenario| {
+            let others = s.actors.iter().filter(|actor| actor.role != Role::Reader);
+            others.map(|actor| format!("{actor:?}")).collect::<Vec<_>>()
+        };
+        assert_eq!(others(&all), others(&some));
+    }
+}

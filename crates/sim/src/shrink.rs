@@ -1,0 +1,101 @@
+//! From a run that fails to a smaller one that fails: fewer lives, fewer
+//! turns, fewer roles, kinds and hazards.
+//!
+//! Owns: the order in which things are left out. Never does: change what is
+//! kept; the draws of a run do not depend on what is left out of it.
+
+use crate::crash::{Failure, run};
+use crate::scenario::{Keep, LIVES_MAX, Scenario, Settings};
+
+/// Runs that a search may take.
+const RUNS_MAX: usize = 500;
+
+struct Search {
+    seed: u64,
+    best: Settings,
+    failure: Failure,
+    runs: usize,
+}
+
+/// The smallest settings found under which `seed` still fails (in any way),
+/// and how it fails then.
+pub fn shrink(seed: u64, settings: &Settings, failure: Failure) -> (Settings, Failure) {
+    let best = Settings { trace: false, ..settings.clone() };
+    let mut search = Search { seed, best, failure, runs: 0 };
+    search.lives_after();
+    loop {
+        let before = search.best.keep.clone();
+        search.turns();
+        search.lives();
+        search.hazards();
+        search.roles();
+        search.kinds();
+        if search.best.keep == before || search.runs >= RUNS_MAX {
+            let trace = settings.trace;
+            return (Settings { trace, ..search.best }, search.failure);
+        }
+    }
+}
+
+impl Search {
+    /// Keeps a smaller run if it fails.
+    fn attempt(&mut self, change: impl FnOnce(&mut Keep)) -> bool {
+        let mut smaller = self.best.clone();
+        change(&mut smaller.keep);
+        if smaller.keep == self.best.keep || self.runs >= RUNS_MAX {
+            return false;
+        }
+        self.runs += 1;
+        match run(self.seed, &smaller) {
+            Err(failure) => {
+                (self.best, self.failure) = (smaller, failure);
+                true
+            }
+            Ok(_) => false,
+        }
+    }
+
+    /// What came after the failure is not needed, but for the look-over at the end.
+    fn lives_after(&mut self) {
+        let last = self.failure.life.min(LIVES_MAX - 1);
+        self.attempt(|keep| keep.lives &= u32::MAX >> (31 - last));
+    }
+
+    fn lives(&mut self) {
+        for life in 0..LIVES_MAX {
+            self.attempt(|keep| keep.lives &= !(1 << life));
+        }
+    }
+
+    /// Bisects: the least number of turns that was seen to fail.
+    fn turns(&mut self) {
+        let mut high = Scenario::draw(self.seed, &self.best).turns_max;
+        let mut low = 0;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.attempt(|keep| keep.turns_max = middle) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+    }
+
+    fn hazards(&mut self) {
+        for hazard in self.best.keep.hazards.members() {
+            self.attempt(|keep| keep.hazards = keep.hazards.without(hazard));
+        }
+    }
+
+    fn roles(&mut self) {
+        for role in self.best.keep.roles.members() {
+            self.attempt(|keep| keep.roles = keep.roles.without(role));
+        }
+    }
+
+    fn kinds(&mut self) {
+        for kind in self.best.keep.kinds.singles() {
+            self.attempt(|keep| keep.kinds = keep.kinds.without(kind));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A worker as its parent sees it: started, ended, and how it ended.
+//!
+//! Owns: the process; none outlives its handle. Never does: know what it wrote.
+
+use super::ledger::Ledger;
+use super::setup::Setup;
+use super::workload::Expected;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// The database refused to go on, as it may: a clean error.
+pub const EXIT_REFUSED: u8 = 3;
+/// The database broke a promise, and the worker saw it.
+pub const EXIT_BROKEN: u8 = 4;
+
+const SIGBUS: i32 = 7;
+const SIGKILL: i32 = 9;
+
+/// How a worker ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By SIGKILL.
+    Killed,
+    /// It wrote all it was asked to and closed the database.
+    Done,
+    /// With a clean error, in its words.
+    Refused(String),
+    /// By SIGBUS: the file system died under a mapped log.
+    Bus,
+    /// Otherwise: a finding.
+    Broken(String),
+}
+
+/// What a worker is started with.
+#[derive(Clone, Debug)]
+pub struct Spec<'a> {
+    /// The database.
+    pub dir: &'a Path,
+    /// The ledger's path; the file exists.
+    pub ledger: &'a Path,
+    /// Number of this process in the database's history.
+    pub life: u64,
+    /// What the database holds.
+    pub expected: &'a Expected,
+    /// How it is opened.
+    pub setup: &'a Setup,
+    /// Further arguments.
+    pub more: Vec<String>,
+    /// Die at the n-th of these system calls, by strace.
+    pub strace: Option<(PathBuf, &'static str, u64)>,
+}
+
+/// A running worker. Dropping it kills it.
+#[derive(Debug)]
+pub struct Worker {
+    child: Child,
+    ended: bool,
+}
+
+impl Spec<'_> {
+    fn command(&self) -> std::io::Result<Command> {
+        let program = std::env::current_exe()?;
+        let mut command = match &self.strace {
+            None => Command::new(program),
+            Some((strace, call, n)) => {
+                let mut command = Command::new(strace);
+                command.args(["-f", "-qq", "-o", "/dev/null"]);
+                command.args(["-e", &format!("trace={call}")]);
+                command.args(["-e", &format!("inject={call}:signal=SIGKILL:when={n}")]);
+                command.arg(program);
+                command
+            }
+        };
+        let shape = &self.expected.shape;
+        let numbers: Vec<String> = self.expected.numbers.iter().map(u64::to_string).collect();
+        command.arg("worker").arg("--dir").arg(self.dir).arg("--ledger").arg(self.ledger);
+        command.arg("--seed").arg(shape.seed.to_string());
+        command.arg("--life").arg(self.life.to_string());
+        command.arg("--numbers").arg(numbers.join(","));
+        command.arg("--slots").arg(shape.slots.to_string());
+        command.arg("--synced-percent").arg(shape.synced_percent.to_string());
+        command.arg("--deleted-percent").arg(shape.deleted_percent.to_string());
+        for setting in &self.setup.settings {
+            command.arg("--set").arg(setting);
+        }
+        if self.setup.unmapped {
+            command.arg("--unmapped");
+        }
+        command.args(&self.more);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    /// Makes the ledger and starts the worker.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn start(&self) -> Result<(Worker, Ledger), String> {
+        let failed = |e: std::io::Error| format!("start a worker: {e}");
+        let ledger = Ledger::create(self.ledger).map_err(failed)?;
+        let child = self.command().map_err(failed)?.spawn().map_err(failed)?;
+        Ok((Worker { child, ended: false }, ledger))
+    }
+}
+
+impl Worker {
+    /// The process's id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it, and waits until it is gone.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn kill(mut self) -> Result<End, String> {
+        let _ = self.child.kill();
+        self.end()
+    }
+
+    /// Waits until it has ended by itself, or kills it after `most`.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn wait(mut self, most: Duration) -> Result<End, String> {
+        self.run_for(most)?;
+        self.kill()
+    }
+
+    /// Lets it run for so long at most. Returns whether it has ended.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn run_for(&mut self, most: Duration) -> Result<bool, String> {
+        let until = Instant::now() + most;
+        loop {
+            if self.child.try_wait().map_err(|e| format!("wait for a worker: {e}"))?.is_some() {
+                return Ok(true);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(left.min(Duration::from_millis(1)));
+        }
+    }
+
+    fn end(&mut self) -> Result<End, String> {
+        let status = self.child.wait().map_err(|e| format!("wait for a worker: {e}"))?;
+        self.ended = true;
+        let mut said = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut said);
+        }
+        Ok(end_of(status, said.trim()))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if !self.ended {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn end_of(status: ExitStatus, said: &str) -> End {
+    match (status.signal(), status.code()) {
+        (Some(SIGKILL), _) => End::Killed,
+        (Some(SIGBUS), _) => End::Bus,
+        (_, Some(0)) => End::Done,
+        (_, Some(code)) if code == i32::from(EXIT_REFUSED) => End::Refused(said.to_owned()),
+        _ => End::Broken(format!("{status}: {said}")),
+    }
+}

@@ -1,0 +1,158 @@
+//! Torture: the engine as a real program on real file systems, killed, cut
+//! off, filled up and starved, and judged each time by what it had
+//! acknowledged.
+//!
+//! A *worker* is this program started once more ([`worker`]); it writes
+//! batches that follow from a seed ([`workload`]) and notes every
+//! acknowledgement in a [`ledger`] outside the file system under test. The
+//! parent ends it, reads the ledger, opens the database and judges ([`judge`]).
+//! Owns: the arguments, and what the reports say. Never does: decide what is
+//! right; the moment of a kill is chance, so that a seed repeats the options and
+//! the operations, not the failure itself.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this is about the real system: its processes, mounts, limits and clock"
+)]
+
+pub mod child;
+pub mod cut;
+pub mod full;
+pub mod judge;
+pub mod kill;
+pub mod ledger;
+pub mod limits;
+mod memory;
+pub mod setup;
+pub mod stop;
+pub mod trace;
+pub mod volume;
+pub mod worker;
+pub mod workload;
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Torments the database on the real system.
+#[derive(Debug, Parser)]
+#[command(name = "torture")]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Kills the program with SIGKILL at random moments, again and again.
+    Kill(Plan),
+    /// Shuts a loop-mounted file system down under a writer (needs root).
+    Cut(Plan),
+    /// Fills a small loop-mounted file system, then makes room (needs root).
+    Full(Plan),
+    /// Few descriptors, little memory, a second process, a read-only open.
+    Limits(Plan),
+    #[command(hide = true)]
+    Worker(worker::Task),
+}
+
+/// What is done how often, and where.
+#[derive(Args, Clone, Debug)]
+pub struct Plan {
+    /// How many kills, cuts, fillings; for `limits`, of each of its parts.
+    #[arg(long, default_value_t = 200)]
+    pub rounds: u64,
+    /// Where all choices come from.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// A preset, or `all` for another one in each life of a database.
+    #[arg(long, default_value = "all")]
+    pub preset: String,
+    /// Where databases and images are kept while it runs; a failure stays there.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// The file system of `cut` and `full`.
+    #[arg(long, value_enum, default_value_t = volume::Kind::Ext4)]
+    pub fs: volume::Kind,
+    /// How long `limits` keeps up the load that is short of memory.
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u64,
+    /// Damages the log after each kill: `kill` must then fail.
+    #[arg(long, hide = true)]
+    pub sabotage: bool,
+}
+
+/// What was found, and where its remains lie.
+#[derive(Debug)]
+pub struct Failure {
+    /// In words.
+    pub why: String,
+    /// The seed under which the options and operations repeat.
+    pub seed: u64,
+    /// A directory that was kept.
+    pub kept: Option<PathBuf>,
+}
+
+impl Plan {
+    /// A directory for the run, removed at the end unless it is kept; in `otherwise`
+    /// where none was asked for.
+    ///
+    /// # Errors
+    /// Where none can be made.
+    pub fn scratch(&self, otherwise: PathBuf) -> Result<tempfile::TempDir, Failure> {
+        let parent = self.dir.clone().unwrap_or(otherwise);
+        std::fs::create_dir_all(&parent)
+            .and_then(|()| tempfile::Builder::new().prefix("torture-").tempdir_in(&parent))
+            .map_err(|e| self.failure(self.seed, format!("{}: {e}", parent.display())))
+    }
+
+    /// A failure without remains.
+    pub fn failure(&self, seed: u64, why: impl Into<String>) -> Failure {
+        Failure { why: why.into(), seed, kept: None }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Everything held; the figures in a line.
+    Held(String),
+    /// It cannot be run here, and why.
+    Skipped(String),
+}
+
+/// Runs what the command line asks for. 0: held or skipped, 1: a failure was found.
+pub fn run(cli: Cli) -> ExitCode {
+    let (name, plan) = match cli.command {
+        Command::Worker(task) => return worker::run(&task),
+        Command::Kill(plan) => ("kill", plan),
+        Command::Cut(plan) => ("cut", plan),
+        Command::Full(plan) => ("full", plan),
+        Command::Limits(plan) => ("limits", plan),
+    };
+    stop::install();
+    let outcome = match name {
+        "kill" => kill::run(&plan),
+        "cut" => cut::run(&plan),
+        "full" => full::run(&plan),
+        _ => limits::run(&plan),
+    };
+    match outcome {
+        Ok(Outcome::Held(figures)) => println!("{name}: {figures}"),
+        Ok(Outcome::Skipped(why)) => println!("{name}: SKIPPED: {why}"),
+        Err(failure) => {
+            eprintln!("{name}: FAILED: {}", failure.why);
+            if let Some(kept) = &failure.kept {
+                eprintln!("kept: {}", kept.display());
+            }
+            eprintln!(
+                "repeat: cargo run --release -p windrow-sim --bin torture -- {name} --seed {} \
+                 --rounds {} --preset '{}' --fs {}",
+                failure.seed, plan.rounds, plan.preset, plan.fs
+            );
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,89 @@
+//! How a life opens its database: settings drawn from a seed, as a worker is
+//! told them on its command line.
+//!
+//! Owns: which settings are drawn, all small, so that a few hundred batches make
+//! several levels. Never does: draw what a database cannot be switched to.
+
+use std::sync::Arc;
+use windrow::{Options, Settings};
+use windrow_env::testing::Rng;
+use windrow_env::{Env, OsFs};
+use windrow_testkit::variant::POLICIES;
+
+/// A reserve that every recovery of these small databases gets by with.
+const RESERVE: &str = "4MiB";
+
+/// Settings, as text.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// `name=value`, each.
+    pub settings: Vec<String>,
+    /// Write the log by `pwrite` and not through mappings.
+    pub unmapped: bool,
+}
+
+impl Setup {
+    /// Draws one; `preset` is a preset's text or `all`.
+    pub fn draw(rng: &mut Rng, preset: &str) -> Setup {
+        let preset = match preset {
+            "all" => POLICIES[rng.below(POLICIES.len() as u64) as usize],
+            one => one,
+        };
+        let mut pick = |name: &str, values: &[&str]| {
+            format!("{name}={}", values[rng.below(values.len() as u64) as usize])
+        };
+        let settings = vec![
+            format!("preset={preset}"),
+            "memory_bytes=8MiB".into(),
+            "file_bytes=64KiB".into(),
+            pick("memtable_bytes", &["64KiB", "64KiB", "256KiB"]),
+            pick("level_base_bytes", &["4KiB", "64KiB", "128KiB"]),
+            pick("block_bytes", &["256", "1KiB", "4KiB"]),
+            pick("compression", &["none", "lz4", "none,lz4"]),
+            pick("partition_bytes", &["4KiB", "512KiB"]),
+            pick("hash_index", &["on", "off"]),
+            pick("direct_io", &["off", "off", "on"]),
+            pick("background_threads", &["1", "2", "3"]),
+            pick("wal_sync_interval_ms", &["0", "0", "1", "20"]),
+            pick("reserve_bytes", &["0", RESERVE]),
+            pick("verify_on_open", &["off", "off", "off", "on"]),
+        ];
+        Setup { settings, unmapped: rng.below(3) == 0 }
+    }
+
+    /// Whether a full device must not keep the database closed.
+    pub fn has_reserve(&self) -> bool {
+        self.settings.iter().any(|setting| setting.ends_with(RESERVE))
+    }
+
+    /// The options for an open.
+    ///
+    /// # Errors
+    /// A setting that is unknown or out of range.
+    pub fn options(&self) -> Result<Options, String> {
+        let mut settings = Settings::default();
+        for setting in &self.settings {
+            let (name, value) = setting.split_once('=').ok_or("a setting is `name=value`")?;
+            settings.set(name, value).map_err(|e| e.to_string())?;
+        }
+        let fs = Arc::new(OsFs::new().with_mapped_logs(!self.unmapped));
+        let mut options = Options { settings, ..Options::default() };
+        options.components.env =
+            Some(Env { fs, ..Env::os(options.settings.background_threads as usize) });
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_drawn_is_valid() {
+        let mut rng = Rng::new(1);
+        for _ in 0..200 {
+            let setup = Setup::draw(&mut rng, "all");
+            setup.options().unwrap().validate().unwrap_or_else(|e| panic!("{setup:?}: {e}"));
+        }
+    }
+}

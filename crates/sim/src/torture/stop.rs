@@ -1,0 +1,17 @@
+//! Ctrl-C: the round is ended, mounts and loop devices are given back.
+//!
+//! Owns: the flag. Never does: end the process, which would leave them behind.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// Takes the signal over. Best effort: without it Ctrl-C ends the process at once.
+pub fn install() {
+    let _ = ctrlc::set_handler(|| REQUESTED.store(true, Ordering::Relaxed));
+}
+
+/// Whether the run should end after this round.
+pub fn requested() -> bool {
+    REQUESTED.load(Ordering::Relaxed)
+}

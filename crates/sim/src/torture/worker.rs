@@ -1,0 +1,328 @@
+//! The worker: the process that is ended. It opens the database, writes the
+//! workload from several threads, notes every acknowledgement, and disturbs
+//! itself meanwhile with flushes, merges, snapshots and keyspaces that come and go.
+//!
+//! Owns: what it does with an error: it stops writing, looks whether reads go
+//! on, and says so by its exit code. Never does: end by itself where nothing is
+//! wrong, unless it was told how many batches to write.
+
+use super::child::{EXIT_BROKEN, EXIT_REFUSED};
+use super::ledger::{Ack, Ledger};
+use super::setup::Setup;
+use super::workload::{Change, KEYSPACES, Shape, Value, key};
+use clap::Args;
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+use windrow::{Batch, Db, Error, ErrorKind, Iter, Keyspace, Sync};
+use windrow_env::testing::Rng;
+
+/// What a worker is told.
+#[derive(Args, Clone, Debug)]
+pub struct Task {
+    /// The database.
+    #[arg(long)]
+    pub dir: PathBuf,
+    /// Where acknowledgements are noted.
+    #[arg(long)]
+    pub ledger: PathBuf,
+    /// Seed of the operations.
+    #[arg(long)]
+    pub seed: u64,
+    /// Number of this process in the database's history.
+    #[arg(long)]
+    pub life: u64,
+    /// Batches that each writer's keys hold already.
+    #[arg(long, value_delimiter = ',')]
+    pub numbers: Vec<u64>,
+    /// Keys of a writer in each keyspace.
+    #[arg(long)]
+    pub slots: u64,
+    /// Of a hundred batches, how many are synced.
+    #[arg(long)]
+    pub synced_percent: u64,
+    /// Of a hundred changes, how many delete something.
+    #[arg(long)]
+    pub deleted_percent: u64,
+    /// Longest pause of a writer between two batches, in microseconds.
+    #[arg(long, default_value_t = 0)]
+    pub pause_us: u64,
+    /// Batches for each writer to write before it ends; 0: no end.
+    #[arg(long, default_value_t = 0)]
+    pub batches: u64,
+    /// Iterators to be held open while it writes.
+    #[arg(long, default_value_t = 0)]
+    pub iterators: usize,
+    /// Descriptors that the process may hold; 0: as many as it is given.
+    #[arg(long, default_value_t = 0)]
+    pub descriptors: u64,
+    /// After a failed write, look whether everything acknowledged can be read.
+    #[arg(long)]
+    pub reads_go_on: bool,
+    /// Write the log by `pwrite`.
+    #[arg(long)]
+    pub unmapped: bool,
+    /// `name=value`, each.
+    #[arg(long = "set")]
+    pub settings: Vec<String>,
+}
+
+impl Task {
+    fn shape(&self) -> Shape {
+        Shape {
+            seed: self.seed,
+            writers: self.numbers.len() as u32,
+            slots: self.slots,
+            synced_percent: self.synced_percent,
+            deleted_percent: self.deleted_percent,
+        }
+    }
+}
+
+/// Why a worker ends before it is ended.
+enum End {
+    /// The database refused, as it may.
+    Refused(Error),
+    /// The database broke a promise.
+    Broken(String),
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> End {
+        match error.kind() {
+            // Nothing that happens to this process makes bytes wrong.
+            ErrorKind::Corruption => End::Broken(error.to_string()),
+            _ => End::Refused(error),
+        }
+    }
+}
+
+/// Runs until it is killed, refused, or done.
+pub fn run(task: &Task) -> ExitCode {
+    // A parent that dies takes its worker with it.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    match work(task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(End::Refused(error)) => {
+            eprintln!("{}: {error}", error.kind().as_str());
+            ExitCode::from(EXIT_REFUSED)
+        }
+        Err(End::Broken(what)) => {
+            eprintln!("{what}");
+            ExitCode::from(EXIT_BROKEN)
+        }
+    }
+}
+
+fn work(task: &Task) -> Result<(), End> {
+    let broken = |e: std::io::Error| End::Broken(format!("the worker itself: {e}"));
+    if task.descriptors > 0 {
+        let few = Some(task.descriptors);
+        let limit = Rlimit { current: few, maximum: few };
+        setrlimit(Resource::Nofile, limit).map_err(|errno| broken(errno.into()))?;
+    }
+    let ledger = Ledger::open(&task.ledger).map_err(broken)?;
+    let setup = Setup { settings: task.settings.clone(), unmapped: task.unmapped };
+    let db = Db::open_with(&task.dir, setup.options().map_err(End::Broken)?)?;
+    let keyspaces =
+        KEYSPACES.iter().map(|name| db.keyspace(name)).collect::<Result<Vec<_>, _>>()?;
+    ledger.set_opened().map_err(broken)?;
+    let stop = AtomicBool::new(false);
+    let crew = Crew { task, shape: task.shape(), db: &db, keyspaces, ledger, stop };
+    crew.run()?;
+    Ok(db.close()?)
+}
+
+/// What the threads of a worker share.
+struct Crew<'a> {
+    task: &'a Task,
+    shape: Shape,
+    db: &'a Db,
+    keyspaces: Vec<Keyspace>,
+    ledger: Ledger,
+    stop: AtomicBool,
+}
+
+impl Crew<'_> {
+    fn run(&self) -> Result<(), End> {
+        thread::scope(|scope| {
+            let held = scope.spawn(|| self.hold_iterators());
+            let noise = scope.spawn(|| self.disturb());
+            let writers: Vec<_> =
+                (0..self.shape.writers).map(|w| scope.spawn(move || self.write(w))).collect();
+            let mut ends: Vec<Result<(), End>> = Vec::new();
+            for writer in writers {
+                ends.push(joined(writer.join()));
+            }
+            self.stop.store(true, Ordering::Relaxed);
+            ends.push(joined(noise.join()));
+            ends.push(joined(held.join()));
+            // A broken promise is worth more than a refusal.
+            let broken = ends.iter().position(|end| matches!(end, Err(End::Broken(_))));
+            let first = broken.or_else(|| ends.iter().position(Result::is_err));
+            first.map_or(Ok(()), |at| ends.swap_remove(at))
+        })
+    }
+
+    fn write(&self, writer: u32) -> Result<(), End> {
+        let before = self.task.numbers[writer as usize];
+        let mut rng = Rng::new(self.shape.seed ^ u64::from(writer));
+        let mut number = before;
+        while !self.stop.load(Ordering::Relaxed) {
+            number += 1;
+            if self.task.batches > 0 && number > before + self.task.batches {
+                break;
+            }
+            let index = number - before - 1;
+            if let Err(error) = self.one_batch(writer, number, index) {
+                self.stop.store(true, Ordering::Relaxed);
+                if self.task.reads_go_on {
+                    self.read_back(writer, number - 1)?;
+                }
+                return Err(error);
+            }
+            if self.task.pause_us > 0 {
+                thread::sleep(Duration::from_micros(rng.below(self.task.pause_us)));
+            }
+        }
+        Ok(())
+    }
+
+    fn one_batch(&self, writer: u32, number: u64, index: u64) -> Result<(), End> {
+        let recipe = self.shape.recipe(self.task.life, writer, number);
+        let mut batch = Batch::new();
+        for change in &recipe.changes {
+            match *change {
+                Change::Put(at, slot, value) => {
+                    batch.put(&self.keyspaces[at], key(writer, slot), value.bytes());
+                }
+                Change::Delete(at, slot) => batch.delete(&self.keyspaces[at], key(writer, slot)),
+                Change::DeleteRange(at, from, to) => {
+                    batch.delete_range(&self.keyspaces[at], key(writer, from), key(writer, to));
+                }
+            }
+        }
+        let sync = if recipe.synced { Sync::Yes } else { Sync::No };
+        let seq = self.db.write(batch, sync)?;
+        let noted = |synced| {
+            let noted = self.ledger.note(writer, index, Ack { seq, synced });
+            noted.map_err(|e| End::Broken(format!("the ledger: {e}")))
+        };
+        noted(recipe.synced)?;
+        if !recipe.synced && number.is_multiple_of(61) && self.shape.synced_percent > 0 {
+            self.db.sync()?;
+            noted(true)?;
+        }
+        Ok(())
+    }
+
+    /// After a failed write everything acknowledged must still be there.
+    fn read_back(&self, writer: u32, acknowledged: u64) -> Result<(), End> {
+        for keyspace in &self.keyspaces {
+            let value = keyspace
+                .get(key(writer, 0))
+                .map_err(|e| End::Broken(format!("a read failed because writing did: {e}")))?;
+            let number = value.as_deref().map_or(0, number_in);
+            if number < acknowledged {
+                return Err(End::Broken(format!(
+                    "writer {writer} was acknowledged {acknowledged} batches, and {} shows {number}",
+                    keyspace.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Flushes, merges, snapshots and keyspaces that come and go, while the others write.
+    fn disturb(&self) -> Result<(), End> {
+        let mut rng = Rng::new(self.shape.seed ^ self.task.life ^ 0xd157);
+        while !self.stop.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_micros(rng.below(3_000)));
+            let keyspace = &self.keyspaces[rng.below(self.keyspaces.len() as u64) as usize];
+            let done = match rng.below(12) {
+                0..4 => keyspace.flush(),
+                4 => keyspace.compact_range(None, None),
+                5 => self.come_and_go(&mut rng),
+                _ => {
+                    self.look_at_one_moment()?;
+                    Ok(())
+                }
+            };
+            match done {
+                // The writers learn of it too, and say so.
+                Err(error) if error.kind() != ErrorKind::Corruption => return Ok(()),
+                done => done?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A keyspace that the judge does not look at, made, filled and dropped.
+    fn come_and_go(&self, rng: &mut Rng) -> windrow::Result<()> {
+        const NAME: &str = "passing";
+        if self.db.open_keyspace(NAME)?.is_some() && rng.below(2) == 0 {
+            return self.db.drop_keyspace(NAME);
+        }
+        let passing = self.db.keyspace(NAME)?;
+        for slot in 0..rng.below(40) {
+            passing.put(key(99, slot), Value::Bytes(rng.next_u64()).bytes())?;
+        }
+        Ok(())
+    }
+
+    /// In one snapshot a writer's last batch is in every keyspace or in none.
+    fn look_at_one_moment(&self) -> Result<(), End> {
+        let snapshot = self.db.snapshot();
+        for writer in 0..self.shape.writers {
+            let mut seen = Vec::new();
+            for keyspace in &self.keyspaces {
+                match keyspace.get_at(&snapshot, key(writer, 0)) {
+                    Ok(value) => seen.push(value.as_deref().map_or(0, number_in)),
+                    Err(error) if error.kind() == ErrorKind::Corruption => return Err(error.into()),
+                    Err(_) => return Ok(()),
+                }
+            }
+            if seen.iter().any(|number| *number != seen[0]) {
+                return Err(End::Broken(format!(
+                    "a snapshot shows parts of a batch: writer {writer} at {seen:?}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds as many iterators as was asked for, each somewhere, renewing the oldest.
+    fn hold_iterators(&self) -> Result<(), End> {
+        let mut rng = Rng::new(self.shape.seed ^ 0x17e8);
+        let mut held: std::collections::VecDeque<Iter> = std::collections::VecDeque::new();
+        while self.task.iterators > 0 && !self.stop.load(Ordering::Relaxed) {
+            let keyspace = &self.keyspaces[rng.below(self.keyspaces.len() as u64) as usize];
+            let writer = rng.below(u64::from(self.shape.writers)) as u32;
+            let mut iter = keyspace.range(key(writer, rng.below(self.shape.slots))..);
+            for item in iter.by_ref().take(3) {
+                item?;
+            }
+            held.push_back(iter);
+            if held.len() > self.task.iterators {
+                held.pop_front();
+                thread::sleep(Duration::from_micros(200));
+            }
+        }
+        if self.task.iterators > 0 {
+            eprintln!("iterators held: {}", held.len());
+        }
+        Ok(())
+    }
+}
+
+/// The number that a value of slot 0 holds.
+pub fn number_in(value: &[u8]) -> u64 {
+    value.try_into().map_or(u64::MAX, u64::from_le_bytes)
+}
+
+fn joined(outcome: thread::Result<Result<(), End>>) -> Result<(), End> {
+    outcome.unwrap_or_else(|panic| Err(End::Broken(windrow_testkit::sweep::panic_text(&*panic))))
+}

@@ -1,0 +1,236 @@
+//! One run of a workload on a simulated machine, and what must hold after it:
+//! the database opens, holds what it must, and works.
+//!
+//! Owns: carrying out deeds, restarts, and the look at what is left. Never
+//! does: choose where it crashes or fails (`faults.rs`, `exhaustive.rs` do).
+
+use crate::features::Deed;
+use crate::judge::{Allowed, Judge};
+use crate::targets::Targets;
+use windrow::Options;
+use windrow_base::ErrorKind;
+use windrow_env::Jobs;
+use windrow_env::testing::{CrashFs, Handles, PowerLoss, env};
+use windrow_testkit::op::Op;
+use windrow_testkit::oracle::compare;
+use windrow_testkit::subject::Database;
+use windrow_testkit::text;
+use windrow_testkit::variant;
+use windrow_testkit::world::{DIR, World};
+
+/// How a machine or process ends.
+#[derive(Clone, Copy, Debug)]
+pub enum Death {
+    /// The process is killed; the seed draws what its buffers lose.
+    Killed(u64),
+    /// The power is cut; what is lost is drawn, or chosen.
+    PowerCut(PowerLoss),
+}
+
+/// A database, the machine it is on, and its history.
+#[derive(Clone)]
+pub struct Trial {
+    handles: Handles,
+    settings: Vec<(String, String)>,
+    judge: Judge,
+    targets: Targets,
+    /// What must hold of the page cache: it has survived since the last open.
+    kept: bool,
+}
+
+impl Trial {
+    /// An empty machine; the database will have these settings.
+    pub fn new(settings: &[(&str, &str)]) -> Trial {
+        let (_, handles) = env(1);
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Trial {
+            judge: Judge::new(&handles),
+            handles,
+            settings: settings.iter().map(owned).collect(),
+            targets: Targets::default(),
+            kept: true,
+        }
+    }
+
+    /// Its files.
+    pub fn fs(&self) -> &CrashFs {
+        &self.handles.fs
+    }
+
+    /// From now on operations may err as a failing device makes them err.
+    pub fn expect_failures(&mut self) {
+        self.judge.allowed.device = true;
+    }
+
+    fn world(&self) -> World {
+        World::of(self.handles.env(), self.handles.clone())
+    }
+
+    fn options(&self) -> Result<Options, String> {
+        let settings = self.settings.iter().map(|(n, v)| (n.as_str(), v.as_str()));
+        variant::options_of(settings).map_err(|e| e.to_string())
+    }
+
+    /// Opens the database and judges what it holds; `None` if it did not
+    /// open, for a reason that is none of its own.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn open(&mut self) -> Result<Option<Database>, String> {
+        match Database::open(self.world(), self.options()?) {
+            Ok(database) => {
+                self.look_at(&database)?;
+                Ok(Some(database))
+            }
+            Err(error) if self.judge.excuses(error.kind()) => Ok(None),
+            Err(error) => Err(format!("open: {error}")),
+        }
+    }
+
+    fn look_at(&mut self, database: &Database) -> Result<(), String> {
+        if self.fs().is_dead() {
+            return Ok(());
+        }
+        self.fs().set_quiet(true);
+        let judged = self.judge.recovered(database.db(), self.kept);
+        self.fs().set_quiet(false);
+        self.kept = true;
+        judged
+    }
+
+    /// Carries a workload out, whatever fails, until it is done or dead.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn run(&mut self, deeds: &[Deed]) -> Result<(), String> {
+        let Some(mut database) = self.open()? else { return Ok(()) };
+        for deed in deeds {
+            let carried_out = match deed {
+                Deed::Op(op) => {
+                    self.judge.step(&mut database, op)?;
+                    Some(database)
+                }
+                Deed::Checkpoint => {
+                    let (world, options) = (self.world(), self.options()?);
+                    self.targets.make(database.db(), &mut self.judge, &world, &options)?;
+                    Some(database)
+                }
+                Deed::Reopen(settings) => {
+                    self.settings.extend(settings.iter().cloned());
+                    self.close(database)?;
+                    self.open()?
+                }
+                Deed::Repair => {
+                    self.close(database)?;
+                    self.repair()?;
+                    self.open()?
+                }
+            };
+            let Some(next) = carried_out.filter(|_| !self.fs().is_dead()) else { return Ok(()) };
+            database = next;
+            self.handles.jobs.step();
+        }
+        self.close(database)
+    }
+
+    /// Closes; its errors are reported, and may be.
+    fn close(&mut self, database: Database) -> Result<(), String> {
+        let closed = database.db().close();
+        drop(database);
+        self.handles.jobs.discard();
+        match closed {
+            Ok(()) if !self.judge.latched => self.judge.oracle.sync(),
+            Ok(()) => {}
+            Err(error) if self.judge.excuses(error.kind()) => {}
+            Err(error) => return Err(format!("close: {error}")),
+        }
+        Ok(())
+    }
+
+    /// Repairs what is whole: nothing may be found wrong.
+    fn repair(&mut self) -> Result<(), String> {
+        let mut options = self.options()?;
+        options.components.env = Some(self.handles.env());
+        match windrow::repair(DIR, options) {
+            Ok(report) if report.problems.is_empty() => Ok(()),
+            Ok(report) if self.judge.allowed == Allowed::default() => {
+                Err(format!("repair of a whole database: {report:?}"))
+            }
+            Ok(_) => Ok(()),
+            // Before there was a database, or after an open that failed.
+            Err(error) if error.kind() == ErrorKind::InvalidArgument => Ok(()),
+            Err(error) if self.judge.excuses(error.kind()) => Ok(()),
+            Err(error) => Err(format!("repair: {error}")),
+        }
+    }
+
+    /// The same files in a world of their own, after a death. Nothing fails there.
+    #[must_use]
+    pub fn forked(&self, death: Death) -> Trial {
+        let fs = self.handles.fs.fork();
+        fs.clear_faults();
+        let (seed, kept) = match death {
+            Death::Killed(seed) => (seed, self.kept),
+            Death::PowerCut(loss) => (loss.seed, false),
+        };
+        match death {
+            Death::Killed(seed) => fs.kill(seed),
+            Death::PowerCut(loss) => fs.crash_with(loss),
+        }
+        let handles = Handles { fs, ..self.handles.reborn(seed) };
+        let judge = self.judge.forked(&handles);
+        Trial { handles, judge, kept, ..self.clone() }
+    }
+
+    /// The same in a world of its own.
+    #[must_use]
+    pub fn copied(&self) -> Trial {
+        let handles = Handles { fs: self.handles.fs.fork(), ..self.handles.reborn(1) };
+        Trial { judge: self.judge.forked(&handles), handles, ..self.clone() }
+    }
+
+    /// Opens the database and uses it; nothing may fail.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn reopen(&mut self) -> Result<(), String> {
+        let Some(mut database) = self.open()? else { return Err("did not open".to_owned()) };
+        let (world, options) = (self.world(), self.options()?);
+        self.targets.check(&mut self.judge, &world, &options)?;
+        for line in text::parse("put z after sync\ncompact\nverify")? {
+            self.judge.step(&mut database, &line.op)?;
+        }
+        self.judge.tell_time(database.db())?;
+        compare(database.db(), self.judge.model())
+    }
+
+    /// Opens the database, and writes one thing.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn glance(&mut self) -> Result<(), String> {
+        let Some(mut database) = self.open()? else { return Err("did not open".to_owned()) };
+        let (world, options) = (self.world(), self.options()?);
+        self.targets.check(&mut self.judge, &world, &options)?;
+        let put = text::parse("put z after sync")?;
+        let ops: Vec<Op> = put.into_iter().map(|line| line.op).collect();
+        ops.iter().try_for_each(|op| self.judge.step(&mut database, op))
+    }
+
+    /// The fault is gone: after the death of the process as well as after a
+    /// power loss the database is sound, and stays so through one more.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn aftermath(&self) -> Result<(), String> {
+        let cut = |seed| Death::PowerCut(PowerLoss { seed, ..PowerLoss::default() });
+        for (what, death) in [("a restart", Death::Killed(0)), ("a power loss", cut(1))] {
+            let mut next = self.forked(death);
+            next.reopen().map_err(|e| format!("after {what}: {e}"))?;
+            // Whatever was shown is durable by now: a power loss changes nothing.
+            let mut last = next.forked(cut(10));
+            last.reopen().map_err(|e| format!("after {what} and a power loss: {e}"))?;
+        }
+        Ok(())
+    }
+}

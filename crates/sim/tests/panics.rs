@@ -1,0 +1,162 @@
+//! A panic in the background turns writing off and says so (P24): one fault
+//! point for every kind of job that the engine starts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use windrow::{Db, ErrorKind, Options};
+use windrow_env::jobs::Urgency;
+use windrow_env::testing::{Fault, FaultKind, Handles, ManualClock, Ops, When, env};
+use windrow_env::{Clock, Env};
+use windrow_testkit::variant::VARIANTS;
+use windrow_testkit::world::DIR;
+
+/// Rounds of writing after which there must have been a merge and a removal.
+const ROUNDS_MAX: u32 = 200;
+
+/// The manual clock, which panics when it is told to.
+struct Clockwork {
+    inner: Arc<ManualClock>,
+    broken: AtomicBool,
+}
+
+impl Clock for Clockwork {
+    fn wall_ms(&self) -> u64 {
+        assert!(!self.broken.load(Ordering::SeqCst), "a fault in the clock (simulated)");
+        self.inner.wall_ms()
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.inner.monotonic_ns()
+    }
+
+    fn sleep_ns(&self, ns: u64) {
+        self.inner.sleep_ns(ns);
+    }
+}
+
+/// A database with one durable entry, and what a test may break of its world.
+struct Scene {
+    db: Db,
+    handles: Handles,
+    clock: Arc<Clockwork>,
+}
+
+fn options(env: Env) -> Options {
+    let variant = VARIANTS.iter().find(|v| v.name == "shallow level 0").expect("a variant");
+    let mut options = variant.options().expect("options");
+    options.settings.set("wal_sync_interval_ms", "10").expect("a setting");
+    options.components.env = Some(env);
+    options
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let (env, handles) = env(1);
+        let broken = AtomicBool::new(false);
+        let clock = Arc::new(Clockwork { inner: handles.clock.clone(), broken });
+        let env = Env { clock: clock.clone(), ..env };
+        let db = Db::open_with(DIR, options(env)).expect("open");
+        db.put_with("a", "1", windrow::Sync::Yes).expect("put");
+        Scene { db, handles, clock }
+    }
+
+    fn panic_at(&self, on: Ops, path: &str) {
+        let fault = Fault::new(FaultKind::Panic, on, When::MatchingFrom(0));
+        self.handles.fs.inject(fault.on_path(path));
+    }
+
+    /// Writes and flushes until only merges are queued.
+    fn queue_merges_only(&self) {
+        let jobs = &self.handles.jobs;
+        for round in 0..ROUNDS_MAX {
+            self.db.put(format!("key{round}"), vec![b'v'; 2000]).expect("put");
+            self.db.flush().expect("flush");
+            let queued = jobs.queued_of(Urgency::Normal);
+            if queued > 0 && queued == jobs.queued() {
+                return;
+            }
+        }
+        panic!("{ROUNDS_MAX} rounds queue no merge alone");
+    }
+
+    /// The panic has turned writing off, and nothing but writing.
+    fn check(self, what: &str) {
+        let Scene { db, handles, clock } = self;
+        assert_eq!(handles.jobs.panics(), 0, "{what}: the panic went past the engine");
+        let cause = db.write_error().unwrap_or_else(|| panic!("{what}: nothing is latched"));
+        assert!(cause.to_string().contains("panicked: a fault"), "{what}: {cause}");
+        let refused = db.put("b", "2").expect_err("a write after the panic");
+        assert_eq!(refused.kind(), ErrorKind::ReadOnly, "{what}");
+        assert!(refused.to_string().contains("panicked"), "{what}: {refused}");
+        clock.broken.store(false, Ordering::SeqCst);
+        handles.fs.clear_faults();
+        assert_eq!(db.get("a").expect("get").as_deref(), Some(&b"1"[..]), "{what}");
+        assert_eq!(db.wait_idle().expect_err("idle").kind(), ErrorKind::ReadOnly, "{what}");
+        assert_eq!(db.close().expect_err("close").kind(), ErrorKind::ReadOnly, "{what}");
+        drop(db);
+        handles.fs.crash(1);
+        let handles = handles.reborn(2);
+        let db = Db::open_with(DIR, options(handles.env())).expect("open again");
+        assert_eq!(db.get("a").expect("get").as_deref(), Some(&b"1"[..]), "{what}");
+        db.close().expect("close");
+    }
+}
+
+#[test]
+fn in_a_flush() {
+    let scene = Scene::new();
+    scene.panic_at(Ops::CREATE, ".sst");
+    assert_eq!(scene.db.flush().expect_err("flush").kind(), ErrorKind::ReadOnly);
+    scene.check("flush");
+}
+
+#[test]
+fn in_making_a_log() {
+    let scene = Scene::new();
+    assert!(scene.handles.jobs.queued_of(Urgency::High) > 0, "the open queues a log");
+    scene.panic_at(Ops::CREATE, ".wal");
+    scene.handles.jobs.run_until_idle();
+    scene.check("log");
+}
+
+#[test]
+fn in_a_merge() {
+    let scene = Scene::new();
+    scene.queue_merges_only();
+    scene.panic_at(Ops::ALL, "");
+    scene.handles.jobs.run_until_idle();
+    scene.check("merge");
+}
+
+#[test]
+fn in_removing_files() {
+    let scene = Scene::new();
+    // Only clean-up removes anything once the database is open.
+    scene.panic_at(Ops::REMOVE, "");
+    let mut rounds = 0..ROUNDS_MAX;
+    while scene.db.write_error().is_none() && rounds.next().is_some() {
+        scene.db.put("b", "0").expect("put");
+        let _ = scene.db.flush();
+        scene.handles.jobs.run_until_idle();
+    }
+    scene.check("removal");
+}
+
+#[test]
+fn in_the_timer_that_looks_for_work() {
+    let scene = Scene::new();
+    scene.handles.jobs.run_until_idle();
+    scene.clock.broken.store(true, Ordering::SeqCst);
+    scene.handles.jobs.fire_timers();
+    scene.check("the timer of idle databases");
+}
+
+#[test]
+fn in_the_timer_that_syncs_the_log() {
+    let scene = Scene::new();
+    scene.handles.jobs.run_until_idle();
+    scene.db.put("c", "3").expect("put");
+    scene.panic_at(Ops::SYNC, ".wal");
+    scene.handles.jobs.fire_timers();
+    scene.check("the timer that syncs");
+}

@@ -1,0 +1,10 @@
+//! Every probe: promises that one small scene can keep or break.
+
+use windrow_sim::probes::PROBES;
+
+#[test]
+fn every_probe_finds_its_promise_kept() {
+    for (name, probe) in PROBES {
+        probe().unwrap_or_else(|why| panic!("{name}: {why}"));
+    }
+}

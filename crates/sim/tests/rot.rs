@@ -1,0 +1,109 @@
+//! Damage to databases at rest: closed ones (P5a), crashed ones (P5b), every
+//! file and kind of damage, with `verify` and `repair` judged by the same.
+//! The part of every change; `cargo run --release -p windrow-sim --bin rot`
+//! does all of it.
+
+use windrow_sim::rot::{CLOSED, CRASHES, Density, Mended, Outcome, Plan, Script, Specimen};
+use windrow_testkit::sweep;
+use windrow_testkit::variant::{VARIANTS, Variant};
+
+/// One pair of sectors of so many changes places.
+const PAIRS_STEP: u64 = 101;
+
+fn variant(name: &str) -> &'static Variant {
+    VARIANTS.iter().find(|v| v.name == name).expect("a variant")
+}
+
+fn specimen(name: &str, script: &Script) -> Specimen {
+    Specimen::new(variant(name), script)
+        .unwrap_or_else(|why| panic!("{name}, {}: {why}", script.name))
+}
+
+/// Checks every `step`-th damage from `first` on.
+fn check(name: &str, script: &Script, (first, step): (u64, u64)) -> Outcome {
+    let specimen = specimen(name, script);
+    let plan = Plan::new(&specimen, Density::Thin { pairs_step: PAIRS_STEP });
+    let place = |index: u64| plan.case(first + index * step);
+    let one = |index: u64| {
+        let case = place(index);
+        specimen.check(&case).map_err(|why| format!("{case}: {why}"))
+    };
+    let count = plan.len().saturating_sub(first).div_ceil(step);
+    let outcome = sweep::run(0..count, one, Outcome::plus)
+        .unwrap_or_else(|(_, why)| panic!("{name}, {}: {why}", script.name))
+        .unwrap_or_default();
+    eprintln!("{name}, {}: {outcome:?}", script.name);
+    // A sweep that finds next to nothing has damaged nothing.
+    assert!(outcome.refused > count / 100 && outcome.found > count / 100, "{outcome:?}");
+    outcome
+}
+
+#[test]
+fn every_byte_of_a_closed_database_is_guarded() {
+    let outcome = check("small", &CLOSED, (0, 1));
+    assert_eq!(outcome.lost_silent + outcome.lost_reported, 0, "{outcome:?}");
+}
+
+#[test]
+fn every_byte_is_guarded_with_compression() {
+    check("lz4", &CLOSED, (0, 3));
+}
+
+#[test]
+fn every_byte_is_guarded_with_partitions() {
+    check("partitioned index", &CLOSED.enlarged(), (0, 3));
+}
+
+/// What a preset adds to the bytes: lanes, logs with epochs, statistics. A
+/// part of the cases each, not the same ones for all.
+#[test]
+fn the_trees_of_every_preset_are_guarded() {
+    for (i, (preset, _)) in windrow_plan::preset::PRESETS.iter().enumerate() {
+        check(preset, &CLOSED, (i as u64, 5));
+        let crash = &CRASHES[i % CRASHES.len()];
+        check(preset, crash, (i as u64, 11));
+    }
+}
+
+#[test]
+fn crashed_databases_lose_the_last_sync_group_at_most() {
+    for script in CRASHES {
+        check("small", script, (0, 3));
+    }
+}
+
+/// Misplaced writes: within files, between them, from earlier images and from
+/// another database (P6, P12).
+#[test]
+fn misplaced_writes_are_noticed() {
+    for script in CRASHES.iter().chain([&CLOSED]) {
+        let specimen = specimen("tiny blocks", script);
+        let one = |seed: u64| {
+            let case = specimen.misplaced(seed);
+            specimen.check(&case).map_err(|why| format!("{case}: {why}"))
+        };
+        let outcome = sweep::run(0..2_000, one, Outcome::plus)
+            .unwrap_or_else(|(seed, why)| panic!("{}, seed {seed}: {why}", script.name));
+        let outcome = outcome.unwrap_or_default();
+        eprintln!("{}: {outcome:?}", script.name);
+        assert!(outcome.refused + outcome.found > 500, "{outcome:?}");
+    }
+}
+
+#[test]
+fn repair_opens_everything_and_invents_nothing() {
+    for (i, script) in CRASHES.iter().chain([&CLOSED]).enumerate() {
+        let specimen = specimen("small", script);
+        let plan = Plan::new(&specimen, Density::Thin { pairs_step: PAIRS_STEP * 7 });
+        let step = 23;
+        let one = |index: u64| {
+            let case = plan.case(i as u64 + index * step);
+            specimen.check_repair(&case).map_err(|why| format!("{case}: {why}"))
+        };
+        let mended = sweep::run(0..(plan.len() - i as u64) / step, one, Mended::plus)
+            .unwrap_or_else(|(_, why)| panic!("{}: {why}", script.name));
+        let mended = mended.unwrap_or_default();
+        eprintln!("{}: {mended:?}", script.name);
+        assert!(mended.whole > 0 && mended.rebuilt > 0 && mended.missing > 0, "{mended:?}");
+    }
+}

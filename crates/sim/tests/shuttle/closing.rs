@@ -1,0 +1,125 @@
+//! Closing and dropping a database with everything else under way (P14): no
+//! hang, nothing acknowledged lost, and the directory is free when the call
+//! has returned.
+
+use crate::history::{History, WRITERS, observe, within};
+use crate::machine::{DIR, Machine, draw, spaces, unless_closed};
+use crate::runner::check;
+use shuttle::thread::{self, JoinHandle};
+use std::sync::Arc;
+use windrow::{Db, Keyspace, Result, Sync};
+
+/// More than any schedule lets a writer write before the close.
+const BATCHES: u64 = 8;
+
+/// Writers, and one thread for each other thing one can do with a database;
+/// each goes on until it is told that the database is closed.
+fn everything(db: &Db, spaces: &[Keyspace; 2], history: &Arc<History>) -> Vec<JoinHandle<()>> {
+    let mut threads = Vec::new();
+    for writer in 0..WRITERS {
+        let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
+        threads.push(thread::spawn(move || {
+            for _ in 0..BATCHES {
+                let sync = if draw(3) == 0 { Sync::Yes } else { Sync::No };
+                if unless_closed("write", history.write(&db, &spaces, writer, sync)).is_none() {
+                    return;
+                }
+            }
+        }));
+    }
+    let (other_db, other_spaces) = (db.clone(), spaces.clone());
+    threads.push(thread::spawn(move || meddle(&other_db, &other_spaces)));
+    threads
+}
+
+/// One of the things that take long.
+fn meddle(db: &Db, spaces: &[Keyspace; 2]) {
+    let (what, result) = match draw(8) {
+        0 => ("flush", db.flush()),
+        1 => ("compact", db.compact()),
+        2 => ("checkpoint", db.checkpoint("/scene/copy")),
+        3 => ("sync", db.sync()),
+        4 => ("wait_idle", db.wait_idle()),
+        5 => ("drop_keyspace", db.keyspace("third").and_then(|_| db.drop_keyspace("third"))),
+        6 => ("set_policy", db.set_policy("leveled")),
+        _ => ("observe", observe_twice(db, spaces)),
+    };
+    unless_closed(what, result);
+}
+
+fn observe_twice(db: &Db, spaces: &[Keyspace; 2]) -> Result<()> {
+    let snapshot = db.snapshot();
+    let first = observe(spaces, &snapshot)?;
+    assert_eq!(first, observe(spaces, &snapshot)?, "a snapshot changed");
+    Ok(())
+}
+
+/// Opens anew, at once, and compares with what was acknowledged.
+fn reopen(machine: &Machine, history: &History, exact: bool) {
+    let acknowledged = history.acknowledged();
+    let (db, _jobs) = machine.open(DIR);
+    let seen = observe(&spaces(&db), &db.snapshot()).expect("observe");
+    within("after the close", acknowledged, seen, history.attempted());
+    if exact {
+        assert_eq!(seen, acknowledged, "a write that was refused is there");
+    }
+    db.verify().and_then(|report| report.into_result()).expect("verify");
+    db.close().expect("close");
+}
+
+#[test]
+fn close_with_everything_alive() {
+    check("close_with_everything_alive", || {
+        let machine = Machine::new();
+        let (db, jobs) = machine.open(DIR);
+        let (spaces, history) = (spaces(&db), Arc::new(History::default()));
+        let threads = everything(&db, &spaces, &history);
+        let second = {
+            let db = db.clone();
+            thread::spawn(move || db.close().expect("the second close"))
+        };
+        for _ in 0..draw(40) {
+            thread::yield_now();
+        }
+        jobs.fire();
+        db.close().expect("close");
+        // The directory is free, whoever else still holds a handle.
+        reopen(&machine, &history, false);
+        for thread in threads.into_iter().chain([second]) {
+            thread.join().expect("a thread of the scene");
+        }
+        reopen(&machine, &history, true);
+    });
+}
+
+#[test]
+fn drop_with_an_iterator_and_a_keyspace_alive() {
+    check("drop_with_an_iterator_and_a_keyspace_alive", || {
+        let machine = Machine::new();
+        let (db, jobs) = machine.open(DIR);
+        let (spaces, history) = (spaces(&db), Arc::new(History::default()));
+        for writer in [0, 1, 0] {
+            history.write(&db, &spaces, writer, Sync::No).expect("write");
+        }
+        let flusher = {
+            let space = spaces[0].clone();
+            thread::spawn(move || unless_closed("flush", space.flush()))
+        };
+        let compacter = {
+            let space = spaces[1].clone();
+            thread::spawn(move || unless_closed("compact", space.compact_range(None, None)))
+        };
+        let mut iter = db.iter();
+        let first = iter.next().expect("an entry").expect("first");
+        drop(jobs);
+        drop(db);
+        let rest: Vec<_> = iter.map(|item| item.expect("item")).collect();
+        assert_eq!(1 + rest.len(), 4, "after {first:?}");
+        drop(rest);
+        reopen(&machine, &history, true);
+        flusher.join().expect("the flusher");
+        compacter.join().expect("the compacter");
+        drop(spaces);
+        reopen(&machine, &history, true);
+    });
+}

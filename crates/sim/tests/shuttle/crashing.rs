@@ -1,0 +1,86 @@
+//! Scenes in which the machine fails while several threads write: power is
+//! lost at any moment (P1 to P3), or the log's device is (P7).
+
+use crate::history::{History, WRITERS, observe, within};
+use crate::machine::{DIR, Machine, draw, spaces};
+use crate::runner::check;
+use shuttle::thread;
+use std::sync::Arc;
+use windrow::{ErrorKind, Sync};
+use windrow_env::testing::{Fault, FaultKind, Ops, When};
+
+/// Batches of each writer.
+const BATCHES: u64 = 5;
+
+#[test]
+fn power_loss_leaves_a_prefix() {
+    check("power_loss_leaves_a_prefix", || {
+        let machine = Machine::new();
+        let (db, _jobs) = machine.open(DIR);
+        let (spaces, history) = (spaces(&db), Arc::new(History::default()));
+        let writer = |writer| {
+            let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
+            thread::spawn(move || {
+                for _ in 0..BATCHES {
+                    let sync = if draw(2) == 0 { Sync::Yes } else { Sync::No };
+                    history.write(&db, &spaces, writer, sync).expect("write");
+                }
+            })
+        };
+        let writers: Vec<_> = (0..WRITERS).map(writer).collect();
+        if draw(2) == 0 {
+            spaces[draw(2) as usize].flush().expect("flush");
+        }
+        for _ in 0..draw(200) {
+            thread::yield_now();
+        }
+        let synced = history.synced();
+        let after = machine.fs.fork();
+        let attempted = history.attempted();
+        after.crash(draw(u64::MAX));
+        let after = machine.with_files(after);
+        let (reopened, _reopened_jobs) = after.open(DIR);
+        let seen = observe(&crate::machine::spaces(&reopened), &reopened.snapshot());
+        within("after power loss", synced, seen.expect("observe"), attempted);
+        writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
+    });
+}
+
+#[test]
+fn a_failure_stops_every_writer_and_loses_nothing() {
+    check("a_failure_stops_every_writer_and_loses_nothing", || {
+        let machine = Machine::new();
+        let (db, _jobs) = machine.open(DIR);
+        let (spaces, history) = (spaces(&db), Arc::new(History::default()));
+        let ops = [Ops::WRITE, Ops::SYNC, Ops::WRITE | Ops::SYNC | Ops::CREATE | Ops::SYNC_DIR];
+        let on = ops[draw(3) as usize];
+        machine.fs.inject(Fault::new(FaultKind::Io, on, When::MatchingFrom(draw(12))));
+        let writer = |writer| {
+            let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
+            thread::spawn(move || {
+                for _ in 0..BATCHES {
+                    let sync = if draw(2) == 0 { Sync::Yes } else { Sync::No };
+                    if let Err(error) = history.write(&db, &spaces, writer, sync) {
+                        let again = history.write(&db, &spaces, writer, sync);
+                        let again = again.expect_err("a write after the failure of a write");
+                        assert_eq!(again.kind(), ErrorKind::ReadOnly, "{error}, then {again}");
+                        return;
+                    }
+                }
+            })
+        };
+        let writers: Vec<_> = (0..WRITERS).map(writer).collect();
+        let _ = spaces[draw(2) as usize].flush();
+        writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
+        let (synced, attempted) = (history.synced(), history.attempted());
+        // A close may fail by itself; after the failure of a write it must say so.
+        let latched = db.write_error().is_some();
+        assert!(db.close().is_err() || !latched, "a close that hides a failure");
+        drop((db, spaces));
+        machine.fs.clear_faults();
+        machine.fs.crash(draw(u64::MAX));
+        let (db, _jobs) = machine.open(DIR);
+        let seen = observe(&crate::machine::spaces(&db), &db.snapshot()).expect("observe");
+        within("after the failure", synced, seen, attempted);
+    });
+}

@@ -1,0 +1,158 @@
+//! What the threads of a scene wrote and were told, and what may be seen of it.
+//!
+//! Each writer numbers its batches and sets the same keys in two keyspaces to
+//! that number, together with how many batches of the other writer were
+//! acknowledged when it began. So a state shows, for each writer, one number;
+//! it is possible only if every batch is whole (P3), and if the state has all
+//! that its batches were written after (P2): a prefix of the order of commits.
+//!
+//! Owns: the numbers. Its own atomics are the standard library's, since the
+//! bookkeeping of a test is no place to switch threads.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use windrow::{Batch, Db, Keyspace, Snapshot, Sync};
+use windrow_base::Result;
+
+/// Writers of a scene.
+pub(crate) const WRITERS: usize = 2;
+/// Keys that each batch sets, in each of two keyspaces.
+const KEYS: u64 = 2;
+/// Bytes of a value: a few batches fill a memtable of 64 KiB.
+const VALUE_BYTES: usize = 3 << 10;
+
+/// Batches of each writer: 0 for none yet.
+pub(crate) type Counts = [u64; WRITERS];
+
+/// What was acknowledged, and what of it as durable.
+#[derive(Default)]
+pub(crate) struct History {
+    acknowledged: [AtomicU64; WRITERS],
+    synced: [AtomicU64; WRITERS],
+    attempted: [AtomicU64; WRITERS],
+}
+
+fn counts(of: &[AtomicU64; WRITERS]) -> Counts {
+    std::array::from_fn(|writer| of[writer].load(Ordering::SeqCst))
+}
+
+fn key(writer: usize, index: u64) -> String {
+    format!("w{writer}-{index}")
+}
+
+fn value(number: u64, known: u64) -> Vec<u8> {
+    let mut value = format!("{number:06} {known:06} ").into_bytes();
+    value.resize(VALUE_BYTES, b'.');
+    value
+}
+
+/// Number and knowledge in a value.
+fn parse(value: &[u8]) -> (u64, u64) {
+    let field = |range| {
+        let text: &[u8] = value.get::<std::ops::Range<usize>>(range).unwrap_or_default();
+        std::str::from_utf8(text).ok().and_then(|text| text.parse().ok())
+    };
+    assert_eq!(value.len(), VALUE_BYTES, "a value that nobody wrote");
+    field(0..6).zip(field(7..13)).expect("a value that nobody wrote")
+}
+
+impl History {
+    /// Writes the next batch of a writer, and reads it back.
+    ///
+    /// # Errors
+    /// What the database said to the write.
+    pub(crate) fn write(
+        &self,
+        db: &Db,
+        spaces: &[Keyspace; 2],
+        writer: usize,
+        sync: Sync,
+    ) -> Result<()> {
+        let number = self.attempted[writer].fetch_add(1, Ordering::SeqCst) + 1;
+        let known = self.acknowledged[1 - writer].load(Ordering::SeqCst);
+        let mut batch = Batch::new();
+        for space in spaces {
+            for index in 0..KEYS {
+                batch.put(space, key(writer, index), value(number, known));
+            }
+        }
+        db.write(batch, sync)?;
+        self.acknowledged[writer].store(number, Ordering::SeqCst);
+        if sync.is_yes() {
+            self.synced[writer].store(number, Ordering::SeqCst);
+            // All before it in the order of commits is durable with it.
+            self.synced[1 - writer].fetch_max(known, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Reads a writer's last batch without a snapshot: its own is there at once.
+    ///
+    /// # Errors
+    /// What the database said to the read.
+    pub(crate) fn read_own(&self, spaces: &[Keyspace; 2], writer: usize) -> Result<()> {
+        let want = self.acknowledged()[writer];
+        for space in spaces {
+            let got = space.get(key(writer, 0))?;
+            assert_eq!(got.map_or(0, |value| parse(&value).0), want, "one's own write");
+        }
+        Ok(())
+    }
+
+    /// What is acknowledged now.
+    pub(crate) fn acknowledged(&self) -> Counts {
+        counts(&self.acknowledged)
+    }
+
+    /// What is acknowledged as durable now.
+    pub(crate) fn synced(&self) -> Counts {
+        counts(&self.synced)
+    }
+
+    /// What was begun.
+    pub(crate) fn attempted(&self) -> Counts {
+        counts(&self.attempted)
+    }
+}
+
+/// What a snapshot shows of each writer, read by key and by both directions of
+/// iteration.
+///
+/// # Errors
+/// What the database said.
+///
+/// # Panics
+/// If no prefix of the order of commits looks like this.
+pub(crate) fn observe(spaces: &[Keyspace; 2], snapshot: &Snapshot) -> Result<Counts> {
+    let mut seen = [None; WRITERS];
+    for space in spaces {
+        for (writer, seen) in seen.iter_mut().enumerate() {
+            let got = space.get_at(snapshot, key(writer, 0))?;
+            let got = got.map(|value| parse(&value));
+            let first = *seen.get_or_insert(got);
+            assert_eq!(got, first, "writer {writer}: the keyspaces show different batches");
+            let prefix = format!("w{writer}-");
+            let want = if got.is_some() { KEYS as usize } else { 0 };
+            let there = space.prefix_at(snapshot, &prefix).collect::<Result<Vec<_>>>()?;
+            let back = space.prefix_at(snapshot, &prefix).rev().collect::<Result<Vec<_>>>()?;
+            assert_eq!((there.len(), back.len()), (want, want), "a batch is there in part");
+            for (_, value) in there.iter().chain(&back) {
+                assert_eq!(Some(parse(value)), got, "a batch is there in part");
+            }
+        }
+    }
+    let seen = seen.map(|value| value.flatten().unwrap_or_default());
+    for (writer, &(number, known)) in seen.iter().enumerate() {
+        assert!(
+            known <= seen[1 - writer].0,
+            "batch {number} of writer {writer} is there, and batch {known} of the other, \
+             which it was written after, is not: {seen:?}"
+        );
+    }
+    Ok(seen.map(|(number, _)| number))
+}
+
+/// Asserts that `lo <= counts <= hi` for each writer.
+pub(crate) fn within(what: &str, lo: Counts, counts: Counts, hi: Counts) {
+    let fits = |writer: usize| lo[writer] <= counts[writer] && counts[writer] <= hi[writer];
+    assert!((0..WRITERS).all(fits), "{what}: {counts:?} is not within {lo:?} and {hi:?}");
+}

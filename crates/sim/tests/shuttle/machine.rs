@@ -1,0 +1,98 @@
+//! The machine that a scene runs on: the simulated file system and clock, and
+//! the production thread pool on the checker's threads.
+
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread;
+use std::path::Path;
+use std::sync::Arc;
+use windrow::{Db, Event, Keyspace, Options};
+use windrow_base::{Error, ErrorKind, Result};
+use windrow_env::Env;
+use windrow_env::testing::{CrashFs, ManualClock, ManualTimers, SeededRandom};
+use windrow_testkit::variant::{VARIANTS, Variant};
+
+/// Where the database is.
+pub(crate) const DIR: &str = "/scene/db";
+/// Threads of the pool: one for urgent jobs only, one for all.
+const JOB_THREADS: usize = 2;
+/// Option sets, by name, that take different ways through the engine.
+const VARIANT_NAMES: [&str; 4] = ["small", "shallow level 0", "partitioned index", "windrow"];
+
+/// Files, clock and random numbers of a machine.
+pub(crate) struct Machine {
+    pub(crate) fs: CrashFs,
+    random: Arc<SeededRandom>,
+    options: Options,
+}
+
+/// A draw below `bound`, by the schedule's seed.
+pub(crate) fn draw(bound: u64) -> u64 {
+    thread_rng().gen_range(0..bound)
+}
+
+impl Machine {
+    /// A fresh one, and options drawn for its database.
+    pub(crate) fn new() -> Machine {
+        let name = VARIANT_NAMES[draw(VARIANT_NAMES.len() as u64) as usize];
+        let variant = VARIANTS.iter().find(|v| v.name == name).expect("a variant of this name");
+        Machine::with(variant)
+    }
+
+    fn with(variant: &Variant) -> Machine {
+        Machine {
+            fs: CrashFs::new(draw(u64::MAX)),
+            random: Arc::new(SeededRandom::new(draw(u64::MAX))),
+            options: variant.options().expect("options"),
+        }
+    }
+
+    /// Another machine that a copy of this one's files is put into.
+    pub(crate) fn with_files(&self, fs: CrashFs) -> Machine {
+        Machine { fs, random: self.random.clone(), options: self.options.clone() }
+    }
+
+    /// Opens the database in `dir`. The background jobs end with it.
+    pub(crate) fn open(&self, dir: &str) -> (Db, Arc<ManualTimers>) {
+        self.try_open(dir).unwrap_or_else(|error| panic!("open: {error}"))
+    }
+
+    /// As [`Machine::open`].
+    ///
+    /// # Errors
+    /// What the database said.
+    pub(crate) fn try_open(&self, dir: &str) -> Result<(Db, Arc<ManualTimers>)> {
+        let jobs = Arc::new(ManualTimers::new(JOB_THREADS));
+        let env = Env {
+            fs: Arc::new(self.fs.clone()),
+            clock: Arc::new(ManualClock::new()),
+            jobs: jobs.clone(),
+            random: self.random.clone(),
+        };
+        let mut options = self.options.clone();
+        options.components.env = Some(env);
+        if std::env::var_os("WINDROW_TRACE").is_some() {
+            let print = |event: &Event| eprintln!("{:?}: {event}", thread::current().id());
+            options.components.listener = Some(Arc::new(print));
+        }
+        Ok((Db::open_with(Path::new(dir), options)?, jobs))
+    }
+}
+
+/// The two keyspaces that every batch writes to.
+pub(crate) fn spaces(db: &Db) -> [Keyspace; 2] {
+    [db.default_keyspace(), db.keyspace("other").unwrap_or_else(|error| panic!("{error}"))]
+}
+
+/// Whether an operation was carried out; it may be refused because the
+/// database is closed, and for nothing else.
+///
+/// # Panics
+/// If it failed in another way.
+pub(crate) fn unless_closed<T>(what: &str, result: Result<T>) -> Option<T> {
+    let closed = |error: &Error| error.kind() == ErrorKind::Closed;
+    match result {
+        Ok(value) => Some(value),
+        Err(error) if closed(&error) => None,
+        Err(error) => panic!("{what}: {error}"),
+    }
+}

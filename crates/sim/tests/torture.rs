@@ -1,0 +1,41 @@
+//! The real program, killed: 200 times in every change. More of it, and what
+//! needs root, is run by hand: `torture kill|cut|full|limits`.
+
+use std::process::{Command, Output};
+
+fn torture(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_torture")).args(args).output().expect("torture is built")
+}
+
+fn said(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+#[test]
+fn no_kill_loses_what_was_acknowledged() {
+    let output = torture(&["kill", "--rounds", "200"]);
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("200 kills"), "{said}");
+    eprintln!("{said}");
+}
+
+/// The canary: logs that lose their end must be noticed.
+#[test]
+fn a_lost_log_is_noticed() {
+    let output = torture(&["kill", "--rounds", "50", "--sabotage"]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("repeat: cargo run"), "{said}");
+    let kept = said.lines().find_map(|line| line.strip_prefix("kept: ")).expect("it is kept");
+    let _ = std::fs::remove_dir_all(std::path::Path::new(kept).parent().expect("a directory"));
+}
+
+/// Descriptors, a second process, read-only opens. Memory is left out: what it
+/// takes depends on how far the load gets, and so on the machine.
+#[test]
+fn limits_are_met_with_errors() {
+    let output = torture(&["limits", "--rounds", "8", "--seconds", "0"]);
+    assert!(output.status.success(), "{}", said(&output));
+}
