@@ -3,9 +3,9 @@
 //! A store that runs flat out borrows from the future: what it leaves to be
 //! compacted is owed. A rate is sustained if a window of it ends all but
 //! without a queue, and what is owed then is paid soon. Rates are bracketed
-//! from a first guess and the bracket is halved. A window that holds by luck
-//! would end the search too high, so that a rate needs two; that it fails one
-//! by bad luck ends it too low, which is the safer side.
+//! from a first guess and the bracket is halved. One window by good luck would
+//! end the search too high and one by bad luck too low (RocksDB's answer went
+//! from 186,000 to 63,000 a second so), so that two of three decide.
 //!
 //! Owns: the search and the verdict. Never does: run a window.
 
@@ -16,14 +16,15 @@ use crate::store::Result;
 /// failed, is at most this many times the answer.
 const CLOSE: f64 = 1.05;
 
-/// Windows that a rate must hold.
+/// Windows that decide about a rate, of three at most.
 const WINDOWS: u32 = 2;
 
 /// Windows after which a search ends with what it has.
-const MOST: usize = 24;
+const MOST: usize = 30;
 
-/// What a drain takes however little is owed: it writes a memtable out and syncs.
-const LAST_FLUSH_NS: u64 = 1_000_000_000;
+/// What a drain takes however little is owed: it writes a memtable out, and
+/// merges level 0, which stores let grow to a few files before they do.
+const LAST_MERGE_NS: u64 = 2_000_000_000;
 
 /// One window at one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,12 +56,12 @@ impl Attempt {
     }
 
     /// Whether the store served the rate: in full, with a queue of at most
-    /// 2 % of the window at its end, and drained within a tenth of it, or in
-    /// what it takes to write the last memtable out.
+    /// 2 % of the window at its end, and drained within a tenth of it and
+    /// what the last merge takes.
     pub(crate) fn held(&self) -> bool {
         self.done == self.due
             && self.late_ns <= self.length_ns / 50
-            && self.drain_ns <= (self.length_ns / 10).max(LAST_FLUSH_NS)
+            && self.drain_ns <= self.length_ns / 10 + LAST_MERGE_NS
     }
 }
 
@@ -88,15 +89,13 @@ pub(crate) fn sustainable(
     let mut attempts = Vec::new();
     let (mut held, mut failed, mut rate, mut stride) = (None, None, guess_per_s, 1.25);
     while attempts.len() < MOST {
-        let mut holds = true;
-        for _ in 0..WINDOWS {
+        let (mut good, mut bad) = (0, 0);
+        while good < WINDOWS && bad < WINDOWS {
             let attempt = window(rate)?;
             attempts.push(attempt);
-            holds &= attempt.held();
-            if !holds {
-                break;
-            }
+            *(if attempt.held() { &mut good } else { &mut bad }) += 1;
         }
+        let holds = good == WINDOWS;
         *(if holds { &mut held } else { &mut failed }) = Some(rate);
         rate = match (held, failed) {
             (Some(low), Some(high)) if high <= low * CLOSE => break,
@@ -149,10 +148,22 @@ mod tests {
     }
 
     #[test]
+    fn one_unlucky_window_does_not_end_a_rate() {
+        let mut sent = 0;
+        let found = sustainable(100.0, |rate| {
+            sent += 1;
+            // Every third fails for nothing.
+            Ok(window(rate, rate <= 120.0 && sent % 3 != 0))
+        });
+        let rate = found.unwrap().rate_per_s.unwrap();
+        assert!((120.0 / CLOSE..=120.0).contains(&rate), "{rate}");
+    }
+
+    #[test]
     fn what_never_holds_has_no_rate() {
         let found = sustainable(100.0, |rate| Ok(window(rate, false))).unwrap();
         assert_eq!((found.rate_per_s, found.attempts.len()), (None, MOST));
-        assert!(found.attempts.is_sorted_by(|a, b| a.rate_per_s > b.rate_per_s));
+        assert!(found.attempts.is_sorted_by(|a, b| a.rate_per_s >= b.rate_per_s));
     }
 
     #[test]
@@ -174,13 +185,13 @@ mod tests {
     fn a_window_holds_within_its_bounds() {
         let good = window(1.0, true);
         assert!(good.held());
-        assert!(Attempt { late_ns: 200_000_000, drain_ns: 1_000_000_000, ..good }.held());
+        assert!(Attempt { late_ns: 200_000_000, drain_ns: 3_000_000_000, ..good }.held());
         assert!(!Attempt { late_ns: 200_000_001, ..good }.held());
-        assert!(!Attempt { drain_ns: 1_000_000_001, ..good }.held());
+        assert!(!Attempt { drain_ns: 3_000_000_001, ..good }.held());
         assert!(!Attempt { done: 999, ..good }.held());
-        // A short window has as long as a long one for its last memtable.
+        // A short window has as long as a long one for its last merge.
         let short = Attempt { length_ns: LENGTH_NS / 10, ..good };
-        assert!(Attempt { drain_ns: LAST_FLUSH_NS, ..short }.held());
-        assert!(!Attempt { drain_ns: LAST_FLUSH_NS + 1, ..short }.held());
+        assert!(Attempt { drain_ns: LAST_MERGE_NS + 100_000_000, ..short }.held());
+        assert!(!Attempt { drain_ns: LAST_MERGE_NS + 100_000_001, ..short }.held());
     }
 }
