@@ -115,9 +115,10 @@ impl Core {
         }
     }
 
-    /// Most merges at a time. A pool of several threads keeps one for flushes.
+    /// Most merges at a time. A flush that finds no thread free is run by a
+    /// merge in between.
     pub(crate) fn merges_max(&self) -> usize {
-        self.env.jobs.parallelism().saturating_sub(1).max(1)
+        self.env.jobs.parallelism()
     }
 
     /// Asks the policy for merges while threads are free.

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-/// How urgent a job is. A pool keeps a thread for [`Urgency::High`] where it has two.
+/// How urgent a job is. Long jobs of less urgency let urgent ones in between
+/// ([`Jobs::run_urgent`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     /// Writers may be waiting for it: flush, log sync, preparing a log.
@@ -37,6 +38,14 @@ pub trait Jobs: Send + Sync + 'static {
     ///
     /// The caller must hold no locks.
     fn step(&self) -> bool {
+        false
+    }
+
+    /// Called by a long job between two of its steps. If an urgent job waits and
+    /// nobody is free to take it, runs it on the calling thread and returns `true`.
+    ///
+    /// The caller must hold no locks.
+    fn run_urgent(&self) -> bool {
         false
     }
 

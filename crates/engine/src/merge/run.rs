@@ -29,8 +29,10 @@ use windrow_plan::hotness::HotMap;
 use windrow_plan::tree::{File, Outside, Part, Version};
 use windrow_plan::{Decision, Drop as DropFiles, Input, Merge, Move, Reshape};
 
-/// Entries between two looks at whether the database is closing.
-const CHECK_ENTRIES: u64 = 4096;
+/// Bytes of entries between two looks at what else is due: a close, a flush.
+const CHECK_BYTES: usize = 16 << 10;
+/// What an entry counts there besides its own bytes.
+const CHECK_BYTES_OF_ENTRY: usize = 64;
 
 /// The largest part of the merges' memory that a HotMap may take: one in this.
 const HOT_MAP_SHARE: u64 = 4;
@@ -224,19 +226,20 @@ impl Core {
         let mut elider = Elider::new(rules);
         outputs.entries_left = merge.files().map(|(_, _, file)| file.entries).sum();
         iter.seek_first()?;
-        let mut until_check = CHECK_ENTRIES;
+        let mut since_check = 0;
         while iter.valid() {
             if let Some(heat) = &mut outputs.heat {
                 heat.read(iter.user_key(), iter.trailer());
             }
+            since_check += iter.value().len() + CHECK_BYTES_OF_ENTRY;
             elider.push(iter.user_key(), iter.trailer(), iter.value(), &mut outputs)?;
             outputs.entries_left = outputs.entries_left.saturating_sub(1);
             let stepped = iter.next();
             unless_mutant!(MergeEndsAtError, stepped?);
-            until_check -= 1;
-            if until_check == 0 {
-                until_check = CHECK_ENTRIES;
+            if CHECK_BYTES <= since_check {
+                since_check = 0;
                 self.check_not_closing(tree)?;
+                self.env.jobs.run_urgent();
             }
         }
         unless_mutant!(MergeEndsAtError, iter.status()?);

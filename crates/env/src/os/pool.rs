@@ -1,10 +1,12 @@
 //! Background threads.
 //!
-//! Each of N threads takes the most urgent job there is; with two or more,
-//! one of them takes urgent jobs only, so that a flush never waits behind
-//! merges. A job's panic is contained and counted; whoever owns the job
-//! notices by its own means. Should the system give no thread at all, the
-//! pool runs its jobs in `step`, on threads that wait for them.
+//! Each of N threads takes the most urgent job there is. A flush does not wait
+//! for a merge to end: merges ask for urgent jobs as they go (`run_urgent`).
+//! No thread is kept for flushes: with two, one stood idle nine tenths of a
+//! load that the other's merges held back. A job's panic is contained and
+//! counted; whoever owns the job notices by its own means. Should the system
+//! give no thread at all, the pool runs its jobs in `step`, on threads that
+//! wait for them.
 
 use super::timer::Timers;
 use crate::jobs::{Job, Jobs, Urgency};
@@ -26,10 +28,10 @@ pub struct ThreadPool {
 /// What threads, timers and the pool share.
 pub(super) struct JobQueue {
     state: Mutex<State>,
-    /// Wakes threads that take any job.
+    /// Wakes a thread that has nothing to do.
     any: Condvar,
-    /// Wakes the thread that takes urgent jobs only.
-    urgent: Condvar,
+    /// Urgent jobs in the queue, to be looked at without the lock.
+    urgent: AtomicU64,
     panics: AtomicU64,
 }
 
@@ -38,16 +40,14 @@ struct State {
     high: VecDeque<Job>,
     normal: VecDeque<Job>,
     low: VecDeque<Job>,
+    /// Threads that wait for a job.
+    idle: usize,
     shut_down: bool,
 }
 
 impl State {
-    fn take(&mut self, urgent_only: bool) -> Option<Job> {
-        let job = self.high.pop_front();
-        if urgent_only {
-            return job;
-        }
-        job.or_else(|| self.normal.pop_front()).or_else(|| self.low.pop_front())
+    fn take_lesser(&mut self) -> Option<Job> {
+        self.normal.pop_front().or_else(|| self.low.pop_front())
     }
 }
 
@@ -61,14 +61,14 @@ impl JobQueue {
             return;
         }
         match urgency {
-            Urgency::High => state.high.push_back(job),
+            Urgency::High => {
+                state.high.push_back(job);
+                self.urgent.fetch_add(1, Ordering::Relaxed);
+            }
             Urgency::Normal => state.normal.push_back(job),
             Urgency::Low => state.low.push_back(job),
         }
         drop(state);
-        if urgency == Urgency::High {
-            self.urgent.notify_one();
-        }
         self.any.notify_one();
     }
 
@@ -82,20 +82,30 @@ impl JobQueue {
         }
     }
 
-    fn serve(&self, urgent_only: bool) {
+    fn take_urgent(&self, state: &mut State) -> Option<Job> {
+        let job = state.high.pop_front()?;
+        self.urgent.fetch_sub(1, Ordering::Relaxed);
+        Some(job)
+    }
+
+    fn take(&self, state: &mut State) -> Option<Job> {
+        self.take_urgent(state).or_else(|| state.take_lesser())
+    }
+
+    fn serve(&self) {
         let mut state = self.state.lock();
         loop {
             if state.shut_down {
                 return;
             }
-            if let Some(job) = state.take(urgent_only) {
+            if let Some(job) = self.take(&mut state) {
                 drop(state);
                 self.run(job);
                 state = self.state.lock();
-            } else if urgent_only {
-                self.urgent.wait(&mut state);
             } else {
+                state.idle += 1;
                 self.any.wait(&mut state);
+                state.idle -= 1;
             }
         }
     }
@@ -108,20 +118,18 @@ impl ThreadPool {
         let queue = Arc::new(JobQueue {
             state: Mutex::new(State::default()),
             any: Condvar::new(),
-            urgent: Condvar::new(),
+            urgent: AtomicU64::new(0),
             panics: AtomicU64::new(0),
         });
         let mut handles = Vec::with_capacity(threads);
         for index in 0..threads {
-            // The last one, so that whoever got a single thread has one for all jobs.
-            let urgent_only = index > 0 && index + 1 == threads;
             let shared = queue.clone();
             let spawned = Builder::new().name(format!("windrow-bg-{index}")).spawn(move || {
                 // A model checker's threads all are the one that runs the test.
                 if cfg!(not(any(loom, shuttle))) {
-                    sched::lower_priority_of_this_thread(!urgent_only);
+                    sched::lower_priority_of_this_thread();
                 }
-                shared.serve(urgent_only);
+                shared.serve();
             });
             match spawned {
                 Ok(handle) => handles.push(handle),
@@ -151,14 +159,22 @@ impl Jobs for ThreadPool {
         if !self.threads.is_empty() {
             return false;
         }
-        let job = self.queue.state.lock().take(false);
-        match job {
-            Some(job) => {
-                self.queue.run(job);
-                true
-            }
-            None => false,
+        let job = self.queue.take(&mut self.queue.state.lock());
+        job.map(|job| self.queue.run(job)).is_some()
+    }
+
+    #[inline]
+    fn run_urgent(&self) -> bool {
+        if self.queue.urgent.load(Ordering::Relaxed) == 0 {
+            return false;
         }
+        let mut state = self.queue.state.lock();
+        if state.idle > 0 {
+            return false;
+        }
+        let job = self.queue.take_urgent(&mut state);
+        drop(state);
+        job.map(|job| self.queue.run(job)).is_some()
     }
 
     fn every(&self, interval_ms: u64, work: Arc<dyn Fn() -> bool + Send + Sync>) {
@@ -173,7 +189,6 @@ impl Drop for ThreadPool {
             std::mem::replace(&mut *state, State { shut_down: true, ..State::default() });
         drop(state);
         self.queue.any.notify_all();
-        self.queue.urgent.notify_all();
         let timer = self.timers.shut_down();
         drop(discarded);
         // A job may have held the last handle to the pool: its own thread
@@ -198,29 +213,49 @@ mod tests {
     const SOON: Duration = Duration::from_secs(20);
 
     #[test]
-    fn urgent_jobs_go_first_and_have_a_thread_kept_for_them() {
-        let pool = ThreadPool::new(2);
-        let (release, gate) = mpsc::channel::<()>();
+    fn urgent_jobs_do_not_wait_for_long_ones_to_end() {
+        let pool = Arc::new(ThreadPool::new(2));
         let (report, done) = mpsc::channel();
+        let (started, running) = mpsc::channel();
+        let over = Arc::new(AtomicU64::new(0));
+        for _ in 0..2 {
+            let (mine, over, started) = (Arc::downgrade(&pool), over.clone(), started.clone());
+            let merge = move || {
+                started.send(()).unwrap();
+                while over.load(Ordering::Relaxed) == 0 {
+                    mine.upgrade().map(|pool| pool.run_urgent());
+                    std::thread::yield_now();
+                }
+            };
+            pool.submit(Urgency::Normal, Box::new(merge));
+        }
+        (0..2).for_each(|_| running.recv_timeout(SOON).unwrap());
         let tell = report.clone();
-        pool.submit(
-            Urgency::Normal,
-            Box::new(move || {
-                tell.send("merge starts").unwrap();
-                gate.recv().unwrap();
-            }),
-        );
-        assert_eq!(done.recv_timeout(SOON), Ok("merge starts"));
-        let tell = report.clone();
-        pool.submit(Urgency::Normal, Box::new(move || tell.send("second merge").unwrap()));
-        let tell = report.clone();
-        pool.submit(Urgency::High, Box::new(move || tell.send("flush").unwrap()));
-        // The flush overtakes the queued merge although a merge is running,
-        // and that merge does not take the thread kept for flushes.
+        pool.submit(Urgency::Normal, Box::new(move || tell.send("third merge").unwrap()));
+        pool.submit(Urgency::High, Box::new(move || report.send("flush").unwrap()));
+        // Both threads are in a merge: one lets the flush in, none a merge.
         assert_eq!(done.recv_timeout(SOON), Ok("flush"));
         assert!(done.recv_timeout(Duration::from_millis(50)).is_err());
-        release.send(()).unwrap();
-        assert_eq!(done.recv_timeout(SOON), Ok("second merge"));
+        over.store(1, Ordering::Relaxed);
+        assert_eq!(done.recv_timeout(SOON), Ok("third merge"));
+    }
+
+    #[test]
+    fn who_is_free_takes_what_is_urgent() {
+        let pool = ThreadPool::new(2);
+        let (report, done) = mpsc::channel();
+        while pool.queue.state.lock().idle < 2 {
+            std::thread::yield_now();
+        }
+        let queue = pool.queue.clone();
+        let mut state = queue.state.lock();
+        state.high.push_back(Box::new(move || report.send(()).unwrap()));
+        queue.urgent.fetch_add(1, Ordering::Relaxed);
+        drop(state);
+        assert!(!pool.run_urgent(), "two threads are free");
+        queue.any.notify_one();
+        assert_eq!(done.recv_timeout(SOON), Ok(()));
+        assert!(!pool.run_urgent(), "nothing is left");
     }
 
     #[test]

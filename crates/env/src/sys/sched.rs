@@ -5,14 +5,12 @@
 const BACKGROUND_NICE: i32 = 5;
 
 /// Marks the calling thread as batch work, which does not preempt others when
-/// it wakes, and, if `yielding`, lowers its share. Best effort: a system that
-/// refuses runs it at normal priority.
-pub(crate) fn lower_priority_of_this_thread(yielding: bool) {
+/// it wakes, and lowers its share. Best effort: a system that refuses runs it
+/// at normal priority.
+pub(crate) fn lower_priority_of_this_thread() {
     let param = libc::sched_param { sched_priority: 0 };
     // SAFETY: `param` lives through the call; 0 names the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &param) };
-    if yielding {
-        // On Linux the nice value belongs to the thread, and "no pid" is the caller.
-        let _ = rustix::process::setpriority_process(None, BACKGROUND_NICE);
-    }
+    // On Linux the nice value belongs to the thread, and "no pid" is the caller.
+    let _ = rustix::process::setpriority_process(None, BACKGROUND_NICE);
 }

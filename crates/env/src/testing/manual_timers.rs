@@ -46,6 +46,10 @@ impl Jobs for ManualTimers {
         self.pool.step()
     }
 
+    fn run_urgent(&self) -> bool {
+        self.pool.run_urgent()
+    }
+
     fn every(&self, _interval_ms: u64, work: Work) {
         self.timers.lock().push(work);
     }

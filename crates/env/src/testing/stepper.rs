@@ -10,6 +10,8 @@ type Work = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Jobs that can run at the same time, as the engine is told.
 const PARALLELISM: usize = 2;
+/// How often a job that asks for urgent ones gets one.
+const URGENT_CHANCE: f64 = 0.25;
 /// Steps after which a queue is taken to be running in circles.
 const STEPS_MAX: usize = 10_000_000;
 
@@ -124,6 +126,23 @@ impl Jobs for Stepper {
         let queued = state.queue.len() as u64;
         let chosen = state.rng.below(queued) as usize;
         let (_, job) = state.queue.remove(chosen);
+        state.steps += 1;
+        drop(state);
+        self.contain(job);
+        true
+    }
+
+    /// Now and then, so that urgent jobs begin in the middle of others.
+    fn run_urgent(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_urgent = |(urgency, _): &(Urgency, Job)| *urgency == Urgency::High;
+        let Some(at) = state.queue.iter().position(is_urgent) else {
+            return false;
+        };
+        if !state.rng.chance(URGENT_CHANCE) {
+            return false;
+        }
+        let (_, job) = state.queue.remove(at);
         state.steps += 1;
         drop(state);
         self.contain(job);

@@ -13,7 +13,7 @@ use windrow_testkit::variant::{VARIANTS, Variant};
 
 /// Where the database is.
 pub(crate) const DIR: &str = "/scene/db";
-/// Threads of the pool: one for urgent jobs only, one for all.
+/// Threads of the pool.
 const JOB_THREADS: usize = 2;
 /// Option sets, by name, that take different ways through the engine.
 const VARIANT_NAMES: [&str; 4] = ["small", "shallow level 0", "partitioned index", "windrow"];
