@@ -185,8 +185,9 @@ impl Jobs for ThreadPool {
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         let mut state = self.queue.state.lock();
-        let discarded =
-            std::mem::replace(&mut *state, State { shut_down: true, ..State::default() });
+        // Threads that wait are still to count themselves off.
+        let shut_down = State { shut_down: true, idle: state.idle, ..State::default() };
+        let discarded = std::mem::replace(&mut *state, shut_down);
         drop(state);
         self.queue.any.notify_all();
         let timer = self.timers.shut_down();
