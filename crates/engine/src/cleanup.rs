@@ -2,8 +2,10 @@
 //!
 //! Table files come here when their last reader has let go; logs and old
 //! manifests when the manifest no longer needs them. Deleting is a background
-//! job. A file that cannot be deleted is left: the next open removes what no
-//! manifest names.
+//! job, as urgent as merges: when it came after them, a load that always had
+//! a merge due kept every file that it had merged, four times its data. A
+//! file that cannot be deleted is left: the next open removes what no manifest
+//! names.
 
 use crate::events::{Event, EventSink};
 use crate::stats::Counters;
@@ -60,7 +62,7 @@ impl Cleanup {
         // removes what comes later: a job would outlive the close.
         let core = self.core.get().and_then(Weak::upgrade);
         if let Some(underway) = core.as_deref().and_then(|core| core.begin_work().ok()) {
-            underway.submit(Urgency::Low, |core| core.cleanup.run(core.latch.cause().is_some()));
+            underway.submit(Urgency::Normal, |core| core.cleanup.run(core.latch.cause().is_some()));
         }
     }
 

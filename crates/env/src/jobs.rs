@@ -13,10 +13,8 @@ use std::sync::Arc;
 pub enum Urgency {
     /// Writers may be waiting for it: flush, log sync, preparing a log.
     High,
-    /// Merges.
+    /// Merges, and the removal of what they leave.
     Normal,
-    /// Clean-up.
-    Low,
 }
 
 /// A piece of background work.

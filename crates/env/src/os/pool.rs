@@ -39,16 +39,9 @@ pub(super) struct JobQueue {
 struct State {
     high: VecDeque<Job>,
     normal: VecDeque<Job>,
-    low: VecDeque<Job>,
     /// Threads that wait for a job.
     idle: usize,
     shut_down: bool,
-}
-
-impl State {
-    fn take_lesser(&mut self) -> Option<Job> {
-        self.normal.pop_front().or_else(|| self.low.pop_front())
-    }
 }
 
 impl JobQueue {
@@ -66,7 +59,6 @@ impl JobQueue {
                 self.urgent.fetch_add(1, Ordering::Relaxed);
             }
             Urgency::Normal => state.normal.push_back(job),
-            Urgency::Low => state.low.push_back(job),
         }
         drop(state);
         self.any.notify_one();
@@ -89,7 +81,7 @@ impl JobQueue {
     }
 
     fn take(&self, state: &mut State) -> Option<Job> {
-        self.take_urgent(state).or_else(|| state.take_lesser())
+        self.take_urgent(state).or_else(|| state.normal.pop_front())
     }
 
     fn serve(&self) {
@@ -266,7 +258,7 @@ mod tests {
         let (report, done) = mpsc::channel();
         let (started, running) = mpsc::channel();
         pool.submit(
-            Urgency::Low,
+            Urgency::Normal,
             Box::new(move || {
                 started.send(()).unwrap();
                 gate.recv().unwrap();
@@ -274,8 +266,8 @@ mod tests {
         );
         running.recv_timeout(SOON).unwrap();
         for (urgency, name) in [
-            (Urgency::Low, 'l'),
             (Urgency::Normal, 'n'),
+            (Urgency::Normal, 'o'),
             (Urgency::High, 'h'),
             (Urgency::High, 'i'),
         ] {
@@ -284,7 +276,7 @@ mod tests {
         }
         release.send(()).unwrap();
         let order: String = (0..4).map(|_| done.recv_timeout(SOON).unwrap()).collect();
-        assert_eq!(order, "hinl");
+        assert_eq!(order, "hino");
     }
 
     #[test]
@@ -345,7 +337,7 @@ mod tests {
     fn without_threads_the_waiter_runs_the_jobs() {
         let pool = ThreadPool::new(0);
         let (report, done) = mpsc::channel();
-        pool.submit(Urgency::Low, Box::new(move || report.send(()).unwrap()));
+        pool.submit(Urgency::Normal, Box::new(move || report.send(()).unwrap()));
         assert!(done.try_recv().is_err());
         assert!(pool.step());
         assert_eq!(done.try_recv(), Ok(()));
