@@ -182,7 +182,7 @@ mod tests {
         let inner = stepper.clone();
         stepper.submit(
             Urgency::High,
-            Box::new(move || inner.submit(Urgency::Low, Box::new(|| panic!("on purpose")))),
+            Box::new(move || inner.submit(Urgency::Normal, Box::new(|| panic!("on purpose")))),
         );
         assert_eq!((stepper.queued_of(Urgency::High), stepper.queued()), (1, 1));
         assert_eq!(stepper.run_until_idle(), 2);
