@@ -328,7 +328,8 @@ impl Core {
 
     /// Starts a new manifest when the old one is mostly history.
     fn roll_if_wanted(&self, manifest: &mut Manifest) -> Result<()> {
-        if !manifest.log.as_ref().is_some_and(ManifestLog::wants_roll) {
+        let bytes_min = self.settings.manifest_bytes;
+        if !manifest.log.as_ref().is_some_and(|log| log.wants_roll(bytes_min)) {
             return Ok(());
         }
         let number = self.new_file_number();

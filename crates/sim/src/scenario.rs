@@ -380,6 +380,7 @@ fn draw_settings(rng: &mut Rng, preset: Option<&str>) -> Vec<(&'static str, Stri
     choose("open_files_max", &["0", "16"]);
     choose("verify_on_open", &["off", "off", "off", "on"]);
     choose("wal_sync_interval_ms", &["0", "100"]);
+    choose("manifest_bytes", &["1KiB", "256KiB"]);
     settings
 }
 

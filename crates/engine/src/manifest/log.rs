@@ -16,9 +16,6 @@ use windrow_format::current::Current;
 use windrow_format::log::{self, Class, FileHeader, Length, LogKind};
 use windrow_format::names;
 
-/// A manifest smaller than this is not rolled over.
-const ROLL_BYTES_MIN: u64 = 256 << 10;
-
 /// The manifest that is written now.
 pub(crate) struct ManifestLog {
     pub(crate) number: FileNumber,
@@ -117,9 +114,10 @@ impl ManifestLog {
         Length { number: self.number, bytes: self.durable_bytes }
     }
 
-    /// Whether it has grown to where a new one with a snapshot is shorter.
-    pub(crate) fn wants_roll(&self) -> bool {
-        self.bytes() > ROLL_BYTES_MIN.max(self.snapshot_bytes * 2)
+    /// Whether it has grown beyond `bytes_min`, and to where a new one with a
+    /// snapshot is shorter.
+    pub(crate) fn wants_roll(&self, bytes_min: u64) -> bool {
+        self.bytes() > bytes_min.max(self.snapshot_bytes * 2)
     }
 
     /// Closes the file; nothing is lost if it fails, since every record that

@@ -347,6 +347,11 @@ settings! {
     "Too low" => "a full device refuses the open until room is made: what recovery needs is what is in memory, and a log";
     "Too high" => "the device is full that much sooner";
 
+    manifest_bytes: u64, Bytes, 256 * KIB, Number { min: KIB, max: GIB };
+    "Size from which the manifest is begun anew, once it is twice what it then begins with.";
+    "Too low" => "flushes and merges wait for the syncs that a new manifest takes";
+    "Too high" => "an open reads that much history";
+
     verify_on_open: bool, Flag, false, Flag;
     "Whether opening reads every table and checks every checksum.";
     "Off" => "damage is found when it is read, not before";
