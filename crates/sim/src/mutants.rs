@@ -83,9 +83,10 @@ pub struct Caught {
 pub fn detectors(mutant: Mutant) -> &'static [Detector] {
     use Detector::{Crashes, Damages, Exhaustive, Misplaced, Probes, Repairs};
     match mutant as u32 {
-        49 | 56 | 57 | 60..=63 | 65 => &[Damages, Misplaced],
-        50..=54 => &[Misplaced, Damages],
-        55 | 59 => &[Damages, Crashes],
+        49 | 56 | 60 | 65 => &[Damages, Misplaced],
+        50..=52 => &[Misplaced, Damages],
+        55 => &[Damages, Crashes],
+        54 | 57 | 59 | 61 | 63 => &[Probes, Damages, Misplaced, Crashes],
         66 => &[Repairs],
         40..=48 | 67 => &[Damages, Misplaced, Crashes],
         76..=78 | 81 | 83 | 86 | 97 | 120..=128 | 130.. => &[Probes, Crashes],

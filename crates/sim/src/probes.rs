@@ -4,7 +4,7 @@
 //! Owns: the scenes. Never does: draw anything by seed; what needs many cases
 //! is the crash harness's or the sweep's.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use windrow::{Batch, Db, ErrorKind, Options, Sync};
 use windrow_base::key::KEY_BYTES_MAX;
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
@@ -28,6 +28,11 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("a scan stays failed (P9)", a_scan_stays_failed),
     ("a checkpoint that fails says so (P20)", a_checkpoint_that_fails_says_so),
     ("memtables are flushed in order (P2)", memtables_are_flushed_in_order),
+    ("remains without CURRENT are no new database (P5)", remains_are_no_new_database),
+    ("a log that is missing is missed (P5)", a_missing_log_is_missed),
+    ("another database's log is refused (P12)", another_log_is_refused),
+    ("the next log vouches for the one before (P5)", the_next_log_vouches),
+    ("the manifest knows how far a log was synced (P5)", the_manifest_vouches),
     ("memtables keep to their budget (P18)", memtables_keep_to_their_budget),
     ("a close leaves nothing to do (P14)", a_close_leaves_nothing_to_do),
 ];
@@ -95,11 +100,7 @@ fn a_read_only_open_writes_nothing() -> Result<(), String> {
     ensure(missing == Some(ErrorKind::InvalidArgument), "a read-only open of nothing")?;
     ensure(handles.fs.operations() == 0, "a read-only open of nothing made something")?;
     let db = with_contents(&handles)?;
-    handles.fs.halt();
-    drop(db);
-    handles.jobs.discard();
-    handles.fs.kill(1);
-    let handles = handles.reborn(1);
+    let handles = killed(db, &handles, 1);
     let before = (handles.fs.operations(), handles.fs.files(Path::new(DIR)));
     let read_only = Options { read_only: true, ..options(&handles) };
     let db = Db::open_with(DIR, read_only).map_err(text)?;
@@ -171,20 +172,18 @@ fn nothing_is_removed_after_a_failure() -> Result<(), String> {
     ensure(gone.is_empty(), &format!("{gone:?} went after a failure"))
 }
 
-/// The manifest's record may be there although its sync failed.
+/// The manifest's record may be there although its sync failed: what a kill
+/// leaves of it is drawn by the seed.
 fn a_failed_edit_keeps_its_tables() -> Result<(), String> {
-    let (_, handles) = env(1);
-    let db = with_contents(&handles)?;
-    let fault = Fault::new(FaultKind::Io, Ops::SYNC, When::MatchingFrom(0)).on_path("MANIFEST");
-    handles.fs.inject(fault);
-    ensure(db.flush().is_err(), "a flush whose edit was not durable succeeded")?;
-    handles.fs.halt();
-    drop(db);
-    handles.jobs.discard();
-    handles.fs.clear_faults();
-    handles.fs.kill(1);
-    let db = open(&handles.reborn(1))?;
-    ensure(db.get("b").is_ok_and(|value| value.is_some()), "a synced write is gone")
+    (1..=32).try_for_each(|seed| {
+        let (_, handles) = env(seed);
+        let db = with_contents(&handles)?;
+        let fault = Fault::new(FaultKind::Io, Ops::SYNC, When::MatchingFrom(0)).on_path("MANIFEST");
+        handles.fs.inject(fault);
+        ensure(db.flush().is_err(), "a flush whose edit was not durable succeeded")?;
+        let db = open(&killed(db, &handles, seed))?;
+        ensure(db.get("b").is_ok_and(|value| value.is_some()), "a synced write is gone")
+    })
 }
 
 fn a_name_that_is_not_durable_ends_writing() -> Result<(), String> {
@@ -216,20 +215,141 @@ fn a_checkpoint_that_fails_says_so() -> Result<(), String> {
     ensure(db.checkpoint("/world/copy").is_err(), "a checkpoint without its tables succeeded")
 }
 
+/// Wherever the process dies while two memtables are flushed, both are there.
 fn memtables_are_flushed_in_order() -> Result<(), String> {
+    let mut operations = 0;
+    loop {
+        let (_, handles) = env(1);
+        let db = open(&handles)?;
+        handles.jobs.run_until_idle();
+        for value in ["old", "new"] {
+            db.put("key", value).map_err(text)?;
+            for round in 0..20 {
+                db.put(format!("{value}{round}"), vec![0; 4_000]).map_err(text)?;
+            }
+        }
+        db.put_with("end", "", Sync::Yes).map_err(text)?;
+        handles.fs.crash_at(handles.fs.operations() + operations);
+        handles.jobs.run_until_idle();
+        let over = !handles.fs.is_dead();
+        let db = open(&killed(db, &handles, 1))?;
+        let found = db.get("key").map_err(text)?;
+        ensure(found.as_deref() == Some(b"new"), &format!("an older memtable won: {found:?}"))?;
+        let older = db.get("old0").map_err(text)?;
+        ensure(older.is_some(), &format!("{operations} operations on, a memtable is gone"))?;
+        if over {
+            return ensure(operations > 10, "nothing was flushed");
+        }
+        operations += 1;
+    }
+}
+
+fn remains_are_no_new_database() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let handles = killed(with_contents(&handles)?, &handles, 1);
+    handles.fs.remove_file(&Path::new(DIR).join("CURRENT"));
+    let before = handles.fs.files(Path::new(DIR));
+    refused(&handles, "what is left of a database")?;
+    let mut after = handles.fs.files(Path::new(DIR));
+    after.retain(|name| name != "LOCK" || before.contains(name));
+    ensure(before == after, "an open that was refused changed files")
+}
+
+fn a_missing_log_is_missed() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let handles = killed(with_contents(&handles)?, &handles, 1);
+    for log in logs(&handles) {
+        handles.fs.remove_file(&log);
+    }
+    refused(&handles, "a database without its log")
+}
+
+fn another_log_is_refused() -> Result<(), String> {
+    let made = |seed| {
+        let (_, handles) = env(seed);
+        Ok::<_, String>(killed(with_contents(&handles)?, &handles, 1))
+    };
+    let handles = made(1)?;
+    // Jobs run in an order drawn by the seed, and take numbers as they run.
+    let mut others = (2..100).map(made);
+    let alike = |other: &Result<Handles, String>| {
+        other.as_ref().is_ok_and(|other| logs(other) == logs(&handles))
+    };
+    let other = others.find(alike).ok_or("no other database has logs of these names")??;
+    for log in logs(&handles) {
+        handles.fs.write_file(&log, &other.fs.read_file(&log).ok_or("no log")?);
+    }
+    refused(&handles, "a database with another one's log")
+}
+
+/// Records that were synced only after the log had gone on in the next: nothing
+/// in their own log says that they were, and no mark was due since.
+fn the_next_log_vouches() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;
     handles.jobs.run_until_idle();
-    for value in ["old", "new"] {
-        db.put("key", value).map_err(text)?;
-        for round in 0..20 {
-            db.put(format!("{value}{round}"), vec![0; 4_000]).map_err(text)?;
-        }
+    let mut rounds = 0;
+    let first = logs(&handles);
+    while logs(&handles).len() == first.len() {
+        db.put(format!("{rounds}"), vec![b'v'; 4_000]).map_err(text)?;
+        rounds += 1;
+        ensure(rounds < 10_000, "the log never went on in another file")?;
     }
-    db.flush().map_err(text)?;
-    handles.jobs.run_until_idle();
-    let found = db.get("key").map_err(text)?;
-    ensure(found.as_deref() == Some(b"new"), &format!("an older memtable won: {found:?}"))
+    db.put_with("synced", "v", Sync::Yes).map_err(text)?;
+    db.put("after", "v").map_err(text)?;
+    let handles = killed(db, &handles, 1);
+    damage_end(&handles, &first[first.len() - 1])?;
+    refused(&handles, "a log that lost what was synced")
+}
+
+/// The last record of a log, synced: nothing in the log comes after it.
+fn the_manifest_vouches() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = with_contents(&handles)?;
+    let other = db.keyspace("other").map_err(text)?;
+    other.put("a", "1").map_err(text)?;
+    db.put_with("c", "3", Sync::Yes).map_err(text)?;
+    // This flush's edit says how far the log is durable.
+    other.flush().map_err(text)?;
+    drop(other);
+    let handles = killed(db, &handles, 1);
+    for log in logs(&handles) {
+        damage_end(&handles, &log)?;
+    }
+    refused(&handles, "a log that lost its last synced record")
+}
+
+/// The world after the process was killed.
+fn killed(db: Db, handles: &Handles, seed: u64) -> Handles {
+    handles.fs.halt();
+    drop(db);
+    handles.jobs.discard();
+    handles.fs.clear_faults();
+    handles.fs.kill(seed);
+    handles.reborn(seed)
+}
+
+/// The logs that are there, oldest first.
+fn logs(handles: &Handles) -> Vec<PathBuf> {
+    let names = handles.fs.files(Path::new(DIR));
+    names
+        .iter()
+        .filter(|name| name.ends_with(".wal"))
+        .map(|name| Path::new(DIR).join(name))
+        .collect()
+}
+
+/// Damages the last byte that was written to a file.
+fn damage_end(handles: &Handles, path: &Path) -> Result<(), String> {
+    let bytes = handles.fs.read_file(path).ok_or("nothing to damage")?;
+    let last = bytes.iter().rposition(|byte| *byte != 0).ok_or("nothing was written")?;
+    handles.fs.flip(path, last as u64, 1);
+    Ok(())
+}
+
+fn refused(handles: &Handles, what: &str) -> Result<(), String> {
+    let found = kind(Db::open_with(DIR, options(handles)));
+    ensure(found == Some(ErrorKind::Corruption), &format!("{what} was opened: {found:?}"))
 }
 
 fn memtables_keep_to_their_budget() -> Result<(), String> {

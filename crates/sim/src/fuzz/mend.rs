@@ -19,6 +19,8 @@ use windrow_format::table::{
 
 /// Where the uid stands in a log's header.
 const LOG_UID_AT: usize = 28;
+/// Where it stands in a fragment's.
+const FRAGMENT_UID_AT: usize = 16;
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|b| u32::from_le_bytes(*b))
@@ -49,25 +51,28 @@ pub fn log(bytes: &mut [u8]) {
     let crc = crc32c(covered);
     put(bytes, FILE_HEADER_BYTES - 4, &crc.to_le_bytes());
     let Some(uid) = u64_at(bytes, LOG_UID_AT) else { return };
+    // Where the header's was changed, the fragments still carry the one before.
+    let before = u64_at(bytes, FILE_HEADER_BYTES + FRAGMENT_UID_AT).unwrap_or(uid);
     let mut at = FILE_HEADER_BYTES;
     while at + FRAGMENT_HEADER_BYTES <= bytes.len() {
         if bytes[at..at + FRAGMENT_HEADER_BYTES].iter().all(|&b| b == 0) {
             return;
         }
-        at = fragment(bytes, at, uid);
+        at = fragment(bytes, at, uid, before);
     }
 }
 
-/// Mends the fragment at `at`; gives its end.
-fn fragment(bytes: &mut [u8], at: usize, uid: FileUid) -> usize {
+/// Mends the fragment at `at`, whose successor has one of these uids; gives its end.
+fn fragment(bytes: &mut [u8], at: usize, uid: FileUid, before: FileUid) -> usize {
+    let of_both = [uid, before];
     let payload_at = at + FRAGMENT_HEADER_BYTES;
     let stored = u32_at(bytes, at + 8).unwrap_or(0) as usize;
     let end = Some(payload_at.saturating_add(stored))
-        .filter(|&end| begins_or_ends(bytes, end, uid))
-        .or_else(|| (payload_at..bytes.len()).find(|&p| carries(bytes, p, uid)))
+        .filter(|&end| begins_or_ends(bytes, end, of_both))
+        .or_else(|| (payload_at..bytes.len()).find(|&p| carries(bytes, p, of_both)))
         .unwrap_or(bytes.len());
     put(bytes, at + 8, &((end - payload_at) as u32).to_le_bytes());
-    put(bytes, at + 16, &uid.to_le_bytes());
+    put(bytes, at + FRAGMENT_UID_AT, &uid.to_le_bytes());
     let crc = checksum(uid, payload_at as u64, &[&bytes[payload_at..end]]);
     put(bytes, at + 4, &crc.to_le_bytes());
     let crc = checksum(uid, at as u64, &[&bytes[at + 4..payload_at]]);
@@ -75,15 +80,15 @@ fn fragment(bytes: &mut [u8], at: usize, uid: FileUid) -> usize {
     end
 }
 
-/// Whether a fragment's header with this uid may stand at `at`.
-fn carries(bytes: &[u8], at: usize, uid: FileUid) -> bool {
-    u64_at(bytes, at.saturating_add(16)) == Some(uid)
+/// Whether a fragment's header with one of these uids may stand at `at`.
+fn carries(bytes: &[u8], at: usize, uids: [FileUid; 2]) -> bool {
+    u64_at(bytes, at.saturating_add(FRAGMENT_UID_AT)).is_some_and(|found| uids.contains(&found))
 }
 
 /// Whether `at` is the file's end, a fragment, or preallocated space.
-fn begins_or_ends(bytes: &[u8], at: usize, uid: FileUid) -> bool {
+fn begins_or_ends(bytes: &[u8], at: usize, uids: [FileUid; 2]) -> bool {
     let preallocated = |rest: &[u8]| rest.iter().take(FRAGMENT_HEADER_BYTES).all(|&b| b == 0);
-    carries(bytes, at, uid) || bytes.get(at..).is_some_and(preallocated)
+    carries(bytes, at, uids) || bytes.get(at..).is_some_and(preallocated)
 }
 
 /// A table: header, footer, every block that its index leads to.
@@ -153,5 +158,38 @@ pub fn block(bytes: &mut [u8], uid: FileUid, handle: BlockHandle) {
         let crc_at = range.end - 4;
         let crc = checksum(uid, handle.offset, &[&bytes[range.start..crc_at]]);
         put(bytes, crc_at, &crc.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windrow_format::log::{Class, FileHeader, LogKind, Reader, encode_file_header, frame};
+
+    #[test]
+    fn a_log_with_another_uid_keeps_its_records() {
+        let header = FileHeader {
+            kind: LogKind::Manifest,
+            number: 1,
+            uid: 7,
+            manifest_number: 1,
+            manifest_durable_bytes: 0,
+            created_ms: 0,
+        };
+        let mut bytes = encode_file_header(&header);
+        for record in ["first", "second", "third"] {
+            let offset = bytes.len() as u64;
+            frame(&mut bytes, record.as_bytes(), header.uid, offset, Class::Edit, 0);
+        }
+        put(&mut bytes, LOG_UID_AT, &8u64.to_le_bytes());
+        log(&mut bytes);
+        let file = MemoryFile::open(bytes);
+        let mut reader = Reader::open(file, LogKind::Manifest, None).unwrap();
+        assert_eq!(reader.header().uid, 8);
+        let mut found = Vec::new();
+        while let Some(record) = reader.next().unwrap() {
+            found.push(record.payload.to_vec());
+        }
+        assert_eq!(found, [&b"first"[..], b"second", b"third"]);
     }
 }
