@@ -32,7 +32,6 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("a log that is missing is missed (P5)", a_missing_log_is_missed),
     ("another database's log is refused (P12)", another_log_is_refused),
     ("the next log vouches for the one before (P5)", the_next_log_vouches),
-    ("the manifest knows how far a log was synced (P5)", the_manifest_vouches),
     ("memtables keep to their budget (P18)", memtables_keep_to_their_budget),
     ("a close leaves nothing to do (P14)", a_close_leaves_nothing_to_do),
 ];
@@ -300,23 +299,6 @@ fn the_next_log_vouches() -> Result<(), String> {
     let handles = killed(db, &handles, 1);
     damage_end(&handles, &first[first.len() - 1])?;
     refused(&handles, "a log that lost what was synced")
-}
-
-/// The last record of a log, synced: nothing in the log comes after it.
-fn the_manifest_vouches() -> Result<(), String> {
-    let (_, handles) = env(1);
-    let db = with_contents(&handles)?;
-    let other = db.keyspace("other").map_err(text)?;
-    other.put("a", "1").map_err(text)?;
-    db.put_with("c", "3", Sync::Yes).map_err(text)?;
-    // This flush's edit says how far the log is durable.
-    other.flush().map_err(text)?;
-    drop(other);
-    let handles = killed(db, &handles, 1);
-    for log in logs(&handles) {
-        damage_end(&handles, &log)?;
-    }
-    refused(&handles, "a log that lost its last synced record")
 }
 
 /// The world after the process was killed.
