@@ -185,7 +185,7 @@ pub(crate) fn destroy(env: &Env, dir: &Path) -> Result<()> {
     let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
     let reserve = listing.reserve.then(|| names::RESERVE.to_owned());
     let current = listing.current.then(|| names::CURRENT.to_owned());
-    let temporary = listing.temporary.iter().cloned();
+    let temporary = listing.temporary.iter().map(|&n| names::temp(n));
     for name in tables.chain(wals).chain(temporary).chain(manifests).chain(reserve) {
         env.fs.remove(&dir.join(name))?;
     }

@@ -58,7 +58,7 @@ pub(crate) struct Listing {
     pub(crate) tables: BTreeSet<FileNumber>,
     pub(crate) wals: BTreeSet<FileNumber>,
     pub(crate) manifests: BTreeSet<FileNumber>,
-    pub(crate) temporary: Vec<String>,
+    pub(crate) temporary: BTreeSet<FileNumber>,
     pub(crate) reserve: bool,
 }
 
@@ -71,7 +71,7 @@ impl Listing {
                 Some((FileKind::Table, number)) => _ = listing.tables.insert(number),
                 Some((FileKind::Wal, number)) => _ = listing.wals.insert(number),
                 Some((FileKind::Manifest, number)) => _ = listing.manifests.insert(number),
-                Some((FileKind::Temp, _)) => listing.temporary.push(name),
+                Some((FileKind::Temp, number)) => _ = listing.temporary.insert(number),
                 Some((FileKind::Reserve, _)) => listing.reserve = true,
                 _ => {}
             }
@@ -79,10 +79,11 @@ impl Listing {
         Ok(listing)
     }
 
-    /// The largest file number in use, orphans' included (rule R8).
+    /// The largest file number in use, orphans' included (rule R8): a number
+    /// given anew would be removed as the orphan it was.
     fn number_max(&self) -> FileNumber {
-        let last = |set: &BTreeSet<FileNumber>| set.last().copied().unwrap_or(0);
-        last(&self.tables).max(last(&self.wals)).max(last(&self.manifests))
+        let sets = [&self.tables, &self.wals, &self.manifests, &self.temporary];
+        sets.iter().filter_map(|set| set.last().copied()).max().unwrap_or(0)
     }
 }
 
@@ -637,7 +638,7 @@ impl Core {
         let orphans = listing.tables.difference(&live).map(|&n| names::table(n));
         let wals = listing.wals.iter().map(|&n| names::wal(n));
         let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
-        let temporary = listing.temporary.iter().cloned();
+        let temporary = listing.temporary.iter().map(|&n| names::temp(n));
         for name in orphans.chain(wals).chain(manifests).chain(temporary) {
             self.env.fs.remove(&self.dir.join(name))?;
         }

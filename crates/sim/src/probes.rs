@@ -9,6 +9,7 @@ use windrow::{Batch, Db, ErrorKind, Options, Sync};
 use windrow_base::key::KEY_BYTES_MAX;
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 use windrow_format::current::{Current, FORMAT_VERSION};
+use windrow_format::names;
 use windrow_testkit::variant::{SMALL_MEMORY_BYTES, VARIANTS};
 use windrow_testkit::world::DIR;
 
@@ -34,6 +35,7 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("the next log vouches for the one before (P5)", the_next_log_vouches),
     ("memtables keep to their budget (P18)", memtables_keep_to_their_budget),
     ("a close leaves nothing to do (P14)", a_close_leaves_nothing_to_do),
+    ("a leftover keeps its number (R8)", a_leftover_keeps_its_number),
 ];
 
 fn options(handles: &Handles) -> Options {
@@ -279,6 +281,28 @@ fn another_log_is_refused() -> Result<(), String> {
         handles.fs.write_file(&log, &other.fs.read_file(&log).ok_or("no log")?);
     }
     refused(&handles, "a database with another one's log")
+}
+
+/// What an open that was cut short leaves behind, under any number near the
+/// next one, is removed by the next open and in nobody's way.
+fn a_leftover_keeps_its_number() -> Result<(), String> {
+    for number in 0..20 {
+        for leftover in [names::temp(number), names::manifest(number), names::table(number)] {
+            let (_, handles) = env(1);
+            let handles = killed(with_contents(&handles)?, &handles, 1);
+            let path = Path::new(DIR).join(&leftover);
+            if handles.fs.read_file(&path).is_some() {
+                continue;
+            }
+            handles.fs.write_file(&path, b"");
+            let db = open(&handles).map_err(|e| format!("beside {leftover}: {e}"))?;
+            let found = db.get("b").map_err(text)?;
+            ensure(found.as_deref() == Some(b"2"), &format!("beside {leftover}: {found:?}"))?;
+            let left = handles.fs.read_file(&path).is_some_and(|bytes| bytes.is_empty());
+            ensure(!left, &format!("{leftover} is still there"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Records that were synced only after the log had gone on in the next: nothing

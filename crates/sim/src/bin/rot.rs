@@ -41,6 +41,9 @@ struct Args {
     /// One damage of so many.
     #[arg(long, default_value_t = 1)]
     part: u64,
+    /// Of preallocated zeros, one bit of each byte only.
+    #[arg(long)]
+    one_bit_of_zeros: bool,
     /// Misplaced writes by seed, of each image.
     #[arg(long, default_value_t = 0)]
     misplaced: u64,
@@ -88,7 +91,8 @@ fn main() -> ExitCode {
 /// Every sweep of one image. Returns how many cases failed.
 fn run(args: &Args, variant: &Variant, script: &Script) -> Result<u64, String> {
     let specimen = Specimen::new(variant, script)?;
-    let plan = Plan::new(&specimen, Density::Full);
+    let density = if args.one_bit_of_zeros { Density::FullButZeros } else { Density::Full };
+    let plan = Plan::new(&specimen, density);
     let name = format!("{}, {}", variant.name, script.name);
     let bytes: u64 = specimen.files().map(|(_, len)| len).sum();
     println!("{name}: {} files, {bytes} bytes, {} damages", specimen.files().count(), plan.len());

@@ -20,6 +20,8 @@ const ZEROS_STEP: usize = 97;
 pub enum Density {
     /// Every bit, every length, every sector and every pair of sectors.
     Full,
+    /// The same, but of preallocated zeros one bit of each byte.
+    FullButZeros,
     /// One bit of each byte and every length, but for preallocated zeros, of
     /// which a part; one sector pair of so many.
     Thin {
@@ -45,20 +47,15 @@ pub struct Plan {
 impl Plan {
     /// The damages of this density.
     pub fn new(specimen: &Specimen, density: Density) -> Plan {
-        let bytes = specimen.files().map(|(file, _)| {
-            let contents = specimen.bytes(file);
-            let offsets = match density {
-                Density::Full => (0..contents.len() as u64).collect(),
-                Density::Thin { .. } => telling_offsets(contents),
-            };
-            let bits = if density == Density::Full { 8 } else { 1 };
-            Bytes { file: file.to_owned(), offsets, bits }
+        let bytes = specimen.files().flat_map(|(file, _)| {
+            let of = |(bits, offsets)| Bytes { file: file.to_owned(), offsets, bits };
+            flips(specimen.bytes(file), density).into_iter().map(of)
         });
         let mut plan = Plan { bytes: bytes.collect(), others: Vec::new() };
         plan.add_files(specimen);
         plan.add_sectors(specimen);
         let step = match density {
-            Density::Full => 1,
+            Density::Full | Density::FullButZeros => 1,
             Density::Thin { pairs_step } => pairs_step.max(1),
         };
         plan.add_pairs(specimen, step);
@@ -175,15 +172,36 @@ fn telling(bytes: &[u8], range: &Range<u64>) -> bool {
     bytes[range.start as usize..range.end as usize].iter().any(|&b| b != 0)
 }
 
-/// The offsets of all bytes but those deep in runs of zeros, and some of these.
-fn telling_offsets(bytes: &[u8]) -> Vec<u64> {
-    let chunks = bytes.chunks(SECTOR_BYTES as usize).enumerate();
-    let offsets = chunks.flat_map(|(i, chunk)| {
-        let start = i * SECTOR_BYTES as usize;
-        let step = if chunk.iter().all(|&b| b == 0) { ZEROS_STEP } else { 1 };
-        (start..start + chunk.len()).step_by(step).map(|at| at as u64)
-    });
-    offsets.collect()
+/// The offsets of a file's flips, and how many bits are flipped at each.
+fn flips(contents: &[u8], density: Density) -> Vec<(u64, Vec<u64>)> {
+    let offsets = |zeros, step| offsets(contents, zeros, step);
+    match density {
+        Density::Full => vec![(8, (0..contents.len() as u64).collect())],
+        Density::FullButZeros => vec![(8, offsets(false, 1)), (1, offsets(true, 1))],
+        Density::Thin { .. } => {
+            let zeros = offsets(true, ZEROS_STEP);
+            vec![(1, offsets(false, 1)), (1, zeros)]
+        }
+    }
+}
+
+/// The offsets, `step` apart within a sector, of preallocated zeros or of all
+/// other bytes. The first sector of a run of zeros counts
+/// with what is before it: where data ends, a reader still looks.
+fn offsets(contents: &[u8], zeros: bool, step: usize) -> Vec<u64> {
+    let is_zero = |chunk: &[u8]| chunk.iter().all(|&b| b == 0);
+    let sector = SECTOR_BYTES as usize;
+    let mut before_is_zero = false;
+    let mut offsets = Vec::new();
+    for (i, chunk) in contents.chunks(sector).enumerate() {
+        let deep = is_zero(chunk) && before_is_zero;
+        before_is_zero = is_zero(chunk);
+        if deep == zeros {
+            let places = (i * sector..i * sector + chunk.len()).step_by(step);
+            offsets.extend(places.map(|at| at as u64));
+        }
+    }
+    offsets
 }
 
 /// A misplaced write drawn from a seed: a record, a block-sized piece or a
