@@ -160,7 +160,7 @@ fn write_metadata(core: &Core, target: &Path, state: &mut ManifestState) -> Resu
     state.wals.clear();
     state.next_file = number_max + 2;
     let mut log = ManifestLog::create(env, target, manifest_number, &state.snapshot())?;
-    let mut wal = create_wal(env, target, wal_number, log.durable(), 0)?;
+    let mut wal = create_wal(env, target, wal_number, log.in_force(), 0)?;
     wal.close_empty()?;
     log.append(&Record(vec![
         wal.added(),

@@ -14,7 +14,7 @@ use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::events::{Event, EventSink, JobId};
 use crate::latch::Latch;
-use crate::manifest::log::{ManifestLog, set_current};
+use crate::manifest::log::{InForce, ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
 use crate::manifest::state::ManifestState;
 use crate::memtable::Memtable;
@@ -470,7 +470,7 @@ impl Core {
     pub(crate) fn create_wal(&self) -> Result<Wal> {
         let manifest = {
             let manifest = self.manifest.lock();
-            manifest.log.as_ref().expect("a writable database has a manifest").durable()
+            manifest.log.as_ref().expect("a writable database has a manifest").in_force()
         };
         let number = self.new_file_number();
         let capacity = self.wal_capacity_bytes();
@@ -521,7 +521,7 @@ pub(crate) fn create_wal(
     env: &Env,
     dir: &std::path::Path,
     number: FileNumber,
-    manifest: Length,
+    manifest: InForce,
     capacity_bytes: u64,
 ) -> Result<Wal> {
     let path = dir.join(names::wal(number));
@@ -530,9 +530,9 @@ pub(crate) fn create_wal(
         kind: LogKind::Wal,
         number,
         uid,
-        manifest_number: manifest.number,
-        manifest_durable_bytes: manifest.bytes,
-        created_ms: env.clock.wall_ms(),
+        manifest_number: manifest.durable.number,
+        manifest_durable_bytes: manifest.durable.bytes,
+        manifest_uid: manifest.uid,
     };
     let file = env.fs.create_log(&path, capacity_bytes)?;
     file.write_at(0, &log::encode_file_header(&header))?;

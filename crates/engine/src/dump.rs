@@ -195,11 +195,10 @@ fn open_log(path: &Path, kind: LogKind, out: &mut Out<'_>) -> Result<Reader> {
         LogKind::Manifest => "manifest",
     };
     out.line(format_args!("{what} {}, uid {:016x}", header.number, header.uid))?;
-    out.line(format_args!("made at {} ms since 1970", header.created_ms))?;
     if kind == LogKind::Wal {
         out.line(format_args!(
-            "beside manifest {}, of which {} bytes were durable then",
-            header.manifest_number, header.manifest_durable_bytes
+            "beside manifest {}, uid {:016x}, of which {} bytes were durable then",
+            header.manifest_number, header.manifest_uid, header.manifest_durable_bytes
         ))?;
     }
     Ok(reader)

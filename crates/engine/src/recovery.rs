@@ -24,6 +24,7 @@ use crate::replay::{Replay, Replayed};
 use crate::stats::Counters;
 use crate::tree::{KeyspaceRecord, Tree, TreeParts};
 use crate::write::wal::Wal;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -191,6 +192,8 @@ pub(crate) struct Found {
 /// A manifest that was read to its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Folded {
+    /// Its identity.
+    pub(crate) uid: FileUid,
     /// How far it is valid.
     pub(crate) valid: Length,
     /// Bytes behind that which were not written whole.
@@ -310,7 +313,7 @@ pub(crate) fn fold_manifest(
         Err(e) => return Err(e),
     };
     let mut reader = Reader::open(file, LogKind::Manifest, None)?;
-    let header = reader.header();
+    let header = reader.header().clone();
     if header.number != number || uid.is_some_and(|uid| header.uid != uid) {
         return Err(named(Error::corruption(
             "another manifest stands where the one that CURRENT names should",
@@ -330,7 +333,7 @@ pub(crate) fn fold_manifest(
         return Err(named(Error::corruption("the manifest holds no record")));
     }
     let valid = Length { number, bytes: reader.valid_bytes() };
-    Ok(Folded { valid, torn_bytes: reader.torn().unwrap_or(0) })
+    Ok(Folded { uid: header.uid, valid, torn_bytes: reader.torn().unwrap_or(0) })
 }
 
 /// Builds the database around the folded manifest; it takes no writes yet.
@@ -542,7 +545,7 @@ fn check_files(
         }
     }
     for &wal in listing.wals.range(state.log_number..) {
-        if let Some(header) = wal_header(env, dir, wal, state)? {
+        if let Some(header) = wal_header(env, dir, wal, state, Some(manifest))? {
             let (number, bytes) = (header.manifest_number, header.manifest_durable_bytes);
             manifest.check(dir, Length { number, bytes }, wal)?;
         }
@@ -556,12 +559,17 @@ fn wal_header(
     dir: &Path,
     number: FileNumber,
     state: &ManifestState,
+    manifest: Option<&Folded>,
 ) -> Result<Option<FileHeader>> {
     let path = dir.join(names::wal(number));
     let file = env.fs.open(&path, ReadOptions::default())?;
     let known = state.wals.get(&number);
     match Reader::open(file, LogKind::Wal, None) {
-        Ok(reader) if is_log(reader.header(), number, known) => Ok(Some(reader.header().clone())),
+        Ok(reader) if is_log(reader.header(), number, known) => {
+            let header = reader.header().clone();
+            let is_own = known.is_some() || is_own(env, dir, &header, manifest)?;
+            Ok(is_own.then_some(header))
+        }
         // Its header was never synced, so no record can be in it: what stands
         // there is torn, or what an older log left on the same sectors.
         Ok(_) if known.is_none() => Ok(None),
@@ -574,6 +582,40 @@ fn wal_header(
 /// Whether a file with this header is the log of this number.
 pub(crate) fn is_log(header: &FileHeader, number: FileNumber, known: Option<&WalState>) -> bool {
     header.number == number && known.is_none_or(|wal| wal.uid == header.uid || mutant!(LogUid))
+}
+
+/// Whether a log that the manifest does not name is this database's, of this
+/// life: another's may stand on the same sectors, complete, where a new log of
+/// its number was never synced. It is where the manifest that it was made
+/// beside is in force or, since CURRENT may be an older one, is there.
+pub(crate) fn is_own(
+    env: &Env,
+    dir: &Path,
+    header: &FileHeader,
+    manifest: Option<&Folded>,
+) -> Result<bool> {
+    let Some(manifest) = manifest.filter(|_| !mutant!(ForeignLog)) else { return Ok(true) };
+    match header.manifest_number.cmp(&manifest.valid.number) {
+        Ordering::Equal => Ok(header.manifest_uid == manifest.uid),
+        Ordering::Greater => {
+            Ok(manifest_uid(env, dir, header.manifest_number)? == Some(header.manifest_uid))
+        }
+        // One that is gone: nothing can be compared.
+        Ordering::Less => Ok(true),
+    }
+}
+
+/// The uid of a manifest; `None` where none can be read.
+fn manifest_uid(env: &Env, dir: &Path, number: FileNumber) -> Result<Option<FileUid>> {
+    let opened = env
+        .fs
+        .open(&dir.join(names::manifest(number)), ReadOptions::default())
+        .and_then(|file| Reader::open(file, LogKind::Manifest, None));
+    match opened {
+        Ok(reader) => Ok(Some(reader.header().uid)),
+        Err(e) if e.is_corruption() || windrow_env::fs::is_not_found(&e) => Ok(None),
+        Err(e) => Err(e),
+    }
 }
 
 /// The error where it is not.
@@ -590,7 +632,8 @@ impl Core {
         }
         let mut paths: Vec<(FileNumber, PathBuf)> = Vec::new();
         for &number in listing.wals.range(state.log_number..) {
-            if wal_header(&self.env, &self.dir, number, &state)?.is_some() {
+            let manifest = manifest.as_ref();
+            if wal_header(&self.env, &self.dir, number, &state, manifest)?.is_some() {
                 paths.push((number, self.dir.join(names::wal(number))));
             }
         }
@@ -618,11 +661,11 @@ impl Core {
         let snapshot = state.snapshot();
         let log = ManifestLog::create(&self.env, &self.dir, manifest_number, &snapshot)?;
         set_current(&self.env, &self.dir, &self.current(&log))?;
-        let durable = log.durable();
+        let in_force = log.in_force();
         manifest.log = Some(log);
         drop(manifest);
         let capacity = self.wal_capacity_bytes();
-        let wal = create_wal(&self.env, &self.dir, wal_number, durable, capacity)?;
+        let wal = create_wal(&self.env, &self.dir, wal_number, in_force, capacity)?;
         self.log_fields(vec![wal.added()])?;
         self.begin_log(if mutant!(SeqAnew) { 0 } else { last_seq }, Arc::new(wal));
         self.remove_orphans(listing)?;

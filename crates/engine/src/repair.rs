@@ -28,8 +28,8 @@ use crate::read::merge_iter::{MergeIter, Source};
 use crate::read::table_iter::TableIterOptions;
 use crate::read::view::{ReadFile, SortedRun};
 use crate::recovery::{
-    DEFAULT_KEYSPACE, Folded, Found, Listing, assemble, fold_manifest, is_log, new_keyspace,
-    read_current, refuse_newer,
+    DEFAULT_KEYSPACE, Folded, Found, Listing, assemble, fold_manifest, is_log, is_own,
+    new_keyspace, read_current, refuse_newer,
 };
 use crate::replay::Replay;
 use crate::tree::Tree;
@@ -165,7 +165,10 @@ impl Repair<'_> {
             let file = self.env.fs.open(&path, ReadOptions::default())?;
             let Ok(mut reader) = Reader::open(file, LogKind::Wal, None) else { continue };
             let header = reader.header();
-            if !is_log(header, number, state.wals.get(&number)) {
+            let known = state.wals.get(&number);
+            if !is_log(header, number, known)
+                || known.is_none() && !is_own(&self.env, self.dir, header, Some(manifest))?
+            {
                 continue;
             }
             let (seen, bytes) = (header.manifest_number, header.manifest_durable_bytes);

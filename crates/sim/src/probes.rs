@@ -9,6 +9,7 @@ use windrow::{Batch, Db, ErrorKind, Options, Sync};
 use windrow_base::key::KEY_BYTES_MAX;
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 use windrow_format::current::{Current, FORMAT_VERSION};
+use windrow_format::log::{self, FileHeader, LogKind};
 use windrow_format::names;
 use windrow_testkit::variant::{SMALL_MEMORY_BYTES, VARIANTS};
 use windrow_testkit::world::DIR;
@@ -36,6 +37,7 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("memtables keep to their budget (P18)", memtables_keep_to_their_budget),
     ("a close leaves nothing to do (P14)", a_close_leaves_nothing_to_do),
     ("a leftover keeps its number (R8)", a_leftover_keeps_its_number),
+    ("only its own logs vouch (P12)", only_its_own_logs_vouch),
 ];
 
 fn options(handles: &Handles) -> Options {
@@ -303,6 +305,49 @@ fn a_leftover_keeps_its_number() -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A log that the manifest does not name, as another database left it on the
+/// sectors of one that was never synced, says nothing; one made beside the
+/// manifest in force, or beside one that CURRENT does not name yet, does.
+fn only_its_own_logs_vouch() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let handles = killed(with_contents(&handles)?, &handles, 1);
+    let current = handles.fs.read_file(&Path::new(DIR).join(names::CURRENT));
+    let current = Current::decode(&current.ok_or("no CURRENT")?).map_err(text)?;
+    let (number, uid) = (current.manifest_number, current.manifest_uid);
+    // Beyond every number that is in use.
+    let (newer, log) = (number + 1_000, number + 1_001);
+    let newer_manifest = log_header(LogKind::Manifest, newer, (newer, 5));
+    for (vouches, beside) in
+        [(false, (number, uid ^ 1)), (true, (number, uid)), (false, (newer, 4)), (true, (newer, 5))]
+    {
+        let handles = Handles { fs: handles.fs.fork(), ..handles.reborn(1) };
+        let place = |name| Path::new(DIR).join::<String>(name);
+        handles.fs.write_file(&place(names::manifest(newer)), &newer_manifest);
+        handles.fs.write_file(&place(names::wal(log)), &log_header(LogKind::Wal, log, beside));
+        let what = format!("a log made beside manifest {beside:?}");
+        match vouches {
+            true => refused(&handles, &what)?,
+            false => {
+                let db = open(&handles).map_err(|e| format!("{what}: {e}"))?;
+                ensure(db.get("b").is_ok_and(|value| value.is_some()), &what)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The header of a log that saw more bytes of a manifest than there are.
+fn log_header(kind: LogKind, number: u64, (manifest_number, manifest_uid): (u64, u64)) -> Vec<u8> {
+    log::encode_file_header(&FileHeader {
+        kind,
+        number,
+        uid: manifest_uid,
+        manifest_number,
+        manifest_durable_bytes: 1 << 30,
+        manifest_uid,
+    })
 }
 
 /// Records that were synced only after the log had gone on in the next: nothing

@@ -219,6 +219,7 @@ mutants! {
     129 DescriptorPanic ["P10", "P10"] "a file that cannot be opened is a panic";
     130 MemoryUnbounded ["P18", "P18"] "writers do not wait for flushes when memory is full";
     131 CloseLeavesJobs ["P14", "R14"] "a close does not wait for what runs in the background";
+    132 ForeignLog ["P12 P19", "R11"] "a log that the manifest does not name is believed to be its own";
 }
 
 #[cfg(test)]

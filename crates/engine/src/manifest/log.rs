@@ -28,6 +28,13 @@ pub(crate) struct ManifestLog {
     failed: bool,
 }
 
+/// The manifest in force, and how much of it is durable.
+#[derive(Clone, Copy)]
+pub(crate) struct InForce {
+    pub(crate) uid: FileUid,
+    pub(crate) durable: Length,
+}
+
 impl ManifestLog {
     /// Writes a new manifest that begins with `snapshot`, durable with its name.
     /// CURRENT does not name it yet.
@@ -45,7 +52,7 @@ impl ManifestLog {
             uid,
             manifest_number: number,
             manifest_durable_bytes: 0,
-            created_ms: env.clock.wall_ms(),
+            manifest_uid: uid,
         };
         let mut file = env.fs.create(&path, WriteOptions::default())?;
         file.append(&log::encode_file_header(&header))?;
@@ -112,6 +119,11 @@ impl ManifestLog {
     /// How much of the manifest is durable.
     pub(crate) fn durable(&self) -> Length {
         Length { number: self.number, bytes: self.durable_bytes }
+    }
+
+    /// What a log made now remembers of it.
+    pub(crate) fn in_force(&self) -> InForce {
+        InForce { uid: self.uid, durable: self.durable() }
     }
 
     /// Whether it has grown beyond `bytes_min`, and to where a new one with a

@@ -45,8 +45,8 @@ pub struct FileHeader {
     pub manifest_number: FileNumber,
     /// Bytes of that manifest that were on the device then.
     pub manifest_durable_bytes: u64,
-    /// When the log was made, ms since 1970.
-    pub created_ms: u64,
+    /// The uid of that manifest: which database, and which of its lives, the log is of.
+    pub manifest_uid: FileUid,
 }
 
 /// The bytes of a file header.
@@ -60,7 +60,7 @@ pub fn encode_file_header(header: &FileHeader) -> Vec<u8> {
     out.extend_from_slice(&header.uid.to_le_bytes());
     out.extend_from_slice(&header.manifest_number.to_le_bytes());
     out.extend_from_slice(&header.manifest_durable_bytes.to_le_bytes());
-    out.extend_from_slice(&header.created_ms.to_le_bytes());
+    out.extend_from_slice(&header.manifest_uid.to_le_bytes());
     let crc = crc32c(&out);
     out.extend_from_slice(&crc.to_le_bytes());
     debug_assert_eq!(out.len(), FILE_HEADER_BYTES);
@@ -77,7 +77,7 @@ pub fn decode_file_header(bytes: &[u8]) -> Result<FileHeader> {
     let magic = d.bytes(8)?;
     let (version, features, kind) = (d.u32()?, d.u32()?, d.u32()?);
     let (number, uid) = (d.u64()?, d.u64()?);
-    let (manifest_number, manifest_durable_bytes, created_ms) = (d.u64()?, d.u64()?, d.u64()?);
+    let (manifest_number, manifest_durable_bytes, manifest_uid) = (d.u64()?, d.u64()?, d.u64()?);
     let covered = &bytes[..d.position()];
     let is_whole = d.u32()? == crc32c(covered) || mutant!(LogFileCrc);
     if !is_whole || magic != MAGIC {
@@ -92,7 +92,7 @@ pub fn decode_file_header(bytes: &[u8]) -> Result<FileHeader> {
             )));
         }
     };
-    Ok(FileHeader { kind, number, uid, manifest_number, manifest_durable_bytes, created_ms })
+    Ok(FileHeader { kind, number, uid, manifest_number, manifest_durable_bytes, manifest_uid })
 }
 
 /// Whether these bytes from a file's start show that no header ever reached

@@ -14,7 +14,7 @@ fn file_header(kind: LogKind) -> FileHeader {
         uid: UID,
         manifest_number: 3,
         manifest_durable_bytes: 4096,
-        created_ms: 1_700_000_000_000,
+        manifest_uid: 0x1234_5678_9abc_def0,
     }
 }
 

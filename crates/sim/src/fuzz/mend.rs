@@ -174,7 +174,7 @@ mod tests {
             uid: 7,
             manifest_number: 1,
             manifest_durable_bytes: 0,
-            created_ms: 0,
+            manifest_uid: 7,
         };
         let mut bytes = encode_file_header(&header);
         for record in ["first", "second", "third"] {
