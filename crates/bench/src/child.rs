@@ -4,6 +4,7 @@
 //! Owns: opening, what is measured around each phase, the lines on stdout.
 //! Never does: repeat or compare (`runner.rs` does).
 
+mod disk;
 mod evict;
 mod measure;
 mod phase;

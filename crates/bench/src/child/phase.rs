@@ -4,6 +4,7 @@
 //! Owns: the clients' seeds and what figures a phase has. Never does: open or
 //! close the store.
 
+use super::disk::DiskWatch;
 use super::evict::Evictor;
 use super::measure::{self, Done, Figures, Meter};
 use super::{State, Unit};
@@ -13,6 +14,7 @@ use crate::dataset::Dataset;
 use crate::draws::{Draws, Stream};
 use crate::driver::{self, Attempt, Beside, Load, Outcome, Worker, sustainable};
 use crate::op::Kind;
+use crate::process::mib;
 use crate::record;
 use crate::store::{Abilities, Result, Store, Sync};
 use crate::workload::{Mix, Phase, Scale, Search, Workload};
@@ -67,6 +69,7 @@ impl Work<'_> {
             .map(|n| self.client(&shared, &mix, &self.phase.keys, (n.into(), self.phase.clients)))
             .map(|client| Evicting { client, evictor: evictor.as_ref() })
             .collect();
+        let disk = DiskWatch::start(&self.unit.dir);
         let mut meter = Meter::start(self.store);
         let mut figures = Figures::new();
         let (outcome, rate_per_s) = match (&self.phase.search, &self.phase.open) {
@@ -85,6 +88,7 @@ impl Work<'_> {
         self.drain(&mut meter, &outcome, wall_s, &mut figures)?;
         let done = self.done(&clients);
         meter.stop(self.store, done, &mut figures);
+        figures.insert("disk_peak_mib".to_owned(), mib(disk.stop()));
         // What is done between operations would count as a stall.
         let timeline = evictor.is_none().then(|| outcome.timeline());
         if timeline.is_some() {

@@ -69,7 +69,7 @@ pub(crate) struct Measure {
 }
 
 /// (name in the lines, title, unit, which way is better)
-const KNOWN: [(&str, &str, &str, Better); 25] = [
+const KNOWN: [(&str, &str, &str, Better); 26] = [
     ("kops_per_s", "throughput", "kops/s", Better::More),
     ("undrained_kops_per_s", "before it drained", "kops/s", Better::More),
     ("sustainable_per_s", "sustainable rate", "ops/s", Better::More),
@@ -81,6 +81,7 @@ const KNOWN: [(&str, &str, &str, Better); 25] = [
     ("cpu_s", "CPU", "s", Better::Less),
     ("peak_rss_mib", "peak memory", "MiB", Better::Less),
     ("disk_mib", "size on disk", "MiB", Better::Less),
+    ("disk_peak_mib", "most on disk", "MiB", Better::Less),
     ("open_ms", "time to open", "ms", Better::Less),
     ("write_amplification", "write amplification", "×", Better::Less),
     ("read_amplification", "read amplification", "×", Better::Less),
