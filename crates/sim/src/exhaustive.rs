@@ -6,7 +6,7 @@
 //! short. Never does: judge (`trial.rs`).
 
 use crate::faults::Work;
-use crate::features::FEATURES;
+use crate::features::{FEATURES, Feature};
 use crate::trial::{Death, Trial};
 use windrow_env::testing::{Fault, FaultKind, FileDamage, NameDamage, Ops, PowerLoss, When};
 use windrow_testkit::sweep;
@@ -200,12 +200,20 @@ const LOOPS: [Loop; 4] = [
 ];
 
 /// All loops over all workloads, every `step`-th case of each (1: all, and
-/// under several sets of options), but no operation is left that does not fail. `report` is told of each loop when it is done.
+/// under several sets of options), but no operation is left that does not fail.
+/// `only`: the workload of this name. `report` is told of each loop when it is done.
 ///
 /// # Errors
-/// The first thing that is wrong, and where.
-pub fn all(step: u64, report: &dyn Fn(&str)) -> Result<(), String> {
-    for (number, feature) in FEATURES.iter().enumerate() {
+/// The first thing that is wrong, and where; a workload that is not there.
+pub fn all(step: u64, only: Option<&str>, report: &dyn Fn(&str)) -> Result<(), String> {
+    if let Some(name) = only
+        && !FEATURES.iter().any(|feature| feature.name == name)
+    {
+        let names: Vec<&str> = FEATURES.iter().map(|feature| feature.name).collect();
+        return Err(format!("there is no workload `{name}`, but {}", names.join(", ")));
+    }
+    let chosen = |feature: &Feature| only.is_none_or(|name| name == feature.name);
+    for (number, feature) in FEATURES.iter().enumerate().filter(|(_, feature)| chosen(feature)) {
         let chosen = match step {
             1 => SETTINGS,
             _ => &SETTINGS[number % SETTINGS.len()..][..1],

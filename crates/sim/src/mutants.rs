@@ -117,7 +117,9 @@ fn ask(detector: Detector, cases: u64) -> Result<(), Failure> {
             let case = |seed| crash::run(seed, &settings).map(drop).map_err(|e| e.to_string());
             run(cases, case)
         }
-        Detector::Exhaustive => exhaustive::all(EXHAUSTIVE_STEP, &|_| ()).map_err(|why| (0, why)),
+        Detector::Exhaustive => {
+            exhaustive::all(EXHAUSTIVE_STEP, None, &|_| ()).map_err(|why| (0, why))
+        }
         Detector::Damages => {
             damages(cases, &|specimen, plan, index| specimen.check(&plan.case(index)).map(drop))
         }

@@ -12,5 +12,5 @@ const STEP: u64 = 13;
 #[test]
 fn no_crash_or_fault_at_any_operation_loses_anything() {
     let step = sweep::number("WINDROW_EXHAUSTIVE", STEP);
-    exhaustive::all(step, &|line| eprintln!("{line}")).unwrap_or_else(|why| panic!("{why}"));
+    exhaustive::all(step, None, &|line| eprintln!("{line}")).unwrap_or_else(|why| panic!("{why}"));
 }

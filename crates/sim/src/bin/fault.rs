@@ -44,6 +44,9 @@ struct Args {
     /// Run the exhaustive loops instead: every crash and every fault of every feature
     #[arg(long)]
     exhaustive: bool,
+    /// The workload of the exhaustive loops that is run, or all
+    #[arg(long, requires = "exhaustive")]
+    feature: Option<String>,
     /// Lives to keep, by number
     #[arg(long, value_delimiter = ',')]
     lives: Option<Vec<u32>>,
@@ -94,7 +97,7 @@ fn listed(names: &[String]) -> impl Iterator<Item = &str> {
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match args.exhaustive {
-        true => exhaustive::all(1, &|line| println!("{line}")),
+        true => exhaustive::all(1, args.feature.as_deref(), &|line| println!("{line}")),
         false => args.settings().and_then(|settings| seeds(&args, &settings)),
     };
     match done {
