@@ -399,10 +399,13 @@ pub struct PauseStats {
 pub struct MemoryStats {
     /// `memory_bytes`.
     pub budget_bytes: u64,
-    /// Memtables, frozen ones and those that readers hold included.
+    /// Memtables, frozen ones included.
     pub memtables_bytes: u64,
     /// Blocks in the cache.
     pub cache_bytes: u64,
+    /// What only readers hold: iterators, the blocks they and values stand
+    /// on, what was read ahead, and memtables that were flushed under them.
+    pub readers_bytes: u64,
     /// Indexes, filters and tombstones of open tables.
     pub tables_bytes: u64,
     /// Buffers of merges and flushes.
@@ -412,7 +415,11 @@ pub struct MemoryStats {
 impl MemoryStats {
     /// All of it.
     pub fn used_bytes(&self) -> u64 {
-        self.memtables_bytes + self.cache_bytes + self.tables_bytes + self.merge_bytes
+        self.memtables_bytes
+            + self.cache_bytes
+            + self.readers_bytes
+            + self.tables_bytes
+            + self.merge_bytes
     }
 }
 

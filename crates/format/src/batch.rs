@@ -229,6 +229,9 @@ pub fn decode(payload: &[u8]) -> Result<(SeqNo, u32, Ops<'_>)> {
     let mut decoder = Decoder::new(payload);
     let first_seq = decoder.u64()?;
     let count = decoder.u32()?;
+    if first_seq == 0 {
+        return Err(Error::corruption("batch has sequence number 0, and the first is 1"));
+    }
     if first_seq > SEQ_MAX || u64::from(count) > SEQ_MAX - first_seq + 1 {
         return Err(Error::corruption("batch passes the largest sequence number"));
     }

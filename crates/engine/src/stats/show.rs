@@ -57,6 +57,7 @@ impl Stats {
         json.number("budget_bytes", self.memory.budget_bytes);
         json.number("memtables_bytes", self.memory.memtables_bytes);
         json.number("cache_bytes", self.memory.cache_bytes);
+        json.number("readers_bytes", self.memory.readers_bytes);
         json.number("tables_bytes", self.memory.tables_bytes);
         json.number("merge_bytes", self.memory.merge_bytes);
         json.close('}');
@@ -144,11 +145,12 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "memory   {} of {}: memtables {}, cache {}, tables {}, merges {}",
+            "memory   {} of {}: memtables {}, cache {}, readers {}, tables {}, merges {}",
             human_bytes(memory.used_bytes()),
             human_bytes(memory.budget_bytes),
             human_bytes(memory.memtables_bytes),
             human_bytes(memory.cache_bytes),
+            human_bytes(memory.readers_bytes),
             human_bytes(memory.tables_bytes),
             human_bytes(memory.merge_bytes),
         )?;
