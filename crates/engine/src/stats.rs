@@ -63,7 +63,7 @@ macro_rules! tickers {
             pub memory: MemoryStats,
             /// Bytes of all write-ahead logs on disk.
             pub wal_live_bytes: u64,
-            /// Snapshots, cursors and iterators alive.
+            /// Snapshots alive, those that iterators took while memory was short included.
             pub readers_open: u64,
             /// Events that the listener panicked on.
             pub listener_panics: u64,

@@ -2,7 +2,7 @@
 //!
 //! Owns: both forms. Never does: count, or derive a figure of its own.
 
-use super::{LevelShape, Stats, ratio};
+use super::{LevelShape, MemoryStats, Stats, ratio};
 use crate::options::human_bytes;
 use std::fmt::{self, Write as _};
 
@@ -105,9 +105,24 @@ impl Stats {
     }
 }
 
+impl MemoryStats {
+    fn fmt_line(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "memory   {} of {}: memtables {}, cache {}, readers {}, tables {}, merges {}",
+            human_bytes(self.used_bytes()),
+            human_bytes(self.budget_bytes),
+            human_bytes(self.memtables_bytes),
+            human_bytes(self.cache_bytes),
+            human_bytes(self.readers_bytes),
+            human_bytes(self.tables_bytes),
+            human_bytes(self.merge_bytes),
+        )
+    }
+}
+
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let memory = &self.memory;
         writeln!(
             f,
             "writes   {} batches, {} operations, {} by users; {} to the log, {} syncs; \
@@ -143,17 +158,7 @@ impl fmt::Display for Stats {
             self.filter_negatives,
             100.0 * self.filter_false_positive_ratio(),
         )?;
-        writeln!(
-            f,
-            "memory   {} of {}: memtables {}, cache {}, readers {}, tables {}, merges {}",
-            human_bytes(memory.used_bytes()),
-            human_bytes(memory.budget_bytes),
-            human_bytes(memory.memtables_bytes),
-            human_bytes(memory.cache_bytes),
-            human_bytes(memory.readers_bytes),
-            human_bytes(memory.tables_bytes),
-            human_bytes(memory.merge_bytes),
-        )?;
+        self.memory.fmt_line(f)?;
         writeln!(
             f,
             "chains   {} of merges out of level 0: p50 {}, p99 {}, most {} over {} levels",
