@@ -106,6 +106,11 @@ impl Shares {
         self.memtable_bytes * u64::from(self.memtables_max)
     }
 
+    /// What frozen memtables may hold of it, one being filled.
+    pub(crate) fn frozen_bytes_max(&self) -> u64 {
+        self.memtables_bytes() - self.memtable_bytes
+    }
+
     /// What open tables and the block cache may use together, while frozen
     /// memtables hold `frozen_bytes`. The active memtable counts as full: it
     /// fills without asking.

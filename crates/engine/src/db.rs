@@ -99,7 +99,7 @@ impl Db {
         checkpoint::destroy(&Env::os(1), dir.as_ref())
     }
 
-    fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Arc<Core> {
         &self.handle.core
     }
 

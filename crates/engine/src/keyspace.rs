@@ -17,7 +17,7 @@ use std::cell::RefCell;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::time::Duration;
-use windrow_base::{KeyspaceId, Result, SeqNo};
+use windrow_base::{KeyspaceId, Result, SeqNo, mutant};
 
 thread_local! {
     /// The buffer of single writes: their encoding allocates nothing.
@@ -215,7 +215,13 @@ impl Keyspace {
         self.iter_over(options, scan)
     }
 
-    fn iter_over(&self, options: ReadOptions, scan: ScanOptions) -> Iter {
+    fn iter_over(&self, mut options: ReadOptions, scan: ScanOptions) -> Iter {
+        // While memory is short an iterator must be able to let its view go: the
+        // snapshot keeps what it reads.
+        let is_bare = options.snapshot.is_none() && !mutant!(ViewLetGo);
+        if is_bare && self.core.blocks.is_crowded() {
+            options.snapshot = Some(Snapshot::take(&self.core));
+        }
         let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
         let latest = self.latest(&options);
         let iter = Iter::new(self.tree.reads.clone(), view, seq, now_ms, scan, latest);
@@ -400,6 +406,12 @@ impl Latest for LatestOf {
         self.keyspace.check()?;
         let Moment { view, seq, now_ms } = self.keyspace.moment(self.snapshot.as_ref());
         Ok((view, seq, now_ms))
+    }
+
+    /// Of a dropped keyspace too: nothing leaves its last view.
+    fn later_view(&self) -> Option<Arc<ReadView>> {
+        let may_go = self.snapshot.is_some() || mutant!(ViewLetGo);
+        (may_go && !mutant!(ViewKept)).then(|| self.keyspace.tree.pin())
     }
 }
 

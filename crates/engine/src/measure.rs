@@ -37,7 +37,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         budget_bytes: core.settings.memory_bytes,
         memtables_bytes,
         cache_bytes: core.blocks.bytes_used(),
-        readers_bytes: core.blocks.held_bytes().saturating_sub(core.blocks.bytes_used()),
+        readers_bytes: core.blocks.readers_bytes(),
         tables_bytes: core.tables.memory_bytes(),
         merge_bytes: core.shares.merge_bytes * core.merges_running.load(Ordering::Relaxed) as u64
             / (core.merges_max() as u64 + 1),

@@ -350,8 +350,11 @@ pub(crate) fn assemble(
     let events = Arc::new(EventSink::new(options.components.listener.clone()));
     let counters = Arc::new(Counters::default());
     let cleanup = Cleanup::new(env.clone(), dir, events.clone(), counters.clone());
-    let blocks =
-        Arc::new(BlockCache::within(shares.cache_target_bytes(0, 0), shares.cache_bytes_max));
+    let blocks = Arc::new(BlockCache::within(
+        shares.cache_target_bytes(shares.frozen_bytes_max(), 0),
+        shares.cache_target_bytes(0, 0),
+        shares.cache_bytes_max,
+    ));
     let read_memory = Arc::new(ReadMemory::new(shares, blocks.clone()));
     let tables = table_cache(&env, dir, &settings, &shares, (&cleanup, &read_memory));
     if let Some(manifest) = &found.manifest {

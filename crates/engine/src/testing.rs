@@ -3,6 +3,7 @@
 //!
 //! Never does: anything that a released program could use.
 
+use crate::db::Db;
 use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
 use crate::options::Components;
@@ -10,6 +11,16 @@ use crate::recovery::fold_manifest;
 use std::path::Path;
 use windrow_base::{FileNumber, Result};
 use windrow_env::Env;
+use windrow_format::block::Charge;
+
+/// Memory that is taken from the readers of a database until it is dropped.
+pub struct Crowd(#[allow(dead_code)] Charge);
+
+/// Takes as much memory as all readers of a database may hold, so that its iterators give up their places.
+pub fn crowd(db: &Db) -> Crowd {
+    let core = db.core();
+    Crowd(core.blocks.hold(core.shares.reads_bytes(0)))
+}
 
 /// Folds a manifest as an open does, and its snapshot once more: what it folds
 /// to must not change by being written. Returns the number of keyspaces.

@@ -85,8 +85,7 @@ pub fn detectors(mutant: Mutant) -> &'static [Detector] {
     match mutant as u32 {
         49 | 56 | 60 | 65 => &[Damages, Misplaced],
         50..=52 => &[Misplaced, Damages],
-        55 => &[Damages, Crashes],
-        54 | 57 | 59 | 61 | 63 => &[Probes, Damages, Misplaced, Crashes],
+        54 | 55 | 57 | 59 | 61 | 63 => &[Probes, Damages, Misplaced, Crashes],
         66 => &[Repairs],
         40..=48 | 67 => &[Damages, Misplaced, Crashes],
         76..=78 | 81 | 83 | 86 | 97 | 120..=128 | 130.. => &[Probes, Crashes],

@@ -5,6 +5,7 @@
 //! is the crash harness's or the sweep's.
 
 use std::path::{Path, PathBuf};
+use windrow::testing::crowd;
 use windrow::{Batch, Db, ErrorKind, Options, Sync};
 use windrow_base::key::KEY_BYTES_MAX;
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
@@ -34,10 +35,13 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("a log that is missing is missed (P5)", a_missing_log_is_missed),
     ("another database's log is refused (P12)", another_log_is_refused),
     ("the next log vouches for the one before (P5)", the_next_log_vouches),
+    ("a record vouches for those before it (P5)", a_record_vouches),
     ("memtables keep to their budget (P18)", memtables_keep_to_their_budget),
     ("a close leaves nothing to do (P14)", a_close_leaves_nothing_to_do),
     ("a leftover keeps its number (R8)", a_leftover_keeps_its_number),
     ("only its own logs vouch (P12)", only_its_own_logs_vouch),
+    ("an iterator that stands still shows its moment (P4)", an_iterator_shows_its_moment),
+    ("an iterator that stands still holds no memory (P18)", an_iterator_holds_no_memory),
 ];
 
 fn options(handles: &Handles) -> Options {
@@ -370,6 +374,24 @@ fn the_next_log_vouches() -> Result<(), String> {
     refused(&handles, "a log that lost what was synced")
 }
 
+/// Damage to what was synced is no torn end: the records after it say so.
+fn a_record_vouches() -> Result<(), String> {
+    const MARK: &[u8] = b"a value to be found";
+    let (_, handles) = env(1);
+    let db = open(&handles)?;
+    handles.jobs.run_until_idle();
+    db.put_with("a", MARK, Sync::Yes).and_then(|()| db.put("b", "2")).map_err(text)?;
+    let handles = killed(db, &handles, 1);
+    let found = logs(&handles).into_iter().find_map(|log| {
+        let bytes = handles.fs.read_file(&log)?;
+        let at = bytes.windows(MARK.len()).position(|bytes| bytes == MARK)?;
+        Some((log, at as u64))
+    });
+    let (log, at) = found.ok_or("the value is in no log")?;
+    handles.fs.flip(&log, at, 1);
+    refused(&handles, "a log that was damaged before what was synced")
+}
+
 /// The world after the process was killed.
 fn killed(db: Db, handles: &Handles, seed: u64) -> Handles {
     handles.fs.halt();
@@ -414,6 +436,49 @@ fn memtables_keep_to_their_budget() -> Result<(), String> {
     ensure(
         most <= SMALL_MEMORY_BYTES / 2,
         &format!("memtables hold {most} bytes of a budget of {SMALL_MEMORY_BYTES}"),
+    )
+}
+
+/// Made while memory is short, moved once, and left while all that it reads is
+/// overwritten, deleted and merged away.
+fn an_iterator_shows_its_moment() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = open(&handles)?;
+    let keys = ["a", "b", "c", "d", "e"];
+    let expected: Vec<_> = keys.map(|key| (key.as_bytes().to_vec(), b"old".to_vec())).into();
+    keys.iter().try_for_each(|key| db.put(key, "old")).map_err(text)?;
+    let crowd = crowd(&db);
+    let mut iter = db.iter();
+    let mut shown = Vec::from_iter(iter.next());
+    keys.iter().try_for_each(|key| db.put(key, "new")).map_err(text)?;
+    db.flush()
+        .and_then(|()| db.delete("b"))
+        .and_then(|()| db.delete_range("c", "d"))
+        .map_err(text)?;
+    db.flush().and_then(|()| db.compact()).map_err(text)?;
+    drop(crowd);
+    shown.extend(iter);
+    let shown: windrow::Result<Vec<_>> = shown.into_iter().collect();
+    let shown = shown.map_err(text)?;
+    let pairs = shown.iter().map(|(key, value)| (key.to_vec(), value.to_vec()));
+    ensure(pairs.eq(expected), &format!("an iterator shows what came after it: {shown:?}"))
+}
+
+fn an_iterator_holds_no_memory() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = open(&handles)?;
+    let value = vec![0; 20_000];
+    db.put("a", &value).and_then(|()| db.put("b", &value)).map_err(text)?;
+    let _crowd = crowd(&db);
+    let before = db.stats().memory.readers_bytes;
+    let mut iter = db.iter();
+    ensure(matches!(iter.next(), Some(Ok(_))), "there is no entry")?;
+    db.flush().map_err(text)?;
+    handles.jobs.run_until_idle();
+    let after = db.stats().memory.readers_bytes;
+    ensure(
+        after < before + value.len() as u64,
+        &format!("readers held {before} bytes and now {after}: the memtable is kept"),
     )
 }
 

@@ -7,6 +7,7 @@
 use crate::judge::Judge;
 use std::collections::VecDeque;
 use std::ops::Bound;
+use windrow::testing::{Crowd, crowd};
 use windrow::{Db, Iter};
 use windrow_env::testing::Rng;
 use windrow_testkit::compose::random_key;
@@ -15,6 +16,10 @@ use windrow_testkit::text::token;
 
 /// Iterators held at a time.
 const HELD_MAX: usize = 3;
+
+/// Turns for which memory is short, then is not: iterators are made, moved and left
+/// standing in both, and some are made in one and moved in the other.
+const CROWD_TURNS: u64 = 8;
 
 struct Scan {
     iter: Iter,
@@ -26,6 +31,8 @@ struct Scan {
 #[derive(Default)]
 pub struct Scans {
     held: Vec<Scan>,
+    turns: u64,
+    crowd: Option<Crowd>,
 }
 
 impl Scans {
@@ -34,6 +41,10 @@ impl Scans {
     /// # Errors
     /// What is wrong, in words.
     pub fn turn(&mut self, db: &Db, judge: &mut Judge, rng: &mut Rng) -> Result<(), String> {
+        self.turns += 1;
+        if self.turns.is_multiple_of(CROWD_TURNS) {
+            self.crowd = if self.crowd.is_some() { None } else { Some(crowd(db)) };
+        }
         if self.held.is_empty() || (self.held.len() < HELD_MAX && rng.below(6) == 0) {
             return self.open(db, judge, rng);
         }

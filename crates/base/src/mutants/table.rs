@@ -220,6 +220,8 @@ mutants! {
     130 MemoryUnbounded ["P18", "P18"] "writers do not wait for flushes when memory is full";
     131 CloseLeavesJobs ["P14", "R14"] "a close does not wait for what runs in the background";
     132 ForeignLog ["P12 P19", "R11"] "a log that the manifest does not name is believed to be its own";
+    133 ViewLetGo ["P4", "I6"] "an iterator lets its view go without a snapshot";
+    134 ViewKept ["P18", "P18"] "an iterator that stands still keeps memtables while memory is short";
 }
 
 #[cfg(test)]

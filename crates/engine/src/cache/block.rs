@@ -113,6 +113,8 @@ pub(crate) struct BlockCache {
     capacity_bytes: AtomicU64,
     /// What the account may come to.
     room_bytes: AtomicU64,
+    /// What the room may grow to, when reads ask for it and nobody else does.
+    offered_bytes: AtomicU64,
     /// The cache never grows beyond this.
     most_bytes: u64,
     /// Blocks that are alive, cached or not, and all else that readers hold
@@ -132,20 +134,20 @@ impl BlockCache {
     /// A cache of at most `bytes` (0: nothing is ever cached).
     #[cfg(test)]
     pub(crate) fn new(bytes: u64) -> BlockCache {
-        BlockCache::within(bytes, bytes)
+        BlockCache::within(bytes, bytes, bytes)
     }
 
     /// A cache of at most `most_bytes`, which takes `room_bytes` together with
-    /// what readers hold.
-    pub(crate) fn within(room_bytes: u64, most_bytes: u64) -> BlockCache {
-        let bytes = room_bytes.min(most_bytes);
+    /// what readers hold, and later up to `offered_bytes`.
+    pub(crate) fn within(room_bytes: u64, offered_bytes: u64, most_bytes: u64) -> BlockCache {
+        let bytes = offered_bytes.min(most_bytes);
         let shards = (bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         // Rounded down to a power of two, since the cache below rounds up.
         let shards = 1usize << shards.ilog2();
         let options = OptionsBuilder::new()
             .shards(shards)
             .estimated_items_capacity((bytes / TYPICAL_BLOCK_BYTES).max(64) as usize)
-            .weight_capacity(bytes)
+            .weight_capacity(room_bytes.min(most_bytes))
             .build()
             .expect("capacities are set");
         BlockCache {
@@ -155,8 +157,9 @@ impl BlockCache {
                 WordHash,
                 DefaultLifecycle::default(),
             ),
-            capacity_bytes: AtomicU64::new(bytes),
+            capacity_bytes: AtomicU64::new(room_bytes.min(most_bytes)),
             room_bytes: AtomicU64::new(room_bytes),
+            offered_bytes: AtomicU64::new(offered_bytes),
             most_bytes,
             alive: Account::default(),
             ahead: Account::default(),
@@ -223,18 +226,24 @@ impl BlockCache {
         self.ahead.bytes() <= self.room_bytes.load(Ordering::Relaxed) / AHEAD_PART
     }
 
-    /// Whether readers hold so much that the cache is down to half its room.
+    /// Whether readers held so much that the cache is down to half its room. It
+    /// stays so until reads fill the cache anew while no memtable grows: were it
+    /// over when readers let go, those that come next would fill memory again.
     #[inline]
     pub(crate) fn is_crowded(&self) -> bool {
         let room = self.room_bytes.load(Ordering::Relaxed).min(self.most_bytes);
         self.capacity_bytes.load(Ordering::Relaxed) < room / 2
     }
 
+    /// What readers hold beside the cache, in bytes.
+    pub(crate) fn readers_bytes(&self) -> u64 {
+        self.held_bytes().saturating_sub(self.blocks.weight())
+    }
+
     /// The size that leaves what readers hold its part of the room.
     fn allowed_bytes(&self) -> u64 {
-        let held = self.held_bytes().saturating_sub(self.blocks.weight());
         let room = self.room_bytes.load(Ordering::Relaxed);
-        room.saturating_sub(held).max(self.floor_bytes()).min(self.most_bytes)
+        room.saturating_sub(self.readers_bytes()).max(self.floor_bytes()).min(self.most_bytes)
     }
 
     fn floor_bytes(&self) -> u64 {
@@ -259,7 +268,7 @@ impl BlockCache {
     /// Caches a block, if it is not too large for one shard.
     pub(crate) fn insert(&self, uid: FileUid, offset: u64, block: Arc<Block>) {
         let capacity = self.capacity_bytes.load(Ordering::Relaxed);
-        if self.room_bytes.load(Ordering::Relaxed).min(self.most_bytes) > capacity {
+        if self.may_want_more(capacity) {
             self.consider_growth(capacity, block.memory_bytes() as u64);
         }
         if self.capacity_bytes.load(Ordering::Relaxed) > 0 {
@@ -267,22 +276,34 @@ impl BlockCache {
         }
     }
 
-    /// Grows if as much came in as it holds, and it may.
+    fn may_want_more(&self, capacity: u64) -> bool {
+        let room = self.room_bytes.load(Ordering::Relaxed);
+        room.min(self.most_bytes) > capacity || self.offered_bytes.load(Ordering::Relaxed) > room
+    }
+
+    /// Takes the room that is offered if as much came in as it holds, and it may.
     fn consider_growth(&self, capacity: u64, bytes: u64) {
         let came = self.came_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if came < capacity || self.came_bytes.swap(0, Ordering::Relaxed) < capacity {
             return;
         }
+        if !self.may_grow.get().is_none_or(|may_grow| may_grow()) {
+            return;
+        }
+        self.room_bytes.fetch_max(self.offered_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+        // It may have been taken back meanwhile.
+        self.room_bytes.fetch_min(self.offered_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
         let allowed = self.allowed_bytes();
-        if allowed > capacity && self.may_grow.get().is_none_or(|may_grow| may_grow()) {
+        if allowed > capacity {
             self.set_capacity(allowed);
         }
     }
 
-    /// Changes the room. Shrinking evicts at once; growing waits until reads
-    /// fill the cache anew.
-    pub(crate) fn resize(&self, room_bytes: u64) {
-        self.room_bytes.store(room_bytes, Ordering::Relaxed);
+    /// Changes the room that is offered. Shrinking evicts at once; growing, of
+    /// what readers may hold too, waits until reads fill the cache anew.
+    pub(crate) fn resize(&self, offered_bytes: u64) {
+        self.offered_bytes.store(offered_bytes, Ordering::Relaxed);
+        self.room_bytes.fetch_min(offered_bytes, Ordering::Relaxed);
         self.shrink_to(self.allowed_bytes());
     }
 
@@ -416,7 +437,7 @@ mod tests {
     #[test]
     fn an_asked_size_is_a_ceiling_and_not_the_room() {
         let mut world = World::new(5, KeyOrder::Bytewise);
-        let cache = BlockCache::within(4 << 20, 1 << 18);
+        let cache = BlockCache::within(4 << 20, 4 << 20, 1 << 18);
         let held = cache.hold(3 << 20);
         for offset in 0..300 {
             let block = Arc::into_inner(some_block(&mut world, 4000)).unwrap();
@@ -431,7 +452,7 @@ mod tests {
     fn growing_waits_for_reads_and_leave() {
         let mut world = World::new(3, KeyOrder::Bytewise);
         let block = some_block(&mut world, 4000);
-        let cache = BlockCache::within(1 << 18, u64::MAX);
+        let cache = BlockCache::within(1 << 18, 1 << 18, u64::MAX);
         let leave = Arc::new(AtomicU64::new(0));
         let asked = Arc::clone(&leave);
         cache.grow_when(move || asked.load(Ordering::Relaxed) == 1);
@@ -451,6 +472,29 @@ mod tests {
         assert!(cache.bytes_used() > 1 << 19);
         cache.resize(1 << 18);
         assert!(cache.bytes_used() <= 1 << 18, "shrinking waits for nobody");
+    }
+
+    /// What is offered is not there for readers either until the cache has grown.
+    #[test]
+    fn readers_are_measured_by_the_room_in_force() {
+        let mut world = World::new(6, KeyOrder::Bytewise);
+        let block = some_block(&mut world, 4000);
+        let cache = BlockCache::within(1 << 18, 1 << 20, u64::MAX);
+        let leave = Arc::new(AtomicU64::new(0));
+        let asked = Arc::clone(&leave);
+        cache.grow_when(move || asked.load(Ordering::Relaxed) == 1);
+        let fill = |from: u64| {
+            for offset in from..from + 300 {
+                cache.insert(7, offset, Arc::clone(&block));
+            }
+        };
+        fill(0);
+        let _held = cache.hold(1 << 19);
+        assert!(cache.is_crowded() && cache.bytes_used() <= 1 << 15, "down to the floor");
+        leave.store(1, Ordering::Relaxed);
+        fill(1_000);
+        fill(2_000);
+        assert!(!cache.is_crowded() && cache.bytes_used() > 1 << 18);
     }
 
     #[test]

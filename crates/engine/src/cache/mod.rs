@@ -16,10 +16,10 @@ pub(crate) use table::{OpenGuard, OpenTable, TableCache, TableHandle};
 /// Keeps cached blocks and idle chunks of memtables within what open tables
 /// and memtables leave of the budget.
 ///
-/// Memory that memtables do not use is lent to the block cache, but not
-/// between a flush and the next freeze: blocks are small, and the holes they
-/// leave when the memtable wants its memory back cannot hold its chunks. Reads
-/// get it once they filled the cache anew while no memtable took a chunk.
+/// Memory that memtables do not use is lent to reads, but not between an open
+/// or a flush and the next freeze: blocks are small, and the holes they leave
+/// when the memtable wants its memory back cannot hold its chunks. Reads get it
+/// once they filled the cache anew while no memtable took a chunk.
 pub(crate) struct ReadMemory {
     shares: Shares,
     frozen_bytes: AtomicU64,

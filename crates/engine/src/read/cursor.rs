@@ -133,21 +133,25 @@ const STEPS_PARKED: u64 = 32;
 /// Thousands of iterators may stand still: once what they hold has taken half
 /// of the block cache's memory, one that made few steps keeps its key alone,
 /// as the bound of what is left of its range, and seeks when it is asked again.
+/// It keeps no memtable or file of its moment alive then, if it was made on a
+/// snapshot or when memory was short already (it takes a snapshot by itself).
 pub struct Iter {
     owner: Arc<ReadOwner>,
-    view: Arc<ReadView>,
+    /// `None` when it was let go: what it reads is in any later one.
+    view: Option<Arc<ReadView>>,
     seq: SeqNo,
     now_ms: u64,
     options: ScanOptions,
-    front: Option<Scan>,
-    back: Option<Scan>,
+    /// Boxed, so that one which gave up its place is small.
+    front: Option<Box<Scan>>,
+    back: Option<Box<Scan>>,
     /// How many steps the scans made that were given up, at most
     /// [`STEPS_PARKED`]; tells with `front` and `back` whether an end has moved.
     parked_steps: u64,
     is_done: bool,
     /// Given before anything else, if the keyspace was closed from the start.
     error: Option<Error>,
-    _keep: Arc<dyn Latest>,
+    latest: Arc<dyn Latest>,
 }
 
 impl Iter {
@@ -158,11 +162,11 @@ impl Iter {
         seq: SeqNo,
         now_ms: u64,
         options: ScanOptions,
-        keep: Arc<dyn Latest>,
+        latest: Arc<dyn Latest>,
     ) -> Iter {
         Iter {
             owner,
-            view,
+            view: Some(view),
             seq,
             now_ms,
             options,
@@ -171,7 +175,7 @@ impl Iter {
             parked_steps: 0,
             is_done: false,
             error: None,
-            _keep: keep,
+            latest,
         }
     }
 
@@ -187,9 +191,11 @@ impl Iter {
         Some(Err(error))
     }
 
-    fn new_scan(&self) -> Scan {
-        let (owner, view) = (Arc::clone(&self.owner), Arc::clone(&self.view));
-        Scan::new(owner, view, self.seq, self.now_ms, self.options.clone())
+    fn new_scan(&self) -> Box<Scan> {
+        let view = self.view.clone().or_else(|| self.latest.later_view());
+        let view = view.expect("a view is let go only where there is a later one");
+        let (owner, options) = (Arc::clone(&self.owner), self.options.clone());
+        Box::new(Scan::new(owner, view, self.seq, self.now_ms, options))
     }
 
     /// The entry that one end has moved to, unless the other end was there or beyond.
@@ -221,8 +227,8 @@ impl Iter {
     }
 
     /// Gives up the scans: what is left of the range begins after the front's
-    /// key and ends before the back's. The view stays, so nothing changes for
-    /// who goes on.
+    /// key and ends before the back's. The view stays, or what it reads is in
+    /// every later one, so nothing changes for who goes on.
     #[cold]
     fn park(&mut self) {
         if let Some(front) = self.front.take() {
@@ -234,6 +240,9 @@ impl Iter {
             self.options.upper = Some(back.key().to_vec());
             self.options.upper_after = false;
             self.parked_steps += back.returned();
+        }
+        if self.latest.later_view().is_some() {
+            self.view = None;
         }
     }
 }

@@ -89,6 +89,10 @@ pub(crate) trait Latest: Send + Sync + 'static {
     /// # Errors
     /// `Closed` if the keyspace is gone.
     fn latest(&self) -> Result<(Arc<ReadView>, SeqNo, u64)>;
+
+    /// A view of now, where every view to come still has all that is read at
+    /// this moment: on a snapshot. `None` elsewhere.
+    fn later_view(&self) -> Option<Arc<ReadView>>;
 }
 
 /// Bytes of expiry before the value of the `*Expiry` kinds.

@@ -357,11 +357,26 @@ pub(crate) fn random_history(rng: &mut Rng, ops: u64, keys: u64) -> Vec<Op> {
     history
 }
 
-/// A keyspace that stands still.
-pub(crate) struct Still(pub(crate) Arc<ReadView>, pub(crate) SeqNo, pub(crate) u64);
+/// A keyspace that stands still, or a snapshot of it.
+pub(crate) struct Still {
+    pub(crate) view: Arc<ReadView>,
+    pub(crate) seq: SeqNo,
+    pub(crate) now_ms: u64,
+    pub(crate) is_snapshot: bool,
+}
+
+impl Still {
+    pub(crate) fn new(view: &Arc<ReadView>, seq: SeqNo, now_ms: u64) -> Arc<Still> {
+        Arc::new(Still { view: Arc::clone(view), seq, now_ms, is_snapshot: false })
+    }
+}
 
 impl Latest for Still {
     fn latest(&self) -> Result<(Arc<ReadView>, SeqNo, u64)> {
-        Ok((Arc::clone(&self.0), self.1, self.2))
+        Ok((Arc::clone(&self.view), self.seq, self.now_ms))
+    }
+
+    fn later_view(&self) -> Option<Arc<ReadView>> {
+        self.is_snapshot.then(|| Arc::clone(&self.view))
     }
 }

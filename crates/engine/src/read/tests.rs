@@ -173,7 +173,8 @@ fn draw_from_both_ends(
     expected: &Entries,
     label: &str,
 ) {
-    let keep = Arc::new(Still(Arc::clone(view), seq, now_ms));
+    let keep =
+        Arc::new(Still { view: Arc::clone(view), seq, now_ms, is_snapshot: rng.chance(0.5) });
     let owner = Arc::clone(&world.owner);
     let mut iter = Iter::new(owner, Arc::clone(view), seq, now_ms, options, keep);
     let mut left = expected.iter();
@@ -210,7 +211,7 @@ fn an_iterator_gives_up_its_place_while_memory_is_short() {
     let blocks = &world.owner.blocks;
     let outside = || blocks.held_bytes() - blocks.bytes_used();
     let iter = || {
-        let keep = Arc::new(Still(Arc::clone(&view), 100, 0));
+        let keep = Still::new(&view, 100, 0);
         Iter::new(Arc::clone(&world.owner), Arc::clone(&view), 100, 0, everything(), keep)
     };
     let mut early = iter();
@@ -270,7 +271,7 @@ fn a_custom_order_is_kept_and_prefixes_are_filtered() {
     let options = everything().with_prefix(b"y");
     for (from_front, crowd) in [(true, 0), (false, 0), (true, CROWD_BYTES), (false, CROWD_BYTES)] {
         let _crowd = world.owner.blocks.hold(crowd);
-        let keep = Arc::new(Still(Arc::clone(&view), 100, 0));
+        let keep = Still::new(&view, 100, 0);
         let owner = Arc::clone(&world.owner);
         let mut iter = Iter::new(owner, Arc::clone(&view), 100, 0, options.clone(), keep);
         let mut seen = Vec::new();
@@ -339,7 +340,7 @@ fn damage_is_reported_and_never_read_as_absence() {
                 }
             }
         }
-        let keep = Arc::new(Still(Arc::clone(&cold), 1000, 0));
+        let keep = Still::new(&cold, 1000, 0);
         let scan = Scan::new(owner, Arc::clone(&cold), 1000, 0, everything());
         let mut cursor = Cursor::new(scan, keep);
         let mut count = 0;

@@ -12,6 +12,7 @@ use super::setup::Setup;
 use super::workload::{Change, KEYSPACES, Shape, Value, key};
 use clap::Args;
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -297,7 +298,8 @@ impl Crew<'_> {
     /// Holds as many iterators as was asked for, each somewhere, renewing the oldest.
     fn hold_iterators(&self) -> Result<(), End> {
         let mut rng = Rng::new(self.shape.seed ^ 0x17e8);
-        let mut held: std::collections::VecDeque<Iter> = std::collections::VecDeque::new();
+        // One more than it holds, and not twice as many, as it would grow to.
+        let mut held: VecDeque<Iter> = VecDeque::with_capacity(self.task.iterators + 1);
         while self.task.iterators > 0 && !self.stop.load(Ordering::Relaxed) {
             let keyspace = &self.keyspaces[rng.below(self.keyspaces.len() as u64) as usize];
             let writer = rng.below(u64::from(self.shape.writers)) as u32;
