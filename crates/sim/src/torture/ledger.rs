@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Bytes before the first region: whether the database was opened.
 const HEAD_BYTES: u64 = 4096;
-/// Bytes of a writer's region; the file is sparse.
-const REGION_BYTES: u64 = 64 << 20;
+/// Bytes of a writer's region: half a day of batches. The file is sparse.
+const REGION_BYTES: u64 = 1 << 30;
 const SYNCED: u64 = 1 << 63;
 
 /// An acknowledged batch.
