@@ -24,7 +24,7 @@ use crate::options::{Components, Settings};
 use crate::pace::Pace;
 use crate::progress::Progress;
 use crate::read::view::ReadLevel;
-use crate::snapshot::SnapshotList;
+use crate::snapshot::{SnapshotList, Taken};
 use crate::stats::{Counters, PauseReason};
 use crate::tree::Tree;
 use crate::underway::Gate;
@@ -234,9 +234,23 @@ impl Core {
         &self,
         tree: &Tree,
         flushed: Option<&Arc<Memtable>>,
-        mut fields: Vec<Field>,
         make_edit: impl FnOnce(&Version) -> Edit,
     ) -> Result<()> {
+        self.install_unless_seen(tree, flushed, None, make_edit).map(|_| ())
+    }
+
+    /// As [`Core::install`]; `false`, with nothing changed, if a snapshot may
+    /// still see something that was `taken`.
+    ///
+    /// # Errors
+    /// As [`Core::install`].
+    pub(crate) fn install_unless_seen(
+        &self,
+        tree: &Tree,
+        flushed: Option<&Arc<Memtable>>,
+        taken: Option<Taken>,
+        make_edit: impl FnOnce(&Version) -> Edit,
+    ) -> Result<bool> {
         let mut manifest = self.manifest.lock();
         self.latch.check()?;
         let Some(keyspace) = manifest.state.keyspaces.get(&tree.id) else {
@@ -245,7 +259,14 @@ impl Core {
         let edit = make_edit(&keyspace.version);
         let version = Arc::new(keyspace.version.apply(&edit)?);
         let removed: HashSet<FileNumber> = edit.obsolete().collect();
-        fields.push(Field::NextFile(self.next_file.load(Ordering::Relaxed)));
+        let mut fields = vec![Field::NextFile(self.next_file.load(Ordering::Relaxed))];
+        let landing = taken.as_ref().map(|taken| self.snapshots.land(taken));
+        if matches!(landing, Some(None)) {
+            return Ok(false);
+        }
+        if let Some(ms) = taken.map(|taken| taken.expired_ms).filter(|&ms| ms > 0) {
+            fields.push(Field::TimeFloor(ms));
+        }
         if flushed.is_some() {
             fields.extend(self.log_begin(tree, flushed));
         }
@@ -263,6 +284,7 @@ impl Core {
         state.keyspaces.get_mut(&tree.id).expect("looked up above").version = version.clone();
         let old = tree.pin();
         tree.install(version, flushed);
+        drop(landing);
         if let Some(flushed) = flushed {
             flushed.retire(self.blocks.hold(flushed.list.allocated_bytes() as u64));
         }
@@ -276,7 +298,7 @@ impl Core {
         }
         drop(old);
         self.note_progress();
-        Ok(())
+        Ok(true)
     }
 
     fn retire_files(&self, levels: &[Arc<ReadLevel>], removed: &HashSet<FileNumber>) {
@@ -319,6 +341,8 @@ impl Core {
         };
         self.counters.manifest_bytes.add(log.bytes() - begin);
         if let Err(error) = appended {
+            // Nothing lands: who is told of the failure may take a snapshot.
+            self.snapshots.end_landing();
             unless_mutant!(ManifestUnlatched, self.trip(&error));
             return Err(error);
         }

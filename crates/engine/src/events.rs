@@ -14,8 +14,9 @@ use windrow_base::{Error, FileNumber};
 /// Receives the events of a database.
 pub trait EventListener: Send + Sync + 'static {
     /// Called on the thread where the event happens, a writer's or a
-    /// background one's, with no lock held: it must be quick, must not wait
-    /// for the database, and may read it. A panic is contained and counted.
+    /// background one's, with no lock held that reads or snapshots take: it
+    /// must be quick, must neither wait for the database nor change it, and may
+    /// read it. A panic is contained and counted.
     fn on_event(&self, event: &Event);
 }
 
@@ -232,7 +233,8 @@ impl EventSink {
         EventSink { listener, panics: AtomicU64::new(0) }
     }
 
-    /// Tells the listener, if there is one. The caller holds no lock.
+    /// Tells the listener, if there is one. The caller holds no lock, but for the
+    /// manifest's where that is what failed ([`Event::Latched`]).
     #[inline]
     pub(crate) fn send(&self, event: &Event) {
         if let Some(listener) = &self.listener {

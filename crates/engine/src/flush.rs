@@ -73,7 +73,7 @@ impl Core {
         }
         unless_mutant!(OtherLogsSync, self.sync_logs_of_others(tree)?);
         let count = flushed.files.len() as u64;
-        self.install(tree, Some(&memtable), Vec::new(), |version| flushed.edit(version, last_seq))?;
+        self.install(tree, Some(&memtable), |version| flushed.edit(version, last_seq))?;
         drop(filters);
         self.frozen_bytes.fetch_sub(memtable.reserved_bytes(), Ordering::AcqRel);
         self.note_progress();

@@ -10,6 +10,7 @@
 use crate::cache::TableCache;
 use crate::latch::Latch;
 use crate::progress::Progress;
+use crate::snapshot::{SnapshotList, Taken};
 use crate::underway::Gate;
 use crate::write::queue::{Memtables, Queue, Slot};
 use crate::write::wal::{Wal, WalSync};
@@ -402,5 +403,30 @@ fn a_close_waits_for_writers_and_jobs_and_nothing_comes_after() {
         writer.join().unwrap();
         job.join().unwrap();
         assert_eq!(db.commits.read(), last_seq, "a write after the close");
+    });
+}
+
+/// What a filter took is there for a snapshot at all times, or at none.
+#[test]
+fn a_snapshot_is_on_one_side_of_a_landing() {
+    model(|| {
+        let list = LoomArc::new(SnapshotList::default());
+        let there = LoomArc::new(AtomicU64::new(1));
+        let since_id = list.held().next_id;
+        let reader = {
+            let (list, there) = (list.clone(), there.clone());
+            thread::spawn(move || {
+                let (seq, _, id) = list.register(|| (1, 0));
+                let first = there.load(Relaxed);
+                assert_eq!(there.load(Relaxed), first, "a snapshot changed");
+                list.release(seq, id);
+            })
+        };
+        let landing = list.land(&Taken { since_id, filtered: true, expired_ms: 0 });
+        if landing.is_some() {
+            there.store(0, Relaxed);
+        }
+        drop(landing);
+        reader.join().unwrap();
     });
 }

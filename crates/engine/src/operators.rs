@@ -43,10 +43,13 @@ pub enum FilterDecision {
 /// Looks at the values that merges write and may remove or change them.
 ///
 /// Called for the newest value of a key among a merge's inputs, and only where
-/// no snapshot can see it; never for tombstones or merge operands. When (and
-/// whether) a given value meets the filter is up to the tree: an answer must
-/// not depend on the others. Called from background threads; a panic there
-/// stops writes, as any background panic does.
+/// no snapshot taken before the merge can see it; never for tombstones or merge
+/// operands. Where one taken during the merge sees what was removed or changed
+/// as the merge ends, its work is thrown away and done again without the
+/// filter, so snapshots taken often and held for long keep a filter from its
+/// work. When (and whether, and how often) a given value meets the filter is up
+/// to the tree: an answer must not depend on the others. Called from background
+/// threads; a panic there stops writes, as any background panic does.
 pub trait CompactionFilter: Send + Sync + 'static {
     /// Its name, for messages.
     fn name(&self) -> &str;

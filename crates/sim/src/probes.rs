@@ -4,6 +4,8 @@
 //! Owns: the scenes. Never does: draw anything by seed; what needs many cases
 //! is the crash harness's or the sweep's.
 
+mod merging;
+
 use std::path::{Path, PathBuf};
 use windrow::testing::crowd;
 use windrow::{Batch, Db, ErrorKind, Options, Sync};
@@ -42,6 +44,12 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("only its own logs vouch (P12)", only_its_own_logs_vouch),
     ("an iterator that stands still shows its moment (P4)", an_iterator_shows_its_moment),
     ("an iterator that stands still holds no memory (P18)", an_iterator_holds_no_memory),
+    (
+        "a filter takes nothing from a snapshot (P4)",
+        merging::a_filter_takes_nothing_from_a_snapshot,
+    ),
+    ("a drop keeps sequence numbers (P2)", a_drop_keeps_sequence_numbers),
+    ("a clock goes back under a merge (P16)", merging::a_clock_goes_back_under_a_merge),
 ];
 
 fn options(handles: &Handles) -> Options {
@@ -390,6 +398,28 @@ fn a_record_vouches() -> Result<(), String> {
     let (log, at) = found.ok_or("the value is in no log")?;
     handles.fs.flip(&log, at, 1);
     refused(&handles, "a log that was damaged before what was synced")
+}
+
+/// A write of which only a table knows, the log being lost, and the table with its keyspace.
+fn a_drop_keeps_sequence_numbers() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = with_contents(&handles)?;
+    db.keyspace("gone").and_then(|_| db.close()).map_err(text)?;
+    // Just opened, there is no second log to go on in.
+    let db = open(&handles)?;
+    let gone = db.keyspace("gone").map_err(text)?;
+    gone.put("a", "1").and_then(|_| gone.flush()).map_err(text)?;
+    let seq = db.snapshot().seq();
+    let lost = Fault::new(FaultKind::Io, Ops::SYNC, When::MatchingFrom(0)).on_path(".wal");
+    handles.fs.inject(lost);
+    ensure(db.drop_keyspace("gone").is_err(), "the mark of a drop is durable without a sync")?;
+    drop(gone);
+    let handles = killed(db, &handles, 1);
+    handles.fs.crash(1);
+    let db = open(&handles)?;
+    let after = db.snapshot().seq();
+    ensure(db.open_keyspace("gone").is_ok_and(|k| k.is_none()), "the drop is undone")?;
+    ensure(after >= seq, &format!("sequence numbers went back from {seq} to {after}"))
 }
 
 /// The world after the process was killed.

@@ -222,6 +222,8 @@ mutants! {
     132 ForeignLog ["P12 P19", "R11"] "a log that the manifest does not name is believed to be its own";
     133 ViewLetGo ["P4", "I6"] "an iterator lets its view go without a snapshot";
     134 ViewKept ["P18", "P18"] "an iterator that stands still keeps memtables while memory is short";
+    135 LandsUnderSnapshot ["P4", "I6"] "a merge takes what a snapshot taken meanwhile sees";
+    136 DropForgetsSeq ["P2", "I3"] "sequence numbers of a dropped keyspace are given anew";
 }
 
 #[cfg(test)]

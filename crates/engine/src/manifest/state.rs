@@ -74,8 +74,12 @@ impl ManifestState {
                 self.next_keyspace = self.next_keyspace.max(record.id.0.saturating_add(1));
             }
             Field::KeyspaceDrop(id) => {
-                if self.keyspaces.remove(id).is_none() {
+                let Some(dropped) = self.keyspaces.remove(id) else {
                     return Err(corrupt(format!("keyspace {id} is dropped but was not made")));
+                };
+                // Its tables may be all that knows of these sequence numbers.
+                if !mutant!(DropForgetsSeq) {
+                    self.last_seq = self.last_seq.max(dropped.version.flushed_through);
                 }
                 if mutant!(KeyspaceIdReuse) {
                     self.next_keyspace = id.0;

@@ -58,6 +58,8 @@ pub(crate) struct ElideCount {
     pub(crate) seen: u64,
     pub(crate) kept: u64,
     pub(crate) expired: u64,
+    /// Values that the compaction filter removed or changed.
+    pub(crate) filtered: u64,
 }
 
 /// What the waiting operands stand on, within their stripe.
@@ -250,7 +252,7 @@ impl Elider {
         self.filtered(kind, trailer, value, stripe, sink)
     }
 
-    /// Asks the compaction filter, where no snapshot sees the value.
+    /// Asks the compaction filter, where no snapshot known to the job sees the value.
     fn filtered(
         &mut self,
         kind: Kind,
@@ -267,10 +269,12 @@ impl Elider {
         match filter.filter(self.rules.output_level, &self.current.key, plain) {
             FilterDecision::Keep => self.keep(trailer, value, sink),
             FilterDecision::Remove => {
+                self.count.filtered += 1;
                 let seq = key::trailer_seq(trailer);
                 self.tombstone(key::trailer(seq, Kind::Delete), stripe, sink)
             }
             FilterDecision::Change(changed) => {
+                self.count.filtered += 1;
                 self.keep(trailer, &[expiry, &changed].concat(), sink)
             }
         }

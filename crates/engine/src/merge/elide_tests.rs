@@ -100,7 +100,7 @@ fn nothing_outside() -> Outside {
 fn elider(setting: &Setting) -> Elider {
     Elider::new(ElideRules {
         order: KeyOrder::Bytewise,
-        held: Held { seqs: setting.snapshots.clone(), time_min_ms: None },
+        held: Held { seqs: setting.snapshots.clone(), ..Held::default() },
         tombstones: fragments(setting),
         outside: setting.bottom.then(nothing_outside),
         operator: Some(Arc::new(Join { partial: setting.partial })),
@@ -261,7 +261,7 @@ fn the_filter_sees_only_what_no_snapshot_sees() {
 fn range_tombstones_survive_by_stripe() {
     let setting = Setting { ranges: vec![("a", "c", 9), ("a", "c", 5)], ..Default::default() };
     let survivors = |seqs: Vec<u64>, outside: Option<&Outside>| -> Vec<u64> {
-        let held = Held { seqs, time_min_ms: None };
+        let held = Held { seqs, ..Held::default() };
         surviving_tombstones(&fragments(&setting), &held, outside).iter().map(|t| t.seq).collect()
     };
     assert_eq!(survivors(vec![], None), [9]);

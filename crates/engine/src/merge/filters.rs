@@ -320,7 +320,7 @@ impl Core {
         if edit.is_empty() {
             return Ok(());
         }
-        self.install(tree, None, Vec::new(), |version| statistics_edit(tree, version))
+        self.install(tree, None, |version| statistics_edit(tree, version))
     }
 }
 

@@ -9,7 +9,6 @@
 
 use crate::core::Core;
 use crate::events::Event;
-use crate::manifest::record::Field;
 use crate::merge::elide::{ElideCount, ElideRules, Elider, surviving_tombstones};
 use crate::merge::filters::with_statistics;
 use crate::merge::heat::Heat;
@@ -18,10 +17,10 @@ use crate::read::level_iter::LevelIter;
 use crate::read::merge_iter::{MergeIter, Source};
 use crate::read::table_iter::TableIterOptions;
 use crate::read::view::{ReadFile, SortedRun, pack_log};
-use crate::snapshot::Held;
+use crate::snapshot::{Held, Taken};
 use crate::tree::Tree;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, Result, mutant, unless_mutant};
+use windrow_base::{Error, ErrorKind, FileNumber, Result, mutant, unless_mutant};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::{Fragments, RangeTombstone};
@@ -61,7 +60,7 @@ impl Core {
     }
 
     fn carry_out_move(&self, tree: &Tree, step: &Move) -> Result<()> {
-        self.install(tree, None, Vec::new(), |_| with_statistics(tree, step.edit()))?;
+        self.install(tree, None, |_| with_statistics(tree, step.edit()))?;
         self.counters.moved(step.to.0);
         self.events.send_with(|| Event::Moved {
             keyspace: tree.name.clone(),
@@ -74,7 +73,7 @@ impl Core {
     }
 
     fn carry_out_reshape(&self, tree: &Tree, shape: &Reshape) -> Result<()> {
-        self.install(tree, None, Vec::new(), |_| shape.edit())?;
+        self.install(tree, None, |_| shape.edit())?;
         self.events.send_with(|| Event::Reshaped {
             keyspace: tree.name.clone(),
             levels: shape.levels,
@@ -84,7 +83,7 @@ impl Core {
     }
 
     fn carry_out_drop(&self, tree: &Tree, drop: &DropFiles) -> Result<()> {
-        self.install(tree, None, Vec::new(), |_| drop.edit())
+        self.install(tree, None, |_| drop.edit())
     }
 
     fn carry_out_merge(&self, tree: &Tree, merge: &Merge) -> Result<()> {
@@ -119,31 +118,59 @@ impl Core {
         done.map(|_| ())
     }
 
+    /// Merges, and merges again without the compaction filter where a snapshot
+    /// that was taken meanwhile sees what the filter took. Whether a value
+    /// meets the filter is up to the tree: it meets it another time.
     fn run_merge(&self, tree: &Tree, merge: &Merge) -> Result<Summary> {
+        let mut filtering = true;
+        loop {
+            if let Some(summary) = self.try_merge(tree, merge, filtering)? {
+                return Ok(summary);
+            }
+            filtering = false;
+        }
+    }
+
+    /// `None`, with nothing changed, where a snapshot taken since sees what would go.
+    fn try_merge(&self, tree: &Tree, merge: &Merge, filtering: bool) -> Result<Option<Summary>> {
         let version = tree.version();
         let inputs = self.input_runs(tree, merge);
         let held = self.snapshots.held();
+        let since_id = held.next_id;
         let judge_ms = self.judge_ms_under(&held);
-        let (rules, spec) = self.merge_rules(tree, merge, &version, &inputs, held, judge_ms)?;
+        let (mut rules, spec) = self.merge_rules(tree, merge, &version, &inputs, held, judge_ms)?;
+        rules.filter = rules.filter.filter(|_| filtering);
         // Held to the end: its share of filter memory is reserved until the edit is in.
         let filters = spec.filters.clone();
         let outcome = self.merge_entries(tree, merge, inputs, rules, spec)?;
+        unless_mutant!(MergeEndsAtError, self.check_counts(merge, &outcome)?);
         let summary = Summary {
             files: outcome.files.len() as u64,
             written_bytes: outcome.files.iter().map(|f| f.bytes).sum(),
             dropped: outcome.count.seen - outcome.count.kept,
         };
+        let taken = self.taken(&outcome.count, since_id, judge_ms);
+        let outputs: Vec<FileNumber> = outcome.files.iter().map(|file| file.number).collect();
+        if !self.install_unless_seen(tree, None, taken, |_| merge.edit(outcome.files))? {
+            outputs.into_iter().for_each(|number| self.cleanup.unlink_table(number));
+            return Ok(None);
+        }
+        drop(filters);
         self.counters.merge_entries_in.add(outcome.count.seen);
         self.counters.merge_entries_out.add(outcome.count.kept);
-        unless_mutant!(MergeEndsAtError, self.check_counts(merge, &outcome)?);
-        let mut fields = Vec::new();
-        if outcome.count.expired > 0 && !mutant!(TimeFloorForgotten) {
+        Ok(Some(summary))
+    }
+
+    /// What of the entries went for another reason than their sequence numbers.
+    /// From here on nothing judges expiry by an earlier time than the merge did.
+    fn taken(&self, count: &ElideCount, since_id: u64, judge_ms: u64) -> Option<Taken> {
+        let expired = count.expired > 0 && !mutant!(TimeFloorForgotten);
+        if expired {
             self.time_floor_ms.fetch_max(judge_ms, Ordering::Relaxed);
-            fields.push(Field::TimeFloor(judge_ms));
         }
-        self.install(tree, None, fields, |_| merge.edit(outcome.files))?;
-        drop(filters);
-        Ok(summary)
+        let filtered = count.filtered > 0;
+        let expired_ms = if expired { judge_ms } else { 0 };
+        (filtered || expired).then_some(Taken { since_id, filtered, expired_ms })
     }
 
     /// Each input as sorted runs, newest first.

@@ -5,7 +5,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::path::Path;
 use std::sync::Arc;
-use windrow::{Db, Event, Keyspace, Options};
+use windrow::{CompactionFilter, Db, Event, Keyspace, Options};
 use windrow_base::{Error, ErrorKind, Result};
 use windrow_env::Env;
 use windrow_env::testing::{CrashFs, ManualClock, ManualTimers, SeededRandom};
@@ -44,6 +44,13 @@ impl Machine {
             random: Arc::new(SeededRandom::new(draw(u64::MAX))),
             options: variant.options().expect("options"),
         }
+    }
+
+    /// The same, with a compaction filter on the default keyspace.
+    pub(crate) fn with_filter(mut self, filter: Arc<dyn CompactionFilter>) -> Machine {
+        let filters = &mut self.options.components.compaction_filters;
+        filters.push(("default".to_owned(), filter));
+        self
     }
 
     /// Another machine that a copy of this one's files is put into.

@@ -6,7 +6,7 @@ use crate::machine::{DIR, Machine, draw, spaces};
 use crate::runner::check;
 use shuttle::thread;
 use std::sync::Arc;
-use windrow::{Db, Keyspace, Sync};
+use windrow::{CompactionFilter, Db, FilterDecision, Keyspace, Sync};
 
 /// Batches of each writer: their values overflow the memtable about twice.
 const BATCHES: u64 = 6;
@@ -43,7 +43,7 @@ fn read(db: &Db, spaces: &[Keyspace; 2], history: &History, rounds: u32) {
         last = seen;
         let again = observe(spaces, &snapshot).expect("observe");
         assert_eq!(seen, again, "a snapshot changed");
-        let rest = iter.map(|item| item.expect("item")).count();
+        let rest = iter.inspect(|item| assert!(item.is_ok())).count();
         assert_eq!(first, rest > 0);
     }
 }
@@ -77,6 +77,49 @@ fn reads_stand_still_while_the_tree_moves() {
         drop(jobs);
         drop(spaces);
         close_and_compare(&machine, db, &history);
+    });
+}
+
+/// Takes every value.
+struct TakesAll;
+
+impl CompactionFilter for TakesAll {
+    fn name(&self) -> &str {
+        "takes all"
+    }
+
+    fn filter(&self, _level: u32, _key: &[u8], _value: &[u8]) -> FilterDecision {
+        FilterDecision::Remove
+    }
+}
+
+#[test]
+fn a_filter_takes_nothing_from_a_snapshot() {
+    check("a_filter_takes_nothing_from_a_snapshot", || {
+        let machine = Machine::new().with_filter(Arc::new(TakesAll));
+        let (db, _jobs) = machine.open(DIR);
+        for key in ["a", "b", "c"] {
+            db.put(key, key).expect("put");
+        }
+        let reader = {
+            let db = db.clone();
+            thread::spawn(move || {
+                let mut there = 3;
+                for _ in 0..4 {
+                    let snapshot = db.snapshot();
+                    let first =
+                        snapshot.range::<&str>(..).inspect(|item| assert!(item.is_ok())).count();
+                    let again = ["a", "b", "c"].map(|key| snapshot.get(key).expect("get"));
+                    assert_eq!(again.iter().flatten().count(), first, "a snapshot changed");
+                    assert!(first <= there, "what was taken came back");
+                    there = first;
+                }
+            })
+        };
+        db.flush().expect("flush");
+        db.compact().expect("compact");
+        reader.join().expect("the reader");
+        db.verify().and_then(|report| report.into_result()).expect("verify");
     });
 }
 

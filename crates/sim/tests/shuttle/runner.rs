@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::str::FromStr;
 use windrow_testkit::sweep;
 
-/// Schedules of each of the six scenes in a usual run.
+/// Schedules of each scene in a usual run.
 const SCHEDULES: u64 = 2_000;
 /// Schedules of one seed. PCT places its few forced switches by the length of
 /// the schedules before, so a batch cannot be cut into single ones.
