@@ -201,6 +201,9 @@ fn reserve(fd: &OwnedFd, offset: u64, len: u64) -> rustix::io::Result<bool> {
     if len == 0 {
         return Ok(true);
     }
+    if offset.saturating_add(len) > device_bytes(fd) {
+        return Err(Errno::NOSPC);
+    }
     match retry(|| rustix::fs::fallocate(fd, FallocateFlags::empty(), offset, len)) {
         Ok(()) => Ok(true),
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
@@ -209,4 +212,13 @@ fn reserve(fd: &OwnedFd, offset: u64, len: u64) -> rustix::io::Result<bool> {
         }
         Err(errno) => Err(errno),
     }
+}
+
+/// The size of the file system, free or not. To reserve more than that would
+/// take all that is free before it failed, from everyone else on the device.
+fn device_bytes(fd: &OwnedFd) -> u64 {
+    let stat = retry(|| rustix::fs::fstatvfs(fd));
+    let bytes = stat.map_or(0, |stat| stat.f_blocks.saturating_mul(stat.f_frsize));
+    // Some file systems do not tell.
+    if bytes == 0 { u64::MAX } else { bytes }
 }
