@@ -56,6 +56,11 @@ impl Cleanup {
         self.add(names::table(number), Some(number));
     }
 
+    /// Tables that did not become part of a tree.
+    pub(crate) fn unlink_tables(&self, numbers: &[FileNumber]) {
+        numbers.iter().for_each(|&number| self.unlink_table(number));
+    }
+
     fn add(&self, name: String, table: Option<FileNumber>) {
         self.waiting.lock().push((name, table));
         // A database that closes runs what waits itself, and the next open

@@ -55,6 +55,16 @@ pub(crate) struct Manifest {
     pub(crate) state: ManifestState,
 }
 
+/// What came of an edit that was to be installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Installed {
+    Yes,
+    /// No: a snapshot sees what the merge took.
+    Seen,
+    /// No: the keyspace was dropped.
+    Dropped,
+}
+
 /// A pause of a writer, being measured.
 pub(crate) struct Pause {
     reason: PauseReason,
@@ -236,25 +246,29 @@ impl Core {
         flushed: Option<&Arc<Memtable>>,
         make_edit: impl FnOnce(&Version) -> Edit,
     ) -> Result<()> {
-        self.install_unless_seen(tree, flushed, None, make_edit).map(|_| ())
+        match self.try_install(tree, flushed, None, make_edit)? {
+            Installed::Dropped => Err(dropped(tree.id)),
+            Installed::Yes | Installed::Seen => Ok(()),
+        }
     }
 
-    /// As [`Core::install`]; `false`, with nothing changed, if a snapshot may
-    /// still see something that was `taken`.
+    /// As [`Core::install`], where the edit's outputs are to be discarded if
+    /// it was not logged.
     ///
     /// # Errors
-    /// As [`Core::install`].
-    pub(crate) fn install_unless_seen(
+    /// As [`Core::install`]; the edit may have been logged then, or be found
+    /// in the manifest by the next open, so outputs stay.
+    pub(crate) fn try_install(
         &self,
         tree: &Tree,
         flushed: Option<&Arc<Memtable>>,
         taken: Option<Taken>,
         make_edit: impl FnOnce(&Version) -> Edit,
-    ) -> Result<bool> {
+    ) -> Result<Installed> {
         let mut manifest = self.manifest.lock();
         self.latch.check()?;
         let Some(keyspace) = manifest.state.keyspaces.get(&tree.id) else {
-            return Err(dropped(tree.id));
+            return Ok(Installed::Dropped);
         };
         let edit = make_edit(&keyspace.version);
         let version = Arc::new(keyspace.version.apply(&edit)?);
@@ -262,7 +276,7 @@ impl Core {
         let mut fields = vec![Field::NextFile(self.next_file.load(Ordering::Relaxed))];
         let landing = taken.as_ref().map(|taken| self.snapshots.land(taken));
         if matches!(landing, Some(None)) {
-            return Ok(false);
+            return Ok(Installed::Seen);
         }
         if let Some(ms) = taken.map(|taken| taken.expired_ms).filter(|&ms| ms > 0) {
             fields.push(Field::TimeFloor(ms));
@@ -298,7 +312,7 @@ impl Core {
         }
         drop(old);
         self.note_progress();
-        Ok(true)
+        Ok(Installed::Yes)
     }
 
     fn retire_files(&self, levels: &[Arc<ReadLevel>], removed: &HashSet<FileNumber>) {

@@ -5,7 +5,7 @@
 //! them is published (I4). The edit records the sequence number flushed
 //! through, and from which log on recovery must replay.
 
-use crate::core::Core;
+use crate::core::{Core, Installed, dropped};
 use crate::events::Event;
 use crate::memtable::{MemCursor, Memtable};
 use crate::merge::elide::{ElideRules, Elider, Sink, surviving_tombstones};
@@ -14,7 +14,7 @@ use crate::merge::writer::{OutputSpec, Outputs};
 use crate::snapshot::Held;
 use crate::tree::Tree;
 use std::sync::Arc;
-use windrow_base::{Result, SeqNo, mutant, unless_mutant};
+use windrow_base::{FileNumber, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Fragments;
 use windrow_plan::tree::{Edit, File, Version};
@@ -73,7 +73,12 @@ impl Core {
         }
         unless_mutant!(OtherLogsSync, self.sync_logs_of_others(tree)?);
         let count = flushed.files.len() as u64;
-        self.install(tree, Some(&memtable), |version| flushed.edit(version, last_seq))?;
+        let outputs: Vec<FileNumber> = flushed.files.iter().map(|f| f.number).collect();
+        let edit = |version: &Version| flushed.edit(version, last_seq);
+        if self.try_install(tree, Some(&memtable), None, edit)? != Installed::Yes {
+            self.cleanup.unlink_tables(&outputs);
+            return Err(dropped(tree.id));
+        }
         drop(filters);
         self.frozen_bytes.fetch_sub(memtable.reserved_bytes(), Ordering::AcqRel);
         self.note_progress();

@@ -96,7 +96,7 @@ impl Listing {
 pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     options.validate()?;
     let Options { components, settings, .. } = &options;
-    let env = components.env_or_os(settings.background_threads);
+    let env = components.env_or_os(settings);
     let begin_ns = env.clock.monotonic_ns();
     unless_mutant!(NewerLocked, refuse_newer(&env, dir)?);
     let lock = take_lock(&env, dir, &options)?;

@@ -82,7 +82,7 @@ pub struct RepairReport {
 pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
     let dir = dir.as_ref();
     options.validate()?;
-    let env = options.components.env_or_os(options.settings.background_threads);
+    let env = options.components.env_or_os(&options.settings);
     if !env.fs.exists(dir)? {
         return Err(Error::invalid(format!("there is no database in {}", dir.display())));
     }

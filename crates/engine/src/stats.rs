@@ -133,6 +133,9 @@ tickers! {
     merge_entries_in,
     /// Entries that they wrote.
     merge_entries_out,
+    /// Merges that were done again, without the compaction filter, for a snapshot that was
+    /// taken while they ran. What they read and wrote first counts as another merge.
+    merges_repeated,
     /// Bytes appended to manifests.
     manifest_bytes,
     /// Tables deleted.

@@ -50,6 +50,7 @@ pub const PROBES: &[(&str, Probe)] = &[
     ),
     ("a drop keeps sequence numbers (P2)", a_drop_keeps_sequence_numbers),
     ("a clock goes back under a merge (P16)", merging::a_clock_goes_back_under_a_merge),
+    ("a dropped keyspace leaves no table (P20)", merging::a_dropped_keyspace_leaves_no_table),
 ];
 
 fn options(handles: &Handles) -> Options {

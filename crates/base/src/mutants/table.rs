@@ -224,6 +224,7 @@ mutants! {
     134 ViewKept ["P18", "P18"] "an iterator that stands still keeps memtables while memory is short";
     135 LandsUnderSnapshot ["P4", "I6"] "a merge takes what a snapshot taken meanwhile sees";
     136 DropForgetsSeq ["P2", "I3"] "sequence numbers of a dropped keyspace are given anew";
+    137 DroppedLeavesTables ["P20", "R7"] "what a merge wrote for a keyspace dropped meanwhile stays";
 }
 
 #[cfg(test)]

@@ -39,13 +39,13 @@ impl<'a> Heat<'a> {
         let from_level0 = merge.inputs.first().is_some_and(|i| i.level == 0);
         let leaves_level0 = from_level0 && merge.output_level > 0;
         let older = merge.files().filter(|(level, _, _)| *level > 0).map(|(_, _, f)| f.seq_max);
-        Heat {
-            map,
-            updates_above: leaves_level0.then(|| older.max().unwrap_or(0)),
-            observed: Vec::new(),
-            written: Vec::new(),
-            hotness: 0,
-        }
+        let updates_above = leaves_level0.then(|| older.max().unwrap_or(0));
+        Heat { updates_above, ..Heat::known(map) }
+    }
+
+    /// The heat of keys whose updates are noted already.
+    pub(crate) fn known(map: &'a Mutex<HotMap>) -> Heat<'a> {
+        Heat { map, updates_above: None, observed: Vec::new(), written: Vec::new(), hotness: 0 }
     }
 
     /// An entry of the inputs.

@@ -7,7 +7,7 @@
 //! alone. Whatever fails before the edit leaves the database as it was: the
 //! outputs are discarded, the inputs stay.
 
-use crate::core::Core;
+use crate::core::{Core, Installed, dropped};
 use crate::events::Event;
 use crate::merge::elide::{ElideCount, ElideRules, Elider, surviving_tombstones};
 use crate::merge::filters::with_statistics;
@@ -122,27 +122,28 @@ impl Core {
     /// that was taken meanwhile sees what the filter took. Whether a value
     /// meets the filter is up to the tree: it meets it another time.
     fn run_merge(&self, tree: &Tree, merge: &Merge) -> Result<Summary> {
-        let mut filtering = true;
+        let mut again = false;
         loop {
-            if let Some(summary) = self.try_merge(tree, merge, filtering)? {
+            if let Some(summary) = self.try_merge(tree, merge, again)? {
                 return Ok(summary);
             }
-            filtering = false;
+            again = true;
         }
     }
 
     /// `None`, with nothing changed, where a snapshot taken since sees what would go.
-    fn try_merge(&self, tree: &Tree, merge: &Merge, filtering: bool) -> Result<Option<Summary>> {
+    fn try_merge(&self, tree: &Tree, merge: &Merge, again: bool) -> Result<Option<Summary>> {
         let version = tree.version();
         let inputs = self.input_runs(tree, merge);
         let held = self.snapshots.held();
         let since_id = held.next_id;
         let judge_ms = self.judge_ms_under(&held);
         let (mut rules, spec) = self.merge_rules(tree, merge, &version, &inputs, held, judge_ms)?;
-        rules.filter = rules.filter.filter(|_| filtering);
+        rules.filter = rules.filter.filter(|_| !again);
         // Held to the end: its share of filter memory is reserved until the edit is in.
         let filters = spec.filters.clone();
-        let outcome = self.merge_entries(tree, merge, inputs, rules, spec)?;
+        let heat = tree.policy.load().wants_hotness().then(|| self.heat(tree, merge, again));
+        let outcome = self.merge_entries(tree, merge, inputs, rules, spec, heat)?;
         unless_mutant!(MergeEndsAtError, self.check_counts(merge, &outcome)?);
         let summary = Summary {
             files: outcome.files.len() as u64,
@@ -151,14 +152,20 @@ impl Core {
         };
         let taken = self.taken(&outcome.count, since_id, judge_ms);
         let outputs: Vec<FileNumber> = outcome.files.iter().map(|file| file.number).collect();
-        if !self.install_unless_seen(tree, None, taken, |_| merge.edit(outcome.files))? {
-            outputs.into_iter().for_each(|number| self.cleanup.unlink_table(number));
-            return Ok(None);
+        let installed = self.try_install(tree, None, taken, |_| merge.edit(outcome.files))?;
+        if installed == Installed::Yes {
+            drop(filters);
+            self.counters.merge_entries_in.add(outcome.count.seen);
+            self.counters.merge_entries_out.add(outcome.count.kept);
+            return Ok(Some(summary));
         }
-        drop(filters);
-        self.counters.merge_entries_in.add(outcome.count.seen);
-        self.counters.merge_entries_out.add(outcome.count.kept);
-        Ok(Some(summary))
+        unless_mutant!(DroppedLeavesTables, self.cleanup.unlink_tables(&outputs));
+        if installed == Installed::Dropped {
+            return Err(dropped(tree.id));
+        }
+        self.counters.merged(merge.output_level, merge.input_bytes(), summary.written_bytes);
+        self.counters.merges_repeated.add(1);
+        Ok(None)
     }
 
     /// What of the entries went for another reason than their sequence numbers.
@@ -239,6 +246,7 @@ impl Core {
         inputs: Vec<Arc<SortedRun>>,
         rules: ElideRules,
         spec: OutputSpec,
+        heat: Option<Heat<'_>>,
     ) -> Result<Outcome> {
         let readahead = self.merge_readahead_bytes(tree, inputs.len());
         let source = |run: Arc<SortedRun>| {
@@ -249,7 +257,7 @@ impl Core {
         let mut iter = MergeIter::new(sources, tree.order.clone(), self.env.fs.clone());
         let range_tombstones = spec.tombstones.len();
         let mut outputs = Outputs::new(self, tree, spec);
-        outputs.heat = tree.policy.load().wants_hotness().then(|| self.heat(tree, merge));
+        outputs.heat = heat;
         let mut elider = Elider::new(rules);
         outputs.entries_left = merge.files().map(|(_, _, file)| file.entries).sum();
         iter.seek_first()?;
@@ -298,11 +306,12 @@ impl Core {
         Ok(())
     }
 
-    /// The heat of a merge's keys. The map is part of the merges' memory.
-    fn heat<'a>(&self, tree: &'a Tree, merge: &Merge) -> Heat<'a> {
+    /// The heat of a merge's keys, whose updates count once however often it is
+    /// done. The map is part of the merges' memory.
+    fn heat<'a>(&self, tree: &'a Tree, merge: &Merge, again: bool) -> Heat<'a> {
         let memory_bytes = self.shares.merge_bytes / HOT_MAP_SHARE;
         let map = tree.hot_map.get_or_init(|| Mutex::new(HotMap::new(memory_bytes)));
-        Heat::new(map, merge)
+        if again { Heat::known(map) } else { Heat::new(map, merge) }
     }
 
     /// The share of the merge budget that each input run may read ahead.

@@ -6,17 +6,18 @@
 
 use crate::events::EventListener;
 use crate::operators::{self, CompactionFilter, MergeOperator};
+use crate::options::Settings;
 use std::fmt;
 use std::sync::Arc;
 use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::{Comparator, Error, KeyOrder, Result};
-use windrow_env::Env;
+use windrow_env::{Env, OsFs};
 
 /// What a database uses and cannot store: code, not data.
 #[derive(Clone, Default)]
 pub struct Components {
-    /// Files, clock, threads; `None`: the operating system's, with
-    /// [`crate::Settings::background_threads`] threads, made at open.
+    /// Files, clock, threads; `None`: the operating system's, by the settings
+    /// `background_threads` and `map_logs`, made at open.
     pub env: Option<Env>,
     /// Told of every [`crate::Event`], on the thread where it happens.
     pub listener: Option<Arc<dyn EventListener>>,
@@ -29,10 +30,13 @@ pub struct Components {
 }
 
 impl Components {
-    /// The environment that was given, or the operating system's with this
-    /// many background threads.
-    pub(crate) fn env_or_os(&self, background_threads: u32) -> Env {
-        self.env.clone().unwrap_or_else(|| Env::os(background_threads as usize))
+    /// The environment that was given, or the operating system's.
+    pub(crate) fn env_or_os(&self, settings: &Settings) -> Env {
+        let os = || {
+            let fs = Arc::new(OsFs::new().with_mapped_logs(settings.map_logs));
+            Env { fs, ..Env::os(settings.background_threads as usize) }
+        };
+        self.env.clone().unwrap_or_else(os)
     }
 
     /// The order with this id, built in or registered.

@@ -5,25 +5,48 @@
 //! judge what a merge writes without anybody looking (`merge/elide` has that).
 
 use crate::probes::{ensure, options, text};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use windrow::{CompactionFilter, Db, FilterDecision, Iter, Snapshot};
-use windrow_env::Clock;
+use windrow::{CompactionFilter, Db, FilterDecision, Iter, Keyspace, Snapshot};
 use windrow_env::sync::Mutex;
-use windrow_env::testing::{ManualClock, env};
+use windrow_env::testing::{Handles, ManualClock, env};
+use windrow_env::{Clock, FileSystem};
 use windrow_testkit::world::DIR;
 
 /// How long the value lives that expires.
 const TTL_MS: u64 = 1_000;
 const HOUR_MS: u64 = 3_600_000;
+/// The keyspace whose merges the filter sees.
+const KEYSPACE: &str = "filtered";
 
-/// Takes a snapshot at the first value it is shown once it has a database.
+/// What happens while a merge runs.
+enum Event {
+    Snapshot,
+    /// The clock goes back by an hour, and a snapshot is taken.
+    Back(Arc<ManualClock>),
+    /// The keyspace is dropped.
+    Drop,
+}
+
+/// Plays its event at the first value it is shown once it has a database.
 struct Meanwhile {
     db: Mutex<Option<Db>>,
     decision: FilterDecision,
-    /// Set back by an hour before that, if there is one.
-    clock: Option<Arc<ManualClock>>,
+    event: Event,
     taken: Mutex<Option<Snapshot>>,
+}
+
+impl Meanwhile {
+    fn play(&self, db: &Db) {
+        if let Event::Back(clock) = &self.event {
+            clock.set_wall_ms(clock.wall_ms() - HOUR_MS);
+        }
+        match &self.event {
+            Event::Drop => db.drop_keyspace(KEYSPACE).expect("it is there"),
+            Event::Snapshot | Event::Back(_) => *self.taken.lock() = Some(db.snapshot()),
+        }
+    }
 }
 
 impl CompactionFilter for Meanwhile {
@@ -33,38 +56,52 @@ impl CompactionFilter for Meanwhile {
 
     fn filter(&self, _level: u32, _key: &[u8], _value: &[u8]) -> FilterDecision {
         if let Some(db) = self.db.lock().take() {
-            if let Some(clock) = &self.clock {
-                clock.set_wall_ms(clock.wall_ms() - HOUR_MS);
-            }
-            *self.taken.lock() = Some(db.snapshot());
+            self.play(&db);
         }
         self.decision.clone()
     }
 }
 
-/// A database under such a filter: `a` and `b`, and `c`, which has expired if
-/// the clock will go back.
-fn scene(decision: FilterDecision, goes_back: bool) -> Result<(Db, Arc<Meanwhile>), String> {
-    let (_, handles) = env(1);
-    let clock = goes_back.then(|| handles.clock.clone());
-    let filter = Meanwhile { db: Mutex::default(), decision, clock, taken: Mutex::default() };
-    let filter = Arc::new(filter);
-    let mut options = options(&handles);
-    options.components.compaction_filters.push(("default".to_owned(), filter.clone()));
-    let db = Db::open_with(DIR, options).map_err(text)?;
-    db.put("a", "1").and_then(|()| db.put("b", "2")).map_err(text)?;
-    db.put_with_ttl("c", "3", Duration::from_millis(TTL_MS)).map_err(text)?;
-    db.flush().map_err(text)?;
-    handles.clock.advance_ms(if goes_back { 2 * TTL_MS } else { 0 });
-    Ok((db, filter))
+/// A database with a keyspace under such a filter: `a` and `b`, and `c`, which
+/// has expired if the clock will go back.
+struct Scene {
+    handles: Handles,
+    db: Db,
+    keyspace: Keyspace,
+    filter: Arc<Meanwhile>,
 }
 
-/// Compacts, and gives the snapshot that was taken in the middle.
-fn compact_meanwhile(db: &Db, filter: &Meanwhile) -> Result<Snapshot, String> {
-    *filter.db.lock() = Some(db.clone());
-    db.compact().map_err(text)?;
-    let snapshot = filter.taken.lock().take();
+fn scene(decision: FilterDecision, event: impl Fn(&Handles) -> Event) -> Result<Scene, String> {
+    let (_, handles) = env(1);
+    let event = event(&handles);
+    let expired_ms = if matches!(event, Event::Back(_)) { 2 * TTL_MS } else { 0 };
+    let filter = Meanwhile { db: Mutex::default(), decision, event, taken: Mutex::default() };
+    let filter = Arc::new(filter);
+    let mut options = options(&handles);
+    options.components.compaction_filters.push((KEYSPACE.to_owned(), filter.clone()));
+    let db = Db::open_with(DIR, options).map_err(text)?;
+    let keyspace = db.keyspace(KEYSPACE).map_err(text)?;
+    keyspace.put("a", "1").and_then(|()| keyspace.put("b", "2")).map_err(text)?;
+    keyspace.put_with_ttl("c", "3", Duration::from_millis(TTL_MS)).map_err(text)?;
+    keyspace.flush().map_err(text)?;
+    handles.clock.advance_ms(expired_ms);
+    Ok(Scene { handles, db, keyspace, filter })
+}
+
+/// Compacts, with the event in the middle, and gives the snapshot that was taken.
+fn compact_meanwhile(scene: &Scene) -> Result<Snapshot, String> {
+    *scene.filter.db.lock() = Some(scene.db.clone());
+    scene.keyspace.compact_range(None, None).map_err(text)?;
+    let snapshot = scene.filter.taken.lock().take();
     snapshot.ok_or("no merge met the filter".to_owned())
+}
+
+/// What the snapshot must see, whatever the filter took.
+fn check_snapshot(scene: &Scene, snapshot: &Snapshot) -> Result<(), String> {
+    let seen = shown(scene.keyspace.range_at::<&str>(snapshot, ..))?;
+    ensure(seen == "a1 b2 c3 ", &format!("the snapshot sees {seen}"))?;
+    let repeated = scene.db.stats().merges_repeated;
+    ensure(repeated == 1, &format!("{repeated} merges were done again"))
 }
 
 /// All that an iterator gives, as text.
@@ -79,13 +116,14 @@ fn shown(iter: Iter) -> Result<String, String> {
 pub(super) fn a_filter_takes_nothing_from_a_snapshot() -> Result<(), String> {
     let cases = [(FilterDecision::Remove, ""), (FilterDecision::Change(b"x".into()), "ax bx cx ")];
     for (decision, filtered) in cases {
-        let (db, filter) = scene(decision, false)?;
-        let snapshot = compact_meanwhile(&db, &filter)?;
-        let seen = shown(snapshot.range::<&str>(..))?;
-        ensure(seen == "a1 b2 c3 ", &format!("the snapshot sees {seen}"))?;
+        let scene = scene(decision, |_| Event::Snapshot)?;
+        let snapshot = compact_meanwhile(&scene)?;
+        check_snapshot(&scene, &snapshot)?;
         drop(snapshot);
-        db.put("a", "1").and_then(|()| db.flush()).and_then(|()| db.compact()).map_err(text)?;
-        let seen = shown(db.iter())?;
+        let keyspace = &scene.keyspace;
+        keyspace.put("a", "1").and_then(|()| keyspace.flush()).map_err(text)?;
+        keyspace.compact_range(None, None).map_err(text)?;
+        let seen = shown(keyspace.iter())?;
         ensure(seen == filtered, &format!("after the filter {seen}is left"))?;
     }
     Ok(())
@@ -94,8 +132,19 @@ pub(super) fn a_filter_takes_nothing_from_a_snapshot() -> Result<(), String> {
 /// A merge finds an entry expired, and a snapshot does not that was taken
 /// after the clock went back.
 pub(super) fn a_clock_goes_back_under_a_merge() -> Result<(), String> {
-    let (db, filter) = scene(FilterDecision::Keep, true)?;
-    let snapshot = compact_meanwhile(&db, &filter)?;
-    let seen = shown(snapshot.range::<&str>(..))?;
-    ensure(seen == "a1 b2 c3 ", &format!("the snapshot sees {seen}"))
+    let scene = scene(FilterDecision::Keep, |handles| Event::Back(handles.clock.clone()))?;
+    let snapshot = compact_meanwhile(&scene)?;
+    check_snapshot(&scene, &snapshot)
+}
+
+/// What a merge wrote for a keyspace that was dropped meanwhile goes with it.
+pub(super) fn a_dropped_keyspace_leaves_no_table() -> Result<(), String> {
+    let scene = scene(FilterDecision::Keep, |_| Event::Drop)?;
+    let gone = compact_meanwhile(&scene).is_err();
+    ensure(gone, "a keyspace that was dropped is compacted")?;
+    drop(scene.keyspace);
+    scene.handles.jobs.run_until_idle();
+    let names = scene.handles.fs.list(Path::new(DIR)).map_err(text)?;
+    let tables: Vec<_> = names.iter().filter(|name| name.ends_with(".sst")).collect();
+    ensure(tables.is_empty(), &format!("{tables:?} are left of it"))
 }

@@ -86,9 +86,6 @@ impl Spec<'_> {
         for setting in &self.setup.settings {
             command.arg("--set").arg(setting);
         }
-        if self.setup.unmapped {
-            command.arg("--unmapped");
-        }
         command.args(&self.more);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         Ok(command)

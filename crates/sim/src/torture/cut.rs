@@ -143,8 +143,8 @@ impl<'a> History<'a> {
         match worker.wait(NOTICE)? {
             End::Killed => figures.killed += 1,
             End::Refused(_) => figures.clean_errors += 1,
-            // As `OsFs::with_mapped_logs` says; by `pwrite` it must be an error.
-            End::Bus if !setup.unmapped => figures.bus += 1,
+            // As `map_logs` says; by `pwrite` it must be an error.
+            End::Bus if !setup.is_unmapped() => figures.bus += 1,
             end => return Err(format!("under {:?} the program ended: {end:?}", setup.settings)),
         }
         let opened = ledger.is_opened();

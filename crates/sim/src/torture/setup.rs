@@ -4,10 +4,8 @@
 //! Owns: which settings are drawn, all small, so that a few hundred batches make
 //! several levels. Never does: draw what a database cannot be switched to.
 
-use std::sync::Arc;
 use windrow::{Options, Settings};
 use windrow_env::testing::Rng;
-use windrow_env::{Env, OsFs};
 use windrow_testkit::variant::POLICIES;
 
 /// A reserve that every recovery of these small databases gets by with.
@@ -18,8 +16,6 @@ const RESERVE: &str = "4MiB";
 pub struct Setup {
     /// `name=value`, each.
     pub settings: Vec<String>,
-    /// Write the log by `pwrite` and not through mappings.
-    pub unmapped: bool,
 }
 
 impl Setup {
@@ -43,17 +39,23 @@ impl Setup {
             pick("partition_bytes", &["4KiB", "512KiB"]),
             pick("hash_index", &["on", "off"]),
             pick("direct_io", &["off", "off", "on"]),
+            pick("map_logs", &["on", "on", "off"]),
             pick("background_threads", &["1", "2", "3"]),
             pick("wal_sync_interval_ms", &["0", "0", "1", "20"]),
             pick("reserve_bytes", &["0", RESERVE]),
             pick("verify_on_open", &["off", "off", "off", "on"]),
         ];
-        Setup { settings, unmapped: rng.below(3) == 0 }
+        Setup { settings }
     }
 
     /// Whether a full device must not keep the database closed.
     pub fn has_reserve(&self) -> bool {
         self.settings.iter().any(|setting| setting.ends_with(RESERVE))
+    }
+
+    /// Whether a device that fails must show as an error, never as a signal.
+    pub fn is_unmapped(&self) -> bool {
+        self.settings.iter().any(|setting| setting == "map_logs=off")
     }
 
     /// The options for an open.
@@ -66,11 +68,7 @@ impl Setup {
             let (name, value) = setting.split_once('=').ok_or("a setting is `name=value`")?;
             settings.set(name, value).map_err(|e| e.to_string())?;
         }
-        let fs = Arc::new(OsFs::new().with_mapped_logs(!self.unmapped));
-        let mut options = Options { settings, ..Options::default() };
-        options.components.env =
-            Some(Env { fs, ..Env::os(options.settings.background_threads as usize) });
-        Ok(options)
+        Ok(Options { settings, ..Options::default() })
     }
 }
 

@@ -63,9 +63,6 @@ pub struct Task {
     /// After a failed write, look whether everything acknowledged can be read.
     #[arg(long)]
     pub reads_go_on: bool,
-    /// Write the log by `pwrite`.
-    #[arg(long)]
-    pub unmapped: bool,
     /// `name=value`, each.
     #[arg(long = "set")]
     pub settings: Vec<String>,
@@ -126,7 +123,7 @@ fn work(task: &Task) -> Result<(), End> {
         setrlimit(Resource::Nofile, limit).map_err(|errno| broken(errno.into()))?;
     }
     let ledger = Ledger::open(&task.ledger).map_err(broken)?;
-    let setup = Setup { settings: task.settings.clone(), unmapped: task.unmapped };
+    let setup = Setup { settings: task.settings.clone() };
     let db = Db::open_with(&task.dir, setup.options().map_err(End::Broken)?)?;
     let keyspaces =
         KEYSPACES.iter().map(|name| db.keyspace(name)).collect::<Result<Vec<_>, _>>()?;
