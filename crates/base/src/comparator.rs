@@ -15,7 +15,9 @@ pub trait Comparator: Send + Sync + 'static {
     /// Identity, stored with the keyspace. Change it when the order changes.
     fn id(&self) -> &str;
 
-    /// Compares two user keys. Must be total and never change for an id.
+    /// Compares two user keys. Must be total, never change for an id, and not
+    /// panic on any bytes: writing is off then, and as the key is in the log,
+    /// the database cannot be opened until the comparator takes it.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 
     /// Whether `Equal` means equal bytes. Where it does not, filters and hash

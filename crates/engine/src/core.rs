@@ -491,12 +491,12 @@ impl Core {
         if mutant!(ExplicitSync) {
             return Ok(());
         }
-        // A slot of the segment before may still be being filled.
-        let last_seq = self.queue.lock().last_seq();
-        self.queue.wait_visible(last_seq, &self.latch)?;
-        let Some(wal) = self.wal_sync.active() else {
-            return Ok(());
+        let (last_seq, wal) = {
+            let queue = self.queue.lock();
+            (queue.last_seq(), queue.wal.clone())
         };
+        // A slot of this segment, or of one before, may still be being filled.
+        self.queue.wait_visible(last_seq, &self.latch)?;
         let end = wal.written();
         if self.wal_sync.sync_to(&wal, end, &self.latch, |e| self.trip(e))? {
             self.counters.wal_syncs.add(1);

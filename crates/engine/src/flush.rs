@@ -121,7 +121,7 @@ impl Core {
         let lanes = policy.lanes(&version, &tree.sizes.load());
         let borders = lanes.as_ref().unwrap_or(&version.lanes);
         let held = self.snapshots.held();
-        let tombstones = memtable.tombstones();
+        let tombstones = memtable.tombstones_under(&held.seqs);
         let spec = OutputSpec {
             level: 0,
             cutter: policy.flush_cutter(&tree.sizes.load(), borders),

@@ -8,7 +8,7 @@ use std::cmp::Ordering as KeyOrdering;
 use std::sync::{Arc, OnceLock};
 use windrow_base::key::{self, Kind, SeqNo};
 use windrow_base::{FileNumber, KeyOrder};
-use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use windrow_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{ArcSwap, Mutex};
 use windrow_format::block::Charge;
 use windrow_format::tombstone::{Fragments, RangeTombstone};
@@ -39,14 +39,25 @@ pub(crate) const ENTRY_OVERHEAD_BYTES: usize = 44;
 /// No record of this memtable stands in any log yet.
 const NO_WAL: FileNumber = FileNumber::MAX;
 
+/// Range tombstones that are fragmented together: tombstones nested in each
+/// other cost memory by the square of it, and a read one search for each chunk.
+const CHUNK: usize = 64;
+
+/// The first so many range tombstones, by the chunk, oldest first.
+#[derive(Default)]
+struct Fragmented {
+    count: usize,
+    chunks: Vec<Fragments>,
+}
+
 /// One memtable, active or frozen.
 pub(crate) struct Memtable {
     pub(crate) list: Arc<SkipList<UserOrder>>,
     order: KeyOrder,
-    has_tombstones: AtomicBool,
-    /// Tombstones as they came, and how many of them `fragments` holds.
-    tombstones: Mutex<(Vec<RangeTombstone>, usize)>,
-    fragments: ArcSwap<Fragments>,
+    /// Tombstones as they came, and how many.
+    tombstones: Mutex<Vec<RangeTombstone>>,
+    tombstones_count: AtomicUsize,
+    fragmented: ArcSwap<Fragmented>,
     /// Bytes promised to writers, counted under the commit queue's lock.
     reserved_bytes: AtomicUsize,
     /// The oldest log that holds a record of this memtable.
@@ -63,9 +74,9 @@ impl Memtable {
         Memtable {
             list: Arc::new(SkipList::with_pool(UserOrder(order.clone()), chunks)),
             order,
-            has_tombstones: AtomicBool::new(false),
-            tombstones: Mutex::new((Vec::new(), 0)),
-            fragments: ArcSwap::from_pointee(Fragments::empty()),
+            tombstones_count: AtomicUsize::new(0),
+            tombstones: Mutex::default(),
+            fragmented: ArcSwap::from_pointee(Fragmented::default()),
             reserved_bytes: AtomicUsize::new(0),
             first_wal: AtomicU64::new(NO_WAL),
             last_seq: AtomicU64::new(0),
@@ -118,29 +129,53 @@ impl Memtable {
     }
 
     fn insert_tombstone(&self, tombstone: RangeTombstone) {
-        self.tombstones.lock().0.push(tombstone);
-        self.has_tombstones.store(true, Ordering::Release);
+        let mut list = self.tombstones.lock();
+        list.push(tombstone);
+        self.tombstones_count.store(list.len(), Ordering::Release);
     }
 
     /// Whether it holds a range tombstone.
     #[inline]
     pub(crate) fn has_tombstones(&self) -> bool {
-        self.has_tombstones.load(Ordering::Acquire)
+        self.tombstones_count.load(Ordering::Acquire) > 0
     }
 
-    /// The range tombstones, fragmented. Built when a read first asks after an
-    /// insert: a burst of range deletes costs one build, not one each.
-    pub(crate) fn tombstones(&self) -> Fragments {
-        if !self.has_tombstones() {
-            return Fragments::empty();
+    /// Newest range tombstone with a sequence number of at most `max_seq` that
+    /// covers the user key.
+    pub(crate) fn newest_tombstone(&self, key: &[u8], max_seq: SeqNo) -> Option<SeqNo> {
+        let newest = |chunk: &Fragments| chunk.newest_covering(&self.order, key, max_seq);
+        self.fragmented().chunks.iter().filter_map(newest).max()
+    }
+
+    /// The range tombstones, fragmented by the chunk, the newest chunk first.
+    pub(crate) fn tombstones(&self) -> Vec<Fragments> {
+        self.fragmented().chunks.iter().rev().cloned().collect()
+    }
+
+    /// The range tombstones that readers at these snapshots, ascending, can
+    /// tell apart; for a memtable that takes no more.
+    pub(crate) fn tombstones_under(&self, snapshots: &[SeqNo]) -> Fragments {
+        let list = self.tombstones.lock();
+        let all = list.iter().map(|t| (&t.start[..], &t.end[..], t.seq));
+        Fragments::newest_of_stripes(all, &self.order, snapshots)
+    }
+
+    /// Built when a read first asks after an insert: a burst of range deletes
+    /// costs one build, not one each, and a chunk that is full is built no more.
+    fn fragmented(&self) -> Arc<Fragmented> {
+        let built = self.fragmented.load();
+        if built.count == self.tombstones_count.load(Ordering::Acquire) {
+            return Arc::clone(&built);
         }
-        let mut guard = self.tombstones.lock();
-        let (list, built) = &mut *guard;
-        if *built != list.len() {
-            self.fragments.store(Arc::new(Fragments::build(list.clone(), &self.order)));
-            *built = list.len();
-        }
-        Fragments::clone(&self.fragments.load())
+        let list = self.tombstones.lock();
+        let built = self.fragmented.load();
+        let full = built.count.min(list.len()) / CHUNK;
+        let mut chunks = built.chunks[..full].to_vec();
+        let rest = list[full * CHUNK..].chunks(CHUNK);
+        chunks.extend(rest.map(|chunk| Fragments::build(chunk, &self.order)));
+        let built = Arc::new(Fragmented { count: list.len(), chunks });
+        self.fragmented.store(built.clone());
+        built
     }
 }
 
@@ -151,15 +186,35 @@ mod tests {
     #[test]
     fn tombstones_are_rebuilt_after_each_burst() {
         let memtable = Memtable::new(KeyOrder::Bytewise, Arc::new(ChunkPool::new(0)));
-        assert!(memtable.tombstones().is_empty());
+        assert!(!memtable.has_tombstones());
+        assert_eq!(memtable.newest_tombstone(b"c", 9), None);
         memtable.insert(Kind::RangeDelete, 5, b"b", b"d");
-        let order = KeyOrder::Bytewise;
-        assert_eq!(memtable.tombstones().newest_covering(&order, b"c", 9), Some(5));
+        assert_eq!(memtable.newest_tombstone(b"c", 9), Some(5));
         memtable.insert(Kind::RangeDelete, 7, b"c", b"e");
-        assert_eq!(memtable.tombstones().newest_covering(&order, b"c", 9), Some(7));
-        assert_eq!(memtable.tombstones().newest_covering(&order, b"c", 6), Some(5));
-        assert_eq!(memtable.tombstones().newest_covering(&order, b"e", 9), None);
+        assert_eq!(memtable.newest_tombstone(b"c", 9), Some(7));
+        assert_eq!(memtable.newest_tombstone(b"c", 6), Some(5));
+        assert_eq!(memtable.newest_tombstone(b"e", 9), None);
         assert!(memtable.has_tombstones());
+    }
+
+    #[test]
+    fn nested_tombstones_take_memory_in_proportion() {
+        let memtable = Memtable::new(KeyOrder::Bytewise, Arc::new(ChunkPool::new(0)));
+        let end = |seq: SeqNo| seq.to_be_bytes();
+        for seq in 1..=20_000 {
+            memtable.insert(Kind::RangeDelete, seq, b"", &end(seq));
+            if seq % 100 == 0 {
+                assert_eq!(memtable.newest_tombstone(&end(seq - 1), seq), Some(seq));
+                assert_eq!(memtable.newest_tombstone(&end(seq), seq), None);
+            }
+        }
+        // A read as of then: only tombstones from 51 to 19,000 reach over key 50.
+        assert_eq!(memtable.newest_tombstone(&end(50), 19_000), Some(19_000));
+        assert_eq!(memtable.newest_tombstone(&end(50), 50), None);
+        let chunks = memtable.tombstones();
+        let bytes: usize = chunks.iter().map(Fragments::memory_bytes).sum();
+        assert!(bytes < 20_000 * 512, "{bytes} bytes for 20,000 tombstones");
+        assert_eq!(memtable.tombstones_under(&[100]).pairs(), 2 + 1);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub enum FilterDecision {
     Keep,
     /// The key is absent from here on, as if it had been deleted.
     Remove,
-    /// The value becomes this one.
+    /// The value becomes this one; it stays as it is where this is longer than a value may be.
     Change(Vec<u8>),
 }
 

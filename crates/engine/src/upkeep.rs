@@ -30,8 +30,11 @@ impl Core {
         self.check_open()?;
         if tree.view().memtable.reserved_bytes() > 0 {
             // The log goes on: what it holds of other keyspaces stays in it.
-            self.rotate_wal(&mut queue);
+            if self.wants_new_log(tree, &queue) {
+                self.rotate_wal(&mut queue);
+            }
             self.freeze(tree, &mut queue);
+            self.freeze_pinning(&mut queue);
         }
         let Some(newest) = tree.view().frozen.first().cloned() else {
             return Ok(());

@@ -4,9 +4,14 @@
 //! fragments, each with the sequence numbers that cover it, newest first: the
 //! question "what is the newest tombstone over this key, as of that snapshot"
 //! is then one binary search. Fragments are immutable and shared.
+//!
+//! N tombstones nested in each other make N fragments with N (N + 1) / 2
+//! sequence numbers. So only sets that something bounds are built whole;
+//! merges and flushes build what their snapshots can tell apart.
 //! Never does: decide whether a tombstone may be dropped (the engine's I6).
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_base::coding::{Decoder, put_slice, put_varint};
 use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX};
@@ -28,7 +33,7 @@ struct Fragment {
     start: Box<[u8]>,
     end: Box<[u8]>,
     /// Where its sequence numbers lie in `Inner::seqs`.
-    seqs: (u32, u32),
+    seqs: (usize, usize),
 }
 
 #[derive(Debug, Default)]
@@ -71,35 +76,30 @@ impl Fragments {
     }
 
     /// Cuts tombstones, in any order and overlapping anyhow, into fragments.
-    /// Those with `start >= end` cover nothing and vanish.
-    pub fn build(mut tombstones: Vec<RangeTombstone>, order: &KeyOrder) -> Fragments {
-        tombstones.retain(|t| order.compare(&t.start, &t.end).is_lt());
-        tombstones.sort_by(|a, b| order.compare(&a.start, &b.start));
-        let mut cuts: Vec<&[u8]> = tombstones.iter().flat_map(|t| [&t.start[..], &t.end]).collect();
-        cuts.sort_by(|a, b| order.compare(a, b));
-        cuts.dedup_by(|a, b| order.equal(a, b));
+    /// Those with `start >= end` cover nothing and vanish. Time and memory are
+    /// quadratic in how many overlap: for sets that are bounded.
+    pub fn build(tombstones: &[RangeTombstone], order: &KeyOrder) -> Fragments {
+        let borrowed = tombstones.iter().map(|t| (&t.start[..], &t.end[..], t.seq));
+        cut(borrowed.collect(), order, |active, seqs| seqs.extend(active.keys().rev()))
+    }
 
-        let mut inner = Inner::default();
-        // Tombstones that reach beyond the last cut: (end, seq).
-        let mut active: Vec<(&[u8], SeqNo)> = Vec::new();
-        let mut next = 0;
-        let mut seqs = Vec::new();
-        for pair in cuts.windows(2) {
-            active.retain(|(end, _)| order.compare(end, pair[0]).is_gt());
-            while let Some(t) = tombstones.get(next).filter(|t| order.equal(&t.start, pair[0])) {
-                active.push((&t.end, t.seq));
-                next += 1;
+    /// As [`Fragments::build`], of tombstones as (start, end, sequence number),
+    /// but each fragment has the newest sequence number of each stripe only: of
+    /// those that the same of the `snapshots`, ascending, see. What a stripe hides
+    /// of itself, its newest tombstone hides.
+    pub fn newest_of_stripes<'a>(
+        tombstones: impl Iterator<Item = (&'a [u8], &'a [u8], SeqNo)>,
+        order: &KeyOrder,
+        snapshots: &[SeqNo],
+    ) -> Fragments {
+        cut(tombstones.collect(), order, |active, seqs| {
+            let mut newest = active.last_key_value();
+            while let Some((&seq, _)) = newest {
+                seqs.push(seq);
+                let below = snapshots.partition_point(|&snapshot| snapshot < seq).checked_sub(1);
+                newest = below.and_then(|at| active.range(..=snapshots[at]).next_back());
             }
-            if active.is_empty() {
-                continue;
-            }
-            seqs.clear();
-            seqs.extend(active.iter().map(|(_, seq)| *seq));
-            seqs.sort_unstable_by(|a, b| b.cmp(a));
-            seqs.dedup();
-            inner.push(pair[0], pair[1], &seqs);
-        }
-        Fragments::from_inner(inner)
+        })
     }
 
     fn from_inner(inner: Inner) -> Fragments {
@@ -181,6 +181,11 @@ impl Fragments {
         out
     }
 
+    /// (start, end, sequence number) of each sequence number of each fragment.
+    pub fn triples(&self) -> impl Iterator<Item = (&[u8], &[u8], SeqNo)> {
+        self.iter().flat_map(|f| f.seqs.iter().map(move |&seq| (f.start, f.end, seq)))
+    }
+
     /// The tombstones, one for each sequence number of each fragment.
     pub fn to_tombstones(&self) -> Vec<RangeTombstone> {
         let one = |f: FragmentRef<'_>, seq: SeqNo| RangeTombstone {
@@ -241,7 +246,7 @@ impl Fragments {
                 }
                 seqs.push(seq);
             }
-            if seqs.is_empty() || inner.seqs.len() + seqs.len() > u32::MAX as usize {
+            if seqs.is_empty() {
                 return Err(Error::corruption("range tombstone without a sequence"));
             }
             inner.push(start, end, &seqs);
@@ -253,18 +258,75 @@ impl Fragments {
     }
 }
 
+/// Sweeps over the ends of tombstones (start, end, sequence number): between two
+/// of them, `pick` chooses among the sequence numbers that cover the stretch.
+fn cut(
+    mut tombstones: Vec<(&[u8], &[u8], SeqNo)>,
+    order: &KeyOrder,
+    pick: impl Fn(&BTreeMap<SeqNo, usize>, &mut Vec<SeqNo>),
+) -> Fragments {
+    tombstones.retain(|(start, end, _)| order.compare(start, end).is_lt());
+    let mut by_end = tombstones.clone();
+    tombstones.sort_by(|a, b| order.compare(a.0, b.0));
+    by_end.sort_by(|a, b| order.compare(a.1, b.1));
+    let mut cuts: Vec<&[u8]> = tombstones.iter().flat_map(|t| [t.0, t.1]).collect();
+    cuts.sort_by(|a, b| order.compare(a, b));
+    cuts.dedup_by(|a, b| order.equal(a, b));
+
+    let (mut starting, mut ending) = (tombstones.iter().peekable(), by_end.iter().peekable());
+    let mut inner = Inner::default();
+    // Sequence numbers over the stretch, and of how many tombstones each is.
+    let mut active: BTreeMap<SeqNo, usize> = BTreeMap::new();
+    let mut seqs = Vec::new();
+    for pair in cuts.windows(2) {
+        while let Some((_, _, seq)) = ending.next_if(|t| order.compare(t.1, pair[0]).is_le()) {
+            let count = active.get_mut(seq).expect("it starts before it ends");
+            *count -= 1;
+            if *count == 0 {
+                active.remove(seq);
+            }
+        }
+        while let Some((_, _, seq)) = starting.next_if(|t| order.equal(t.0, pair[0])) {
+            *active.entry(*seq).or_default() += 1;
+        }
+        if !active.is_empty() {
+            seqs.clear();
+            pick(&active, &mut seqs);
+            inner.push_or_extend(pair[0], pair[1], &seqs);
+        }
+    }
+    inner.seqs.shrink_to_fit();
+    inner.fragments.shrink_to_fit();
+    Fragments::from_inner(inner)
+}
+
 impl Inner {
     fn push(&mut self, start: &[u8], end: &[u8], seqs: &[SeqNo]) {
-        let at = self.seqs.len() as u32;
+        let at = self.seqs.len();
         self.seqs.extend_from_slice(seqs);
         self.heap_bytes += start.len() + end.len();
-        let seqs = (at, self.seqs.len() as u32);
+        let seqs = (at, self.seqs.len());
         self.fragments.push(Fragment { start: start.into(), end: end.into(), seqs });
+    }
+
+    /// As `push`, but what goes on where the last fragment ends, with the same
+    /// sequence numbers, is part of it.
+    fn push_or_extend(&mut self, start: &[u8], end: &[u8], seqs: &[SeqNo]) {
+        if let Some(last) = self.fragments.last_mut()
+            && *last.end == *start
+            && self.seqs[last.seqs.0..] == *seqs
+        {
+            self.heap_bytes += end.len();
+            self.heap_bytes -= last.end.len();
+            last.end = end.into();
+            return;
+        }
+        self.push(start, end, seqs);
     }
 
     fn get(&self, at: usize) -> Option<FragmentRef<'_>> {
         let f = self.fragments.get(at)?;
-        let seqs = &self.seqs[f.seqs.0 as usize..f.seqs.1 as usize];
+        let seqs = &self.seqs[f.seqs.0..f.seqs.1];
         Some(FragmentRef { start: &f.start, end: &f.end, seqs })
     }
 }
@@ -326,7 +388,7 @@ mod tests {
     #[test]
     fn overlaps_are_cut_at_each_others_ends() {
         let order = KeyOrder::Bytewise;
-        let f = Fragments::build(vec![t("c", "g", 5), t("a", "e", 9), t("x", "x", 1)], &order);
+        let f = Fragments::build(&[t("c", "g", 5), t("a", "e", 9), t("x", "x", 1)], &order);
         let text: Vec<String> = f
             .iter()
             .map(|f| {
@@ -339,11 +401,48 @@ mod tests {
         assert_eq!(f.newest_covering(&order, b"g", 99), None);
         let cut = f.truncated(&order, Some(b"b"), Some(b"d"));
         assert_eq!(cut, [t("b", "c", 9), t("c", "d", 9), t("c", "d", 5)]);
-        assert!(Fragments::build(vec![], &order).is_empty());
+        assert!(Fragments::build(&[], &order).is_empty());
         assert_eq!(Fragments::empty().memory_bytes(), 0);
     }
 
+    #[test]
+    fn nested_tombstones_cost_what_snapshots_tell_apart() {
+        let order = KeyOrder::Bytewise;
+        let nested = Vec::from_iter((1..=100_000u32).map(|i| (i.to_be_bytes(), u64::from(i))));
+        let all = || nested.iter().map(|(end, seq)| (&[][..], &end[..], *seq));
+        let f = Fragments::newest_of_stripes(all(), &order, &[]);
+        assert_eq!((f.len(), f.pairs()), (1, 1));
+        // A key is under the tombstones of the numbers above it.
+        let f = Fragments::newest_of_stripes(all(), &order, &[500, 70_000]);
+        let seqs = Vec::from_iter(f.iter().map(|f| f.seqs.to_vec()));
+        assert_eq!(seqs, [vec![100_000, 70_000, 500], vec![100_000, 70_000], vec![100_000]]);
+    }
+
     proptest! {
+        #[test]
+        fn a_stripe_hides_what_all_its_tombstones_hide(
+            list in prop::collection::vec((0u8..20, 0u8..20, 1u64..40), 0..30),
+            mut snapshots in prop::collection::vec(0u64..42, 0..5),
+        ) {
+            let order = KeyOrder::Bytewise;
+            snapshots.sort_unstable();
+            let list = Vec::from_iter(list.into_iter().map(|(a, b, seq)| RangeTombstone {
+                start: vec![a],
+                end: vec![b],
+                seq,
+            }));
+            let all = Fragments::build(&list, &order);
+            let few = Fragments::newest_of_stripes(all.triples(), &order, &snapshots);
+            for key in 0..20 {
+                for bound in snapshots.iter().copied().chain([u64::MAX]) {
+                    let of = |f: &Fragments| f.newest_covering(&order, &[key], bound);
+                    prop_assert_eq!(of(&few), of(&all), "{} at {}", key, bound);
+                }
+            }
+            let stripes = snapshots.len() as u64 + 1;
+            prop_assert!(few.iter().all(|f| f.seqs.len() as u64 <= stripes));
+        }
+
         #[test]
         fn fragments_answer_as_the_list_does(
             list in prop::collection::vec((0u8..30, 0u8..30, 1u64..20), 0..20),
@@ -354,7 +453,7 @@ mod tests {
                 .into_iter()
                 .map(|(a, b, seq)| RangeTombstone { start: vec![a], end: vec![b], seq })
                 .collect();
-            let f = Fragments::build(list.clone(), &order);
+            let f = Fragments::build(&list, &order);
             let expected = list
                 .iter()
                 .filter(|t| t.start[0] <= asked && asked < t.end[0] && t.seq <= max_seq)

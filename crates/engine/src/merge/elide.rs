@@ -25,7 +25,7 @@ use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
 use crate::snapshot::Held;
 use std::cmp::Ordering;
 use std::sync::Arc;
-use windrow_base::key::{self, Kind, SEQ_MAX, SeqNo};
+use windrow_base::key::{self, Kind, SEQ_MAX, SeqNo, VALUE_BYTES_MAX};
 use windrow_base::{Error, KeyOrder, Result, mutant};
 use windrow_format::tombstone::{Fragments, RangeTombstone};
 use windrow_plan::tree::Outside;
@@ -273,6 +273,7 @@ impl Elider {
                 let seq = key::trailer_seq(trailer);
                 self.tombstone(key::trailer(seq, Kind::Delete), stripe, sink)
             }
+            FilterDecision::Change(changed) if !fits(&changed) => self.keep(trailer, value, sink),
             FilterDecision::Change(changed) => {
                 self.count.filtered += 1;
                 self.keep(trailer, &[expiry, &changed].concat(), sink)
@@ -340,7 +341,8 @@ impl Elider {
             return None;
         }
         let oldest_first: Vec<&[u8]> = operands.iter().rev().map(|o| &o.value[..]).collect();
-        operator.full_merge(&self.current.key, base, &oldest_first)
+        let value = operator.full_merge(&self.current.key, base, &oldest_first);
+        value.filter(|value| fits(value))
     }
 
     /// Lets what waits go on as it is: its base is in another stripe, or outside.
@@ -377,7 +379,8 @@ impl Elider {
         let mut newer = operands.iter().rev();
         let mut value = newer.next()?.value.clone();
         for operand in newer {
-            value = operator.partial_merge(&self.current.key, &value, &operand.value)?;
+            let combined = operator.partial_merge(&self.current.key, &value, &operand.value);
+            value = combined.filter(|value| fits(value))?;
         }
         Some((operands[0].trailer, value))
     }
@@ -426,6 +429,12 @@ impl Elider {
         let first = std::mem::replace(&mut self.current.fresh, false);
         sink.keep(&self.current.key, trailer, value, first)
     }
+}
+
+/// Whether a table takes a value that was made here. Operands stay as they are
+/// where it does not: each is within the limit.
+fn fits(value: &[u8]) -> bool {
+    value.len() <= VALUE_BYTES_MAX
 }
 
 /// Whether a stored value's expiry has passed. A value too short to hold one

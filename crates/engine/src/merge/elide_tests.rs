@@ -6,12 +6,18 @@ use super::elide::{ElideRules, Elider, Sink, surviving_tombstones};
 use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
 use crate::snapshot::Held;
 use std::sync::Arc;
-use windrow_base::key::{Kind, trailer, trailer_kind, trailer_seq};
+use windrow_base::key::{Kind, VALUE_BYTES_MAX, trailer, trailer_kind, trailer_seq};
 use windrow_base::{KeyOrder, Result};
 use windrow_format::tombstone::{Fragments, RangeTombstone};
 use windrow_plan::tree::{Outside, Place, Span, Version};
 
-/// Joins operands with dots; combines partially if asked to.
+/// Longer than a value may be; nobody touches its pages.
+fn too_long() -> Vec<u8> {
+    vec![0; VALUE_BYTES_MAX + 1]
+}
+
+/// Joins operands with dots; combines partially if asked to. `huge` is longer
+/// than its parts.
 struct Join {
     partial: bool,
 }
@@ -22,13 +28,17 @@ impl MergeOperator for Join {
     }
 
     fn full_merge(&self, _: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        if operands.contains(&&b"huge"[..]) {
+            return Some(too_long());
+        }
         let mut parts: Vec<&[u8]> = base.into_iter().collect();
         parts.extend(operands);
         Some(parts.join(&b'.'))
     }
 
     fn partial_merge(&self, _: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
-        self.partial.then(|| [older, newer].join(&b'.'))
+        let joined = if newer == b"huge" { too_long() } else { [older, newer].join(&b'.') };
+        self.partial.then_some(joined)
     }
 }
 
@@ -43,6 +53,7 @@ impl CompactionFilter for DropX {
         match value {
             b"x" => FilterDecision::Remove,
             b"c" => FilterDecision::Change(b"changed".to_vec()),
+            b"huge" => FilterDecision::Change(too_long()),
             _ => FilterDecision::Keep,
         }
     }
@@ -87,7 +98,7 @@ fn fragments(setting: &Setting) -> Fragments {
         end: end.as_bytes().to_vec(),
         seq,
     };
-    Fragments::build(setting.ranges.iter().map(tombstone).collect(), &KeyOrder::Bytewise)
+    Fragments::build(&Vec::from_iter(setting.ranges.iter().map(tombstone)), &KeyOrder::Bytewise)
 }
 
 /// An `Outside` that holds nothing.
@@ -241,6 +252,19 @@ fn range_tombstones_hide_what_is_older_in_their_stripe() {
     check(ranged(vec![]), &input, &["a 9 put=n", "c 5 put=q"]);
     check(ranged(vec![6]), &input, &["a 9 put=n", "a 5 put=o", "b 6 put=p", "c 5 put=q"]);
     check(ranged(vec![]), &["a 9 merge=y", "a 5 put=o"], &["a 9 put=y"]);
+}
+
+#[test]
+fn what_no_table_would_take_stays_in_parts() {
+    let parts = ["k 5 merge=huge", "k 4 merge=a", "k 3 put=b"];
+    check(Setting { bottom: true, ..Default::default() }, &parts, &parts);
+    let open_end = ["k 5 merge=huge", "k 4 merge=a"];
+    check(Setting { bottom: true, ..Default::default() }, &open_end, &open_end);
+    check(Setting { partial: true, ..Default::default() }, &open_end, &open_end);
+    let deleted = ["k 5 merge=huge", "k 4 merge=a", "k 3 delete"];
+    check(Setting { bottom: true, ..Default::default() }, &deleted, &deleted);
+    let changed = ["k 5 put=huge"];
+    check(Setting { filter: true, ..Default::default() }, &changed, &changed);
 }
 
 #[test]

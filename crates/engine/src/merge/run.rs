@@ -23,7 +23,7 @@ use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, mutant, unless_mutant};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::Ordering;
-use windrow_format::tombstone::{Fragments, RangeTombstone};
+use windrow_format::tombstone::Fragments;
 use windrow_plan::hotness::HotMap;
 use windrow_plan::tree::{File, Outside, Part, Version};
 use windrow_plan::{Decision, Drop as DropFiles, Input, Merge, Move, Reshape};
@@ -206,7 +206,7 @@ impl Core {
         held: Held,
         judge_ms: u64,
     ) -> Result<(ElideRules, OutputSpec)> {
-        let tombstones = self.input_tombstones(tree, inputs)?;
+        let tombstones = self.input_tombstones(tree, inputs, &held)?;
         let outside = Outside::new(version, merge);
         let policy = tree.policy.load();
         let spec = OutputSpec {
@@ -228,15 +228,19 @@ impl Core {
         Ok((rules, spec))
     }
 
-    fn input_tombstones(&self, tree: &Tree, inputs: &[Arc<SortedRun>]) -> Result<Fragments> {
-        let mut all: Vec<RangeTombstone> = Vec::new();
-        for file in inputs.iter().flat_map(|run| &run.files) {
-            if file.file.range_tombstones > 0 {
-                let open = file.open(&tree.reads)?;
-                all.extend(open.table.tombstones().to_tombstones());
-            }
-        }
-        Ok(Fragments::build(all, &tree.order))
+    /// The range tombstones of the inputs that the held snapshots tell apart.
+    fn input_tombstones(
+        &self,
+        tree: &Tree,
+        inputs: &[Arc<SortedRun>],
+        held: &Held,
+    ) -> Result<Fragments> {
+        let files = inputs.iter().flat_map(|run| &run.files);
+        let with_tombstones = files.filter(|file| file.file.range_tombstones > 0);
+        let open =
+            with_tombstones.map(|file| file.open(&tree.reads)).collect::<Result<Vec<_>>>()?;
+        let all = open.iter().flat_map(|open| open.table.tombstones().triples());
+        Ok(Fragments::newest_of_stripes(all, &tree.order, &held.seqs))
     }
 
     fn merge_entries(

@@ -79,7 +79,7 @@ impl<'a> Outputs<'a> {
             core,
             tree,
             spec,
-            tombstones: Fragments::build(survivors, &tree.order),
+            tombstones: Fragments::build(&survivors, &tree.order),
             lower: None,
             open: None,
             finished: Vec::new(),

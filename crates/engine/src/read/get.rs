@@ -251,7 +251,7 @@ impl<'a> Lookup<'a> {
         now_ms: &impl Fn() -> u64,
     ) -> Result<Flow> {
         if memtable.has_tombstones() {
-            let newest = memtable.tombstones().newest_covering(&owner.order, self.key, self.seq);
+            let newest = memtable.newest_tombstone(self.key, self.seq);
             self.hidden_below = self.hidden_below.max(newest.unwrap_or(0));
         }
         let mut trailer = seek_trailer(self.seq);

@@ -154,7 +154,7 @@ impl World {
         for op in points {
             writer.add(&op.internal(), &op.value).unwrap();
         }
-        for tombstone in Fragments::build(tombstones(ops), &order).truncated(&order, None, None) {
+        for tombstone in Fragments::build(&tombstones(ops), &order).truncated(&order, None, None) {
             writer.add_tombstone(&tombstone).unwrap();
         }
         let summary = writer.finish().unwrap();

@@ -27,6 +27,8 @@ pub(crate) struct Touched {
     pub(crate) id: KeyspaceId,
     /// Memtable bytes its operations need.
     pub(crate) bytes: usize,
+    /// How many of them remove a range.
+    pub(crate) range_deletes: usize,
     /// Whether a merge operand is among them: the keyspace needs an operator.
     pub(crate) merges: bool,
 }
@@ -148,6 +150,11 @@ impl Batch {
             self.error.get_or_insert(error);
             return false;
         }
+        if self.buf.count() == u32::MAX {
+            let error = Error::invalid("a batch holds 4,294,967,295 operations at most: split it");
+            self.error.get_or_insert(error);
+            return false;
+        }
         let database = ks.database_id();
         if *self.database_id.get_or_insert(database) != database {
             let error = Error::invalid("a batch holds operations for two databases: split it");
@@ -156,12 +163,17 @@ impl Batch {
         }
         let id = ks.keyspace_id();
         let bytes = key.len() + value.len() + crate::memtable::ENTRY_OVERHEAD_BYTES;
+        let range_deletes = usize::from(kind == Kind::RangeDelete);
         match self.touched.iter_mut().find(|t| t.id == id) {
             Some(touched) => {
                 touched.bytes += bytes;
+                touched.range_deletes += range_deletes;
                 touched.merges |= kind.is_merge();
             }
-            None => self.touched.push(Touched { id, bytes, merges: kind.is_merge() }),
+            None => {
+                let merges = kind.is_merge();
+                self.touched.push(Touched { id, bytes, range_deletes, merges });
+            }
         }
         true
     }

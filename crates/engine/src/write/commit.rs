@@ -13,7 +13,7 @@ use crate::memtable::ENTRY_OVERHEAD_BYTES;
 use crate::options::Sync;
 use crate::write::batch::{Batch, Touched};
 use crate::write::queue::{Memtables, Slot};
-use windrow_base::{Error, Result, SeqNo, mutant, unless_mutant};
+use windrow_base::{Error, ErrorKind, Result, SeqNo, mutant, unless_mutant};
 use windrow_format::batch::BatchBuf;
 use windrow_format::log::{self, Class};
 
@@ -27,8 +27,8 @@ impl Core {
     /// `InvalidArgument` for a broken limit (nothing is written); `ReadOnly`,
     /// `Closed`; what the log said, which latches the database.
     pub(crate) fn write_batch(&self, batch: &mut Batch, sync: Sync) -> Result<SeqNo> {
-        if let Some(error) = batch.error.take() {
-            return Err(error);
+        if let Some(error) = &batch.error {
+            return Err(error.clone());
         }
         if batch.database_id.is_some_and(|id| id != self.instance_id) {
             return Err(Error::invalid("the batch was made for another database"));
@@ -64,15 +64,20 @@ impl Core {
         self.latch.check()?;
         self.make_way(buf.byte_len());
         let log_bytes = log::framed_bytes(buf.payload().len());
-        let slot = self.reserve(touched, buf.count() as u64, log_bytes)?;
+        let (slot, switched) = self.reserve(touched, buf.count() as u64, log_bytes)?;
         let appended = self.append_mark(&slot).and_then(|()| self.append(buf, &slot));
         if mutant!(WalAppendUnlatched) && appended.is_err() {
             self.queue.publish(&slot, &self.latch)?;
             return appended.map(|()| slot.last_seq);
         }
         unless_mutant!(WalAppendIgnored, appended.inspect_err(|error| self.trip(error))?);
+        let unwinding = Unwinding(self);
         apply(buf, &slot);
+        std::mem::forget(unwinding);
         self.queue.publish(&slot, &self.latch)?;
+        if switched {
+            self.schedule();
+        }
         let counters = self.counters.here();
         counters.batches.add(1);
         counters.operations.add(u64::from(buf.count()));
@@ -148,6 +153,19 @@ impl Core {
             }
         }
         Ok(())
+    }
+}
+
+/// Turns writing off if the comparator of a keyspace panics under a slot that
+/// everybody behind it waits for.
+struct Unwinding<'a>(&'a Core);
+
+impl Drop for Unwinding<'_> {
+    fn drop(&mut self) {
+        self.0.trip(&Error::new(
+            ErrorKind::Io,
+            "a writer panicked in a comparator: what it was writing is in the log, not in memory",
+        ));
     }
 }
 

@@ -16,6 +16,13 @@ use std::sync::Arc;
 use windrow_base::{Result, mutant};
 use windrow_env::sync::atomic::Ordering;
 
+/// Range deletes that fill a memtable, however short: every read asks all of
+/// them, by the chunk.
+const RANGE_DELETES_MAX: usize = 8192;
+
+/// Logs beside the active one that idle keyspaces may keep.
+const OLD_LOGS_MAX: usize = 4;
+
 /// What came of an attempt to switch memtables.
 enum Switch {
     Done,
@@ -47,9 +54,22 @@ impl Core {
         self.pause_end(pause);
     }
 
-    /// Gives out a slot, after making room for it in the memtables.
-    pub(crate) fn reserve(&self, touched: &[Touched], count: u64, log_bytes: u64) -> Result<Slot> {
-        let need: usize = touched.iter().map(|t| t.bytes).sum();
+    /// What a write counts for in the memtable of a keyspace.
+    fn charge(&self, touch: &Touched) -> usize {
+        let range_delete = self.shares.memtable_bytes as usize / RANGE_DELETES_MAX;
+        touch.bytes + touch.range_deletes * range_delete
+    }
+
+    /// Gives out a slot, after making room for it in the memtables. Whether
+    /// memtables were switched for it as well: there is work to schedule then,
+    /// but not before the slot is published, which all behind it wait for.
+    pub(crate) fn reserve(
+        &self,
+        touched: &[Touched],
+        count: u64,
+        log_bytes: u64,
+    ) -> Result<(Slot, bool)> {
+        let need: usize = touched.iter().map(|touch| self.charge(touch)).sum();
         let mut queue = self.queue.lock();
         let mut switched = false;
         let limit = self.shares.memtable_bytes as usize;
@@ -80,11 +100,7 @@ impl Core {
                 }
             }
         };
-        drop(queue);
-        if switched {
-            self.schedule();
-        }
-        Ok(slot)
+        Ok((slot, switched))
     }
 
     /// The active memtables of the touched keyspaces, with their bytes counted.
@@ -93,8 +109,9 @@ impl Core {
         let mut take = |touch: &Touched| -> Result<Arc<Memtable>> {
             let tree = self.tree(touch.id)?;
             let memtable = tree.view().memtable.clone();
-            memtable.reserve(touch.bytes, wal);
-            queue.active_bytes += touch.bytes;
+            let bytes = self.charge(touch);
+            memtable.reserve(bytes, wal);
+            queue.active_bytes += bytes;
             Ok(memtable)
         };
         if let [one] = touched {
@@ -128,19 +145,30 @@ impl Core {
             queue.active_bytes = 0;
             return Switch::Done;
         };
-        if !self.rotate_wal(queue) {
+        if self.wants_new_log(largest, queue) && !self.rotate_wal(queue) {
             return Switch::NeedLog;
         }
         self.freeze(largest, queue);
-        self.freeze_pinning(queue, self.shares.memtable_bytes * 4);
+        self.freeze_pinning(queue);
         Switch::Done
     }
 
-    /// Freezes the memtables for whose sake more than `bytes_max` of old log
-    /// is kept: a keyspace that idles must not pin the log for ever.
-    fn freeze_pinning(&self, queue: &mut QueueState, bytes_max: u64) {
-        let kept: u64 = queue.older_wals.iter().map(|(wal, _)| wal.written()).sum();
-        let Some((oldest, _)) = queue.older_wals.first().filter(|_| kept > bytes_max) else {
+    /// Whether the log is to go on in a new segment when this keyspace's memtable
+    /// is frozen: where that lets the old one go, or where it has grown. Each
+    /// segment takes a memtable's room on the device, whatever it holds.
+    pub(crate) fn wants_new_log(&self, tree: &Tree, queue: &QueueState) -> bool {
+        let pins =
+            |other: &Arc<Tree>| other.id != tree.id && other.view().memtable.first_wal().is_some();
+        queue.wal_offset >= self.shares.memtable_bytes / 2 || !self.trees().iter().any(pins)
+    }
+
+    /// Freezes the memtables for whose sake more than so many old logs are
+    /// kept: a keyspace that idles must not pin the log for ever.
+    pub(crate) fn freeze_pinning(&self, queue: &mut QueueState) {
+        if queue.older_wals.len() <= OLD_LOGS_MAX {
+            return;
+        }
+        let Some((oldest, _)) = queue.older_wals.first() else {
             return;
         };
         let oldest = oldest.number;

@@ -214,11 +214,6 @@ impl WalSync {
         }
     }
 
-    /// The active segment, if any.
-    pub(crate) fn active(&self) -> Option<Arc<Wal>> {
-        self.state.lock().unsynced.last().cloned()
-    }
-
     /// As a leader that has panicked leaves it.
     #[cfg(all(test, loom))]
     pub(crate) fn lead_for_ever(&self) {

@@ -29,12 +29,12 @@ pub(super) fn create(dir: &Path) -> Result<()> {
     }
     if missing.is_empty() {
         // It may have been made just before a crash of the process that made
-        // it: its name is not known to be durable. A parent that may not be
-        // opened was not made by us.
-        return match sync(&parent(dir)) {
-            Err(error) if is_refused(&error) => Ok(()),
-            result => result,
-        };
+        // it: its name is not known to be durable.
+        return sync_found(dir);
+    }
+    if let Some(found) = at {
+        // So may have been the outermost that is there.
+        sync_found(found)?;
     }
     for path in missing.into_iter().rev() {
         match retry(|| rustix::fs::mkdir(path, Mode::from_raw_mode(0o755))) {
@@ -46,7 +46,16 @@ pub(super) fn create(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn parent(path: &Path) -> PathBuf {
+/// Makes the name of a directory durable that somebody made before.
+fn sync_found(dir: &Path) -> Result<()> {
+    match sync(&parent(dir)) {
+        Err(error) if is_refused(&error) => Ok(()),
+        result => result,
+    }
+}
+
+/// The directory that a path is in.
+pub(super) fn parent(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
         Some(_) => PathBuf::from("."),
@@ -54,10 +63,12 @@ fn parent(path: &Path) -> PathBuf {
     }
 }
 
+/// Whether it is the parent of a directory that was not made by us: it may not
+/// be opened, or its file system is read-only or does not sync directories.
 fn is_refused(error: &windrow_base::Error) -> bool {
     use std::error::Error as _;
-    error
-        .source()
-        .and_then(|source| source.downcast_ref::<std::io::Error>())
-        .is_some_and(|cause| cause.kind() == std::io::ErrorKind::PermissionDenied)
+    use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem};
+    error.source().and_then(|source| source.downcast_ref::<std::io::Error>()).is_some_and(|cause| {
+        matches!(cause.kind(), PermissionDenied | ReadOnlyFilesystem | InvalidInput)
+    })
 }

@@ -1,9 +1,11 @@
 //! The advisory lock that keeps two processes, or one twice, out of a database.
 //!
-//! `flock`, which dies with its holder. A register of this process's own locks
+//! `flock`, which dies with its holder, on the lock file and, for who finds none
+//! (a copy that is opened for reading), on the directory. A register of this process's own locks
 //! stands before it: on network file systems `flock` is a lock of the whole
 //! process, and closing a second descriptor would drop the first one's.
 
+use super::directory;
 use super::write_file::retry;
 use crate::error::io_error;
 use crate::fs::{FileLock, LockMode};
@@ -29,15 +31,14 @@ struct Held {
 /// What this process holds; one entry per guard.
 static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
 
-struct OsFileLock {
+/// One descriptor that is locked.
+struct Locked {
     fd: OwnedFd,
     identity: Identity,
     mode: LockMode,
 }
 
-impl FileLock for OsFileLock {}
-
-impl Drop for OsFileLock {
+impl Drop for Locked {
     fn drop(&mut self) {
         let mut held = HELD.lock();
         // Explicit, since a child process may have inherited the descriptor.
@@ -49,29 +50,53 @@ impl Drop for OsFileLock {
     }
 }
 
-/// A shared lock on a file that is not there: nobody can hold it.
-struct NothingToLock;
+/// A writer's lock on the file and its directory; a reader's on the file, or
+/// on the directory where there is no file, which a reader does not make.
+struct OsFileLock(#[allow(dead_code)] Vec<Locked>); // held until it drops
 
-impl FileLock for NothingToLock {}
+impl FileLock for OsFileLock {}
 
 pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
+    let mut locks = Vec::new();
+    let flags = match mode {
+        LockMode::Exclusive => OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC,
+        LockMode::Shared => OFlags::RDONLY | OFlags::CLOEXEC,
+    };
+    let file = lock_one(path, path, flags, mode)?;
+    let without_file = file.is_none();
+    locks.extend(file);
+    if mode == LockMode::Exclusive || without_file {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match lock_one(&directory::parent(path), path, flags, mode) {
+            Ok(dir) => locks.extend(dir),
+            Err(error) if error.kind() == ErrorKind::Busy => return Err(error),
+            // Network file systems lock no directory: there a reader without a lock file has none.
+            Err(_) => {}
+        }
+    }
+    if mode == LockMode::Exclusive {
+        let file = &locks[0].fd;
+        write_pid(file).map_err(|errno| io_error("write the lock file", path, errno))?;
+    }
+    Ok(Box::new(OsFileLock(locks)))
+}
+
+/// Locks a file or directory, on behalf of the lock file at `name`; `None` if
+/// it is not there.
+fn lock_one(path: &Path, name: &Path, flags: OFlags, mode: LockMode) -> Result<Option<Locked>> {
     let mut held = HELD.lock();
     loop {
         let conflict = |h: &Held| h.mode == LockMode::Exclusive || mode == LockMode::Exclusive;
         let known = identity(path).ok();
         if held.iter().any(|h| Some(h.identity) == known && conflict(h)) {
-            return Err(busy(path, &format!("process {} (this one)", std::process::id())));
+            return Err(busy(name, &format!("process {} (this one)", std::process::id())));
         }
-        let flags = match mode {
-            LockMode::Exclusive => OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC,
-            LockMode::Shared => OFlags::RDONLY | OFlags::CLOEXEC,
-        };
         let fd = match retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644))) {
             Ok(fd) => fd,
-            Err(Errno::NOENT) if mode == LockMode::Shared => return Ok(Box::new(NothingToLock)),
+            Err(Errno::NOENT) if mode == LockMode::Shared => return Ok(None),
             Err(errno) => return Err(io_error("open the lock file", path, errno)),
         };
-        take(&fd, path, mode)?;
+        take(&fd, name, mode)?;
         let stat = rustix::fs::fstat(&fd)
             .map_err(|errno| io_error("look at the lock file", path, errno))?;
         let locked = Identity { device: stat.st_dev, inode: stat.st_ino };
@@ -79,11 +104,8 @@ pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
             // The database was destroyed between open and lock: this file has no name.
             continue;
         }
-        if mode == LockMode::Exclusive {
-            write_pid(&fd).map_err(|errno| io_error("write the lock file", path, errno))?;
-        }
         held.push(Held { identity: locked, mode });
-        return Ok(Box::new(OsFileLock { fd, identity: locked, mode }));
+        return Ok(Some(Locked { fd, identity: locked, mode }));
     }
 }
 

@@ -296,6 +296,19 @@ fn a_lock_is_busy_for_the_same_process_too() {
 }
 
 #[test]
+fn a_reader_without_a_lock_file_keeps_writers_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let (fs, path) = (OsFs::new(), dir.path().join("LOCK"));
+    let readers = [LockMode::Shared; 2].map(|mode| fs.lock(&path, mode).unwrap());
+    assert!(!fs.exists(&path).unwrap(), "a shared lock creates nothing");
+    assert_eq!(fs.lock(&path, LockMode::Exclusive).err().unwrap().kind(), ErrorKind::Busy);
+    // It left its file, which a reader may lock beside those without.
+    drop(fs.lock(&path, LockMode::Shared).unwrap());
+    drop(readers);
+    drop(fs.lock(&path, LockMode::Exclusive).unwrap());
+}
+
+#[test]
 fn a_lock_of_another_process_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let (fs, path) = (OsFs::new(), dir.path().join("LOCK"));

@@ -256,7 +256,7 @@ proptest! {
         let order = orders()[which].clone();
         let entries = sorted(raw.iter().map(|(k, s, v)| point(k, *s, v)).collect(), &order);
         let ranges = ranges.into_iter().map(|(start, end, seq)| RangeTombstone { start, end, seq });
-        let tombstones = Fragments::build(ranges.collect(), &order);
+        let tombstones = Fragments::build(&Vec::from_iter(ranges), &order);
         let codec = Codec::from_u8(codec).unwrap();
         if (entries.is_empty() && tombstones.is_empty()) || !codec.is_built_in() {
             return Ok(());
@@ -392,7 +392,7 @@ fn every_flip_and_cut_of_a_table_is_found() {
         RangeTombstone { start: b"key00000003".to_vec(), end: b"key00000009".to_vec(), seq: 70 },
         RangeTombstone { start: b"key00000005".to_vec(), end: b"zzz".to_vec(), seq: 60 },
     ];
-    let tombstones = Fragments::build(ranges, &order);
+    let tombstones = Fragments::build(&ranges, &order);
     for (partition_bytes, codec) in
         [(1 << 20, Codec::None), (1 << 20, Codec::Lz4), (200, Codec::None)]
     {

@@ -1,0 +1,164 @@
+//! What a user may do and should not, or does once too often: the database
+//! stays in bounds, says what is wrong, and opens again.
+
+use std::cmp::Ordering;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use windrow::{Batch, Comparator, Db, ErrorKind, KeyspaceOptions, Options, Sync};
+
+/// Memtables of 256 KiB.
+fn small() -> Options {
+    let mut options = Options::default();
+    options.settings.memory_bytes = 8 << 20;
+    options.settings.memtable_bytes = 256 << 10;
+    options
+}
+
+#[test]
+fn a_refused_batch_stays_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    let mut batch = Batch::new();
+    batch.put(&db, "a", "1");
+    batch.put(&db, vec![0; 1 << 16], "too long");
+    for _ in 0..2 {
+        let error = db.write_reusing(&mut batch, Sync::No).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(db.get("a").unwrap(), None, "written in part");
+    }
+    batch.clear();
+    batch.put(&db, "a", "1");
+    db.write_reusing(&mut batch, Sync::No).unwrap();
+    assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+/// A queue that is trimmed from its front, each time by a range from its very
+/// begin: the tombstones lie in each other. By its square they would take 40 GB.
+#[test]
+fn nested_range_deletes_stay_in_bounds() {
+    let dir = tempfile::tempdir().unwrap();
+    let count = 100_000;
+    let end = |i: u32| format!("q{i:08}");
+    let check = |db: &Db, trimmed: u32| {
+        assert_eq!(db.get(end(trimmed)).unwrap().as_deref(), Some(&b"x"[..]));
+        assert_eq!(db.get(end(trimmed - 1)).unwrap(), None);
+        let left: Vec<_> = db.iter().map(|item| item.unwrap().0).collect();
+        assert_eq!(left, [end(trimmed).into_bytes()], "{trimmed}");
+    };
+    let db = Db::open(dir.path()).unwrap();
+    let mut batch = Batch::new();
+    for i in 0..=count {
+        batch.put(&db, end(i), "x");
+        batch.delete_range(&db, "q", end(i));
+        if i % 50 == 0 {
+            db.write_reusing(&mut batch, Sync::No).unwrap();
+            batch.clear();
+        }
+        if i % 10_000 == 9_999 {
+            db.write_reusing(&mut batch, Sync::No).unwrap();
+            batch.clear();
+            check(&db, i);
+        }
+    }
+    check(&db, count);
+    let old = db.snapshot();
+    db.delete_range("q", "r").unwrap();
+    // All at once, which nothing divides.
+    for i in 0..50_000 {
+        batch.delete_range(&db, "q", end(i));
+    }
+    batch.put(&db, end(count + 1), "x");
+    db.write_reusing(&mut batch, Sync::No).unwrap();
+    check(&db, count + 1);
+    assert_eq!(old.get(end(count)).unwrap().as_deref(), Some(&b"x"[..]));
+    drop((old, db));
+    let db = Db::open(dir.path()).unwrap();
+    check(&db, count + 1);
+}
+
+/// Checks how many logs are left once the background has removed those that may go.
+fn check_logs(db: &Db, dir: &Path, most: usize) {
+    db.wait_idle().unwrap();
+    let env = windrow::env::Env::os(1);
+    let mut logs = usize::MAX;
+    for _ in 0..2_000 {
+        let names = env.fs.list(dir).unwrap();
+        logs = names.iter().filter(|name| name.ends_with(".wal")).count();
+        if logs <= most {
+            return;
+        }
+        env.clock.sleep_ns(10_000_000);
+    }
+    panic!("{logs} logs, where {most} would do");
+}
+
+/// One entry of a keyspace that idles keeps the log it is in; every flush of
+/// another keyspace must not add one of a memtable's size.
+#[test]
+fn an_idle_keyspace_does_not_pile_up_logs() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open_with(dir.path(), small()).unwrap();
+    let idle = db.keyspace("idle").unwrap();
+    idle.put("a", "1").unwrap();
+    for i in 0..100 {
+        db.put(format!("{i}"), "1").unwrap();
+        db.keyspace("default").unwrap().flush().unwrap();
+    }
+    check_logs(&db, dir.path(), 3);
+    // Where there is much to log, the idle keyspace is flushed at last.
+    for i in 0..100 {
+        db.put(format!("{i}"), vec![0; 200_000]).unwrap();
+        db.keyspace("default").unwrap().flush().unwrap();
+    }
+    check_logs(&db, dir.path(), 7);
+    assert_eq!(idle.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+/// Many keyspaces that are written alike: each memtable that is switched is small.
+#[test]
+fn many_keyspaces_share_few_logs() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open_with(dir.path(), small()).unwrap();
+    let keyspaces: Vec<_> = (0..40).map(|i| db.keyspace(&format!("{i}")).unwrap()).collect();
+    for i in 0..20_000 {
+        keyspaces[i % 40].put(format!("{i}"), vec![0; 100]).unwrap();
+        if i % 2_000 == 1_999 {
+            check_logs(&db, dir.path(), 7);
+        }
+    }
+    for i in 0..20_000 {
+        assert!(keyspaces[i % 40].get(format!("{i}")).unwrap().is_some(), "{i}");
+    }
+}
+
+/// Orders by the first eight bytes, and forgets that a key may be shorter.
+struct Careless;
+
+impl Comparator for Careless {
+    fn id(&self) -> &str {
+        "careless"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a[..8].cmp(&b[..8]).then_with(|| a.cmp(b))
+    }
+}
+
+#[test]
+fn a_comparator_that_panics_in_a_write_hangs_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = small();
+    options.components.comparators.push(Arc::new(Careless));
+    let db = Db::open_with(dir.path(), options).unwrap();
+    let careless =
+        KeyspaceOptions { comparator: Some("careless".into()), ..KeyspaceOptions::default() };
+    let keyspace = db.keyspace_with("careless", careless).unwrap();
+    keyspace.put("long enough", "1").unwrap();
+    let panicked = catch_unwind(AssertUnwindSafe(|| keyspace.put("short", "2")));
+    assert!(panicked.is_err());
+    assert_eq!(db.put("a", "1").unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(db.sync().unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(keyspace.get("long enough").unwrap().as_deref(), Some(&b"1"[..]));
+    assert!(db.close().is_err());
+}
