@@ -2,9 +2,9 @@
 //!
 //! Memory: the active memtables of all keyspaces together hold at most one
 //! memtable's share of the budget. When a write would pass it, the largest is
-//! frozen and handed to a flush, and the log goes on in a new segment that
-//! was made ahead. A writer waits only if the frozen ones have not been
-//! flushed yet. Every wait is recorded with its reason.
+//! frozen and handed to a flush, and the log goes on, where that is of use, in
+//! a new segment that was made ahead. A writer waits only if the frozen ones
+//! have not been flushed yet. Every wait is recorded with its reason.
 
 use crate::core::Core;
 use crate::memtable::Memtable;
