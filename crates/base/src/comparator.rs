@@ -21,7 +21,9 @@ pub trait Comparator: Send + Sync + 'static {
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 
     /// Whether `Equal` means equal bytes. Where it does not, filters and hash
-    /// indexes are off, since they hash bytes.
+    /// indexes are off, since they hash bytes; a scan gives a key with the bytes
+    /// of its newest visible version, and holds a prefix against those; a merge
+    /// operator is given those of any write to the key, or of the read.
     fn equality_is_bytewise(&self) -> bool {
         true
     }

@@ -7,7 +7,7 @@
 //! Never does: draw a number.
 
 use crate::model::Model;
-use crate::model::REVERSE_ID;
+use crate::model::{CASE_BLIND_ID, REVERSE_ID};
 use crate::op::{Change, DEFAULT, Direction, Op, Span, Step, Write};
 use crate::variant::POLICIES;
 use windrow_env::testing::Rng;
@@ -244,6 +244,9 @@ const KEYSPACES: &[(&str, Option<&str>, Option<&str>)] = &[
 
 const PASSING: usize = 4;
 
+/// The one that [`Composer::setup_blind`] makes blind for case.
+const BLIND: &str = "text";
+
 /// A number that [`space`] takes for the keyspace of counters.
 const SUM: u8 = 3;
 
@@ -299,6 +302,16 @@ impl Composer {
     /// The operations that make the keyspaces of a case.
     pub fn setup() -> Vec<Op> {
         KEYSPACES[1..PASSING].iter().map(|space| create(*space)).collect()
+    }
+
+    /// The same with one keyspace under the order that is blind for case:
+    /// [`respell`] what is composed then.
+    pub fn setup_blind() -> Vec<Op> {
+        let order = |space: &(&'static str, Option<&'static str>, Option<&'static str>)| {
+            let (name, operator, comparator) = *space;
+            create((name, operator, if name == BLIND { Some(CASE_BLIND_ID) } else { comparator }))
+        };
+        KEYSPACES[1..PASSING].iter().map(order).collect()
     }
 
     /// The operation that `raw` stands for in the model's state; `None` where
@@ -457,6 +470,56 @@ impl Composer {
             writes.extend(self.write(kind, raw.operands, model));
         }
         Op::Batch { writes, sync: operands[3].is_multiple_of(4) }
+    }
+}
+
+/// Spells keys of the keyspace that is blind for case anyhow, and those that
+/// cursors seek, which is another operation in the other keyspaces.
+pub fn respell(op: &mut Op, bits: u16) {
+    let mut rng = Rng::new(u64::from(bits));
+    let mut anyhow = |key: &mut Vec<u8>| {
+        let upper = rng.next_u64();
+        let letters = key.iter_mut().enumerate().filter(|(i, _)| upper >> (i % 64) & 1 == 1);
+        letters.for_each(|(_, letter)| letter.make_ascii_uppercase());
+    };
+    match op {
+        Op::Write { write, .. } => respell_write(write, &mut anyhow),
+        Op::Batch { writes, .. } => {
+            writes.iter_mut().for_each(|write| respell_write(write, &mut anyhow));
+        }
+        Op::Get { keyspace, key, .. } if keyspace == BLIND => anyhow(key),
+        Op::MultiGet { keyspace, keys } if keyspace == BLIND => keys.iter_mut().for_each(anyhow),
+        Op::Prefix { keyspace, prefix, .. } if keyspace == BLIND => anyhow(prefix),
+        Op::Scan { span, .. } | Op::OpenCursor { span, .. } | Op::CompactRange { span }
+            if span.keyspace == BLIND =>
+        {
+            span.from.iter_mut().chain(&mut span.to).for_each(anyhow);
+        }
+        Op::Walk { steps, .. } => {
+            for step in steps {
+                if let Step::Seek(key) | Step::SeekBefore(key) = step {
+                    anyhow(key);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn respell_write(write: &mut Write, anyhow: &mut impl FnMut(&mut Vec<u8>)) {
+    if write.keyspace != BLIND {
+        return;
+    }
+    match &mut write.change {
+        Change::Put { key, .. }
+        | Change::PutTtl { key, .. }
+        | Change::Delete { key }
+        | Change::SingleDelete { key }
+        | Change::Merge { key, .. } => anyhow(key),
+        Change::DeleteRange { from, to } => {
+            anyhow(from);
+            anyhow(to);
+        }
     }
 }
 

@@ -15,6 +15,11 @@ use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 /// Id of the comparator that the testkit registers: bytewise, backwards.
 pub const REVERSE_ID: &str = "testkit.reverse";
 
+/// Id of the other comparator that the testkit registers: bytewise, but for
+/// the case of ASCII letters. `a` and `A` are one key, spelt as the newest
+/// version that is visible spells it.
+pub const CASE_BLIND_ID: &str = "testkit.case_blind";
+
 /// A built-in merge operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
@@ -54,17 +59,48 @@ impl Operator {
     }
 }
 
+/// The order of a keyspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Bytewise,
+    Reverse,
+    CaseBlind,
+}
+
+impl Order {
+    /// The order of a comparator's id; `None`: there is no such comparator.
+    fn parse(comparator: Option<&str>) -> Option<Order> {
+        match comparator {
+            None => Some(Order::Bytewise),
+            Some(REVERSE_ID) => Some(Order::Reverse),
+            Some(CASE_BLIND_ID) => Some(Order::CaseBlind),
+            Some(_) => None,
+        }
+    }
+}
+
 /// A key under its keyspace's order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct Ordered {
-    reverse: bool,
+    order: Order,
     key: Vec<u8>,
 }
 
+impl PartialEq for Ordered {
+    fn eq(&self, other: &Ordered) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ordered {}
+
 impl Ord for Ordered {
     fn cmp(&self, other: &Ordered) -> Ordering {
-        let order = self.key.cmp(&other.key);
-        if self.reverse { order.reverse() } else { order }
+        match self.order {
+            Order::Bytewise => self.key.cmp(&other.key),
+            Order::Reverse => other.key.cmp(&self.key),
+            Order::CaseBlind => self.key.to_ascii_lowercase().cmp(&other.key.to_ascii_lowercase()),
+        }
     }
 }
 
@@ -78,6 +114,8 @@ impl PartialOrd for Ordered {
 #[derive(Clone, Debug)]
 struct Version {
     seq: u64,
+    /// The key as the write spelt it.
+    spelling: Vec<u8>,
     entry: Entry,
 }
 
@@ -106,23 +144,23 @@ struct Space {
     /// Tells a keyspace from an earlier one of the same name.
     incarnation: u64,
     operator: Option<Operator>,
-    reverse: bool,
+    order: Order,
     dropped: bool,
     keys: BTreeMap<Ordered, Vec<Version>>,
 }
 
 impl Space {
-    fn new(incarnation: u64, operator: Option<Operator>, reverse: bool) -> Space {
-        Space { incarnation, operator, reverse, dropped: false, keys: BTreeMap::new() }
+    fn new(incarnation: u64, operator: Option<Operator>, order: Order) -> Space {
+        Space { incarnation, operator, order, dropped: false, keys: BTreeMap::new() }
     }
 
     fn ordered(&self, key: &[u8]) -> Ordered {
-        Ordered { reverse: self.reverse, key: key.to_vec() }
+        Ordered { order: self.order, key: key.to_vec() }
     }
 
     fn push(&mut self, key: &[u8], seq: u64, entry: Entry) {
-        let key = self.ordered(key);
-        self.keys.entry(key).or_default().push(Version { seq, entry });
+        let versions = self.keys.entry(self.ordered(key)).or_default();
+        versions.push(Version { seq, spelling: key.to_vec(), entry });
     }
 
     fn change(&mut self, change: &Change, seq: u64, now_ms: u64) {
@@ -143,8 +181,9 @@ impl Space {
             Change::DeleteRange { from, to } => {
                 let (from, to) = (self.ordered(from), self.ordered(to));
                 if from < to {
-                    for versions in self.keys.range_mut(from..to).map(|(_, v)| v) {
-                        versions.push(Version { seq, entry: Entry::Absent });
+                    for (key, versions) in self.keys.range_mut(from..to) {
+                        let spelling = key.key.clone();
+                        versions.push(Version { seq, spelling, entry: Entry::Absent });
                     }
                 }
             }
@@ -178,6 +217,18 @@ impl Space {
         merged.map(Some).ok_or(ErrorKind::Corruption)
     }
 
+    /// A key's newest spelling and its value at a moment; `None`: it is absent.
+    fn entry(
+        &self,
+        versions: &[Version],
+        at: Moment,
+    ) -> Option<(Vec<u8>, Result<Pair, ErrorKind>)> {
+        let newest = versions.iter().rev().find(|v| v.seq <= at.seq)?;
+        let value = self.value(versions, at).transpose()?;
+        let spelling = newest.spelling.clone();
+        Some((spelling.clone(), value.map(|value| (spelling, value))))
+    }
+
     fn get(&self, key: &[u8], at: Moment) -> Result<Option<Vec<u8>>, ErrorKind> {
         self.keys.get(&self.ordered(key)).map_or(Ok(None), |versions| self.value(versions, at))
     }
@@ -200,11 +251,8 @@ impl Space {
         {
             return Vec::new();
         }
-        let entry = |(key, versions): (&Ordered, &Vec<Version>)| {
-            let value = self.value(versions, at).transpose()?;
-            Some(value.map(|value| (key.key.clone(), value)))
-        };
-        self.keys.range(self.bounds(from, to)).filter_map(entry).collect()
+        let versions = self.keys.range(self.bounds(from, to)).map(|(_, versions)| versions);
+        versions.filter_map(|versions| Some(self.entry(versions, at)?.1)).collect()
     }
 }
 
@@ -241,7 +289,7 @@ impl Default for Model {
             now_ms: 0,
             incarnations: 1,
             batch_bytes_max: u64::MAX,
-            spaces: BTreeMap::from([(DEFAULT.to_owned(), Space::new(0, None, false))]),
+            spaces: BTreeMap::from([(DEFAULT.to_owned(), Space::new(0, None, Order::Bytewise))]),
             dropped: Vec::new(),
             snapshots: BTreeMap::new(),
             cursors: BTreeMap::new(),
@@ -276,7 +324,7 @@ impl Model {
 
     /// Whether the keyspace has the reverse order.
     pub fn is_reverse(&self, keyspace: &str) -> bool {
-        self.spaces.get(keyspace).is_some_and(|space| space.reverse)
+        self.spaces.get(keyspace).is_some_and(|space| space.order == Order::Reverse)
     }
 
     /// Whether the contract of single delete allows one for this key: put
@@ -408,12 +456,9 @@ impl Model {
             Ok(place) => place,
             Err(answer) => return answer,
         };
-        let keys = space.keys.iter().filter(|(key, _)| key.key.starts_with(prefix));
-        let entries = keys.filter_map(|(key, versions)| {
-            let value = space.value(versions, moment).transpose()?;
-            Some(value.map(|value| (key.key.clone(), value)))
-        });
-        take(entries.collect(), direction)
+        let entries = space.keys.values().filter_map(|versions| space.entry(versions, moment));
+        let entries = entries.filter(|(spelling, _)| spelling.starts_with(prefix));
+        take(entries.map(|(_, entry)| entry).collect(), direction)
     }
 
     fn open_cursor(&mut self, name: &str, span: &Span) -> Answer {
@@ -470,17 +515,19 @@ impl Model {
 
     fn create(&mut self, name: &str, operator: Option<&str>, comparator: Option<&str>) -> Answer {
         let parsed = operator.map(Operator::parse);
-        let reverse = comparator == Some(REVERSE_ID);
-        if parsed == Some(None) || (comparator.is_some() && !reverse) || name.is_empty() {
+        let Some(order) = Order::parse(comparator) else {
+            return Answer::Error(ErrorKind::InvalidArgument);
+        };
+        if parsed == Some(None) || name.is_empty() {
             return Answer::Error(ErrorKind::InvalidArgument);
         }
         let parsed = parsed.flatten();
         if let Some(there) = self.spaces.get(name).filter(|space| !space.dropped) {
             let agrees = (parsed.is_none() || parsed == there.operator)
-                && (comparator.is_none() || there.reverse);
+                && (comparator.is_none() || there.order == order);
             return if agrees { Answer::Done } else { Answer::Error(ErrorKind::InvalidArgument) };
         }
-        let space = Space::new(self.incarnations, parsed, reverse);
+        let space = Space::new(self.incarnations, parsed, order);
         self.incarnations += 1;
         self.dropped.extend(self.spaces.insert(name.to_owned(), space));
         Answer::Done

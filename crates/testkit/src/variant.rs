@@ -2,7 +2,7 @@
 //!
 //! Owns: the list, and how a set becomes `windrow::Options`. Never does: open anything.
 
-use crate::model::REVERSE_ID;
+use crate::model::{CASE_BLIND_ID, REVERSE_ID};
 use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow::{Components, Options, Settings};
@@ -164,7 +164,8 @@ pub fn options_of<'a>(settings: impl Iterator<Item = (&'a str, &'a str)>) -> Res
     for (name, value) in SMALL.iter().copied().chain(settings) {
         all.set(name, value)?;
     }
-    let components = Components { comparators: vec![Arc::new(Reverse)], ..Components::default() };
+    let comparators: Vec<Arc<dyn Comparator>> = vec![Arc::new(Reverse), Arc::new(CaseBlind)];
+    let components = Components { comparators, ..Components::default() };
     Ok(Options { settings: all, components, ..Options::default() })
 }
 
@@ -178,6 +179,24 @@ impl Comparator for Reverse {
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         b.cmp(a)
+    }
+}
+
+/// The bytewise order, blind for the case of ASCII letters.
+struct CaseBlind;
+
+impl Comparator for CaseBlind {
+    fn id(&self) -> &str {
+        CASE_BLIND_ID
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let lower = |key: &'_ [u8]| key.to_ascii_lowercase();
+        lower(a).cmp(&lower(b))
+    }
+
+    fn equality_is_bytewise(&self) -> bool {
+        false
     }
 }
 

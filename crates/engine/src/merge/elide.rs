@@ -19,6 +19,10 @@
 //!    newer put shadows is not free to go (rule 1): if that put is taken away
 //!    by another single delete, the one below it still has its own to take.
 //!
+//! Where the order takes keys of different bytes for the same one, every value
+//! and operand that stays keeps the bytes it was written with: a snapshot shows
+//! them. Nobody sees those of a tombstone.
+//!
 //! Owns no file and no clock; what is kept goes to a [`Sink`].
 
 use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
@@ -65,7 +69,7 @@ pub(crate) struct ElideCount {
 /// What the waiting operands stand on, within their stripe.
 enum Base<'a> {
     /// A value that stays.
-    Put(u64, &'a [u8]),
+    Put(Entry<'a>),
     /// A point tombstone (or an expired entry) of this sequence number.
     Deleted(SeqNo),
     /// A range tombstone, which is kept or dropped by itself.
@@ -75,11 +79,23 @@ enum Base<'a> {
 struct Operand {
     trailer: u64,
     value: Vec<u8>,
+    /// Its key's bytes where they are others than those of [`Current::key`].
+    spelling: Option<Box<[u8]>>,
+}
+
+/// The entry at hand.
+#[derive(Clone, Copy)]
+struct Entry<'a> {
+    user_key: &'a [u8],
+    trailer: u64,
+    value: &'a [u8],
+    stripe: usize,
 }
 
 /// The state of the key at hand.
 #[derive(Default)]
 struct Current {
+    /// As its newest entry has it.
     key: Vec<u8>,
     any: bool,
     /// Nothing of this key was kept yet.
@@ -104,13 +120,17 @@ pub(crate) struct Elider {
     current: Current,
     count: ElideCount,
     plain: bool,
+    /// Entries of one key may differ in its bytes.
+    has_spellings: bool,
 }
 
 impl Elider {
     pub(crate) fn new(rules: ElideRules) -> Elider {
         let plain =
             rules.held.seqs.is_empty() && rules.tombstones.is_empty() && rules.filter.is_none();
-        Elider { rules, current: Current::default(), count: ElideCount::default(), plain }
+        let has_spellings = !rules.order.equality_is_bytewise();
+        let (current, count) = (Current::default(), ElideCount::default());
+        Elider { rules, current, count, plain, has_spellings }
     }
 
     /// Takes the next entry.
@@ -148,11 +168,11 @@ impl Elider {
         if self.plain && key::trailer_kind(trailer) == Kind::Put as u8 && !self.has_pending() {
             if self.current.decided.is_none() {
                 (self.current.decided, self.current.under_put) = (Some(0), true);
-                return self.keep(trailer, value, sink);
+                return self.keep(user_key, trailer, value, sink);
             }
             return Ok(());
         }
-        self.push_slow(trailer, value, sink)
+        self.push_slow(user_key, trailer, value, sink)
     }
 
     fn has_pending(&self) -> bool {
@@ -160,9 +180,16 @@ impl Elider {
         !current.operands.is_empty() || current.single.is_some() || current.buried.is_some()
     }
 
-    fn push_slow(&mut self, trailer: u64, value: &[u8], sink: &mut impl Sink) -> Result<()> {
+    fn push_slow(
+        &mut self,
+        user_key: &[u8],
+        trailer: u64,
+        value: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<()> {
         let seq = key::trailer_seq(trailer);
         let stripe = self.rules.held.stripe(seq);
+        let entry = Entry { user_key, trailer, value, stripe };
         if self.current.decided == Some(stripe) {
             self.shadowed(trailer);
             return Ok(());
@@ -182,9 +209,9 @@ impl Elider {
         match kind {
             Kind::Put | Kind::PutExpiry => {
                 (self.current.decided, self.current.under_put) = (Some(stripe), true);
-                self.base(kind, trailer, value, stripe, sink)
+                self.base(kind, entry, sink)
             }
-            Kind::Merge | Kind::MergeExpiry => self.operand(trailer, value, stripe, sink),
+            Kind::Merge | Kind::MergeExpiry => self.operand(entry, sink),
             Kind::SingleDelete if !self.has_pending() => {
                 self.current.single = Some(trailer);
                 self.current.pending_stripe = stripe;
@@ -195,7 +222,7 @@ impl Elider {
                 if self.has_pending() {
                     return self.settle(Base::Deleted(seq), sink);
                 }
-                self.tombstone(key::trailer(seq, Kind::Delete), stripe, sink)
+                self.tombstone(seq, stripe, sink)
             }
         }
     }
@@ -228,14 +255,7 @@ impl Elider {
     }
 
     /// A put that decides its stripe.
-    fn base(
-        &mut self,
-        kind: Kind,
-        trailer: u64,
-        value: &[u8],
-        stripe: usize,
-        sink: &mut impl Sink,
-    ) -> Result<()> {
+    fn base(&mut self, kind: Kind, entry: Entry<'_>, sink: &mut impl Sink) -> Result<()> {
         if self.current.single.take().is_some() {
             // Both go, and decide nothing: what is older is as it was before
             // the put, and may be a single delete that another put needs.
@@ -244,64 +264,54 @@ impl Elider {
         }
         if !self.current.operands.is_empty() {
             if kind == Kind::Put {
-                return self.settle(Base::Put(trailer, value), sink);
+                return self.settle(Base::Put(entry), sink);
             }
             self.release_pending(sink)?;
-            return self.keep(trailer, value, sink);
+            return self.keep(entry.user_key, entry.trailer, entry.value, sink);
         }
-        self.filtered(kind, trailer, value, stripe, sink)
+        self.filtered(kind, entry, sink)
     }
 
     /// Asks the compaction filter, where no snapshot known to the job sees the value.
-    fn filtered(
-        &mut self,
-        kind: Kind,
-        trailer: u64,
-        value: &[u8],
-        stripe: usize,
-        sink: &mut impl Sink,
-    ) -> Result<()> {
+    fn filtered(&mut self, kind: Kind, entry: Entry<'_>, sink: &mut impl Sink) -> Result<()> {
+        let Entry { user_key, trailer, value, stripe } = entry;
         let newest_stripe = stripe == self.rules.held.seqs.len();
         let Some(filter) = self.rules.filter.as_ref().filter(|_| newest_stripe) else {
-            return self.keep(trailer, value, sink);
+            return self.keep(user_key, trailer, value, sink);
         };
         let (expiry, plain) = value.split_at(if kind.has_expiry() { 8 } else { 0 });
-        match filter.filter(self.rules.output_level, &self.current.key, plain) {
-            FilterDecision::Keep => self.keep(trailer, value, sink),
+        match filter.filter(self.rules.output_level, user_key, plain) {
+            FilterDecision::Keep => self.keep(user_key, trailer, value, sink),
             FilterDecision::Remove => {
                 self.count.filtered += 1;
-                let seq = key::trailer_seq(trailer);
-                self.tombstone(key::trailer(seq, Kind::Delete), stripe, sink)
+                self.tombstone(key::trailer_seq(trailer), stripe, sink)
             }
             FilterDecision::Change(changed) if !fits(&changed) => self.keep(trailer, value, sink),
             FilterDecision::Change(changed) => {
                 self.count.filtered += 1;
-                self.keep(trailer, &[expiry, &changed].concat(), sink)
+                self.keep(user_key, trailer, &[expiry, &changed].concat(), sink)
             }
         }
     }
 
     /// A delete that decides its stripe: goes where rule 2 lets it.
-    fn tombstone(&mut self, trailer: u64, stripe: usize, sink: &mut impl Sink) -> Result<()> {
+    fn tombstone(&mut self, seq: SeqNo, stripe: usize, sink: &mut impl Sink) -> Result<()> {
         if (stripe == 0 || mutant!(DeleteDropsVersions)) && !self.outside_may_hold() {
             return Ok(());
         }
-        self.keep(trailer, &[], sink)
+        self.keep_as_newest(key::trailer(seq, Kind::Delete), &[], sink)
     }
 
-    fn operand(
-        &mut self,
-        trailer: u64,
-        value: &[u8],
-        stripe: usize,
-        sink: &mut impl Sink,
-    ) -> Result<()> {
+    fn operand(&mut self, entry: Entry<'_>, sink: &mut impl Sink) -> Result<()> {
+        let Entry { user_key, trailer, value, stripe } = entry;
         if self.current.single.is_some() {
             // The single delete hides the operand as any delete would.
             (self.current.decided, self.current.under_put) = (Some(stripe), false);
             return self.settle(Base::Covered, sink);
         }
-        self.current.operands.push(Operand { trailer, value: value.to_vec() });
+        let is_other = self.has_spellings && user_key != self.current.key;
+        let spelling = is_other.then(|| user_key.into());
+        self.current.operands.push(Operand { trailer, value: value.to_vec(), spelling });
         self.current.pending_stripe = stripe;
         Ok(())
     }
@@ -310,25 +320,23 @@ impl Elider {
     fn settle(&mut self, base: Base<'_>, sink: &mut impl Sink) -> Result<()> {
         if let Some(trailer) = self.current.single.take() {
             let stripe = self.current.pending_stripe;
-            let seq = key::trailer_seq(trailer);
-            return self.tombstone(key::trailer(seq, Kind::Delete), stripe, sink);
+            return self.tombstone(key::trailer_seq(trailer), stripe, sink);
         }
         if self.current.operands.is_empty() {
             return Ok(());
         }
         let base_value = match base {
-            Base::Put(_, value) => Some(value),
+            Base::Put(entry) => Some(entry.value),
             Base::Deleted(_) | Base::Covered => None,
         };
         if let Some(value) = self.resolved(base_value) {
             let seq = key::trailer_seq(self.current.operands[0].trailer);
-            self.current.operands.clear();
-            return self.keep(key::trailer(seq, Kind::Put), &value, sink);
+            return self.keep_merged(key::trailer(seq, Kind::Put), &value, sink);
         }
         self.keep_operands(sink)?;
         match base {
-            Base::Put(trailer, value) => self.keep(trailer, value, sink),
-            Base::Deleted(seq) => self.keep(key::trailer(seq, Kind::Delete), &[], sink),
+            Base::Put(entry) => self.keep(entry.user_key, entry.trailer, entry.value, sink),
+            Base::Deleted(seq) => self.keep_as_newest(key::trailer(seq, Kind::Delete), &[], sink),
             Base::Covered => Ok(()),
         }
     }
@@ -349,22 +357,28 @@ impl Elider {
     fn release_pending(&mut self, sink: &mut impl Sink) -> Result<()> {
         let single = self.current.single.take().or(self.current.buried.take());
         if let Some(trailer) = single {
-            return self.keep(trailer, &[], sink);
+            return self.keep_as_newest(trailer, &[], sink);
         }
         if let Some((trailer, value)) = self.combined() {
-            self.current.operands.clear();
-            return self.keep(trailer, &value, sink);
+            return self.keep_merged(trailer, &value, sink);
         }
         self.keep_operands(sink)
     }
 
     fn keep_operands(&mut self, sink: &mut impl Sink) -> Result<()> {
         let mut operands = std::mem::take(&mut self.current.operands);
-        for operand in operands.drain(..) {
-            self.keep(operand.trailer, &operand.value, sink)?;
+        for Operand { trailer, value, spelling } in operands.drain(..) {
+            self.keep_spelt(spelling.as_deref(), trailer, &value, sink)?;
         }
         self.current.operands = operands;
         Ok(())
+    }
+
+    /// What the waiting operands came to, in place of all of them.
+    fn keep_merged(&mut self, trailer: u64, value: &[u8], sink: &mut impl Sink) -> Result<()> {
+        let spelling = self.current.operands[0].spelling.take();
+        self.current.operands.clear();
+        self.keep_spelt(spelling.as_deref(), trailer, value, sink)
     }
 
     /// All waiting operands as one, if the operator can combine them.
@@ -399,8 +413,7 @@ impl Elider {
         match self.resolved(None) {
             Some(value) => {
                 let seq = key::trailer_seq(self.current.operands[0].trailer);
-                self.current.operands.clear();
-                self.keep(key::trailer(seq, Kind::Put), &value, sink)
+                self.keep_merged(key::trailer(seq, Kind::Put), &value, sink)
             }
             None => self.release_pending(sink),
         }
@@ -424,10 +437,40 @@ impl Elider {
     }
 
     #[inline]
-    fn keep(&mut self, trailer: u64, value: &[u8], sink: &mut impl Sink) -> Result<()> {
-        self.count.kept += 1;
-        let first = std::mem::replace(&mut self.current.fresh, false);
+    fn keep(
+        &mut self,
+        user_key: &[u8],
+        trailer: u64,
+        value: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        let first = self.count_kept();
+        sink.keep(user_key, trailer, value, first)
+    }
+
+    fn keep_spelt(
+        &mut self,
+        spelling: Option<&[u8]>,
+        trailer: u64,
+        value: &[u8],
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        match spelling {
+            Some(user_key) => self.keep(user_key, trailer, value, sink),
+            None => self.keep_as_newest(trailer, value, sink),
+        }
+    }
+
+    fn keep_as_newest(&mut self, trailer: u64, value: &[u8], sink: &mut impl Sink) -> Result<()> {
+        let first = self.count_kept();
         sink.keep(&self.current.key, trailer, value, first)
+    }
+
+    /// Whether it is the first of its key that stays.
+    #[inline]
+    fn count_kept(&mut self) -> bool {
+        self.count.kept += 1;
+        std::mem::replace(&mut self.current.fresh, false)
     }
 }
 

@@ -5,9 +5,10 @@
 use super::elide::{ElideRules, Elider, Sink, surviving_tombstones};
 use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
 use crate::snapshot::Held;
+use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow_base::key::{Kind, VALUE_BYTES_MAX, trailer, trailer_kind, trailer_seq};
-use windrow_base::{KeyOrder, Result};
+use windrow_base::{Comparator, KeyOrder, Result};
 use windrow_format::tombstone::{Fragments, RangeTombstone};
 use windrow_plan::tree::{Outside, Place, Span, Version};
 
@@ -59,6 +60,23 @@ impl CompactionFilter for DropX {
     }
 }
 
+/// Takes keys that differ in case for one.
+struct CaseBlind;
+
+impl Comparator for CaseBlind {
+    fn id(&self) -> &str {
+        "case-blind"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
+    }
+
+    fn equality_is_bytewise(&self) -> bool {
+        false
+    }
+}
+
 #[derive(Default)]
 struct Kept(Vec<String>, Vec<bool>);
 
@@ -89,6 +107,7 @@ struct Setting {
     bottom: bool,
     partial: bool,
     filter: bool,
+    case_blind: bool,
     ranges: Vec<(&'static str, &'static str, u64)>,
 }
 
@@ -109,8 +128,12 @@ fn nothing_outside() -> Outside {
 }
 
 fn elider(setting: &Setting) -> Elider {
+    let order = match setting.case_blind {
+        true => KeyOrder::Custom(Arc::new(CaseBlind)),
+        false => KeyOrder::Bytewise,
+    };
     Elider::new(ElideRules {
-        order: KeyOrder::Bytewise,
+        order,
         held: Held { seqs: setting.snapshots.clone(), ..Held::default() },
         tombstones: fragments(setting),
         outside: setting.bottom.then(nothing_outside),
@@ -146,8 +169,10 @@ fn check(setting: Setting, input: &[&str], expected: &[&str]) {
     let count = elider.finish(&mut kept).unwrap();
     assert_eq!(kept.0, expected, "input {input:?}");
     assert_eq!((count.seen, count.kept), (input.len() as u64, expected.len() as u64));
-    let firsts = kept.0.iter().map(|line| line.split(' ').next()).collect::<Vec<_>>();
-    let begins = |i: usize| i == 0 || firsts[i] != firsts[i - 1];
+    let key_of = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
+    let firsts: Vec<String> = kept.0.iter().map(key_of).collect();
+    let same = |a: &str, b: &str| a == b || setting.case_blind && a.eq_ignore_ascii_case(b);
+    let begins = |i: usize| i == 0 || !same(&firsts[i], &firsts[i - 1]);
     assert!((0..kept.1.len()).all(|i| kept.1[i] == begins(i)), "first marks of {:?}", kept.0);
 }
 
@@ -213,6 +238,32 @@ fn expiring_entries_are_not_combined() {
     let input = ["a 9 merge=z", "a 5 fresh=x", "a 4 put=w"];
     check(Setting::default(), &input, &["a 9 merge=z", "a 5 put=x"]);
     check(Setting::default(), &["a 9 merge=z", "a 5 old=x", "a 4 put=w"], &["a 9 put=z"]);
+}
+
+#[test]
+fn what_stays_keeps_the_bytes_of_its_own_key() {
+    let blind = |snapshots: Vec<u64>, partial| Setting {
+        snapshots,
+        partial,
+        case_blind: true,
+        ..Default::default()
+    };
+    let puts = ["ab 9 put=3", "Ab 5 put=2", "aB 2 put=1", "b 4 delete", "B 3 put=x"];
+    check(blind(vec![], false), &puts, &["ab 9 put=3", "b 4 delete"]);
+    check(blind(vec![2, 3, 8], false), &puts, &puts);
+    // Operands that wait are spelt as the newest of them, not as the key's newest entry.
+    let operands = ["ab 9 put=z", "aB 7 merge=y", "Ab 6 merge=x", "AB 4 put=w"];
+    check(blind(vec![8], false), &operands, &["ab 9 put=z", "aB 7 put=w.x.y"]);
+    check(blind(vec![5, 8], false), &operands, &operands);
+    let combined = ["ab 9 put=z", "aB 7 merge=x.y", "AB 4 put=w"];
+    check(blind(vec![5, 8], true), &operands, &combined);
+    let to_nothing = Setting { bottom: true, ..blind(vec![8], false) };
+    check(to_nothing, &operands[..3], &["ab 9 put=z", "aB 7 put=x.y"]);
+    let expiring = ["ab 9 merge=z", "AB 5 fresh=x"];
+    check(blind(vec![], false), &expiring, &["ab 9 merge=z", "AB 5 put=x"]);
+    let single = ["ab 9 single", "AB 5 put=x"];
+    check(blind(vec![], false), &single, &[]);
+    check(blind(vec![7], false), &single, &single);
 }
 
 #[test]

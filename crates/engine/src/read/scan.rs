@@ -7,6 +7,10 @@
 //! first, so the value is pinned while the newer ones are looked at, and the
 //! merge stands before the key already.
 //!
+//! Where the order takes keys of different bytes for the same one, a key has
+//! the bytes of its newest visible version, both ways; a prefix is held
+//! against those.
+//!
 //! Owns: a position in a view, and the pin on it. Never does: return a key
 //! outside its bounds; go on after an error (it is sticky, P9).
 
@@ -137,6 +141,8 @@ pub(crate) struct Scan {
     /// For its own memory; blocks and what it reads ahead are charged apart.
     _charge: Charge,
     coverage: Coverage,
+    /// Versions of one key may differ in their bytes.
+    has_spellings: bool,
     is_forward: bool,
     at: At,
     /// The current user key; after the last one, the key that was decided last.
@@ -169,6 +175,7 @@ impl Scan {
             _charge: charge_for(&owner, &merge),
             merge,
             coverage: Coverage::new(Arc::clone(&owner), &view, seq),
+            has_spellings: !owner.order.equality_is_bytewise(),
             owner,
             view,
             seq,
@@ -621,6 +628,9 @@ impl Scan {
             }
             *steps = 0;
             if trailer_seq(trailer) <= self.seq && last_trailer.replace(trailer) != Some(trailer) {
+                if self.has_spellings {
+                    set_key(&mut self.key, self.merge.user_key());
+                }
                 match self.version()? {
                     Version::Operand(operand) => self.operands.push(operand),
                     Version::Value(value) => {
