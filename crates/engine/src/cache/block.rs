@@ -43,6 +43,9 @@ const SLACK_PART: u64 = 64;
 /// The part of the room that bytes read ahead may take.
 const AHEAD_PART: u64 = 4;
 
+/// Less than this is not worth being read ahead.
+const AHEAD_BYTES_MIN: u64 = 16 << 10;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct BlockKey {
     uid: FileUid,
@@ -220,10 +223,13 @@ impl BlockCache {
         self.held_bytes() > room + room / SLACK_PART
     }
 
-    /// Whether there is room for reading ahead: iterators that stand still
-    /// keep what they read.
-    pub(crate) fn may_read_ahead(&self) -> bool {
-        self.ahead.bytes() <= self.room_bytes.load(Ordering::Relaxed) / AHEAD_PART
+    /// How much one read may take ahead: what is left of the part for it, or a
+    /// little where that is less. `None` where more is held than that part:
+    /// iterators that stand still keep what they read.
+    pub(crate) fn ahead_max_bytes(&self) -> Option<u64> {
+        let part = self.room_bytes.load(Ordering::Relaxed) / AHEAD_PART;
+        let left = part.checked_sub(self.ahead.bytes())?;
+        Some(left.max(AHEAD_BYTES_MIN))
     }
 
     /// Whether readers held so much that the cache is down to half its room. It
@@ -425,11 +431,12 @@ mod tests {
     fn what_is_read_ahead_has_a_limit_of_its_own() {
         let cache = BlockCache::new(1 << 20);
         let ahead = cache.hold_ahead(1 << 18);
-        assert!(cache.may_read_ahead());
+        assert_eq!(cache.ahead_max_bytes(), Some(AHEAD_BYTES_MIN));
         let more = cache.hold_ahead(1);
-        assert!(!cache.may_read_ahead());
+        assert_eq!(cache.ahead_max_bytes(), None);
         drop(ahead);
-        assert!(cache.may_read_ahead() && cache.held_bytes() == 1);
+        assert_eq!(cache.ahead_max_bytes(), Some((1 << 18) - 1));
+        assert_eq!(cache.held_bytes(), 1);
         drop(more);
         assert_eq!(cache.held_bytes(), 0);
     }

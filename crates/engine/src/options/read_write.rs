@@ -38,6 +38,7 @@ pub struct ReadOptions {
     /// Bytes read ahead of the position in a table. `None` (default): none at
     /// first, growing to [`crate::Settings::readahead_bytes`] while the reads
     /// stay sequential; `Some(0)`: never; else that much from the first block on.
+    /// While readers hold much of the memory for blocks already, less is read ahead.
     pub readahead_bytes: Option<u64>,
     /// The state that is read; `None`: the newest when the cursor is made.
     pub snapshot: Option<Snapshot>,

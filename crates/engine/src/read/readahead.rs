@@ -34,7 +34,7 @@ pub(crate) enum Readahead {
     /// blocks are read in order.
     Auto { max_bytes: u64 },
     /// Stretches of this many bytes from the first block on: merges, and scans
-    /// known to be long. The block cache is neither asked nor filled.
+    /// known to be long.
     Sequential { bytes: u64 },
 }
 
@@ -84,11 +84,6 @@ impl Stretch {
         Some(raw)
     }
 
-    /// Counts its bytes as read ahead, for as long as it holds them.
-    pub(crate) fn charge_to(&mut self, blocks: &BlockCache) {
-        self.charge = Some(blocks.hold_ahead(self.bytes.capacity() as u64));
-    }
-
     /// Lets the bytes go, and gives their memory for the next read.
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         std::mem::take(self).bytes
@@ -105,6 +100,7 @@ pub(crate) struct PendingRead {
     open: Arc<OpenTable>,
     offset: u64,
     bytes: Vec<u8>,
+    charge: Option<Charge>,
     result: Result<()>,
 }
 
@@ -130,8 +126,15 @@ impl PendingRead {
             open: Arc::clone(open),
             offset: range.start,
             bytes: buffer,
+            charge: None,
             result: Ok(()),
         })
+    }
+
+    /// Counts its bytes as read ahead, from now on and for as long as the
+    /// stretch that they become holds them.
+    pub(crate) fn charge_to(&mut self, blocks: &BlockCache) {
+        self.charge = Some(blocks.hold_ahead(self.bytes.capacity() as u64));
     }
 
     /// Reads it alone.
@@ -145,7 +148,7 @@ impl PendingRead {
     /// What the read failed with.
     pub(crate) fn finish(self) -> Result<Stretch> {
         self.result?;
-        Ok(Stretch { offset: self.offset, bytes: self.bytes, charge: None })
+        Ok(Stretch { offset: self.offset, bytes: self.bytes, charge: self.charge })
     }
 }
 
@@ -173,6 +176,15 @@ pub(crate) fn read_together<'a>(
     }
 }
 
+/// What a stretch keeps to, whatever its mode asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Most bytes of a stretch, but for what its block takes.
+    pub(crate) max_bytes: u64,
+    /// The file's length.
+    pub(crate) file_bytes: u64,
+}
+
 /// Decides how much to read where a block is neither cached nor read ahead.
 pub(crate) struct Planner {
     mode: Readahead,
@@ -185,11 +197,6 @@ impl Planner {
         Planner { mode, window_bytes: 0 }
     }
 
-    /// Whether stretches are read from the first block on, past the cache.
-    pub(crate) fn is_sequential(&self) -> bool {
-        matches!(self.mode, Readahead::Sequential { .. })
-    }
-
     /// The iterator was positioned anew: what follows may not be a long scan.
     pub(crate) fn seek(&mut self) {
         self.window_bytes = 0;
@@ -197,18 +204,19 @@ impl Planner {
 
     /// The range to read for `block`, which was reached by a seek (`stepped`
     /// false) or by walking in `forward` direction from its neighbour.
-    /// `next` is the block after it, `file_bytes` the file's length.
+    /// `next` is the block after it.
     pub(crate) fn plan(
         &mut self,
         block: BlockHandle,
         next: Option<BlockHandle>,
         stepped: bool,
         forward: bool,
-        file_bytes: u64,
+        limits: Limits,
     ) -> Range<u64> {
+        let Limits { max_bytes, file_bytes } = limits;
         let end = block.offset.saturating_add(u64::from(block.bytes));
         let alone = block.offset..end;
-        let bytes = match self.mode {
+        let asked_bytes = match self.mode {
             Readahead::Sequential { bytes } => bytes,
             Readahead::Auto { max_bytes } if stepped => {
                 self.window_bytes = (self.window_bytes * 2).max(AUTO_BYTES_MIN).min(max_bytes);
@@ -220,13 +228,14 @@ impl Planner {
         if end > file_bytes {
             return alone;
         }
+        let bytes = asked_bytes.min(max_bytes).min(file_bytes);
         let align = DIRECT_ALIGN_BYTES as u64;
+        let align_up = |at: u64| at.div_ceil(align).saturating_mul(align).min(file_bytes);
         if forward {
             let from = block.offset / align * align;
-            let to = (from + bytes).div_ceil(align) * align;
-            from..to.min(file_bytes).max(end)
+            from..align_up(from.saturating_add(bytes)).max(end)
         } else {
-            let to = (end.div_ceil(align) * align).min(file_bytes);
+            let to = align_up(end);
             let from = to.saturating_sub(bytes) / align * align;
             from.min(block.offset)..to
         }
@@ -248,6 +257,7 @@ mod tests {
     use super::*;
 
     const FILE_BYTES: u64 = 10 << 20;
+    const LIMITS: Limits = Limits { max_bytes: u64::MAX, file_bytes: FILE_BYTES };
 
     fn handle(offset: u64, bytes: u32) -> BlockHandle {
         BlockHandle { offset, bytes }
@@ -258,12 +268,12 @@ mod tests {
         let mut plan = Planner::new(Readahead::Auto { max_bytes: 1 << 20 });
         let block = handle(5000, 4100);
         let next = Some(handle(9100, 4100));
-        assert_eq!(plan.plan(block, next, false, true, FILE_BYTES), 5000..13200);
-        assert_eq!(plan.plan(block, None, false, true, FILE_BYTES), 5000..9100);
+        assert_eq!(plan.plan(block, next, false, true, LIMITS), 5000..13200);
+        assert_eq!(plan.plan(block, None, false, true, LIMITS), 5000..9100);
         let far = Some(handle(9101, 4100));
-        assert_eq!(plan.plan(block, far, false, true, FILE_BYTES), 5000..9100);
+        assert_eq!(plan.plan(block, far, false, true, LIMITS), 5000..9100);
         let large = Some(handle(9100, 40_000));
-        assert_eq!(plan.plan(block, large, false, true, FILE_BYTES), 5000..9100);
+        assert_eq!(plan.plan(block, large, false, true, LIMITS), 5000..9100);
     }
 
     #[test]
@@ -271,16 +281,13 @@ mod tests {
         let mut plan = Planner::new(Readahead::Auto { max_bytes: 64 << 10 });
         let mut sizes = Vec::new();
         for _ in 0..5 {
-            let range = plan.plan(handle(8192, 4096), None, true, true, FILE_BYTES);
+            let range = plan.plan(handle(8192, 4096), None, true, true, LIMITS);
             assert_eq!(range.start, 8192);
             sizes.push(range.end - range.start);
         }
         assert_eq!(sizes, [16 << 10, 32 << 10, 64 << 10, 64 << 10, 64 << 10]);
         plan.seek();
-        assert_eq!(
-            plan.plan(handle(8192, 4096), None, true, true, FILE_BYTES).end,
-            8192 + (16 << 10)
-        );
+        assert_eq!(plan.plan(handle(8192, 4096), None, true, true, LIMITS).end, 8192 + (16 << 10));
     }
 
     /// Whatever the sizes, the range holds the block and stays in the file.
@@ -291,6 +298,8 @@ mod tests {
             Readahead::Auto { max_bytes: 20_000 },
             Readahead::Sequential { bytes: 256 << 10 },
             Readahead::Sequential { bytes: 1 },
+            Readahead::Sequential { bytes: u64::MAX },
+            Readahead::Auto { max_bytes: u64::MAX },
         ];
         for mode in modes {
             for offset in [0, 1, 4095, 4096, 777_777, FILE_BYTES - 5000] {
@@ -299,10 +308,17 @@ mod tests {
                         [(true, true), (true, false), (false, true), (false, false)]
                     {
                         let block = handle(offset, bytes);
-                        let range =
-                            Planner::new(mode).plan(block, None, stepped, forward, FILE_BYTES);
-                        assert!(range.start <= offset && offset + u64::from(bytes) <= range.end);
-                        assert!(range.end <= FILE_BYTES, "{mode:?} {block:?} {range:?}");
+                        for max_bytes in [0, 1, 10_000, u64::MAX] {
+                            let limits = Limits { max_bytes, ..LIMITS };
+                            let mut plan = Planner::new(mode);
+                            let range = plan.plan(block, None, stepped, forward, limits);
+                            let end = offset + u64::from(bytes);
+                            assert!(range.start <= offset && end <= range.end);
+                            assert!(range.end <= FILE_BYTES, "{mode:?} {block:?} {range:?}");
+                            // Rounding at both ends, and the block itself.
+                            let most = max_bytes.saturating_add(2 * 4096 + u64::from(bytes));
+                            assert!(range.end - range.start <= most, "{mode:?} {range:?}");
+                        }
                     }
                 }
             }
@@ -323,9 +339,8 @@ mod tests {
     fn a_stretch_that_was_read_to_its_end_holds_nothing() {
         let cache = BlockCache::new(1 << 20);
         let stretch = |bytes: usize| {
-            let mut stretch = Stretch { offset: 100, bytes: vec![7; bytes], charge: None };
-            stretch.charge_to(&cache);
-            stretch
+            let charge = Some(cache.hold_ahead(bytes as u64));
+            Stretch { offset: 100, bytes: vec![7; bytes], charge }
         };
         let mut alone = stretch(50);
         assert_eq!(alone.take(handle(100, 50), true), Some(vec![7; 50]));

@@ -169,7 +169,7 @@ impl Scan {
     ) -> Scan {
         let ScanOptions { fill_cache, readahead, .. } = options;
         let (bounds, prefix) = bounds_of(options, owner.order.is_bytewise());
-        let table_options = TableIterOptions { fill_cache, readahead, bounds: bounds.clone() };
+        let table_options = table_options(fill_cache, readahead, &bounds);
         let merge = merge_of(&owner, &view, table_options);
         Scan {
             _charge: charge_for(&owner, &merge),
@@ -207,11 +207,7 @@ impl Scan {
     /// # Errors
     /// As [`Scan::seek`].
     pub(crate) fn refresh(&mut self, view: Arc<ReadView>, seq: SeqNo, now_ms: u64) -> Result<bool> {
-        let options = TableIterOptions {
-            fill_cache: self.fill_cache,
-            readahead: self.readahead,
-            bounds: self.bounds.clone(),
-        };
+        let options = table_options(self.fill_cache, self.readahead, &self.bounds);
         let was_valid = self.valid();
         self.merge = merge_of(&self.owner, &view, options);
         self._charge = charge_for(&self.owner, &self.merge);
@@ -662,6 +658,11 @@ impl Drop for Scan {
         here.entries_scanned.add(self.returned);
         here.entries_skipped.add(self.skipped);
     }
+}
+
+/// What a scan holds of tables is charged as it comes.
+fn table_options(fill_cache: bool, readahead: Readahead, bounds: &Bounds) -> TableIterOptions {
+    TableIterOptions { fill_cache, readahead, bounds: bounds.clone(), is_accounted: false }
 }
 
 fn charge_for(owner: &ReadOwner, merge: &MergeIter) -> Charge {

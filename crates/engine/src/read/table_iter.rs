@@ -9,7 +9,7 @@
 //! does: look at sequence numbers or kinds.
 
 use super::ReadOwner;
-use super::readahead::{PendingRead, Planner, Readahead, Stretch};
+use super::readahead::{Limits, PendingRead, Planner, Readahead, Stretch};
 use crate::cache::{OpenTable, TableHandle};
 use crate::slice::Slice;
 use std::cmp::Ordering;
@@ -90,6 +90,9 @@ pub(crate) struct TableIterOptions {
     pub(crate) fill_cache: bool,
     pub(crate) readahead: Readahead,
     pub(crate) bounds: Bounds,
+    /// What it holds is in the caller's account: it goes past the block cache,
+    /// and reads ahead however much readers hold.
+    pub(crate) is_accounted: bool,
 }
 
 impl TableIterOptions {
@@ -100,6 +103,7 @@ impl TableIterOptions {
             fill_cache: false,
             readahead: Readahead::Sequential { bytes },
             bounds: Bounds::default(),
+            is_accounted: true,
         }
     }
 }
@@ -206,10 +210,7 @@ impl TableIter {
     /// # Errors
     /// What the read failed with.
     pub(crate) fn supply(&mut self, read: PendingRead) -> Result<()> {
-        let mut ahead = read.finish()?;
-        if !self.plan.is_sequential() {
-            ahead.charge_to(&self.owner.blocks);
-        }
+        let ahead = read.finish()?;
         if self.is_partitioned && self.part.is_none() {
             self.index_ahead = ahead;
         } else {
@@ -261,7 +262,7 @@ impl TableIter {
         handle: BlockHandle,
         kind: BlockKind,
     ) -> Result<Option<Arc<Block>>> {
-        let is_cached = !self.plan.is_sequential();
+        let is_cached = !self.options.is_accounted;
         if is_cached && let Some(block) = self.owner.blocks.get(self.open.uid, handle.offset) {
             self.owner.counters.cache_hit();
             return Ok(Some(block));
@@ -292,16 +293,21 @@ impl TableIter {
 
     #[cold]
     fn pending(&mut self, handle: BlockHandle, kind: BlockKind) -> Result<PendingRead> {
-        let may_read_ahead = self.plan.is_sequential() || self.owner.blocks.may_read_ahead();
-        let range = match kind {
-            BlockKind::Data if may_read_ahead => {
+        let is_accounted = self.options.is_accounted;
+        let ahead_max_bytes = match is_accounted {
+            true => Some(u64::MAX),
+            false => self.owner.blocks.ahead_max_bytes(),
+        };
+        let range = match (kind, ahead_max_bytes) {
+            (BlockKind::Data, Some(max_bytes)) => {
                 let next = if self.stepped { None } else { self.peek_next_handle() };
                 let (stepped, forward) = (self.stepped, self.is_forward);
-                self.plan.plan(handle, next, stepped, forward, self.open.file_bytes)
+                let limits = Limits { max_bytes, file_bytes: self.open.file_bytes };
+                self.plan.plan(handle, next, stepped, forward, limits)
             }
             _ => handle.offset..handle.offset.saturating_add(u64::from(handle.bytes)),
         };
-        if !self.plan.is_sequential() {
+        if !is_accounted {
             self.owner.counters.block_read(range.end.saturating_sub(range.start));
         }
         let ahead = match kind {
@@ -309,7 +315,11 @@ impl TableIter {
             _ => &mut self.index_ahead,
         };
         let buffer = ahead.take_buffer();
-        PendingRead::new(&self.open, range, buffer)
+        let mut read = PendingRead::new(&self.open, range, buffer)?;
+        if !is_accounted {
+            read.charge_to(&self.owner.blocks);
+        }
+        Ok(read)
     }
 
     /// The handle of the data block after the one at hand, in this partition.

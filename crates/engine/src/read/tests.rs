@@ -487,6 +487,45 @@ fn a_cold_seek_and_a_cold_batch_take_one_submission_each() {
     assert!(rounds <= 2, "{rounds} rounds: a false positive costs one more");
 }
 
+/// However much a scan is asked to read ahead, it is counted while it is held,
+/// and keeps to the part of the memory that is there for it.
+#[test]
+fn what_a_scan_is_asked_to_read_ahead_is_counted_and_bounded() {
+    const ROOM: u64 = 256 << 10;
+    const PART: u64 = ROOM / 4;
+    let mut world = World::new(12, KeyOrder::Bytewise);
+    world.block_bytes = 1000;
+    let put = |run: u64, i: u64| {
+        let key = format!("key{i:05}{run}");
+        Op::new(run * 1000 + i + 1, Kind::Put, &key, &"v".repeat(300))
+    };
+    let runs = [0, 1, 2].map(|run| (0..900).map(|i| put(run, i)).collect::<Vec<Op>>());
+    let files = runs.iter().rev().map(|ops| world.table(ops)).collect();
+    let view = world.view(&[], vec![(Vec::new(), files)]);
+    for (bytes, fill_cache) in [(u64::MAX, false), (20_000, false), (u64::MAX, true), (1, true)] {
+        let owner = world.with_cold_caches(ROOM, 10);
+        let readahead = Readahead::Sequential { bytes };
+        let options = ScanOptions { fill_cache, readahead, ..everything() };
+        let cold = world.view_for(&owner, &view);
+        let mut scan = Scan::new(Arc::clone(&owner), cold, 10_000, 0, options);
+        let held = || owner.blocks.held_bytes() - owner.blocks.bytes_used();
+        let (mut most, mut count) = (0, 0);
+        let mut valid = scan.seek_first().unwrap();
+        while valid {
+            count += 1;
+            most = most.max(held());
+            valid = scan.next().unwrap();
+        }
+        assert_eq!(count, 3 * 900);
+        assert!(most > bytes.min(PART), "{bytes}: {most} bytes held, not all counted");
+        assert!(most < PART + (40 << 10), "{bytes}: {most} bytes held");
+        let cached = owner.blocks.bytes_used();
+        assert_eq!(cached > ROOM / 2, fill_cache, "{cached} bytes cached");
+        drop(scan);
+        assert_eq!(held(), 0);
+    }
+}
+
 /// The merge gives every version of every key in order, and turns anywhere.
 #[test]
 fn a_merge_gives_every_version_both_ways() {
@@ -500,7 +539,8 @@ fn a_merge_gives_every_version_both_ways() {
         expected.sort_by(|a, b| a.key.cmp(&b.key).then(b.seq.cmp(&a.seq)));
         for readahead in [Readahead::None, Readahead::Sequential { bytes: 700 }] {
             let bounds = Bounds::default();
-            let options = TableIterOptions { fill_cache: false, readahead, bounds };
+            let is_accounted = matches!(readahead, Readahead::Sequential { .. });
+            let options = TableIterOptions { fill_cache: false, readahead, bounds, is_accounted };
             let mut merge = merge_of(&world.owner, &view, options);
             merge.seek_first().unwrap();
             let mut at = 0;
