@@ -318,7 +318,6 @@ impl<'a> Lookup<'a> {
                 return Ok(self.filtered(owner, file));
             }
         }
-        self.filter_checks += u64::from(is_filtered);
         let Some(handle) = self.data_block(owner, open, place, newest, blocks)? else {
             return Ok(self.wasted(owner, file, is_filtered));
         };
@@ -327,6 +326,8 @@ impl<'a> Lookup<'a> {
         let BlockGet::Found { mut trailer, value } = got.map_err(|e| name(e, open, handle))? else {
             return Ok(self.wasted(owner, file, is_filtered));
         };
+        // Here and not above: a look-up that was put off comes by there again.
+        self.filter_checks += u64::from(is_filtered);
         owner.access.answered(file, Answer::Held, self.query);
         let mut flow = self.stored(owner, &block, trailer, value, now_ms);
         // Operands were met: older versions follow in this block or a later
@@ -402,6 +403,7 @@ impl<'a> Lookup<'a> {
     }
 
     fn wasted(&mut self, owner: &ReadOwner, file: &ReadFile, is_filtered: bool) -> Flow {
+        self.filter_checks += u64::from(is_filtered);
         self.filter_wasted += u64::from(is_filtered);
         owner.access.answered(file, Answer::Wasted, self.query);
         ControlFlow::Continue(())

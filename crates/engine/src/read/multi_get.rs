@@ -1,6 +1,8 @@
 //! Many point look-ups at once: all of them search as far as cached blocks let
 //! them, then the blocks that they miss are read in one submission, until none
 //! misses any. A batch of n cold keys costs a few device latencies, not n.
+//! A large batch goes in windows, so that the blocks that its look-ups hold
+//! while they wait for each other are bounded.
 //!
 //! Owns: the rounds. Never does: search by itself (`get::Lookup` does).
 
@@ -15,9 +17,12 @@ use windrow_base::{FileUid, Result, SeqNo};
 use windrow_format::block::Block;
 use windrow_format::table;
 
-/// Most reads in one submission: what devices of this decade do at once, and
-/// a bound on the memory of a large batch.
+/// Most reads in one submission: what devices of this decade do at once.
 const READS_TOGETHER_MAX: usize = 64;
+
+/// Most keys that search at once. Each may wait with a block (4 MiB of small
+/// ones); sixteen full submissions are enough to keep a device busy.
+const KEYS_TOGETHER_MAX: usize = 1024;
 
 /// The values of `keys`, in their order, all of one `view` and `seq`. Each key
 /// has its own result: a damaged block fails the keys that need it.
@@ -28,6 +33,20 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
     seq: SeqNo,
     now_ms: impl Fn() -> u64,
 ) -> Vec<Result<Option<Slice>>> {
+    let mut results = Vec::with_capacity(keys.len());
+    for window in keys.chunks(KEYS_TOGETHER_MAX) {
+        results.extend(look_up(owner, view, window, seq, &now_ms));
+    }
+    results
+}
+
+fn look_up<K: AsRef<[u8]>>(
+    owner: &Arc<ReadOwner>,
+    view: &ReadView,
+    keys: &[K],
+    seq: SeqNo,
+    now_ms: &impl Fn() -> u64,
+) -> impl Iterator<Item = Result<Option<Slice>>> {
     let mut results: Vec<Option<Result<Option<Slice>>>> = (0..keys.len()).map(|_| None).collect();
     let mut running: Vec<(usize, Lookup<'_>)> =
         keys.iter().map(|key| Lookup::new(key.as_ref(), seq)).enumerate().collect();
@@ -35,7 +54,7 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
         let mut waiting = Vec::new();
         let mut round = Round::default();
         for (index, mut lookup) in running {
-            match lookup.run(owner, view, &now_ms, Blocks::Defer) {
+            match lookup.run(owner, view, now_ms, Blocks::Defer) {
                 Ok(Outcome::Done(value)) => results[index] = Some(Ok(value)),
                 Ok(Outcome::Needs(block)) => waiting.push((index, lookup, round.add(block))),
                 Err(error) => results[index] = Some(Err(error)),
@@ -54,7 +73,7 @@ pub(crate) fn multi_get<K: AsRef<[u8]>>(
             }
         }
     }
-    results.into_iter().map(|result| result.expect("every look-up ended")).collect()
+    results.into_iter().map(|result| result.expect("every look-up ended"))
 }
 
 /// The distinct blocks that the look-ups of a round wait for.

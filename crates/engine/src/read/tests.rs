@@ -487,6 +487,66 @@ fn a_cold_seek_and_a_cold_batch_take_one_submission_each() {
     assert!(rounds <= 2, "{rounds} rounds: a false positive costs one more");
 }
 
+/// What look-ups hold while they wait for each other does not grow with the batch.
+#[test]
+fn a_large_batch_holds_the_blocks_of_a_part_of_its_keys() {
+    let mut world = World::new(22, KeyOrder::Bytewise);
+    world.block_bytes = 100;
+    let keys: Vec<String> = (0..5000).map(|i| format!("key{i:05}")).collect();
+    // Expired: the clock is asked while blocks are held, and no result keeps one.
+    let value = [&1u64.to_le_bytes()[..], &[b'v'; 100]].concat();
+    let put = |key: &String| {
+        let value = value.clone();
+        Op { key: key.clone().into(), seq: 1, kind: Kind::PutExpiry, value }
+    };
+    let file = world.table(&keys.iter().map(put).collect::<Vec<_>>());
+    let view = world.view(&[], vec![(Vec::new(), vec![file])]);
+    let most_held = |keys: &[String]| {
+        let owner = world.with_cold_caches(0, 10);
+        let cold = world.view_for(&owner, &view);
+        let most = std::cell::Cell::new(0);
+        let now_ms = || {
+            most.set(most.get().max(owner.blocks.held_bytes()));
+            1000
+        };
+        let values = multi_get(&owner, &cold, keys, 10, now_ms);
+        assert!(values.len() == keys.len() && values.iter().all(|v| matches!(v, Ok(None))));
+        most.get()
+    };
+    let few = most_held(&keys[..1024]);
+    assert!(few > 1000 * 100, "one block for each key");
+    assert_eq!(most_held(&keys), few);
+}
+
+/// A look-up that was put off for a block asks no filter twice.
+#[test]
+fn a_batch_counts_each_filter_once() {
+    for partition_bytes in [100, 1 << 20] {
+        let mut world = World::new(23, KeyOrder::Bytewise);
+        world.partition_bytes = partition_bytes;
+        let put = |i: u64| Op::new(1, Kind::Put, &format!("key{i:05}"), "value");
+        let file = world.table(&(0..2000).step_by(2).map(put).collect::<Vec<_>>());
+        let view = world.view(&[], vec![(Vec::new(), vec![file])]);
+        let keys: Vec<String> = (0..2000).map(|i| format!("key{i:05}")).collect();
+        let counted = |together: bool| {
+            let owner = world.with_cold_caches(0, 10);
+            let cold = world.view_for(&owner, &view);
+            if together {
+                multi_get(&owner, &cold, &keys, 10, || 0)
+                    .into_iter()
+                    .for_each(|v| drop(v.unwrap()));
+            } else {
+                keys.iter().for_each(|k| drop(get(&owner, &cold, k.as_ref(), 10, || 0).unwrap()));
+            }
+            let stats = owner.counters.snapshot();
+            (stats.filter_checks, stats.filter_negatives, stats.filter_false_positives)
+        };
+        let alone = counted(false);
+        assert!((1999..=2000).contains(&alone.0) && alone.1 > 900, "{alone:?}");
+        assert_eq!(counted(true), alone, "partitions of {partition_bytes} bytes");
+    }
+}
+
 /// However much a scan is asked to read ahead, it is counted while it is held,
 /// and keeps to the part of the memory that is there for it.
 #[test]
