@@ -17,6 +17,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 use windrow_base::FileUid;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
+use windrow_env::sync::{Mutex, MutexGuard};
 use windrow_format::block::{Account, Block, Charge};
 
 /// Memory that a cached block takes beside [`Block::memory_bytes`]: the slot in
@@ -112,8 +113,12 @@ fn weight(block: &Block) -> u64 {
 /// The block cache. One per database, shared by its keyspaces.
 pub(crate) struct BlockCache {
     blocks: Cache<BlockKey, Arc<Block>, BlockWeight, WordHash>,
-    /// 0 turns caching off: the cache below would round it up.
+    /// 0 turns caching off: the cache below would round it up. Read anywhere,
+    /// changed under `resizing`, as `room_bytes` is.
     capacity_bytes: AtomicU64,
+    /// Held from deciding on a size until the cache has it, so that what is
+    /// recorded is what it has. No other lock of the engine is taken under it.
+    resizing: Mutex<()>,
     /// What the account may come to.
     room_bytes: AtomicU64,
     /// What the room may grow to, when reads ask for it and nobody else does.
@@ -161,6 +166,7 @@ impl BlockCache {
                 DefaultLifecycle::default(),
             ),
             capacity_bytes: AtomicU64::new(room_bytes.min(most_bytes)),
+            resizing: Mutex::new(()),
             room_bytes: AtomicU64::new(room_bytes),
             offered_bytes: AtomicU64::new(offered_bytes),
             most_bytes,
@@ -266,7 +272,7 @@ impl BlockCache {
             && self.is_over()
             && self.capacity_bytes.load(Ordering::Relaxed) > self.floor_bytes()
         {
-            self.shrink_to(self.allowed_bytes());
+            self.shrink(&self.resizing.lock());
             rounds -= 1;
         }
     }
@@ -296,30 +302,31 @@ impl BlockCache {
         if !self.may_grow.get().is_none_or(|may_grow| may_grow()) {
             return;
         }
+        let resizing = self.resizing.lock();
         self.room_bytes.fetch_max(self.offered_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
-        // It may have been taken back meanwhile.
-        self.room_bytes.fetch_min(self.offered_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
         let allowed = self.allowed_bytes();
-        if allowed > capacity {
-            self.set_capacity(allowed);
+        if allowed > self.capacity_bytes.load(Ordering::Relaxed) {
+            self.set_capacity(&resizing, allowed);
         }
     }
 
     /// Changes the room that is offered. Shrinking evicts at once; growing, of
     /// what readers may hold too, waits until reads fill the cache anew.
     pub(crate) fn resize(&self, offered_bytes: u64) {
+        let resizing = self.resizing.lock();
         self.offered_bytes.store(offered_bytes, Ordering::Relaxed);
         self.room_bytes.fetch_min(offered_bytes, Ordering::Relaxed);
-        self.shrink_to(self.allowed_bytes());
+        self.shrink(&resizing);
     }
 
-    fn shrink_to(&self, bytes: u64) {
-        if bytes < self.capacity_bytes.load(Ordering::Relaxed) {
-            self.set_capacity(bytes);
+    fn shrink(&self, resizing: &MutexGuard<'_, ()>) {
+        let allowed = self.allowed_bytes();
+        if allowed < self.capacity_bytes.load(Ordering::Relaxed) {
+            self.set_capacity(resizing, allowed);
         }
     }
 
-    fn set_capacity(&self, bytes: u64) {
+    fn set_capacity(&self, _resizing: &MutexGuard<'_, ()>, bytes: u64) {
         if self.capacity_bytes.swap(bytes, Ordering::Relaxed) == bytes {
             return;
         }
@@ -502,6 +509,44 @@ mod tests {
         fill(1_000);
         fill(2_000);
         assert!(!cache.is_crowded() && cache.bytes_used() > 1 << 18);
+    }
+
+    /// Whoever resizes it at the same time, the cache has the size that it
+    /// believes it has, in every shard.
+    #[test]
+    fn racing_resizes_leave_the_size_that_is_recorded() {
+        const ROUNDS: u64 = 500;
+        const ROOM: u64 = SHARDS_MAX * SHARD_BYTES_MIN;
+        // A multiple of the number of shards, since each gets its part rounded up.
+        const STEP: u64 = SHARDS_MAX << 4;
+        let cache = BlockCache::new(ROOM);
+        let arrived = AtomicU64::new(0);
+        // Who waits spins: the two must go on at the same moment.
+        let meet = |meeting: u64| {
+            arrived.fetch_add(1, Ordering::AcqRel);
+            while arrived.load(Ordering::Acquire) < 2 * meeting {
+                std::hint::spin_loop();
+            }
+        };
+        let shrinks = |which: u64| {
+            for round in 0..ROUNDS {
+                meet(2 * round + 1);
+                cache.resize(ROOM - STEP * (2 * round + which));
+                meet(2 * round + 2);
+                let recorded = cache.capacity_bytes.load(Ordering::Relaxed);
+                // Not an assertion: the other would wait for ever.
+                if cache.blocks.capacity() != recorded {
+                    return Err((round, recorded));
+                }
+            }
+            Ok(())
+        };
+        std::thread::scope(|threads| {
+            let other = threads.spawn(|| shrinks(2));
+            assert_eq!(shrinks(1), Ok(()));
+            assert_eq!(other.join().unwrap(), Ok(()));
+        });
+        assert_eq!(cache.capacity_bytes.load(Ordering::Relaxed), ROOM - STEP * 2 * ROUNDS);
     }
 
     #[test]
