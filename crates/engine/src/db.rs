@@ -239,7 +239,8 @@ impl Db {
         self.core().write_batch(batch, sync)
     }
 
-    /// A state of all keyspaces that stays readable while it is held.
+    /// A state of all keyspaces that stays readable while it is held, also when
+    /// the database is closed. One of a database that was closed before gives `Closed`.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::take(self.core())
     }
@@ -364,7 +365,8 @@ impl Db {
 
     /// Flushes, makes everything durable, records a clean close, and releases
     /// the directory. All handles err from here on; a second close is `Ok`.
-    /// Iterators and snapshots that are alive stay readable.
+    /// Iterators, cursors and snapshots that are alive stay readable; the latter
+    /// through their own methods and those of handles that take a snapshot.
     ///
     /// # Errors
     /// Whatever kept the last writes from being made durable: they are then

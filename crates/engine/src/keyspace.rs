@@ -61,10 +61,23 @@ impl Keyspace {
 
     fn check(&self) -> Result<()> {
         self.core.latch.check_read()?;
+        self.check_not_dropped()
+    }
+
+    fn check_not_dropped(&self) -> Result<()> {
         if self.tree.is_dropped() {
             return Err(dropped(self.tree.id));
         }
         Ok(())
+    }
+
+    /// Whether a read may begin: of a snapshot also when the database was closed since.
+    fn check_at(&self, snapshot: Option<&Snapshot>) -> Result<()> {
+        let Some(snapshot) = snapshot else {
+            return self.check();
+        };
+        snapshot.check_of(&self.core)?;
+        self.check_not_dropped()
     }
 
     // ---- reading
@@ -87,9 +100,10 @@ impl Keyspace {
     /// The value of `key` as a snapshot sees it.
     ///
     /// # Errors
-    /// As [`Keyspace::get`].
+    /// As [`Keyspace::get`]; `InvalidArgument` if the snapshot is of another
+    /// database, or of another time that this one was open.
     pub fn get_at(&self, snapshot: &Snapshot, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.check()?;
+        self.check_at(Some(snapshot))?;
         let view = self.tree.view();
         let inner = &snapshot.inner;
         let value =
@@ -103,7 +117,8 @@ impl Keyspace {
         self.multi_get_in(keys, None)
     }
 
-    /// The values of many keys as a snapshot sees them.
+    /// The values of many keys as a snapshot sees them. Errors are those of
+    /// [`Keyspace::get_at`].
     pub fn multi_get_at<K: AsRef<[u8]>>(
         &self,
         snapshot: &Snapshot,
@@ -117,7 +132,7 @@ impl Keyspace {
         keys: &[K],
         snapshot: Option<&Snapshot>,
     ) -> Vec<Result<Option<Slice>>> {
-        if let Err(error) = self.check() {
+        if let Err(error) = self.check_at(snapshot) {
             return keys.iter().map(|_| Err(error.clone())).collect();
         }
         let Moment { view, seq, now_ms } = self.moment(snapshot);
@@ -190,7 +205,8 @@ impl Keyspace {
         self.scan(options, Some(prefix.as_ref()))
     }
 
-    /// The entries that `options` asks for.
+    /// The entries that `options` asks for. If they ask for a snapshot of
+    /// another open database, `InvalidArgument` is all that comes.
     pub fn iter_with(&self, options: ReadOptions) -> Iter {
         self.scan(options, None)
     }
@@ -225,7 +241,7 @@ impl Keyspace {
         let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
         let latest = self.latest(&options);
         let iter = Iter::new(self.tree.reads.clone(), view, seq, now_ms, scan, latest);
-        iter.failing(self.check().err())
+        iter.failing(self.check_at(options.snapshot.as_ref()).err())
     }
 
     fn scan_options(&self, options: &ReadOptions, prefix: Option<&[u8]>) -> ScanOptions {
@@ -245,7 +261,7 @@ impl Keyspace {
         let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
         let scan = self.scan_options(&options, None);
         let mut scan = Scan::new(self.tree.reads.clone(), view, seq, now_ms, scan);
-        scan.fail_with(self.check().err());
+        scan.fail_with(self.check_at(options.snapshot.as_ref()).err());
         Cursor::new(scan, self.latest(&options))
     }
 
@@ -403,7 +419,7 @@ struct LatestOf {
 
 impl Latest for LatestOf {
     fn latest(&self) -> Result<(Arc<ReadView>, SeqNo, u64)> {
-        self.keyspace.check()?;
+        self.keyspace.check_at(self.snapshot.as_ref())?;
         let Moment { view, seq, now_ms } = self.keyspace.moment(self.snapshot.as_ref());
         Ok((view, seq, now_ms))
     }

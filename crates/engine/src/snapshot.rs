@@ -16,7 +16,7 @@ use crate::slice::Slice;
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 use std::sync::Arc;
-use windrow_base::{KeyspaceId, Result, SeqNo, mutant};
+use windrow_base::{Error, KeyspaceId, Result, SeqNo, mutant};
 use windrow_env::sync::{Condvar, Mutex};
 
 /// The snapshots that are held now.
@@ -146,7 +146,9 @@ impl Held {
     }
 }
 
-/// A state of all keyspaces at one moment, readable for as long as it is held.
+/// A state of all keyspaces at one moment, readable for as long as it is held,
+/// after [`crate::Db::close`] too. (Files that it reads may go, which is an
+/// error, once somebody else opens the closed database.)
 ///
 /// Owned, cheap to clone, `Send`. What it alone can see is kept on disk until
 /// the last clone drops. Expiry is judged at the time it was taken.
@@ -160,6 +162,8 @@ pub(crate) struct SnapshotInner {
     pub(crate) seq: SeqNo,
     pub(crate) now_ms: u64,
     id: u64,
+    /// It was taken before the database was closed.
+    was_open: bool,
 }
 
 impl Drop for SnapshotInner {
@@ -172,7 +176,21 @@ impl Snapshot {
     pub(crate) fn take(core: &Arc<Core>) -> Snapshot {
         let moment = || (core.queue.visible(), core.now_ms());
         let (seq, now_ms, id) = core.snapshots.register(moment);
-        Snapshot { inner: Arc::new(SnapshotInner { core: core.clone(), seq, now_ms, id }) }
+        let was_open = core.latch.check_read().is_ok();
+        let core = core.clone();
+        Snapshot { inner: Arc::new(SnapshotInner { core, seq, now_ms, id, was_open }) }
+    }
+
+    /// Whether it shows a state of this open database.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is of another one; `Closed` if it was taken
+    /// when the database was closed already.
+    pub(crate) fn check_of(&self, core: &Arc<Core>) -> Result<()> {
+        if !Arc::ptr_eq(&self.inner.core, core) {
+            return Err(Error::invalid("the snapshot is of another open database"));
+        }
+        if self.inner.was_open { Ok(()) } else { core.latch.check_read() }
     }
 
     /// The sequence number of the last write that it sees.
@@ -187,7 +205,7 @@ impl Snapshot {
     /// The value of `key` in the default keyspace.
     ///
     /// # Errors
-    /// As [`crate::Db::get`].
+    /// As [`crate::Db::get`]; `Closed` only if it was taken after a close.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.default_keyspace()?.get_at(self, key)
     }

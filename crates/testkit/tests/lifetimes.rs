@@ -1,7 +1,7 @@
 //! What outlives what: closing and dropping a database with everything alive
 //! (P14), and dropping a keyspace under its readers.
 
-use windrow::{Db, ReadOptions};
+use windrow::{Db, Iter, Keyspace, ReadOptions, Snapshot};
 use windrow_base::ErrorKind;
 use windrow_testkit::variant::VARIANTS;
 use windrow_testkit::world::World;
@@ -16,8 +16,70 @@ fn kind<T>(result: windrow_base::Result<T>) -> Option<ErrorKind> {
     result.err().map(|error| error.kind())
 }
 
+/// Reads a snapshot of {a: 1, b: 2} by every way there is.
+fn read_snapshot(keyspace: &Keyspace, snapshot: &Snapshot) {
+    let values =
+        |iter: Iter| -> Vec<Vec<u8>> { iter.map(|item| item.expect("item").1.to_vec()).collect() };
+    let both = [b"1".to_vec(), b"2".to_vec()];
+    assert_eq!(snapshot.get("a").expect("get").as_deref(), Some(&b"1"[..]));
+    assert_eq!(values(snapshot.range::<&str>(..)), both);
+    assert_eq!(values(snapshot.prefix("b")), both[1..]);
+    assert_eq!(keyspace.get_at(snapshot, "b").expect("get_at").as_deref(), Some(&b"2"[..]));
+    let many = keyspace.multi_get_at(snapshot, &["b", "c"]);
+    let many: Vec<_> = many.into_iter().map(|v| v.expect("multi_get_at").is_some()).collect();
+    assert_eq!(many, [true, false]);
+    assert_eq!(values(keyspace.range_at::<&str>(snapshot, ..)), both);
+    assert_eq!(values(keyspace.prefix_at(snapshot, "")), both);
+    let mut cursor = keyspace.cursor_at(snapshot);
+    assert!(cursor.seek_last().expect("seek"));
+    assert!(cursor.refresh().expect("refresh"));
+    assert_eq!(cursor.value(), b"2");
+}
+
+/// Nothing that reads one knows another database's snapshot, or one of an
+/// earlier time that the database was open: it has other sequence numbers.
 #[test]
-fn closing_leaves_iterators_readable_and_refuses_the_rest() {
+fn a_snapshot_of_another_open_database_is_refused() {
+    let world = World::new(VARIANTS[0].ground, 1);
+    let db = open(&world);
+    db.put("a", "1").expect("put");
+    db.put("b", "2").expect("put");
+    let earlier = db.snapshot();
+    drop(db.clone());
+    read_snapshot(&db.default_keyspace(), &earlier);
+    db.close().expect("close");
+    world.process_died();
+    let db = open(&world);
+    let keyspace = db.default_keyspace();
+    let elsewhere = World::new(VARIANTS[0].ground, 2);
+    let other = open(&elsewhere).snapshot();
+    read_snapshot(&keyspace, &db.snapshot());
+    let refused = Some(ErrorKind::InvalidArgument);
+    for foreign in [&earlier, &other] {
+        assert_eq!(kind(keyspace.get_at(foreign, "a")), refused);
+        let many = keyspace.multi_get_at(foreign, &["a", "b"]);
+        assert!(many.len() == 2 && many.into_iter().all(|value| kind(value) == refused));
+        let options = || ReadOptions { snapshot: Some(foreign.clone()), ..ReadOptions::default() };
+        for mut iter in [
+            keyspace.range_at::<&str>(foreign, ..),
+            keyspace.prefix_at(foreign, "a"),
+            keyspace.iter_with(options()),
+        ] {
+            assert_eq!(iter.next_back().map(kind), Some(refused));
+            assert!(iter.next().is_none());
+        }
+        for mut cursor in [keyspace.cursor_at(foreign), db.cursor(options())] {
+            assert_eq!(kind(cursor.seek_first()), refused);
+            assert_eq!(kind(cursor.refresh()), refused);
+            assert_eq!(kind(cursor.seek_last()), refused);
+        }
+    }
+    // What it is of still reads it.
+    assert_eq!(earlier.get("a").expect("get").as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
+fn closing_leaves_readers_readable_and_refuses_the_rest() {
     for variant in VARIANTS {
         let world = World::new(variant.ground, 1);
         let db = open(&world);
@@ -37,6 +99,8 @@ fn closing_leaves_iterators_readable_and_refuses_the_rest() {
         assert!(cursor.next().expect("next"));
         assert_eq!(cursor.value(), b"2");
         assert_eq!(iter.map(|item| item.expect("item").1.to_vec()).collect::<Vec<_>>(), [b"2"]);
+        // A snapshot too, by every way to read it, and what stands on one.
+        read_snapshot(&keyspace, &snapshot);
         // New work: refused.
         assert_eq!(kind(db.get("a")), Some(ErrorKind::Closed));
         assert_eq!(kind(db.put("a", "3")), Some(ErrorKind::Closed));
@@ -45,7 +109,14 @@ fn closing_leaves_iterators_readable_and_refuses_the_rest() {
         assert_eq!(kind(db.keyspace("new")), Some(ErrorKind::Closed));
         let first = db.iter().next().expect("an error, not the end of the data");
         assert_eq!(kind(first), Some(ErrorKind::Closed), "{}", variant.name);
-        drop((db, keyspace, snapshot));
+        assert_eq!(kind(cursor.refresh()), Some(ErrorKind::Closed));
+        let late = db.snapshot();
+        assert_eq!(kind(late.get("a")), Some(ErrorKind::Closed), "taken after the close");
+        assert_eq!(kind(keyspace.cursor_at(&late).seek_first()), Some(ErrorKind::Closed));
+        // And it outlives the handles.
+        drop((db, late, cursor));
+        read_snapshot(&keyspace, &snapshot);
+        drop((keyspace, snapshot));
         world.process_died();
         assert_eq!(open(&world).get("b").expect("get").as_deref(), Some(&b"2"[..]));
     }

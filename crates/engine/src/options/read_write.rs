@@ -40,7 +40,8 @@ pub struct ReadOptions {
     /// stay sequential; `Some(0)`: never; else that much from the first block on.
     /// While readers hold much of the memory for blocks already, less is read ahead.
     pub readahead_bytes: Option<u64>,
-    /// The state that is read; `None`: the newest when the cursor is made.
+    /// The state that is read; `None`: the newest when the cursor is made. One
+    /// of another open database is `InvalidArgument`.
     pub snapshot: Option<Snapshot>,
 }
 
