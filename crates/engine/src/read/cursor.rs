@@ -103,6 +103,12 @@ impl Cursor {
         self.scan.value_slice()
     }
 
+    /// When the entry expires, in ms since 1970; `None` if it never does. Of a
+    /// merged value: when the first of its parts does.
+    pub fn expiry_ms(&self) -> Option<u64> {
+        self.scan.expiry_ms()
+    }
+
     /// Whether the cursor works.
     ///
     /// # Errors

@@ -86,15 +86,18 @@ enum At {
     Nowhere,
     /// At the merge's entry, after so many bytes of expiry.
     Entry { skip_bytes: usize },
-    /// In `value`. Going forward the merge stands on an older version of the
-    /// key or after it, going backward before it.
+    /// In `value`, its expiry in `expiry_ms`. Going forward the merge stands on
+    /// an older version of the key or after it, going backward before it.
     Held,
 }
 
-/// What the versions of a key come to.
+/// The expiry of what never expires.
+const NEVER_MS: u64 = u64::MAX;
+
+/// What the versions of a key come to, the first two with their expiry.
 enum Version {
-    Value(Slice),
-    Operand(Slice),
+    Value(Slice, u64),
+    Operand(Slice, u64),
     /// Deleted or expired: what is older does not count.
     Gone,
 }
@@ -148,6 +151,8 @@ pub(crate) struct Scan {
     /// The current user key; after the last one, the key that was decided last.
     key: Vec<u8>,
     value: Slice,
+    /// When `value`, where it is held, expires, or the first part of it.
+    expiry_ms: u64,
     /// Operands of the key at hand.
     operands: Vec<Slice>,
     /// A target's internal key.
@@ -188,6 +193,7 @@ impl Scan {
             at: At::Nowhere,
             key: Vec::new(),
             value: Slice::default(),
+            expiry_ms: NEVER_MS,
             operands: Vec::new(),
             target: Vec::new(),
             error: None,
@@ -255,6 +261,17 @@ impl Scan {
             At::Entry { skip_bytes } => &self.merge.value()[skip_bytes..],
             At::Held => &self.value,
         }
+    }
+
+    /// When the value expires, or the first of the parts it is merged from, in
+    /// ms since 1970.
+    pub(crate) fn expiry_ms(&self) -> Option<u64> {
+        let expiry_ms = match self.at {
+            At::Nowhere | At::Entry { skip_bytes: 0 } => NEVER_MS,
+            At::Entry { .. } => split_expiry(self.merge.value()).map_or(NEVER_MS, |(ms, _)| ms),
+            At::Held => self.expiry_ms,
+        };
+        (expiry_ms != NEVER_MS).then_some(expiry_ms)
     }
 
     /// The value, pinning its block where it stands in one.
@@ -541,19 +558,20 @@ impl Scan {
     /// What the merge's entry says of its key.
     fn version(&self) -> Result<Version> {
         let kind = Kind::from_u8(trailer_kind(self.merge.trailer()))?;
-        let value = match kind {
-            Kind::Put | Kind::Merge => self.merge.value_slice(),
+        let (value, expiry_ms) = match kind {
+            Kind::Put | Kind::Merge => (self.merge.value_slice(), NEVER_MS),
             Kind::PutExpiry | Kind::MergeExpiry => {
                 let (expiry_ms, _) = split_expiry(self.merge.value())?;
                 if is_expired(expiry_ms, self.now_ms) {
                     return Ok(Version::Gone);
                 }
-                self.merge.value_slice().skip(EXPIRY_BYTES)
+                (self.merge.value_slice().skip(EXPIRY_BYTES), expiry_ms)
             }
             Kind::Delete | Kind::SingleDelete => return Ok(Version::Gone),
             _ => return Err(misplaced()),
         };
-        Ok(if kind.is_merge() { Version::Operand(value) } else { Version::Value(value) })
+        let version = if kind.is_merge() { Version::Operand } else { Version::Value };
+        Ok(version(value, expiry_ms))
     }
 
     /// The merge stands on the newest visible version of `self.key`, an
@@ -562,6 +580,7 @@ impl Scan {
         self.operands.clear();
         let mut base = None;
         let mut last_trailer = None;
+        self.expiry_ms = NEVER_MS;
         while self.merge.valid() && self.owner.order.equal(self.merge.user_key(), &self.key) {
             let trailer = self.merge.trailer();
             if trailer_seq(trailer) < hidden_below {
@@ -570,9 +589,13 @@ impl Scan {
             // The same entry from two sources (a log replayed over its table) counts once.
             if last_trailer.replace(trailer) != Some(trailer) {
                 match self.version()? {
-                    Version::Operand(operand) => self.operands.push(operand),
-                    Version::Value(value) => {
+                    Version::Operand(operand, expiry_ms) => {
+                        self.operands.push(operand);
+                        self.expiry_ms = self.expiry_ms.min(expiry_ms);
+                    }
+                    Version::Value(value, expiry_ms) => {
                         base = Some(value);
+                        self.expiry_ms = self.expiry_ms.min(expiry_ms);
                         break;
                     }
                     Version::Gone => break,
@@ -616,6 +639,7 @@ impl Scan {
         let mut base = None;
         let mut last_trailer = None;
         self.operands.clear();
+        self.expiry_ms = NEVER_MS;
         while self.merge.valid() && self.owner.order.equal(self.merge.user_key(), &self.key) {
             let trailer = self.merge.trailer();
             if trailer_seq(trailer) < hidden_below {
@@ -628,14 +652,19 @@ impl Scan {
                     set_key(&mut self.key, self.merge.user_key());
                 }
                 match self.version()? {
-                    Version::Operand(operand) => self.operands.push(operand),
-                    Version::Value(value) => {
+                    Version::Operand(operand, expiry_ms) => {
+                        self.operands.push(operand);
+                        self.expiry_ms = self.expiry_ms.min(expiry_ms);
+                    }
+                    Version::Value(value, expiry_ms) => {
                         self.operands.clear();
                         base = Some(value);
+                        self.expiry_ms = expiry_ms;
                     }
                     Version::Gone => {
                         self.operands.clear();
                         base = None;
+                        self.expiry_ms = NEVER_MS;
                     }
                 }
             }

@@ -365,6 +365,57 @@ fn damage_is_reported_and_never_read_as_absence() {
     assert!(errors > 100);
 }
 
+/// An entry's expiry is that of what its value comes from, whichever way it is met.
+#[test]
+fn the_expiry_of_an_entry_is_that_of_the_first_part_to_go() {
+    let world = World::new(5, KeyOrder::Bytewise);
+    let until = |seq, kind, key: &str, expiry_ms: u64| Op {
+        value: [&expiry_ms.to_le_bytes()[..], b"v"].concat(),
+        ..Op::new(seq, kind, key, "")
+    };
+    let ops = vec![
+        Op::new(1, Kind::Put, "a never", "v"),
+        until(2, Kind::PutExpiry, "b put", 700),
+        until(3, Kind::PutExpiry, "c merged", 900),
+        until(4, Kind::MergeExpiry, "c merged", 800),
+        Op::new(5, Kind::Merge, "c merged", "w"),
+        until(6, Kind::PutExpiry, "d replaced", 600),
+        Op::new(7, Kind::Put, "d replaced", "v"),
+        until(8, Kind::PutExpiry, "e base gone", 100),
+        until(9, Kind::MergeExpiry, "e base gone", 650),
+        until(10, Kind::PutExpiry, "f replaced", 600),
+        until(11, Kind::PutExpiry, "f replaced", 950),
+        until(12, Kind::PutExpiry, "g gone", 100),
+    ];
+    let expected = [
+        ("a never", None),
+        ("b put", Some(700)),
+        ("c merged", Some(800)),
+        ("d replaced", None),
+        ("e base gone", Some(650)),
+        ("f replaced", Some(950)),
+    ];
+    let view = world.view(&[ops], vec![(vec![], vec![])]);
+    let keep = Still::new(&view, 1000, 500);
+    let scan = Scan::new(Arc::clone(&world.owner), Arc::clone(&view), 1000, 500, everything());
+    let mut cursor = Cursor::new(scan, keep);
+    let mut met = |forward: bool| {
+        let mut met = Vec::new();
+        let mut more = if forward { cursor.seek_first() } else { cursor.seek_last() }.unwrap();
+        while more {
+            met.push((String::from_utf8(cursor.key().to_vec()).unwrap(), cursor.expiry_ms()));
+            more = if forward { cursor.next() } else { cursor.prev() }.unwrap();
+        }
+        assert_eq!(cursor.expiry_ms(), None);
+        met
+    };
+    let (forward, mut backward) = (met(true), met(false));
+    backward.reverse();
+    let forward: Vec<_> = forward.iter().map(|(key, ms)| (key.as_str(), *ms)).collect();
+    assert_eq!(forward, expected);
+    assert!(backward.iter().map(|(key, ms)| (key.as_str(), *ms)).eq(expected));
+}
+
 #[test]
 fn operands_without_an_operator_or_that_do_not_fit_are_errors() {
     let world = World::new(1, KeyOrder::Bytewise);
