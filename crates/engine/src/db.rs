@@ -13,6 +13,7 @@ use crate::recovery;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
+use crate::stored::{self, StoredSettings};
 use crate::verify::{self, VerifyReport};
 use crate::write::batch::{Batch, InKeyspace};
 use std::ops::RangeBounds;
@@ -70,7 +71,8 @@ impl Drop for Handle {
 
 impl Db {
     /// Opens the database in a directory, or makes one there, with the
-    /// default options.
+    /// default options, whatever it was opened with before (see
+    /// [`Db::stored_settings`]).
     ///
     /// # Errors
     /// `Busy`, naming the pid, if another process (or handle) has it open;
@@ -89,6 +91,31 @@ impl Db {
         let default = Keyspace::new(core.clone(), core.tree(KeyspaceId::DEFAULT)?);
         let handle = Arc::new(Handle { core, lock: Mutex::new(Some(opened.lock)) });
         Ok(Db { default, handle })
+    }
+
+    /// The settings that the database in a directory was last opened with for
+    /// writing; `None` if there is no database. Writes nothing, and reads no
+    /// more than the manifest.
+    ///
+    /// An open does not look at them: it uses the settings that it is given,
+    /// and stores them if it is for writing. A program that means to keep what
+    /// was chosen before begins with these:
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let dir = dir.path();
+    /// let mut options = windrow::Options::default();
+    /// if let Some(stored) = windrow::Db::stored_settings(dir)? {
+    ///     options.settings = stored.settings;
+    /// }
+    /// let db = windrow::Db::open_with(dir, options)?;
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Busy` if it is open for writing; `Corruption`, `NotSupported`, `Io`.
+    pub fn stored_settings(dir: impl AsRef<Path>) -> Result<Option<StoredSettings>> {
+        stored::read(&Env::os(1), dir.as_ref())
     }
 
     /// Removes a database's files, and its directory if nothing else is in it.

@@ -60,6 +60,7 @@ mod schedule;
 mod slice;
 mod snapshot;
 mod stats;
+mod stored;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tree;
@@ -85,7 +86,9 @@ pub use snapshot::Snapshot;
 pub use stats::{
     KeyspaceStats, LevelShape, LevelStats, MemoryStats, PauseReason, PauseStats, Stats,
 };
+pub use stored::StoredSettings;
 pub use verify::VerifyReport;
+pub use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use windrow_base::{Comparator, Error, ErrorKind, KeyspaceId, Result, SeqNo};
 pub use windrow_env as env;
 pub use windrow_plan::tree::Version;

@@ -64,7 +64,8 @@ pub(crate) enum Field {
     NextKeyspace(u32),
     /// Expiry was judged at this time, in ms since 1970; never before it again.
     TimeFloor(u64),
-    /// The settings in force, as text; for people and tools.
+    /// The settings in force, as text: an open does not read it, programs and
+    /// people that ask do.
     Settings(String),
 }
 
@@ -73,6 +74,14 @@ pub(crate) enum Field {
 pub(crate) struct Record(pub(crate) Vec<Field>);
 
 impl Record {
+    /// The settings that it stores, if any.
+    pub(crate) fn settings(&self) -> Option<&str> {
+        self.0.iter().rev().find_map(|field| match field {
+            Field::Settings(text) => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
     /// Appends the record's bytes.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let mut payload = Vec::new();

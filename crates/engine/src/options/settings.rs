@@ -102,7 +102,7 @@ impl SettingRange {
 
 /// One row of the table: all there is to know about a setting.
 pub struct SettingRow {
-    /// The field of [`Settings`], the name in files, and (with hyphens) the flag.
+    /// The field of [`Settings`], and the name in files and in the program's `--option`.
     pub name: &'static str,
     /// What it counts in.
     pub unit: Unit,
@@ -213,8 +213,10 @@ fn check_value<T: Value>(row: &SettingRow, value: &T) -> Result<(), String> {
 macro_rules! settings {
     ($($name:ident: $type:ty, $unit:ident, $default:expr, $range:expr;
        $help:literal; $($end:literal => $wrong:literal;)*)*) => {
-        /// Everything about a database that is plain data. Stored beside the
-        /// data and read at each open; [`Settings::table`] describes each field.
+        /// Everything about a database that is plain data; [`Settings::table`]
+        /// describes each field. An open uses the settings that it is given. One
+        /// for writing stores them beside the data, from where
+        /// [`crate::Db::stored_settings`] gives back what was last used.
         ///
         /// Most users set `memory_bytes`, `background_threads` and `preset`:
         /// the rest follows from them.
@@ -489,8 +491,12 @@ impl Settings {
              `cargo run -p windrow-xtask -- docs`. Do not edit: a test compares the two. -->\n\n\
              Most users set the first three; everything else follows from them or has a default\n\
              that holds. Sizes are written `4096`, `64KiB`, `1.5GiB` (`64K` is `64KiB`, `64kB` is\n\
-             64,000), durations `250ms`, `5s`, `1h`. In the program each setting is a flag of the\n\
-             same name with hyphens: `--memory-bytes 1GiB`.\n\n\
+             64,000), durations `250ms`, `5s`, `1h`.\n\n\
+             The program takes `--preset NAME`, and for any setting `--option NAME=VALUE`, such as\n\
+             `--option memory_bytes=1GiB`. On a database that exists it begins with the settings that\n\
+             the database was last opened with for writing, all of them, and has its flags change\n\
+             them; a command that writes stores the result. A program that uses the library opens with\n\
+             exactly what it gives, and may ask first: `Db::stored_settings`.\n\n\
              | setting | default | unit | takes |\n|---|---|---|---|\n",
         );
         for row in Settings::table() {

@@ -187,6 +187,42 @@ impl Settings {
         }
         if problems.is_empty() { Ok(settings) } else { Err(Error::invalid(problems.join("; "))) }
     }
+
+    /// Reads what another build may have written: leaves out what this one
+    /// cannot take, alone or with the rest, and says what that was. The
+    /// settings are valid.
+    pub(crate) fn from_text_known(text: &str) -> (Settings, Vec<String>) {
+        let mut settings = Settings::default();
+        let mut lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        // Two may be right only together (a limit, and a higher one above it):
+        // again, until a round brings no more of them in.
+        loop {
+            let mut left_out = Vec::new();
+            let count = lines.len();
+            lines.retain(|line| match settings.with_line(line) {
+                Ok(with) => {
+                    settings = with;
+                    false
+                }
+                Err(why) => {
+                    left_out.push(format!("`{}`: {why}", line.trim()));
+                    true
+                }
+            });
+            if lines.len() == count {
+                return (settings, left_out);
+            }
+        }
+    }
+
+    /// These settings with one `name = value` line on top, if they are valid then.
+    fn with_line(&self, line: &str) -> Result<Settings, String> {
+        let mut with = self.clone();
+        let (name, value) = line.split_once('=').ok_or("not `name = value`")?;
+        with.set(name.trim(), value).map_err(|error| error.message().to_owned())?;
+        with.validate().map_err(|problems| problems.join("; "))?;
+        Ok(with)
+    }
 }
 
 #[cfg(test)]
@@ -255,6 +291,33 @@ mod tests {
         ] {
             assert_eq!(human_bytes(bytes), want);
         }
+    }
+
+    #[test]
+    fn what_another_build_wrote_is_taken_as_far_as_it_is_known() {
+        let mut settings = Settings::default();
+        for (name, value) in [
+            ("memory_bytes", "1GiB"),
+            ("memtable_bytes", "200MiB"),
+            ("preset", "leveled"),
+            ("level0_slowdown_files", "50"),
+            ("level0_stop_files", "60"),
+            ("debt_slowdown_bytes", "1GiB"),
+            ("debt_stop_bytes", "2GiB"),
+        ] {
+            settings.set(name, value).unwrap();
+        }
+        let text = settings.to_text();
+        assert_eq!(Settings::from_text_known(&text), (settings.clone(), Vec::new()));
+        let newer = format!("{text}of_tomorrow = 7\nzstd_level = 99\nblock_bytes\n")
+            .replace("compression = lz4", "compression = of tomorrow");
+        let (read, left_out) = Settings::from_text_known(&newer);
+        assert_eq!(read, settings);
+        assert_eq!(left_out.len(), 4, "{left_out:?}");
+        for name in ["of_tomorrow = 7", "zstd_level = 99", "block_bytes", "compression = of"] {
+            assert!(left_out.iter().any(|why| why.contains(name)), "{left_out:?}");
+        }
+        assert_eq!(Settings::from_text_known(""), (Settings::default(), Vec::new()));
     }
 
     #[test]

@@ -1,0 +1,125 @@
+//! The settings that a database was last opened with for writing, as its
+//! manifest keeps them.
+//!
+//! Reads only, and needs none of what the user brings: a program may ask
+//! before it decides how to open. Never does: open with them; that is for
+//! whoever asks.
+
+use crate::options::Settings;
+use crate::recovery::{fold_manifest, read_current, refuse_newer};
+use std::path::Path;
+use windrow_base::Result;
+use windrow_env::Env;
+use windrow_env::fs::LockMode;
+use windrow_format::names;
+
+/// Settings that a database keeps beside its data.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct StoredSettings {
+    /// The settings. They are valid in this build; what was left out has its default.
+    pub settings: Settings,
+    /// What this build cannot take, each with the reason: a setting that it
+    /// does not have, or a value that it does not know.
+    pub left_out: Vec<String>,
+}
+
+/// What [`crate::Db::stored_settings`] gives, by this environment.
+pub(crate) fn read(env: &Env, dir: &Path) -> Result<Option<StoredSettings>> {
+    refuse_newer(env, dir)?;
+    if !env.fs.exists(&dir.join(names::CURRENT))? {
+        return Ok(None);
+    }
+    // A writer begins its manifest anew, and removes the one that CURRENT named.
+    let _lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Shared)?;
+    let current = read_current(env, dir)?;
+    let (number, uid) = (current.manifest_number, Some(current.manifest_uid));
+    let mut text = None;
+    let folded = fold_manifest(env, dir, number, uid, |record| {
+        text = record.settings().map(str::to_owned).or(text.take());
+        Ok(())
+    });
+    // Every manifest begins with a snapshot, which has them. Damage behind
+    // that is for the open to tell, and no reason for a repair to forget them.
+    if text.is_none() {
+        folded?;
+    }
+    Ok(text.map(|text| {
+        let (settings, left_out) = Settings::from_text_known(&text);
+        StoredSettings { settings, left_out }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+    use crate::{Db, ErrorKind, Options, Settings};
+    use std::path::{Path, PathBuf};
+    use windrow_env::testing::{Handles, env};
+
+    const DIR: &str = "/db";
+
+    fn options(handles: &Handles, settings: &Settings) -> Options {
+        let mut options = Options { settings: settings.clone(), ..Options::default() };
+        options.components.env = Some(handles.env());
+        options
+    }
+
+    fn chosen() -> Settings {
+        let mut settings = Settings::default();
+        settings.set("reserve_bytes", "2MiB").unwrap();
+        settings.set("preset", "leveled").unwrap();
+        settings
+    }
+
+    fn image(handles: &Handles) -> Vec<(String, Option<Vec<u8>>)> {
+        let names = handles.fs.files(Path::new(DIR)).into_iter();
+        names.map(|name| (name.clone(), handles.fs.read_file(&Path::new(DIR).join(name)))).collect()
+    }
+
+    #[test]
+    fn what_the_last_writer_was_given_comes_back() {
+        let (env, handles) = env(1);
+        let stored = || read(&env, Path::new(DIR));
+        assert_eq!(stored().unwrap(), None);
+        let db = Db::open_with(DIR, options(&handles, &chosen())).unwrap();
+        assert_eq!(stored().unwrap_err().kind(), ErrorKind::Busy);
+        db.close().unwrap();
+        let before = image(&handles);
+        let found = stored().unwrap().unwrap();
+        assert_eq!((found.settings, found.left_out.len()), (chosen(), 0));
+        assert!(image(&handles) == before, "asking wrote");
+        // An open uses what it is given; one for reading stores nothing.
+        let given = options(&handles, &Settings::default());
+        let read_only = Options { read_only: true, ..given.clone() };
+        Db::open_with(DIR, read_only).unwrap().close().unwrap();
+        assert_eq!(stored().unwrap().unwrap().settings, chosen());
+        Db::open_with(DIR, given).unwrap().close().unwrap();
+        assert_eq!(stored().unwrap().unwrap().settings, Settings::default());
+    }
+
+    #[test]
+    fn damage_behind_the_settings_does_not_hide_them() {
+        let (env, handles) = env(1);
+        let db = Db::open_with(DIR, options(&handles, &chosen())).unwrap();
+        for key in ["a", "b"] {
+            db.put(key, "value").unwrap();
+            db.flush().unwrap();
+        }
+        db.close().unwrap();
+        let is_manifest = |name: &String| name.contains("MANIFEST-");
+        let names: Vec<String> = handles.fs.files(Path::new(DIR));
+        let name = names.into_iter().find(is_manifest).unwrap();
+        let path: PathBuf = Path::new(DIR).join(name);
+        let bytes = handles.fs.read_file(&path).unwrap();
+        let text = chosen().to_text();
+        let settings_end = text.len()
+            + bytes.windows(text.len()).position(|bytes| bytes == text.as_bytes()).unwrap();
+        handles.fs.flip(&path, settings_end as u64 + 40, 1);
+        let open = Db::open_with(DIR, options(&handles, &chosen()));
+        assert!(open.unwrap_err().is_corruption());
+        assert_eq!(read(&env, Path::new(DIR)).unwrap().unwrap().settings, chosen());
+        handles.fs.flip(&path, settings_end as u64 - 1, 1);
+        assert!(read(&env, Path::new(DIR)).unwrap_err().is_corruption());
+    }
+}
