@@ -24,7 +24,8 @@ pub(crate) struct Cli {
 
 const AFTER_HELP: &str = "\
 A database is a directory. `put` and `load` create it; what only reads opens it read-only and
-never creates it. One program at a time may have a database open for writing.
+never creates it. One program at a time may have a database open for writing. The preset and the
+options of a database that exists stay as they were last written, but for those a flag names.
 
 Exit codes: 0 done; 1 failed or not found; 2 bad usage; 130 stopped by Ctrl-C.
 
@@ -98,11 +99,14 @@ pub(crate) struct Open {
     #[arg(value_name = "DB")]
     pub(crate) path: PathBuf,
 
-    /// How the tree is kept in shape: a preset by name, or a policy in full
+    /// How the tree is kept in shape: a preset by name, or a policy in full; a database keeps
+    /// the one it was last written with
     #[arg(long, value_name = "NAME", help_heading = "Opening")]
     pub(crate) preset: Option<String>,
 
-    /// Set an option, as often as you like; `windrow options` lists them
+    /// Set an option, as often as you like; `windrow options` lists them. A database keeps
+    /// those it was last written with: on one that exists, flags change them, and a command
+    /// that writes stores the change
     #[arg(long = "option", value_name = "NAME=VALUE", help_heading = "Opening")]
     pub(crate) options: Vec<String>,
 }

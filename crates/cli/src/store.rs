@@ -1,12 +1,14 @@
 //! Opening databases for commands, and closing them whatever happens.
 //!
-//! Owns: which commands may create, which only read, and the sentences for a
-//! database that is not there.
+//! Owns: which commands may create, which only read, with what settings, and the
+//! sentences for a database that is not there.
 
 use crate::args::Open;
 use crate::failure::{Failure, Result};
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::path::Path;
-use windrow::{Db, ErrorKind, Keyspace, Options};
+use windrow::{Db, ErrorKind, Keyspace, Options, Settings};
 
 /// What a command does to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +31,10 @@ pub(crate) fn with<T>(
     access: Access,
     work: impl FnOnce(&Db) -> Result<T>,
 ) -> Result<T> {
-    let options = options(open, access)?;
     if access != Access::Create {
         must_exist(&open.path)?;
     }
+    let options = options(open, access, stored(open, access)?)?;
     let db = Db::open_with(&open.path, options).map_err(|error| refused(open, error))?;
     let outcome = work(&db);
     let closed = db.close().map_err(Failure::from);
@@ -51,14 +53,54 @@ fn refused(open: &Open, error: windrow::Error) -> Failure {
     Failure::from(error.context(format!("open {}", open.path.display())))
 }
 
-/// The options that the arguments ask for.
+/// The settings that the database was last opened with for writing; the
+/// defaults where there is none.
+fn stored(open: &Open, access: Access) -> Result<Settings> {
+    let stored = Db::stored_settings(&open.path)
+        .map_err(|error| Failure::from(error.context(format!("open {}", open.path.display()))))?;
+    let Some(stored) = stored else { return Ok(Settings::default()) };
+    // What only reads leaves them to whoever knows them.
+    for line in stored.left_out.iter().filter(|_| access != Access::Read) {
+        warn(format_args!("left out of the settings that the database was written with: {line}"));
+    }
+    Ok(stored.settings)
+}
+
+/// The options that a repair is done with. Settings that cannot be read are
+/// among the damage.
+///
+/// # Errors
+/// As [`options`], and what keeps it from being repaired: `Busy`, a newer format.
+pub(crate) fn repair_options(open: &Open) -> Result<Options> {
+    let lost = match Db::stored_settings(&open.path) {
+        Ok(found) => found.is_none(),
+        Err(error) => error.is_corruption(),
+    };
+    let settings = if lost {
+        warn(
+            "the database's settings cannot be read: it gets the defaults, but for what flags say",
+        );
+        Settings::default()
+    } else {
+        stored(open, Access::Change)?
+    };
+    options(open, Access::Change, settings)
+}
+
+/// Says what the user may not expect, and goes on.
+pub(crate) fn warn(what: impl Display) {
+    let _ = writeln!(io::stderr(), "windrow: {what}");
+}
+
+/// The options that the arguments ask for, on top of `settings`.
 ///
 /// # Errors
 /// `Usage` for an option that is not there or a value it does not take.
-pub(crate) fn options(open: &Open, access: Access) -> Result<Options> {
+fn options(open: &Open, access: Access, settings: Settings) -> Result<Options> {
     let mut options = Options {
         create_if_missing: access == Access::Create,
         read_only: access == Access::Read,
+        settings,
         ..Options::default()
     };
     let preset = open.preset.iter().map(|name| ("preset", name.as_str()));

@@ -187,3 +187,47 @@ fn presets() {
     assert!(text.contains("nonsense") && text.contains("leveled"), "{text}");
     assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n");
 }
+
+/// A database keeps what it was made with; flags change it, and only what they name.
+#[test]
+fn settings_stay_until_a_flag_changes_them() {
+    let sh = Shell::new();
+    let stored = || {
+        let manifests = sh.files("db", "MANIFEST-");
+        assert_eq!(manifests.len(), 1);
+        let text = sh.ok(&format!("dump manifest {}", manifests[0].display()));
+        let value = |name: &str| {
+            let line = text.lines().rev().find_map(|line| line.trim().strip_prefix(name));
+            line.unwrap().trim_start_matches([' ', '=']).to_owned()
+        };
+        (value("preset"), value("reserve_bytes"), value("block_bytes"))
+    };
+    let expected = |preset: &str, reserve: &str, block: &str| {
+        (preset.to_owned(), reserve.to_owned(), block.to_owned())
+    };
+    sh.ok("put db a 1 --preset leveled --option reserve_bytes=1MiB --option block_bytes=8KiB");
+    assert!(sh.path("db/RESERVE").exists());
+    for line in [
+        "put db b 2",
+        "load db",
+        "delete db b",
+        "delete-range db x y",
+        "compact db",
+        "repair db",
+        "get db a --preset vlsm --option reserve_bytes=0",
+    ] {
+        sh.ok(line);
+        assert_eq!(stored(), expected("leveled", "1MiB", "8KiB"), "{line}");
+        assert!(sh.path("db/RESERVE").exists(), "{line} took the reserve");
+    }
+    sh.ok("checkpoint db copy");
+    sh.ok("put copy b 2");
+    assert!(sh.path("copy/RESERVE").exists(), "a copy has other settings");
+    sh.ok("put db b 3 --option reserve_bytes=0");
+    assert_eq!(stored(), expected("leveled", "0", "8KiB"));
+    assert!(!sh.path("db/RESERVE").exists());
+    // What a flag says must go with what is stored.
+    let text = sh.fails("put db b 4 --option file_bytes=64KiB --option block_bytes=32KiB", 2);
+    assert!(text.contains("block_bytes"), "{text}");
+    assert_eq!(stored(), expected("leveled", "0", "8KiB"));
+}

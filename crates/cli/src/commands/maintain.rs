@@ -33,7 +33,7 @@ pub(crate) fn verify(args: &VerifyArgs, quiet: bool) -> Result<()> {
 
 pub(crate) fn repair(args: &RepairArgs, quiet: bool) -> Result<()> {
     store::must_exist(&args.open.path)?;
-    let options = store::options(&args.open, Access::Change)?;
+    let options = store::repair_options(&args.open)?;
     let progress = Progress::waiting(quiet, "repairing");
     let report = windrow::repair(&args.open.path, options)?;
     drop(progress);
