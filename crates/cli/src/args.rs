@@ -92,6 +92,39 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// Whether it looks at [`crate::stop::requested`] all the while that it may take.
+    pub(crate) fn looks_at_stop(&self) -> bool {
+        match self {
+            Command::Demo(_)
+            | Command::Load(_)
+            | Command::Put(_)
+            | Command::Scan(_)
+            | Command::Export(_) => true,
+            // In the engine, or another's loops, from begin to end.
+            Command::Verify(_)
+            | Command::Repair(_)
+            | Command::Compact(_)
+            | Command::Checkpoint(_)
+            | Command::Destroy(_)
+            | Command::Dump(_)
+            | Command::Bench(_)
+            | Command::Lab(_)
+            | Command::Paper(_) => false,
+            // Done in a moment.
+            Command::Get(_)
+            | Command::Delete(_)
+            | Command::DeleteRange(_)
+            | Command::Tree(_)
+            | Command::Stats(_)
+            | Command::Keyspaces(_)
+            | Command::Options
+            | Command::Completions { .. }
+            | Command::Man { .. } => false,
+        }
+    }
+}
+
 /// Where the database is and how it is opened.
 #[derive(Debug, Args)]
 pub(crate) struct Open {
@@ -379,4 +412,31 @@ pub(crate) struct LabArgs {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ctrl_c_is_caught_only_by_what_looks_for_it() {
+        for (line, expected) in [
+            ("load db", true),
+            ("put db key", true),
+            ("scan db", true),
+            ("export db", true),
+            ("demo", true),
+            ("bench list", false),
+            ("paper autumn", false),
+            ("lab", false),
+            ("compact db", false),
+            ("verify db", false),
+            ("repair db", false),
+            ("checkpoint db copy", false),
+        ] {
+            let words = std::iter::once("windrow").chain(line.split(' '));
+            let command = Cli::try_parse_from(words).unwrap().command;
+            assert_eq!(command.looks_at_stop(), expected, "{line}");
+        }
+    }
 }

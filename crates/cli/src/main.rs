@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = args::Cli::parse();
-    if !matches!(cli.command, args::Command::Bench(_) | args::Command::Lab(_)) {
+    if cli.command.looks_at_stop() {
         stop::install();
     }
     match commands::run(cli) {

@@ -1,8 +1,11 @@
 //! Ctrl-C: the first asks, the second insists.
 //!
-//! The first sets a flag that every loop of the commands looks at, so that
-//! the database is closed as at any other end. The second leaves at once,
-//! which a database survives as it survives any death of its process.
+//! The first sets a flag that the loops of a command look at, so that the
+//! database is closed as at any other end. The second leaves at once, which a
+//! database survives as it survives any death of its process. A command
+//! without such a loop ([`crate::args::Command::looks_at_stop`]) is left to
+//! the system, whose first Ctrl-C ends it: a flag that nobody looks at would
+//! have it run to its end.
 
 use crate::failure::{Failure, Result};
 use std::io::{self, IsTerminal, Write};

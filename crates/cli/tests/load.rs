@@ -5,8 +5,10 @@
 
 mod common;
 use common::{Rng, Shell, expected, stderr};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::time::Duration;
 
@@ -221,6 +223,26 @@ fn ctrl_c_closes_and_says_130() {
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(stderr(&output).contains("2 lines loaded"), "{}", stderr(&output));
     assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n");
+}
+
+/// What never looks at the flag that Ctrl-C sets leaves the first one to the
+/// system. Each is held where it reads CURRENT, which is a pipe here.
+#[test]
+fn one_ctrl_c_ends_what_runs_in_the_engine() {
+    let sh = Shell::new();
+    sh.ok("put db key value");
+    let current = sh.path("db/CURRENT");
+    std::fs::remove_file(&current).unwrap();
+    mknodat(CWD, &current, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    for line in ["compact db", "verify db", "repair db", "checkpoint db copy"] {
+        let child = sh.spawn(line);
+        // Opens once the program opens it too, and then waits for what it says.
+        let pipe = std::fs::OpenOptions::new().write(true).open(&current).unwrap();
+        signal(&child, Signal::INT);
+        drop(pipe);
+        let status = child.wait_with_output().unwrap().status;
+        assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{line}: {status}");
+    }
 }
 
 #[test]
