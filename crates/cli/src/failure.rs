@@ -24,7 +24,8 @@ pub(crate) enum Failure {
         /// What to do about it.
         hint: Option<String>,
     },
-    /// Whoever read our output has had enough. Exit code 0, nothing said.
+    /// Whoever read our output has had enough. Exit code 0, nothing said: only
+    /// where the output was all that was asked for.
     ClosedPipe,
     /// Somebody else has said what there is to say. This exit code.
     Said(u8),

@@ -95,6 +95,30 @@ fn verify_finds_a_flipped_bit_and_names_the_file() {
     assert!(whole.starts_with(&output.stdout), "an export invented data before the damage");
 }
 
+/// Damage is a failure whether or not anybody reads the output.
+#[test]
+fn a_closed_pipe_hides_no_damage() {
+    let sh = Shell::new();
+    // Less than is printed at once, so that the damage is met before the closed pipe.
+    let table = fs::read_to_string(UNICODE).unwrap();
+    let head: String = table.split_inclusive('\n').take(2_000).collect();
+    sh.ok_with("load db", head.as_bytes());
+    flip(&largest(sh.files("db", ".sst")), 5_000);
+    for line in ["verify db", "export db", "scan db"] {
+        let text = fails_unread(&sh, line);
+        assert!(text.contains("corruption"), "{line}: {text}");
+    }
+}
+
+/// Runs a command line whose output nobody reads, and which must fail; gives its stderr.
+fn fails_unread(sh: &Shell, line: &str) -> String {
+    let mut child = sh.spawn(line);
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{line}: {}", stderr(&output));
+    stderr(&output)
+}
+
 fn largest(files: Vec<std::path::PathBuf>) -> std::path::PathBuf {
     files.into_iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap()
 }
@@ -224,6 +248,7 @@ fn dump_tells_a_torn_log_from_a_damaged_one() {
         "what stands before is not shown"
     );
     assert!(stderr(&output).contains("damaged.wal"), "{}", stderr(&output));
+    assert!(fails_unread(&sh, "dump wal damaged.wal").contains("damaged.wal"));
 }
 
 #[test]

@@ -7,13 +7,20 @@ use crate::picture;
 use crate::progress::Progress;
 use crate::store::{self, Access};
 use std::io::{self, IsTerminal, Write};
-use windrow::Db;
+use windrow::{Db, VerifyReport};
 
 pub(crate) fn verify(args: &VerifyArgs, quiet: bool) -> Result<()> {
     let report = store::with(&args.open, Access::Read, |db| {
         let _progress = Progress::waiting(quiet, "verifying");
         Ok(db.verify()?)
     })?;
+    let printed = print_verified(&report);
+    // First: damage is a failure whether or not anybody reads what it is.
+    report.into_result()?;
+    printed
+}
+
+fn print_verified(report: &VerifyReport) -> Result<()> {
     let mut out = io::stdout().lock();
     for problem in &report.problems {
         writeln!(out, "{problem}")?;
@@ -26,9 +33,7 @@ pub(crate) fn verify(args: &VerifyArgs, quiet: bool) -> Result<()> {
         human::count(report.entries),
         if report.is_ok() { "sound" } else { "damaged" },
     )?;
-    out.flush()?;
-    report.into_result()?;
-    Ok(())
+    Ok(out.flush()?)
 }
 
 pub(crate) fn repair(args: &RepairArgs, quiet: bool) -> Result<()> {

@@ -90,10 +90,10 @@ pub(crate) fn scan(args: &ScanArgs) -> Result<()> {
         let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
         let mut writer =
             PairWriter::new(out, args.format, args.data.hex, false).keys_only(args.keys_only);
-        let walked = walk(&keyspace, range, |_, key, value| writer.pair(key, value));
+        let walked = walk(&keyspace, range, |_, at| writer.pair(at.key(), at.value()));
         // What was found before an error stays worth seeing.
-        writer.flush()?;
-        walked
+        let flushed = writer.flush();
+        walked.and(flushed)
     })
 }
 
