@@ -48,7 +48,8 @@ pub(crate) enum Command {
     DeleteRange(DeleteRangeArgs),
     /// Print pairs in key order, or against it
     Scan(ScanArgs),
-    /// Print everything in key order, in a form that `load` takes back byte for byte
+    /// Print the pairs of a keyspace in key order, in a form that `load` takes back byte for byte;
+    /// without the times at which they expire
     Export(ExportArgs),
     /// Draw the tree: levels, runs, logs and files over the keys
     Tree(TreeArgs),

@@ -4,11 +4,12 @@ use crate::args::{ExportArgs, ScanArgs};
 use crate::bytes;
 use crate::failure::Result;
 use crate::formats::PairWriter;
+use crate::human;
 use crate::progress::Progress;
 use crate::stop;
 use crate::store::{self, Access};
 use std::io::{self, BufWriter, IsTerminal};
-use windrow::{Keyspace, ReadOptions};
+use windrow::{Cursor, Db, Keyspace, ReadOptions};
 
 /// Pairs between two looks at Ctrl-C and the progress bar.
 const CHECK_PAIRS: u64 = 1024;
@@ -55,7 +56,7 @@ impl Range {
 fn walk(
     keyspace: &Keyspace,
     range: Range,
-    mut each: impl FnMut(u64, &[u8], &[u8]) -> Result<()>,
+    mut each: impl FnMut(u64, &Cursor) -> Result<()>,
 ) -> Result<()> {
     if range.is_empty() {
         return Ok(());
@@ -74,7 +75,7 @@ fn walk(
         if pairs.is_multiple_of(CHECK_PAIRS) {
             stop::check()?;
         }
-        each(pairs, cursor.key(), cursor.value())?;
+        each(pairs, &cursor)?;
         if pairs == range.limit {
             break;
         }
@@ -103,13 +104,38 @@ pub(crate) fn export(args: &ExportArgs, quiet: bool) -> Result<()> {
         let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
         let mut writer = PairWriter::new(out, args.format, args.data.hex, true);
         let progress = Progress::counting(quiet || io::stdout().is_terminal(), "exported");
-        let walked = walk(&keyspace, Range::all(), |pairs, key, value| {
+        let mut expiring = 0;
+        let walked = walk(&keyspace, Range::all(), |pairs, at| {
             if pairs.is_multiple_of(CHECK_PAIRS) {
                 progress.at(pairs);
             }
-            writer.pair(key, value)
+            expiring += u64::from(at.expiry_ms().is_some());
+            writer.pair(at.key(), at.value())
         });
-        writer.flush()?;
-        walked
+        let flushed = writer.flush();
+        drop(progress);
+        walked.and(flushed)?;
+        tell_left_out(db, args, expiring, quiet);
+        Ok(())
     })
+}
+
+/// What an export lacks of the database: who keeps it as a copy must know.
+fn tell_left_out(db: &Db, args: &ExportArgs, expiring: u64, quiet: bool) {
+    if expiring > 0 {
+        store::warn(format_args!(
+            "{} that expire are exported without the time: loaded again, they stay",
+            human::plural(expiring, "pair")
+        ));
+    }
+    let mut others = db.keyspaces();
+    others.retain(|name| *name != args.data.keyspace);
+    if !quiet && !others.is_empty() {
+        store::warn(format_args!(
+            "only keyspace {} is exported; there are also: {} (--keyspace NAME; for a whole \
+             copy `windrow checkpoint`)",
+            args.data.keyspace,
+            others.join(", ")
+        ));
+    }
 }
