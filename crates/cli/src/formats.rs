@@ -12,6 +12,10 @@ use crate::stop;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::io::{self, Write};
+use windrow::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+
+/// The byte order mark of UTF-8.
+const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A format of pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -26,8 +30,8 @@ pub(crate) enum Format {
 
 /// What reading met.
 pub(crate) enum Event<'a> {
-    /// A key and its value.
-    Pair(&'a [u8], &'a [u8]),
+    /// A key and its value, and the number from 1 of the line they begin on.
+    Pair { line: u64, key: &'a [u8], value: &'a [u8] },
     /// Nothing to read for a moment.
     Idle,
     /// The end.
@@ -55,15 +59,20 @@ struct Decoded {
 }
 
 impl Decoded {
-    fn pair<'a>(&'a mut self, key: &'a [u8], value: &'a [u8]) -> Result<Event<'a>, String> {
-        if self.hex { self.copied(key, value) } else { Ok(Event::Pair(key, value)) }
+    fn pair<'a>(
+        &'a mut self,
+        line: u64,
+        key: &'a [u8],
+        value: &'a [u8],
+    ) -> Result<Event<'a>, String> {
+        if self.hex { self.copied(line, key, value) } else { storable(line, key, value) }
     }
 
     /// As [`Decoded::pair`], for bytes that do not outlive the call.
-    fn copied(&mut self, key: &[u8], value: &[u8]) -> Result<Event<'_>, String> {
+    fn copied(&mut self, line: u64, key: &[u8], value: &[u8]) -> Result<Event<'_>, String> {
         self.take_field(key, true)?;
         self.take_field(value, false)?;
-        Ok(Event::Pair(&self.key, &self.value))
+        storable(line, &self.key, &self.value)
     }
 
     fn take_field(&mut self, field: &[u8], is_key: bool) -> Result<(), String> {
@@ -76,6 +85,18 @@ impl Decoded {
         out.extend_from_slice(field);
         Ok(())
     }
+}
+
+/// The pair, if a database can hold it: told here, where the line is known.
+fn storable<'a>(line: u64, key: &'a [u8], value: &'a [u8]) -> Result<Event<'a>, String> {
+    for (what, bytes, limit) in
+        [("key", key.len(), KEY_BYTES_MAX), ("value", value.len(), VALUE_BYTES_MAX)]
+    {
+        if bytes > limit {
+            return Err(format!("a {what} of {bytes} bytes is longer than the limit of {limit}"));
+        }
+    }
+    Ok(Event::Pair { line, key, value })
 }
 
 #[derive(Deserialize)]
@@ -150,7 +171,7 @@ fn next_tsv<'a>(
         let failure = bad_line(number, name, "no tab between key and value");
         return Err(failure.hint("TSV is key, tab, value; for other files see --format"));
     };
-    decoded.pair(&line[..tab], &line[tab + 1..]).map_err(|why| bad_line(number, name, &why))
+    decoded.pair(number, &line[..tab], &line[tab + 1..]).map_err(|why| bad_line(number, name, &why))
 }
 
 fn next_json<'a>(
@@ -170,9 +191,9 @@ fn next_json<'a>(
     })?;
     let both = match (pair.key, pair.value) {
         (Cow::Borrowed(key), Cow::Borrowed(value)) => {
-            decoded.pair(key.as_bytes(), value.as_bytes())
+            decoded.pair(number, key.as_bytes(), value.as_bytes())
         }
-        (key, value) => decoded.copied(key.as_bytes(), value.as_bytes()),
+        (key, value) => decoded.copied(number, key.as_bytes(), value.as_bytes()),
     };
     both.map_err(|why| bad_line(number, name, &why))
 }
@@ -199,7 +220,7 @@ fn next_csv<'a>(
         let why = format!("{} columns where key and value are two", record.len());
         return Err(bad_line(number, name, &why).hint("cut the two columns out first"));
     }
-    decoded.pair(&record[0], &record[1]).map_err(|why| bad_line(number, name, &why))
+    decoded.pair(number, &record[0], &record[1]).map_err(|why| bad_line(number, name, &why))
 }
 
 /// Writes pairs.
@@ -289,10 +310,12 @@ impl<W: Write> PairWriter<W> {
     }
 
     /// One field, in quotes where it needs them; an empty one too, since a
-    /// line with nothing on it would be taken for no record at all.
+    /// line with nothing on it would be taken for no record at all, and one that
+    /// begins with a byte order mark, which readers take off a file's begin.
     fn csv_field(&mut self, field: &[u8]) {
         let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
-        if self.hex || !(field.is_empty() || field.iter().any(special)) {
+        let quoted = field.is_empty() || field.starts_with(BOM) || field.iter().any(special);
+        if self.hex || !quoted {
             return self.field(field);
         }
         self.line.push(b'"');
@@ -357,7 +380,7 @@ mod tests {
         let mut reader =
             PairReader::new(Source::open(Some(file.path())).unwrap(), format, false, hex);
         let mut pairs = Vec::new();
-        while let Event::Pair(key, value) = reader.next(false)? {
+        while let Event::Pair { key, value, .. } = reader.next(false)? {
             pairs.push((key.to_vec(), value.to_vec()));
         }
         assert_eq!(reader.position(), text.len() as u64);
@@ -378,6 +401,7 @@ mod tests {
             (b"key\twith tab", b"x"),
             (b"lf", b"two\nlines"),
             (b"\xff\x00", b"\x80\n\t,\""),
+            (b"\xef\xbb\xbfmarked", b"\xef\xbb\xbf"),
         ];
         for (hex, format) in [false, true]
             .into_iter()

@@ -107,9 +107,76 @@ fn a_bad_line_is_named_and_those_before_it_are_in() {
     }
     sh.write("bad.tsv", "nothing here\n");
     assert!(sh.fails("load db bad.tsv", 1).contains("line 1 of bad.tsv"));
-    let long = [vec![b'k'; 65_536], b"\tvalue\n".to_vec()].concat();
-    let text = sh.fails_with("load db", &long, 1);
-    assert!(text.contains("lines 1 to 1"), "{text}");
+}
+
+/// A line that no database can hold is told as a bad one is, and takes none
+/// of those before it along.
+#[test]
+fn a_line_over_a_limit_is_named_and_those_before_it_are_in() {
+    let sh = Shell::new();
+    let long_key = "k".repeat(65_536);
+    for (format, input, line) in [
+        ("tsv", format!("a\t1\nb\t2\n{long_key}\t3\nc\t4\n"), 3),
+        ("tsv --hex", format!("61\t31\n62\t32\n{}\t\nc\t4\n", "6b".repeat(65_536)), 3),
+        ("csv --header", format!("key,value\na,1\nb,2\n{long_key},3\nc,4\n"), 4),
+        (
+            "jsonl",
+            format!(
+                "{{\"key\":\"a\",\"value\":\"1\"}}\n{{\"key\":\"b\",\"value\":\"2\"}}\n\
+                 {{\"key\":\"{long_key}\",\"value\":\"3\"}}\n"
+            ),
+            3,
+        ),
+    ] {
+        let text = sh.fails_with(&format!("load db --format {format}"), input.as_bytes(), 1);
+        assert!(text.contains(&format!("line {line} of standard input")), "{format}: {text}");
+        assert!(text.contains("65536 bytes is longer than the limit of 65535"), "{text}");
+        assert!(text.contains("2 lines before it loaded"), "{format}: {text}");
+        assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n", "{format}");
+        sh.ok("destroy db");
+    }
+    sh.ok_with("load db", format!("{}\tlongest key\n", &long_key[1..]).as_bytes());
+}
+
+/// A value that fits the largest batch alone is loaded alone; of one that does
+/// not, the line is named.
+#[test]
+fn a_line_too_large_to_share_a_group_has_one_of_its_own() {
+    let sh = Shell::new();
+    let (small, large) = ("s".repeat(100_000), "l".repeat((2 << 20) - 100));
+    let mut input = format!("a\t{small}\nb\t{large}\nc\t{small}\n");
+    sh.ok_with("load db --option memory_bytes=8MiB", input.as_bytes());
+    assert!(sh.ok("export db") == input);
+    input.push_str(&format!("d\t{large}{small}\n"));
+    let text = sh.fails_with("load other --option memory_bytes=8MiB", input.as_bytes(), 1);
+    assert!(text.contains("line 4 of standard input: a batch of"), "{text}");
+    assert!(text.contains("3 lines before it loaded"), "{text}");
+    assert_eq!(sh.ok("scan other --keys-only"), "a\nb\nc\n");
+}
+
+/// Whoever keeps an export as a copy is told what it lacks.
+#[test]
+fn export_says_what_it_leaves_out() {
+    let sh = Shell::new();
+    sh.ok("put db a 1");
+    assert_eq!(stderr(&sh.run("export db --quiet")), "");
+    sh.ok_with("load db --ttl 1d", b"b\t2\nc\t3\n");
+    sh.ok("put db d 4 --ttl 1d");
+    sh.ok("put db d 5");
+    sh.ok("put db e 6 -k second");
+    sh.ok("put db f 7 -k third");
+    let output = sh.run("export db");
+    assert_eq!(
+        (output.status.code(), &*output.stdout),
+        (Some(0), &b"a\t1\nb\t2\nc\t3\nd\t5\n"[..])
+    );
+    let text = stderr(&output);
+    assert!(text.contains("2 pairs that expire"), "{text}");
+    assert!(text.contains("only keyspace default") && text.contains("second, third"), "{text}");
+    let text = stderr(&sh.run("export db --quiet"));
+    assert!(text.contains("2 pairs that expire") && !text.contains("second"), "{text}");
+    let text = stderr(&sh.run("export db -k second"));
+    assert!(!text.contains("expire") && text.contains("default, third"), "{text}");
 }
 
 #[test]
@@ -180,6 +247,23 @@ fn an_idle_input_is_acknowledged() {
     }
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
+}
+
+/// An import that nobody hears of any more stops, and is no success.
+#[test]
+fn an_acknowledgement_that_nobody_reads_is_a_failure() {
+    let sh = Shell::new();
+    let (mut child, mut lines) = loading(&sh, "load db --ack --group 2");
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"a\t1\nb\t2\n").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "2");
+    drop(lines);
+    stdin.write_all(b"c\t3\nd\t4\ne\t5\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("acknowledge") && text.contains("4 lines before it loaded"), "{text}");
+    assert_eq!(sh.ok("scan db --keys-only"), "a\nb\nc\nd\n");
 }
 
 fn loading(

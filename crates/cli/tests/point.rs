@@ -166,6 +166,8 @@ fn bad_usage_is_two() {
         "dump nothing db/CURRENT",
         "man frobnicate",
         "load db --group 0",
+        "load db --header",
+        "load db --header --format jsonl",
     ] {
         sh.fails(line, 2);
     }

@@ -5,7 +5,7 @@
 
 use crate::args::LoadArgs;
 use crate::failure::{Failure, Result};
-use crate::formats::{Event, PairReader};
+use crate::formats::{Event, Format, PairReader};
 use crate::human::{self, Stopwatch};
 use crate::input::Source;
 use crate::progress::Progress;
@@ -15,7 +15,9 @@ use std::io::{self, Write};
 use std::time::Duration;
 use windrow::{Batch, Db, Keyspace, Sync};
 
-/// A group is committed at this many bytes, if its lines are not enough before.
+/// A group is committed before it grows beyond this many bytes, if its lines
+/// are not enough before; a line that is longer is a group of its own. Far
+/// below the largest batch at any setting, which is for such a line alone.
 const GROUP_BYTES: usize = 256 << 10;
 
 /// The lines on their way into the database.
@@ -28,11 +30,15 @@ struct Groups<'a> {
     lines_max: u64,
     batch: Batch,
     lines_pending: u64,
+    /// The first and the last line that are pending, as the input counts them.
+    pending: (u64, u64),
     lines_loaded: u64,
+    /// The input's name.
+    name: &'a str,
 }
 
 impl<'a> Groups<'a> {
-    fn new(db: &'a Db, args: &LoadArgs) -> Result<Groups<'a>> {
+    fn new(db: &'a Db, args: &LoadArgs, name: &'a str) -> Result<Groups<'a>> {
         Ok(Groups {
             db,
             keyspace: db.keyspace(&args.data.keyspace)?,
@@ -42,7 +48,9 @@ impl<'a> Groups<'a> {
             lines_max: args.group,
             batch: Batch::new(),
             lines_pending: 0,
+            pending: (0, 0),
             lines_loaded: 0,
+            name,
         })
     }
 
@@ -51,12 +59,19 @@ impl<'a> Groups<'a> {
         matches!(self.sync, Sync::Yes)
     }
 
-    fn push(&mut self, key: &[u8], value: &[u8]) {
+    /// Takes in the pair of a line; what is pending is committed first where
+    /// the two would be too much for a group.
+    fn push(&mut self, line: u64, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.batch.byte_len() + key.len() + value.len() > GROUP_BYTES {
+            self.commit()?;
+        }
         match self.ttl {
             Some(ttl) => self.batch.put_with_ttl(&self.keyspace, key, value, ttl),
             None => self.batch.put(&self.keyspace, key, value),
         }
+        self.pending = (if self.lines_pending == 0 { line } else { self.pending.0 }, line);
         self.lines_pending += 1;
+        Ok(())
     }
 
     fn is_full(&self) -> bool {
@@ -73,20 +88,29 @@ impl<'a> Groups<'a> {
         let written = self.db.write_reusing(&mut self.batch, self.sync);
         self.batch.clear();
         written.map_err(|error| {
-            let (first, last) = (self.lines_loaded + 1, self.lines_loaded + lines);
-            error.context(format!("lines {first} to {last}"))
+            let ((first, last), name) = (self.pending, self.name);
+            error.context(match first == last {
+                true => format!("line {first} of {name}"),
+                false => format!("lines {first} to {last} of {name}"),
+            })
         })?;
         self.lines_loaded += lines;
-        if self.ack {
-            let mut out = io::stdout().lock();
-            writeln!(out, "{}", self.lines_loaded)?;
-            out.flush()?;
-        }
-        Ok(())
+        if self.ack { self.acknowledge() } else { Ok(()) }
+    }
+
+    /// A reader that has gone away is a failure here, unlike elsewhere: the
+    /// output is not what was asked for, and the rest of the input is not in.
+    fn acknowledge(&self) -> Result<()> {
+        let mut out = io::stdout().lock();
+        let told = writeln!(out, "{}", self.lines_loaded).and_then(|()| out.flush());
+        told.map_err(|error| Failure::file("acknowledge to", "standard output", &error))
     }
 }
 
 pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
+    if args.header && args.format != Format::Csv {
+        return Err(Failure::usage("--header is about the first line of a CSV: add --format csv"));
+    }
     // Before the database is created: a wrong file name must not leave one.
     let source = Source::open(args.file.as_deref())?;
     let progress = match source.bytes_total() {
@@ -94,10 +118,11 @@ pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
         None => Progress::counting(quiet, "lines loaded"),
     };
     let by_bytes = source.bytes_total().is_some();
+    let name = source.name().to_owned();
     let mut reader = PairReader::new(source, args.format, args.header, args.data.hex);
     let watch = Stopwatch::start();
     let lines = store::with(&args.open, Access::Create, |db| {
-        let mut groups = Groups::new(db, args)?;
+        let mut groups = Groups::new(db, args, &name)?;
         let outcome = pump(&mut reader, &mut groups, |reader, lines| {
             progress.at(if by_bytes { reader.position() } else { lines });
         });
@@ -119,8 +144,8 @@ fn pump(
     let tell_idle = groups.is_synced();
     loop {
         match reader.next(tell_idle && groups.lines_pending > 0)? {
-            Event::Pair(key, value) => {
-                groups.push(key, value);
+            Event::Pair { line, key, value } => {
+                groups.push(line, key, value)?;
                 if !groups.is_full() {
                     continue;
                 }
