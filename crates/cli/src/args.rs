@@ -14,7 +14,7 @@ use windrow_lab::setup::{DATA_UNITS, UNIT_KEYS};
 #[derive(Debug, Parser)]
 #[command(name = "windrow", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
-    /// No progress and no summaries, only results and errors
+    /// No progress and no summaries, only results, warnings and errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 

@@ -124,7 +124,7 @@ pub(crate) fn export(args: &ExportArgs, quiet: bool) -> Result<()> {
 fn tell_left_out(db: &Db, args: &ExportArgs, expiring: u64, quiet: bool) {
     if expiring > 0 {
         store::warn(format_args!(
-            "{} that expire are exported without the time: loaded again, they stay",
+            "{} exported without the time of expiry: what is loaded from this stays",
             human::plural(expiring, "pair")
         ));
     }
