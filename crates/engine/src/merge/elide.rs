@@ -286,11 +286,11 @@ impl Elider {
                 self.count.filtered += 1;
                 self.tombstone(key::trailer_seq(trailer), stripe, sink)
             }
-            FilterDecision::Change(changed) if !fits(&changed) => self.keep(trailer, value, sink),
-            FilterDecision::Change(changed) => {
+            FilterDecision::Change(changed) if fits(&changed) => {
                 self.count.filtered += 1;
                 self.keep(user_key, trailer, &[expiry, &changed].concat(), sink)
             }
+            FilterDecision::Change(_) => self.keep(user_key, trailer, value, sink),
         }
     }
 
