@@ -32,8 +32,8 @@ pub(super) fn create(dir: &Path) -> Result<()> {
         // it: its name is not known to be durable.
         return sync_found(dir);
     }
-    if let Some(found) = at {
-        // So may have been the outermost that is there.
+    if let Some(found) = at.filter(|path| !path.as_os_str().is_empty()) {
+        // So may have been the innermost that is there.
         sync_found(found)?;
     }
     for path in missing.into_iter().rev() {
