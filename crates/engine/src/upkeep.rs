@@ -28,6 +28,10 @@ impl Core {
         self.latch.check()?;
         let mut queue = self.queue.lock();
         self.check_open()?;
+        if tree.is_dropped() {
+            // The drop took its bytes from the account, under this lock.
+            return Ok(());
+        }
         if tree.view().memtable.reserved_bytes() > 0 {
             // The log goes on: what it holds of other keyspaces stays in it.
             if self.wants_new_log(tree, &queue) {
@@ -281,6 +285,8 @@ impl Core {
         drop(queue);
         // Who waits for what will not come any more hears of it.
         self.note_progress();
+        // A drop of a keyspace that passed the gate holds this lock until it is
+        // done: from here on the list of keyspaces stays as it is.
         let read_only = self.manifest.lock().log.is_none();
         let published = writable.and_then(|()| self.queue.wait_visible(last_seq, &self.latch));
         unless_mutant!(CloseLeavesJobs, self.wait_until(|| self.gate.is_quiet().then_some(())));
@@ -345,4 +351,35 @@ fn check_name(name: &str) -> Result<()> {
         return Err(Error::invalid("a keyspace's name must not hold control characters"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Db, Options};
+    use windrow_env::sync::atomic::Ordering;
+
+    /// As `Db::flush` does, whose list of keyspaces is older than the drop.
+    #[test]
+    fn a_flush_counts_nothing_of_a_keyspace_that_was_dropped() {
+        let (env, _handles) = windrow_env::testing::env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        options.settings.set("memtable_bytes", "64KiB").unwrap();
+        let db = Db::open_with("db", options).unwrap();
+        db.put("kept", [7; 1000]).unwrap();
+        let space = db.keyspace("gone").unwrap();
+        space.put("key", vec![7; 30_000]).unwrap();
+        let (core, tree) = (db.core(), space.tree.clone());
+        let bytes = || core.queue.lock().active_bytes;
+        db.drop_keyspace("gone").unwrap();
+        let kept = bytes();
+        assert!(kept >= 1000);
+        core.flush_tree(&tree).unwrap();
+        assert_eq!((bytes(), core.frozen_bytes.load(Ordering::Acquire)), (kept, 0));
+        // Memtables are frozen and flushed as ever.
+        (0..20).for_each(|n| db.put(format!("key{n}"), vec![7; 30_000]).unwrap());
+        db.flush().unwrap();
+        assert_eq!((bytes(), core.frozen_bytes.load(Ordering::Acquire)), (0, 0));
+        db.close().unwrap();
+    }
 }

@@ -40,11 +40,17 @@ fn meddle(db: &Db, spaces: &[Keyspace; 2]) {
         2 => ("checkpoint", db.checkpoint("/scene/copy")),
         3 => ("sync", db.sync()),
         4 => ("wait_idle", db.wait_idle()),
-        5 => ("drop_keyspace", db.keyspace("third").and_then(|_| db.drop_keyspace("third"))),
+        5 => ("drop_keyspace", make_and_drop(db)),
         6 => ("set_policy", db.set_policy("leveled")),
         _ => ("observe", observe_twice(db, spaces)),
     };
     unless_closed(what, result);
+}
+
+/// A keyspace that a flush, or the close, finds something in.
+fn make_and_drop(db: &Db) -> Result<()> {
+    db.keyspace("third")?.put("key", "value")?;
+    db.drop_keyspace("third")
 }
 
 fn observe_twice(db: &Db, spaces: &[Keyspace; 2]) -> Result<()> {
@@ -121,5 +127,64 @@ fn drop_with_an_iterator_and_a_keyspace_alive() {
         compacter.join().expect("the compacter");
         drop(spaces);
         reopen(&machine, &history, true);
+    });
+}
+
+/// Bytes of a value of which a memtable of two, in all, takes two.
+const VALUE_BYTES: usize = 900 << 10;
+
+#[test]
+fn drop_a_keyspace_while_all_are_flushed() {
+    check("drop_a_keyspace_while_all_are_flushed", || {
+        // With two memtables, bytes that nobody will flush stop every writer.
+        let machine = Machine::of("defaults");
+        let (db, _jobs) = machine.open(DIR);
+        for space in &spaces(&db) {
+            space.put("key", "value").expect("put");
+        }
+        let flusher = {
+            let db = db.clone();
+            thread::spawn(move || match draw(2) {
+                0 => db.flush().expect("flush"),
+                _ => db.compact().expect("compact"),
+            })
+        };
+        for _ in 0..draw(4) {
+            thread::yield_now();
+        }
+        db.drop_keyspace("other").expect("drop");
+        flusher.join().expect("the flusher");
+        // What is left takes as much as ever, and nobody waits for a flush in vain.
+        for n in 0..6 {
+            db.put(format!("key{n}"), vec![7; VALUE_BYTES]).expect("put");
+        }
+        db.flush().expect("flush");
+        db.close().expect("close");
+    });
+}
+
+#[test]
+fn close_beside_the_drop_of_a_keyspace() {
+    check("close_beside_the_drop_of_a_keyspace", || {
+        let machine = Machine::new();
+        let (db, _jobs) = machine.open(DIR);
+        let spaces = spaces(&db);
+        for space in &spaces {
+            space.put("key", "value").expect("put");
+        }
+        let dropper = {
+            let db = db.clone();
+            thread::spawn(move || unless_closed("drop_keyspace", db.drop_keyspace("other")))
+        };
+        for _ in 0..draw(30) {
+            thread::yield_now();
+        }
+        db.close().expect("close");
+        let dropped = dropper.join().expect("the dropper").is_some();
+        let (db, _jobs) = machine.open(DIR);
+        let names = db.keyspaces();
+        assert_eq!(names.iter().any(|name| name == "other"), !dropped, "{names:?}");
+        assert!(db.get("key").expect("get").is_some());
+        db.close().expect("close");
     });
 }

@@ -9,7 +9,7 @@ use windrow::{CompactionFilter, Db, Event, Keyspace, Options};
 use windrow_base::{Error, ErrorKind, Result};
 use windrow_env::Env;
 use windrow_env::testing::{CrashFs, ManualClock, ManualTimers, SeededRandom};
-use windrow_testkit::variant::{VARIANTS, Variant};
+use windrow_testkit::variant::VARIANTS;
 
 /// Where the database is.
 pub(crate) const DIR: &str = "/scene/db";
@@ -33,12 +33,12 @@ pub(crate) fn draw(bound: u64) -> u64 {
 impl Machine {
     /// A fresh one, and options drawn for its database.
     pub(crate) fn new() -> Machine {
-        let name = VARIANT_NAMES[draw(VARIANT_NAMES.len() as u64) as usize];
-        let variant = VARIANTS.iter().find(|v| v.name == name).expect("a variant of this name");
-        Machine::with(variant)
+        Machine::of(VARIANT_NAMES[draw(VARIANT_NAMES.len() as u64) as usize])
     }
 
-    fn with(variant: &Variant) -> Machine {
+    /// A fresh one, and the options of the variant of this name.
+    pub(crate) fn of(name: &str) -> Machine {
+        let variant = VARIANTS.iter().find(|v| v.name == name).expect("a variant of this name");
         Machine {
             fs: CrashFs::new(draw(u64::MAX)),
             random: Arc::new(SeededRandom::new(draw(u64::MAX))),
