@@ -2,8 +2,14 @@
 //!
 //! Whenever something changed (a memtable was frozen, an edit installed)
 //! `schedule` looks at every keyspace: a frozen memtable without a flush gets
-//! one, and while threads are free the policy is asked for merges. A job
-//! schedules again when it ends, so work goes on until the policy is idle.
+//! one, and while threads are free the policies are asked for merges. A job
+//! schedules again when it ends, so work goes on until the policies are idle.
+//!
+//! Which keyspace is asked first: the one with the deepest level 0 of those that
+//! slow writers, which would stop those of all keyspaces in the end; then
+//! whose last merge was longest ago. (Asked by id, a first keyspace that always
+//! had work took all threads.) A level 0 that is being merged does not count:
+//! else the deepest one's keyspace had all threads, for the rest of its tree.
 //!
 //! A job that fails leaves the tree as it was. Running out of space latches
 //! the database at once; other failures of a table's writing are tried again
@@ -17,13 +23,38 @@ use crate::pace::Pressure;
 use crate::snapshot::Held;
 use crate::tree::Tree;
 use crate::underway::Underway;
+use std::cmp::Reverse;
 use std::sync::Arc;
 use windrow_base::key::SEQ_MAX;
 use windrow_base::{Error, ErrorKind, Result, mutant};
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::atomic::Ordering;
-use windrow_plan::tree::Version;
+use windrow_plan::tree::{Level, Version};
 use windrow_plan::{Busy, Decision, Settings, View};
+
+/// What a keyspace needs of the threads that merge, beside the others.
+struct Need {
+    tree: Arc<Tree>,
+    /// Level 0's depth where it slows writers and nothing takes from it; else 0.
+    depth: u32,
+    /// When it was last given a merge.
+    turn: u64,
+}
+
+impl Need {
+    fn new(tree: &Arc<Tree>, slowdown: u32) -> Need {
+        let work = tree.work.lock();
+        let view = tree.view();
+        let idle = |level: &&Level| !level.log.iter().any(|f| work.busy.is_busy(f.number));
+        let depth = slow_level0(&view.version, slowdown).filter(idle).map_or(0, Level::log_depth);
+        Need { tree: tree.clone(), depth, turn: work.turn }
+    }
+}
+
+/// Level 0, where it is so deep that it slows writers.
+fn slow_level0(version: &Version, slowdown: u32) -> Option<&Level> {
+    version.level(0).map(|level| &**level).filter(|level| slowdown <= level.log_depth())
+}
 
 /// How often a failed job is tried again before the database is latched.
 const ATTEMPTS_MAX: u32 = 3;
@@ -121,41 +152,76 @@ impl Core {
         self.env.jobs.parallelism()
     }
 
-    /// Asks the policy for merges while threads are free.
+    /// Asks the policies for merges while threads are free: one merge for each
+    /// keyspace in the order of their need, and again.
     pub(crate) fn schedule_merges(&self) {
         let Ok(underway) = self.begin_work() else {
             return;
         };
-        for tree in self.trees().iter() {
-            while self.merges_running.load(Ordering::Acquire) < self.merges_max() {
+        if !self.has_free_thread() {
+            return;
+        }
+        let mut asked = self.by_need();
+        let mut turn = asked.iter().map(|need| need.turn).max().unwrap_or(0);
+        while !asked.is_empty() {
+            let mut later = Vec::new();
+            for need in asked {
                 // Asked each time: a job that is refused is over at once, and
                 // its decision is the next one again.
-                if self.check_open().and_then(|()| self.latch.check()).is_err() {
+                if self.check_open().and_then(|()| self.latch.check()).is_err()
+                    || !self.has_free_thread()
+                {
                     return;
                 }
-                let mut work = tree.work.lock();
-                if work.hold > 0 || tree.is_dropped() {
-                    break;
+                turn += 1;
+                if self.begin_merge(&underway, &need.tree, turn) {
+                    later.push(need);
                 }
-                let version = tree.version();
-                let sizes = tree.sizes.load();
-                let view = self.plan_view(&version, &work.busy, &sizes);
-                let decision = tree.policy.load().pick(&view);
-                if decision.is_idle() {
-                    if work.merging == 0 {
-                        self.end_chain(work.chain.end());
-                    }
-                    break;
-                }
-                self.end_chain(work.chain.begin(&decision));
-                work.busy.claim(&decision);
-                work.merging += 1;
-                drop(work);
-                self.merges_running.fetch_add(1, Ordering::AcqRel);
-                let tree = tree.clone();
-                underway.submit(Urgency::Normal, move |core| core.merge_job(&tree, &decision));
             }
+            asked = later;
         }
+    }
+
+    fn has_free_thread(&self) -> bool {
+        self.merges_running.load(Ordering::Acquire) < self.merges_max()
+    }
+
+    /// The keyspaces, neediest first.
+    fn by_need(&self) -> Vec<Need> {
+        let slowdown = self.settings.level0_slowdown_files;
+        let mut needs: Vec<Need> =
+            self.trees().iter().map(|tree| Need::new(tree, slowdown)).collect();
+        // Stable: by id where all else is the same.
+        needs.sort_by_key(|need| (Reverse(need.depth), need.turn));
+        needs
+    }
+
+    /// Begins what the policy of a keyspace wants most. Returns whether there was something.
+    fn begin_merge(&self, underway: &Underway<&Core>, tree: &Arc<Tree>, turn: u64) -> bool {
+        let mut work = tree.work.lock();
+        if work.hold > 0 || tree.is_dropped() {
+            return false;
+        }
+        let version = tree.version();
+        let sizes = tree.sizes.load();
+        let view = self.plan_view(&version, &work.busy, &sizes);
+        let policy = tree.policy.load();
+        let decision = policy.pick(&view);
+        if decision.is_idle() {
+            if work.merging == 0 {
+                self.end_chain(work.chain.end());
+            }
+            return false;
+        }
+        self.end_chain(work.chain.begin(&decision));
+        work.busy.claim(&decision);
+        work.merging += 1;
+        work.turn = turn;
+        drop(work);
+        self.merges_running.fetch_add(1, Ordering::AcqRel);
+        let tree = tree.clone();
+        underway.submit(Urgency::Normal, move |core| core.merge_job(&tree, &decision));
+        true
     }
 
     fn end_chain(&self, ended: Option<Chain>) {
@@ -282,5 +348,83 @@ impl Core {
             // A job counts until it has scheduled what comes after it.
             (quiet && self.gate.is_quiet()).then_some(Ok(()))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Db, Keyspace, Options};
+    use windrow_env::sync::atomic::Ordering;
+    use windrow_env::testing::{Handles, env};
+
+    const NAMES: [&str; 3] = ["default", "second", "third"];
+
+    /// A database of which all threads seem to merge already.
+    fn open() -> (Db, [Keyspace; 3], Handles) {
+        let (env, handles) = env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        let settings = [
+            ("preset", "leveled level0=tiered(k=2)"),
+            ("level0_slowdown_files", "4"),
+            ("level0_stop_files", "9"),
+        ];
+        for (name, value) in settings {
+            options.settings.set(name, value).unwrap();
+        }
+        let db = Db::open_with("db", options).unwrap();
+        let spaces = NAMES.map(|name| db.keyspace(name).unwrap());
+        let core = db.core();
+        core.merges_running.fetch_add(core.merges_max(), Ordering::AcqRel);
+        (db, spaces, handles)
+    }
+
+    /// Makes level 0 so deep.
+    fn deepen(space: &Keyspace, depth: u32) {
+        for _ in 0..depth {
+            space.put("a", "1").unwrap();
+            space.put("z", "1").unwrap();
+            space.flush().unwrap();
+        }
+    }
+
+    /// A thread comes free. Returns how many merges each keyspace has now.
+    fn free_one(db: &Db, spaces: &[Keyspace; 3]) -> [u32; 3] {
+        db.core().merges_running.fetch_sub(1, Ordering::AcqRel);
+        db.core().schedule_merges();
+        spaces.each_ref().map(|space| space.tree.work.lock().merging)
+    }
+
+    fn finish(db: &Db) {
+        db.wait_idle().unwrap();
+        assert_eq!(db.core().merges_running.load(Ordering::Acquire), 0);
+        db.close().unwrap();
+    }
+
+    #[test]
+    fn the_deepest_level_0_goes_first_and_then_whoever_waited_longest() {
+        let (db, spaces, _handles) = open();
+        deepen(&spaces[0], 4);
+        deepen(&spaces[1], 3);
+        deepen(&spaces[2], 5);
+        assert_eq!(free_one(&db, &spaces), [0, 0, 1], "it slows writers most");
+        assert_eq!(free_one(&db, &spaces), [1, 0, 1], "it slows writers, too");
+        finish(&db);
+    }
+
+    #[test]
+    fn keyspaces_take_turns() {
+        let (db, spaces, handles) = open();
+        spaces.iter().for_each(|space| deepen(space, 2));
+        assert_eq!(free_one(&db, &spaces), [1, 0, 0]);
+        assert_eq!(free_one(&db, &spaces), [1, 1, 0]);
+        // Those end, and no thread is free.
+        let running = &db.core().merges_running;
+        running.fetch_add(db.core().merges_max(), Ordering::AcqRel);
+        handles.jobs.run_until_idle();
+        spaces[..2].iter().for_each(|space| deepen(space, 2));
+        assert_eq!(free_one(&db, &spaces), [0, 0, 1]);
+        assert_eq!(free_one(&db, &spaces), [1, 0, 1]);
+        finish(&db);
     }
 }

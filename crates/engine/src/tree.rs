@@ -40,6 +40,8 @@ pub(crate) struct Work {
     pub(crate) merging: u32,
     /// A manual compaction or a close wants the picker to itself.
     pub(crate) hold: u32,
+    /// When it was last given a merge, in turns of all keyspaces.
+    pub(crate) turn: u64,
     /// The chain of merges that is under way.
     pub(crate) chain: Chain,
 }
