@@ -338,8 +338,7 @@ impl Db {
     /// # Errors
     /// As there.
     pub fn compact(&self) -> Result<()> {
-        let trees: Vec<_> = self.core().trees().iter().cloned().collect();
-        trees.iter().try_for_each(|tree| self.core().compact(tree, None, None))
+        self.core().compact_all()
     }
 
     /// Waits until no flush or merge is due or running.

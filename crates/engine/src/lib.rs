@@ -33,6 +33,7 @@ mod cache;
 mod chain;
 mod checkpoint;
 mod cleanup;
+mod compact;
 mod core;
 mod db;
 pub mod dump;

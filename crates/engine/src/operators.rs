@@ -49,7 +49,8 @@ pub enum FilterDecision {
 /// filter, so snapshots taken often and held for long keep a filter from its
 /// work. When (and whether, and how often) a given value meets the filter is up
 /// to the tree: an answer must not depend on the others. Called from background
-/// threads; a panic there stops writes, as any background panic does.
+/// threads, and from one that asked for a compaction; a panic there stops writes,
+/// as any background panic does, and on the latter goes on to the caller.
 pub trait CompactionFilter: Send + Sync + 'static {
     /// Its name, for messages.
     fn name(&self) -> &str;

@@ -199,16 +199,22 @@ impl Core {
     /// Begins what the policy of a keyspace wants most. Returns whether there was something.
     fn begin_merge(&self, underway: &Underway<&Core>, tree: &Arc<Tree>, turn: u64) -> bool {
         let mut work = tree.work.lock();
-        if work.hold > 0 || tree.is_dropped() {
+        if tree.is_dropped() {
             return false;
         }
         let version = tree.version();
         let sizes = tree.sizes.load();
         let view = self.plan_view(&version, &work.busy, &sizes);
         let policy = tree.policy.load();
-        let decision = policy.pick(&view);
+        let slow = || slow_level0(&version, self.settings.level0_slowdown_files).is_some();
+        let decision = match work.hold {
+            0 => policy.pick(&view),
+            // Beside a manual compaction: see `compact.rs`.
+            _ if work.waiting == 0 && slow() => policy.relieve(&view),
+            _ => return false,
+        };
         if decision.is_idle() {
-            if work.merging == 0 {
+            if work.merging == 0 && work.hold == 0 {
                 self.end_chain(work.chain.end());
             }
             return false;
@@ -310,17 +316,26 @@ impl Core {
         // set its pressure after it, and nobody would take that back.
         let pacing = self.pacing.lock();
         let mut worst = Pressure::default();
+        let mut idle = self.merges_running.load(Ordering::Acquire) == 0;
         for tree in self.trees().iter() {
-            let version = tree.version();
-            let debt = tree.policy.load().debt(&version, &tree.sizes.load());
-            worst.level0_depth = worst.level0_depth.max(debt.level0_depth);
-            worst.debt_bytes += debt.bytes;
+            let (version, sizes, policy) = (tree.version(), tree.sizes.load(), tree.policy.load());
+            let debt = policy.debt(&version, &sizes);
+            if policy.level0_score(&version, &sizes) >= 1.0 {
+                // Else the policy is content at this depth, whatever runs elsewhere.
+                worst.level0_depth = worst.level0_depth.max(debt.level0_depth);
+            }
+            if tree.work.lock().hold > 0 {
+                // A manual compaction works off what is above the last level, and
+                // makes that one as large as it gets: no debt of the writers.
+                idle = false;
+            } else {
+                worst.debt_bytes += debt.bytes;
+            }
         }
         worst.level0_slowdown = self.settings.level0_slowdown_files;
         worst.level0_stop = self.settings.level0_stop_files;
         worst.debt_slowdown_bytes = self.debt_limits.0;
         worst.debt_stop_bytes = self.debt_limits.1;
-        let idle = self.merges_running.load(Ordering::Acquire) == 0;
         if idle || self.damaged.load(Ordering::Acquire) {
             // The policy is content at this depth, or merging cannot catch up:
             // waiting for a merge would never end.

@@ -38,8 +38,10 @@ pub(crate) struct Work {
     pub(crate) busy: Busy,
     pub(crate) flushing: bool,
     pub(crate) merging: u32,
-    /// A manual compaction or a close wants the picker to itself.
+    /// Manual compactions under way: the picker relieves level 0 and nothing else.
     pub(crate) hold: u32,
+    /// Those of them that wait for a merge to end: none begins before it has.
+    pub(crate) waiting: u32,
     /// When it was last given a merge, in turns of all keyspaces.
     pub(crate) turn: u64,
     /// The chain of merges that is under way.

@@ -7,8 +7,9 @@
 //! was queued that flushed a memtable a second time, beside the close itself.)
 
 use crate::core::{Core, closed};
+use std::any::Any;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result, unless_mutant};
 use windrow_env::jobs::Urgency;
@@ -98,16 +99,28 @@ impl Core {
     /// Runs background work. A panic in it latches the database, and nothing
     /// is returned.
     pub(crate) fn contain<T>(&self, work: impl FnOnce(&Core) -> T) -> Option<T> {
-        let result = catch_unwind(AssertUnwindSafe(|| work(self)));
-        let tell = |panic: Box<dyn std::any::Any + Send>| {
-            let what = format!("a background job panicked: {}", panic_text(&*panic));
-            unless_mutant!(PanicIgnored, self.trip(&Error::new(ErrorKind::Io, what)));
+        self.watch("a background job", work).ok()
+    }
+
+    /// Runs what is background work but for the thread, which is a user's: a
+    /// panic in it latches the database, too, and then goes on.
+    pub(crate) fn latch_panics<T>(&self, work: impl FnOnce(&Core) -> T) -> T {
+        self.watch("a compaction", work).unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    fn watch<T>(&self, what: &str, work: impl FnOnce(&Core) -> T) -> std::result::Result<T, Panic> {
+        let tell = |panic: &Panic| {
+            let text = format!("{what} panicked: {}", panic_text(&**panic));
+            unless_mutant!(PanicIgnored, self.trip(&Error::new(ErrorKind::Io, text)));
         };
-        result.map_err(tell).ok()
+        catch_unwind(AssertUnwindSafe(|| work(self))).inspect_err(tell)
     }
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+/// What a panic carries.
+type Panic = Box<dyn Any + Send>;
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "?".to_owned())
 }

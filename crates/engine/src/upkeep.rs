@@ -1,5 +1,5 @@
-//! What users ask of the tree by name: flush, compact, make and drop
-//! keyspaces, close.
+//! What users ask of the tree by name: flush, make and drop keyspaces, close.
+//! (For a compaction see `compact.rs`.)
 //!
 //! Owns no state: each is a sequence of the steps that the background takes too.
 
@@ -16,8 +16,7 @@ use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::log::FILE_HEADER_BYTES;
 use windrow_format::names;
-use windrow_plan::tree::Version;
-use windrow_plan::{Decision, ManualState, Policy};
+use windrow_plan::Policy;
 
 /// Longest name of a keyspace, in bytes.
 const NAME_BYTES_MAX: usize = 255;
@@ -65,75 +64,6 @@ impl Core {
             return Err(closed());
         }
         Ok(())
-    }
-
-    /// Compacts a range of a keyspace, step by step, on this thread.
-    pub(crate) fn compact(&self, tree: &Tree, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<()> {
-        self.flush_tree(tree)?;
-        let mut state = ManualState::new();
-        tree.work.lock().hold += 1;
-        let result = self.compact_steps(tree, lo, hi, &mut state);
-        tree.work.lock().hold -= 1;
-        self.schedule();
-        result
-    }
-
-    fn compact_steps(
-        &self,
-        tree: &Tree,
-        lo: Option<&[u8]>,
-        hi: Option<&[u8]>,
-        state: &mut ManualState,
-    ) -> Result<()> {
-        loop {
-            self.latch.check()?;
-            if tree.is_dropped() {
-                return Err(crate::core::dropped(tree.id));
-            }
-            let decision = self.wait_until(|| self.manual_step(tree, lo, hi, state));
-            let Some(decision) = decision? else {
-                return Ok(());
-            };
-            let underway = self.begin_work();
-            let result = match &underway {
-                Ok(_) => self.carry_out_retrying(tree, &decision),
-                Err(error) => Err(error.clone()),
-            };
-            if !self.note_damage(&result) {
-                tree.work.lock().busy.release(&decision);
-            }
-            self.note_progress();
-            result?;
-        }
-    }
-
-    /// The next step, claimed; `Ok(None)` when done; `None` while one must wait.
-    fn manual_step(
-        &self,
-        tree: &Tree,
-        lo: Option<&[u8]>,
-        hi: Option<&[u8]>,
-        state: &mut ManualState,
-    ) -> Option<Result<Option<Decision>>> {
-        if let Err(error) = self.latch.check().and_then(|()| self.check_open()) {
-            return Some(Err(error));
-        }
-        let mut work = tree.work.lock();
-        let version: Arc<Version> = tree.version();
-        let sizes = tree.sizes.load();
-        let view = self.plan_view(&version, &work.busy, &sizes);
-        let decision = tree.policy.load().manual(&view, lo, hi, state);
-        if !decision.is_idle() {
-            work.busy.claim(&decision);
-            return Some(Ok(Some(decision)));
-        }
-        let stuck = work.merging == 0 && self.damaged.load(Ordering::Acquire);
-        if stuck && !state.is_done() {
-            return Some(Err(Error::corruption(
-                "a damaged table is in the way of the compaction: run `verify`, then `repair`",
-            )));
-        }
-        state.is_done().then_some(Ok(None))
     }
 
     // ---- policies

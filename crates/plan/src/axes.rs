@@ -122,6 +122,16 @@ impl Policy {
         }
     }
 
+    /// What takes files out of level 0, or merges some of them there, whatever
+    /// else were more urgent: for a level 0 that slows writers while all below it
+    /// is to be left alone.
+    pub fn relieve(&self, view: &View<'_>) -> Decision {
+        if view.busy.is_reshaping() {
+            return Decision::Idle;
+        }
+        self.pick_level0(view).unwrap_or(Decision::Idle)
+    }
+
     /// The next step of a manual compaction of `[lo, hi]` (`None`: unbounded).
     /// `Idle` with `state.is_done()` means finished, `Idle` without it that a
     /// running job is in the way: ask again when one has ended. Once done,

@@ -1,9 +1,11 @@
 //! A panic in the background turns writing off and says so (P24): one fault
-//! point for every kind of job that the engine starts.
+//! point for every kind of job that the engine starts, and one for what a
+//! compaction does on the thread that asked for it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use windrow::{Db, ErrorKind, Options};
+use windrow::{CompactionFilter, Db, ErrorKind, FilterDecision, Options};
 use windrow_env::jobs::Urgency;
 use windrow_env::testing::{Fault, FaultKind, Handles, ManualClock, Ops, When, env};
 use windrow_env::{Clock, Env};
@@ -34,11 +36,29 @@ impl Clock for Clockwork {
     }
 }
 
+/// A compaction filter that panics when it is told to.
+#[derive(Default)]
+struct Strainer {
+    broken: AtomicBool,
+}
+
+impl CompactionFilter for Strainer {
+    fn name(&self) -> &str {
+        "strainer"
+    }
+
+    fn filter(&self, _level: u32, _key: &[u8], _value: &[u8]) -> FilterDecision {
+        assert!(!self.broken.load(Ordering::SeqCst), "a fault in the filter (simulated)");
+        FilterDecision::Keep
+    }
+}
+
 /// A database with one durable entry, and what a test may break of its world.
 struct Scene {
     db: Db,
     handles: Handles,
     clock: Arc<Clockwork>,
+    strainer: Arc<Strainer>,
 }
 
 fn options(env: Env) -> Options {
@@ -55,9 +75,12 @@ impl Scene {
         let broken = AtomicBool::new(false);
         let clock = Arc::new(Clockwork { inner: handles.clock.clone(), broken });
         let env = Env { clock: clock.clone(), ..env };
-        let db = Db::open_with(DIR, options(env)).expect("open");
+        let strainer = Arc::new(Strainer::default());
+        let mut options = options(env);
+        options.components.compaction_filters.push(("default".to_owned(), strainer.clone()));
+        let db = Db::open_with(DIR, options).expect("open");
         db.put_with("a", "1", windrow::Sync::Yes).expect("put");
-        Scene { db, handles, clock }
+        Scene { db, handles, clock, strainer }
     }
 
     fn panic_at(&self, on: Ops, path: &str) {
@@ -81,7 +104,7 @@ impl Scene {
 
     /// The panic has turned writing off, and nothing but writing.
     fn check(self, what: &str) {
-        let Scene { db, handles, clock } = self;
+        let Scene { db, handles, clock, .. } = self;
         assert_eq!(handles.jobs.panics(), 0, "{what}: the panic went past the engine");
         let cause = db.write_error().unwrap_or_else(|| panic!("{what}: nothing is latched"));
         assert!(cause.to_string().contains("panicked: a fault"), "{what}: {cause}");
@@ -159,4 +182,22 @@ fn in_the_timer_that_syncs_the_log() {
     scene.panic_at(Ops::SYNC, ".wal");
     scene.handles.jobs.fire_timers();
     scene.check("the timer that syncs");
+}
+
+/// On the thread that asked for it, to which the panic goes on.
+#[test]
+fn in_a_manual_compaction() {
+    let scene = Scene::new();
+    // Two tables that overlap: one alone would be moved.
+    scene.db.flush().expect("flush");
+    scene.db.put("a", "1").expect("put");
+    scene.strainer.broken.store(true, Ordering::SeqCst);
+    let compact = || scene.db.default_keyspace().compact_range(None, None);
+    let panic = catch_unwind(AssertUnwindSafe(compact)).expect_err("the filter's panic");
+    let text = panic.downcast_ref::<&str>().expect("a text");
+    assert!(text.contains("a fault in the filter"), "{text}");
+    scene.strainer.broken.store(false, Ordering::SeqCst);
+    // Nothing waits for the files that the compaction had.
+    assert_eq!(compact().expect_err("latched").kind(), ErrorKind::ReadOnly);
+    scene.check("manual compaction");
 }

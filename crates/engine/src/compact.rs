@@ -1,0 +1,310 @@
+//! Manual compaction: what a range holds goes down to the last level, step by
+//! step, on the thread that asked for it.
+//!
+//! Owns: what a compaction holds of its keyspace, which it lets go of however
+//! it ends, a panic in a compaction filter included. Never does: decide what
+//! the next step is (`plan/src/pick/manual.rs` does).
+//!
+//! The picker of the keyspace stands still meanwhile, lest it move what the
+//! compaction is about to; it takes nothing but a level 0 that slows writers
+//! ([`Core::schedule_merges`]), which goes to level 1 at most: what the
+//! compaction has not come to yet stays where it will come to, or beyond its
+//! position in level 1, and nothing of level 1 goes where it has been. Letting
+//! the picker have all its decisions was rejected: a file that enters the log
+//! of a level, or leaves the deepest one, behind the position would not be
+//! visited again.
+//!
+//! The two take turns where they want the same files. A step that has to wait
+//! for a merge lets no other begin before it, and between two steps the picker
+//! is asked. So a compaction ends however fast writers are, and level 0 waits
+//! for one step at most.
+
+use crate::core::{Core, dropped};
+use crate::tree::Tree;
+use std::sync::Arc;
+use windrow_base::{Error, Result};
+use windrow_env::sync::atomic::Ordering;
+use windrow_plan::tree::Version;
+use windrow_plan::{Decision, ManualState};
+
+/// A compaction under way.
+struct Manual<'a> {
+    tree: &'a Tree,
+    lo: Option<&'a [u8]>,
+    hi: Option<&'a [u8]>,
+    state: ManualState,
+    /// The step under way; its files are busy.
+    step: Option<Decision>,
+    /// A merge is in the way of the next step.
+    waits: bool,
+}
+
+impl<'a> Manual<'a> {
+    fn begin(tree: &'a Tree, lo: Option<&'a [u8]>, hi: Option<&'a [u8]>) -> Manual<'a> {
+        tree.work.lock().hold += 1;
+        Manual { tree, lo, hi, state: ManualState::new(), step: None, waits: false }
+    }
+
+    /// Ends the step. What a damaged one took stays busy.
+    fn end_step(&mut self, damaged: bool) {
+        let step = self.step.take().filter(|_| !damaged);
+        if let Some(step) = step {
+            self.tree.work.lock().busy.release(&step);
+        }
+    }
+}
+
+impl Drop for Manual<'_> {
+    fn drop(&mut self) {
+        self.end_step(false);
+        let mut work = self.tree.work.lock();
+        work.hold -= 1;
+        work.waiting -= u32::from(self.waits);
+    }
+}
+
+impl Core {
+    /// Compacts every keyspace. One that is dropped meanwhile is done.
+    pub(crate) fn compact_all(&self) -> Result<()> {
+        let trees: Vec<_> = self.trees().iter().cloned().collect();
+        trees.iter().try_for_each(|tree| match self.compact(tree, None, None) {
+            Err(_) if tree.is_dropped() => Ok(()),
+            compacted => compacted,
+        })
+    }
+
+    /// Compacts a range of a keyspace, step by step, on this thread.
+    pub(crate) fn compact(&self, tree: &Tree, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<()> {
+        self.flush_tree(tree)?;
+        let mut manual = Manual::begin(tree, lo, hi);
+        // A panic latches before the files of its step are free again.
+        let result = self.latch_panics(|core| core.compact_steps(&mut manual));
+        drop(manual);
+        self.schedule();
+        result
+    }
+
+    fn compact_steps(&self, manual: &mut Manual<'_>) -> Result<()> {
+        let tree = manual.tree;
+        loop {
+            self.latch.check()?;
+            if tree.is_dropped() {
+                return Err(dropped(tree.id));
+            }
+            self.wait_until(|| self.manual_step(manual))?;
+            let Some(step) = &manual.step else {
+                return Ok(());
+            };
+            let underway = self.begin_work();
+            let result = match &underway {
+                Ok(_) => self.carry_out_retrying(tree, step),
+                Err(error) => Err(error.clone()),
+            };
+            manual.end_step(self.note_damage(&result));
+            // What had to wait for the step goes before the next one.
+            self.schedule_merges();
+            self.update_pace();
+            result?;
+        }
+    }
+
+    /// Claims the next step; there is none once all is done. `None` while it must wait.
+    fn manual_step(&self, manual: &mut Manual<'_>) -> Option<Result<()>> {
+        if let Err(error) = self.latch.check().and_then(|()| self.check_open()) {
+            return Some(Err(error));
+        }
+        let Manual { tree, lo, hi, state, .. } = manual;
+        let mut work = tree.work.lock();
+        let version: Arc<Version> = tree.version();
+        let sizes = tree.sizes.load();
+        let view = self.plan_view(&version, &work.busy, &sizes);
+        let decision = tree.policy.load().manual(&view, *lo, *hi, state);
+        let (idle, done) = (decision.is_idle(), manual.state.is_done());
+        let waits = idle && !done && work.merging > 0;
+        work.waiting = work.waiting + u32::from(waits) - u32::from(manual.waits);
+        manual.waits = waits;
+        if !idle {
+            work.busy.claim(&decision);
+            manual.step = Some(decision);
+            return Some(Ok(()));
+        }
+        if work.merging == 0 && !done && self.damaged.load(Ordering::Acquire) {
+            return Some(Err(Error::corruption(
+                "a damaged table is in the way of the compaction: run `verify`, then `repair`",
+            )));
+        }
+        done.then_some(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CompactionFilter, Db, FilterDecision, Options};
+    use std::sync::OnceLock;
+    use windrow_env::sync::Mutex;
+    use windrow_env::testing::{Handles, env};
+
+    const SLOWDOWN: u32 = 4;
+    const STOP: u32 = 6;
+
+    /// Does something once, in the middle of a merge into `level`.
+    #[derive(Default)]
+    struct Hook {
+        level: OnceLock<u32>,
+        act: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    }
+
+    impl CompactionFilter for Hook {
+        fn name(&self) -> &str {
+            "hook"
+        }
+
+        fn filter(&self, level: u32, _key: &[u8], _value: &[u8]) -> FilterDecision {
+            if self.level.get() == Some(&level) {
+                let act = self.act.lock().take();
+                act.into_iter().for_each(|act| act());
+            }
+            FilterDecision::Keep
+        }
+    }
+
+    fn open() -> (Db, Arc<Hook>, Handles) {
+        let (env, handles) = env(1);
+        let hook = Arc::new(Hook::default());
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        options.components.compaction_filters.push(("default".to_owned(), hook.clone()));
+        let (slowdown, stop) = (SLOWDOWN.to_string(), STOP.to_string());
+        let settings = [
+            ("preset", "leveled shape=leveling(t=4) level0=tiered(k=2)"),
+            ("memtable_bytes", "64KiB"),
+            ("file_bytes", "64KiB"),
+            ("level_base_bytes", "4KiB"),
+            ("level0_slowdown_files", &slowdown),
+            ("level0_stop_files", &stop),
+        ];
+        for (name, value) in settings {
+            options.settings.set(name, value).unwrap();
+        }
+        (Db::open_with("db", options).unwrap(), hook, handles)
+    }
+
+    fn tree(db: &Db) -> Arc<Tree> {
+        db.default_keyspace().tree.clone()
+    }
+
+    fn depth(db: &Db) -> u32 {
+        tree(db).version().level(0).map_or(0, |level| level.log_depth())
+    }
+
+    /// One more table in level 0, over all keys.
+    fn deepen(db: &Db) {
+        ["a", "key5", "z"].iter().for_each(|key| db.put(key, "again").unwrap());
+        db.flush().unwrap();
+    }
+
+    /// Everything in the last level, which a compaction would rewrite. Returns that level.
+    fn load(db: &Db) -> u32 {
+        let snapshot = db.snapshot();
+        for n in 0..200 {
+            db.put(format!("key{n}"), vec![7; 1000]).unwrap();
+        }
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        db.compact().unwrap();
+        drop(snapshot);
+        let deepest = tree(db).version().deepest().unwrap();
+        assert!(deepest >= 2, "{deepest}");
+        deepest
+    }
+
+    #[test]
+    fn level_0_goes_down_beside_a_compaction() {
+        let (db, hook, handles) = open();
+        let deepest = load(&db);
+        hook.level.set(deepest).unwrap();
+        let last_seq = db.core().queue.visible();
+        let deepest_level0 = Arc::new(Mutex::new(0));
+        let (other, seen, jobs) = (db.clone(), deepest_level0.clone(), handles.jobs.clone());
+        *hook.act.lock() = Some(Box::new(move || {
+            for _ in 0..4 * STOP {
+                if other.core().pace.is_stopped() {
+                    jobs.run_until_idle();
+                    assert!(!other.core().pace.is_stopped(), "writers wait for nothing");
+                }
+                deepen(&other);
+                let mut seen = seen.lock();
+                *seen = depth(&other).max(*seen);
+            }
+        }));
+        db.compact().unwrap();
+        let seen = *deepest_level0.lock();
+        assert!((SLOWDOWN..=STOP).contains(&seen), "level 0 became {seen} deep");
+        let version = tree(&db).version();
+        let above = version.files().filter(|(level, _, _)| *level < deepest);
+        let old: Vec<_> = above.filter(|(_, _, file)| file.seq_min <= last_seq).collect();
+        assert!(old.is_empty(), "not in the last level: {old:?}");
+        db.wait_idle().unwrap();
+        db.verify().unwrap().into_result().unwrap();
+        assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"again"[..]));
+        db.close().unwrap();
+    }
+
+    #[test]
+    fn writers_wait_for_a_compaction_that_is_in_level_0s_way_and_no_longer() {
+        let (db, hook, _handles) = open();
+        load(&db);
+        // Nor is level 0 merged within itself at the depths that are meant here.
+        db.set_policy("leveled shape=leveling(t=4) level0=tiered(k=4)").unwrap();
+        hook.level.set(1).unwrap();
+        deepen(&db);
+        db.put("b", "1").unwrap();
+        let depth_stopped = Arc::new(OnceLock::new());
+        let (other, stopped) = (db.clone(), depth_stopped.clone());
+        *hook.act.lock() = Some(Box::new(move || {
+            let mut rounds = 0..4 * STOP;
+            while !other.core().pace.is_stopped() && rounds.next().is_some() {
+                deepen(&other);
+            }
+            stopped.set(depth(&other)).unwrap();
+        }));
+        db.compact().unwrap();
+        assert_eq!(depth_stopped.get(), Some(&STOP));
+        assert!(!db.core().pace.is_stopped(), "nothing is under way any more");
+        deepen(&db);
+        db.wait_idle().unwrap();
+        db.close().unwrap();
+    }
+
+    #[test]
+    fn a_step_that_waits_is_next() {
+        let (db, _hook, handles) = open();
+        load(&db);
+        let (core, tree) = (db.core(), tree(&db));
+        let merging = || tree.work.lock().merging;
+        let mut manual = Manual::begin(&tree, None, None);
+        while depth(&db) < SLOWDOWN {
+            deepen(&db);
+        }
+        assert_eq!(merging(), 1, "level 0 is deep");
+        assert!(core.manual_step(&mut manual).is_none(), "a merge is in the way");
+        // It is over, and level 0 was deepened meanwhile.
+        core.merges_running.fetch_add(core.merges_max(), Ordering::AcqRel);
+        handles.jobs.run_until_idle();
+        while depth(&db) < SLOWDOWN {
+            deepen(&db);
+        }
+        core.merges_running.fetch_sub(core.merges_max(), Ordering::AcqRel);
+        core.schedule_merges();
+        assert_eq!(merging(), 0, "the compaction goes first");
+        assert!(matches!(core.manual_step(&mut manual), Some(Ok(()))));
+        manual.end_step(false);
+        core.schedule_merges();
+        assert_eq!(merging(), 1, "and then level 0 again");
+        drop(manual);
+        assert_eq!(tree.work.lock().hold, 0);
+        db.wait_idle().unwrap();
+        db.close().unwrap();
+    }
+}
