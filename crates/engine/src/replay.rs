@@ -13,6 +13,7 @@
 use crate::core::Core;
 use crate::manifest::state::{ManifestState, WalState};
 use crate::memtable::{ENTRY_OVERHEAD_BYTES, Memtable};
+use crate::rebuild::raw_tables;
 use crate::recovery::{Folded, another_log, is_log};
 use crate::tree::Tree;
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use windrow_env::fs::ReadOptions;
 use windrow_format::batch;
 use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
 use windrow_format::names;
+use windrow_plan::tree::File;
 
 /// What a replay found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +34,14 @@ pub(crate) struct Replayed {
     pub(crate) batches: u64,
     /// Bytes behind the last valid record that were not written whole.
     pub(crate) torn_bytes: u64,
+}
+
+/// What repair has of the logs.
+pub(crate) struct Salvaged {
+    pub(crate) replayed: Replayed,
+    /// Logs of which something was not taken over, and why.
+    pub(crate) problems: Vec<(FileNumber, Error)>,
+    pub(crate) raw: RawTables,
 }
 
 /// A replay under way.
@@ -55,7 +65,13 @@ pub(crate) struct Replay<'a> {
     tolerant: bool,
     /// For repair without a manifest: begin with the first record that is there.
     anywhere: bool,
+    /// For repair without a manifest: tables of what the logs hold, entry by
+    /// entry. They are no part of a tree yet.
+    raw: Option<RawTables>,
 }
+
+/// Tables of the entries that stand in logs, by keyspace.
+pub(crate) type RawTables = BTreeMap<KeyspaceId, Vec<File>>;
 
 impl<'a> Replay<'a> {
     /// A replay of the logs that `state`, folded from `manifest`, asks for.
@@ -79,23 +95,27 @@ impl<'a> Replay<'a> {
             broken: false,
             tolerant: false,
             anywhere: false,
+            raw: None,
         }
     }
 
-    /// A replay for repair; `anywhere` where nothing says with which sequence
-    /// number the logs begin.
-    pub(crate) fn tolerant(core: &'a Core, state: &ManifestState, anywhere: bool) -> Replay<'a> {
-        Replay { tolerant: true, anywhere, ..Replay::new(core, state, None) }
+    /// A replay for repair.
+    pub(crate) fn tolerant(core: &'a Core, state: &ManifestState) -> Replay<'a> {
+        Replay { tolerant: true, ..Replay::new(core, state, None) }
     }
 
-    /// Replays the logs, oldest first, up to the first damage. Returns that too.
+    /// The same where the manifest is lost: nothing says with which sequence
+    /// number the logs begin, or what of them is in tables.
+    pub(crate) fn anywhere(core: &'a Core, state: &ManifestState) -> Replay<'a> {
+        let raw = Some(RawTables::new());
+        Replay { anywhere: true, raw, ..Replay::tolerant(core, state) }
+    }
+
+    /// Replays the logs, oldest first, up to the first damage or gap.
     ///
     /// # Errors
     /// What writing a table said.
-    pub(crate) fn run_tolerant(
-        mut self,
-        logs: &[(FileNumber, PathBuf)],
-    ) -> Result<(Replayed, Vec<(FileNumber, Error)>)> {
+    pub(crate) fn run_tolerant(mut self, logs: &[(FileNumber, PathBuf)]) -> Result<Salvaged> {
         let mut problems = Vec::new();
         for (number, path) in logs {
             if let Err(error) = self.log(*number, path) {
@@ -103,7 +123,8 @@ impl<'a> Replay<'a> {
                 problems.push((*number, error));
             }
         }
-        Ok((self.run(&[])?, problems))
+        let replayed = self.finish()?;
+        Ok(Salvaged { replayed, problems, raw: self.raw.unwrap_or_default() })
     }
 
     /// Replays the logs, oldest first.
@@ -115,7 +136,11 @@ impl<'a> Replay<'a> {
             self.log(*number, path)?;
             self.found.wal_files += 1;
         }
-        self.store()?;
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<Replayed> {
+        self.put_away()?;
         self.found.last_seq = self.next_seq - 1;
         let stored = self.core.manifest.lock().state.last_seq;
         self.found.last_seq = self.found.last_seq.max(stored);
@@ -194,7 +219,7 @@ impl<'a> Replay<'a> {
         self.next_seq = seq;
         self.found.batches += 1;
         if self.bytes >= self.core.shares.memtable_bytes as usize && !self.is_read_only() {
-            self.store()?;
+            self.put_away()?;
         }
         Ok(())
     }
@@ -207,7 +232,13 @@ impl<'a> Replay<'a> {
                 self.next_seq - 1
             )));
         }
-        if durable_up_to > 0 && !self.tolerant && !mutant!(SyncedGap) {
+        if self.tolerant {
+            return Err(Error::corruption(format!(
+                "what begins with sequence number {first_seq} was not taken over: {} is missing",
+                self.next_seq
+            )));
+        }
+        if durable_up_to > 0 && !mutant!(SyncedGap) {
             return Err(Error::corruption(format!(
                 "the records from sequence number {} to {first_seq} are missing, and were synced",
                 self.next_seq
@@ -221,7 +252,7 @@ impl<'a> Replay<'a> {
     /// already, or its keyspace was dropped.
     fn memtable(&mut self, id: KeyspaceId, seq: SeqNo) -> Result<Option<Arc<Memtable>>> {
         let Some(&through) = self.flushed_through.get(&id) else {
-            if id.0 < self.next_keyspace || self.tolerant {
+            if id.0 < self.next_keyspace {
                 return Ok(None);
             }
             return Err(Error::corruption(format!("keyspace {id} was never made")));
@@ -239,6 +270,17 @@ impl<'a> Replay<'a> {
 
     fn is_read_only(&self) -> bool {
         self.core.latch.check().is_err()
+    }
+
+    /// Empties the memtables.
+    fn put_away(&mut self) -> Result<()> {
+        let Some(raw) = &mut self.raw else { return self.store() };
+        for (id, memtable) in std::mem::take(&mut self.memtables) {
+            let tree = self.core.tree(id)?;
+            raw.entry(id).or_default().extend(raw_tables(self.core, &tree, &memtable)?);
+        }
+        self.bytes = 0;
+        Ok(())
     }
 
     /// Puts what is in the memtables where reads find it.

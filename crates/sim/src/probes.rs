@@ -5,6 +5,7 @@
 //! is the crash harness's or the sweep's.
 
 mod merging;
+mod repairing;
 
 use std::path::{Path, PathBuf};
 use windrow::testing::crowd;
@@ -51,6 +52,16 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("a drop keeps sequence numbers (P2)", a_drop_keeps_sequence_numbers),
     ("a clock goes back under a merge (P16)", merging::a_clock_goes_back_under_a_merge),
     ("a dropped keyspace leaves no table (P20)", merging::a_dropped_keyspace_leaves_no_table),
+    ("repair counts every operation once (P23)", repairing::every_operation_counts_once),
+    ("repair counts combined operands once (P23)", repairing::combined_operands_count_once),
+    (
+        "repair keeps a keyspace that only logs know (P23)",
+        repairing::a_keyspace_in_logs_alone_is_kept,
+    ),
+    (
+        "repair keeps a log that it does not take over (P23)",
+        repairing::a_log_that_is_not_taken_over_is_kept,
+    ),
 ];
 
 fn options(handles: &Handles) -> Options {

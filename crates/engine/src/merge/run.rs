@@ -23,6 +23,7 @@ use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, mutant, unless_mutant};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::Ordering;
+use windrow_format::names;
 use windrow_format::tombstone::Fragments;
 use windrow_plan::hotness::HotMap;
 use windrow_plan::tree::{File, Outside, Part, Version};
@@ -243,6 +244,28 @@ impl Core {
         Ok(Fragments::newest_of_stripes(all, &tree.order, &held.seqs))
     }
 
+    /// What the outputs are made of, where that matters: with each input go
+    /// the tables that it was made of itself, for as long as they are there
+    /// (a reader may keep them when all that came of them is gone).
+    fn made_of(
+        &self,
+        tree: &Tree,
+        inputs: &[Arc<SortedRun>],
+    ) -> Result<Vec<(Arc<File>, FileNumber)>> {
+        let mut made_of = Vec::new();
+        let files = inputs.iter().flat_map(|run| &run.files);
+        for file in files.filter(|_| tree.operator.is_some()) {
+            made_of.push((file.file.clone(), file.file.number));
+            let open = file.open(&tree.reads)?;
+            for &number in open.table.properties().made_of.iter().flatten() {
+                if self.env.fs.exists(&self.dir.join(names::table(number)))? {
+                    made_of.push((file.file.clone(), number));
+                }
+            }
+        }
+        Ok(made_of)
+    }
+
     fn merge_entries(
         &self,
         tree: &Tree,
@@ -253,6 +276,7 @@ impl Core {
         heat: Option<Heat<'_>>,
     ) -> Result<Outcome> {
         let readahead = self.merge_readahead_bytes(tree, inputs.len());
+        let made_of = self.made_of(tree, &inputs)?;
         let source = |run: Arc<SortedRun>| {
             let options = TableIterOptions::sequential(readahead);
             Source::Level(LevelIter::new(run, tree.reads.clone(), options))
@@ -262,6 +286,7 @@ impl Core {
         let range_tombstones = spec.tombstones.len();
         let mut outputs = Outputs::new(self, tree, spec);
         outputs.heat = heat;
+        outputs.made_of = Some(made_of);
         let mut elider = Elider::new(rules);
         outputs.entries_left = merge.files().map(|(_, _, file)| file.entries).sum();
         iter.seek_first()?;

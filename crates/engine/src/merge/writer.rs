@@ -12,6 +12,7 @@ use crate::merge::elide::Sink;
 use crate::merge::filters::{OutputFilters, TableSoFar};
 use crate::merge::heat::Heat;
 use crate::tree::Tree;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use windrow_base::key::{TRAILER_BYTES, push_internal};
 use windrow_base::{Epoch, Error, FileNumber, FileUid, Result, mutant, unless_mutant};
@@ -66,6 +67,10 @@ pub(crate) struct Outputs<'a> {
     internal: Vec<u8>,
     /// `None` where nobody asks how hot keys are.
     pub(crate) heat: Option<Heat<'a>>,
+    /// The tables that are rewritten: their own numbers, and those of the
+    /// tables that they were made of and that are still there. `None` where
+    /// that is not known.
+    pub(crate) made_of: Option<Vec<(Arc<File>, FileNumber)>>,
     /// Entries kept so far.
     pub(crate) entries: u64,
     /// Most that may still be kept, this one included.
@@ -85,6 +90,7 @@ impl<'a> Outputs<'a> {
             finished: Vec::new(),
             internal: Vec::new(),
             heat: None,
+            made_of: Some(Vec::new()),
             entries: 0,
             entries_left: u64::MAX,
         }
@@ -180,7 +186,10 @@ impl<'a> Outputs<'a> {
         for tombstone in &tombstones {
             open.table.add_tombstone(tombstone)?;
         }
-        let Open { number, uid, table } = open;
+        let Open { number, uid, mut table } = open;
+        if let Some(numbers) = self.made_of(upper) {
+            table.set_made_of(numbers);
+        }
         let summary = match table.finish() {
             Ok(summary) => summary,
             Err(error) => {
@@ -192,6 +201,21 @@ impl<'a> Outputs<'a> {
         self.finished.push(Finished { number, uid, summary, hotness, statistics });
         self.lower = upper.map(<[u8]>::to_vec);
         Ok(())
+    }
+
+    /// What the open table is made of, whose keys reach up to `upper`. That
+    /// matters for merge operands alone.
+    fn made_of(&self, upper: Option<&[u8]>) -> Option<Vec<FileNumber>> {
+        let order = &self.tree.order;
+        let meets = |file: &File| {
+            let after = |lower| order.compare(&file.largest, lower).is_ge();
+            let before = |upper| order.compare(&file.smallest, upper).is_lt();
+            self.lower.as_deref().is_none_or(after) && upper.is_none_or(before)
+        };
+        let made_of = self.made_of.as_ref().filter(|_| self.tree.operator.is_some())?;
+        let met = made_of.iter().filter(|(file, _)| meets(file));
+        let numbers: BTreeSet<FileNumber> = met.map(|(_, number)| *number).collect();
+        Some(numbers.into_iter().collect())
     }
 
     /// Ends the last table and makes the names of all durable. Returns the

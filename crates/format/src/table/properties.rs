@@ -5,8 +5,9 @@
 
 use crate::codec::Codec;
 use crate::fields::{Field, FieldReader, FieldWriter};
+use windrow_base::coding::{Decoder, put_varint};
 use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX};
-use windrow_base::{Error, FileUid, KeyspaceId, Result, SeqNo};
+use windrow_base::{Error, FileNumber, FileUid, KeyspaceId, Result, SeqNo};
 
 /// Properties of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,6 +64,9 @@ pub struct Properties {
     pub block_bytes: u64,
     /// Entries per restart point.
     pub restart_interval: u32,
+    /// Numbers of the tables that its merge operands may stand in as well:
+    /// those that it was merged of. `None`: nothing is known.
+    pub made_of: Option<Vec<FileNumber>>,
 }
 
 const UID: u64 = 1;
@@ -92,6 +96,7 @@ const LEVEL_HINT: u64 = 24;
 const CODEC: u64 = 25;
 const BLOCK_BYTES: u64 = 26;
 const RESTART_INTERVAL: u64 = 27;
+const MADE_OF: u64 = 28;
 
 impl Properties {
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -126,6 +131,11 @@ impl Properties {
         w.number(CODEC, false, self.codec as u64);
         w.number(BLOCK_BYTES, false, self.block_bytes);
         w.number(RESTART_INTERVAL, false, self.restart_interval.into());
+        if let Some(numbers) = &self.made_of {
+            let mut bytes = Vec::new();
+            numbers.iter().for_each(|number| put_varint(&mut bytes, *number));
+            w.bytes(MADE_OF, false, &bytes);
+        }
         out
     }
 
@@ -196,6 +206,13 @@ impl Properties {
             }
             BLOCK_BYTES => self.block_bytes = field.number()?,
             RESTART_INTERVAL => self.restart_interval = narrow(field.number()?)?,
+            MADE_OF => {
+                let mut numbers = Decoder::new(field.value);
+                let made_of = self.made_of.insert(Vec::new());
+                while !numbers.is_empty() {
+                    made_of.push(numbers.varint()?);
+                }
+            }
             _ => field.unknown("table property")?,
         }
         Ok(())

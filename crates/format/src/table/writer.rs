@@ -16,7 +16,7 @@ use crate::tombstone::{FragmentCollector, Fragments, RangeTombstone};
 use windrow_base::key::{
     KEY_BYTES_MAX, Kind, TRAILER_BYTES, VALUE_BYTES_MAX, push_internal, trailer_kind, trailer_seq,
 };
-use windrow_base::{Error, FileUid, KeyOrder, Result, SeqNo, mutant, unless_mutant};
+use windrow_base::{Error, FileNumber, FileUid, KeyOrder, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::WriteFile;
 
 /// Most bytes of a data block that can be asked for.
@@ -376,6 +376,11 @@ impl TableWriter {
                 (smallest, if exclusive { end } else { last }, exclusive)
             }
         })
+    }
+
+    /// Says which tables it is made of; none for one that no table went into.
+    pub fn set_made_of(&mut self, numbers: Vec<FileNumber>) {
+        self.properties.made_of = Some(numbers);
     }
 
     /// Gives up; the caller removes the file.

@@ -1,0 +1,358 @@
+//! Rebuild: repair where the manifest is lost.
+//!
+//! Nothing says any more which tables are part of a tree, which stands above
+//! which, and what of the logs is in tables. So all of a keyspace's tables and
+//! all that the logs hold are merged into one run, key by key in the order of
+//! sequence numbers; which entries count is `lineage`'s to say.
+//!
+//! That tables reach up to some sequence number says nothing of the logs: a
+//! flush writes its tables one by one, and was perhaps cut short.
+//!
+//! Owns: the state made anew, and that merge. Never does: delete a file.
+
+use crate::core::Core;
+use crate::dump::uid_of_table;
+use crate::lineage::{Entry, Lineage, Origin};
+use crate::manifest::state::{KeyspaceState, ManifestState};
+use crate::memtable::{MemCursor, Memtable};
+use crate::merge::elide::Sink;
+use crate::merge::writer::{OutputSpec, Outputs};
+use crate::options::KeyspaceOptions;
+use crate::read::level_iter::LevelIter;
+use crate::read::merge_iter::{MergeIter, Source};
+use crate::read::table_iter::TableIterOptions;
+use crate::read::view::{ReadFile, SortedRun};
+use crate::recovery::{DEFAULT_KEYSPACE, Found, new_keyspace};
+use crate::repair::Repair;
+use crate::replay::{Replay, Replayed};
+use crate::tree::Tree;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use windrow_base::comparator::BYTEWISE_ID;
+use windrow_base::key::{self, SEQ_MAX};
+use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
+use windrow_env::fs::ReadOptions;
+use windrow_format::batch;
+use windrow_format::log::{Class, LogKind, Reader};
+use windrow_format::names;
+use windrow_format::table::{Expect, Table};
+use windrow_format::tombstone::RangeTombstone;
+use windrow_plan::tree::{Edit, File, Part, Version};
+
+/// A table that is merged: of the database, of what was saved of one, or of a log.
+struct Gathered {
+    file: File,
+    origin: Origin,
+}
+
+impl Repair<'_> {
+    /// A state of which only the keyspaces are known: those of which there is
+    /// a table, or an operation in a log.
+    pub(crate) fn rebuild(&mut self) -> Result<Found> {
+        self.report.manifest_rebuilt = true;
+        let mut state = ManifestState::default();
+        let mut comparators: BTreeMap<KeyspaceId, String> = BTreeMap::new();
+        let asked = self.options.default_keyspace.comparator.clone();
+        comparators.insert(KeyspaceId::DEFAULT, asked.unwrap_or_else(|| BYTEWISE_ID.to_owned()));
+        for &number in &self.listing.tables {
+            if let Ok(table) = self.open_any(number) {
+                let properties = table.properties();
+                comparators.insert(properties.keyspace, properties.comparator.clone());
+            }
+        }
+        for &number in &self.listing.wals {
+            let mut found = BTreeSet::new();
+            // What is damaged is reported as it is replayed.
+            let _ = self.keyspaces_of_log(number, &mut found);
+            for id in found {
+                if comparators.contains_key(&id) {
+                    continue;
+                }
+                comparators.insert(id, BYTEWISE_ID.to_owned());
+                if !self.options.components.comparators.is_empty() {
+                    let what = format!(
+                        "keyspace {id} is known from logs alone, which do not name its comparator"
+                    );
+                    let log = self.dir.join(names::wal(number)).display().to_string();
+                    self.report.problems.push(Error::corruption(what).with_file(log));
+                    self.logs_in_doubt = true;
+                }
+            }
+        }
+        for (id, comparator) in comparators {
+            let default = id == KeyspaceId::DEFAULT;
+            let name = if default { DEFAULT_KEYSPACE.into() } else { format!("keyspace-{id}") };
+            let operator = &self.options.default_keyspace.merge_operator;
+            let options = KeyspaceOptions {
+                comparator: Some(comparator),
+                merge_operator: operator.clone().filter(|_| default),
+            };
+            let record = new_keyspace(id, &name, &options, &self.options.components)?;
+            let order = self.options.components.key_order(&record.comparator)?;
+            let version = Arc::new(Version::empty(order));
+            state.keyspaces.insert(id, KeyspaceState { record, version });
+            state.next_keyspace = id.0.saturating_add(1);
+        }
+        Ok(Found { state, database_uid: self.env.random.next_u64(), manifest: None })
+    }
+
+    /// Adds the keyspaces that a log has operations of, as far as it can be read.
+    fn keyspaces_of_log(&self, number: FileNumber, found: &mut BTreeSet<KeyspaceId>) -> Result<()> {
+        let path = self.dir.join(names::wal(number));
+        let file = self.env.fs.open(&path, ReadOptions::default())?;
+        let mut reader = Reader::open(file, LogKind::Wal, None)?;
+        while let Some(record) = reader.next()? {
+            if record.class != Class::Batch {
+                continue;
+            }
+            for op in batch::decode(record.payload)?.2 {
+                found.insert(op?.keyspace);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes every keyspace's tree.
+    pub(crate) fn gather(&mut self, core: &Arc<Core>) -> Result<Replayed> {
+        let state = core.manifest.lock().state.clone();
+        let salvaged = self.replay(Replay::anywhere(core, &state), 0)?;
+        let (mut replayed, mut raw) = (salvaged.replayed, salvaged.raw);
+        let log_end = replayed.last_seq;
+        let trees: Vec<Arc<Tree>> = core.trees().iter().cloned().collect();
+        for tree in &trees {
+            let mut gathered: Vec<Gathered> = raw
+                .remove(&tree.id)
+                .unwrap_or_default()
+                .into_iter()
+                .map(|file| Gathered { file, origin: Origin::Log })
+                .collect();
+            let damaged = self.gather_tables(core, tree, &mut gathered)?;
+            let through = gathered.iter().map(|g| g.file.seq_max).max().unwrap_or(0).max(log_end);
+            replayed.last_seq = replayed.last_seq.max(through);
+            let merged = self.merge_all(core, tree, gathered)?;
+            let edit = Edit {
+                added: merged.into_iter().map(|f| (1, Part::Run, Arc::new(f))).collect(),
+                flushed_through: Some(through),
+                ..Edit::default()
+            };
+            self.apply(core, tree, edit)?;
+            for number in damaged {
+                self.move_to_lost(&names::table(number))?;
+            }
+        }
+        if self.logs_in_doubt {
+            for number in self.listing.wals.clone() {
+                self.move_to_lost(&names::wal(number))?;
+            }
+        }
+        Ok(replayed)
+    }
+
+    /// Verifies every table of a keyspace; of damaged ones it takes what can be
+    /// read, and returns their numbers.
+    fn gather_tables(
+        &mut self,
+        core: &Arc<Core>,
+        tree: &Tree,
+        gathered: &mut Vec<Gathered>,
+    ) -> Result<Vec<FileNumber>> {
+        let mut damaged = Vec::new();
+        for number in self.listing.tables.clone() {
+            let Ok(table) = self.open_any(number) else {
+                if tree.id == KeyspaceId::DEFAULT {
+                    self.report.tables_lost += 1;
+                    damaged.push(number);
+                }
+                continue;
+            };
+            if table.properties().keyspace != tree.id {
+                continue;
+            }
+            let made_of = table.properties().made_of.clone();
+            let file = describe(number, &table, self.env.fs.len(&self.table_path(number))?);
+            let (files, whole) = match self.check(tree, &file) {
+                Ok(()) => {
+                    self.report.tables_kept += 1;
+                    (vec![file], true)
+                }
+                Err(error) => {
+                    self.report.problems.push(error);
+                    let saved = self.salvage(core, tree, number, Some(file.uid), 1)?;
+                    self.count_saved(&saved);
+                    damaged.push(number);
+                    (saved, false)
+                }
+            };
+            let origin = || Origin::Table { number, made_of: made_of.clone(), whole };
+            gathered.extend(files.into_iter().map(|file| Gathered { file, origin: origin() }));
+        }
+        Ok(damaged)
+    }
+
+    /// Merges tables, each with its origin, into new ones. Tables that may hold
+    /// more than was taken of them are moved away.
+    fn merge_all(
+        &mut self,
+        core: &Core,
+        tree: &Tree,
+        gathered: Vec<Gathered>,
+    ) -> Result<Vec<File>> {
+        let mut tombstones = Vec::new();
+        let (mut sources, mut origins, mut made_of) = (Vec::new(), Vec::new(), Vec::new());
+        for Gathered { file, origin } in gathered {
+            let file = Arc::new(file);
+            let table = core.tables.handle(&file, &tree.order);
+            tombstones.extend(core.tables.open(&table)?.table.tombstones().to_tombstones());
+            made_of.push((file.clone(), file.number));
+            if let Origin::Table { number, .. } = &origin {
+                made_of.push((file.clone(), *number));
+            }
+            let run = Arc::new(SortedRun::new(1, vec![ReadFile { file, table }], &tree.order));
+            let options = TableIterOptions::sequential(256 << 10);
+            sources.push(Source::Level(LevelIter::new(run, tree.reads.clone(), options)));
+            origins.push(origin);
+        }
+        let mut iter = MergeIter::new(sources, tree.order.clone(), core.env.fs.clone());
+        let mut outputs = outputs(core, tree, 1, tombstones);
+        outputs.made_of = Some(made_of);
+        let (mut key, mut entries, mut doubts) = (Vec::new(), Vec::new(), BTreeSet::new());
+        iter.seek_first()?;
+        while iter.valid() {
+            key.clear();
+            key.extend_from_slice(iter.user_key());
+            read_key(&mut iter, tree, &key, &mut entries)?;
+            let operator = tree.operator.as_deref();
+            let lineage = Lineage { key: &key, entries: &entries, origins: &origins, operator };
+            for (i, entry) in lineage.choose(&mut doubts).into_iter().enumerate() {
+                outputs.keep(&key, entry.trailer, &entry.value, i == 0)?;
+            }
+        }
+        iter.status()?;
+        let files = outputs.finish(0)?;
+        for origin in doubts {
+            self.report_doubt(&origins[origin])?;
+        }
+        Ok(files)
+    }
+
+    /// Keeps what merge operands were left out of.
+    fn report_doubt(&mut self, origin: &Origin) -> Result<()> {
+        let Origin::Table { number, .. } = origin else {
+            let what = "merge operands in the logs may be in tables too, and were left out";
+            let dir = self.dir.display().to_string();
+            self.report.problems.push(Error::corruption(what).with_file(dir));
+            self.logs_in_doubt = true;
+            return Ok(());
+        };
+        let what = "merge operands in the table may be in newer tables too, and were left out";
+        let path = self.table_path(*number).display().to_string();
+        self.report.problems.push(Error::corruption(what).with_file(path));
+        self.move_to_lost(&names::table(*number))
+    }
+
+    /// Opens a table without knowing anything of it.
+    fn open_any(&self, number: FileNumber) -> Result<Table> {
+        let file = self.env.fs.open(&self.table_path(number), ReadOptions::default())?;
+        let uid = uid_of_table(&*file)?;
+        Table::open(&file, Expect { file_bytes: file.len(), uid, order: Default::default() })
+            .or_else(|_| self.open_ordered(number))
+    }
+
+    /// The same where the table is of an order other than the bytewise one.
+    fn open_ordered(&self, number: FileNumber) -> Result<Table> {
+        let file = self.env.fs.open(&self.table_path(number), ReadOptions::default())?;
+        let uid = uid_of_table(&*file)?;
+        let mut last = Err(Error::corruption("no registered comparator opens the table"));
+        for comparator in &self.options.components.comparators {
+            let order = windrow_base::KeyOrder::Custom(comparator.clone());
+            last = Table::open(&file, Expect { file_bytes: file.len(), uid, order });
+            if last.is_ok() {
+                break;
+            }
+        }
+        last
+    }
+}
+
+/// The entries of the key at hand, down to the first that ends a search (and
+/// others of its sequence number).
+fn read_key(iter: &mut MergeIter, tree: &Tree, key: &[u8], entries: &mut Vec<Entry>) -> Result<()> {
+    entries.clear();
+    let mut end: SeqNo = 0;
+    while iter.valid() && tree.order.equal(iter.user_key(), key) {
+        let (trailer, origin) = (iter.trailer(), iter.source_index());
+        let seq = key::trailer_seq(trailer);
+        if end <= seq {
+            let entry = Entry { trailer, value: iter.value_slice(), origin };
+            if entry.ends_search() {
+                end = seq;
+            }
+            entries.push(entry);
+        }
+        iter.next()?;
+    }
+    Ok(())
+}
+
+/// Writes a memtable to tables that are part of no tree, entry by entry.
+pub(crate) fn raw_tables(core: &Core, tree: &Tree, memtable: &Memtable) -> Result<Vec<File>> {
+    let mut outputs = outputs(core, tree, 0, memtable.tombstones().to_tombstones());
+    let mut cursor = MemCursor::new(memtable.list.clone());
+    let mut last: Option<Vec<u8>> = None;
+    cursor.seek_first();
+    while cursor.valid() {
+        let first = last.as_deref().is_none_or(|last| !tree.order.equal(last, cursor.key()));
+        outputs.keep(cursor.key(), cursor.trailer(), cursor.value(), first)?;
+        if first {
+            last = Some(cursor.key().to_vec());
+        }
+        cursor.next();
+    }
+    outputs.finish(0)
+}
+
+/// Takes what repair writes.
+pub(crate) fn outputs<'c>(
+    core: &'c Core,
+    tree: &'c Tree,
+    level: u32,
+    tombstones: Vec<RangeTombstone>,
+) -> Outputs<'c> {
+    let version = tree.version();
+    let policy = tree.policy.load();
+    let filters = Arc::new(core.repair_filters(tree));
+    let spec = OutputSpec {
+        level,
+        cutter: policy.cutter(&version, &tree.sizes.load(), level),
+        filters,
+        tombstones,
+    };
+    Outputs::new(core, tree, spec)
+}
+
+/// A table's metadata from its own properties.
+pub(crate) fn describe(number: FileNumber, table: &Table, bytes: u64) -> File {
+    let p = table.properties();
+    debug_assert!(p.seq_max <= SEQ_MAX);
+    File {
+        number,
+        uid: p.uid,
+        bytes,
+        entries: p.entries,
+        point_tombstones: p.point_tombstones,
+        range_tombstones: p.range_tombstones,
+        smallest: p.smallest.clone(),
+        largest: p.largest.clone(),
+        largest_exclusive: p.largest_exclusive,
+        point_bounds: p.point_bounds.clone(),
+        seq_min: p.seq_min,
+        seq_max: p.seq_max,
+        epoch: 0,
+        created_ms: p.created_ms,
+        expiring_entries: p.expiring_entries,
+        expiry_min_ms: p.expiry_min_ms,
+        filter_bytes: p.filter_bytes,
+        hotness: 0,
+        statistics: Vec::new(),
+    }
+}

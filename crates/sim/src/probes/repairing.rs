@@ -1,0 +1,233 @@
+//! Scenes of repair without a manifest: what lies in the directory when the
+//! process dies in the middle of flushes and merges, and the logs.
+//!
+//! Owns: the scenes. Never does: damage anything but the manifest and a log;
+//! `rot` does that to every byte.
+
+use crate::probes::{damage_end, ensure, killed, logs, options, text};
+use std::collections::BTreeMap;
+use std::path::Path;
+use windrow::{Db, Options, RepairReport, Sync};
+use windrow_env::FileSystem;
+use windrow_env::fs::ReadOptions;
+use windrow_env::testing::{Handles, env};
+use windrow_format::names;
+use windrow_format::table::{Expect, Table};
+use windrow_testkit::variant::VARIANTS;
+use windrow_testkit::world::DIR;
+
+/// Option sets that cut flushes into lanes, or merge within level 0.
+const VARIANTS_USED: [&str; 3] = ["lanes", "windrow", "leveled"];
+/// Counters, and how often each is added to.
+const COUNTERS: u64 = 12;
+const ROUNDS: u64 = 60;
+/// At every so manyth operation of the last merges the process dies.
+const STEP: u64 = 5;
+
+/// Options of a variant whose default keyspace adds.
+fn adding(handles: &Handles, variant: &str) -> Options {
+    let variant = VARIANTS.iter().find(|v| v.name == variant).expect("a variant");
+    let mut options = variant.options().expect("a valid variant");
+    options.components.env = Some(handles.env());
+    options.default_keyspace.merge_operator = Some("add".to_owned());
+    options
+}
+
+/// Takes the manifest away and repairs.
+fn repair_without_manifest(handles: &Handles, options: Options) -> Result<RepairReport, String> {
+    for name in handles.fs.files(Path::new(DIR)).iter().filter(|n| n.starts_with("MANIFEST")) {
+        handles.fs.remove_file(&Path::new(DIR).join(name));
+    }
+    let report = windrow::repair(DIR, options).map_err(|e| format!("repair: {e}"))?;
+    handles.jobs.discard();
+    ensure(report.manifest_rebuilt, "the manifest was not missed")?;
+    Ok(report)
+}
+
+fn lost(handles: &Handles) -> Vec<String> {
+    handles.fs.files(&Path::new(DIR).join("lost"))
+}
+
+/// Wherever in flushes and merges the process dies, every counter is what it
+/// was: no part of a flush stands for all of it, and no operand counts twice.
+pub(super) fn every_operation_counts_once() -> Result<(), String> {
+    VARIANTS_USED.iter().try_for_each(|variant| {
+        let mut operations = 0;
+        while !dies_while_merging(variant, operations)? {
+            operations += STEP;
+        }
+        ensure(operations > 10 * STEP, &format!("{variant}: nothing was merged"))
+    })
+}
+
+/// Whether all was done before the process died.
+fn dies_while_merging(variant: &str, operations: u64) -> Result<bool, String> {
+    let (_, handles) = env(1);
+    let db = Db::open_with(DIR, adding(&handles, variant)).map_err(text)?;
+    // It keeps the logs of what is flushed.
+    let idle = db.keyspace("idle").map_err(text)?;
+    // They keep the tables that merges replace.
+    let mut readers = Vec::new();
+    let mut want: BTreeMap<String, i64> = BTreeMap::new();
+    for round in 0..ROUNDS {
+        if round % 20 == 19 {
+            idle.put("round", round.to_string()).map_err(text)?;
+        }
+        for counter in 0..COUNTERS {
+            let (key, number) = (format!("{counter:02}"), 1_i64 << (round % 30));
+            let bytes = number.to_le_bytes();
+            let count = want.entry(key.clone()).or_default();
+            if (round + counter) % 25 == 0 {
+                *count = 0;
+                db.put(&key, 0_i64.to_le_bytes()).map_err(text)?;
+            }
+            *count += number;
+            db.merge(&key, bytes).map_err(text)?;
+            db.put(format!("{key}/{round}"), vec![0; 700]).map_err(text)?;
+        }
+        if round + 6 < ROUNDS {
+            handles.jobs.run_until_idle();
+        }
+        if round == ROUNDS / 2 {
+            idle.flush().map_err(text)?;
+        }
+        if round % 8 == 0 {
+            let mut reader = db.iter();
+            ensure(reader.next().is_some(), "there is nothing to read")?;
+            readers.push(reader);
+        }
+    }
+    db.put_with("end", [0; 8], Sync::Yes).map_err(text)?;
+    drop(idle);
+    handles.fs.crash_at(handles.fs.operations() + operations);
+    handles.jobs.run_until_idle();
+    let over = !handles.fs.is_dead();
+    handles.fs.halt();
+    drop(readers);
+    let handles = killed(db, &handles, 1);
+    let place = format!("{variant}, {operations} operations on");
+    let report = repair_without_manifest(&handles, adding(&handles, variant))?;
+    // The manifest is one.
+    ensure(report.problems.len() == 1, &format!("{place}: {:?}", report.problems))?;
+    let db = Db::open_with(DIR, adding(&handles, variant)).map_err(text)?;
+    for (key, count) in want {
+        let found = db.get(&key).map_err(|e| format!("{place}, {key}: {e}"))?;
+        let found = found.and_then(|v| v.as_bytes().try_into().ok().map(i64::from_le_bytes));
+        ensure(found == Some(count), &format!("{place}: {key} is {found:?}, not {count}"))?;
+        for round in 0..ROUNDS {
+            let found = db.get(format!("{key}/{round}")).map_err(text)?;
+            ensure(found.is_some(), &format!("{place}: {key}/{round} is gone"))?;
+        }
+    }
+    let idle = db.open_keyspace("keyspace-1").map_err(text)?.ok_or("a keyspace is gone")?;
+    let found = idle.get("round").map_err(text)?;
+    ensure(found.as_deref() == Some(b"59"), &format!("{place}: the other's is {found:?}"))?;
+    Ok(over)
+}
+
+/// Operands that a merge combined, with what it made of them beside them; a
+/// snapshot keeps them apart from their base. The log holds all of it, or is gone.
+pub(super) fn combined_operands_count_once() -> Result<(), String> {
+    [true, false].into_iter().try_for_each(combined_operands_count)
+}
+
+fn combined_operands_count(with_log: bool) -> Result<(), String> {
+    let (_, handles) = env(1);
+    let options = || adding(&handles, "small");
+    let db = Db::open_with(DIR, options()).map_err(text)?;
+    let number = |n: i64| n.to_le_bytes();
+    db.put("k", number(5)).and_then(|()| db.flush()).map_err(text)?;
+    let snapshot = db.snapshot();
+    db.merge("k", number(20)).and_then(|()| db.flush()).map_err(text)?;
+    db.merge("k", number(100)).and_then(|()| db.flush()).map_err(text)?;
+    let inputs = table_numbers(&db);
+    let mut reader = db.iter();
+    ensure(reader.next().is_some(), "there is nothing to read")?;
+    db.compact().map_err(text)?;
+    for (_, version) in db.tree() {
+        for (_, _, file) in version.files() {
+            let path = Path::new(DIR).join(names::table(file.number));
+            let raw = handles.fs.open(&path, ReadOptions::default()).map_err(text)?;
+            let (file_bytes, uid, order) = (file.bytes, file.uid, version.order.clone());
+            let table = Table::open(&raw, Expect { file_bytes, uid, order }).map_err(text)?;
+            let made_of = table.properties().made_of.clone();
+            let known = made_of.as_ref() == Some(&inputs);
+            ensure(known, &format!("made of {made_of:?}, not {inputs:?}"))?;
+        }
+    }
+    handles.fs.halt();
+    drop((reader, snapshot));
+    let handles = killed(db, &handles, 1);
+    let there = handles.fs.files(Path::new(DIR));
+    let kept = inputs.iter().filter(|&&n| there.contains(&names::table(n))).count();
+    ensure(kept == 3, &format!("{kept} inputs are still there"))?;
+    for log in logs(&handles).iter().filter(|_| !with_log) {
+        handles.fs.remove_file(log);
+    }
+    repair_without_manifest(&handles, adding(&handles, "small"))?;
+    let db = Db::open_with(DIR, adding(&handles, "small")).map_err(text)?;
+    let found = db.get("k").map_err(text)?;
+    ensure(found.as_deref() == Some(&number(125)), &format!("the counter is {found:?}"))
+}
+
+fn table_numbers(db: &Db) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    for (_, version) in db.tree() {
+        numbers.extend(version.files().map(|(_, _, file)| file.number));
+    }
+    numbers.sort_unstable();
+    numbers
+}
+
+/// A keyspace that no table is of.
+pub(super) fn a_keyspace_in_logs_alone_is_kept() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = Db::open_with(DIR, options(&handles)).map_err(text)?;
+    let other = db.keyspace("other").map_err(text)?;
+    other.put_with("a", "1", Sync::Yes).map_err(text)?;
+    drop(other);
+    let handles = killed(db, &handles, 1);
+    let report = repair_without_manifest(&handles, options(&handles))?;
+    ensure(report.batches_replayed == 1, &format!("{report:?}"))?;
+    let db = Db::open_with(DIR, options(&handles)).map_err(text)?;
+    let other = db.open_keyspace("keyspace-1").map_err(text)?.ok_or("the keyspace is gone")?;
+    ensure(other.get("a").map_err(text)?.as_deref() == Some(b"1"), "a synced write is gone")?;
+    // What is written from now on is newer.
+    other.put("a", "2").map_err(text)?;
+    ensure(other.get("a").map_err(text)?.as_deref() == Some(b"2"), "a new write is not seen")
+}
+
+/// Of logs after a damaged one nothing is taken over: they are kept aside, and
+/// reported, with or without a manifest.
+pub(super) fn a_log_that_is_not_taken_over_is_kept() -> Result<(), String> {
+    for without_manifest in [false, true] {
+        let (_, handles) = env(1);
+        let db = Db::open_with(DIR, options(&handles)).map_err(text)?;
+        handles.jobs.run_until_idle();
+        let other = db.keyspace("other").map_err(text)?;
+        other.put_with("a", "1", Sync::Yes).map_err(text)?;
+        db.put("b", "2").and_then(|()| db.default_keyspace().flush()).map_err(text)?;
+        db.put_with("c", "3", Sync::Yes).map_err(text)?;
+        drop(other);
+        let handles = killed(db, &handles, 1);
+        let found = logs(&handles);
+        ensure(found.len() == 2, &format!("{found:?}"))?;
+        damage_end(&handles, &found[0])?;
+        let report = match without_manifest {
+            true => repair_without_manifest(&handles, options(&handles))?,
+            false => windrow::repair(DIR, options(&handles)).map_err(text)?,
+        };
+        handles.jobs.discard();
+        let kept = lost(&handles);
+        for log in &found {
+            let name = log.file_name().map(|name| name.to_string_lossy().into_owned());
+            let is_kept = name.is_some_and(|name| kept.contains(&name));
+            let shown = log.display().to_string();
+            let reported = report.problems.iter().any(|e| e.file() == Some(shown.as_str()));
+            ensure(is_kept && reported, &format!("{shown}: {kept:?}, {:?}", report.problems))?;
+        }
+        let db = Db::open_with(DIR, options(&handles)).map_err(text)?;
+        ensure(db.get("b").map_err(text)?.as_deref() == Some(b"2"), "what a table holds is gone")?;
+    }
+    Ok(())
+}
