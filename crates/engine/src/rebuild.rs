@@ -36,7 +36,7 @@ use windrow_format::batch;
 use windrow_format::log::{Class, LogKind, Reader};
 use windrow_format::names;
 use windrow_format::table::{Expect, Table};
-use windrow_format::tombstone::RangeTombstone;
+use windrow_format::tombstone::Fragments;
 use windrow_plan::tree::{Edit, File, Part, Version};
 
 /// A table that is merged: of the database, of what was saved of one, or of a log.
@@ -197,12 +197,12 @@ impl Repair<'_> {
         tree: &Tree,
         gathered: Vec<Gathered>,
     ) -> Result<Vec<File>> {
-        let mut tombstones = Vec::new();
+        let mut open = Vec::new();
         let (mut sources, mut origins, mut made_of) = (Vec::new(), Vec::new(), Vec::new());
         for Gathered { file, origin } in gathered {
             let file = Arc::new(file);
             let table = core.tables.handle(&file, &tree.order);
-            tombstones.extend(core.tables.open(&table)?.table.tombstones().to_tombstones());
+            open.push(core.tables.open(&table)?);
             made_of.push((file.clone(), file.number));
             if let Origin::Table { number, .. } = &origin {
                 made_of.push((file.clone(), *number));
@@ -213,7 +213,8 @@ impl Repair<'_> {
             origins.push(origin);
         }
         let mut iter = MergeIter::new(sources, tree.order.clone(), core.env.fs.clone());
-        let mut outputs = outputs(core, tree, 1, tombstones);
+        let all = open.iter().flat_map(|open| open.table.tombstones().triples());
+        let mut outputs = outputs(core, tree, 1, &newest_tombstones(tree, all));
         outputs.made_of = Some(made_of);
         let (mut key, mut entries, mut doubts) = (Vec::new(), Vec::new(), BTreeSet::new());
         iter.seek_first()?;
@@ -296,7 +297,7 @@ fn read_key(iter: &mut MergeIter, tree: &Tree, key: &[u8], entries: &mut Vec<Ent
 
 /// Writes a memtable to tables that are part of no tree, entry by entry.
 pub(crate) fn raw_tables(core: &Core, tree: &Tree, memtable: &Memtable) -> Result<Vec<File>> {
-    let mut outputs = outputs(core, tree, 0, memtable.tombstones().to_tombstones());
+    let mut outputs = outputs(core, tree, 0, &memtable.tombstones_under(&[]));
     let mut cursor = MemCursor::new(memtable.list.clone());
     let mut last: Option<Vec<u8>> = None;
     cursor.seek_first();
@@ -311,12 +312,20 @@ pub(crate) fn raw_tables(core: &Core, tree: &Tree, memtable: &Memtable) -> Resul
     outputs.finish(0)
 }
 
+/// Range tombstones (start, end, sequence number) as a tree without snapshots needs them.
+pub(crate) fn newest_tombstones<'a>(
+    tree: &Tree,
+    all: impl Iterator<Item = (&'a [u8], &'a [u8], SeqNo)>,
+) -> Fragments {
+    Fragments::newest_of_stripes(all, &tree.order, &[])
+}
+
 /// Takes what repair writes.
 pub(crate) fn outputs<'c>(
     core: &'c Core,
     tree: &'c Tree,
     level: u32,
-    tombstones: Vec<RangeTombstone>,
+    tombstones: &Fragments,
 ) -> Outputs<'c> {
     let version = tree.version();
     let policy = tree.policy.load();
@@ -325,7 +334,7 @@ pub(crate) fn outputs<'c>(
         level,
         cutter: policy.cutter(&version, &tree.sizes.load(), level),
         filters,
-        tombstones,
+        tombstones: tombstones.to_tombstones(),
     };
     Outputs::new(core, tree, spec)
 }

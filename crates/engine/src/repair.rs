@@ -24,7 +24,7 @@ use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
 use crate::merge::elide::Sink;
 use crate::options::Options;
-use crate::rebuild::{describe, outputs};
+use crate::rebuild::{describe, newest_tombstones, outputs};
 use crate::recovery::{
     Folded, Found, Listing, assemble, fold_manifest, is_log, is_own, read_current, refuse_newer,
 };
@@ -260,7 +260,8 @@ impl Repair<'_> {
         let Ok(table) = Table::open(&file, expect) else {
             return Ok(Vec::new());
         };
-        let mut outputs = outputs(core, tree, level, table.tombstones().to_tombstones());
+        let mut outputs =
+            outputs(core, tree, level, &newest_tombstones(tree, table.tombstones().triples()));
         let whole = Arc::new(describe(number, &table, file.len()));
         let made_of = table.properties().made_of.as_ref();
         outputs.made_of =

@@ -33,6 +33,7 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("a name that is not durable ends writing (P7)", a_name_that_is_not_durable_ends_writing),
     ("a scan stays failed (P9)", a_scan_stays_failed),
     ("a checkpoint that fails says so (P20)", a_checkpoint_that_fails_says_so),
+    ("a link that fails is not copied over (P20)", a_link_that_fails_is_not_copied_over),
     ("memtables are flushed in order (P2)", memtables_are_flushed_in_order),
     ("remains without CURRENT are no new database (P5)", remains_are_no_new_database),
     ("a log that is missing is missed (P5)", a_missing_log_is_missed),
@@ -220,6 +221,19 @@ fn a_name_that_is_not_durable_ends_writing() -> Result<(), String> {
     handles.fs.inject(Fault::new(FaultKind::Io, Ops::SYNC_DIR, When::MatchingFrom(0)));
     ensure(db.flush().is_err(), "a flush whose table has no durable name succeeded")?;
     ensure(kind(db.put("c", "3")) == Some(ErrorKind::ReadOnly), "a write after it succeeded")
+}
+
+/// A link whose call failed is there or not, by the seed.
+fn a_link_that_fails_is_not_copied_over() -> Result<(), String> {
+    for seed in 0..16 {
+        let (_, handles) = env(seed);
+        let db = with_contents(&handles)?;
+        handles.fs.inject(Fault::new(FaultKind::Io, Ops::LINK, When::Matching(0)));
+        ensure(db.checkpoint("/world/copy").is_err(), "a checkpoint without a table succeeded")?;
+        let report = db.verify().map_err(text)?;
+        ensure(report.is_ok(), &format!("the checkpoint's source: {:?}", report.problems))?;
+    }
+    Ok(())
 }
 
 fn a_scan_stays_failed() -> Result<(), String> {

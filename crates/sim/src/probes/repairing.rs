@@ -206,6 +206,8 @@ pub(super) fn a_log_that_is_not_taken_over_is_kept() -> Result<(), String> {
         handles.jobs.run_until_idle();
         let other = db.keyspace("other").map_err(text)?;
         other.put_with("a", "1", Sync::Yes).map_err(text)?;
+        // Enough that the next log is begun, though the other keyspace keeps this one.
+        db.put("filler", vec![7; 40_000]).map_err(text)?;
         db.put("b", "2").and_then(|()| db.default_keyspace().flush()).map_err(text)?;
         db.put_with("c", "3", Sync::Yes).map_err(text)?;
         drop(other);
