@@ -85,6 +85,7 @@ pub fn detectors(mutant: Mutant) -> &'static [Detector] {
     match mutant as u32 {
         49 | 56 | 60 | 65 => &[Damages, Misplaced],
         50..=52 => &[Misplaced, Damages],
+        29 => &[Probes, Crashes],
         54 | 55 | 57 | 59 | 61 | 63 => &[Probes, Damages, Misplaced, Crashes],
         66 => &[Repairs],
         40..=48 | 67 => &[Damages, Misplaced, Crashes],
