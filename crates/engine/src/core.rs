@@ -247,8 +247,9 @@ impl Core {
         make_edit: impl FnOnce(&Version) -> Edit,
     ) -> Result<()> {
         match self.try_install(tree, flushed, None, make_edit)? {
+            Installed::Yes => Ok(()),
             Installed::Dropped => Err(dropped(tree.id)),
-            Installed::Yes | Installed::Seen => Ok(()),
+            Installed::Seen => unreachable!("nothing was taken"),
         }
     }
 
