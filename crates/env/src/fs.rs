@@ -4,7 +4,7 @@
 //! is durable only after [`FileSystem::sync_dir`] of its directory: syncing a
 //! file never makes its name durable.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, Result};
 
@@ -38,21 +38,82 @@ pub struct ReadOptions {
     pub direct: bool,
 }
 
+/// Which file an open file or a name is, whatever names it has: two are equal
+/// for one file, for as long as it is open or has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId {
+    /// The device it is on.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}
+
+/// What a name may stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, which was not followed.
+    Link,
+    /// A pipe, a socket, a device.
+    Other,
+}
+
+/// What stands under a name, and how it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Which one it is.
+    pub id: FileId,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// When it was last changed, in ns since some moment. Two changes may share
+    /// one; a change that others see here need not be one of its bytes.
+    pub changed_ns: u64,
+}
+
 /// A file system. All methods may be called from any thread.
 pub trait FileSystem: Send + Sync + 'static {
-    /// Creates (or truncates) a file to be written front to back.
+    /// The path from the root on, made of a relative one by where the process
+    /// is now: it means the same after a change of directory.
     ///
     /// # Errors
-    /// `NoSpace` on a full device or quota, `Io` otherwise.
+    /// `Io` where the process's own directory is gone.
+    fn absolute(&self, path: &Path) -> Result<PathBuf>;
+
+    /// This file system with the directory `dir` held open: every path that
+    /// begins with `dir`, as it is written here, leads into that directory,
+    /// wherever it is moved to and whatever stands in its place later. Anchors
+    /// of before stay.
+    ///
+    /// # Errors
+    /// `Io` if it is absent, no directory, or cannot be opened.
+    fn anchor(&self, dir: &Path) -> Result<Arc<dyn FileSystem>>;
+
+    /// What stands under a name; `None` if nothing does. Links are not followed.
+    ///
+    /// # Errors
+    /// `Io` where it cannot be told.
+    fn stamp(&self, path: &Path) -> Result<Option<Stamp>>;
+
+    /// Creates a file to be written front to back. One of this name, a link
+    /// included, is never touched.
+    ///
+    /// # Errors
+    /// `Io` if the name is taken; `NoSpace` on a full device or quota.
     fn create(&self, path: &Path, options: WriteOptions) -> Result<Box<dyn WriteFile>>;
 
-    /// Creates (or truncates) a log file of `capacity_bytes` preallocated zeros.
+    /// Creates a log file of `capacity_bytes` preallocated zeros, as
+    /// [`FileSystem::create`] does.
     ///
     /// # Errors
-    /// `NoSpace` if the capacity cannot be reserved, `Io` otherwise.
+    /// `Io` if the name is taken; `NoSpace` if the capacity cannot be reserved.
     fn create_log(&self, path: &Path, capacity_bytes: u64) -> Result<Arc<dyn LogFile>>;
 
-    /// Opens a file for positional reads.
+    /// Opens a regular file for positional reads. Never waits for a writer of a pipe.
     ///
     /// # Errors
     /// `Io` (its source's kind says whether it was absent).
@@ -124,10 +185,11 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// Takes an advisory lock on `path`, creating the file. Exclusive holders
     /// write their pid into it. Released when the guard drops or the process dies.
+    /// Locks the file of that name, not one that a link leads to.
     ///
     /// # Errors
     /// `Busy`, naming the holder's pid, if somebody else (this process
-    /// included) holds it.
+    /// included) holds it, by whatever path; `Io` if it is no regular file.
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>>;
 
     /// Most files this process may hold open, less a reserve for others.
@@ -151,7 +213,10 @@ pub enum LockMode {
 }
 
 /// A held lock; dropping it releases.
-pub trait FileLock: Send + Sync {}
+pub trait FileLock: Send + Sync {
+    /// Which file is locked; `None` where there was none to lock.
+    fn id(&self) -> Option<FileId>;
+}
 
 /// A file written once, front to back, by one owner.
 pub trait WriteFile: Send {

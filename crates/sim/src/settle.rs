@@ -4,10 +4,10 @@
 //! Owns: counting the operations that settle something. All else, dying
 //! included, is the crash file system's beneath. Never does: change a result.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::Result;
-use windrow_env::fs::{FileLock, LockMode, ReadOptions, ReadRequest, WriteOptions};
+use windrow_env::fs::{FileLock, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions};
 use windrow_env::sync::Mutex;
 use windrow_env::testing::CrashFs;
 use windrow_env::{FileSystem, LogFile, ReadFile, WriteFile};
@@ -106,6 +106,19 @@ impl LogFile for Logged {
 }
 
 impl FileSystem for SettleFs {
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        self.inner.absolute(path)
+    }
+
+    fn anchor(&self, dir: &Path) -> Result<Arc<dyn FileSystem>> {
+        let inner = self.inner.anchored(dir)?;
+        Ok(Arc::new(SettleFs { inner, watch: Arc::clone(&self.watch) }))
+    }
+
+    fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
+        self.inner.stamp(path)
+    }
+
     fn create(&self, path: &Path, options: WriteOptions) -> Result<Box<dyn WriteFile>> {
         let inner = self.inner.create(path, options)?;
         Ok(Box::new(Written { inner, watch: Arc::clone(&self.watch) }))

@@ -144,6 +144,7 @@ pub(crate) fn set_current(env: &Env, dir: &Path, current: &Current) -> Result<()
     let mut temporary = dir.join(names::temp(current.manifest_number));
     if mutant!(CurrentInPlace) {
         temporary = dir.join(names::CURRENT);
+        let _ = env.fs.remove(&temporary);
     }
     let mut file = env.fs.create(&temporary, WriteOptions::default())?;
     file.append(&current.encode())?;

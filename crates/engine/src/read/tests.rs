@@ -10,12 +10,12 @@ use super::table_iter::{Bounds, TableIterOptions};
 use super::testing::{Op, Still, World, everything, model, number_key, random_history};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::key::{self, Kind};
 use windrow_base::{Comparator, KeyOrder, Result, SeqNo};
 use windrow_env::fs::{
-    FileLock, LockMode, ReadOptions as FileReadOptions, ReadRequest, WriteOptions,
+    FileLock, LockMode, ReadOptions as FileReadOptions, ReadRequest, Stamp, WriteOptions,
 };
 use windrow_env::testing::{Fault, FaultKind, Ops, Rng, When};
 use windrow_env::{FileSystem, LogFile, ReadFile, WriteFile};
@@ -446,6 +446,15 @@ impl FileSystem for Submissions {
         }
     }
 
+    fn absolute(&self, _: &Path) -> Result<PathBuf> {
+        unreachable!()
+    }
+    fn anchor(&self, _: &Path) -> Result<Arc<dyn FileSystem>> {
+        unreachable!()
+    }
+    fn stamp(&self, _: &Path) -> Result<Option<Stamp>> {
+        unreachable!()
+    }
     fn create(&self, _: &Path, _: WriteOptions) -> Result<Box<dyn WriteFile>> {
         unreachable!()
     }

@@ -1,27 +1,64 @@
-//! Directories: making them durable, creating them with their parents.
+//! Directories: making them durable, creating them with their parents, what is in them.
 
+use super::file_system::OsFs;
+use super::place::{Place, id_of};
 use super::write_file::retry;
 use crate::error::io_error;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use windrow_base::Result;
 
 /// Makes a directory's entries durable.
-pub(super) fn sync(dir: &Path) -> Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let fd = retry(|| rustix::fs::open(dir, flags, Mode::empty()))
-        .map_err(|errno| io_error("open the directory", dir, errno))?;
-    rustix::fs::fsync(&fd).map_err(|errno| io_error("sync the directory", dir, errno))
+pub(super) fn sync(dir: Place<'_>) -> Result<()> {
+    let failed = |errno| io_error("sync the directory", dir.path, errno);
+    if dir.is_anchor() {
+        return rustix::fs::fsync(dir.at).map_err(failed);
+    }
+    let fd = dir
+        .open(OFlags::RDONLY | OFlags::DIRECTORY)
+        .map_err(|errno| io_error("open the directory", dir.path, errno))?;
+    rustix::fs::fsync(&fd).map_err(failed)
+}
+
+/// Names of what is in a directory.
+pub(super) fn list(dir: Place<'_>) -> Result<Vec<String>> {
+    let failed = |errno| io_error("list the directory", dir.path, errno);
+    let fd = dir.open(OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
+    let mut names = Vec::new();
+    for entry in Dir::new(fd).map_err(failed)? {
+        // A name that is not UTF-8 is none of ours.
+        if let Ok(name) = entry.map_err(failed)?.file_name().to_str()
+            && !matches!(name, "." | "..")
+        {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+/// The directory that is held open, by its path from the root.
+///
+/// # Errors
+/// `Io` where another stands there now.
+pub(super) fn named<'a>(dir: Place<'a>) -> Result<Place<'a>> {
+    let by_name = Place::from(dir.path);
+    match (dir.stat(), by_name.stat()) {
+        (Ok(held), Ok(named)) if id_of(&held) == id_of(&named) => Ok(by_name),
+        (Err(errno), _) | (_, Err(errno)) => {
+            Err(io_error("look at the directory", dir.path, errno))
+        }
+        _ => Err(io_error("find the directory, which was moved,", dir.path, Errno::NOENT)),
+    }
 }
 
 /// Creates a directory and its missing parents, outermost first, and syncs
 /// the parent of each, so that no crash leaves a child under a lost name.
-pub(super) fn create(dir: &Path) -> Result<()> {
+pub(super) fn create(fs: &OsFs, dir: &Path) -> Result<()> {
     let mut missing: Vec<&Path> = Vec::new();
     let mut at = Some(dir);
     while let Some(path) = at.filter(|path| !path.as_os_str().is_empty()) {
-        if path.is_dir() {
+        if is_dir(fs.place(path)) {
             break;
         }
         missing.push(path);
@@ -30,15 +67,16 @@ pub(super) fn create(dir: &Path) -> Result<()> {
     if missing.is_empty() {
         // It may have been made just before a crash of the process that made
         // it: its name is not known to be durable.
-        return sync_found(dir);
+        return sync_found(fs.place(&parent(dir)));
     }
     if let Some(found) = at.filter(|path| !path.as_os_str().is_empty()) {
         // So may have been the innermost that is there.
-        sync_found(found)?;
+        sync_found(fs.place(&parent(found)))?;
     }
     for path in missing.into_iter().rev() {
-        match retry(|| rustix::fs::mkdir(path, Mode::from_raw_mode(0o755))) {
-            Ok(()) | Err(Errno::EXIST) if path.is_dir() => sync(&parent(path))?,
+        let Place { at, name, .. } = fs.place(path);
+        match retry(|| rustix::fs::mkdirat(at, name, Mode::from_raw_mode(0o755))) {
+            Ok(()) | Err(Errno::EXIST) if is_dir(fs.place(path)) => sync(fs.place(&parent(path)))?,
             Ok(()) => return Err(io_error("create the directory", path, Errno::NOENT)),
             Err(errno) => return Err(io_error("create the directory", path, errno)),
         }
@@ -46,9 +84,13 @@ pub(super) fn create(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the name of a directory durable that somebody made before.
-fn sync_found(dir: &Path) -> Result<()> {
-    match sync(&parent(dir)) {
+fn is_dir(place: Place<'_>) -> bool {
+    place.stat().is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir())
+}
+
+/// Makes the names in a directory durable that somebody made before.
+fn sync_found(parent: Place<'_>) -> Result<()> {
+    match sync(parent) {
         Err(error) if is_refused(&error) => Ok(()),
         result => result,
     }

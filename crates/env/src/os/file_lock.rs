@@ -5,26 +5,19 @@
 //! stands before it: on network file systems `flock` is a lock of the whole
 //! process, and closing a second descriptor would drop the first one's.
 
-use super::directory;
+use super::place::{Place, check_regular, id_of};
 use super::write_file::retry;
 use crate::error::io_error;
-use crate::fs::{FileLock, LockMode};
+use crate::fs::{FileId, FileLock, LockMode};
 use crate::sync::real::Mutex;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use windrow_base::{Error, ErrorKind, Result};
 
-/// A file, whatever its name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-}
-
 struct Held {
-    identity: Identity,
+    id: FileId,
     mode: LockMode,
 }
 
@@ -34,7 +27,7 @@ static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
 /// One descriptor that is locked.
 struct Locked {
     fd: OwnedFd,
-    identity: Identity,
+    id: FileId,
     mode: LockMode,
 }
 
@@ -43,7 +36,7 @@ impl Drop for Locked {
         let mut held = HELD.lock();
         // Explicit, since a child process may have inherited the descriptor.
         let _ = rustix::fs::flock(&self.fd, FlockOperation::Unlock);
-        let place = held.iter().position(|h| h.identity == self.identity && h.mode == self.mode);
+        let place = held.iter().position(|h| h.id == self.id && h.mode == self.mode);
         if let Some(place) = place {
             held.swap_remove(place);
         }
@@ -52,22 +45,35 @@ impl Drop for Locked {
 
 /// A writer's lock on the file and its directory; a reader's on the file, or
 /// on the directory where there is no file, which a reader does not make.
-struct OsFileLock(#[allow(dead_code)] Vec<Locked>); // held until it drops
+struct OsFileLock {
+    locks: Vec<Locked>,
+    /// The first of them is the file's.
+    has_file: bool,
+}
 
-impl FileLock for OsFileLock {}
+impl FileLock for OsFileLock {
+    fn id(&self) -> Option<FileId> {
+        self.locks.first().filter(|_| self.has_file).map(|file| file.id)
+    }
+}
 
-pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
+/// Locks the lock file `place` in the directory `dir`. Both are looked up in a
+/// directory that is held open, where the caller has one.
+pub(super) fn lock(place: Place<'_>, dir: Place<'_>, mode: LockMode) -> Result<Box<dyn FileLock>> {
+    let path = place.path;
     let mut locks = Vec::new();
+    // Never what a link leads to: a pid would be written into it.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = match mode {
-        LockMode::Exclusive => OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC,
-        LockMode::Shared => OFlags::RDONLY | OFlags::CLOEXEC,
+        LockMode::Exclusive => flags | OFlags::RDWR | OFlags::CREATE,
+        LockMode::Shared => flags | OFlags::RDONLY,
     };
-    let file = lock_one(path, path, flags, mode)?;
-    let without_file = file.is_none();
+    let file = lock_one(place, path, flags, mode)?;
+    let has_file = file.is_some();
     locks.extend(file);
-    if mode == LockMode::Exclusive || without_file {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        match lock_one(&directory::parent(path), path, flags, mode) {
+    if mode == LockMode::Exclusive || !has_file {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        match lock_one(dir, path, flags, mode) {
             Ok(dir) => locks.extend(dir),
             Err(error) if error.kind() == ErrorKind::Busy => return Err(error),
             // Network file systems lock no directory: there a reader without a lock file has none.
@@ -78,40 +84,59 @@ pub(super) fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
         let file = &locks[0].fd;
         write_pid(file).map_err(|errno| io_error("write the lock file", path, errno))?;
     }
-    Ok(Box::new(OsFileLock(locks)))
+    Ok(Box::new(OsFileLock { locks, has_file }))
 }
 
 /// Locks a file or directory, on behalf of the lock file at `name`; `None` if
 /// it is not there.
-fn lock_one(path: &Path, name: &Path, flags: OFlags, mode: LockMode) -> Result<Option<Locked>> {
+fn lock_one(
+    place: Place<'_>,
+    name: &Path,
+    flags: OFlags,
+    mode: LockMode,
+) -> Result<Option<Locked>> {
+    let path = place.path;
+    let is_dir = flags.contains(OFlags::DIRECTORY);
+    // A directory may be found by a link; a lock file may not.
+    let named = || match is_dir {
+        true => place.stat().ok().map(|stat| id_of(&stat)),
+        false => place.stamp().ok().flatten().map(|stamp| stamp.id),
+    };
     let mut held = HELD.lock();
     loop {
         let conflict = |h: &Held| h.mode == LockMode::Exclusive || mode == LockMode::Exclusive;
-        let known = identity(path).ok();
-        if held.iter().any(|h| Some(h.identity) == known && conflict(h)) {
+        let known = named();
+        if held.iter().any(|h| Some(h.id) == known && conflict(h)) {
             return Err(busy(name, &format!("process {} (this one)", std::process::id())));
         }
-        let fd = match retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644))) {
+        let fd = match place.open(flags) {
             Ok(fd) => fd,
             Err(Errno::NOENT) if mode == LockMode::Shared => return Ok(None),
+            Err(Errno::LOOP) => return Err(is_link(path)),
             Err(errno) => return Err(io_error("open the lock file", path, errno)),
         };
-        take(&fd, name, mode)?;
         let stat = rustix::fs::fstat(&fd)
             .map_err(|errno| io_error("look at the lock file", path, errno))?;
-        let locked = Identity { device: stat.st_dev, inode: stat.st_ino };
-        if identity(path) != Ok(locked) {
+        if !is_dir {
+            check_regular(&stat, "lock the file", path)?;
+        }
+        take(&fd, name, mode)?;
+        let id = id_of(&stat);
+        if named() != Some(id) {
             // The database was destroyed between open and lock: this file has no name.
             continue;
         }
-        held.push(Held { identity: locked, mode });
-        return Ok(Some(Locked { fd, identity: locked, mode }));
+        held.push(Held { id, mode });
+        return Ok(Some(Locked { fd, id, mode }));
     }
 }
 
-fn identity(path: &Path) -> rustix::io::Result<Identity> {
-    let stat = rustix::fs::stat(path)?;
-    Ok(Identity { device: stat.st_dev, inode: stat.st_ino })
+fn is_link(path: &Path) -> Error {
+    let cause = std::io::Error::new(
+        std::io::ErrorKind::InvalidInput,
+        "it is a symbolic link, and what it leads to is not the database's: remove the link",
+    );
+    io_error("lock the file", path, cause)
 }
 
 fn take(fd: &OwnedFd, path: &Path, mode: LockMode) -> Result<()> {

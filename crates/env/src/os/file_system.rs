@@ -1,16 +1,17 @@
 //! [`FileSystem`] over system calls.
 
 use super::log_file::OsLogFile;
+use super::place::{Anchor, Place};
 use super::read_file::OsReadFile;
 use super::write_file::{OsWriteFile, retry};
 use super::{directory, file_lock, read_many};
 use crate::error::io_error;
-use crate::fs::{FileLock, LockMode, ReadOptions, ReadRequest, WriteOptions};
+use crate::fs::{FileLock, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions};
 use crate::{FileSystem, LogFile, ReadFile, WriteFile};
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result};
 
@@ -24,13 +25,15 @@ const OPEN_FILES_RESERVE_MIN: u64 = 32;
 pub struct OsFs {
     map_logs: bool,
     open_files_max: usize,
+    /// Directories held open; of two that a path lies in, the inner one counts.
+    anchors: Vec<Arc<Anchor>>,
 }
 
 impl OsFs {
     /// A file system that maps its logs where that is safe against a full
     /// device. Raises the process's soft limit of open files.
     pub fn new() -> OsFs {
-        OsFs { map_logs: true, open_files_max: raise_open_files() }
+        OsFs { map_logs: true, open_files_max: raise_open_files(), anchors: Vec::new() }
     }
 
     /// Whether logs are written through memory mappings (the default) or by
@@ -41,6 +44,13 @@ impl OsFs {
     pub fn with_mapped_logs(mut self, map: bool) -> OsFs {
         self.map_logs = map;
         self
+    }
+
+    /// Where a path leads.
+    pub(super) fn place<'a>(&'a self, path: &'a Path) -> Place<'a> {
+        let within = |anchor: &'a Arc<Anchor>| Some((anchor.depth(), anchor.place(path)?));
+        let innermost = self.anchors.iter().filter_map(within).max_by_key(|(depth, _)| *depth);
+        innermost.map_or(Place::from(path), |(_, place)| place)
     }
 }
 
@@ -67,20 +77,37 @@ fn raise_open_files() -> usize {
 }
 
 impl FileSystem for OsFs {
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        let path = std::path::absolute(path)
+            .map_err(|cause| io_error("find the directory of this process for", path, cause))?;
+        // Without a slash at its end, which would have a link at its end followed.
+        Ok(path.components().collect())
+    }
+
+    fn anchor(&self, dir: &Path) -> Result<Arc<dyn FileSystem>> {
+        let mut anchored = self.clone();
+        anchored.anchors.push(Arc::new(Anchor::open(self.place(dir))?));
+        Ok(Arc::new(anchored))
+    }
+
+    fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
+        self.place(path).stamp()
+    }
+
     fn create(&self, path: &Path, options: WriteOptions) -> Result<Box<dyn WriteFile>> {
-        Ok(Box::new(OsWriteFile::create(path, options)?))
+        Ok(Box::new(OsWriteFile::create(self.place(path), options)?))
     }
 
     fn create_log(&self, path: &Path, capacity_bytes: u64) -> Result<Arc<dyn LogFile>> {
-        Ok(Arc::new(OsLogFile::create(path, capacity_bytes, self.map_logs)?))
+        Ok(Arc::new(OsLogFile::create(self.place(path), capacity_bytes, self.map_logs)?))
     }
 
     fn open(&self, path: &Path, options: ReadOptions) -> Result<Arc<dyn ReadFile>> {
-        Ok(Arc::new(OsReadFile::open(path, options)?))
+        Ok(Arc::new(OsReadFile::open(self.place(path), options)?))
     }
 
     fn read_all(&self, path: &Path) -> Result<Vec<u8>> {
-        let file = OsReadFile::open(path, ReadOptions::default())?;
+        let file = OsReadFile::open(self.place(path), ReadOptions::default())?;
         let len = usize::try_from(file.len())
             .map_err(|_| io_error("read the file", path, Errno::FBIG))?;
         let mut bytes = vec![0; len];
@@ -92,21 +119,12 @@ impl FileSystem for OsFs {
         read_many::read_many(requests);
     }
 
-    #[allow(clippy::disallowed_methods)] // this is where directories are read
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        let failed = |cause| io_error("list the directory", dir, cause);
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(dir).map_err(failed)? {
-            // A name that is not UTF-8 is none of ours.
-            if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
-                names.push(name);
-            }
-        }
-        Ok(names)
+        directory::list(self.place(dir))
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        match retry(|| rustix::fs::stat(path)) {
+        match self.place(path).stat() {
             Ok(_) => Ok(true),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
             Err(errno) => Err(io_error("look for the file", path, errno)),
@@ -114,22 +132,26 @@ impl FileSystem for OsFs {
     }
 
     fn len(&self, path: &Path) -> Result<u64> {
-        retry(|| rustix::fs::stat(path))
-            .map(|stat| stat.st_size as u64)
-            .map_err(|errno| io_error("look at the file", path, errno))
+        let stat = self.place(path).stat();
+        let stat = stat.map_err(|errno| io_error("look at the file", path, errno))?;
+        Ok(stat.st_size as u64)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        retry(|| rustix::fs::rename(from, to))
+        let (old, new) = (self.place(from), self.place(to));
+        retry(|| rustix::fs::renameat(old.at, old.name, new.at, new.name))
             .map_err(|errno| io_error(&format!("rename the file to {}", to.display()), from, errno))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        retry(|| rustix::fs::unlink(path)).map_err(|errno| io_error("remove the file", path, errno))
+        let removed = self.place(path).unlink(AtFlags::empty());
+        removed.map_err(|errno| io_error("remove the file", path, errno))
     }
 
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
-        match retry(|| rustix::fs::link(from, to)) {
+        let (old, new) = (self.place(from), self.place(to));
+        let none = AtFlags::empty();
+        match retry(|| rustix::fs::linkat(old.at, old.name, new.at, new.name, none)) {
             Ok(()) => Ok(()),
             Err(errno @ (Errno::PERM | Errno::OPNOTSUPP | Errno::XDEV | Errno::MLINK)) => {
                 let cause = std::io::Error::from(errno);
@@ -143,20 +165,25 @@ impl FileSystem for OsFs {
     }
 
     fn create_dir(&self, dir: &Path) -> Result<()> {
-        directory::create(dir)
+        directory::create(self, dir)
     }
 
     fn remove_dir(&self, dir: &Path) -> Result<()> {
-        retry(|| rustix::fs::unlinkat(rustix::fs::CWD, dir, AtFlags::REMOVEDIR))
+        let place = self.place(dir);
+        // What is held open is removed by its name, if that still stands for it.
+        let by_name = if place.is_anchor() { directory::named(place)? } else { place };
+        by_name
+            .unlink(AtFlags::REMOVEDIR)
             .map_err(|errno| io_error("remove the directory", dir, errno))
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        directory::sync(dir)
+        directory::sync(self.place(dir))
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
-        file_lock::lock(path, mode)
+        let dir = directory::parent(path);
+        file_lock::lock(self.place(path), self.place(&dir), mode)
     }
 
     fn open_files_max(&self) -> usize {
@@ -164,8 +191,12 @@ impl FileSystem for OsFs {
     }
 
     fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        retry(|| rustix::fs::statvfs(dir))
-            .map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize))
-            .map_err(|errno| io_error("ask for free space", dir, errno))
+        let refused = |errno| io_error("ask for free space", dir, errno);
+        let place = self.place(dir);
+        let stat = match place.is_anchor() {
+            true => retry(|| rustix::fs::fstatvfs(place.at)),
+            false => retry(|| rustix::fs::statvfs(dir)),
+        };
+        stat.map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize)).map_err(refused)
     }
 }

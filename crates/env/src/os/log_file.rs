@@ -7,16 +7,17 @@
 //! its pages are protected, so writers use `pwrite` until it returns: a device
 //! that fails then answers with an error and not with a signal.
 
-use super::write_file::retry;
+use super::place::Place;
+use super::write_file::{NEW_FILE, retry};
 use crate::LogFile;
 use crate::error::io_error;
 use crate::sync::real::Mutex;
 use crate::sync::real::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sys::window::{WINDOW_BYTES, Window};
-use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use windrow_base::{Error, ErrorKind, Result};
 
 /// Space beyond the first reservation is reserved in steps of this.
@@ -40,15 +41,16 @@ pub(super) struct OsLogFile {
 }
 
 impl OsLogFile {
-    pub(super) fn create(path: &Path, capacity_bytes: u64, map: bool) -> Result<OsLogFile> {
-        let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::RDWR | OFlags::CLOEXEC;
-        let fd = retry(|| rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)))
+    pub(super) fn create(place: Place<'_>, capacity_bytes: u64, map: bool) -> Result<OsLogFile> {
+        let path = place.path;
+        let fd = place
+            .open(NEW_FILE | OFlags::RDWR)
             .map_err(|errno| io_error("create the log", path, errno))?;
         let reserved = match reserve(&fd, 0, capacity_bytes) {
             Ok(reserved) => reserved,
             Err(errno) => {
                 // Give back what was reserved before it failed.
-                let _ = rustix::fs::unlink(path);
+                let _ = place.unlink(AtFlags::empty());
                 return Err(io_error("reserve space for the log", path, errno));
             }
         };

@@ -8,6 +8,9 @@ mod directory;
 mod file_lock;
 mod file_system;
 mod log_file;
+mod place;
+#[cfg(test)]
+mod place_tests;
 mod pool;
 mod random;
 mod read_file;

@@ -1,11 +1,12 @@
 //! A file open for positional reads, through the page cache or around it.
 
+use super::place::{Place, check_regular};
 use super::write_file::retry;
 use crate::ReadFile;
 use crate::error::{ends_early, io_error};
 use crate::fs::{DIRECT_ALIGN_BYTES, ReadOptions};
 use crate::sys::aligned::AlignedBuf;
-use rustix::fs::{Advice, AtFlags, Mode, OFlags, StatxFlags};
+use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 use std::cell::RefCell;
 use std::num::NonZeroU64;
@@ -30,11 +31,13 @@ pub(super) struct OsReadFile {
 }
 
 impl OsReadFile {
-    pub(super) fn open(path: &Path, options: ReadOptions) -> Result<OsReadFile> {
-        let (fd, direct_align) = open_for_reading(path, options.direct)
+    pub(super) fn open(place: Place<'_>, options: ReadOptions) -> Result<OsReadFile> {
+        let path = place.path;
+        let (fd, direct_align) = open_for_reading(place, options.direct)
             .map_err(|errno| io_error("open the file", path, errno))?;
         let stat =
             rustix::fs::fstat(&fd).map_err(|errno| io_error("look at the file", path, errno))?;
+        check_regular(&stat, "open the file", path)?;
         Ok(OsReadFile { fd, path: path.to_path_buf(), len: stat.st_size as u64, direct_align })
     }
 
@@ -133,21 +136,29 @@ pub(super) fn hull(offset: u64, len: usize, align: usize) -> (u64, usize) {
     (start, ((offset - start) as usize + len).next_multiple_of(align))
 }
 
-/// The file, and the alignment of its reads if they are direct.
-fn open_for_reading(path: &Path, direct: bool) -> rustix::io::Result<(OwnedFd, Option<usize>)> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+/// The file, and the alignment of its reads if they are direct. The open does not
+/// wait, as that of a pipe would; what is read afterwards does.
+fn open_for_reading(
+    place: Place<'_>,
+    direct: bool,
+) -> rustix::io::Result<(OwnedFd, Option<usize>)> {
+    let waiting = |fd: &OwnedFd, flags| retry(|| rustix::fs::fcntl_setfl(fd, flags));
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     if direct {
-        match retry(|| rustix::fs::open(path, flags | OFlags::DIRECT, Mode::empty())) {
+        match place.open(flags | OFlags::DIRECT) {
             Err(Errno::INVAL) => {}
             Err(errno) => return Err(errno),
             Ok(fd) => {
                 if let Some(align) = alignment(&fd) {
+                    waiting(&fd, OFlags::DIRECT)?;
                     return Ok((fd, Some(align)));
                 }
             }
         }
     }
-    retry(|| rustix::fs::open(path, flags, Mode::empty())).map(|fd| (fd, None))
+    let fd = place.open(flags)?;
+    waiting(&fd, OFlags::empty())?;
+    Ok((fd, None))
 }
 
 /// What direct reads of the file are aligned to, as the kernel says it, where it

@@ -4,15 +4,16 @@
 //! direct one writes whole aligned buffers and pads its last block, which
 //! `finish` cuts off again.
 
+use super::place::Place;
 use crate::WriteFile;
 use crate::error::io_error;
 use crate::fs::{DIRECT_ALIGN_BYTES, WriteOptions};
 use crate::sys::aligned::AlignedBuf;
 use crate::sys::writeback;
-use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use windrow_base::{Error, ErrorKind, Result};
 
 /// Buffer of a file that goes through the page cache.
@@ -21,6 +22,9 @@ const BUFFER_BYTES: usize = 64 << 10;
 const DIRECT_BUFFER_BYTES: usize = 256 << 10;
 /// A buffered file starts write-out each time this much is dirty.
 const WRITEBACK_BYTES: u64 = 1 << 20;
+
+/// How a file is made: never one that is there, nor what a link leads to.
+pub(super) const NEW_FILE: OFlags = OFlags::CREATE.union(OFlags::EXCL);
 
 pub(super) struct OsWriteFile {
     /// `None` once finished.
@@ -40,8 +44,9 @@ pub(super) struct OsWriteFile {
 }
 
 impl OsWriteFile {
-    pub(super) fn create(path: &Path, options: WriteOptions) -> Result<OsWriteFile> {
-        let (fd, direct) = open_for_writing(path, options.direct)
+    pub(super) fn create(place: Place<'_>, options: WriteOptions) -> Result<OsWriteFile> {
+        let path = place.path;
+        let (fd, direct) = open_for_writing(place, options.direct)
             .map_err(|errno| io_error("create the file", path, errno))?;
         if options.preallocate_bytes > 0 {
             // A hint: if the space is not there, the writes will say so.
@@ -185,16 +190,15 @@ impl WriteFile for OsWriteFile {
     }
 }
 
-fn open_for_writing(path: &Path, direct: bool) -> rustix::io::Result<(OwnedFd, bool)> {
-    let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(0o644);
+fn open_for_writing(place: Place<'_>, direct: bool) -> rustix::io::Result<(OwnedFd, bool)> {
     if direct {
-        match retry(|| rustix::fs::open(path, flags | OFlags::DIRECT, mode)) {
-            Err(Errno::INVAL) => {}
+        match place.open(NEW_FILE | OFlags::WRONLY | OFlags::DIRECT) {
+            // It may have been made before the flag was refused.
+            Err(Errno::INVAL) => _ = place.unlink(AtFlags::empty()),
             result => return result.map(|fd| (fd, true)),
         }
     }
-    retry(|| rustix::fs::open(path, flags, mode)).map(|fd| (fd, false))
+    place.open(NEW_FILE | OFlags::WRONLY).map(|fd| (fd, false))
 }
 
 /// Writes all of `bytes` at `offset`. Some file systems accept the flag and

@@ -2,13 +2,13 @@
 
 use super::crash_fs::CrashFs;
 use super::crash_state::{
-    Attempt, Effect, Holders, State, all_or_nothing, flip_bit, normal, os_error,
+    Attempt, Effect, Holders, LockKey, State, all_or_nothing, flip_bit, normal, os_error, split,
 };
 use super::directory::{NameOp, Node};
 use super::fault::Ops;
 use crate::checksum::crc32c;
 use crate::error::ends_early;
-use crate::fs::{FileLock, LockMode, ReadOptions, ReadRequest, WriteOptions};
+use crate::fs::{FileId, FileLock, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions};
 use crate::sync::{Arc, Mutex};
 use crate::{FileSystem, LogFile, ReadFile, WriteFile};
 use std::path::{Path, PathBuf};
@@ -142,29 +142,51 @@ impl ReadFile for CrashReadFile {
     }
 }
 
-/// A lock; `None` where there was no file to lock.
-struct CrashLock(Option<(Arc<Mutex<State>>, PathBuf, u64)>);
+struct Locked {
+    shared: Arc<Mutex<State>>,
+    key: LockKey,
+    generation: u64,
+    id: FileId,
+}
 
-impl FileLock for CrashLock {}
+/// A lock; `None` where there was no file to lock.
+struct CrashLock(Option<Locked>);
+
+impl FileLock for CrashLock {
+    fn id(&self) -> Option<FileId> {
+        self.0.as_ref().map(|locked| locked.id)
+    }
+}
 
 impl Drop for CrashLock {
     fn drop(&mut self) {
-        let Some((shared, path, generation)) = &self.0 else { return };
+        let Some(Locked { shared, key, generation, .. }) = &self.0 else { return };
         let mut state = shared.lock();
         if state.generation != *generation {
             return;
         }
-        let last = state.locks.get_mut(path).is_some_and(|holders| {
+        let last = state.locks.get_mut(key).is_some_and(|holders| {
             holders.count -= 1;
             holders.count == 0
         });
         if last {
-            state.locks.remove(path);
+            state.locks.remove(key);
         }
     }
 }
 
 impl CrashFs {
+    /// As [`FileSystem::anchor`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn anchored(&self, dir: &Path) -> Result<CrashFs> {
+        let id = self.look(Ops::LOOK, dir, |state, place| Ok(state.dir(place)?.id))?;
+        let mut anchored = self.clone();
+        anchored.anchors.push((normal(dir), id));
+        Ok(anchored)
+    }
+
     fn handle(&self, state: &State, node: Node, path: &Path) -> Handle {
         Handle {
             shared: self.shared.clone(),
@@ -175,31 +197,36 @@ impl CrashFs {
         }
     }
 
-    /// Runs an operation that changes names, or does not.
+    /// Runs an operation that changes names, or does not. It is given where
+    /// the path leads.
     fn change(
         &self,
         attempt: &Attempt<'_>,
-        change: impl FnOnce(&mut State) -> Result<()>,
+        change: impl FnOnce(&mut State, &Path) -> Result<()>,
     ) -> Result<()> {
         let mut state = self.shared.lock();
         let (done, result) = all_or_nothing(state.begin(attempt)?);
         if done {
-            change(&mut state)?;
+            let place = state.resolve(&self.anchors, attempt.path);
+            change(&mut state, &place)?;
         }
         result
     }
 
-    /// Runs an operation that changes nothing.
+    /// Runs an operation that changes nothing. It is given where the path leads.
     fn look<T>(
         &self,
         op: Ops,
         path: &Path,
-        look: impl FnOnce(&mut State) -> Result<T>,
+        look: impl FnOnce(&mut State, &Path) -> Result<T>,
     ) -> Result<T> {
         let mut state = self.shared.lock();
         match state.begin(&Attempt::on(op, path))? {
             Effect::Part(_, error) => Err(error),
-            _ => look(&mut state),
+            _ => {
+                let place = state.resolve(&self.anchors, path);
+                look(&mut state, &place)
+            }
         }
     }
 
@@ -214,13 +241,27 @@ impl CrashFs {
         if !done {
             return Err(result.err().unwrap_or_else(|| os_error(5, path)));
         }
-        let node = state.create_node(path, buffered)?;
+        let place = state.resolve(&self.anchors, path);
+        let node = state.create_node(&place, buffered)?;
         node.lock().set_len(len);
         result.map(|()| self.handle(&state, node, path))
     }
 }
 
 impl FileSystem for CrashFs {
+    /// As it is: relative paths have a root of their own, and nobody moves there.
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        Ok(path.to_path_buf())
+    }
+
+    fn anchor(&self, dir: &Path) -> Result<Arc<dyn FileSystem>> {
+        Ok(Arc::new(self.anchored(dir)?))
+    }
+
+    fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
+        self.look(Ops::LOOK, path, |state, place| Ok(state.stamp(place)))
+    }
+
     fn create(&self, path: &Path, _options: WriteOptions) -> Result<Box<dyn WriteFile>> {
         let handle = self.create_file(path, true, 0)?;
         Ok(Box::new(CrashWriteFile { handle, len: 0, closed: false }))
@@ -231,8 +272,8 @@ impl FileSystem for CrashFs {
     }
 
     fn open(&self, path: &Path, _options: ReadOptions) -> Result<Arc<dyn ReadFile>> {
-        let handle = self.look(Ops::OPEN, path, |state| {
-            let node = state.node(path)?;
+        let handle = self.look(Ops::OPEN, path, |state, place| {
+            let node = state.node(place)?;
             state.check_descriptors(path)?;
             Ok(self.handle(state, node, path))
         })?;
@@ -254,11 +295,10 @@ impl FileSystem for CrashFs {
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.look(Ops::LOOK, dir, |state| {
-            let mut names: Vec<String> = state.dir(dir)?.visible.keys().cloned().collect();
-            let parent = normal(dir);
+        self.look(Ops::LOOK, dir, |state, place| {
+            let mut names: Vec<String> = state.dir(place)?.visible.keys().cloned().collect();
             for (path, child) in &state.dirs {
-                if !child.removed && path.parent() == Some(&parent) {
+                if !child.removed && path.parent() == Some(place) {
                     names.extend(path.file_name().and_then(|n| n.to_str()).map(str::to_string));
                 }
             }
@@ -267,21 +307,24 @@ impl FileSystem for CrashFs {
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        self.look(Ops::LOOK, path, |state| Ok(state.is_dir(path) || state.node(path).is_ok()))
+        self.look(Ops::LOOK, path, |state, place| {
+            Ok(state.is_dir(place) || state.node(place).is_ok())
+        })
     }
 
     fn len(&self, path: &Path) -> Result<u64> {
-        self.look(Ops::LOOK, path, |state| Ok(state.node(path)?.lock().visible.len()))
+        self.look(Ops::LOOK, path, |state, place| Ok(state.node(place)?.lock().visible.len()))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         let content = crc32c(to.as_os_str().as_encoded_bytes());
-        self.change(&Attempt { content, ..Attempt::on(Ops::RENAME, from) }, |state| {
+        self.change(&Attempt { content, ..Attempt::on(Ops::RENAME, from) }, |state, from| {
+            let to = &state.resolve(&self.anchors, to);
             let node = state.node(from)?;
             if state.is_dir(to) {
                 return Err(os_error(21, to));
             }
-            if normal(from).parent() == normal(to).parent() {
+            if from.parent() == to.parent() {
                 let to_name = state.place(to)?.1;
                 let (dir, from_name) = state.place(from)?;
                 if from_name != to_name {
@@ -298,9 +341,9 @@ impl FileSystem for CrashFs {
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        self.change(&Attempt::on(Ops::REMOVE, path), |state| {
-            state.node(path)?;
-            let (dir, name) = state.place(path)?;
+        self.change(&Attempt::on(Ops::REMOVE, path), |state, place| {
+            state.node(place)?;
+            let (dir, name) = state.place(place)?;
             dir.change(NameOp::Unlink(name));
             Ok(())
         })
@@ -308,7 +351,8 @@ impl FileSystem for CrashFs {
 
     fn link(&self, from: &Path, to: &Path) -> Result<()> {
         let content = crc32c(to.as_os_str().as_encoded_bytes());
-        self.change(&Attempt { content, ..Attempt::on(Ops::LINK, from) }, |state| {
+        self.change(&Attempt { content, ..Attempt::on(Ops::LINK, from) }, |state, from| {
+            let to = &state.resolve(&self.anchors, to);
             let node = state.node(from)?;
             if state.is_dir(to) || state.node(to).is_ok() {
                 return Err(os_error(17, to));
@@ -320,22 +364,24 @@ impl FileSystem for CrashFs {
     }
 
     fn create_dir(&self, dir: &Path) -> Result<()> {
-        self.change(&Attempt::on(Ops::CREATE_DIR, dir), |state| {
-            let path = normal(dir);
+        self.change(&Attempt::on(Ops::CREATE_DIR, dir), |state, path| {
             if path.ancestors().any(|ancestor| state.node(ancestor).is_ok()) {
                 return Err(os_error(17, dir));
             }
-            state.make_dirs(&path);
+            state.make_dirs(path);
             Ok(())
         })
     }
 
     fn remove_dir(&self, dir: &Path) -> Result<()> {
-        self.change(&Attempt::on(Ops::REMOVE_DIR, dir), |state| {
-            let path = normal(dir);
+        self.change(&Attempt::on(Ops::REMOVE_DIR, dir), |state, path| {
+            if path != normal(dir) {
+                // It was moved: another may stand under its name.
+                return Err(os_error(2, dir));
+            }
             let has_child =
-                state.dirs.iter().any(|(p, child)| !child.removed && p.parent() == Some(&path));
-            let place = state.dir(dir)?;
+                state.dirs.iter().any(|(p, child)| !child.removed && p.parent() == Some(path));
+            let place = state.dir(path)?;
             if has_child || !place.visible.is_empty() {
                 return Err(os_error(39, dir));
             }
@@ -346,18 +392,19 @@ impl FileSystem for CrashFs {
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let mut state = self.shared.lock();
-        match state.begin(&Attempt::on(Ops::SYNC_DIR, dir))? {
+        let effect = state.begin(&Attempt::on(Ops::SYNC_DIR, dir))?;
+        let place = state.resolve(&self.anchors, dir);
+        match effect {
             Effect::Part(_, error) => {
                 // Nothing says that a failed sync of names forgets them; a
                 // power loss decides about what is pending.
-                state.dir(dir)?;
+                state.dir(&place)?;
                 Err(error)
             }
             Effect::LoseSync => Ok(()),
             _ => {
-                state.dir(dir)?.sync();
-                let parent = normal(dir);
-                state.dirs.retain(|path, child| !(child.removed && path.parent() == Some(&parent)));
+                state.dir(&place)?.sync();
+                state.dirs.retain(|path, child| !(child.removed && path.parent() == Some(&place)));
                 Ok(())
             }
         }
@@ -370,7 +417,9 @@ impl FileSystem for CrashFs {
         if let Effect::Part(_, error) = state.begin(&Attempt::on(op, path))? {
             return Err(error);
         }
-        let key = normal(path);
+        let place = state.resolve(&self.anchors, path);
+        let (parent, name) = split(&place)?;
+        let key = (state.dir(&parent)?.id, name);
         let held = state.locks.get(&key).copied();
         if let Some(holders) = held
             && (exclusive || holders.exclusive)
@@ -379,16 +428,23 @@ impl FileSystem for CrashFs {
             return Err(Error::new(ErrorKind::Busy, format!("database is open in {who}"))
                 .with_file(path.display().to_string()));
         }
+        let node = match state.node(&place) {
+            Err(error) if !crate::fs::is_not_found(&error) => return Err(error),
+            Err(_) if !exclusive => return Ok(Box::new(CrashLock(None))),
+            Err(_) => state.create_node(&place, false)?,
+            Ok(node) => node,
+        };
+        let mut inode = node.lock();
         if exclusive {
-            let node = state.create_node(path, false)?;
-            node.lock().write(0, b"1\n");
-        } else if let Err(error) = state.node(path) {
-            let absent = crate::fs::is_not_found(&error);
-            return if absent { Ok(Box::new(CrashLock(None))) } else { Err(error) };
+            inode.set_len(0);
+            inode.write(0, b"1\n");
         }
+        let id = FileId { device: 1, inode: inode.id };
+        drop(inode);
         let count = held.map_or(0, |holders| holders.count) + 1;
         state.locks.insert(key.clone(), Holders { exclusive, count });
-        Ok(Box::new(CrashLock(Some((self.shared.clone(), key, state.generation)))))
+        let (shared, generation) = (self.shared.clone(), state.generation);
+        Ok(Box::new(CrashLock(Some(Locked { shared, key, generation, id }))))
     }
 
     fn open_files_max(&self) -> usize {
@@ -396,8 +452,8 @@ impl FileSystem for CrashFs {
     }
 
     fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.look(Ops::LOOK, dir, |state| {
-            state.dir(dir)?;
+        self.look(Ops::LOOK, dir, |state, place| {
+            state.dir(place)?;
             Ok(state.free_bytes())
         })
     }

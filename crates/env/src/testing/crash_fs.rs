@@ -5,7 +5,7 @@
 //! counted, so that a test can crash or fail at exactly the n-th, and traced,
 //! so that two runs can be shown to be the same.
 
-use super::crash_state::{Injected, State, normal, split};
+use super::crash_state::{Anchor, Injected, State, normal, split};
 use super::directory::{Directory, Node};
 use super::fault::{Fault, FaultId};
 use super::image::Image;
@@ -20,13 +20,15 @@ use std::path::{Path, PathBuf};
 #[derive(Clone)]
 pub struct CrashFs {
     pub(super) shared: Arc<Mutex<State>>,
+    /// Directories that this one holds open.
+    pub(super) anchors: Vec<Anchor>,
 }
 
 impl CrashFs {
     /// An empty file system with the directory `/` (and `.`, for relative paths).
     /// The seed draws what partial failures leave.
     pub fn new(seed: u64) -> CrashFs {
-        CrashFs { shared: Arc::new(Mutex::new(State::new(seed))) }
+        CrashFs { shared: Arc::new(Mutex::new(State::new(seed))), anchors: Vec::new() }
     }
 
     /// Mutating operations attempted so far.
@@ -201,7 +203,7 @@ impl CrashFs {
             rng: state.rng.clone(),
             ..*state
         };
-        CrashFs { shared: Arc::new(Mutex::new(copy)) }
+        CrashFs { shared: Arc::new(Mutex::new(copy)), anchors: self.anchors.clone() }
     }
 
     /// Names of the files of a directory, sorted; none if there is no such directory.
@@ -233,9 +235,28 @@ impl CrashFs {
         let mut inode = Inode::new(state.next_id, false);
         inode.replace(image);
         let node = Arc::new(Mutex::new(inode));
-        let dir = state.dirs.entry(parent).or_default();
+        let dir = state.dirs.get_mut(&parent).expect("made above");
         dir.visible.insert(name.clone(), node.clone());
         dir.durable.insert(name, node);
+    }
+
+    /// Moves a directory with all that is in it, on the device too, as another
+    /// process does. Not an operation.
+    ///
+    /// # Panics
+    /// If there is no such directory, or there is one of the new name.
+    pub fn move_dir(&self, from: &Path, to: &Path) {
+        let (from, to) = (normal(from), normal(to));
+        let mut state = self.shared.lock();
+        assert!(state.is_dir(&from) && !state.is_dir(&to), "{} moved", from.display());
+        state.dirs.remove(&to);
+        let moved: Vec<PathBuf> =
+            state.dirs.keys().filter(|path| path.starts_with(&from)).cloned().collect();
+        for path in moved {
+            let dir = state.dirs.remove(&path).expect("listed");
+            let rest = path.strip_prefix(&from).expect("filtered by it");
+            state.dirs.insert(normal(&to.join(rest)), dir);
+        }
     }
 
     /// Removes a file, from the device too. Not an operation.
@@ -315,9 +336,10 @@ impl State {
     pub(super) fn make_dirs(&mut self, path: &Path) {
         let path = normal(path);
         for ancestor in path.ancestors() {
-            let dir = self.dirs.entry(ancestor.to_path_buf()).or_default();
-            if dir.removed {
-                *dir = Directory::default();
+            if !self.is_dir(ancestor) {
+                self.next_id += 1;
+                let dir = Directory { id: self.next_id, ..Directory::default() };
+                self.dirs.insert(ancestor.to_path_buf(), dir);
             }
         }
     }

@@ -6,6 +6,7 @@ use super::fault::{Fault, FaultId, FaultKind, Ops, When};
 use super::inode::Inode;
 use super::random::Rng;
 use crate::error::io_error;
+use crate::fs::{EntryKind, FileId, Stamp};
 use crate::sync::{Arc, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -51,6 +52,12 @@ pub(super) struct Injected {
     pub(super) matched: u64,
 }
 
+/// A directory that is held open: the path it was opened by, and which one it is.
+pub(super) type Anchor = (PathBuf, u64);
+
+/// What a lock is on: a name in a directory, whatever the directory's name.
+pub(super) type LockKey = (u64, String);
+
 /// Who holds the lock on a path.
 #[derive(Clone, Copy)]
 pub(super) struct Holders {
@@ -60,7 +67,7 @@ pub(super) struct Holders {
 
 pub(super) struct State {
     pub(super) dirs: BTreeMap<PathBuf, Directory>,
-    pub(super) locks: BTreeMap<PathBuf, Holders>,
+    pub(super) locks: BTreeMap<LockKey, Holders>,
     pub(super) faults: Vec<Injected>,
     /// Faults do not strike, and descriptors are not counted.
     pub(super) quiet: bool,
@@ -84,14 +91,15 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(seed: u64) -> State {
-        let roots = ["", "/"].map(|root| (PathBuf::from(root), Directory::default()));
+        let root = |(path, id)| (PathBuf::from(path), Directory { id, ..Directory::default() });
+        let roots = [("", 1), ("/", 2)].map(root);
         State {
             dirs: BTreeMap::from(roots),
             locks: BTreeMap::new(),
             faults: Vec::new(),
             quiet: false,
             generation: 0,
-            next_id: 0,
+            next_id: 2,
             operations: 0,
             reads: 0,
             crash_at: None,
@@ -191,6 +199,39 @@ impl State {
         }
     }
 
+    /// Where a path leads for who holds directories open: one that begins with
+    /// such a directory's leads into it, wherever it is now.
+    pub(super) fn resolve(&self, anchors: &[Anchor], path: &Path) -> PathBuf {
+        let path = normal(path);
+        let within = anchors.iter().filter(|(anchor, _)| path.starts_with(anchor));
+        let Some((anchor, id)) = within.max_by_key(|(anchor, _)| anchor.as_os_str().len()) else {
+            return path;
+        };
+        let stays = self.dirs.get(anchor).is_some_and(|dir| dir.id == *id);
+        if stays {
+            return path;
+        }
+        let rest = path.strip_prefix(anchor).expect("filtered by it");
+        match self.dirs.iter().find(|(_, dir)| dir.id == *id) {
+            Some((moved, _)) => normal(&moved.join(rest)),
+            // It is gone, and so is everything in it.
+            None => PathBuf::from("/directory that was removed").join(rest),
+        }
+    }
+
+    /// What stands under a name.
+    pub(super) fn stamp(&mut self, path: &Path) -> Option<Stamp> {
+        let entry = |kind, inode, bytes, changed_ns| {
+            Some(Stamp { kind, id: FileId { device: 1, inode }, bytes, changed_ns })
+        };
+        if let Ok(dir) = self.dir(path) {
+            return entry(EntryKind::Directory, dir.id, 0, 0);
+        }
+        let node = self.node(path).ok()?;
+        let inode = node.lock();
+        entry(EntryKind::File, inode.id, inode.visible.len(), inode.changes)
+    }
+
     /// The directory and name of a path.
     pub(super) fn place(&mut self, path: &Path) -> Result<(&mut Directory, String)> {
         let (parent, name) = split(path)?;
@@ -220,16 +261,10 @@ impl State {
         dir.visible.get(&name).cloned().ok_or_else(|| os_error(2, path))
     }
 
-    /// The file of this name, cut to nothing, or a new one.
+    /// A new file of this name.
     pub(super) fn create_node(&mut self, path: &Path, buffered: bool) -> Result<Node> {
         match self.node(path) {
-            Ok(node) => {
-                let mut inode = node.lock();
-                inode.set_len(0);
-                inode.buffered = buffered;
-                drop(inode);
-                Ok(node)
-            }
+            Ok(_) => Err(os_error(17, path)),
             Err(error) if !crate::fs::is_not_found(&error) => Err(error),
             Err(_) => {
                 self.next_id += 1;

@@ -257,7 +257,9 @@ fn crash_at_stops_everything_from_that_operation_on() {
         assert!(fs.list(path("/db")).is_err() && fs.exists(path(A)).is_err());
         fs.crash(at);
         assert!(!fs.is_dead());
-        fs.list(path("/db")).unwrap();
+        for name in fs.list(path("/db")).unwrap() {
+            fs.remove(&path("/db").join(name)).unwrap();
+        }
         workload(&fs).unwrap();
     }
 }
@@ -509,4 +511,49 @@ fn read_many_gives_each_its_own_result() {
     assert!(requests[0].result.is_ok());
     assert!(requests[1].result.as_ref().unwrap_err().is_corruption());
     assert_eq!(&good, b"2345");
+}
+
+#[test]
+fn a_directory_held_open_is_followed_wherever_it_goes() {
+    let fs = fs();
+    let held = fs.anchored(path("/db")).unwrap();
+    durable(&held, A, b"held");
+    let lock = held.lock(path("/db/LOCK"), LockMode::Exclusive).unwrap();
+    let stamp = held.stamp(path("/db/LOCK")).unwrap().unwrap();
+    assert_eq!(lock.id(), Some(stamp.id));
+    fs.move_dir(path("/db"), path("/moved"));
+    assert_eq!(fs.stamp(path(A)).unwrap(), None);
+    fs.create_dir(path("/db")).unwrap();
+    durable(&fs, A, b"another's");
+    durable(&held, B, b"later");
+    held.create_dir(path("/db/lost")).unwrap();
+    held.rename(path(B), path("/db/lost/b")).unwrap();
+    held.link(path(A), path("/out")).unwrap();
+    assert_eq!(held.read_all(path(A)).unwrap(), b"held");
+    assert_eq!(fs.files(path("/db")), ["a"]);
+    assert_eq!(fs.files(path("/moved")), ["LOCK", "a"]);
+    assert_eq!(fs.files(path("/moved/lost")), ["b"]);
+    assert_eq!(fs.read_file(path("/out")).unwrap(), b"held");
+    // The lock has moved as well.
+    let again = |path| FileSystem::lock(&fs, path, LockMode::Exclusive);
+    assert_eq!(again(path("/moved/LOCK")).err().unwrap().kind(), ErrorKind::Busy);
+    drop(again(path("/db/LOCK")).unwrap());
+    assert!(held.remove_dir(path("/db")).is_err(), "another's");
+    drop(lock);
+    drop(again(path("/moved/LOCK")).unwrap());
+}
+
+#[test]
+fn a_name_that_is_taken_is_not_created_again() {
+    let fs = fs();
+    durable(&fs, A, b"there");
+    let stamp = fs.stamp(path(A)).unwrap();
+    assert!(fs.create(path(A), WriteOptions::default()).is_err());
+    assert!(fs.create_log(path(A), 10).is_err());
+    assert_eq!(
+        (fs.read_all(path(A)).unwrap(), fs.stamp(path(A)).unwrap()),
+        (b"there".into(), stamp)
+    );
+    fs.write_file(path(A), b"other");
+    assert_ne!(fs.stamp(path(A)).unwrap(), stamp);
 }

@@ -36,6 +36,8 @@ impl NameOp {
 
 #[derive(Clone, Default)]
 pub(super) struct Directory {
+    /// Which one it is, wherever it is moved to.
+    pub(super) id: u64,
     pub(super) visible: BTreeMap<String, Node>,
     pub(super) durable: BTreeMap<String, Node>,
     pub(super) pending: Vec<NameOp>,

@@ -32,6 +32,8 @@ pub(super) struct Inode {
     pub(super) pending: Vec<Pending>,
     /// Written through a buffer in the process, whose tail dies with it.
     pub(super) buffered: bool,
+    /// How often processes have seen it change.
+    pub(super) changes: u64,
 }
 
 impl Inode {
@@ -42,11 +44,13 @@ impl Inode {
             durable: Image::default(),
             pending: Vec::new(),
             buffered,
+            changes: 0,
         }
     }
 
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
         if !bytes.is_empty() {
+            self.changes += 1;
             self.visible.write(offset, bytes);
             self.pending.push(Pending::Write { offset, bytes: bytes.into() });
         }
@@ -72,6 +76,7 @@ impl Inode {
 
     pub(super) fn set_len(&mut self, len: u64) {
         if len != self.visible.len() {
+            self.changes += 1;
             self.visible.set_len(len);
             self.pending.push(Pending::SetLen(len));
         }
@@ -91,6 +96,7 @@ impl Inode {
 
     /// Replaces the contents, on the device too.
     pub(super) fn replace(&mut self, image: Image) {
+        self.changes += 1;
         self.durable = image.clone();
         self.visible = image;
         self.pending.clear();

@@ -1,0 +1,118 @@
+//! Where a path leads: a name, and the directory that it is looked up in.
+//!
+//! Owns: anchors, which are directories held open, so that a path under one of
+//! them goes on meaning what it meant when the directory was opened, through a
+//! change of the process's directory and a move or replacement of this one.
+
+use super::write_file::retry;
+use crate::error::io_error;
+use crate::fs::{EntryKind, FileId, Stamp};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use windrow_base::Result;
+
+/// A directory that is held open.
+#[derive(Debug)]
+pub(super) struct Anchor {
+    path: PathBuf,
+    fd: OwnedFd,
+}
+
+impl Anchor {
+    pub(super) fn open(dir: Place<'_>) -> Result<Anchor> {
+        let fd = dir
+            .open(OFlags::RDONLY | OFlags::DIRECTORY)
+            .map_err(|errno| io_error("open the directory", dir.path, errno))?;
+        Ok(Anchor { path: dir.path.to_path_buf(), fd })
+    }
+
+    /// The place of a path that lies in this directory, or is it.
+    pub(super) fn place<'a>(&'a self, path: &'a Path) -> Option<Place<'a>> {
+        let name = path.strip_prefix(&self.path).ok()?;
+        let name = if name.as_os_str().is_empty() { Path::new(".") } else { name };
+        Some(Place { at: self.fd.as_fd(), name, path })
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.path.as_os_str().len()
+    }
+}
+
+/// A name in a directory.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    /// The directory.
+    pub(super) at: BorrowedFd<'a>,
+    /// The name in it, `.` for itself; may be of several parts.
+    pub(super) name: &'a Path,
+    /// The path that was given, for messages.
+    pub(super) path: &'a Path,
+}
+
+impl<'a> From<&'a Path> for Place<'a> {
+    /// By where the process is.
+    fn from(path: &'a Path) -> Place<'a> {
+        Place { at: CWD, name: path, path }
+    }
+}
+
+impl Place<'_> {
+    /// Whether it is the directory that is held open.
+    pub(super) fn is_anchor(&self) -> bool {
+        self.name == Path::new(".") && self.path != self.name
+    }
+
+    /// Opens it. A file that is made may be read by all.
+    pub(super) fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let mode = Mode::from_raw_mode(0o644);
+        retry(|| rustix::fs::openat(self.at, self.name, flags | OFlags::CLOEXEC, mode))
+    }
+
+    /// Its metadata, or those of what a link leads to.
+    pub(super) fn stat(&self) -> rustix::io::Result<rustix::fs::Stat> {
+        retry(|| rustix::fs::statat(self.at, self.name, AtFlags::empty()))
+    }
+
+    /// Which file the name stands for, where a link is itself.
+    pub(super) fn stamp(&self) -> Result<Option<Stamp>> {
+        match retry(|| rustix::fs::statat(self.at, self.name, AtFlags::SYMLINK_NOFOLLOW)) {
+            Ok(stat) => Ok(Some(stamp_of(&stat))),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::STALE) => Ok(None),
+            Err(errno) => Err(io_error("look for the file", self.path, errno)),
+        }
+    }
+
+    pub(super) fn unlink(&self, flags: AtFlags) -> rustix::io::Result<()> {
+        retry(|| rustix::fs::unlinkat(self.at, self.name, flags))
+    }
+}
+
+pub(super) fn id_of(stat: &rustix::fs::Stat) -> FileId {
+    FileId { device: stat.st_dev, inode: stat.st_ino }
+}
+
+fn stamp_of(stat: &rustix::fs::Stat) -> Stamp {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => EntryKind::File,
+        FileType::Directory => EntryKind::Directory,
+        FileType::Symlink => EntryKind::Link,
+        _ => EntryKind::Other,
+    };
+    let changed_ns =
+        (stat.st_ctime as u64).wrapping_mul(1_000_000_000).wrapping_add(stat.st_ctime_nsec as u64);
+    Stamp { kind, id: id_of(stat), bytes: stat.st_size as u64, changed_ns }
+}
+
+/// Refuses what is no regular file.
+pub(super) fn check_regular(stat: &rustix::fs::Stat, action: &str, path: &Path) -> Result<()> {
+    if FileType::from_raw_mode(stat.st_mode).is_file() {
+        return Ok(());
+    }
+    let cause = std::io::Error::new(
+        std::io::ErrorKind::InvalidInput,
+        "it is no regular file: move it away, or restore what was there",
+    );
+    Err(io_error(action, path, cause))
+}
