@@ -5,7 +5,7 @@
 //! clean close, and CURRENT last: a target that is not complete is refused
 //! by open (rule R1). The source is only read, after a flush.
 
-use crate::core::{Core, create_wal};
+use crate::core::Core;
 use crate::events::Event;
 use crate::manifest::log::{ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
@@ -13,6 +13,7 @@ use crate::manifest::state::ManifestState;
 use crate::read::view::ReadView;
 use crate::recovery::Listing;
 use crate::tree::Tree;
+use crate::write::segments::create_wal;
 use std::path::Path;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, SeqNo, mutant};

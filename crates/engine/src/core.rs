@@ -14,7 +14,7 @@ use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::events::{Event, EventSink, JobId};
 use crate::latch::Latch;
-use crate::manifest::log::{InForce, ManifestLog, set_current};
+use crate::manifest::log::{ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
 use crate::manifest::state::ManifestState;
 use crate::memtable::Memtable;
@@ -40,7 +40,7 @@ use windrow_env::Env;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{ArcSwap, Guard, Mutex};
 use windrow_format::current::Current;
-use windrow_format::log::{self, FileHeader, Length, LogKind};
+use windrow_format::log::Length;
 use windrow_format::names;
 use windrow_plan::tree::{Edit, Version};
 use windrow_plan::{Policy, Settings as PlanSettings};
@@ -118,7 +118,7 @@ pub(crate) struct Core {
     /// A merge met a damaged table: its inputs stay busy until reopening, and
     /// writers are not stopped for a level 0 that cannot be drained.
     pub(crate) damaged: AtomicBool,
-    preparing_wal: AtomicBool,
+    pub(crate) preparing_wal: AtomicBool,
     progress: Progress,
 }
 
@@ -437,42 +437,8 @@ impl Core {
         }
     }
 
-    /// Makes the next log segment, if there is none yet: file, header and name
-    /// durable, and known to the manifest before a record goes in.
-    ///
-    /// # Errors
-    /// What the file system said, which latches the database.
-    pub(crate) fn prepare_wal(&self) -> Result<()> {
-        if self.preparing_wal.swap(true, Ordering::AcqRel) {
-            // Somebody else is at it; a writer waits for the outcome.
-            self.wait_until(|| {
-                let settled = !self.preparing_wal.load(Ordering::Acquire);
-                (settled || self.latch.check().is_err()).then_some(())
-            });
-            return self.latch.check();
-        }
-        let made = self.make_spare();
-        self.preparing_wal.store(false, Ordering::Release);
-        if let Err(error) = &made {
-            self.trip(error);
-        }
-        self.note_progress();
-        made
-    }
-
-    fn make_spare(&self) -> Result<()> {
-        self.latch.check()?;
-        if self.queue.lock().spare.is_some() {
-            return Ok(());
-        }
-        let wal = self.create_wal()?;
-        let next = self.next_file.load(Ordering::Relaxed);
-        self.log_fields(vec![wal.added(), Field::NextFile(next)])?;
-        self.queue.lock().spare = Some(Arc::new(wal));
-        Ok(())
-    }
-
-    /// Space reserved for a log: what a memtable takes, and record headers.
+    /// The length of a log: what a memtable takes, and record headers. Space is
+    /// reserved for it in steps.
     pub(crate) fn wal_capacity_bytes(&self) -> u64 {
         self.shares.memtable_bytes + self.shares.memtable_bytes / 4
     }
@@ -503,17 +469,6 @@ impl Core {
             self.counters.wal_syncs.add(1);
         }
         Ok(())
-    }
-
-    /// Creates a log segment whose header and name are durable.
-    pub(crate) fn create_wal(&self) -> Result<Wal> {
-        let manifest = {
-            let manifest = self.manifest.lock();
-            manifest.log.as_ref().expect("a writable database has a manifest").in_force()
-        };
-        let number = self.new_file_number();
-        let capacity = self.wal_capacity_bytes();
-        create_wal(&self.env, &self.dir, number, manifest, capacity)
     }
 
     /// Waits until `done` answers. A stepper runs queued jobs instead of waiting.
@@ -553,33 +508,6 @@ impl Core {
     pub(crate) fn versions(&self) -> Vec<(String, Arc<Version>)> {
         self.trees().iter().map(|tree| (tree.name.to_string(), tree.version())).collect()
     }
-}
-
-/// Creates a log segment, its header written and synced and its name durable.
-pub(crate) fn create_wal(
-    env: &Env,
-    dir: &std::path::Path,
-    number: FileNumber,
-    manifest: InForce,
-    capacity_bytes: u64,
-) -> Result<Wal> {
-    let path = dir.join(names::wal(number));
-    let uid = env.random.next_u64();
-    let header = FileHeader {
-        kind: LogKind::Wal,
-        number,
-        uid,
-        manifest_number: manifest.durable.number,
-        manifest_durable_bytes: manifest.durable.bytes,
-        manifest_uid: manifest.uid,
-    };
-    let file = env.fs.create_log(&path, capacity_bytes)?;
-    file.write_at(0, &log::encode_file_header(&header))?;
-    unless_mutant!(WalHeaderSync, file.sync()?);
-    unless_mutant!(WalNameSync, env.fs.sync_dir(dir)?);
-    // With what was preallocated, where the file system does that.
-    let bytes = env.fs.len(&path)?;
-    Ok(Wal::new(number, uid, file, bytes))
 }
 
 /// The sequence number of the first record in log `number`.

@@ -55,6 +55,7 @@ impl Core {
             return Ok(false);
         };
         self.queue.wait_visible(memtable.last_seq(), &self.latch)?;
+        self.release_sealed();
         let begin_ns = self.env.clock.monotonic_ns();
         let job = self.new_job_id();
         self.events.send_with(|| Event::FlushBegin {

@@ -12,7 +12,7 @@
 use crate::budget::{Budget, Shares};
 use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
-use crate::core::{Core, CoreParts, Manifest, create_wal, plan_settings};
+use crate::core::{Core, CoreParts, Manifest, plan_settings};
 use crate::events::{Event, EventSink};
 use crate::manifest::log::{ManifestLog, set_current};
 use crate::manifest::record::Record;
@@ -23,6 +23,7 @@ use crate::read::access::Access;
 use crate::replay::{Replay, Replayed};
 use crate::stats::Counters;
 use crate::tree::{KeyspaceRecord, Tree, TreeParts};
+use crate::write::segments::create_wal;
 use crate::write::wal::Wal;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;

@@ -61,7 +61,10 @@ impl Core {
         let needed = wanted + self.wal_capacity_bytes() + MARGIN_BYTES;
         if wanted > 0 && fs.free_bytes(&self.dir).is_ok_and(|free| needed <= free) {
             // As a log is: of reserved space, which is all that is wanted of it.
-            let _ = fs.create_log(&path, wanted);
+            let made = fs.create_log(&path, wanted).and_then(|file| file.reserve(wanted));
+            if made.is_err() {
+                let _ = fs.remove(&path);
+            }
         }
     }
 }

@@ -140,7 +140,7 @@ impl Core {
     fn schedule_wal(&self, underway: &Underway<&Core>) {
         if self.queue.lock().spare.is_none() {
             underway.submit(Urgency::High, |core| {
-                // A failure has latched the database; the next writer hears of it.
+                // Without it the active one goes on.
                 let _ = core.prepare_wal();
             });
         }

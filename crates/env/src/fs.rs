@@ -106,12 +106,14 @@ pub trait FileSystem: Send + Sync + 'static {
     /// `Io` if the name is taken; `NoSpace` on a full device or quota.
     fn create(&self, path: &Path, options: WriteOptions) -> Result<Box<dyn WriteFile>>;
 
-    /// Creates a log file of `capacity_bytes` preallocated zeros, as
-    /// [`FileSystem::create`] does.
+    /// Creates a log file of `len_bytes` zeros, as [`FileSystem::create`] does.
+    /// A first step of it is reserved on the device: the rest is a hole that
+    /// [`LogFile::reserve`] and [`LogFile::write_at`] fill in growing steps.
     ///
     /// # Errors
-    /// `Io` if the name is taken; `NoSpace` if the capacity cannot be reserved.
-    fn create_log(&self, path: &Path, capacity_bytes: u64) -> Result<Arc<dyn LogFile>>;
+    /// `Io` if the name is taken; `NoSpace` if the first step cannot be
+    /// reserved. A file that was created is removed then.
+    fn create_log(&self, path: &Path, len_bytes: u64) -> Result<Arc<dyn LogFile>>;
 
     /// Opens a regular file for positional reads. Never waits for a writer of a pipe.
     ///
@@ -257,6 +259,24 @@ pub trait LogFile: Send + Sync {
     /// # Errors
     /// `NoSpace`, `Io`.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Up to where a write finds space, in bytes from the start.
+    /// `u64::MAX` where the file system reserves nothing.
+    fn reserved_bytes(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Reserves space up to `end` at least, and ahead of it where there is room.
+    ///
+    /// # Errors
+    /// `NoSpace`, `Io`. Nothing is written then, and the log is as sound as before.
+    fn reserve(&self, _end: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// Gives back what is reserved beyond `end`, if the file system can; the
+    /// length stays. Nobody writes there any more. A failure costs only space.
+    fn release(&self, _end: u64) {}
 
     /// Makes everything written so far durable (`fdatasync`). Never retried.
     ///

@@ -10,6 +10,7 @@ mod error;
 pub mod fs;
 pub mod jobs;
 mod os;
+mod space;
 pub mod sync;
 mod sys;
 #[cfg(any(test, feature = "testing"))]

@@ -96,6 +96,18 @@ impl LogFile for Logged {
         self.inner.write_at(offset, bytes)
     }
 
+    fn reserved_bytes(&self) -> u64 {
+        self.inner.reserved_bytes()
+    }
+
+    fn reserve(&self, end: u64) -> Result<()> {
+        self.inner.reserve(end)
+    }
+
+    fn release(&self, end: u64) {
+        self.inner.release(end);
+    }
+
     fn sync(&self) -> Result<()> {
         self.watch.settled(self.inner.sync())
     }
@@ -124,8 +136,8 @@ impl FileSystem for SettleFs {
         Ok(Box::new(Written { inner, watch: Arc::clone(&self.watch) }))
     }
 
-    fn create_log(&self, path: &Path, capacity_bytes: u64) -> Result<Arc<dyn LogFile>> {
-        let inner = self.inner.create_log(path, capacity_bytes)?;
+    fn create_log(&self, path: &Path, len_bytes: u64) -> Result<Arc<dyn LogFile>> {
+        let inner = self.inner.create_log(path, len_bytes)?;
         Ok(Arc::new(Logged { inner, watch: Arc::clone(&self.watch) }))
     }
 

@@ -26,7 +26,7 @@ const OLD_LOGS_MAX: usize = 4;
 /// What came of an attempt to switch memtables.
 enum Switch {
     Done,
-    /// No spare log segment is ready.
+    /// No spare log segment is ready, and none was tried to make.
     NeedLog,
     /// The frozen memtables fill their share.
     NeedFlush,
@@ -71,16 +71,22 @@ impl Core {
     ) -> Result<(Slot, bool)> {
         let need: usize = touched.iter().map(|touch| self.charge(touch)).sum();
         let mut queue = self.queue.lock();
-        let mut switched = false;
+        let (mut switched, mut stay) = (false, false);
         let limit = self.shares.memtable_bytes as usize;
         let slot = loop {
             self.latch.check()?;
             self.check_open()?;
             if queue.active_bytes == 0 || queue.active_bytes + need <= limit {
+                if let Some(lack) = self.lacks_room(&queue, log_bytes) {
+                    drop(queue);
+                    self.make_room(lack)?;
+                    queue = self.queue.lock();
+                    continue;
+                }
                 let memtables = self.memtables_for(touched, &mut queue)?;
                 break queue.take(count, log_bytes, memtables);
             }
-            match self.switch_largest(&mut queue) {
+            match self.switch_largest(&mut queue, stay) {
                 Switch::Done => switched = true,
                 Switch::NeedLog => {
                     drop(queue);
@@ -89,7 +95,8 @@ impl Core {
                     // manifest of a log behind the record of the clean close.
                     let made = self.begin_work().and_then(|_underway| self.prepare_wal());
                     self.pause_end(pause);
-                    made?;
+                    // Where there is none, the log goes on in its segment.
+                    stay = !made?;
                     queue = self.queue.lock();
                 }
                 Switch::NeedFlush => {
@@ -134,7 +141,8 @@ impl Core {
     }
 
     /// Freezes the largest active memtable, and those that pin old log segments.
-    fn switch_largest(&self, queue: &mut QueueState) -> Switch {
+    /// `stay`: the log may go on in its segment.
+    fn switch_largest(&self, queue: &mut QueueState, stay: bool) -> Switch {
         if self.frozen_share_is_full() {
             return Switch::NeedFlush;
         }
@@ -145,7 +153,7 @@ impl Core {
             queue.active_bytes = 0;
             return Switch::Done;
         };
-        if self.wants_new_log(largest, queue) && !self.rotate_wal(queue) {
+        if self.wants_new_log(largest, queue) && !self.rotate_wal(queue) && !stay {
             return Switch::NeedLog;
         }
         self.freeze(largest, queue);
@@ -177,17 +185,6 @@ impl Core {
                 self.freeze(tree, queue);
             }
         }
-    }
-
-    /// Goes on in the spare log segment; `false` if none is ready.
-    pub(crate) fn rotate_wal(&self, queue: &mut QueueState) -> bool {
-        let Some(spare) = queue.spare.take() else {
-            return false;
-        };
-        let old = queue.rotate(spare);
-        queue.older_wals.push(old);
-        self.wal_sync.activate(queue.wal.clone());
-        true
     }
 
     /// Freezes a keyspace's active memtable. The caller holds the queue's lock,

@@ -77,6 +77,14 @@ impl Wal {
         self.sealed_end.store(end, Ordering::Release);
     }
 
+    /// Gives back the space that it reserved and will not use, once it is sealed.
+    pub(crate) fn release(&self) {
+        let end = self.sealed_end.load(Ordering::Acquire);
+        if end < self.file.reserved_bytes() {
+            self.file.release(end);
+        }
+    }
+
     /// Whether everything that it will ever hold is durable.
     fn is_complete(&self) -> bool {
         let (synced, end) =

@@ -98,8 +98,8 @@ impl FileSystem for OsFs {
         Ok(Box::new(OsWriteFile::create(self.place(path), options)?))
     }
 
-    fn create_log(&self, path: &Path, capacity_bytes: u64) -> Result<Arc<dyn LogFile>> {
-        Ok(Arc::new(OsLogFile::create(self.place(path), capacity_bytes, self.map_logs)?))
+    fn create_log(&self, path: &Path, len_bytes: u64) -> Result<Arc<dyn LogFile>> {
+        Ok(Arc::new(OsLogFile::create(self.place(path), len_bytes, self.map_logs)?))
     }
 
     fn open(&self, path: &Path, options: ReadOptions) -> Result<Arc<dyn ReadFile>> {

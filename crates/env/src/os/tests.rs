@@ -265,10 +265,57 @@ fn a_reservation_that_does_not_fit_is_no_space() {
     let (fs, path) = (OsFs::new(), dir.path().join("log"));
     assert!(fs.free_bytes(dir.path()).unwrap() > 0);
     // More than any device holds: what is free must stay so, for the tests beside this one too.
-    let error = fs.create_log(&path, 1 << 62).err().unwrap();
+    let log = fs.create_log(&path, 1 << 20).unwrap();
+    let error = log.reserve(1 << 62).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
     assert_eq!(error.file(), path.to_str());
-    assert!(!fs.exists(&path).unwrap(), "the file is gone with what it reserved");
+    assert_eq!((log.reserved_bytes(), fs.len(&path).unwrap()), (64 << 10, 1 << 20));
+    log.write_at(0, b"as sound as before").unwrap();
+    // A length that no file has: nothing of it stays behind.
+    let other = dir.path().join("other");
+    assert!(fs.create_log(&other, u64::MAX >> 1).is_err());
+    assert!(!fs.exists(&other).unwrap(), "the file is gone with what it reserved");
+}
+
+/// Bytes that a file takes of the device.
+#[allow(clippy::disallowed_methods)] // what no trait tells
+fn allocated_bytes(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).unwrap().blocks() * 512
+}
+
+#[test]
+fn a_log_takes_space_in_steps_and_gives_back_what_it_does_not_use() {
+    const LEN: u64 = 80 << 20;
+    for map in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let (fs, path) = (OsFs::new().with_mapped_logs(map), dir.path().join("log"));
+        let log = fs.create_log(&path, LEN).unwrap();
+        if log.reserved_bytes() == u64::MAX {
+            eprintln!("skipped: this file system reserves nothing");
+            return;
+        }
+        assert!(allocated_bytes(&path) < 256 << 10, "{}", allocated_bytes(&path));
+        let wanted = bytes(9, 3 << 20);
+        for (index, part) in wanted.chunks(10_000).enumerate() {
+            log.write_at(index as u64 * 10_000, part).unwrap();
+        }
+        let reserved = log.reserved_bytes();
+        assert_eq!((reserved, fs.len(&path).unwrap()), (4 << 20, LEN), "the length stays");
+        assert!(reserved <= allocated_bytes(&path), "so much is reserved indeed");
+        log.reserve(reserved).unwrap();
+        assert_eq!(log.reserved_bytes(), reserved, "it had that much");
+        log.release(wanted.len() as u64);
+        log.release(wanted.len() as u64);
+        assert_eq!((log.reserved_bytes(), fs.len(&path).unwrap()), (3 << 20, LEN));
+        log.sync().unwrap();
+        assert!(allocated_bytes(&path) < (3 << 20) + (256 << 10), "{}", allocated_bytes(&path));
+        let got = fs.read_all(&path).unwrap();
+        assert!(got[..wanted.len()] == wanted[..] && got[wanted.len()..].iter().all(|&b| b == 0));
+        // Who writes on all the same finds space.
+        log.write_at(LEN - 2, b"late").unwrap();
+        assert!(fs.read_all(&path).unwrap()[LEN as usize - 2..].starts_with(b"late"));
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::fault::Ops;
 use crate::checksum::crc32c;
 use crate::error::ends_early;
 use crate::fs::{FileId, FileLock, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions};
+use crate::space::first_step;
 use crate::sync::{Arc, Mutex};
 use crate::{FileSystem, LogFile, ReadFile, WriteFile};
 use std::path::{Path, PathBuf};
@@ -91,6 +92,31 @@ impl LogFile for Handle {
         self.write(offset, bytes)
     }
 
+    fn reserved_bytes(&self) -> u64 {
+        self.node.lock().reserved.unwrap_or(u64::MAX)
+    }
+
+    fn reserve(&self, end: u64) -> Result<()> {
+        if end <= self.reserved_bytes() {
+            return Ok(());
+        }
+        let mut state = self.shared.lock();
+        let attempt = Attempt { offset: end, ..Attempt::on(Ops::RESERVE, &self.path) };
+        let (done, result) = all_or_nothing(state.begin_on(self.generation, &attempt)?);
+        if done && !state.reserve(&self.node, end) {
+            return Err(os_error(28, &self.path));
+        }
+        result
+    }
+
+    fn release(&self, end: u64) {
+        let state = self.shared.lock();
+        if state.generation == self.generation && !state.dead {
+            let mut inode = self.node.lock();
+            inode.reserved = inode.reserved.map(|reserved| reserved.min(end));
+        }
+    }
+
     fn sync(&self) -> Result<()> {
         Handle::sync(self)
     }
@@ -100,7 +126,9 @@ impl LogFile for Handle {
         let attempt = Attempt { offset: len, ..Attempt::on(Ops::SET_LEN, &self.path) };
         let (done, result) = all_or_nothing(state.begin_on(self.generation, &attempt)?);
         if done {
-            self.node.lock().set_len(len);
+            let mut inode = self.node.lock();
+            inode.set_len(len);
+            inode.reserved = inode.reserved.map(|reserved| reserved.min(len));
         }
         result
     }
@@ -230,20 +258,26 @@ impl CrashFs {
         }
     }
 
-    fn create_file(&self, path: &Path, buffered: bool, len: u64) -> Result<Handle> {
+    /// Creates a file: a log of this length, or an empty one.
+    fn create_file(&self, path: &Path, log_bytes: Option<u64>) -> Result<Handle> {
+        let len = log_bytes.unwrap_or(0);
+        let reserved = log_bytes.map(first_step);
         let mut state = self.shared.lock();
         let attempt = Attempt { len, ..Attempt::on(Ops::CREATE, path) };
         let (done, result) = all_or_nothing(state.begin(&attempt)?);
         state.check_descriptors(path)?;
-        if done && len > state.free_bytes() {
+        if done && reserved.unwrap_or(0) > state.free_bytes() {
             return Err(os_error(28, path));
         }
         if !done {
             return Err(result.err().unwrap_or_else(|| os_error(5, path)));
         }
         let place = state.resolve(&self.anchors, path);
-        let node = state.create_node(&place, buffered)?;
-        node.lock().set_len(len);
+        let node = state.create_node(&place, log_bytes.is_none())?;
+        let mut inode = node.lock();
+        inode.set_len(len);
+        inode.reserved = reserved;
+        drop(inode);
         result.map(|()| self.handle(&state, node, path))
     }
 }
@@ -263,12 +297,12 @@ impl FileSystem for CrashFs {
     }
 
     fn create(&self, path: &Path, _options: WriteOptions) -> Result<Box<dyn WriteFile>> {
-        let handle = self.create_file(path, true, 0)?;
+        let handle = self.create_file(path, None)?;
         Ok(Box::new(CrashWriteFile { handle, len: 0, closed: false }))
     }
 
-    fn create_log(&self, path: &Path, capacity_bytes: u64) -> Result<Arc<dyn LogFile>> {
-        Ok(Arc::new(self.create_file(path, false, capacity_bytes)?))
+    fn create_log(&self, path: &Path, len_bytes: u64) -> Result<Arc<dyn LogFile>> {
+        Ok(Arc::new(self.create_file(path, Some(len_bytes))?))
     }
 
     fn open(&self, path: &Path, _options: ReadOptions) -> Result<Arc<dyn ReadFile>> {

@@ -7,6 +7,7 @@ use super::inode::Inode;
 use super::random::Rng;
 use crate::error::io_error;
 use crate::fs::{EntryKind, FileId, Stamp};
+use crate::space::next_step;
 use crate::sync::{Arc, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -283,7 +284,7 @@ impl State {
         nodes
             .map(|node| {
                 let inode = node.lock();
-                if seen.insert(inode.id) { inode.visible.len() } else { 0 }
+                if seen.insert(inode.id) { inode.used_bytes() } else { 0 }
             })
             .sum()
     }
@@ -295,6 +296,22 @@ impl State {
         }
     }
 
+    /// Reserves space for a log up to `end` at least; `false` if there is none.
+    pub(super) fn reserve(&mut self, node: &Node, end: u64) -> bool {
+        let free_bytes = self.free_bytes();
+        let mut inode = node.lock();
+        let Some(reserved) = inode.reserved.filter(|&reserved| reserved < end) else {
+            return true;
+        };
+        let ahead = next_step(reserved, end, inode.visible.len(), free_bytes);
+        let fitting = if ahead - reserved <= free_bytes { ahead } else { end };
+        let fits = fitting - reserved <= free_bytes;
+        if fits {
+            inode.reserved = Some(fitting);
+        }
+        fits
+    }
+
     /// Writes what the effect and the capacity let through.
     pub(super) fn write(
         &mut self,
@@ -304,9 +321,14 @@ impl State {
         offset: u64,
         bytes: &[u8],
     ) -> Result<()> {
+        let end = offset + bytes.len() as u64;
+        if !self.reserve(node, end) {
+            return Err(os_error(28, path));
+        }
         let free_bytes = self.free_bytes();
         let mut inode = node.lock();
-        let growth = (offset + bytes.len() as u64).saturating_sub(inode.visible.len());
+        let is_log = inode.reserved.is_some();
+        let growth = if is_log { 0 } else { end.saturating_sub(inode.visible.len()) };
         if growth > free_bytes {
             let fitting = (bytes.len() as u64).saturating_sub(growth - free_bytes);
             inode.write(offset, &bytes[..fitting as usize]);

@@ -390,6 +390,28 @@ fn a_full_device_takes_what_fits() {
 }
 
 #[test]
+fn a_log_takes_its_space_in_steps_here_too() {
+    let fs = fs();
+    fs.set_capacity(Some(1 << 20));
+    let log = fs.create_log(path(A), 80 << 20).unwrap();
+    assert_eq!((fs.used_bytes(), fs.len(path(A)).unwrap()), (64 << 10, 80 << 20));
+    log.write_at(64 << 10, &[1]).unwrap();
+    assert_eq!((fs.used_bytes(), log.reserved_bytes()), (128 << 10, 128 << 10));
+    log.reserve((128 << 10) + 1).unwrap();
+    assert_eq!(log.reserved_bytes(), 256 << 10);
+    // Little is left: no more than is asked for, and an error that changes nothing.
+    log.reserve(1 << 20).unwrap();
+    assert_eq!(fs.free_bytes(path("/db")).unwrap(), 0);
+    assert_eq!(log.reserve((1 << 20) + 1).unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(log.write_at(1 << 20, &[1]).unwrap_err().kind(), ErrorKind::NoSpace);
+    log.write_at((1 << 20) - 1, &[1]).unwrap();
+    log.release(100);
+    assert_eq!((fs.used_bytes(), fs.len(path(A)).unwrap()), (100, 80 << 20));
+    fs.inject(Fault::new(FaultKind::Io, Ops::RESERVE, When::Matching(0)));
+    assert_eq!(log.reserve(200).unwrap_err().kind(), ErrorKind::Io);
+}
+
+#[test]
 fn a_killed_process_keeps_what_the_kernel_had() {
     let mut tables = std::collections::BTreeSet::new();
     for seed in 0..50 {

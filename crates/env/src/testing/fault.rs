@@ -36,12 +36,14 @@ impl Ops {
     pub const LOCK: Ops = Ops(1 << 12);
     /// Listing a directory, asking whether a file exists and how long it is.
     pub const LOOK: Ops = Ops(1 << 13);
+    /// Reserving space for a log ahead of a write.
+    pub const RESERVE: Ops = Ops(1 << 14);
     /// Everything that does not change anything: counted by `CrashFs::reads`.
     pub const READING: Ops = Ops(Ops::OPEN.0 | Ops::READ.0 | Ops::LOOK.0);
     /// Everything else: counted by `CrashFs::operations`.
     pub const MUTATING: Ops = Ops(Ops::ALL.0 & !Ops::READING.0);
     /// Everything.
-    pub const ALL: Ops = Ops((1 << 14) - 1);
+    pub const ALL: Ops = Ops((1 << 15) - 1);
 
     /// Whether the two have a kind in common.
     pub fn intersects(self, other: Ops) -> bool {

@@ -34,6 +34,8 @@ pub(super) struct Inode {
     pub(super) buffered: bool,
     /// How often processes have seen it change.
     pub(super) changes: u64,
+    /// A log: up to where it has space, the rest of its length being a hole.
+    pub(super) reserved: Option<u64>,
 }
 
 impl Inode {
@@ -45,7 +47,13 @@ impl Inode {
             pending: Vec::new(),
             buffered,
             changes: 0,
+            reserved: None,
         }
+    }
+
+    /// What it takes of the device.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.reserved.unwrap_or(self.visible.len())
     }
 
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
@@ -97,6 +105,7 @@ impl Inode {
     /// Replaces the contents, on the device too.
     pub(super) fn replace(&mut self, image: Image) {
         self.changes += 1;
+        self.reserved = None;
         self.durable = image.clone();
         self.visible = image;
         self.pending.clear();

@@ -1,0 +1,171 @@
+//! Segments of the log: how one is made, how the log goes on in the next, and
+//! how the active one gets room for a record.
+//!
+//! A spare segment is made ahead, so that a switch of memtables finds it ready.
+//! It is a convenience: where it cannot be made (a full device, no descriptors)
+//! the active segment goes on, since it can grow, and the attempt is made again
+//! at the next switch. What turns writing off is a failure that may have taken
+//! what others rely on: of the directory's sync, or of the manifest.
+//!
+//! Room is reserved before a slot is given out, so a writer that finds the
+//! device full is refused with nothing written and nobody behind a hole.
+
+use crate::core::Core;
+use crate::manifest::log::InForce;
+use crate::manifest::record::Field;
+use crate::write::queue::QueueState;
+use crate::write::wal::Wal;
+use std::path::Path;
+use std::sync::Arc;
+use windrow_base::{ErrorKind, FileNumber, Result, unless_mutant};
+use windrow_env::Env;
+use windrow_env::sync::atomic::Ordering;
+use windrow_format::log::{self, FileHeader, LogKind};
+use windrow_format::names;
+
+/// Room for the mark that may go before a record, in bytes. A longer one makes
+/// its own.
+const MARK_ROOM_BYTES: u64 = 4096;
+
+impl Core {
+    /// Makes the next log segment, if there is none yet: file, header and name
+    /// durable, and known to the manifest before a record goes in. `false` if it
+    /// could not be made: the active one goes on.
+    ///
+    /// # Errors
+    /// `ReadOnly` where writing is off.
+    pub(crate) fn prepare_wal(&self) -> Result<bool> {
+        if self.preparing_wal.swap(true, Ordering::AcqRel) {
+            // Somebody else is at it; a writer waits for the outcome.
+            self.wait_until(|| {
+                let settled = !self.preparing_wal.load(Ordering::Acquire);
+                (settled || self.latch.check().is_err()).then_some(())
+            });
+            self.latch.check()?;
+            return Ok(self.queue.lock().spare.is_some());
+        }
+        let made = self.make_spare();
+        self.preparing_wal.store(false, Ordering::Release);
+        self.note_progress();
+        self.latch.check()?;
+        Ok(made.is_ok())
+    }
+
+    fn make_spare(&self) -> Result<()> {
+        self.latch.check()?;
+        if self.queue.lock().spare.is_some() {
+            return Ok(());
+        }
+        let number = self.new_file_number();
+        let (env, dir, capacity) = (&self.env, &self.dir, self.wal_capacity_bytes());
+        let wal = create_file(env, dir, number, self.manifest_in_force(), capacity)?;
+        // A failed sync may have forgotten the names of others, tables among them.
+        unless_mutant!(WalNameSync, env.fs.sync_dir(dir).inspect_err(|error| self.trip(error))?);
+        let next = self.next_file.load(Ordering::Relaxed);
+        self.log_fields(vec![wal.added(), Field::NextFile(next)])?;
+        self.queue.lock().spare = Some(Arc::new(wal));
+        Ok(())
+    }
+
+    /// Creates a log segment whose header and name are durable.
+    pub(crate) fn create_wal(&self) -> Result<Wal> {
+        let number = self.new_file_number();
+        let capacity = self.wal_capacity_bytes();
+        create_wal(&self.env, &self.dir, number, self.manifest_in_force(), capacity)
+    }
+
+    fn manifest_in_force(&self) -> InForce {
+        let manifest = self.manifest.lock();
+        manifest.log.as_ref().expect("a writable database has a manifest").in_force()
+    }
+
+    /// The segment that lacks room for a record of `bytes`, and up to where it
+    /// must have some.
+    #[inline]
+    pub(crate) fn lacks_room(&self, queue: &QueueState, bytes: u64) -> Option<(Arc<Wal>, u64)> {
+        let end = queue.wal_offset + bytes + MARK_ROOM_BYTES;
+        (queue.wal.file.reserved_bytes() < end).then(|| (queue.wal.clone(), end))
+    }
+
+    /// Reserves room in a segment.
+    ///
+    /// # Errors
+    /// `NoSpace` for this write alone: nothing of it was written. Any other
+    /// failure turns writing off.
+    #[cold]
+    pub(crate) fn make_room(&self, (wal, end): (Arc<Wal>, u64)) -> Result<()> {
+        let made = wal.file.reserve(end);
+        made.map_err(|error| match error.kind() {
+            ErrorKind::NoSpace => {
+                error.context("nothing of the write was done; make room and retry")
+            }
+            _ => {
+                self.trip(&error);
+                error
+            }
+        })
+    }
+
+    /// Gives back what sealed segments reserved and did not use.
+    pub(crate) fn release_sealed(&self) {
+        let sealed: Vec<Arc<Wal>> =
+            self.queue.lock().older_wals.iter().map(|(wal, _)| wal.clone()).collect();
+        sealed.iter().for_each(|wal| wal.release());
+    }
+
+    /// Goes on in the spare log segment; `false` if none is ready.
+    pub(crate) fn rotate_wal(&self, queue: &mut QueueState) -> bool {
+        let Some(spare) = queue.spare.take() else {
+            return false;
+        };
+        let old = queue.rotate(spare);
+        queue.older_wals.push(old);
+        self.wal_sync.activate(queue.wal.clone());
+        true
+    }
+}
+
+/// Creates a log segment, its header written and synced and its name durable.
+pub(crate) fn create_wal(
+    env: &Env,
+    dir: &Path,
+    number: FileNumber,
+    manifest: InForce,
+    capacity_bytes: u64,
+) -> Result<Wal> {
+    let wal = create_file(env, dir, number, manifest, capacity_bytes)?;
+    unless_mutant!(WalNameSync, env.fs.sync_dir(dir)?);
+    Ok(wal)
+}
+
+/// The same but for its name, which is not durable. What was created and is
+/// of no use is removed again.
+fn create_file(
+    env: &Env,
+    dir: &Path,
+    number: FileNumber,
+    manifest: InForce,
+    capacity_bytes: u64,
+) -> Result<Wal> {
+    let path = dir.join(names::wal(number));
+    let uid = env.random.next_u64();
+    let header = FileHeader {
+        kind: LogKind::Wal,
+        number,
+        uid,
+        manifest_number: manifest.durable.number,
+        manifest_durable_bytes: manifest.durable.bytes,
+        manifest_uid: manifest.uid,
+    };
+    let file = env.fs.create_log(&path, capacity_bytes)?;
+    let begin = || {
+        file.write_at(0, &log::encode_file_header(&header))?;
+        unless_mutant!(WalHeaderSync, file.sync()?);
+        // The length it was given, where the file system does that.
+        env.fs.len(&path)
+    };
+    let bytes = begin().inspect_err(|_| {
+        let _ = env.fs.remove(&path);
+    })?;
+    Ok(Wal::new(number, uid, file, bytes))
+}

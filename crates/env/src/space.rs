@@ -1,0 +1,55 @@
+//! How far a log reserves space ahead of its writers.
+//!
+//! A log of an idle database takes one small step of the device; a busy one
+//! doubles its steps, so that few writers wait for a reservation. The real and
+//! the simulated file system follow the same schedule.
+//! Owns: the schedule. Never does: reserve.
+
+/// Space that a new log has, in bytes, and what steps are multiples of.
+pub(crate) const FIRST_STEP_BYTES: u64 = 64 << 10;
+/// Most that a step adds, in bytes.
+const STEP_BYTES_MAX: u64 = 8 << 20;
+/// A step leaves three quarters of what is free to everyone else.
+const FREE_SHARE: u64 = 4;
+
+/// Up to where a log of `len` bytes reserves when it is made.
+pub(crate) fn first_step(len: u64) -> u64 {
+    len.min(FIRST_STEP_BYTES)
+}
+
+/// Up to where a log goes on to reserve when `reserved` is to become `end` at
+/// least: ahead of what is asked for, unless little is `free`. A step that
+/// passes the log's `len` is no longer than it must be.
+pub(crate) fn next_step(reserved: u64, end: u64, len: u64, free: u64) -> u64 {
+    let ahead = reserved.clamp(FIRST_STEP_BYTES, STEP_BYTES_MAX).min(free / FREE_SHARE);
+    let wanted = reserved.saturating_add(ahead).checked_next_multiple_of(FIRST_STEP_BYTES);
+    let wanted = wanted.unwrap_or(u64::MAX);
+    let limit = if end <= len { len } else { end.saturating_add(ahead) };
+    end.max(wanted.min(limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_double_and_stay_within_the_log_and_what_is_free() {
+        const LEN: u64 = 80 << 20;
+        let mut reserved = first_step(LEN);
+        let mut steps = vec![reserved >> 10];
+        while reserved < LEN {
+            reserved = next_step(reserved, reserved + 1, LEN, u64::MAX);
+            steps.push(reserved >> 10);
+        }
+        assert_eq!(steps[..9], [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]);
+        assert_eq!((steps[10], steps.len(), reserved), (32768, 17, LEN));
+        // Beyond the length it was given, and where what is asked for is large.
+        assert_eq!(next_step(LEN, LEN + 1, LEN, u64::MAX), LEN + (8 << 20));
+        assert_eq!(next_step(64 << 10, 50 << 20, LEN, u64::MAX), 50 << 20);
+        // Next to nothing is free: what is asked for, and no more.
+        assert_eq!(next_step(1 << 20, (1 << 20) + 1, LEN, 0), (1 << 20) + 1);
+        assert_eq!(next_step(1 << 20, (1 << 20) + 1, LEN, 1 << 20), (1 << 20) + (256 << 10));
+        assert_eq!(next_step(u64::MAX - 1, u64::MAX, LEN, u64::MAX), u64::MAX);
+        assert_eq!((first_step(10), next_step(10, 12, 10, 0)), (10, 12));
+    }
+}
