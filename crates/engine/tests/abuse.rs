@@ -5,7 +5,9 @@ use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use windrow::env::Env;
 use windrow::{Batch, Comparator, Db, ErrorKind, KeyspaceOptions, Options, Sync};
+use windrow_env::testing::Stepper;
 
 /// Memtables of 256 KiB.
 fn small() -> Options {
@@ -77,20 +79,21 @@ fn nested_range_deletes_stay_in_bounds() {
     check(&db, count + 1);
 }
 
+/// A database whose background work is done when it is stepped, in an order drawn from a seed.
+fn stepped(dir: &Path) -> (Db, Arc<Stepper>) {
+    let jobs = Arc::new(Stepper::new(1));
+    let mut options = small();
+    options.components.env = Some(Env { jobs: jobs.clone(), ..Env::os(1) });
+    (Db::open_with(dir, options).unwrap(), jobs)
+}
+
 /// Checks how many logs are left once the background has removed those that may go.
-fn check_logs(db: &Db, dir: &Path, most: usize) {
+fn check_logs(db: &Db, jobs: &Stepper, dir: &Path, most: usize) {
     db.wait_idle().unwrap();
-    let env = windrow::env::Env::os(1);
-    let mut logs = usize::MAX;
-    for _ in 0..2_000 {
-        let names = env.fs.list(dir).unwrap();
-        logs = names.iter().filter(|name| name.ends_with(".wal")).count();
-        if logs <= most {
-            return;
-        }
-        env.clock.sleep_ns(10_000_000);
-    }
-    panic!("{logs} logs, where {most} would do");
+    jobs.run_until_idle();
+    let names = Env::os(1).fs.list(dir).unwrap();
+    let logs = names.iter().filter(|name| name.ends_with(".wal")).count();
+    assert!(logs <= most, "{logs} logs, where {most} would do");
 }
 
 /// One entry of a keyspace that idles keeps the log it is in; every flush of
@@ -98,20 +101,20 @@ fn check_logs(db: &Db, dir: &Path, most: usize) {
 #[test]
 fn an_idle_keyspace_does_not_pile_up_logs() {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open_with(dir.path(), small()).unwrap();
+    let (db, jobs) = stepped(dir.path());
     let idle = db.keyspace("idle").unwrap();
     idle.put("a", "1").unwrap();
     for i in 0..100 {
         db.put(format!("{i}"), "1").unwrap();
         db.keyspace("default").unwrap().flush().unwrap();
     }
-    check_logs(&db, dir.path(), 3);
+    check_logs(&db, &jobs, dir.path(), 3);
     // Where there is much to log, the idle keyspace is flushed at last.
     for i in 0..100 {
         db.put(format!("{i}"), vec![0; 200_000]).unwrap();
         db.keyspace("default").unwrap().flush().unwrap();
     }
-    check_logs(&db, dir.path(), 7);
+    check_logs(&db, &jobs, dir.path(), 7);
     assert_eq!(idle.get("a").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
@@ -119,12 +122,12 @@ fn an_idle_keyspace_does_not_pile_up_logs() {
 #[test]
 fn many_keyspaces_share_few_logs() {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open_with(dir.path(), small()).unwrap();
+    let (db, jobs) = stepped(dir.path());
     let keyspaces: Vec<_> = (0..40).map(|i| db.keyspace(&format!("{i}")).unwrap()).collect();
     for i in 0..20_000 {
         keyspaces[i % 40].put(format!("{i}"), vec![0; 100]).unwrap();
         if i % 2_000 == 1_999 {
-            check_logs(&db, dir.path(), 7);
+            check_logs(&db, &jobs, dir.path(), 7);
         }
     }
     for i in 0..20_000 {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 use windrow::env::sync::Mutex;
+use windrow::env::{Env, testing::ManualClock};
 use windrow::{Batch, Db, ErrorKind, Event, Keyspace, KeyspaceOptions, Options, ReadOptions, Sync};
 
 fn small() -> Options {
@@ -92,7 +93,10 @@ fn a_batch_spans_keyspaces_and_snapshots_stay() {
 #[test]
 fn expired_values_are_absent_and_a_cursor_refreshes() {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open_with(dir.path(), small()).unwrap();
+    let mut options = small();
+    let clock = Arc::new(ManualClock::new());
+    options.components.env = Some(Env { clock, ..Env::os(2) });
+    let db = Db::open_with(dir.path(), options).unwrap();
     db.put("a", "old").unwrap();
     db.put_with_ttl("a", "short", Duration::from_millis(0)).unwrap();
     db.put_with_ttl("b", "long", Duration::from_secs(1000)).unwrap();

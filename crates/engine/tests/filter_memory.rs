@@ -1,8 +1,12 @@
 //! Filter memory in a running database: what files remember of their queries,
-//! what filters take, and what they save.
+//! what filters take, and what they save. Jobs overlap as they do on a pool, in an
+//! order drawn from a seed.
 
+use std::path::Path;
 use std::sync::Arc;
 use windrow::{Db, Options};
+use windrow_env::testing::{Interleaver, ManualClock, SeededRandom};
+use windrow_env::{Env, Jobs, OsFs};
 use windrow_format::filter::false_positive_rate;
 use windrow_plan::filter_memory::curve::BUILT;
 use windrow_plan::filter_memory::merlin::{self, Estimate};
@@ -17,6 +21,44 @@ fn options(preset: &str) -> Options {
     options.settings.compression = "none".into();
     options.settings.preset = preset.into();
     options
+}
+
+/// A database and who does its background work.
+struct World {
+    db: Db,
+    jobs: Arc<Interleaver>,
+    random: Random,
+}
+
+impl World {
+    fn open(dir: &Path, mut options: Options, seed: u64) -> World {
+        let jobs = Arc::new(Interleaver::new(seed, 2));
+        options.components.env = Some(Env {
+            fs: Arc::new(OsFs::new()),
+            clock: Arc::new(ManualClock::new()),
+            jobs: jobs.clone(),
+            random: Arc::new(SeededRandom::new(seed)),
+        });
+        World { db: Db::open_with(dir, options).unwrap(), jobs, random: Random(seed) }
+    }
+
+    /// Now and then a job goes on, as it would on its own thread.
+    fn pass_time(&mut self) {
+        if self.random.below(64) == 0 {
+            self.jobs.step();
+        }
+    }
+
+    /// Loads `count` keys in a scattered order.
+    fn load(&mut self, count: u64) {
+        for i in 0..count {
+            let i = i * 7919 % count;
+            self.db.put(key(i), value(i)).unwrap();
+            self.pass_time();
+        }
+        self.db.flush().unwrap();
+        self.db.wait_idle().unwrap();
+    }
 }
 
 const MNEMOSYNE: &str = "leveled shape=leveling(t=4) level0=tiered(k=3) filters=mnemosyne(bits=4)";
@@ -64,24 +106,15 @@ fn the_plans_curve_is_the_built_filters() {
     }
 }
 
-/// Loads `count` keys in a scattered order.
-fn load(db: &Db, count: u64) {
-    for i in 0..count {
-        let i = i * 7919 % count;
-        db.put(key(i), value(i)).unwrap();
-    }
-    db.flush().unwrap();
-    db.wait_idle().unwrap();
-}
-
 #[test]
 fn what_files_remember_survives_merges_and_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let count = 40_000;
     let mut random = Random(1);
     let before = {
-        let db = Db::open_with(dir.path(), options(MNEMOSYNE)).unwrap();
-        load(&db, count);
+        let mut world = World::open(dir.path(), options(MNEMOSYNE), 1);
+        world.load(count);
+        let db = world.db;
         db.compact().unwrap();
         // The lower half is asked for often, of the upper one only what is not there.
         for _ in 0..200_000 {
@@ -92,7 +125,7 @@ fn what_files_remember_survives_merges_and_reopening() {
             }
         }
         db.close().unwrap();
-        let db = Db::open_with(dir.path(), options(MNEMOSYNE)).unwrap();
+        let db = World::open(dir.path(), options(MNEMOSYNE), 2).db;
         let version = version(&db);
         check_halves(&version, count);
         let sum = sums(&version);
@@ -100,7 +133,7 @@ fn what_files_remember_survives_merges_and_reopening() {
         sum
     };
     // A second reopening without a query changes nothing.
-    let db = Db::open_with(dir.path(), options(MNEMOSYNE)).unwrap();
+    let db = World::open(dir.path(), options(MNEMOSYNE), 3).db;
     assert_eq!(sums(&version(&db)), before);
     // Merges hand on what they know.
     db.compact().unwrap();
@@ -141,44 +174,51 @@ fn check_halves(version: &Version, count: u64) {
     assert!(lower > 5 && upper > 5, "{version}");
 }
 
-/// New filters follow what was learnt: nothing where every query is a hit.
-#[test]
-fn filters_go_where_queries_are_in_vain() {
+/// Mean bits per key where every query is a hit and where every one is in vain,
+/// once all tables were written anew.
+fn bits_learnt(seed: u64) -> (f64, f64) {
     let dir = tempfile::tempdir().unwrap();
     let count = 40_000;
-    let db = Db::open_with(dir.path(), options(MNEMOSYNE)).unwrap();
-    load(&db, count);
+    let mut world = World::open(dir.path(), options(MNEMOSYNE), seed);
+    world.load(count);
     let mut random = Random(3);
     for _ in 0..200_000 {
         let i = random.below(count / 2);
-        assert!(db.get(key(i)).unwrap().is_some());
-        assert!(db.get(key(count / 2 + i) + "x").unwrap().is_none());
+        assert!(world.db.get(key(i)).unwrap().is_some());
+        assert!(world.db.get(key(count / 2 + i) + "x").unwrap().is_none());
     }
-    // Every table is written anew.
-    load(&db, count);
-    db.compact().unwrap();
+    world.load(count);
+    assert!(world.jobs.overlaps() > 100, "jobs run side by side");
+    world.db.compact().unwrap();
     let middle = key(count / 2).into_bytes();
     let bits = |file: &File| file.filter_bytes as f64 * 8.0 / file.entries as f64;
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
-    for (_, _, file) in files(&version(&db)).into_iter().filter(|f| f.2.entries > 500) {
+    for (_, _, file) in files(&version(&world.db)).into_iter().filter(|f| f.2.entries > 500) {
         if file.largest < middle {
             lower.push(bits(&file));
         } else if file.smallest > middle {
             upper.push(bits(&file));
         }
     }
+    assert!(world.db.verify().unwrap().is_ok());
     let mean = |bits: &[f64]| bits.iter().sum::<f64>() / bits.len() as f64;
-    println!(
-        "bits per key: {:.2} where all is found, {:.2} where nothing is",
-        mean(&lower),
-        mean(&upper)
-    );
-    // How much is left of filters from before depends on what ran side by side.
-    assert!(mean(&lower) < mean(&upper) / 3.0 && mean(&upper) > 5.0, "{lower:?} {upper:?}");
-    assert!(db.verify().unwrap().is_ok());
+    (mean(&lower), mean(&upper))
 }
 
-/// After every job, filters take no more than the budget.
+/// New filters follow what was learnt: next to nothing where every query is a
+/// hit, whatever ran side by side. `WINDROW_SEEDS=n` tries n orders.
+#[test]
+fn filters_go_where_queries_are_in_vain() {
+    let seeds = std::env::var("WINDROW_SEEDS").map_or(2, |n| n.parse().unwrap());
+    // 2 and 9 found what noise does at a threshold, and hits that count twice.
+    for seed in [2, 9].into_iter().chain(100..100 + seeds) {
+        let (lower, upper) = bits_learnt(seed);
+        println!("seed {seed}: {lower:.2} bits where all is found, {upper:.2} where nothing is");
+        assert!(lower < upper / 3.0 && upper > 5.0, "seed {seed}: {lower} and {upper}");
+    }
+}
+
+/// Filters take no more than the budget, in the middle of jobs too.
 #[test]
 fn filters_stay_within_their_memory() {
     for (preset, bits) in [
@@ -193,17 +233,28 @@ fn filters_stay_within_their_memory() {
             options.settings.partition_bytes = 4 << 10;
             options.settings.file_bytes = 512 << 10;
         }
-        let db = Db::open_with(dir.path(), options).unwrap();
+        let mut world = World::open(dir.path(), options, 7);
+        let db = world.db.clone();
         let mut random = Random(7);
         let mut used = Vec::new();
+        let share = |version: &Version| {
+            let sum = |of: fn(&File) -> u64| files(version).iter().map(|f| of(&f.2)).sum::<u64>();
+            let (filters, entries) = (sum(|f| f.filter_bytes), sum(|f| f.entries));
+            filters as f64 * 8.0 / (entries as f64 * bits).max(1.0)
+        };
         for round in 0..30u64 {
-            for _ in 0..3000 {
+            for step in 0..3000 {
                 let i = random.below(30_000);
                 match random.below(20) {
                     0 => db.delete(key(i)).unwrap(),
                     _ => db.put(key(i), value(i)).unwrap(),
                 }
                 db.get(key(random.below(40_000) * (1 + round % 2))).unwrap();
+                world.pass_time();
+                if step % 500 == 0 {
+                    let now = version(&db);
+                    assert!(share(&now) <= 1.0, "{preset}, round {round}.{step}:\n{now}");
+                }
             }
             if round % 10 == 9 {
                 db.compact().unwrap();
@@ -211,11 +262,9 @@ fn filters_stay_within_their_memory() {
                 db.flush().unwrap();
                 db.wait_idle().unwrap();
             }
-            let version = version(&db);
-            let sum = |of: fn(&File) -> u64| files(&version).iter().map(|f| of(&f.2)).sum::<u64>();
-            let (filters, entries) = (sum(|f| f.filter_bytes), sum(|f| f.entries));
-            used.push(filters as f64 * 8.0 / (entries as f64 * bits));
-            assert!(*used.last().unwrap() <= 1.0, "{preset}, round {round}: {used:?}\n{version}");
+            let now = version(&db);
+            used.push(share(&now));
+            assert!(*used.last().unwrap() <= 1.0, "{preset}, round {round}: {used:?}\n{now}");
         }
         let mean = used[10..].iter().sum::<f64>() / used[10..].len() as f64;
         println!("{preset}: {mean:.3} of the memory is used on average");
@@ -231,9 +280,9 @@ fn filters_stay_within_their_memory() {
 #[test]
 fn a_load_without_lookups_leaves_filters_for_absent_keys() {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open_with(dir.path(), options("windrow")).unwrap();
-    load(&db, 200_000);
-    let version = version(&db);
+    let mut world = World::open(dir.path(), options("windrow"), 1);
+    world.load(200_000);
+    let version = version(&world.db);
     let sum = |of: fn(&File) -> u64| files(&version).iter().map(|f| of(&f.2)).sum::<u64>() as f64;
     let bits = sum(|file| file.filter_bytes) * 8.0 / sum(|file| file.entries);
     println!("{bits:.2} bits a key of 10");
@@ -246,8 +295,9 @@ fn a_tombstone_found_is_a_hit() {
     let dir = tempfile::tempdir().unwrap();
     // Nothing is merged.
     let preset = "mnemosyne level0=tiered(k=100)";
-    let db = Db::open_with(dir.path(), options(preset)).unwrap();
-    load(&db, 20_000);
+    let mut world = World::open(dir.path(), options(preset), 1);
+    world.load(20_000);
+    let db = world.db;
     for i in 0..1000 {
         db.delete(key(i * 20)).unwrap();
     }
@@ -260,7 +310,7 @@ fn a_tombstone_found_is_a_hit() {
         assert!(db.multi_get(&keys).into_iter().all(|got| got.unwrap().is_none()));
     }
     db.close().unwrap();
-    let db = Db::open_with(dir.path(), options(preset)).unwrap();
+    let db = World::open(dir.path(), options(preset), 2).db;
     let newest = files(&version(&db)).remove(0);
     assert!(newest.2.point_tombstones == 1000, "{:?}", newest.2);
     let (estimate, now) = statistics(&newest.2).unwrap();
@@ -277,17 +327,17 @@ fn a_switch_of_policy_begins_without_statistics() {
             db.get(key(i % 20_000)).unwrap();
         }
     };
-    let db = Db::open_with(dir.path(), options("leveled")).unwrap();
-    load(&db, 20_000);
-    ask(&db);
-    db.close().unwrap();
-    let db = Db::open_with(dir.path(), options("leveled")).unwrap();
+    let mut world = World::open(dir.path(), options("leveled"), 1);
+    world.load(20_000);
+    ask(&world.db);
+    world.db.close().unwrap();
+    let db = World::open(dir.path(), options("leveled"), 2).db;
     assert!(files(&version(&db)).iter().all(|f| f.2.statistics.is_empty()));
     db.close().unwrap();
-    let db = Db::open_with(dir.path(), options(MNEMOSYNE)).unwrap();
+    let db = World::open(dir.path(), options(MNEMOSYNE), 3).db;
     ask(&db);
     db.close().unwrap();
-    let db = Db::open_with(dir.path(), options("leveled")).unwrap();
+    let db = World::open(dir.path(), options("leveled"), 4).db;
     assert!(files(&version(&db)).iter().all(|f| statistics(&f.2).is_some()));
 }
 
@@ -307,10 +357,11 @@ fn time_of_recording() {
     let ask = |db: &Db| keys.iter().filter(|key| db.get(key).unwrap().is_some()).count() as u64;
     let dirs = presets.map(|_| tempfile::tempdir().unwrap());
     let stores = [0, 1].map(|i| {
-        let db = Db::open_with(dirs[i].path(), large(presets[0])).unwrap();
-        load(&db, count);
-        db.compact().unwrap();
-        load(&db, count / 10);
+        let mut world = World::open(dirs[i].path(), large(presets[0]), 1);
+        world.load(count);
+        world.db.compact().unwrap();
+        world.load(count / 10);
+        let db = world.db;
         db.close().unwrap();
         let db = Db::open_with(dirs[i].path(), large(presets[i])).unwrap();
         assert_eq!(ask(&db), count);

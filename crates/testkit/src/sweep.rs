@@ -1,5 +1,6 @@
 //! Many cases on all processors, the first failure reported with the line
-//! that repeats it, and a watch over cases that never end.
+//! that repeats it, and a word about cases that may never end: the machine may
+//! as well be slow, so that no verdict hangs on it.
 //!
 //! Owns: the threads. Never does: know what a case is.
 
@@ -16,8 +17,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A case that takes longer hangs.
-const HANG: Duration = Duration::from_secs(120);
+/// A case that takes longer is named, once for every such time.
+const LONG: Duration = Duration::from_secs(120);
 
 /// What all threads share.
 struct Sweep<T> {
@@ -28,7 +29,7 @@ struct Sweep<T> {
     total: Mutex<Option<T>>,
 }
 
-/// The case a thread is at, and since when.
+/// The case a thread is at, and since when, or since when it was last named.
 type Running = Mutex<Option<(u64, Instant)>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -104,7 +105,7 @@ pub fn run<T: Send>(
         let workers: Vec<_> = running.iter().map(start).collect();
         while workers.iter().any(|worker| !worker.is_finished()) {
             thread::sleep(Duration::from_millis(20));
-            running.iter().for_each(end_if_hanging);
+            running.iter().for_each(name_if_long);
         }
     });
     match lock(&sweep.failure).take() {
@@ -113,13 +114,12 @@ pub fn run<T: Send>(
     }
 }
 
-/// A hanging thread cannot be stopped: the whole run ends here.
-fn end_if_hanging(running: &Running) {
-    if let Some((index, since)) = *lock(running)
-        && since.elapsed() > HANG
+fn name_if_long(running: &Running) {
+    if let Some((index, since)) = &mut *lock(running)
+        && since.elapsed() > LONG
     {
-        eprintln!("case {index} hangs");
-        std::process::exit(101);
+        eprintln!("case {index} is not done after another {} s", LONG.as_secs());
+        *since = Instant::now();
     }
 }
 

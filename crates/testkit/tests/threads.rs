@@ -12,6 +12,8 @@ use windrow_testkit::world::World;
 const WRITERS: u64 = 3;
 const READERS: u64 = 2;
 const BATCHES_PER_WRITER: u64 = 1_500;
+/// A writer goes on after so many only once the readers have been around again.
+const BATCHES_PER_ROUND: u64 = 100;
 /// Keys that each batch sets, in each of two keyspaces.
 const KEYS: u64 = 8;
 
@@ -46,8 +48,35 @@ fn consistent(spaces: [&Keyspace; 2], snapshot: &Snapshot, writer: u64) -> Optio
     first
 }
 
-fn write(db: &Db, other: &Keyspace, writer: u64) {
+/// How far the readers are.
+#[derive(Default)]
+struct Readers {
+    rounds: AtomicU64,
+    panicked: AtomicBool,
+}
+
+impl Readers {
+    /// Waits for so many rounds, however slow the readers are.
+    fn wait_for(&self, rounds: u64) {
+        while self.rounds.load(Ordering::Relaxed) < rounds && !self.panicked.load(Ordering::Relaxed)
+        {
+            thread::yield_now();
+        }
+    }
+}
+
+/// Tells the writers, who wait for a reader, that there is none any more.
+struct Reader<'a>(&'a Readers);
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.0.panicked.fetch_or(thread::panicking(), Ordering::Relaxed);
+    }
+}
+
+fn write(db: &Db, other: &Keyspace, writer: u64, readers: &Readers) {
     for number in 0..BATCHES_PER_WRITER {
+        readers.wait_for(number / BATCHES_PER_ROUND);
         let mut batch = Batch::new();
         let value = value(writer, number);
         for index in 0..KEYS {
@@ -62,10 +91,10 @@ fn write(db: &Db, other: &Keyspace, writer: u64) {
     }
 }
 
-fn read(db: &Db, other: &Keyspace, done: &AtomicBool) -> u64 {
+fn read(db: &Db, other: &Keyspace, done: &AtomicBool, readers: &Readers) {
+    let _reader = Reader(readers);
     let default = db.default_keyspace();
     let mut seen: Vec<Option<Vec<u8>>> = vec![None; WRITERS as usize];
-    let mut rounds = 0;
     while !done.load(Ordering::Relaxed) {
         let snapshot = db.snapshot();
         for writer in 0..WRITERS {
@@ -79,9 +108,8 @@ fn read(db: &Db, other: &Keyspace, done: &AtomicBool) -> u64 {
             let again = consistent([&default, other], &snapshot, writer);
             assert_eq!(again, seen[writer as usize], "a snapshot changed");
         }
-        rounds += 1;
+        readers.rounds.fetch_add(1, Ordering::Relaxed);
     }
-    rounds
 }
 
 #[test]
@@ -92,24 +120,25 @@ fn batches_are_whole_and_snapshots_stand_still() {
         options.components.env = Some(world.env());
         let db = Db::open_with(world.dir(), options).expect("open");
         let other = db.keyspace("other").expect("keyspace");
-        let (done, rounds) = (AtomicBool::new(false), AtomicU64::new(0));
+        let (done, readers) = (AtomicBool::new(false), Readers::default());
         thread::scope(|scope| {
             let writers: Vec<_> = (0..WRITERS)
                 .map(|w| {
                     scope.spawn({
-                        let (db, other) = (&db, &other);
-                        move || write(db, other, w)
+                        let (db, other, readers) = (&db, &other, &readers);
+                        move || write(db, other, w, readers)
                     })
                 })
                 .collect();
             for _ in 0..READERS {
-                scope.spawn(|| rounds.fetch_add(read(&db, &other, &done), Ordering::Relaxed));
+                scope.spawn(|| read(&db, &other, &done, &readers));
             }
             let results: Vec<_> = writers.into_iter().map(thread::ScopedJoinHandle::join).collect();
             done.store(true, Ordering::Relaxed);
             results.into_iter().for_each(|r| r.expect("a writer"));
         });
-        assert!(rounds.load(Ordering::Relaxed) > 5, "{}: the readers hardly ran", variant.name);
+        let rounds = readers.rounds.load(Ordering::Relaxed);
+        assert!(BATCHES_PER_WRITER / BATCHES_PER_ROUND <= rounds + 1, "{rounds} rounds of reading");
         db.wait_idle().expect("wait");
         db.verify().and_then(|r| r.into_result()).expect("verify");
         for writer in 0..WRITERS {

@@ -13,6 +13,7 @@ pub mod docs;
 pub mod layers;
 pub mod lengths;
 pub mod manifests;
+pub mod repeat;
 pub mod source;
 pub mod supply;
 pub mod words;

@@ -1,21 +1,44 @@
-//! `cargo run -p windrow-xtask -- tidy|docs`: the checks of the library by
-//! hand, and the rewriting of generated pages.
+//! `cargo run -p windrow-xtask -- tidy|docs|repeat`: the checks of the library by
+//! hand, the rewriting of generated pages, and every test many times.
 
 use std::process::ExitCode;
+use windrow_xtask::repeat::{self, Plan};
 use windrow_xtask::{CHECKS, docs, root};
 
-const USAGE: &str = "usage: cargo run -p windrow-xtask -- tidy|docs\n\n\
+const USAGE: &str = "usage: cargo run -p windrow-xtask -- tidy|docs|repeat [...]\n\n\
                      tidy  run every check of the workspace on itself (cargo test does too)\n\
-                     docs  rewrite the generated pages under docs/";
+                     docs  rewrite the generated pages under docs/\n\
+                     repeat [--times 50] [--filter TEXT] [--package NAME]...\n\
+                     \x20     run every test binary many times, by turns beside threads that take\n\
+                     \x20     all cores and on one core; TEXT is a part of `crate binary`, as in the table";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(),
         ["docs"] => rewrite(),
+        ["repeat", ref rest @ ..] => repeat_tests(rest),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
+        }
+    }
+}
+
+fn repeat_tests(arguments: &[&str]) -> ExitCode {
+    let plan = match Plan::parse(arguments) {
+        Ok(plan) => plan,
+        Err(error) => {
+            eprintln!("{error}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match repeat::run(&root(), &plan) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
         }
     }
 }

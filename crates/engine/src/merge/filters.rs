@@ -138,8 +138,9 @@ impl OutputFilters {
         }
         if self.is_flush {
             let known = |file: &File| self.estimates.get(file);
-            let (lower, upper) = (table.lower, table.upper);
-            let estimate = aimed::flushed(&self.version, lower, upper, table.entries, &known);
+            let range = (table.lower, table.upper);
+            let estimate =
+                aimed::flushed(&self.version, range, table.entries, self.queries, &known);
             return (!self.estimates.0.is_empty()).then_some(estimate);
         }
         let gifts: Vec<Gift> = self
@@ -284,7 +285,7 @@ impl Core {
         let known = |file: &File| estimates.get(file);
         let is_flush = inputs.is_empty();
         let fresh = (is_flush && !estimates.0.is_empty())
-            .then(|| aimed::flushed(&version, None, None, entries, &known));
+            .then(|| aimed::flushed(&version, (None, None), entries, queries, &known));
         let job = FilterJob { inputs, output, entries, queries, reserved_bits };
         let plan = policy.filter_plan(&version, &job, fresh, &known);
         let line = ledger.next;

@@ -3,8 +3,8 @@
 //! numbers that repeat, and background jobs that run only when stepped.
 //!
 //! Owns: nothing that production code links (feature `testing`).
-//! Never does: sleep, look at a real clock, or start a thread. One thread with
-//! one seed gives one trace ([`CrashFs::trace_hash`]).
+//! Never does: sleep, look at a real clock, or, but for [`ManualTimers`], leave the
+//! order of anything to the system. One seed gives one trace ([`CrashFs::trace_hash`]).
 
 mod clock;
 mod crash_files;
@@ -16,6 +16,7 @@ mod directory;
 mod fault;
 mod image;
 mod inode;
+mod interleaver;
 mod manual_timers;
 mod power_loss;
 mod random;
@@ -24,6 +25,7 @@ mod stepper;
 pub use clock::ManualClock;
 pub use crash_fs::CrashFs;
 pub use fault::{Fault, FaultId, FaultKind, Ops, When};
+pub use interleaver::Interleaver;
 pub use manual_timers::ManualTimers;
 pub use power_loss::{FileDamage, NameDamage, PowerLoss};
 pub use random::{Rng, SeededRandom};

@@ -15,31 +15,39 @@ use windrow_base::key::prefix_u64;
 /// empty queries of the deepest. Of those the new file will be asked all. It
 /// will answer as many per entry as level 0 does there now, or all files if
 /// level 0 is empty there.
+///
+/// Of `recorded` queries no more can have been hits than were not in vain. All
+/// files together claim more once keys were written again: the new entry is
+/// taken to answer what the old one did, and both count until further queries
+/// tell. So hits count in proportion.
 pub fn flushed(
     version: &Version,
-    lo: Option<&[u8]>,
-    hi: Option<&[u8]>,
+    (lo, hi): (Option<&[u8]>, Option<&[u8]>),
     entries: u64,
+    recorded: u64,
     estimate: &dyn Fn(&File) -> Option<Estimate>,
 ) -> Estimate {
     let deepest = version.deepest();
     let (mut level0, mut all) = ((0.0, 0.0), (0.0, 0.0));
-    let mut queries = 0.0;
+    let (mut vain, mut claimed, mut vain_in_all) = (0.0, 0.0, 0.0);
     for (level, _, file) in version.files() {
+        let Some(estimate) = estimate(file) else { continue };
+        claimed += estimate.hits;
+        let deep_vain = if Some(level) == deepest { estimate.empty() } else { 0.0 };
+        vain_in_all += deep_vain;
         let share = share_within(&version.order, file, lo, hi);
-        let Some(estimate) = estimate(file).filter(|_| share > 0.0) else { continue };
+        vain += deep_vain * share;
         let mine = (estimate.hits * share, file.entries as f64 * share);
         all = (all.0 + mine.0, all.1 + mine.1);
         if level == 0 {
             level0 = (level0.0 + mine.0, level0.1 + mine.1);
         }
-        queries += mine.0;
-        if Some(level) == deepest {
-            queries += estimate.empty() * share;
-        }
     }
+    let found = (recorded as f64 - vain_in_all).max(0.0);
+    let credit = if claimed > found { found / claimed } else { 1.0 };
+    let queries = vain + all.0 * credit;
     let (hits, of) = if level0.1 > 0.0 { level0 } else { all };
-    let per_entry = if of > 0.0 { hits / of } else { 0.0 };
+    let per_entry = if of > 0.0 { hits * credit / of } else { 0.0 };
     Estimate { queries, hits: queries.min(per_entry * entries as f64) }
 }
 
@@ -118,12 +126,12 @@ mod tests {
             let (queries, hits) = of[file.number as usize - 1];
             Some(Estimate { queries, hits })
         };
-        let got = flushed(&version, None, None, 30, &estimate);
+        let got = flushed(&version, (None, None), 30, 110, &estimate);
         // 20 + 50 + 0 hits, 10 + 30 in vain; 70 hits of 300 entries.
         assert_eq!(got, Estimate { queries: 110.0, hits: 7.0 });
-        let right = flushed(&version, Some(b"n"), None, 30, &estimate);
+        let right = flushed(&version, (Some(b"n"), None), 30, 110, &estimate);
         assert!((right.queries - 39.6).abs() < 0.5, "{right:?}");
-        let nothing = flushed(&Version::empty(KeyOrder::Bytewise), None, None, 5, &estimate);
+        let nothing = flushed(&Version::empty(KeyOrder::Bytewise), (None, None), 5, 110, &estimate);
         assert_eq!(nothing, Estimate::default());
     }
 }

@@ -107,7 +107,8 @@ impl Tree {
         let estimates: Vec<Estimate> =
             self.tables().map(|t| t.observed.estimate(self.queries)).collect();
         let known = |file: &File| Some(estimates[file.number as usize - 1]);
-        let estimate = aimed::flushed(&version, None, None, keys.len() as u64, &known);
+        let estimate =
+            aimed::flushed(&version, (None, None), keys.len() as u64, self.queries, &known);
         let observed = Observed::new(Some(estimate), self.queries);
         self.level0.insert(0, Table { keys, observed, naive: Estimate::default() });
         if self.level0.len() >= 2 {

@@ -38,6 +38,9 @@ const CALLS: [(&str, u64); 9] = [
 /// How long a process may take to reach its system call.
 const STRACE_MOST: Duration = Duration::from_secs(3);
 
+/// How long a killed process may take to die: minutes on a busy machine.
+const DYING_MOST: Duration = Duration::from_secs(600);
+
 /// What the canary leaves of each log: its header, and little more.
 const LOG_KEPT_BYTES: u64 = 256;
 
@@ -196,6 +199,12 @@ impl<'a> History<'a> {
         let even = self.rng.next_u64() as f64 / u64::MAX as f64;
         let delay_us = least * (most / least).powf(even);
         std::thread::sleep(Duration::from_micros(delay_us as u64));
+        if self.plan.sabotage {
+            // What is forgotten must be there, however slow the machine is.
+            let acks = || ledger.all(self.expected.shape.writers).map_err(|e| e.to_string());
+            let before = acks()?;
+            while acks()? == before && !worker.run_for(Duration::from_micros(200))? {}
+        }
         worker.kill()
     }
 
@@ -239,7 +248,7 @@ fn forget_a_log(dir: &Path) {
 /// Opens a database whose last holder may still be dying: a traced process
 /// outlives its tracer by a moment.
 pub fn open_patiently(dir: &Path, options: &Options) -> Result<Db, String> {
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + DYING_MOST;
     loop {
         match Db::open_with(dir, options.clone()) {
             Err(e) if e.kind() == ErrorKind::Busy && Instant::now() < until => {

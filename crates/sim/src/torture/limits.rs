@@ -20,7 +20,7 @@ use windrow_env::testing::Rng;
 /// Descriptors that a process gets, standard streams and ledger included.
 const DESCRIPTORS: [u64; 8] = [10, 12, 16, 20, 24, 32, 48, 64];
 /// How long a worker with a limit may take.
-const WORK_MOST: Duration = Duration::from_secs(120);
+const WORK_MOST: Duration = Duration::from_secs(3600);
 
 /// A database of its own for each part.
 pub(super) struct Bench {
