@@ -94,12 +94,10 @@ fn freeze_all(core: &Core) -> Result<SeqNo> {
     core.latch.check()?;
     let mut queue = core.queue.lock();
     core.check_open()?;
-    let trees = core.trees();
-    let mut rotated = false;
-    for tree in trees.iter().filter(|tree| tree.view().memtable.reserved_bytes() > 0) {
+    if queue.unflushed.active().len() > 0 {
         // The log goes on in the next segment, if there is one.
-        rotated = rotated || core.rotate_wal(&mut queue);
-        core.freeze(tree, &mut queue);
+        core.rotate_wal(&mut queue);
+        core.freeze_all(&mut queue);
     }
     let through = queue.last_seq();
     core.flush_through.store(through, Ordering::Release);

@@ -74,7 +74,12 @@ impl Core {
     }
 
     /// Compacts a range of a keyspace, step by step, on this thread.
-    pub(crate) fn compact(&self, tree: &Tree, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<()> {
+    pub(crate) fn compact(
+        &self,
+        tree: &Arc<Tree>,
+        lo: Option<&[u8]>,
+        hi: Option<&[u8]>,
+    ) -> Result<()> {
         self.flush_tree(tree)?;
         let mut manual = Manual::begin(tree, lo, hi);
         // A panic latches before the files of its step are free again.

@@ -27,6 +27,7 @@ use crate::read::view::ReadLevel;
 use crate::snapshot::{SnapshotList, Taken};
 use crate::stats::{Counters, PauseReason};
 use crate::tree::Tree;
+use crate::trees::{Keyspaces, Trees};
 use crate::underway::Gate;
 use crate::write::queue::{Queue, QueueState};
 use crate::write::wal::{Wal, WalSync};
@@ -38,15 +39,12 @@ use windrow_base::{
 };
 use windrow_env::Env;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use windrow_env::sync::{ArcSwap, Guard, Mutex};
+use windrow_env::sync::{Guard, Mutex};
 use windrow_format::current::Current;
 use windrow_format::log::Length;
 use windrow_format::names;
 use windrow_plan::tree::{Edit, Version};
 use windrow_plan::{Policy, Settings as PlanSettings};
-
-/// The keyspaces that are open, by id ascending.
-pub(crate) type Trees = Vec<Arc<Tree>>;
 
 /// The manifest as it is written and what it folds to.
 pub(crate) struct Manifest {
@@ -99,7 +97,7 @@ pub(crate) struct Core {
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) read_memory: Arc<ReadMemory>,
     pub(crate) cleanup: Arc<Cleanup>,
-    pub(crate) trees: ArcSwap<Trees>,
+    pub(crate) keyspaces: Keyspaces,
     pub(crate) next_file: AtomicU64,
     /// Bytes of frozen memtables that wait for their flush.
     pub(crate) frozen_bytes: AtomicUsize,
@@ -141,7 +139,8 @@ pub(crate) struct CoreParts {
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) read_memory: Arc<ReadMemory>,
     pub(crate) cleanup: Arc<Cleanup>,
-    pub(crate) trees: Trees,
+    /// By id ascending.
+    pub(crate) trees: Vec<Arc<Tree>>,
     pub(crate) next_file: FileNumber,
 }
 
@@ -173,7 +172,7 @@ impl Core {
             blocks: parts.blocks,
             read_memory: parts.read_memory,
             cleanup: parts.cleanup,
-            trees: ArcSwap::from_pointee(parts.trees),
+            keyspaces: Keyspaces::new(&parts.trees),
             next_file: AtomicU64::new(parts.next_file),
             frozen_bytes: AtomicUsize::new(0),
             time_floor_ms: AtomicU64::new(time_floor_ms),
@@ -192,7 +191,7 @@ impl Core {
     /// The keyspaces that are open.
     #[inline]
     pub(crate) fn trees(&self) -> Guard<Arc<Trees>> {
-        self.trees.load()
+        self.keyspaces.load()
     }
 
     /// The keyspace with this id.
@@ -200,11 +199,7 @@ impl Core {
     /// # Errors
     /// `Closed` if it was dropped.
     pub(crate) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
-        let trees = self.trees();
-        match trees.binary_search_by_key(&id, |tree| tree.id) {
-            Ok(at) => Ok(trees[at].clone()),
-            Err(_) => Err(dropped(id)),
-        }
+        self.trees().get(id).cloned().ok_or_else(|| dropped(id))
     }
 
     /// A file number that was never used before.
@@ -243,10 +238,9 @@ impl Core {
     pub(crate) fn install(
         &self,
         tree: &Tree,
-        flushed: Option<&Arc<Memtable>>,
         make_edit: impl FnOnce(&Version) -> Edit,
     ) -> Result<()> {
-        match self.try_install(tree, flushed, None, make_edit)? {
+        match self.try_install(tree, None, make_edit)? {
             Installed::Yes => Ok(()),
             Installed::Dropped => Err(dropped(tree.id)),
             Installed::Seen => unreachable!("nothing was taken"),
@@ -262,7 +256,6 @@ impl Core {
     pub(crate) fn try_install(
         &self,
         tree: &Tree,
-        flushed: Option<&Arc<Memtable>>,
         taken: Option<Taken>,
         make_edit: impl FnOnce(&Version) -> Edit,
     ) -> Result<Installed> {
@@ -282,15 +275,12 @@ impl Core {
         if let Some(ms) = taken.map(|taken| taken.expired_ms).filter(|&ms| ms > 0) {
             fields.push(Field::TimeFloor(ms));
         }
-        if flushed.is_some() {
-            fields.extend(self.log_begin(tree, flushed));
-        }
         let mut logged = fields.clone();
         // A move costs no sync: lost with the power, the tree is as before it.
-        let relocates = flushed.is_none() && fields.len() == 1 && edit.only_relocates();
+        let relocates = fields.len() == 1 && edit.only_relocates();
         let (added, gone) = (mutants::added(&edit), &removed);
         logged.push(ManifestState::edit_field(tree.id, edit));
-        mutants::before_edit(self, gone, flushed.is_some());
+        mutants::before_edit(self, gone, false);
         let durable = !relocates && !mutant!(UnlinkUnsyncedEdit);
         let appended = self.append_record(&mut manifest, &Record(logged), durable);
         appended.inspect_err(|_| mutants::after_failed_edit(self, &added))?;
@@ -298,19 +288,12 @@ impl Core {
         state.apply(&Record(fields), &|id| self.components.key_order(id))?;
         state.keyspaces.get_mut(&tree.id).expect("looked up above").version = version.clone();
         let old = tree.pin();
-        tree.install(version, flushed);
+        tree.install(version, None);
         drop(landing);
-        if let Some(flushed) = flushed {
-            flushed.retire(self.blocks.hold(flushed.list.allocated_bytes() as u64));
-        }
-        let log_number = state.log_number;
         self.roll_if_wanted(&mut manifest)?;
         drop(manifest);
         mutants::after_edit(self)?;
         self.retire_files(&old.levels, &removed);
-        if flushed.is_some() {
-            self.retire_wals(log_number);
-        }
         drop(old);
         self.note_progress();
         Ok(Installed::Yes)
@@ -366,7 +349,7 @@ impl Core {
     }
 
     /// Starts a new manifest when the old one is mostly history.
-    fn roll_if_wanted(&self, manifest: &mut Manifest) -> Result<()> {
+    pub(crate) fn roll_if_wanted(&self, manifest: &mut Manifest) -> Result<()> {
         let bytes_min = self.settings.manifest_bytes;
         if !manifest.log.as_ref().is_some_and(|log| log.wants_roll(bytes_min)) {
             return Ok(());
@@ -402,20 +385,12 @@ impl Core {
         }
     }
 
-    /// From where recovery must replay, once `flushed` of `tree` is in tables,
-    /// and how much of the logs from there on is durable (rule R4).
-    fn log_begin(&self, tree: &Tree, flushed: Option<&Arc<Memtable>>) -> Vec<Field> {
+    /// From where recovery must replay, once these are in tables, and how much
+    /// of the logs from there on is durable (rule R4).
+    pub(crate) fn log_begin(&self, flushed: &[Arc<Memtable>]) -> Vec<Field> {
         let queue = self.queue.lock();
-        let mut number = queue.wal.number;
-        for other in self.trees().iter().filter(|_| !mutant!(LogBeginOfOne)) {
-            let view = other.view();
-            for memtable in view.memtables() {
-                let gone = other.id == tree.id && flushed.is_some_and(|f| Arc::ptr_eq(f, memtable));
-                if let Some(wal) = memtable.first_wal().filter(|_| !gone) {
-                    number = number.min(wal);
-                }
-            }
-        }
+        let oldest = queue.unflushed.oldest_log(flushed).filter(|_| !mutant!(LogBeginOfOne));
+        let number = oldest.map_or(queue.wal.number, |oldest| oldest.min(queue.wal.number));
         let first_seq = first_seq_of(&queue, number);
         let kept = queue.lengths().into_iter().filter(|wal| wal.number >= number);
         let synced = kept.map(|Length { number, bytes }| Field::WalSynced { number, bytes });

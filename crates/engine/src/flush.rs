@@ -1,42 +1,94 @@
-//! Flush: the oldest frozen memtable of a keyspace becomes tables of level 0.
+//! Flush: frozen memtables become tables of level 0, of many keyspaces at once.
+//!
+//! A group is written table by table, made durable together, and installed by
+//! one record of the manifest: of 10,000 keyspaces with a key each, 128 share
+//! their syncs. (Four syncs for each took minutes.) Large memtables make groups
+//! of one, which threads flush side by side.
 //!
 //! Memtables of a keyspace are installed in the order in which they were
 //! frozen, each with a new epoch, and only after every sequence number in
-//! them is published (I4). The edit records the sequence number flushed
-//! through, and from which log on recovery must replay.
+//! them is published (I4). The record says for each keyspace the sequence number
+//! flushed through, and from which log on recovery must replay.
 
-use crate::core::{Core, Installed, dropped};
-use crate::events::Event;
+use crate::core::Core;
+use crate::events::{Event, JobId};
+use crate::manifest::record::{Field, Record};
+use crate::manifest::state::ManifestState;
 use crate::memtable::{MemCursor, Memtable};
 use crate::merge::elide::{ElideRules, Elider, Sink, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs};
+use crate::mutants;
 use crate::snapshot::Held;
 use crate::tree::Tree;
+use crate::write::unflushed::Frozen;
+use std::collections::HashSet;
 use std::sync::Arc;
-use windrow_base::{FileNumber, Result, SeqNo, mutant, unless_mutant};
+use windrow_base::{Result, SeqNo, mutant, unless_mutant};
+use windrow_env::WriteFile;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Fragments;
 use windrow_plan::tree::{Edit, File, Version};
 
-/// A memtable as tables.
+/// Most memtables of a group: as many tables are open at a time.
+pub(crate) const GROUP_MAX: usize = 128;
+
+/// A group holds at most this part of a memtable's share, unless it is one
+/// memtable: more goes to other threads.
+const GROUP_PART: usize = 4;
+
+/// A memtable as tables, which are no part of a tree yet.
 pub(crate) struct Flushed {
     files: Vec<File>,
+    /// What is still to be finished ([`Core::finish_tables`]).
+    unfinished: Vec<Box<dyn WriteFile>>,
     /// Borders of level 0's lanes that they were cut by, if those are new. They
     /// take effect with the tables.
     lanes: Option<Arc<[Vec<u8>]>>,
 }
 
 impl Flushed {
+    /// What is still to be finished.
+    pub(crate) fn take_unfinished(&mut self) -> Vec<Box<dyn WriteFile>> {
+        std::mem::take(&mut self.unfinished)
+    }
+
     /// The edit that installs them.
     pub(crate) fn edit(self, current: &Version, last_seq: SeqNo) -> Edit {
         Edit { lanes: self.lanes, ..Edit::flush(current, self.files, last_seq) }
     }
 }
 
+/// One memtable of a group, written.
+struct Written {
+    frozen: Frozen,
+    job: JobId,
+    flushed: Flushed,
+    /// Its share of filter memory is reserved until the edit is in.
+    _filters: Arc<OutputFilters>,
+}
+
+/// Tables that no edit has taken over: of no use if the group fails.
+struct Loose<'a> {
+    core: &'a Core,
+    written: Vec<Written>,
+}
+
+impl Drop for Loose<'_> {
+    fn drop(&mut self) {
+        for written in &self.written {
+            discard(self.core, &written.flushed);
+        }
+    }
+}
+
+fn discard(core: &Core, flushed: &Flushed) {
+    flushed.files.iter().for_each(|file| core.cleanup.unlink_table(file.number));
+}
+
 impl Core {
     /// The oldest frozen memtable, unless a checkpoint must not see it in tables.
-    pub(crate) fn next_to_flush(&self, tree: &Tree) -> Option<Arc<Memtable>> {
+    fn next_to_flush(&self, tree: &Tree) -> Option<Arc<Memtable>> {
         let view = tree.view();
         let oldest =
             if mutant!(FlushOutOfOrder) { view.frozen.first() } else { view.frozen.last() };
@@ -46,71 +98,160 @@ impl Core {
         (!held || self.gate.is_closing()).then_some(oldest)
     }
 
-    /// Flushes the oldest frozen memtable. `false` if there was none.
+    /// Claims the next group to flush; none where nothing waits.
+    pub(crate) fn claim_flush(&self) -> Vec<Frozen> {
+        let limits = (GROUP_MAX, self.shares.memtable_bytes as usize / GROUP_PART);
+        self.queue.lock().unflushed.claim(limits, |tree| self.next_to_flush(tree))
+    }
+
+    /// Flushes a group that was claimed.
     ///
     /// # Errors
-    /// What the file system said. The memtable stays, and so does its log.
-    pub(crate) fn flush_oldest(&self, tree: &Tree) -> Result<bool> {
-        let Some(memtable) = self.next_to_flush(tree) else {
-            return Ok(false);
-        };
-        self.queue.wait_visible(memtable.last_seq(), &self.latch)?;
+    /// What the file system said. The memtables stay, and so do their logs.
+    pub(crate) fn flush_group(&self, group: &[Frozen]) -> Result<()> {
+        let last_seq = group.iter().map(|frozen| frozen.memtable.last_seq()).max();
+        self.queue.wait_visible(last_seq.unwrap_or(0), &self.latch)?;
         self.release_sealed();
         let begin_ns = self.env.clock.monotonic_ns();
+        let mut loose = Loose { core: self, written: Vec::with_capacity(group.len()) };
+        for frozen in group.iter().filter(|frozen| frozen.is_waiting()) {
+            loose.written.push(self.write_memtable(frozen)?);
+        }
+        let unfinished = loose.written.iter_mut().flat_map(|w| w.flushed.take_unfinished());
+        self.finish_tables(unfinished.collect())?;
+        unless_mutant!(OtherLogsSync, self.sync_logs_of_others(group)?);
+        // From here on they may be in the manifest, whatever it says.
+        let written = std::mem::take(&mut loose.written);
+        self.install_flushed(written, begin_ns)?;
+        self.note_progress();
+        Ok(())
+    }
+
+    fn write_memtable(&self, frozen: &Frozen) -> Result<Written> {
+        let Frozen { tree, memtable } = frozen;
         let job = self.new_job_id();
         self.events.send_with(|| Event::FlushBegin {
             job,
             keyspace: tree.name.clone(),
-            entries: memtable.list.len() as u64,
-            memtable_bytes: memtable.list.allocated_bytes() as u64,
+            entries: memtable.entries(),
+            memtable_bytes: memtable.allocated_bytes() as u64,
         });
-        // Held to the end: its share of filter memory is reserved until the edit is in.
-        let filters = Arc::new(self.flush_filters(tree, memtable.list.len() as u64));
-        let flushed = self.write_level0(tree, &memtable, filters.clone())?;
-        let bytes: u64 = flushed.files.iter().map(|f| f.bytes).sum();
-        let mut last_seq = memtable.last_seq();
-        if mutant!(FlushedTooFar) {
-            last_seq = self.queue.visible();
+        let filters = Arc::new(self.flush_filters(tree, memtable.entries()));
+        let flushed = self.write_level0(tree, memtable, filters.clone())?;
+        Ok(Written { frozen: frozen.clone(), job, flushed, _filters: filters })
+    }
+
+    /// Makes tables durable, and their names.
+    ///
+    /// # Errors
+    /// What the file system said; the tables must be discarded then.
+    pub(crate) fn finish_tables(&self, files: Vec<Box<dyn WriteFile>>) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
         }
-        unless_mutant!(OtherLogsSync, self.sync_logs_of_others(tree)?);
-        let count = flushed.files.len() as u64;
-        let outputs: Vec<FileNumber> = flushed.files.iter().map(|f| f.number).collect();
-        let edit = |version: &Version| flushed.edit(version, last_seq);
-        if self.try_install(tree, Some(&memtable), None, edit)? != Installed::Yes {
-            self.cleanup.unlink_tables(&outputs);
-            return Err(dropped(tree.id));
+        if !mutant!(TableSync) {
+            let finished = self.env.fs.finish_all(files);
+            unless_mutant!(TableWriteIgnored, finished?);
         }
-        drop(filters);
+        self.sync_table_names()
+    }
+
+    /// Makes the log durable if it holds writes that are in no table yet and not
+    /// of this group: else power loss could take those and leave what this
+    /// flush made durable, half a batch among it. What one keyspace alone wrote
+    /// after its memtable is newer than that.
+    fn sync_logs_of_others(&self, group: &[Frozen]) -> Result<()> {
+        let own = match group {
+            [one] => one.tree.view().memtables().filter(|m| m.first_wal().is_some()).count(),
+            _ => group.len(),
+        };
+        let others = self.queue.lock().unflushed.more_than(own);
+        if others { self.sync_wal() } else { Ok(()) }
+    }
+
+    /// Logs that a group is in tables, in one record, and makes it visible.
+    /// Keyspaces that were dropped meanwhile fall out.
+    ///
+    /// # Errors
+    /// What the manifest said, which latches the database: tables stay then.
+    fn install_flushed(&self, mut group: Vec<Written>, begin_ns: u64) -> Result<()> {
+        let mut manifest = self.manifest.lock();
+        self.latch.check()?;
+        let keyspaces = &manifest.state.keyspaces;
+        for gone in group.extract_if(.., |w| !keyspaces.contains_key(&w.frozen.tree.id)) {
+            discard(self, &gone.flushed);
+        }
+        let memtables: Vec<_> = group.iter().map(|w| w.frozen.memtable.clone()).collect();
+        let mut fields = vec![Field::NextFile(self.next_file.load(Ordering::Relaxed))];
+        fields.extend(self.log_begin(&memtables));
+        let mut logged = fields.clone();
+        let mut added = Vec::new();
+        let mut installs = Vec::with_capacity(group.len());
+        for Written { frozen, job, flushed, _filters } in group {
+            let current = &keyspaces[&frozen.tree.id].version;
+            let mut last_seq = frozen.memtable.last_seq();
+            if mutant!(FlushedTooFar) {
+                last_seq = self.queue.visible();
+            }
+            let bytes = flushed.files.iter().map(|file| file.bytes).sum();
+            let summary = (job, flushed.files.len() as u64, bytes);
+            let edit = flushed.edit(current, last_seq);
+            let version = Arc::new(current.apply(&edit)?);
+            added.extend(mutants::added(&edit));
+            logged.push(ManifestState::edit_field(frozen.tree.id, edit));
+            installs.push((frozen, version, summary, _filters));
+        }
+        if installs.is_empty() {
+            return Ok(());
+        }
+        mutants::before_edit(self, &HashSet::new(), true);
+        let durable = !mutant!(UnlinkUnsyncedEdit);
+        let appended = self.append_record(&mut manifest, &Record(logged), durable);
+        appended.inspect_err(|_| mutants::after_failed_edit(self, &added))?;
+        let state = &mut manifest.state;
+        state.apply(&Record(fields), &|id| self.components.key_order(id))?;
+        for (Frozen { tree, memtable }, version, ..) in &installs {
+            let keyspace = state.keyspaces.get_mut(&tree.id).expect("looked up above");
+            keyspace.version = version.clone();
+            tree.install(version.clone(), Some(memtable));
+            memtable.retire(self.blocks.hold(memtable.allocated_bytes() as u64));
+        }
+        let mut queue = self.queue.lock();
+        memtables.iter().for_each(|memtable| queue.unflushed.flushed(memtable));
+        drop(queue);
+        let log_number = state.log_number;
+        let rolled = self.roll_if_wanted(&mut manifest);
+        drop(manifest);
+        for (frozen, _, summary, _) in &installs {
+            self.count_flush(frozen, *summary, begin_ns);
+        }
+        rolled?;
+        mutants::after_edit(self)?;
+        self.retire_wals(log_number);
+        Ok(())
+    }
+
+    fn count_flush(
+        &self,
+        Frozen { tree, memtable }: &Frozen,
+        (job, files, bytes): (JobId, u64, u64),
+        begin_ns: u64,
+    ) {
         self.frozen_bytes.fetch_sub(memtable.reserved_bytes(), Ordering::AcqRel);
-        self.note_progress();
         self.counters.flushes.add(1);
         self.counters.merged(0, 0, bytes);
         self.events.send_with(|| Event::FlushEnd {
             job,
             keyspace: tree.name.clone(),
-            files: count,
+            files,
             written_bytes: bytes,
             duration_us: (self.env.clock.monotonic_ns() - begin_ns) / 1000,
             error: None,
         });
-        Ok(true)
     }
 
-    /// Makes the log durable if it holds writes of other keyspaces that are in
-    /// no table yet: else power loss could take those and leave what this
-    /// flush made durable, half a batch among it.
-    fn sync_logs_of_others(&self, tree: &Tree) -> Result<()> {
-        let unflushed = |other: &Arc<Tree>| {
-            other.id != tree.id && other.view().memtables().any(|m| m.first_wal().is_some())
-        };
-        if self.trees().iter().any(unflushed) {
-            self.sync_wal()?;
-        }
-        Ok(())
-    }
-
-    /// Writes a memtable's entries to tables of level 0, durable with their names,
-    /// cut at the borders of the lanes that the policy wants from here on.
+    /// Writes a memtable's entries to tables of level 0, to be finished, cut at
+    /// the borders of the lanes that the policy wants from here on.
     pub(crate) fn write_level0(
         &self,
         tree: &Tree,
@@ -131,8 +272,11 @@ impl Core {
         };
         let rules = self.flush_rules(tree, held, tombstones);
         let mut outputs = Outputs::new(self, tree, spec);
+        outputs.bytes_max = memtable.allocated_bytes() as u64;
+        outputs.unfinished = Some(Vec::new());
         drain(memtable, Elider::new(rules), &mut outputs)?;
-        Ok(Flushed { files: outputs.finish(0)?, lanes })
+        let (files, unfinished) = outputs.write_out(0)?;
+        Ok(Flushed { files, unfinished, lanes })
     }
 
     fn flush_rules(&self, tree: &Tree, held: Held, tombstones: Fragments) -> ElideRules {
@@ -151,9 +295,9 @@ impl Core {
 
 /// Passes every entry of a memtable through the elider.
 fn drain(memtable: &Memtable, mut elider: Elider, sink: &mut impl Sink) -> Result<()> {
-    let mut cursor = MemCursor::new(memtable.list.clone());
-    cursor.seek_first();
-    while cursor.valid() {
+    let mut entries = memtable.cursor();
+    entries.iter_mut().for_each(MemCursor::seek_first);
+    while let Some(cursor) = entries.as_mut().filter(|cursor| cursor.valid()) {
         elider.push(cursor.key(), cursor.trailer(), cursor.value(), sink)?;
         cursor.next();
     }

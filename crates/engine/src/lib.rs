@@ -67,6 +67,7 @@ mod stored;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tree;
+mod trees;
 mod underway;
 mod upkeep;
 mod verify;

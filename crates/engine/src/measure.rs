@@ -20,7 +20,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
     let mut memtables_bytes = 0;
     for tree in core.trees().iter() {
         let view = tree.view();
-        let memory: usize = view.memtables().map(|m| m.list.allocated_bytes()).sum();
+        let memory: usize = view.memtables().map(|m| m.allocated_bytes()).sum();
         memtables_bytes += memory as u64;
         stats.push_keyspace(KeyspaceStats {
             name: tree.name.to_string(),
@@ -125,14 +125,14 @@ fn memtable_bytes(view: &ReadView, tree: &Tree, from: &[u8], to: &[u8]) -> u64 {
     const COUNTED_MAX: usize = 10_000;
     let mut bytes = 0;
     for memtable in view.memtables() {
-        let mut cursor = crate::memtable::MemCursor::new(memtable.list.clone());
+        let Some(mut cursor) = memtable.cursor() else { continue };
         cursor.seek(from, seek_trailer(SEQ_MAX));
         let mut counted = 0;
         while cursor.valid() && tree.order.compare(cursor.key(), to).is_lt() {
             bytes += (cursor.key().len() + cursor.value().len()) as u64;
             counted += 1;
             if counted == COUNTED_MAX {
-                bytes = bytes.max(memtable.list.allocated_bytes() as u64 / 2);
+                bytes = bytes.max(memtable.allocated_bytes() as u64 / 2);
                 break;
             }
             cursor.next();

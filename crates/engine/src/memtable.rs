@@ -52,7 +52,9 @@ struct Fragmented {
 
 /// One memtable, active or frozen.
 pub(crate) struct Memtable {
-    pub(crate) list: Arc<SkipList<UserOrder>>,
+    /// Made by the first insert: one that nobody writes to takes no arena.
+    list: OnceLock<Arc<SkipList<UserOrder>>>,
+    chunks: Arc<ChunkPool>,
     order: KeyOrder,
     /// Tombstones as they came, and how many.
     tombstones: Mutex<Vec<RangeTombstone>>,
@@ -72,7 +74,8 @@ impl Memtable {
     /// An empty memtable that shares `chunks` with the others of its database.
     pub(crate) fn new(order: KeyOrder, chunks: Arc<ChunkPool>) -> Memtable {
         Memtable {
-            list: Arc::new(SkipList::with_pool(UserOrder(order.clone()), chunks)),
+            list: OnceLock::new(),
+            chunks,
             order,
             tombstones_count: AtomicUsize::new(0),
             tombstones: Mutex::default(),
@@ -82,6 +85,29 @@ impl Memtable {
             last_seq: AtomicU64::new(0),
             retired: OnceLock::new(),
         }
+    }
+
+    /// Its point entries; `None` where nothing was inserted yet. What a reader
+    /// may see was inserted before its sequence number was published: load that
+    /// first, and `None` says that there is nothing to see.
+    #[inline]
+    pub(crate) fn list(&self) -> Option<&Arc<SkipList<UserOrder>>> {
+        self.list.get()
+    }
+
+    /// A cursor over its point entries, if there are any.
+    pub(crate) fn cursor(&self) -> Option<MemCursor> {
+        self.list().map(|list| MemCursor::new(Arc::clone(list)))
+    }
+
+    /// Number of its point entries.
+    pub(crate) fn entries(&self) -> u64 {
+        self.list().map_or(0, |list| list.len() as u64)
+    }
+
+    /// Bytes that its point entries take from the allocator.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.list().map_or(0, |list| list.allocated_bytes())
     }
 
     /// Counts bytes that a writer is about to insert, whose record stands in
@@ -124,7 +150,11 @@ impl Memtable {
         if kind == Kind::RangeDelete {
             self.insert_tombstone(RangeTombstone { start: key.to_vec(), end: value.to_vec(), seq });
         } else {
-            self.list.insert(key, key::trailer(seq, kind), value);
+            let new = || {
+                let order = UserOrder(self.order.clone());
+                Arc::new(SkipList::with_pool(order, self.chunks.clone()))
+            };
+            self.list.get_or_init(new).insert(key, key::trailer(seq, kind), value);
         }
     }
 

@@ -298,10 +298,10 @@ fn read_key(iter: &mut MergeIter, tree: &Tree, key: &[u8], entries: &mut Vec<Ent
 /// Writes a memtable to tables that are part of no tree, entry by entry.
 pub(crate) fn raw_tables(core: &Core, tree: &Tree, memtable: &Memtable) -> Result<Vec<File>> {
     let mut outputs = outputs(core, tree, 0, &memtable.tombstones_under(&[]));
-    let mut cursor = MemCursor::new(memtable.list.clone());
     let mut last: Option<Vec<u8>> = None;
-    cursor.seek_first();
-    while cursor.valid() {
+    let mut entries = memtable.cursor();
+    entries.iter_mut().for_each(MemCursor::seek_first);
+    while let Some(cursor) = entries.as_mut().filter(|cursor| cursor.valid()) {
         let first = last.as_deref().is_none_or(|last| !tree.order.equal(last, cursor.key()));
         outputs.keep(cursor.key(), cursor.trailer(), cursor.value(), first)?;
         if first {

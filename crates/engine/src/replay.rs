@@ -11,6 +11,7 @@
 //! that is corruption as well.
 
 use crate::core::Core;
+use crate::flush::{Flushed, GROUP_MAX};
 use crate::manifest::state::{ManifestState, WalState};
 use crate::memtable::{ENTRY_OVERHEAD_BYTES, Memtable};
 use crate::rebuild::raw_tables;
@@ -287,28 +288,39 @@ impl<'a> Replay<'a> {
     fn store(&mut self) -> Result<()> {
         let memtables = std::mem::take(&mut self.memtables);
         let last_seq = self.next_seq - 1;
+        let mut written = Vec::new();
         for (id, memtable) in memtables {
             let tree = self.core.tree(id)?;
             memtable.freeze(last_seq);
             if self.is_read_only() || mutant!(TailInMemory) {
                 tree.adopt(memtable);
-            } else {
-                self.write_tables(&tree, &memtable, last_seq)?;
+                continue;
+            }
+            let filters = Arc::new(self.core.flush_filters(&tree, memtable.entries()));
+            let flushed = self.core.write_level0(&tree, &memtable, filters)?;
+            written.push((tree, flushed));
+            if written.len() == GROUP_MAX {
+                self.install(std::mem::take(&mut written), last_seq)?;
             }
         }
+        self.install(written, last_seq)?;
         self.bytes = 0;
         self.core.queue.set_visible(last_seq.max(self.core.queue.visible()));
         Ok(())
     }
 
-    fn write_tables(&self, tree: &Tree, memtable: &Memtable, last_seq: SeqNo) -> Result<()> {
-        let filters = Arc::new(self.core.flush_filters(tree, memtable.list.len() as u64));
-        let flushed = self.core.write_level0(tree, memtable, filters)?;
+    /// Makes tables durable, all at once, and part of their trees.
+    fn install(&self, mut written: Vec<(Arc<Tree>, Flushed)>, last_seq: SeqNo) -> Result<()> {
+        let unfinished = written.iter_mut().flat_map(|(_, flushed)| flushed.take_unfinished());
+        self.core.finish_tables(unfinished.collect())?;
         let mut manifest = self.core.manifest.lock();
-        let keyspace = manifest.state.keyspaces.get_mut(&tree.id).expect("the tree was made of it");
-        let edit = flushed.edit(&keyspace.version, last_seq);
-        keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
-        tree.install(keyspace.version.clone(), None);
+        for (tree, flushed) in written {
+            let keyspace =
+                manifest.state.keyspaces.get_mut(&tree.id).expect("the tree was made of it");
+            let edit = flushed.edit(&keyspace.version, last_seq);
+            keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
+            tree.install(keyspace.version.clone(), None);
+        }
         Ok(())
     }
 }

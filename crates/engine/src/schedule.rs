@@ -23,6 +23,7 @@ use crate::pace::Pressure;
 use crate::snapshot::Held;
 use crate::tree::Tree;
 use crate::underway::Underway;
+use crate::write::unflushed::Frozen;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use windrow_base::key::SEQ_MAX;
@@ -68,9 +69,7 @@ impl Core {
         if self.latch.check().is_err() {
             return;
         }
-        for tree in self.trees().iter() {
-            self.schedule_flush(&underway, tree);
-        }
+        self.schedule_flushes(&underway);
         self.schedule_wal(&underway);
         self.schedule_merges();
         self.update_pace();
@@ -90,36 +89,25 @@ impl Core {
         !self.gate.is_closing()
     }
 
-    fn schedule_flush(&self, underway: &Underway<&Core>, tree: &Arc<Tree>) {
-        let mut work = tree.work.lock();
-        if work.flushing || self.next_to_flush(tree).is_none() || tree.is_dropped() {
-            return;
+    fn schedule_flushes(&self, underway: &Underway<&Core>) {
+        loop {
+            let group = self.claim_flush();
+            if group.is_empty() {
+                return;
+            }
+            underway.submit(Urgency::High, move |core| core.flush_job(&group));
         }
-        work.flushing = true;
-        drop(work);
-        let tree = tree.clone();
-        underway.submit(Urgency::High, move |core| core.flush_job(&tree));
     }
 
-    fn flush_job(&self, tree: &Tree) {
+    fn flush_job(&self, group: &[Frozen]) {
         let mut attempt = 0;
-        loop {
-            match self.latch.check().and_then(|()| self.flush_oldest(tree)) {
-                Ok(true) => attempt = 0,
-                Ok(false) => break,
-                Err(_) if tree.is_dropped() => break,
-                Err(error) => {
-                    attempt += 1;
-                    if !self.may_retry(&error, attempt) {
-                        break;
-                    }
-                }
+        while let Err(error) = self.latch.check().and_then(|()| self.flush_group(group)) {
+            attempt += 1;
+            if !self.may_retry(&error, attempt) {
+                break;
             }
-            // Merges may begin beside the next flush.
-            self.schedule_merges();
-            self.update_pace();
         }
-        tree.work.lock().flushing = false;
+        self.queue.lock().unflushed.release(group);
         self.schedule();
         self.note_progress();
     }
@@ -356,10 +344,7 @@ impl Core {
             if let Err(error) = self.latch.check() {
                 return Some(Err(error));
             }
-            let quiet = self.trees().iter().all(|tree| {
-                let work = tree.work.lock();
-                !work.flushing && work.merging == 0 && tree.view().frozen.is_empty()
-            });
+            let quiet = self.queue.lock().unflushed.frozen().len() == 0;
             // A job counts until it has scheduled what comes after it.
             (quiet && self.gate.is_quiet()).then_some(Ok(()))
         })

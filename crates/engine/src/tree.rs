@@ -36,7 +36,6 @@ pub(crate) struct KeyspaceRecord {
 #[derive(Default)]
 pub(crate) struct Work {
     pub(crate) busy: Busy,
-    pub(crate) flushing: bool,
     pub(crate) merging: u32,
     /// Manual compactions under way: the picker relieves level 0 and nothing else.
     pub(crate) hold: u32,

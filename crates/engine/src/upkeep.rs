@@ -10,6 +10,7 @@ use crate::manifest::state::KeyspaceState;
 use crate::options::KeyspaceOptions;
 use crate::recovery::{DEFAULT_KEYSPACE, build_tree, check_agrees, new_keyspace};
 use crate::tree::Tree;
+use crate::write::unflushed::Frozen;
 use std::sync::Arc;
 use windrow_base::{Error, KeyspaceId, Result, mutant, unless_mutant};
 use windrow_env::sync::MutexGuard;
@@ -23,7 +24,7 @@ const NAME_BYTES_MAX: usize = 255;
 
 impl Core {
     /// Writes a keyspace's memtables to tables, and waits for it.
-    pub(crate) fn flush_tree(&self, tree: &Tree) -> Result<()> {
+    pub(crate) fn flush_tree(&self, tree: &Arc<Tree>) -> Result<()> {
         self.latch.check()?;
         let mut queue = self.queue.lock();
         self.check_open()?;
@@ -33,29 +34,48 @@ impl Core {
         }
         if tree.view().memtable.reserved_bytes() > 0 {
             // The log goes on: what it holds of other keyspaces stays in it.
-            if self.wants_new_log(tree, &queue) {
+            if self.wants_new_log(1, &queue) {
                 self.rotate_wal(&mut queue);
             }
             self.freeze(tree, &mut queue);
             self.freeze_pinning(&mut queue);
         }
-        let Some(newest) = tree.view().frozen.first().cloned() else {
-            return Ok(());
-        };
+        let newest = tree.view().frozen.first().cloned();
         drop(queue);
+        self.await_flush(
+            newest.map(|memtable| Frozen { tree: tree.clone(), memtable }).into_iter().collect(),
+        )
+    }
+
+    /// Writes the memtables of all keyspaces to tables, and waits for it.
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        self.latch.check()?;
+        let mut queue = self.queue.lock();
+        self.check_open()?;
+        if queue.unflushed.active().len() > 0 {
+            self.rotate_wal(&mut queue);
+            self.freeze_all(&mut queue);
+        }
+        let waiting = queue.unflushed.frozen().cloned().collect();
+        drop(queue);
+        self.await_flush(waiting)
+    }
+
+    /// Has memtables flushed, and waits until they are in tables.
+    fn await_flush(&self, mut waiting: Vec<Frozen>) -> Result<()> {
+        if waiting.is_empty() {
+            return Ok(());
+        }
         self.schedule();
         self.wait_until(|| {
             if let Err(error) = self.latch.check() {
                 return Some(Err(error));
             }
-            let done = !tree.view().frozen.iter().any(|m| Arc::ptr_eq(m, &newest));
-            (done || tree.is_dropped()).then_some(Ok(()))
+            while waiting.last().is_some_and(|last| !last.is_waiting()) {
+                waiting.pop();
+            }
+            waiting.is_empty().then_some(Ok(()))
         })
-    }
-
-    pub(crate) fn flush_all(&self) -> Result<()> {
-        let trees: Vec<_> = self.trees().iter().cloned().collect();
-        trees.iter().try_for_each(|tree| self.flush_tree(tree))
     }
 
     /// Refuses new work once the database is closing. Under the queue's lock.
@@ -104,7 +124,7 @@ impl Core {
 
     /// The keyspace of this name, if there is one.
     pub(crate) fn tree_named(&self, name: &str) -> Option<Arc<Tree>> {
-        self.trees().iter().find(|tree| &*tree.name == name).cloned()
+        self.keyspaces.named(name)
     }
 
     pub(crate) fn open_or_create_keyspace(
@@ -135,9 +155,7 @@ impl Core {
         self.append_and_fold(&mut manifest, fields)?;
         self.witness_manifest()?;
         let tree = Arc::new(self.tree_of(&manifest.state.keyspaces[&id])?);
-        let mut trees = self.trees().to_vec();
-        trees.push(tree.clone());
-        self.trees.store(Arc::new(trees));
+        self.keyspaces.add(&tree);
         drop(manifest);
         self.events.send_with(|| Event::KeyspaceCreated { keyspace: tree.name.clone() });
         Ok(tree)
@@ -179,9 +197,9 @@ impl Core {
         self.witness_manifest()?;
         let mut queue = self.queue.lock();
         tree.mark_dropped();
-        let trees = self.trees().iter().filter(|t| t.id != tree.id).cloned().collect();
-        self.trees.store(Arc::new(trees));
+        self.keyspaces.remove(&tree);
         let view = tree.pin();
+        queue.unflushed.dropped(&tree, &view);
         queue.active_bytes = queue.active_bytes.saturating_sub(view.memtable.reserved_bytes());
         let frozen: usize = view.frozen.iter().map(|m| m.reserved_bytes()).sum();
         self.frozen_bytes.fetch_sub(frozen, Ordering::AcqRel);
@@ -206,11 +224,7 @@ impl Core {
         let writable = self.latch.check();
         let last_seq = queue.last_seq();
         if writable.is_ok() {
-            for tree in self.trees().iter() {
-                if tree.view().memtable.reserved_bytes() > 0 {
-                    self.freeze(tree, &mut queue);
-                }
-            }
+            self.freeze_all(&mut queue);
         }
         drop(queue);
         // Who waits for what will not come any more hears of it.
@@ -233,9 +247,8 @@ impl Core {
     /// and how much of it is durable (rules R10, R11). The log comes first: a
     /// manifest that loses the record of the clean close still says the same.
     fn leave_clean(&self, last_seq: u64) -> Result<()> {
-        let trees: Vec<_> = self.trees().iter().cloned().collect();
-        for tree in &trees {
-            while !mutant!(CloseKeepsMemtables) && self.flush_oldest(tree)? {}
+        unless_mutant!(CloseKeepsMemtables, self.flush_rest()?);
+        for tree in self.trees().iter() {
             self.keep_statistics(tree)?;
         }
         let mut wal = self.create_wal()?;
@@ -252,6 +265,19 @@ impl Core {
             log.finish()?;
         }
         self.remove_logs()
+    }
+
+    /// Flushes what waits, group by group, on this thread.
+    fn flush_rest(&self) -> Result<()> {
+        loop {
+            let group = self.claim_flush();
+            if group.is_empty() {
+                return Ok(());
+            }
+            let flushed = self.flush_group(&group);
+            self.queue.lock().unflushed.release(&group);
+            flushed?;
+        }
     }
 
     /// Removes every log but the one of the clean close.

@@ -115,6 +115,15 @@ pub trait FileSystem: Send + Sync + 'static {
     /// reserved. A file that was created is removed then.
     fn create_log(&self, path: &Path, len_bytes: u64) -> Result<Arc<dyn LogFile>>;
 
+    /// Finishes files ([`WriteFile::finish`]), at the same time where the system
+    /// can: it answers many syncs with one flush of the device.
+    ///
+    /// # Errors
+    /// The first failure. All files must be discarded then.
+    fn finish_all(&self, files: Vec<Box<dyn WriteFile>>) -> Result<()> {
+        files.into_iter().try_for_each(|mut file| file.finish())
+    }
+
     /// Opens a regular file for positional reads. Never waits for a writer of a pipe.
     ///
     /// # Errors
@@ -241,6 +250,16 @@ pub trait WriteFile: Send {
     /// # Errors
     /// `Io`, `NoSpace`.
     fn sync(&mut self) -> Result<()>;
+
+    /// Hands everything to the system and lets go of the buffer: for a file to
+    /// which nothing will be appended, and which is finished later, with others.
+    /// Makes nothing durable.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    fn write_out(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     /// Flushes, cuts preallocation to the length, makes both durable, and closes.
     ///

@@ -321,7 +321,7 @@ impl Core {
         if edit.is_empty() {
             return Ok(());
         }
-        self.install(tree, None, |version| statistics_edit(tree, version))
+        self.install(tree, |version| statistics_edit(tree, version))
     }
 }
 

@@ -61,7 +61,7 @@ impl Core {
     }
 
     fn carry_out_move(&self, tree: &Tree, step: &Move) -> Result<()> {
-        self.install(tree, None, |_| with_statistics(tree, step.edit()))?;
+        self.install(tree, |_| with_statistics(tree, step.edit()))?;
         self.counters.moved(step.to.0);
         self.events.send_with(|| Event::Moved {
             keyspace: tree.name.clone(),
@@ -74,7 +74,7 @@ impl Core {
     }
 
     fn carry_out_reshape(&self, tree: &Tree, shape: &Reshape) -> Result<()> {
-        self.install(tree, None, |_| shape.edit())?;
+        self.install(tree, |_| shape.edit())?;
         self.events.send_with(|| Event::Reshaped {
             keyspace: tree.name.clone(),
             levels: shape.levels,
@@ -84,7 +84,7 @@ impl Core {
     }
 
     fn carry_out_drop(&self, tree: &Tree, drop: &DropFiles) -> Result<()> {
-        self.install(tree, None, |_| drop.edit())
+        self.install(tree, |_| drop.edit())
     }
 
     fn carry_out_merge(&self, tree: &Tree, merge: &Merge) -> Result<()> {
@@ -153,7 +153,7 @@ impl Core {
         };
         let taken = self.taken(&outcome.count, since_id, judge_ms);
         let outputs: Vec<FileNumber> = outcome.files.iter().map(|file| file.number).collect();
-        let installed = self.try_install(tree, None, taken, |_| merge.edit(outcome.files))?;
+        let installed = self.try_install(tree, taken, |_| merge.edit(outcome.files))?;
         if installed == Installed::Yes {
             drop(filters);
             self.counters.merge_entries_in.add(outcome.count.seen);

@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use windrow_base::key::{TRAILER_BYTES, push_internal};
 use windrow_base::{Epoch, Error, FileNumber, FileUid, Result, mutant, unless_mutant};
+use windrow_env::WriteFile;
 use windrow_env::fs::WriteOptions;
 use windrow_format::codec::Codec;
 use windrow_format::names;
@@ -27,6 +28,9 @@ use windrow_plan::tree::File;
 /// A table that grows large writes partitions of its filter before it is
 /// complete: its filter is decided anew now and then, at multiples of this.
 const DECIDE_ENTRIES: u64 = 256;
+
+/// A table that is known to be smaller is not preallocated.
+const PREALLOCATED_MIN: u64 = 256 << 10;
 
 /// At the latest after so many entries.
 const DECIDE_ENTRIES_MAX: u64 = 1 << 14;
@@ -75,6 +79,10 @@ pub(crate) struct Outputs<'a> {
     pub(crate) entries: u64,
     /// Most that may still be kept, this one included.
     pub(crate) entries_left: u64,
+    /// Most bytes that a table may get, about: no more is reserved for it.
+    pub(crate) bytes_max: u64,
+    /// Tables that are written and not finished, where the caller does that.
+    pub(crate) unfinished: Option<Vec<Box<dyn WriteFile>>>,
 }
 
 impl<'a> Outputs<'a> {
@@ -93,6 +101,8 @@ impl<'a> Outputs<'a> {
             made_of: Some(Vec::new()),
             entries: 0,
             entries_left: u64::MAX,
+            bytes_max: u64::MAX,
+            unfinished: None,
         }
     }
 
@@ -119,9 +129,11 @@ impl<'a> Outputs<'a> {
             created_ms: core.env.clock.wall_ms(),
         };
         let path = core.dir.join(names::table(number));
+        let expected = file_bytes + file_bytes / 8;
         let write = WriteOptions {
             direct: settings.direct_io,
-            preallocate_bytes: file_bytes + file_bytes / 8,
+            // For a small table it is one more change of the file, and no use.
+            preallocate_bytes: if self.bytes_max < PREALLOCATED_MIN { 0 } else { expected },
         };
         let file = core.env.fs.create(&path, write)?;
         let table = TableWriter::new(file, options)?;
@@ -190,7 +202,14 @@ impl<'a> Outputs<'a> {
         if let Some(numbers) = self.made_of(upper) {
             table.set_made_of(numbers);
         }
-        let summary = match table.finish() {
+        let finished = match &mut self.unfinished {
+            None => table.finish(),
+            Some(files) => table.write_out().map(|(summary, file)| {
+                files.push(file);
+                summary
+            }),
+        };
+        let summary = match finished {
             Ok(summary) => summary,
             Err(error) => {
                 self.core.cleanup.unlink_table(number);
@@ -224,6 +243,28 @@ impl<'a> Outputs<'a> {
     /// # Errors
     /// What the file system said; the outputs are discarded then.
     pub(crate) fn finish(mut self, epoch: Epoch) -> Result<Vec<File>> {
+        self.end_last()?;
+        if !self.finished.is_empty() {
+            self.core.sync_table_names()?;
+        }
+        Ok(self.describe_all(epoch))
+    }
+
+    /// Ends the last table. What is not in these files yet is the caller's to
+    /// finish, and to make their names durable.
+    ///
+    /// # Errors
+    /// As [`Outputs::finish`].
+    pub(crate) fn write_out(
+        mut self,
+        epoch: Epoch,
+    ) -> Result<(Vec<File>, Vec<Box<dyn WriteFile>>)> {
+        self.end_last()?;
+        let unfinished = self.unfinished.take().unwrap_or_default();
+        Ok((self.describe_all(epoch), unfinished))
+    }
+
+    fn end_last(&mut self) -> Result<()> {
         self.end_table(None)?;
         let written: u64 = self.finished.iter().map(|f| f.summary.entries).sum();
         if written != self.entries {
@@ -232,25 +273,30 @@ impl<'a> Outputs<'a> {
                 self.entries
             )));
         }
-        if !self.finished.is_empty() {
-            self.sync_names()?;
-        }
+        Ok(())
+    }
+
+    fn describe_all(&mut self, epoch: Epoch) -> Vec<File> {
         let created_ms = self.core.env.clock.wall_ms();
         let finished = std::mem::take(&mut self.finished);
-        Ok(finished.into_iter().map(|f| describe(f, epoch, created_ms)).collect())
+        finished.into_iter().map(|f| describe(f, epoch, created_ms)).collect()
     }
 }
 
-impl Outputs<'_> {
-    fn sync_names(&self) -> Result<()> {
+impl Core {
+    /// Makes the names of tables durable.
+    ///
+    /// # Errors
+    /// What the file system said, which latches the database.
+    pub(crate) fn sync_table_names(&self) -> Result<()> {
         if mutant!(TableNameSync) {
             return Ok(());
         }
         if mutant!(TableNameAfterEdit) {
             return Ok(());
         }
-        let synced = self.core.env.fs.sync_dir(&self.core.dir);
-        unless_mutant!(NameSyncIgnored, synced.inspect_err(|e| self.core.trip(e))?);
+        let synced = self.env.fs.sync_dir(&self.dir);
+        unless_mutant!(NameSyncIgnored, synced.inspect_err(|e| self.trip(e))?);
         Ok(())
     }
 }

@@ -254,8 +254,9 @@ impl<'a> Lookup<'a> {
             let newest = memtable.newest_tombstone(self.key, self.seq);
             self.hidden_below = self.hidden_below.max(newest.unwrap_or(0));
         }
+        let Some(list) = memtable.list() else { return self.leave(owner) };
         let mut trailer = seek_trailer(self.seq);
-        while let Some(entry) = memtable.list.seek(self.key, trailer) {
+        while let Some(entry) = list.seek(self.key, trailer) {
             if !owner.order.equal(entry.key(), self.key) {
                 break;
             }

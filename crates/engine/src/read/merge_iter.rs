@@ -27,8 +27,9 @@ use windrow_env::FileSystem;
 
 /// One of the sequences to be merged.
 pub(crate) enum Source {
-    /// A memtable.
-    Mem(MemCursor),
+    /// A memtable; `None` where nothing was inserted. It keeps its place among
+    /// the sources, by which range tombstones know what they hide.
+    Mem(Option<MemCursor>),
     /// A sorted run of tables, or one table.
     Level(LevelIter),
 }
@@ -68,12 +69,14 @@ impl MemSource {
 enum Input {
     Mem(MemSource),
     Level(LevelIter),
+    Nothing,
 }
 
 impl From<Source> for Input {
     fn from(source: Source) -> Input {
         match source {
-            Source::Mem(cursor) => Input::Mem(MemSource { cursor, key: Vec::new() }),
+            Source::Mem(Some(cursor)) => Input::Mem(MemSource { cursor, key: Vec::new() }),
+            Source::Mem(None) => Input::Nothing,
             Source::Level(iter) => Input::Level(iter),
         }
     }
@@ -84,20 +87,21 @@ impl Input {
         match self {
             Input::Mem(source) => source.seek(target),
             Input::Level(iter) => iter.begin(target)?,
+            Input::Nothing => {}
         }
         Ok(())
     }
 
     fn step(&mut self, target: Target<'_>) -> Result<Option<PendingRead>> {
         match self {
-            Input::Mem(_) => Ok(None),
+            Input::Mem(_) | Input::Nothing => Ok(None),
             Input::Level(iter) => iter.step(target),
         }
     }
 
     fn supply(&mut self, read: PendingRead) -> Result<()> {
         match self {
-            Input::Mem(_) => Ok(()),
+            Input::Mem(_) | Input::Nothing => Ok(()),
             Input::Level(iter) => iter.supply(read),
         }
     }
@@ -109,6 +113,7 @@ impl Input {
                 Ok(())
             }
             Input::Level(iter) => iter.seek(target),
+            Input::Nothing => Ok(()),
         }
     }
 
@@ -121,6 +126,7 @@ impl Input {
                 Ok(())
             }
             Input::Level(iter) => iter.next(),
+            Input::Nothing => Ok(()),
         }
     }
 
@@ -133,6 +139,7 @@ impl Input {
                 Ok(())
             }
             Input::Level(iter) => iter.prev(),
+            Input::Nothing => Ok(()),
         }
     }
 
@@ -141,6 +148,7 @@ impl Input {
         match self {
             Input::Mem(source) => source.cursor.valid(),
             Input::Level(iter) => iter.valid(),
+            Input::Nothing => false,
         }
     }
 
@@ -149,6 +157,7 @@ impl Input {
         match self {
             Input::Mem(source) => &source.key,
             Input::Level(iter) => iter.key(),
+            Input::Nothing => &[],
         }
     }
 
@@ -157,6 +166,7 @@ impl Input {
         match self {
             Input::Mem(source) => source.cursor.value(),
             Input::Level(iter) => iter.value(),
+            Input::Nothing => &[],
         }
     }
 
@@ -165,6 +175,7 @@ impl Input {
         match self {
             Input::Mem(source) => Slice::copy_from(source.cursor.value()),
             Input::Level(iter) => iter.value_slice(),
+            Input::Nothing => Slice::default(),
         }
     }
 }

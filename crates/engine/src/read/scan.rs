@@ -21,7 +21,6 @@ use super::readahead::Readahead;
 use super::table_iter::{Bounds, Edge, TableIterOptions};
 use super::view::ReadView;
 use super::{EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
-use crate::memtable::MemCursor;
 use crate::options::ReadOptions;
 use crate::slice::Slice;
 use std::sync::Arc;
@@ -706,9 +705,7 @@ pub(super) fn merge_of(
 ) -> MergeIter {
     let options = Arc::new(options);
     let mut sources = Vec::with_capacity(1 + view.frozen.len() + view.runs.len());
-    for memtable in view.memtables() {
-        sources.push(Source::Mem(MemCursor::new(Arc::clone(&memtable.list))));
-    }
+    sources.extend(view.memtables().map(|memtable| Source::Mem(memtable.cursor())));
     for run in &view.runs {
         let iter = LevelIter::new(Arc::clone(run), Arc::clone(owner), Arc::clone(&options));
         sources.push(Source::Level(iter));

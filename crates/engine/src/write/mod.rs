@@ -10,4 +10,5 @@ pub(crate) mod commit;
 pub(crate) mod queue;
 pub(crate) mod room;
 pub(crate) mod segments;
+pub(crate) mod unflushed;
 pub(crate) mod wal;

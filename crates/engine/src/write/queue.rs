@@ -18,6 +18,7 @@
 
 use crate::latch::Latch;
 use crate::memtable::Memtable;
+use crate::write::unflushed::Unflushed;
 use crate::write::wal::Wal;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,6 +42,8 @@ pub(crate) struct QueueState {
     /// Segments that were active before and whose records are not all in
     /// tables, oldest first, each with the sequence number of its first record.
     pub(crate) older_wals: Vec<(Arc<Wal>, SeqNo)>,
+    /// The memtables that hold anything.
+    pub(crate) unflushed: Unflushed,
     /// How much of the manifest is durable.
     pub(crate) manifest: Length,
     /// The same as the active segment says it.
@@ -65,7 +68,7 @@ pub(crate) struct Slot {
     pub(crate) memtables: Memtables,
 }
 
-/// The memtable of each keyspace that a batch touches.
+/// The memtable of each keyspace that a batch touches, by id ascending.
 pub(crate) enum Memtables {
     One(KeyspaceId, Arc<Memtable>),
     Many(Vec<(KeyspaceId, Arc<Memtable>)>),
@@ -77,7 +80,10 @@ impl Memtables {
     pub(crate) fn get(&self, id: KeyspaceId) -> Option<&Arc<Memtable>> {
         match self {
             Memtables::One(one, memtable) => (*one == id).then_some(memtable),
-            Memtables::Many(many) => many.iter().find(|(m, _)| *m == id).map(|(_, table)| table),
+            Memtables::Many(many) => {
+                let at = many.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+                Some(&many[at].1)
+            }
         }
     }
 }
@@ -118,6 +124,7 @@ impl Queue {
                 active_bytes: 0,
                 wal_first_seq: last_seq + 1,
                 older_wals: Vec::new(),
+                unflushed: Unflushed::default(),
                 manifest: Length::default(),
                 marked: Length::default(),
             }),

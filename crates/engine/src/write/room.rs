@@ -23,6 +23,10 @@ const RANGE_DELETES_MAX: usize = 8192;
 /// Logs beside the active one that idle keyspaces may keep.
 const OLD_LOGS_MAX: usize = 4;
 
+/// Memtables are frozen until they hold this part of all that is active: where
+/// there are many small ones, some at a time, which are flushed together.
+const FROZEN_PART: usize = 16;
+
 /// What came of an attempt to switch memtables.
 enum Switch {
     Done,
@@ -117,7 +121,11 @@ impl Core {
             let tree = self.tree(touch.id)?;
             let memtable = tree.view().memtable.clone();
             let bytes = self.charge(touch);
+            let is_first = memtable.first_wal().is_none();
             memtable.reserve(bytes, wal);
+            if is_first {
+                queue.unflushed.wrote(&tree, &memtable);
+            }
             queue.active_bytes += bytes;
             Ok(memtable)
         };
@@ -128,7 +136,9 @@ impl Core {
         for touch in touched {
             self.tree(touch.id)?;
         }
-        let many = touched.iter().map(|t| Ok((t.id, take(t)?))).collect::<Result<_>>()?;
+        let many = touched.iter().map(|t| Ok((t.id, take(t)?))).collect::<Result<Vec<_>>>();
+        let mut many = many?;
+        many.sort_unstable_by_key(|(id, _)| *id);
         Ok(Memtables::Many(many))
     }
 
@@ -140,34 +150,32 @@ impl Core {
         frozen > 0 && frozen + 2 * self.shares.memtable_bytes > share && !mutant!(MemoryUnbounded)
     }
 
-    /// Freezes the largest active memtable, and those that pin old log segments.
+    /// Freezes the largest active memtables, and those that pin old log segments.
     /// `stay`: the log may go on in its segment.
     fn switch_largest(&self, queue: &mut QueueState, stay: bool) -> Switch {
         if self.frozen_share_is_full() {
             return Switch::NeedFlush;
         }
-        let trees = self.trees();
-        let largest = trees.iter().max_by_key(|t| t.view().memtable.reserved_bytes());
-        let Some(largest) = largest.filter(|t| t.view().memtable.reserved_bytes() > 0) else {
+        let largest = largest_of(queue);
+        if largest.is_empty() {
             // Only dropped keyspaces held the bytes.
             queue.active_bytes = 0;
             return Switch::Done;
-        };
-        if self.wants_new_log(largest, queue) && !self.rotate_wal(queue) && !stay {
+        }
+        if self.wants_new_log(largest.len(), queue) && !self.rotate_wal(queue) && !stay {
             return Switch::NeedLog;
         }
-        self.freeze(largest, queue);
+        largest.iter().for_each(|tree| self.freeze(tree, queue));
         self.freeze_pinning(queue);
         Switch::Done
     }
 
-    /// Whether the log is to go on in a new segment when this keyspace's memtable
-    /// is frozen: where that lets the old one go, or where it has grown. Each
+    /// Whether the log is to go on in a new segment when so many active memtables
+    /// are frozen: where that lets the old one go, or where it has grown. Each
     /// segment takes a memtable's room on the device, whatever it holds.
-    pub(crate) fn wants_new_log(&self, tree: &Tree, queue: &QueueState) -> bool {
-        let pins =
-            |other: &Arc<Tree>| other.id != tree.id && other.view().memtable.first_wal().is_some();
-        queue.wal_offset >= self.shares.memtable_bytes / 2 || !self.trees().iter().any(pins)
+    pub(crate) fn wants_new_log(&self, leaving: usize, queue: &QueueState) -> bool {
+        let pinned = queue.unflushed.active().len() > leaving;
+        queue.wal_offset >= self.shares.memtable_bytes / 2 || !pinned
     }
 
     /// Freezes the memtables for whose sake more than so many old logs are
@@ -180,19 +188,42 @@ impl Core {
             return;
         };
         let oldest = oldest.number;
-        for tree in self.trees().iter() {
-            if tree.view().memtable.first_wal().is_some_and(|wal| wal <= oldest) {
-                self.freeze(tree, queue);
-            }
-        }
+        let pins =
+            |tree: &&Arc<Tree>| tree.view().memtable.first_wal().is_some_and(|wal| wal <= oldest);
+        let pinning: Vec<_> = queue.unflushed.active().filter(pins).cloned().collect();
+        pinning.iter().for_each(|tree| self.freeze(tree, queue));
+    }
+
+    /// Freezes every active memtable that holds anything.
+    pub(crate) fn freeze_all(&self, queue: &mut QueueState) {
+        let active: Vec<_> = queue.unflushed.active().cloned().collect();
+        active.iter().for_each(|tree| self.freeze(tree, queue));
     }
 
     /// Freezes a keyspace's active memtable. The caller holds the queue's lock,
     /// so every slot given out before is for the frozen one, and none after.
-    pub(crate) fn freeze(&self, tree: &Tree, queue: &mut QueueState) {
+    pub(crate) fn freeze(&self, tree: &Arc<Tree>, queue: &mut QueueState) {
         let frozen = tree.switch_memtable(queue.last_seq());
+        queue.unflushed.froze(tree, &frozen);
         let bytes = frozen.reserved_bytes();
         queue.active_bytes = queue.active_bytes.saturating_sub(bytes);
         self.frozen_bytes.fetch_add(bytes, Ordering::AcqRel);
     }
+}
+
+/// The keyspaces with the largest active memtables: as few as hold a part of all.
+fn largest_of(queue: &QueueState) -> Vec<Arc<Tree>> {
+    let bytes = |tree: &Arc<Tree>| tree.view().memtable.reserved_bytes();
+    let mut trees: Vec<(usize, &Arc<Tree>)> =
+        queue.unflushed.active().map(|tree| (bytes(tree), tree)).collect();
+    // Stable: by id where they are as large.
+    trees.sort_by_key(|&(bytes, _)| std::cmp::Reverse(bytes));
+    let enough = queue.active_bytes / FROZEN_PART;
+    let mut sum = 0;
+    let is_due = |&(bytes, _): &(usize, &Arc<Tree>)| {
+        let due = sum == 0 || sum < enough;
+        sum += bytes;
+        due
+    };
+    trees.into_iter().take_while(is_due).map(|(_, tree)| tree.clone()).collect()
 }

@@ -3,7 +3,7 @@
 use super::log_file::OsLogFile;
 use super::place::{Anchor, Place};
 use super::read_file::OsReadFile;
-use super::write_file::{OsWriteFile, retry};
+use super::write_file::{OsWriteFile, finish_all, retry};
 use super::{directory, file_lock, read_many};
 use crate::error::io_error;
 use crate::fs::{FileLock, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions};
@@ -100,6 +100,10 @@ impl FileSystem for OsFs {
 
     fn create_log(&self, path: &Path, len_bytes: u64) -> Result<Arc<dyn LogFile>> {
         Ok(Arc::new(OsLogFile::create(self.place(path), len_bytes, self.map_logs)?))
+    }
+
+    fn finish_all(&self, files: Vec<Box<dyn WriteFile>>) -> Result<()> {
+        finish_all(files)
     }
 
     fn open(&self, path: &Path, options: ReadOptions) -> Result<Arc<dyn ReadFile>> {

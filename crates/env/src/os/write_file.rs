@@ -8,6 +8,7 @@ use super::place::Place;
 use crate::WriteFile;
 use crate::error::io_error;
 use crate::fs::{DIRECT_ALIGN_BYTES, WriteOptions};
+use crate::sync::Mutex;
 use crate::sys::aligned::AlignedBuf;
 use crate::sys::writeback;
 use rustix::fs::{AtFlags, FallocateFlags, OFlags};
@@ -95,13 +96,14 @@ impl OsWriteFile {
         self.write_buffer(self.filled)?;
         self.flushed += self.filled as u64;
         self.filled = 0;
-        self.start_writeback();
+        self.start_writeback(WRITEBACK_BYTES);
         Ok(())
     }
 
-    fn start_writeback(&mut self) {
+    /// Starts write-out if so much is dirty.
+    fn start_writeback(&mut self, bytes_min: u64) {
         let dirty = self.flushed - self.written_back;
-        if self.direct || dirty < WRITEBACK_BYTES {
+        if self.direct || dirty < bytes_min {
             return;
         }
         if let Some(fd) = &self.fd {
@@ -154,7 +156,7 @@ impl WriteFile for OsWriteFile {
                 let result = write_all(fd, bytes, self.flushed, &mut false);
                 result.map_err(|errno| self.fail("write to the file", errno))?;
                 self.flushed += bytes.len() as u64;
-                self.start_writeback();
+                self.start_writeback(WRITEBACK_BYTES);
                 return Ok(());
             }
             let (now, later) = bytes.split_at(room.min(bytes.len()));
@@ -178,6 +180,21 @@ impl WriteFile for OsWriteFile {
         self.sync_flushed()
     }
 
+    fn write_out(&mut self) -> Result<()> {
+        self.check_usable()?;
+        self.flush_all()?;
+        if self.preallocated_bytes > self.len() {
+            self.cut(self.len())?;
+        }
+        self.preallocated_bytes = 0;
+        // What a direct file keeps of its last block is written as well.
+        self.flushed = self.len();
+        self.filled = 0;
+        self.buf = AlignedBuf::new(0);
+        self.start_writeback(1);
+        Ok(())
+    }
+
     fn finish(&mut self) -> Result<()> {
         self.check_usable()?;
         self.flush_all()?;
@@ -188,6 +205,37 @@ impl WriteFile for OsWriteFile {
         self.fd = None;
         Ok(())
     }
+}
+
+/// Threads that sync at the same time. Measured on ext4, 256 files of 1 KB: one
+/// takes 180 to 380 ms, 4 take 30 to 40, 16 take 22 to 30, and 64 no less.
+const SYNCS_MAX: usize = 16;
+/// So many files are worth a thread.
+const FILES_OF_THREAD: usize = 2;
+
+/// Finishes files on several threads: the file system then answers many syncs
+/// with one commit of its journal and one flush of the device.
+pub(super) fn finish_all(files: Vec<Box<dyn WriteFile>>) -> Result<()> {
+    let threads = (files.len() / FILES_OF_THREAD).clamp(1, SYNCS_MAX);
+    let left = Mutex::new(files);
+    let next = || left.lock().pop();
+    let run = || {
+        while let Some(mut file) = next() {
+            file.finish()?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        // Where no thread is to be had there are fewer.
+        let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, run).ok();
+        let others: Vec<_> = (1..threads).filter_map(spawn).collect();
+        let own = run();
+        let panicked = |_| Err(Error::new(ErrorKind::Io, "a thread that synced files panicked"));
+        others
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(panicked))
+            .fold(own, Result::and)
+    })
 }
 
 fn open_for_writing(place: Place<'_>, direct: bool) -> rustix::io::Result<(OwnedFd, bool)> {

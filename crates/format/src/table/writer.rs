@@ -321,7 +321,21 @@ impl TableWriter {
     /// # Errors
     /// `InvalidArgument` if nothing was added; errors of the file, which must
     /// be discarded then.
-    pub fn finish(mut self) -> Result<TableSummary> {
+    pub fn finish(self) -> Result<TableSummary> {
+        let (summary, mut file) = self.write_out()?;
+        if !mutant!(TableSync) {
+            let finished = file.finish();
+            unless_mutant!(TableWriteIgnored, finished?);
+        }
+        Ok(summary)
+    }
+
+    /// Writes the rest. The table is durable once the file is finished, which
+    /// is left to the caller: many are made durable together at less cost.
+    ///
+    /// # Errors
+    /// As [`TableWriter::finish`].
+    pub fn write_out(mut self) -> Result<(TableSummary, Box<dyn WriteFile>)> {
         if !self.block.is_empty() {
             self.end_block(None)?;
         }
@@ -351,11 +365,9 @@ impl TableWriter {
         footer.properties = self.sink.write_plain(BlockKind::Properties, &payload)?;
         footer.file_bytes = self.sink.offset() + FOOTER_BYTES as u64;
         self.sink.file.append(&footer.encode())?;
-        if !mutant!(TableSync) {
-            let finished = self.sink.file.finish();
-            unless_mutant!(TableWriteIgnored, finished?);
-        }
-        Ok(summary(self.properties, footer.file_bytes))
+        let written = self.sink.file.write_out();
+        unless_mutant!(TableWriteIgnored, written?);
+        Ok((summary(self.properties, footer.file_bytes), self.sink.file))
     }
 
     /// The hull of points and range tombstones.
