@@ -277,7 +277,8 @@ impl Db {
         self.default.clone()
     }
 
-    /// The keyspace of this name, made if it is not there.
+    /// The keyspace of this name, made if it is not there. To make many see
+    /// [`Db::create_keyspaces`].
     ///
     /// # Errors
     /// `InvalidArgument` for a bad name; `ReadOnly` if it would have to be made.
@@ -290,8 +291,25 @@ impl Db {
     /// # Errors
     /// As [`Db::keyspace`]; `InvalidArgument` where it was made with others.
     pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
-        let tree = self.core().open_or_create_keyspace(name, &options)?;
+        let tree = self.core().open_or_create_keyspaces(&[name], &options)?.remove(0);
         Ok(Keyspace::new(self.core().clone(), tree))
+    }
+
+    /// The keyspaces of these names, in their order; those that are not there are
+    /// made, all or none, with two syncs for all. ([`Db::keyspace`] takes two for each
+    /// that it makes: one of the manifest, one of the log.)
+    ///
+    /// A database is meant for up to 10,000 keyspaces. One that nobody writes to
+    /// takes at most 2 KiB of memory, which `memory_bytes` does not cover; one that
+    /// is written to takes 20 KiB more until its flush.
+    ///
+    /// # Errors
+    /// As [`Db::keyspace`].
+    pub fn create_keyspaces(&self, names: &[&str]) -> Result<Vec<Keyspace>> {
+        let options = KeyspaceOptions::default();
+        let trees = self.core().open_or_create_keyspaces(names, &options)?;
+        let handle = |tree| Keyspace::new(self.core().clone(), tree);
+        Ok(trees.into_iter().map(handle).collect())
     }
 
     /// The keyspace of this name, if it is there.

@@ -10,9 +10,11 @@ use crate::manifest::state::KeyspaceState;
 use crate::options::KeyspaceOptions;
 use crate::recovery::{DEFAULT_KEYSPACE, build_tree, check_agrees, new_keyspace};
 use crate::tree::Tree;
+use crate::write::queue::QueueState;
 use crate::write::unflushed::Frozen;
+use std::collections::HashSet;
 use std::sync::Arc;
-use windrow_base::{Error, KeyspaceId, Result, mutant, unless_mutant};
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, mutant, unless_mutant};
 use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::log::FILE_HEADER_BYTES;
@@ -127,48 +129,93 @@ impl Core {
         self.keyspaces.named(name)
     }
 
-    pub(crate) fn open_or_create_keyspace(
+    /// The keyspaces of these names; those that are not there are made with
+    /// these options, all by one record of the manifest and one of the log.
+    pub(crate) fn open_or_create_keyspaces(
         &self,
-        name: &str,
+        names: &[&str],
         options: &KeyspaceOptions,
-    ) -> Result<Arc<Tree>> {
+    ) -> Result<Vec<Arc<Tree>>> {
         self.latch.check_read()?;
-        if let Some(tree) = self.tree_named(name) {
-            check_agrees(&tree.record, options)?;
-            return Ok(tree);
+        let open = |name: &&str| match self.keyspaces.named(name) {
+            Some(tree) => check_agrees(&tree.record, options).map(|()| Some(tree)),
+            None => check_name(name).map(|()| None),
+        };
+        let found: Option<Vec<_>> = names.iter().map(open).collect::<Result<_>>()?;
+        if let Some(all) = found {
+            return Ok(all);
         }
-        check_name(name)?;
+        self.shorten_log();
         let mut manifest = self.manifest.lock();
         self.latch.check()?;
         self.check_open()?;
-        if let Some(tree) = self.tree_named(name) {
-            check_agrees(&tree.record, options)?;
-            return Ok(tree);
+        let mut fields = Vec::new();
+        let mut made = Vec::new();
+        let mut next = manifest.state.next_keyspace;
+        let mut seen = HashSet::new();
+        for name in names.iter().filter(|name| seen.insert(**name)) {
+            if open(name)?.is_some() {
+                continue;
+            }
+            let id = KeyspaceId(next);
+            let Some(after) = next.checked_add(1) else {
+                return Err(Error::invalid("the database has used up its keyspace ids"));
+            };
+            next = after;
+            let record = new_keyspace(id, name, options, &self.components)?;
+            // Whatever the log holds under this id is older than the keyspace: nothing.
+            fields.push(Field::KeyspaceCreate(record));
+            made.push(id);
         }
-        let id = KeyspaceId(manifest.state.next_keyspace);
-        let Some(next) = id.0.checked_add(1) else {
-            return Err(Error::invalid("the database has used up its keyspace ids"));
-        };
-        let record = new_keyspace(id, name, options, &self.components)?;
-        // Whatever the log holds under this id is older than the keyspace: nothing.
-        let fields = vec![Field::KeyspaceCreate(record), Field::NextKeyspace(next)];
-        self.append_and_fold(&mut manifest, fields)?;
-        self.witness_manifest()?;
-        let tree = Arc::new(self.tree_of(&manifest.state.keyspaces[&id])?);
-        self.keyspaces.add(&tree);
+        if !made.is_empty() {
+            fields.push(Field::NextKeyspace(next));
+            self.append_and_fold(&mut manifest, fields)?;
+            self.witness_manifest()?;
+        }
+        for id in made {
+            let tree = Arc::new(self.tree_of(&manifest.state.keyspaces[&id])?);
+            self.keyspaces.add(&tree);
+            self.events.send_with(|| Event::KeyspaceCreated { keyspace: tree.name.clone() });
+        }
         drop(manifest);
-        self.events.send_with(|| Event::KeyspaceCreated { keyspace: tree.name.clone() });
-        Ok(tree)
+        let there = |name: &&str| self.keyspaces.named(name).ok_or_else(|| dropped_named(name));
+        names.iter().map(there).collect()
     }
 
+    /// Logs that keyspaces were made or dropped, and from which log on recovery
+    /// must replay: where nothing is written, nothing else says so.
     fn append_and_fold(
         &self,
         manifest: &mut MutexGuard<'_, Manifest>,
-        fields: Vec<Field>,
+        mut fields: Vec<Field>,
     ) -> Result<()> {
+        fields.extend(self.log_begin(&[]));
         let record = Record(fields);
         self.append_record(manifest, &record, true)?;
-        manifest.state.apply(&record, &|id| self.components.key_order(id))
+        manifest.state.apply(&record, &|id| self.components.key_order(id))?;
+        self.roll_if_wanted(manifest)?;
+        self.retire_wals(manifest.state.log_number);
+        Ok(())
+    }
+
+    /// Goes on in the next log segment if this one has grown. Every make and
+    /// drop of a keyspace writes to it, and no memtable need ever be full.
+    fn shorten_log(&self) {
+        let is_long = |queue: &QueueState| queue.wal_offset >= self.shares.memtable_bytes / 2;
+        if !is_long(&self.queue.lock()) {
+            return;
+        }
+        let Ok(_underway) = self.begin_work() else { return };
+        // What keeps a log from being made is told by what needs it.
+        if self.prepare_wal().is_err() {
+            return;
+        }
+        let mut queue = self.queue.lock();
+        if is_long(&queue) && self.rotate_wal(&mut queue) {
+            self.freeze_pinning(&mut queue);
+        }
+        drop(queue);
+        self.schedule();
     }
 
     fn tree_of(&self, keyspace: &KeyspaceState) -> Result<Tree> {
@@ -188,6 +235,7 @@ impl Core {
         let Some(tree) = self.tree_named(name) else {
             return Err(Error::invalid(format!("there is no keyspace `{name}`")));
         };
+        self.shorten_log();
         let mut manifest = self.manifest.lock();
         self.check_open()?;
         if tree.is_dropped() {
@@ -296,6 +344,10 @@ impl Core {
     }
 }
 
+fn dropped_named(name: &str) -> Error {
+    Error::new(ErrorKind::Closed, format!("keyspace `{name}` was dropped meanwhile"))
+}
+
 fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err(Error::invalid(format!(
@@ -337,5 +389,58 @@ mod tests {
         db.flush().unwrap();
         assert_eq!((bytes(), core.frozen_bytes.load(Ordering::Acquire)), (0, 0));
         db.close().unwrap();
+    }
+
+    /// The logs and the manifest went on for ever where nothing was written.
+    #[test]
+    fn making_and_dropping_keyspaces_leaves_a_bounded_directory() {
+        for with_data in [false, true] {
+            let (env, handles) = windrow_env::testing::env(1);
+            let mut options = Options::default();
+            options.components.env = Some(env.clone());
+            options.settings.set("memtable_bytes", "64KiB").unwrap();
+            options.settings.set("manifest_bytes", "64KiB").unwrap();
+            let db = Db::open_with("db", options.clone()).unwrap();
+            let kept = db.keyspace("kept").unwrap();
+            kept.put("key", "value").unwrap();
+            let mut most = 0;
+            for n in 0..6000 {
+                let space = db.keyspace("passing").unwrap();
+                if with_data && n % 50 == 0 {
+                    space.put("key", "value").unwrap();
+                }
+                db.drop_keyspace("passing").unwrap();
+                if n % 100 == 0 {
+                    handles.jobs.run_until_idle();
+                    let dir = std::path::Path::new("db");
+                    let files = env.fs.list(dir).unwrap();
+                    let bytes = files.iter().map(|name| env.fs.len(&dir.join(name)).unwrap());
+                    most = bytes.sum::<u64>().max(most);
+                }
+            }
+            assert!(most < 768 << 10, "{most} bytes");
+            db.close().unwrap();
+            let db = Db::open_with("db", options).unwrap();
+            assert_eq!(db.keyspaces(), ["default", "kept"]);
+            let kept = db.keyspace("kept").unwrap();
+            assert_eq!(kept.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+        }
+    }
+
+    #[test]
+    fn keyspaces_made_together_are_there_or_refused_together() {
+        let (env, _handles) = windrow_env::testing::env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        let db = Db::open_with("db", options).unwrap();
+        let old = db.keyspace("b").unwrap();
+        old.put("key", "old").unwrap();
+        assert!(db.create_keyspaces(&["x", "y", ""]).is_err());
+        assert_eq!(db.keyspaces(), ["default", "b"]);
+        let made = db.create_keyspaces(&["a", "b", "c", "a"]).unwrap();
+        assert_eq!(db.keyspaces(), ["default", "b", "a", "c"]);
+        assert_eq!(made[1].get("key").unwrap().as_deref(), Some(&b"old"[..]));
+        made[0].put("key", "new").unwrap();
+        assert_eq!(made[3].get("key").unwrap().as_deref(), Some(&b"new"[..]));
     }
 }
