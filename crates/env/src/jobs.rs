@@ -29,6 +29,12 @@ pub trait Jobs: Send + Sync + 'static {
     /// How many jobs can run at the same time.
     fn parallelism(&self) -> usize;
 
+    /// Whether what the running process submits is ever run: a child made by
+    /// `fork` has a copy of its parent's pool, and none of the threads.
+    fn is_of_this_process(&self) -> bool {
+        true
+    }
+
     /// Called by a thread that is about to wait for background work, before
     /// each wait. A stepper runs one queued job on the calling thread and
     /// returns whether it did (the caller then checks its condition again

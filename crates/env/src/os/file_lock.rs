@@ -5,43 +5,16 @@
 //! stands before it: on network file systems `flock` is a lock of the whole
 //! process, and closing a second descriptor would drop the first one's.
 
+use super::lock_register::{Locked, register};
 use super::place::{Place, check_regular, id_of};
 use super::write_file::retry;
 use crate::error::io_error;
 use crate::fs::{FileId, FileLock, LockMode};
-use crate::sync::real::Mutex;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use windrow_base::{Error, ErrorKind, Result};
-
-struct Held {
-    id: FileId,
-    mode: LockMode,
-}
-
-/// What this process holds; one entry per guard.
-static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
-
-/// One descriptor that is locked.
-struct Locked {
-    fd: OwnedFd,
-    id: FileId,
-    mode: LockMode,
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        let mut held = HELD.lock();
-        // Explicit, since a child process may have inherited the descriptor.
-        let _ = rustix::fs::flock(&self.fd, FlockOperation::Unlock);
-        let place = held.iter().position(|h| h.id == self.id && h.mode == self.mode);
-        if let Some(place) = place {
-            held.swap_remove(place);
-        }
-    }
-}
 
 /// A writer's lock on the file and its directory; a reader's on the file, or
 /// on the directory where there is no file, which a reader does not make.
@@ -53,7 +26,7 @@ struct OsFileLock {
 
 impl FileLock for OsFileLock {
     fn id(&self) -> Option<FileId> {
-        self.locks.first().filter(|_| self.has_file).map(|file| file.id)
+        self.locks.first().filter(|_| self.has_file).map(Locked::file)
     }
 }
 
@@ -81,8 +54,8 @@ pub(super) fn lock(place: Place<'_>, dir: Place<'_>, mode: LockMode) -> Result<B
         }
     }
     if mode == LockMode::Exclusive {
-        let file = &locks[0].fd;
-        write_pid(file).map_err(|errno| io_error("write the lock file", path, errno))?;
+        let written = locks[0].with(write_pid).unwrap_or(Ok(()));
+        written.map_err(|errno| io_error("write the lock file", path, errno))?;
     }
     Ok(Box::new(OsFileLock { locks, has_file }))
 }
@@ -102,11 +75,9 @@ fn lock_one(
         true => place.stat().ok().map(|stat| id_of(&stat)),
         false => place.stamp().ok().flatten().map(|stamp| stamp.id),
     };
-    let mut held = HELD.lock();
+    let mut register = register();
     loop {
-        let conflict = |h: &Held| h.mode == LockMode::Exclusive || mode == LockMode::Exclusive;
-        let known = named();
-        if held.iter().any(|h| Some(h.id) == known && conflict(h)) {
+        if named().is_some_and(|known| register.conflicts(known, mode)) {
             return Err(busy(name, &format!("process {} (this one)", std::process::id())));
         }
         let fd = match place.open(flags) {
@@ -126,8 +97,7 @@ fn lock_one(
             // The database was destroyed between open and lock: this file has no name.
             continue;
         }
-        held.push(Held { id, mode });
-        return Ok(Some(Locked { fd, id, mode }));
+        return Ok(Some(register.add(fd, id, mode)));
     }
 }
 

@@ -7,6 +7,7 @@ mod clock;
 mod directory;
 mod file_lock;
 mod file_system;
+mod lock_register;
 mod log_file;
 mod place;
 #[cfg(test)]

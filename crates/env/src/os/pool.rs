@@ -9,6 +9,7 @@
 //! wait for them.
 
 use super::timer::Timers;
+use crate::NotInherited;
 use crate::jobs::{Job, Jobs, Urgency};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::thread::{self, Builder, JoinHandle};
@@ -18,8 +19,13 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// [`Jobs`] on threads of its own. Dropping it waits for running jobs and
-/// discards queued ones.
+/// discards queued ones. A forked child has no such threads: it is to make its
+/// own pool, and dropping its copy of this one does nothing.
 pub struct ThreadPool {
+    inner: NotInherited<Pool>,
+}
+
+struct Pool {
     queue: Arc<JobQueue>,
     timers: Arc<Timers>,
     threads: Vec<JoinHandle<()>>,
@@ -129,52 +135,56 @@ impl ThreadPool {
             }
         }
         let timers = Arc::new(Timers::new(queue.clone()));
-        ThreadPool { queue, timers, threads: handles }
+        ThreadPool { inner: NotInherited::new(Pool { queue, timers, threads: handles }) }
     }
 
     /// How many jobs have panicked.
     pub fn panics(&self) -> u64 {
-        self.queue.panics.load(Ordering::Relaxed)
+        self.inner.queue.panics.load(Ordering::Relaxed)
     }
 }
 
 impl Jobs for ThreadPool {
     fn submit(&self, urgency: Urgency, job: Job) {
-        self.queue.push(urgency, job);
+        self.inner.queue.push(urgency, job);
     }
 
     fn parallelism(&self) -> usize {
-        self.threads.len().max(1)
+        self.inner.threads.len().max(1)
+    }
+
+    fn is_of_this_process(&self) -> bool {
+        self.inner.process().is_this()
     }
 
     fn step(&self) -> bool {
-        if !self.threads.is_empty() {
+        if !self.inner.threads.is_empty() {
             return false;
         }
-        let job = self.queue.take(&mut self.queue.state.lock());
-        job.map(|job| self.queue.run(job)).is_some()
+        let job = self.inner.queue.take(&mut self.inner.queue.state.lock());
+        job.map(|job| self.inner.queue.run(job)).is_some()
     }
 
     #[inline]
     fn run_urgent(&self) -> bool {
-        if self.queue.urgent.load(Ordering::Relaxed) == 0 {
+        if self.inner.queue.urgent.load(Ordering::Relaxed) == 0 {
             return false;
         }
-        let mut state = self.queue.state.lock();
+        let mut state = self.inner.queue.state.lock();
         if state.idle > 0 {
             return false;
         }
-        let job = self.queue.take_urgent(&mut state);
+        let job = self.inner.queue.take_urgent(&mut state);
         drop(state);
-        job.map(|job| self.queue.run(job)).is_some()
+        job.map(|job| self.inner.queue.run(job)).is_some()
     }
 
     fn every(&self, interval_ms: u64, work: Arc<dyn Fn() -> bool + Send + Sync>) {
-        Timers::add(&self.timers, interval_ms, work);
+        Timers::add(&self.inner.timers, interval_ms, work);
     }
 }
 
-impl Drop for ThreadPool {
+impl Drop for Pool {
     fn drop(&mut self) {
         let mut state = self.queue.state.lock();
         // Threads that wait are still to count themselves off.
@@ -236,10 +246,10 @@ mod tests {
     fn who_is_free_takes_what_is_urgent() {
         let pool = ThreadPool::new(2);
         let (report, done) = mpsc::channel();
-        while pool.queue.state.lock().idle < 2 {
+        while pool.inner.queue.state.lock().idle < 2 {
             std::thread::yield_now();
         }
-        let queue = pool.queue.clone();
+        let queue = pool.inner.queue.clone();
         let mut state = queue.state.lock();
         state.high.push_back(Box::new(move || report.send(()).unwrap()));
         queue.urgent.fetch_add(1, Ordering::Relaxed);
@@ -330,6 +340,18 @@ mod tests {
         // The queued job may have been taken before the drop, never after it.
         assert_eq!(seen[0], "ran");
         assert!(done.recv().is_err(), "both senders are gone");
+    }
+
+    /// Its threads are not there: to wait for them would be to wait for ever.
+    #[test]
+    fn a_forked_child_may_drop_its_copy() {
+        let mut pool = Some(ThreadPool::new(2));
+        pool.as_ref().unwrap().every(60_000, Arc::new(|| true));
+        assert!(crate::sys::fork::in_child(|| {
+            drop(pool.take());
+            true
+        }));
+        drop(pool);
     }
 
     #[test]

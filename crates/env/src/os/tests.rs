@@ -162,6 +162,27 @@ fn read_many_answers_each_request() {
     }
 }
 
+/// The parent's ring is not the child's: what the one submits, the other neither sees nor answers.
+#[test]
+fn a_forked_child_reads_many_and_so_does_its_parent_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (fs, path) = (OsFs::new(), dir.path().join("f"));
+    write(&fs, &path, &[2; 100], WriteOptions::default(), 100);
+    let file = fs.open(&path, ReadOptions::default()).unwrap();
+    let read = || {
+        let mut bufs = [[0u8; 10]; 8];
+        let mut requests: Vec<ReadRequest<'_>> = bufs
+            .iter_mut()
+            .map(|buf| ReadRequest { file: &*file, offset: 0, buf, result: Ok(()) })
+            .collect();
+        fs.read_many(&mut requests);
+        requests.iter().all(|r| r.result.is_ok()) && bufs == [[2; 10]; 8]
+    };
+    assert!(read());
+    assert!(crate::sys::fork::in_child(|| read() && read()));
+    assert!(read() && read());
+}
+
 /// A file without a descriptor among others in one batch.
 #[test]
 fn read_many_takes_files_that_the_ring_cannot() {

@@ -5,12 +5,12 @@
 //! `finish` cuts off again.
 
 use super::place::Place;
-use crate::WriteFile;
 use crate::error::io_error;
 use crate::fs::{DIRECT_ALIGN_BYTES, WriteOptions};
 use crate::sync::Mutex;
 use crate::sys::aligned::AlignedBuf;
 use crate::sys::writeback;
+use crate::{Process, WriteFile};
 use rustix::fs::{AtFlags, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
@@ -42,6 +42,8 @@ pub(super) struct OsWriteFile {
     direct: bool,
     /// The file is worthless after an error: nothing may be built on it.
     failed: bool,
+    /// Who made it: the descriptor of a forked child is the parent's too.
+    process: Process,
 }
 
 impl OsWriteFile {
@@ -64,6 +66,7 @@ impl OsWriteFile {
             preallocated_bytes: options.preallocate_bytes,
             direct,
             failed: false,
+            process: Process::current(),
         })
     }
 
@@ -73,11 +76,16 @@ impl OsWriteFile {
     }
 
     fn check_usable(&self) -> Result<()> {
-        if !self.failed && self.fd.is_some() {
+        if !self.failed && self.fd.is_some() && self.process.is_this() {
             return Ok(());
         }
-        let why =
-            if self.failed { "an earlier write to the file failed" } else { "it is finished" };
+        let why = if self.failed {
+            "an earlier write to the file failed"
+        } else if self.fd.is_none() {
+            "it is finished"
+        } else {
+            "it was made by another process, of which this one is a fork"
+        };
         Err(Error::new(ErrorKind::Io, format!("cannot write to the file: {why}"))
             .with_file(self.path.display().to_string()))
     }

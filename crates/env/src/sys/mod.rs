@@ -7,6 +7,9 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod aligned;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod fork;
+pub(crate) mod process;
 pub(crate) mod ring;
 pub(crate) mod sched;
 #[cfg(any(test, feature = "testing"))]

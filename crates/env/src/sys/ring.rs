@@ -4,7 +4,13 @@
 //! completions are reaped by the thread that waits for them. Where the kernel
 //! or a seccomp filter refuses rings, `read_batch` says so and callers read
 //! one after the other.
+//!
+//! A ring's queues are memory that a child made by `fork` would share with its
+//! parent: what the one pushes the other submits, into buffers at addresses of
+//! the wrong process. So the child does not get the memory, and makes a ring of
+//! its own.
 
+use super::process::NotInherited;
 use crate::sync::real::atomic::{AtomicBool, Ordering};
 use io_uring::{IoUring, opcode, types};
 use std::cell::RefCell;
@@ -18,8 +24,15 @@ pub(crate) const DEPTH: usize = 64;
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static RING: RefCell<Option<IoUring>> = const { RefCell::new(None) };
+    static RING: RefCell<Option<NotInherited<IoUring>>> = const { RefCell::new(None) };
 }
+
+/// Calls in a row that bring no completion before something else is tried: a
+/// ring that works needs one, or a few where signals come in between.
+const FRUITLESS_CALLS_MAX: u32 = 1000;
+/// How long completions of a ring that answers to no call are looked for, in
+/// steps of a millisecond.
+const LAST_LOOKS_MAX: u32 = 30_000;
 
 /// One read of a batch.
 pub(crate) struct RingRead<'a> {
@@ -44,8 +57,10 @@ pub(crate) fn read_batch(reads: &mut [RingRead<'_>]) -> bool {
     }
     let run = RING.try_with(|slot| {
         let mut slot = slot.borrow_mut();
-        if slot.is_none() {
-            *slot = make_ring();
+        if !slot.as_ref().is_some_and(|ring| ring.process().is_this()) {
+            // The parent's is forgotten, not torn down, with a descriptor that
+            // a bare copy of holds nothing up.
+            *slot = make_ring().map(NotInherited::new);
         }
         let Some(ring) = slot.as_mut() else { return false };
         for chunk in reads.chunks_mut(DEPTH) {
@@ -68,8 +83,9 @@ fn make_ring() -> Option<IoUring> {
     let ring = IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()
+        .dontfork()
         .build(entries)
-        .or_else(|_| IoUring::new(entries));
+        .or_else(|_| IoUring::builder().dontfork().build(entries));
     match ring {
         Ok(ring) => Some(ring),
         Err(error) => {
@@ -106,31 +122,57 @@ fn run_chunk(ring: &mut IoUring, reads: &mut [RingRead<'_>]) -> bool {
     }
     let mut reaped = 0;
     let mut failed = pushed < reads.len();
+    let mut fruitless = 0;
     loop {
         let unsubmitted = ring.submission().len();
-        let in_flight = pushed - reaped - if failed { unsubmitted } else { 0 };
+        let in_flight =
+            (pushed - reaped) - if failed { unsubmitted.min(pushed - reaped) } else { 0 };
         if in_flight == 0 {
             return !failed;
         }
-        // After a failure only what is in flight is waited for, by looking.
-        if failed {
-            std::thread::yield_now();
-            let _ = wait_only(ring);
-        } else if let Err(error) = ring.submit_and_wait(in_flight) {
-            failed = !is_passing(&error);
-        }
+        // After a failure only what is in flight is waited for.
+        let called = match failed {
+            true => wait_only(ring, in_flight),
+            false => ring.submit_and_wait(in_flight),
+        };
+        let before = reaped;
         for done in ring.completion() {
-            reads[done.user_data() as usize].outcome = done.result();
-            reaped += 1;
+            // None is another's: nobody else can push.
+            if let Some(read) = reads.get_mut(done.user_data() as usize) {
+                read.outcome = done.result();
+                reaped += 1;
+            }
+        }
+        let in_vain = reaped == before && called.is_err();
+        fruitless = if in_vain { fruitless + 1 } else { 0 };
+        let gives_up = fruitless >= FRUITLESS_CALLS_MAX;
+        if !failed {
+            failed = gives_up || called.is_err_and(|error| !is_passing(&error));
+        } else if gives_up {
+            look_once_more(fruitless - FRUITLESS_CALLS_MAX);
         }
     }
 }
 
-/// Lets completions happen without submitting anything.
-fn wait_only(ring: &IoUring) -> io::Result<usize> {
+/// Waits for completions without submitting anything.
+fn wait_only(ring: &IoUring, count: usize) -> io::Result<usize> {
     const GETEVENTS: u32 = 1;
     // SAFETY: no argument is passed, so none has to outlive the call.
-    unsafe { ring.submitter().enter::<libc::sigset_t>(0, 0, GETEVENTS, None) }
+    unsafe { ring.submitter().enter::<libc::sigset_t>(0, count as u32, GETEVENTS, None) }
+}
+
+/// Between two looks at a ring that answers to no call. The kernel may still
+/// write to the buffers of the reads, so they cannot be given back, and nothing
+/// is left that would bring them to an end: neither a wrong answer nor a wait
+/// for ever is better than an end that says why.
+#[cold]
+#[allow(clippy::disallowed_methods)] // no clock is at hand here
+fn look_once_more(looks: u32) {
+    if looks >= LAST_LOOKS_MAX {
+        eprintln!("windrow: the kernel does not end reads that it took: io_uring is broken");
+        std::process::abort();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(1));
 }
 
 fn is_passing(error: &io::Error) -> bool {

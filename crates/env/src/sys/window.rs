@@ -228,6 +228,10 @@ impl Window {
         };
         match mapped {
             Ok(base) => {
+                // A child made by `fork` has no business with the log. What it
+                // cannot do is no loss: kernels have this since 2.6.16.
+                // SAFETY: the mapping was made just above; the advice changes no byte.
+                let _ = unsafe { libc::madvise(base, self.len, libc::MADV_DONTFORK) };
                 self.base.store(base.cast(), Ordering::Relaxed);
                 // Closing at the same moment leaves `MAPPED | CLOSED` without
                 // pins, which `drop` cleans up.

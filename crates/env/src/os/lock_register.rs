@@ -1,0 +1,168 @@
+//! The locks that this process holds, with their descriptors.
+//!
+//! A child made by `fork` has copies of the descriptors, and a lock is held for
+//! as long as any copy is open: a child that lives on would keep everyone out
+//! after its parent has died. So the child closes its copies before it does
+//! anything else, which releases nothing of the parent's. (Children by `exec`
+//! never see them. Those by a bare `clone` keep them until they end.)
+//!
+//! Owns: the descriptors, and the register's own lock across a fork: no thread
+//! of the parent can be in it, so that a child can open databases of its own.
+//! Never does: lock a file.
+
+use crate::fs::{FileId, LockMode};
+use crate::sys::process::at_fork;
+use rustix::fs::FlockOperation;
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+#[allow(clippy::disallowed_types)]
+// unlocked in a child, where `parking_lot` may look for threads that are gone
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+/// A descriptor that is locked.
+#[derive(Debug)]
+struct Held {
+    id: u64,
+    file: FileId,
+    mode: LockMode,
+    fd: OwnedFd,
+}
+
+/// What this process holds; one entry per guard.
+#[derive(Debug)]
+pub(super) struct Register {
+    held: Vec<Held>,
+    next_id: u64,
+}
+
+#[allow(clippy::disallowed_types)] // as above
+static REGISTER: Mutex<Register> = Mutex::new(Register { held: Vec::new(), next_id: 0 });
+
+thread_local! {
+    /// Taken from before a fork until after it.
+    static ACROSS_FORK: RefCell<Option<MutexGuard<'static, Register>>> = const { RefCell::new(None) };
+}
+
+/// The register, locked: held while a file is opened and locked, so that no
+/// fork comes between and leaves the child with a lock that nobody knows of.
+pub(super) fn register() -> MutexGuard<'static, Register> {
+    static FORKS: Once = Once::new();
+    // Where the system has no memory for three pointers, a child keeps its copies.
+    FORKS.call_once(|| _ = at_fork(before_fork, after_fork, in_child));
+    REGISTER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Register {
+    /// Whether the process holds a lock on the file that excludes one of this mode.
+    pub(super) fn conflicts(&self, file: FileId, mode: LockMode) -> bool {
+        let excludes = |h: &Held| h.mode == LockMode::Exclusive || mode == LockMode::Exclusive;
+        self.held.iter().any(|h| h.file == file && excludes(h))
+    }
+
+    /// Takes a locked descriptor over. It is unlocked and closed when the guard drops.
+    pub(super) fn add(&mut self, fd: OwnedFd, file: FileId, mode: LockMode) -> Locked {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.held.push(Held { id, file, mode, fd });
+        Locked { id, file }
+    }
+}
+
+/// A lock that is held. A forked child's copy holds nothing.
+#[derive(Debug)]
+pub(super) struct Locked {
+    id: u64,
+    file: FileId,
+}
+
+impl Locked {
+    /// What is locked.
+    pub(super) fn file(&self) -> FileId {
+        self.file
+    }
+
+    /// Does something with the descriptor; `None` in a forked child.
+    pub(super) fn with<T>(&self, act: impl FnOnce(&OwnedFd) -> T) -> Option<T> {
+        register().held.iter().find(|held| held.id == self.id).map(|held| act(&held.fd))
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let mut register = register();
+        if let Some(place) = register.held.iter().position(|held| held.id == self.id) {
+            let held = register.held.swap_remove(place);
+            // Explicit, since a child process may have inherited the descriptor.
+            let _ = rustix::fs::flock(&held.fd, FlockOperation::Unlock);
+        }
+    }
+}
+
+extern "C" fn before_fork() {
+    let _ = ACROSS_FORK.try_with(|guard| {
+        // A thread that forks while it is in the register itself has it already.
+        if let Ok(mut guard) = guard.try_borrow_mut() {
+            *guard = Some(REGISTER.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    });
+}
+
+extern "C" fn after_fork() {
+    let _ = ACROSS_FORK.try_with(|guard| guard.take());
+}
+
+extern "C" fn in_child() {
+    let _ = ACROSS_FORK.try_with(|guard| {
+        if let Some(mut register) = guard.take() {
+            // Closes the copies. Allocates nothing, and frees nothing.
+            register.held.clear();
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fs::LockMode;
+    use crate::sys::fork::{ForkedChild, in_child};
+    use crate::{FileSystem, OsFs};
+
+    /// The parent's lock goes with the parent, whatever children it leaves.
+    #[test]
+    fn a_forked_child_holds_no_lock_and_releases_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        let fs = OsFs::new();
+        let mut held = Some(fs.lock(&path, LockMode::Exclusive).unwrap());
+        let pid = format!("process {}", std::process::id());
+        assert!(in_child(|| {
+            let refused = |from: &str| match fs.lock(&path, LockMode::Exclusive) {
+                Err(error) => error.to_string().contains(from),
+                Ok(_) => false,
+            };
+            // Its copy of the guard is of no account, dropped or not.
+            let before = refused(&pid);
+            drop(held.take());
+            before && refused(&pid)
+        }));
+        assert!(fs.lock(&path, LockMode::Exclusive).is_err(), "the child released it");
+        let ((wait, go_on), (mut begun, tell)) =
+            (std::io::pipe().unwrap(), std::io::pipe().unwrap());
+        let child = ForkedChild::start(|| {
+            std::io::Write::write_all(&mut &tell, &[1]).unwrap();
+            let _ = std::io::Read::read(&mut &wait, &mut [0]);
+            0
+        });
+        let child = child.unwrap();
+        std::io::Read::read_exact(&mut begun, &mut [0]).unwrap();
+        // As the death of this process would: all of its copies are closed.
+        let stat = rustix::fs::stat(&path).unwrap();
+        let dir_stat = rustix::fs::stat(dir.path()).unwrap();
+        let inodes = [stat.st_ino, dir_stat.st_ino];
+        super::register().held.retain(|held| !inodes.contains(&held.file.inode));
+        let again = fs.lock(&path, LockMode::Exclusive);
+        std::io::Write::write_all(&mut &go_on, &[1]).unwrap();
+        assert!(again.is_ok(), "the child holds it: {:?}", again.err());
+        assert_eq!(child.wait().unwrap(), Some(0));
+        drop(held);
+    }
+}

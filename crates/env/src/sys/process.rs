@@ -1,0 +1,195 @@
+//! Which process this is, told without a system call: a child made by `fork`
+//! has copies of its parent's memory, threads not included, and of its
+//! descriptors, locks included. What a database holds must be used, and torn
+//! down, by the process that opened it and by no other.
+//!
+//! A page that the kernel hands to a child filled with zeros (`MADV_WIPEONFORK`,
+//! Linux 4.14) holds the number of the process, so that one relaxed load tells.
+//! Where the kernel refuses, `getpid` is asked each time. Rejected: a counter
+//! that a handler of `pthread_atfork` raises, since a bare `clone` runs none.
+//!
+//! Owns: that page, and who was made where. Never does: forbid anything.
+
+use crate::sync::real::atomic::{AtomicU64, Ordering};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr;
+use std::sync::OnceLock;
+
+/// Numbers given out, the parent's included: a child never has one of its.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+/// Read where there is no such page: no process has this number.
+static NO_PAGE: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// The process that made something.
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    /// Where the number of the running process stands.
+    running: &'static AtomicU64,
+    number: u64,
+    pid: u32,
+}
+
+impl Process {
+    /// The process that calls this.
+    pub fn current() -> Process {
+        static PAGE: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
+        let pid = std::process::id();
+        let Some(running) = *PAGE.get_or_init(wiped_page) else {
+            return Process { running: &NO_PAGE, number: 0, pid };
+        };
+        let mut number = running.load(Ordering::Relaxed);
+        if number == 0 {
+            let next = NUMBERS.fetch_add(1, Ordering::Relaxed) + 1;
+            // Another thread may be first: its number counts.
+            let set = running.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed);
+            number = set.map_or_else(|found| found, |_| next);
+        }
+        Process { running, number, pid }
+    }
+
+    /// Whether this is still that process, and not a child that it forked.
+    #[inline]
+    pub fn is_this(&self) -> bool {
+        self.running.load(Ordering::Relaxed) == self.number || self.is_this_by_pid()
+    }
+
+    #[cold]
+    fn is_this_by_pid(&self) -> bool {
+        self.number == 0 && self.pid == std::process::id()
+    }
+
+    /// The process's id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+}
+
+/// A word in a page that is all zeros in every child; `None` where the kernel
+/// has no such pages. It is never given back.
+fn wiped_page() -> Option<&'static AtomicU64> {
+    let bytes = rustix::param::page_size();
+    // SAFETY: a fresh private mapping at an address of the kernel's choice
+    // aliases no memory of ours.
+    let page = unsafe {
+        let flags = ProtFlags::READ | ProtFlags::WRITE;
+        rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, flags, MapFlags::PRIVATE)
+    };
+    let page = page.ok()?;
+    // SAFETY: the page was mapped just above and holds nothing yet.
+    if unsafe { libc::madvise(page, bytes, libc::MADV_WIPEONFORK) } != 0 {
+        // SAFETY: as above; nobody has seen the address.
+        let _ = unsafe { rustix::mm::munmap(page, bytes) };
+        return None;
+    }
+    // SAFETY: the page is never unmapped, it is aligned for any integer, and
+    // zeros are a valid one; all who use it do so through this shared reference.
+    Some(unsafe { &*page.cast::<AtomicU64>() })
+}
+
+/// A value that a child made by `fork` does not tear down: it is dropped in the
+/// process that made it, and forgotten in any other, where its threads do not
+/// run, its locks may be held for good, and its descriptors are the parent's too.
+pub struct NotInherited<T> {
+    value: ManuallyDrop<T>,
+    process: Process,
+}
+
+impl<T> NotInherited<T> {
+    /// Of this process.
+    pub fn new(value: T) -> NotInherited<T> {
+        NotInherited { value: ManuallyDrop::new(value), process: Process::current() }
+    }
+
+    /// The process that it was made by.
+    #[inline]
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+}
+
+impl<T> Deref for NotInherited<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for NotInherited<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T> Drop for NotInherited<T> {
+    fn drop(&mut self) {
+        if self.process.is_this() {
+            // SAFETY: this is the only place that drops it, and it runs once.
+            unsafe { ManuallyDrop::drop(&mut self.value) };
+        }
+    }
+}
+
+/// Has `prepare` run before every `fork` of this process, `parent` after it,
+/// and `child` first thing in the child. A bare `clone` runs none of them.
+///
+/// `child` may be run where other threads of the parent held any lock: it must
+/// take none but those that `prepare` has taken.
+pub(crate) fn at_fork(
+    prepare: extern "C" fn(),
+    parent: extern "C" fn(),
+    child: extern "C" fn(),
+) -> bool {
+    // SAFETY: the handlers are safe functions and live as long as the program.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::fork::in_child;
+
+    #[test]
+    fn a_child_is_another_process_and_its_child_is_again() {
+        let here = Process::current();
+        assert!(here.is_this() && here.pid() == std::process::id());
+        assert_eq!(Process::current().number, here.number);
+        let answered = in_child(|| {
+            let child = Process::current();
+            let apart = !here.is_this() && child.is_this() && child.number != here.number;
+            apart
+                && in_child(|| !here.is_this() && !child.is_this() && Process::current().is_this())
+        });
+        assert!(answered && here.is_this());
+    }
+
+    #[test]
+    fn without_the_page_the_pid_tells() {
+        let here = Process { running: &NO_PAGE, number: 0, pid: std::process::id() };
+        assert!(here.is_this());
+        assert!(in_child(|| !here.is_this()));
+    }
+
+    #[test]
+    fn a_value_is_dropped_where_it_was_made_and_nowhere_else() {
+        struct Tells<'a>(&'a std::cell::Cell<bool>);
+        impl Drop for Tells<'_> {
+            fn drop(&mut self) {
+                self.0.set(true);
+            }
+        }
+        let dropped = std::cell::Cell::new(false);
+        let value = NotInherited::new(Tells(&dropped));
+        let mut inherited = Some(value);
+        assert!(in_child(|| {
+            drop(inherited.take());
+            !dropped.get()
+        }));
+        drop(inherited);
+        assert!(dropped.get());
+    }
+}
