@@ -13,6 +13,7 @@ use crate::budget::Shares;
 use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::events::{Event, EventSink, JobId};
+use crate::handle::Handles;
 use crate::latch::Latch;
 use crate::manifest::log::{ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
@@ -104,6 +105,7 @@ pub(crate) struct Core {
     /// Expiry was judged at this time by a merge, ms since 1970.
     pub(crate) time_floor_ms: AtomicU64,
     pub(crate) gate: Gate,
+    pub(crate) handles: Handles,
     /// One checkpoint at a time: held from the freeze to the copy of the state.
     pub(crate) checkpointing: Mutex<()>,
     /// Memtables that hold anything later stay in memory until a checkpoint has
@@ -177,6 +179,7 @@ impl Core {
             frozen_bytes: AtomicUsize::new(0),
             time_floor_ms: AtomicU64::new(time_floor_ms),
             gate: Gate::default(),
+            handles: Handles::default(),
             checkpointing: Mutex::new(()),
             flush_through: AtomicU64::new(SeqNo::MAX),
             next_job: AtomicU64::new(1),

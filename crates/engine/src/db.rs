@@ -1,10 +1,11 @@
 //! The database's handle.
 //!
-//! Owns the open database: the last handle to go closes it. Acts on the
-//! default keyspace, and on the database as a whole.
+//! Acts on the default keyspace, and on the database as a whole. What keeps it
+//! open is in `handle.rs`.
 
 use crate::checkpoint;
 use crate::core::Core;
+use crate::handle::Handle;
 use crate::keyspace::Keyspace;
 use crate::measure::TableSearches;
 use crate::options::{KeyspaceOptions, Options, ReadOptions, Sync};
@@ -22,14 +23,23 @@ use std::sync::Arc;
 use std::time::Duration;
 use windrow_base::{Error, KeyspaceId, Result, SeqNo};
 use windrow_env::Env;
-use windrow_env::fs::FileLock;
-use windrow_env::sync::Mutex;
 use windrow_plan::tree::Version;
 
 /// An open database.
 ///
-/// Cheap to clone, `Send`, `Sync`, `'static`. When the last clone drops, the
-/// database is closed as by [`Db::close`], whose errors are then lost.
+/// Cheap to clone, `Send`, `Sync`, `'static`. It stays open, and its directory
+/// locked, for as long as any handle of it lives: a clone, a [`Keyspace`], a
+/// [`Snapshot`], an [`Iter`], a [`Cursor`]. When the last one drops, it is closed
+/// as by [`Db::close`], whose errors are then lost; `close` itself closes it
+/// for all of them.
+///
+/// It belongs to the process that opened it. After a `fork` the child's copies
+/// of all handles are inert: every call gives `Closed` or nothing at all, and
+/// dropping them, `exit` and unwinding do nothing to the parent's database. A
+/// child that needs the database opens it itself, once its parent has closed it
+/// or has ended: a fork never keeps the directory locked. (As everything else
+/// in a child of a process with several threads, that is safe only where what
+/// those threads did at the moment of the fork leaves it so: prefer `exec`.)
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -42,31 +52,6 @@ use windrow_plan::tree::Version;
 #[derive(Clone)]
 pub struct Db {
     default: Keyspace,
-    handle: Arc<Handle>,
-}
-
-/// Closes the database when the last handle goes.
-struct Handle {
-    core: Arc<Core>,
-    lock: Mutex<Option<Box<dyn FileLock>>>,
-}
-
-impl Handle {
-    fn close(&self) -> Result<()> {
-        // Held throughout: a second close must not free the directory, nor
-        // return, while the first still writes to it.
-        let mut lock = self.lock.lock();
-        let closed = self.core.close();
-        *lock = None;
-        closed
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        // Rule R14: who wants to know calls `close`.
-        let _ = self.close();
-    }
 }
 
 impl Db {
@@ -87,10 +72,9 @@ impl Db {
     /// As [`Db::open`]; `InvalidArgument` that lists everything wrong with the options.
     pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Db> {
         let opened = recovery::open(dir.as_ref(), options)?;
-        let core = opened.core;
-        let default = Keyspace::new(core.clone(), core.tree(KeyspaceId::DEFAULT)?);
-        let handle = Arc::new(Handle { core, lock: Mutex::new(Some(opened.lock)) });
-        Ok(Db { default, handle })
+        let tree = opened.core.tree(KeyspaceId::DEFAULT)?;
+        let handle = Handle::new(opened.core, opened.lock);
+        Ok(Db { default: Keyspace::new(handle, tree) })
     }
 
     /// The settings that the database in a directory was last opened with for
@@ -126,8 +110,8 @@ impl Db {
         checkpoint::destroy(&Env::os(1), dir.as_ref())
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.handle.core
+    pub(crate) fn core(&self) -> &Core {
+        &self.default.core
     }
 
     /// Where the database lives.
@@ -269,7 +253,7 @@ impl Db {
     /// A state of all keyspaces that stays readable while it is held, also when
     /// the database is closed. One of a database that was closed before gives `Closed`.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::take(self.core())
+        Snapshot::take(&self.default.core)
     }
 
     /// The default keyspace.
@@ -292,7 +276,7 @@ impl Db {
     /// As [`Db::keyspace`]; `InvalidArgument` where it was made with others.
     pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         let tree = self.core().open_or_create_keyspaces(&[name], &options)?.remove(0);
-        Ok(Keyspace::new(self.core().clone(), tree))
+        Ok(Keyspace::new(self.default.core.clone(), tree))
     }
 
     /// The keyspaces of these names, in their order; those that are not there are
@@ -308,7 +292,7 @@ impl Db {
     pub fn create_keyspaces(&self, names: &[&str]) -> Result<Vec<Keyspace>> {
         let options = KeyspaceOptions::default();
         let trees = self.core().open_or_create_keyspaces(names, &options)?;
-        let handle = |tree| Keyspace::new(self.core().clone(), tree);
+        let handle = |tree| Keyspace::new(self.default.core.clone(), tree);
         Ok(trees.into_iter().map(handle).collect())
     }
 
@@ -319,7 +303,7 @@ impl Db {
     pub fn open_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
         self.core().latch.check_read()?;
         let tree = self.core().tree_named(name);
-        Ok(tree.map(|tree| Keyspace::new(self.core().clone(), tree)))
+        Ok(tree.map(|tree| Keyspace::new(self.default.core.clone(), tree)))
     }
 
     /// The names of all keyspaces, in the order in which they were made.
@@ -386,7 +370,8 @@ impl Db {
         verify::verify(self.core())
     }
 
-    /// What the database did since it was opened, and what it holds now.
+    /// What the database did since it was opened, and what it holds now. All
+    /// zeros in a forked child.
     pub fn stats(&self) -> Stats {
         crate::measure::stats(self.core())
     }
@@ -416,7 +401,7 @@ impl Db {
     /// Whatever kept the last writes from being made durable: they are then
     /// as safe as their own calls said.
     pub fn close(&self) -> Result<()> {
-        self.handle.close()
+        self.default.core.close()
     }
 }
 

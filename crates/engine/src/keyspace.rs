@@ -3,7 +3,8 @@
 //! Owns nothing but references: the tree and the database it belongs to. A
 //! handle outlives its keyspace; it then gives `Closed`.
 
-use crate::core::{Core, dropped};
+use crate::core::dropped;
+use crate::handle::Handle;
 use crate::options::{ReadOptions, Sync};
 use crate::read::cursor::{Cursor, Iter};
 use crate::read::scan::{Scan, ScanOptions};
@@ -30,11 +31,20 @@ const SINGLE_BYTES_KEPT: usize = 64 << 10;
 /// An ordered map from keys to values within a database, with its own tree.
 ///
 /// Cheap to clone, `Send` and `Sync`. Keys are at most 65,535 bytes, values at
-/// most 1 GiB. Keeps the database open (but not from being closed).
+/// most 1 GiB. Keeps the database open, as a clone of [`crate::Db`] does.
 #[derive(Clone)]
 pub struct Keyspace {
-    pub(crate) core: Arc<Core>,
+    pub(crate) core: Handle,
     pub(crate) tree: Arc<Tree>,
+}
+
+impl Drop for Keyspace {
+    fn drop(&mut self) {
+        if !self.core.latch.is_of_this_process() {
+            // As the handle: a dropped keyspace's files are the parent's to remove.
+            std::mem::forget(self.tree.clone());
+        }
+    }
 }
 
 /// What a read at one moment needs.
@@ -45,7 +55,7 @@ struct Moment {
 }
 
 impl Keyspace {
-    pub(crate) fn new(core: Arc<Core>, tree: Arc<Tree>) -> Keyspace {
+    pub(crate) fn new(core: Handle, tree: Arc<Tree>) -> Keyspace {
         Keyspace { core, tree }
     }
 
@@ -235,7 +245,7 @@ impl Keyspace {
         // While memory is short an iterator must be able to let its view go: the
         // snapshot keeps what it reads.
         let is_bare = options.snapshot.is_none() && !mutant!(ViewLetGo);
-        if is_bare && self.core.blocks.is_crowded() {
+        if is_bare && self.core.blocks.is_crowded() && self.core.latch.is_of_this_process() {
             options.snapshot = Some(Snapshot::take(&self.core));
         }
         let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());

@@ -5,6 +5,7 @@
 //! Owns the first failure. Never resets: reopening is the way back.
 
 use windrow_base::{Error, ErrorKind, Result};
+use windrow_env::Process;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU8, Ordering};
 
@@ -15,6 +16,8 @@ const CLOSED: u8 = 3;
 
 /// Whether the database takes writes, and why not.
 pub(crate) struct Latch {
+    /// The one that opened the database: in any other all is refused.
+    process: Process,
     state: AtomicU8,
     cause: Mutex<Option<Error>>,
 }
@@ -22,7 +25,24 @@ pub(crate) struct Latch {
 impl Latch {
     pub(crate) fn new(read_only: bool) -> Latch {
         let state = if read_only { READ_ONLY } else { OPEN };
-        Latch { state: AtomicU8::new(state), cause: Mutex::new(None) }
+        let process = Process::current();
+        Latch { process, state: AtomicU8::new(state), cause: Mutex::new(None) }
+    }
+
+    /// Whether the running process opened the database.
+    #[inline]
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.process.is_this()
+    }
+
+    /// Whether the running process may use the database at all. In a child made
+    /// by `fork` no lock may be taken before this: nobody might release it.
+    ///
+    /// # Errors
+    /// `Closed` in a child of the process that opened it.
+    #[inline]
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.process.is_this() { Ok(()) } else { Err(forked(&self.process)) }
     }
 
     /// Whether writing is on.
@@ -32,16 +52,19 @@ impl Latch {
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         match self.state.load(Ordering::Acquire) {
-            OPEN => Ok(()),
+            OPEN if self.process.is_this() => Ok(()),
             state => Err(self.refusal(state)),
         }
     }
 
     /// Whether reading is on.
+    ///
+    /// # Errors
+    /// `Closed`.
     #[inline]
     pub(crate) fn check_read(&self) -> Result<()> {
-        if self.state.load(Ordering::Acquire) == CLOSED {
-            return Err(Error::new(ErrorKind::Closed, "the database was closed"));
+        if self.state.load(Ordering::Acquire) == CLOSED || !self.process.is_this() {
+            return Err(self.refusal(CLOSED));
         }
         Ok(())
     }
@@ -49,6 +72,7 @@ impl Latch {
     #[cold]
     fn refusal(&self, state: u8) -> Error {
         match state {
+            _ if !self.process.is_this() => forked(&self.process),
             CLOSED => Error::new(ErrorKind::Closed, "the database was closed"),
             READ_ONLY => Error::new(ErrorKind::ReadOnly, "the database was opened read-only"),
             _ => self.latched_error(),
@@ -83,8 +107,24 @@ impl Latch {
 
     /// The failure that latched the database, if one did.
     pub(crate) fn cause(&self) -> Option<Error> {
+        if !self.process.is_this() {
+            return Some(forked(&self.process));
+        }
         self.cause.lock().clone()
     }
+}
+
+/// What a database says in a child of the process that opened it.
+#[cold]
+pub(crate) fn forked(opener: &Process) -> Error {
+    Error::new(
+        ErrorKind::Closed,
+        format!(
+            "the database was opened by process {}, of which this one is a fork: \
+             each process has to open a database itself",
+            opener.pid()
+        ),
+    )
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ mod db;
 pub mod dump;
 mod events;
 mod flush;
+mod handle;
 mod keyspace;
 mod latch;
 mod lineage;

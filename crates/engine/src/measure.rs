@@ -16,6 +16,10 @@ use windrow_env::sync::atomic::Ordering;
 
 /// The statistics of a database.
 pub(crate) fn stats(core: &Core) -> Stats {
+    if !core.latch.is_of_this_process() {
+        // Some are read under locks that nobody in a forked child may release.
+        return Stats::default();
+    }
     let mut stats = core.counters.snapshot();
     let mut memtables_bytes = 0;
     for tree in core.trees().iter() {

@@ -34,7 +34,7 @@ use windrow_base::{
     Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, mutant, unless_mutant,
 };
 use windrow_env::fs::{FileLock, LockMode, ReadOptions};
-use windrow_env::{Env, LogFile};
+use windrow_env::{Env, LogFile, Process};
 use windrow_format::current::Current;
 use windrow_format::log::{Class, FileHeader, Length, LogKind, Reader};
 use windrow_format::names::{self, FileKind};
@@ -98,6 +98,12 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     options.validate()?;
     let Options { components, settings, .. } = &options;
     let env = components.env_or_os(settings);
+    if !env.jobs.is_of_this_process() {
+        return Err(Error::invalid(
+            "the environment was made by another process, of which this one is a fork, and its \
+             background threads are not here: make one in this process",
+        ));
+    }
     let begin_ns = env.clock.monotonic_ns();
     unless_mutant!(NewerLocked, refuse_newer(&env, dir)?);
     let lock = take_lock(&env, dir, &options)?;
@@ -478,6 +484,7 @@ pub(crate) fn build_tree(
         operator: operator.clone(),
         counters: counters.clone(),
         access: Access::new(policy.learns_from_queries(), &keyspace.version),
+        process: Process::current(),
     });
     Ok(Tree::new(TreeParts {
         filter: components.compaction_filter(&record.name).cloned(),

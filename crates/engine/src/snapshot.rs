@@ -9,7 +9,7 @@
 //! while the merge ran. So a merge of which something was taken that way asks
 //! before it *lands* (becomes part of the tree), and does not where that is so.
 
-use crate::core::Core;
+use crate::handle::Handle;
 use crate::keyspace::Keyspace;
 use crate::read::cursor::Iter;
 use crate::slice::Slice;
@@ -158,7 +158,7 @@ pub struct Snapshot {
 }
 
 pub(crate) struct SnapshotInner {
-    pub(crate) core: Arc<Core>,
+    pub(crate) core: Handle,
     pub(crate) seq: SeqNo,
     pub(crate) now_ms: u64,
     id: u64,
@@ -168,14 +168,21 @@ pub(crate) struct SnapshotInner {
 
 impl Drop for SnapshotInner {
     fn drop(&mut self) {
-        self.core.snapshots.release(self.seq, self.id);
+        // A forked child's copy is not on the list.
+        if self.core.latch.is_of_this_process() {
+            self.core.snapshots.release(self.seq, self.id);
+        }
     }
 }
 
 impl Snapshot {
-    pub(crate) fn take(core: &Arc<Core>) -> Snapshot {
+    pub(crate) fn take(core: &Handle) -> Snapshot {
         let moment = || (core.queue.visible(), core.now_ms());
-        let (seq, now_ms, id) = core.snapshots.register(moment);
+        let (seq, now_ms, id) = match core.latch.is_of_this_process() {
+            true => core.snapshots.register(moment),
+            // Nothing will be read of it.
+            false => (0, 0, 0),
+        };
         let was_open = core.latch.check_read().is_ok();
         let core = core.clone();
         Snapshot { inner: Arc::new(SnapshotInner { core, seq, now_ms, id, was_open }) }
@@ -186,11 +193,11 @@ impl Snapshot {
     /// # Errors
     /// `InvalidArgument` if it is of another one; `Closed` if it was taken
     /// when the database was closed already.
-    pub(crate) fn check_of(&self, core: &Arc<Core>) -> Result<()> {
-        if !Arc::ptr_eq(&self.inner.core, core) {
+    pub(crate) fn check_of(&self, core: &Handle) -> Result<()> {
+        if !self.inner.core.is_of(core) {
             return Err(Error::invalid("the snapshot is of another open database"));
         }
-        if self.inner.was_open { Ok(()) } else { core.latch.check_read() }
+        if self.inner.was_open { core.latch.check_process() } else { core.latch.check_read() }
     }
 
     /// The sequence number of the last write that it sees.

@@ -12,19 +12,20 @@ use std::cmp::Ordering;
 use std::iter::FusedIterator;
 use std::sync::Arc;
 use windrow_base::{Error, Result, SeqNo};
+use windrow_env::NotInherited;
 
 /// A position in a keyspace as it was at one moment, which moves both ways.
 ///
 /// Owned and `Send`; keeps the database open, and the files and memtables of
 /// its moment alive: [`Cursor::refresh`] one that is kept for long.
 pub struct Cursor {
-    scan: Scan,
+    scan: NotInherited<Scan>,
     latest: Arc<dyn Latest>,
 }
 
 impl Cursor {
     pub(crate) fn new(scan: Scan, latest: Arc<dyn Latest>) -> Cursor {
-        Cursor { scan, latest }
+        Cursor { scan: NotInherited::new(scan), latest }
     }
 
     /// Moves to the first entry. Returns whether there is one, as all moves do.
@@ -197,6 +198,7 @@ impl Iter {
         Some(Err(error))
     }
 
+    /// A scan of what is left. Its first move says what another process is told.
     fn new_scan(&self) -> Box<Scan> {
         let view = self.view.clone().or_else(|| self.latest.later_view());
         let view = view.expect("a view is let go only where there is a later one");
@@ -249,6 +251,15 @@ impl Iter {
         }
         if self.latest.later_view().is_some() {
             self.view = None;
+        }
+    }
+}
+
+impl Drop for Iter {
+    fn drop(&mut self) {
+        if self.owner.check_process().is_err() {
+            // What the scans hold is the parent's to let go of.
+            std::mem::forget((self.view.take(), self.front.take(), self.back.take()));
         }
     }
 }

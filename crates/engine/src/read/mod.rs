@@ -25,12 +25,13 @@ pub(crate) mod testing;
 mod tests;
 
 use crate::cache::{BlockCache, OpenTable, TableCache};
+use crate::latch;
 use crate::operators::MergeOperator;
 use crate::slice::Slice;
 use crate::stats::Counters;
 use std::sync::Arc;
 use windrow_base::{Error, KeyOrder, Result, SeqNo, mutant};
-use windrow_env::Env;
+use windrow_env::{Env, Process};
 use windrow_format::block::Block;
 use windrow_format::table::{self, BlockHandle, BlockKind};
 
@@ -46,9 +47,21 @@ pub(crate) struct ReadOwner {
     pub(crate) operator: Option<Arc<dyn MergeOperator>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) access: Access,
+    /// Who opened the database, and may read it.
+    pub(crate) process: Process,
 }
 
 impl ReadOwner {
+    /// Whether the running process may read at all. A scan outlives the checks
+    /// of the handle that made it.
+    ///
+    /// # Errors
+    /// `Closed` in a child made by `fork`.
+    #[inline]
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.process.is_this() { Ok(()) } else { Err(latch::forked(&self.process)) }
+    }
+
     /// The data, index or filter block at `handle`, from the cache or the device.
     ///
     /// # Errors

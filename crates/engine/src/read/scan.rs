@@ -26,7 +26,7 @@ use crate::slice::Slice;
 use std::sync::Arc;
 use windrow_base::key::{self, Kind, prefix_end, seek_trailer, trailer_kind, trailer_seq};
 use windrow_base::{Error, Result, SeqNo, mutant, unless_mutant};
-use windrow_format::block::Charge;
+use windrow_format::block::{Account, Charge};
 
 /// Entries in a row that are stepped over before a seek is tried: a step is
 /// some 30 ns, a seek some 30 times that.
@@ -290,6 +290,7 @@ impl Scan {
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
+        self.owner.check_process()?;
         let done = work(self);
         match &done {
             Ok(true) => self.returned += 1,
@@ -694,6 +695,10 @@ fn table_options(fill_cache: bool, readahead: Readahead, bounds: &Bounds) -> Tab
 }
 
 fn charge_for(owner: &ReadOwner, merge: &MergeIter) -> Charge {
+    if owner.check_process().is_err() {
+        // Nothing will be read, and the cache would give way under its lock.
+        return Account::default().charge(0);
+    }
     owner.blocks.hold((size_of::<Scan>() + merge.memory_bytes()) as u64)
 }
 

@@ -98,6 +98,7 @@ impl World {
             operator: operators::built_in("append"),
             counters: Arc::new(Counters::default()),
             access: Access::default(),
+            process: windrow_env::Process::current(),
         };
         World {
             handles,
@@ -130,6 +131,7 @@ impl World {
             operator: old.operator.clone(),
             counters: Arc::new(Counters::default()),
             access: Access::default(),
+            process: windrow_env::Process::current(),
         })
     }
 

@@ -1,0 +1,84 @@
+//! What keeps a database open: every `Db`, `Keyspace`, `Snapshot`, `Iter` and
+//! `Cursor` holds one of these, and the last to go closes it.
+//!
+//! Owns: how many there are, and the lock on the directory. Background jobs are
+//! no handles: they hold the core, for as long as they run.
+//!
+//! In a child made by `fork` a handle is a copy of its parent's: threads that
+//! it would wait for are not there, locks that others held stay locked, and
+//! what it wrote, unlinked or unlocked would be the parent's. There it is
+//! forgotten, whatever the last one would have torn down included.
+
+use crate::core::Core;
+use std::ops::Deref;
+use std::sync::Arc;
+use windrow_base::Result;
+use windrow_env::fs::FileLock;
+use windrow_env::sync::Mutex;
+use windrow_env::sync::atomic::{AtomicUsize, Ordering};
+
+/// What the handles of a database share.
+#[derive(Default)]
+pub(crate) struct Handles {
+    count: AtomicUsize,
+    lock: Mutex<Option<Box<dyn FileLock>>>,
+}
+
+/// One of those that keep a database open.
+pub(crate) struct Handle(Arc<Core>);
+
+impl Handle {
+    /// The first handle of a database whose directory is locked.
+    pub(crate) fn new(core: Arc<Core>, lock: Box<dyn FileLock>) -> Handle {
+        core.handles.count.store(1, Ordering::Relaxed);
+        *core.handles.lock.lock() = Some(lock);
+        Handle(core)
+    }
+
+    /// Whether two are of the same open database.
+    pub(crate) fn is_of(&self, other: &Handle) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Closes the database for all handles.
+    ///
+    /// # Errors
+    /// As [`crate::Db::close`].
+    pub(crate) fn close(&self) -> Result<()> {
+        self.0.latch.check_process()?;
+        // Held throughout: a second close must not free the directory, nor
+        // return, while the first still writes to it.
+        let mut lock = self.0.handles.lock.lock();
+        let closed = self.0.close();
+        *lock = None;
+        closed
+    }
+}
+
+impl Deref for Handle {
+    type Target = Core;
+
+    #[inline]
+    fn deref(&self) -> &Core {
+        &self.0
+    }
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Handle {
+        self.0.handles.count.fetch_add(1, Ordering::Relaxed);
+        Handle(self.0.clone())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if !self.0.latch.is_of_this_process() {
+            // One more count, which nobody takes back.
+            std::mem::forget(self.0.clone());
+        } else if self.0.handles.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // Rule R14: who wants to know calls `close`.
+            let _ = self.close();
+        }
+    }
+}

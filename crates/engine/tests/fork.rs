@@ -1,0 +1,224 @@
+//! A process that forks with a database open: the child's copy is inert, and
+//! the parent's does not notice.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use windrow::env::Env;
+use windrow::{Batch, Db, Error, ErrorKind, Options, ReadOptions, Sync};
+use windrow_env::testing::{ForkedChild, in_child};
+
+/// Merges soon, keeps little: reads go to the files.
+fn options() -> Options {
+    let mut options = Options::default();
+    options.settings.memory_bytes = 8 << 20;
+    options.settings.memtable_bytes = 256 << 10;
+    options
+}
+
+fn key(number: u32) -> String {
+    format!("key{number:06}")
+}
+
+fn is_refused<T>(result: &Result<T, Error>) -> bool {
+    result.as_ref().err().is_some_and(|error| {
+        error.kind() == ErrorKind::Closed
+            && error.message().contains("fork")
+            && error.message().contains("each process has to open")
+    })
+}
+
+fn put(db: &Db, numbers: std::ops::Range<u32>, sync: Sync) {
+    for number in numbers {
+        db.put_with(key(number), number.to_le_bytes().repeat(25), sync).unwrap();
+    }
+}
+
+fn holds(db: &Db, numbers: std::ops::Range<u32>) {
+    let mut next = numbers.start;
+    for item in db.iter() {
+        let (found, value) = item.unwrap();
+        assert_eq!(*found, *key(next).as_bytes());
+        assert_eq!(*value, next.to_le_bytes().repeat(25));
+        next += 1;
+    }
+    assert_eq!(next, numbers.end, "the last ones are gone");
+}
+
+/// Whatever a child tries, it is told so, and nothing is written.
+fn is_inert(db: &Db) -> bool {
+    let keyspace = db.default_keyspace();
+    let mut batch = Batch::new();
+    batch.put(db, "a", "child's");
+    let asked = [
+        db.put("a", "child's"),
+        db.put_with("a", "child's", Sync::Yes),
+        db.delete("a"),
+        db.delete_range("a", "z"),
+        db.get("a").map(|_| ()),
+        db.sync(),
+        db.flush(),
+        db.compact(),
+        db.wait_idle(),
+        db.verify().map(|_| ()),
+        db.checkpoint("/nowhere"),
+        db.set_policy("leveled"),
+        db.keyspace("new").map(|_| ()),
+        db.open_keyspace("new").map(|_| ()),
+        db.drop_keyspace("other"),
+        db.write(batch, Sync::Yes).map(|_| ()),
+        db.write(Batch::new(), Sync::Yes).map(|_| ()),
+        keyspace.approximate_bytes("a", "z").map(|_| ()),
+        db.snapshot().get("a").map(|_| ()),
+        db.cursor(ReadOptions::default()).seek_first().map(|_| ()),
+        db.iter().next().unwrap().map(|_| ()),
+        db.prefix("a").next_back().unwrap().map(|_| ()),
+        db.close(),
+        db.write_error().map_or(Ok(()), Err),
+    ];
+    let keys: Vec<String> = (0..200).map(key).collect();
+    asked.iter().all(is_refused)
+        && db.multi_get(&keys).iter().all(is_refused)
+        && db.stats() == windrow::Stats::default()
+}
+
+#[test]
+fn a_childs_copy_refuses_all_and_its_end_is_not_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open_with(dir.path(), options()).unwrap();
+    put(&db, 0..3_000, Sync::No);
+    db.flush().unwrap();
+    put(&db, 3_000..3_100, Sync::Yes);
+    let mut copy = Some(db.clone());
+    drop(db);
+    assert!(in_child(|| {
+        let db = copy.take().unwrap();
+        let inert = is_inert(&db);
+        // The last handle.
+        drop(db);
+        inert
+    }));
+    let db = copy.unwrap();
+    put(&db, 3_100..20_000, Sync::No);
+    put(&db, 20_000..20_100, Sync::Yes);
+    holds(&db, 0..20_100);
+    db.close().unwrap();
+    holds(&Db::open_with(dir.path(), options()).unwrap(), 0..20_100);
+}
+
+/// Reads that a child goes on with were begun by its parent.
+#[test]
+fn what_was_made_before_the_fork_ends_in_the_child() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open_with(dir.path(), options()).unwrap();
+    put(&db, 0..3_000, Sync::No);
+    db.flush().unwrap();
+    let other = db.keyspace("other").unwrap();
+    other.put("a", "1").unwrap();
+    db.flush().unwrap();
+    let (mut iter, mut cursor) = (db.iter(), db.cursor(ReadOptions::default()));
+    let (unmoved, snapshot) = (db.iter(), db.snapshot());
+    iter.next().unwrap().unwrap();
+    assert!(cursor.seek_first().unwrap());
+    // Its last view, and with it its file, goes with the handle.
+    db.drop_keyspace("other").unwrap();
+    let files = || std::fs::read_dir(dir.path()).unwrap().count();
+    let before = files();
+    let mut held = Some((iter, cursor, unmoved, snapshot, other));
+    assert!(in_child(|| {
+        let (mut iter, mut cursor, mut unmoved, snapshot, other) = held.take().unwrap();
+        let refused = is_refused(&iter.next().unwrap())
+            && iter.next().is_none()
+            && is_refused(&unmoved.next_back().unwrap())
+            && is_refused(&cursor.next())
+            && is_refused(&cursor.refresh())
+            && is_refused(&snapshot.get(key(1)))
+            && is_refused(&snapshot.range::<&str>(..).next().unwrap());
+        drop((iter, cursor, unmoved, snapshot, other));
+        refused && files() == before
+    }));
+    let (mut iter, mut cursor, unmoved, snapshot, _other) = held.unwrap();
+    assert_eq!(*iter.next().unwrap().unwrap().0, *key(1).as_bytes());
+    assert!(cursor.next().unwrap());
+    assert_eq!((cursor.key(), unmoved.count()), (key(1).as_bytes(), 3_000));
+    assert!(snapshot.get(key(2)).unwrap().is_some());
+}
+
+#[test]
+fn a_child_opens_databases_of_its_own() {
+    let (dir, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let db = Db::open_with(dir.path(), options()).unwrap();
+    put(&db, 0..100, Sync::No);
+    let env = Env::os(1);
+    assert!(in_child(|| {
+        let busy = Db::open_with(dir.path(), options()).err().unwrap();
+        let pid = format!("process {}", std::os::unix::process::parent_id());
+        assert!(busy.kind() == ErrorKind::Busy && busy.message().contains(&pid), "{busy}");
+        // Its threads are not here.
+        let mut inherited = options();
+        inherited.components.env = Some(env.clone());
+        let error = Db::open_with(own.path(), inherited).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        let mine = Db::open_with(own.path(), options()).unwrap();
+        put(&mine, 0..3_000, Sync::No);
+        mine.flush().unwrap();
+        holds(&mine, 0..3_000);
+        let grandchild = in_child(|| is_inert(&mine));
+        mine.close().unwrap();
+        grandchild && is_inert(&db)
+    }));
+    drop(env);
+    holds(&Db::open_with(own.path(), options()).unwrap(), 0..3_000);
+    holds(&db, 0..100);
+}
+
+/// The lock goes with the process that opened, whatever children it leaves.
+#[test]
+fn a_child_keeps_nobody_out_after_its_parent_died() {
+    let dir = tempfile::tempdir().unwrap();
+    let (wait, go_on) = std::io::pipe().unwrap();
+    let (mut begun, tell) = std::io::pipe().unwrap();
+    let parent = ForkedChild::start(|| {
+        let db = Db::open_with(dir.path(), options()).unwrap();
+        put(&db, 0..5_000, Sync::No);
+        let child = ForkedChild::start(|| {
+            (&tell).write_all(&[1]).unwrap();
+            let _ = (&wait).read(&mut [0]);
+            i32::from(!is_inert(&db))
+        });
+        child.map_or(1, |_| 0)
+    });
+    assert_eq!(parent.unwrap().wait().unwrap(), Some(0));
+    begun.read_exact(&mut [0]).unwrap();
+    let opened = Db::open_with(dir.path(), options());
+    (&go_on).write_all(&[1]).unwrap();
+    holds(&opened.unwrap(), 0..5_000);
+}
+
+/// `exit` runs what the threads and the program left to be run at the end.
+#[test]
+fn a_child_may_end_by_exit_or_by_unwinding() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open_with(dir.path(), options()).unwrap();
+    put(&db, 0..3_000, Sync::No);
+    db.flush().unwrap();
+    let keys: Vec<String> = (0..200).map(key).collect();
+    let all = |db: &Db| db.multi_get(&keys).iter().all(|value| matches!(value, Ok(Some(_))));
+    assert!(all(&db));
+    let mut copy = Some(db);
+    for ends in [0, 1] {
+        let child = ForkedChild::start(|| {
+            let _db = copy.take();
+            if ends == 0 {
+                std::process::exit(7);
+            }
+            std::panic::resume_unwind(Box::new("on purpose"));
+        });
+        let code = child.unwrap().wait().unwrap();
+        assert_eq!(code, Some([7, 101][ends]));
+        assert!(all(copy.as_ref().unwrap()), "its ring works as before");
+    }
+    let db = copy.unwrap();
+    put(&db, 3_000..6_000, Sync::Yes);
+    db.close().unwrap();
+    holds(&Db::open(Path::new(dir.path())).unwrap(), 0..6_000);
+}
