@@ -236,6 +236,10 @@ impl Core {
             return Err(Error::invalid(format!("there is no keyspace `{name}`")));
         };
         self.shorten_log();
+        // The drop is durable before the mark in the log is: what was written before
+        // it must not be lost where the drop is not (P2). Not under the manifest's
+        // lock, which writers that are not visible yet may need.
+        unless_mutant!(DropUnsynced, self.sync_unflushed()?);
         let mut manifest = self.manifest.lock();
         self.check_open()?;
         if tree.is_dropped() {
@@ -259,6 +263,12 @@ impl Core {
         self.events.send_with(|| Event::KeyspaceDropped { keyspace: tree.name.clone() });
         self.note_progress();
         Ok(())
+    }
+
+    /// Makes the log durable if anything in it is in no table yet.
+    fn sync_unflushed(&self) -> Result<()> {
+        let any = self.queue.lock().unflushed.more_than(0);
+        if any { self.sync_wal() } else { Ok(()) }
     }
 
     // ---- close

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use windrow::testing::crowd;
 use windrow::{Batch, Db, ErrorKind, Options, Sync};
 use windrow_base::key::KEY_BYTES_MAX;
-use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
+use windrow_env::testing::{
+    Fault, FaultKind, FileDamage, Handles, NameDamage, Ops, PowerLoss, When, env,
+};
 use windrow_format::current::{Current, FORMAT_VERSION};
 use windrow_format::log::{self, FileHeader, LogKind};
 use windrow_format::names;
@@ -51,6 +53,7 @@ pub const PROBES: &[(&str, Probe)] = &[
         merging::a_filter_takes_nothing_from_a_snapshot,
     ),
     ("a drop keeps sequence numbers (P2)", a_drop_keeps_sequence_numbers),
+    ("a drop is not durable before older writes (P2)", a_drop_follows_older_writes),
     ("a clock goes back under a merge (P16)", merging::a_clock_goes_back_under_a_merge),
     ("a dropped keyspace leaves no table (P20)", merging::a_dropped_keyspace_leaves_no_table),
     ("repair counts every operation once (P23)", repairing::every_operation_counts_once),
@@ -446,6 +449,28 @@ fn a_drop_keeps_sequence_numbers() -> Result<(), String> {
     let after = db.snapshot().seq();
     ensure(db.open_keyspace("gone").is_ok_and(|k| k.is_none()), "the drop is undone")?;
     ensure(after >= seq, &format!("sequence numbers went back from {seq} to {after}"))
+}
+
+/// The log cannot be synced any more when a keyspace is dropped, and the power
+/// fails: either the drop did not happen, or the write before it is there too.
+fn a_drop_follows_older_writes() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = with_contents(&handles)?;
+    let gone = db.keyspace("gone").map_err(text)?;
+    gone.put_with("a", "1", Sync::Yes).map_err(text)?;
+    db.put("older", "1").map_err(text)?;
+    let lost = Fault::new(FaultKind::Io, Ops::SYNC, When::MatchingFrom(0)).on_path(".wal");
+    handles.fs.inject(lost);
+    ensure(db.drop_keyspace("gone").is_err(), "a drop succeeded although the log failed")?;
+    drop(gone);
+    let handles = killed(db, &handles, 1);
+    let everything =
+        PowerLoss { seed: 1, files: Some(FileDamage::DropAll), names: Some(NameDamage::DropAll) };
+    handles.fs.crash_with(everything);
+    let db = open(&handles)?;
+    let is_dropped = db.open_keyspace("gone").map_err(text)?.is_none();
+    let is_there = db.get("older").map_err(text)?.is_some();
+    ensure(is_there || !is_dropped, "a drop outlived what was written before it")
 }
 
 /// The world after the process was killed.

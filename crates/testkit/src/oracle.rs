@@ -4,7 +4,8 @@
 //! Owns: the history, which prefix came back, and the comparison of everything
 //! that can be read with the replay of that prefix. Keyspaces are made and
 //! dropped at once, apart from the history (a manifest edit is durable when it
-//! returns); one that was under way at the crash may be there or not.
+//! returns); one that was under way at the crash may be there or not. A drop that
+//! is durable has everything acknowledged before it in front of it (P2).
 //! Never does: crash anything (`sim` does).
 
 use crate::compose::{all_keys, random_key};
@@ -171,6 +172,9 @@ impl Oracle {
                 if let Some(past) = &mut self.past {
                     past.push(self.last.clone());
                 }
+                if matches!(op, Op::DropKeyspace { .. }) {
+                    self.sync();
+                }
                 self.last.base.apply(&op);
                 self.current.apply(&op)
             }
@@ -185,6 +189,7 @@ impl Oracle {
     /// # Errors
     /// What is wrong, in words.
     pub fn recovered(&mut self, db: &Db, kept: bool) -> Result<(), String> {
+        self.settle_keyspace(db)?;
         self.recovered_with(db, if kept { self.acknowledged() } else { self.synced })
     }
 
