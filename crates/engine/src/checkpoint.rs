@@ -185,6 +185,8 @@ pub(crate) fn destroy(env: &Env, dir: &Path) -> Result<()> {
     let reserve = listing.reserve.then(|| names::RESERVE.to_owned());
     let current = listing.current.then(|| names::CURRENT.to_owned());
     let temporary = listing.temporary.iter().map(|&n| names::temp(n));
+    let repairs = listing.repairs.iter().map(|&n| names::repair(n));
+    let temporary = temporary.chain(repairs);
     for name in tables.chain(wals).chain(temporary).chain(manifests).chain(reserve) {
         env.fs.remove(&dir.join(name))?;
     }

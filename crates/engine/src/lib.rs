@@ -85,7 +85,7 @@ pub use options::{
     Unit,
 };
 pub use read::cursor::{Cursor, Iter};
-pub use repair::{RepairReport, repair};
+pub use repair::{DamagedLog, RepairReport, repair};
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 pub use stats::{

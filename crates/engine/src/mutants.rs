@@ -5,7 +5,9 @@
 
 use crate::core::Core;
 use std::collections::HashSet;
+use std::path::Path;
 use windrow_base::{FileNumber, Result, mutant};
+use windrow_env::Env;
 use windrow_format::names;
 use windrow_plan::tree::Edit;
 
@@ -47,4 +49,16 @@ pub(crate) fn after_edit(core: &Core) -> Result<()> {
 fn remove(core: &Core, number: FileNumber) {
     // Gone already is as good.
     let _ = core.env.fs.remove(&core.dir.join(names::table(number)));
+}
+
+/// What repair did once: a damaged file goes while the manifest names it.
+pub(crate) fn move_to_lost(env: &Env, dir: &Path, name: &str) -> Result<()> {
+    let (from, lost) = (dir.join(name), dir.join("lost"));
+    if !env.fs.exists(&from)? {
+        return Ok(());
+    }
+    env.fs.create_dir(&lost)?;
+    env.fs.rename(&from, &lost.join(name))?;
+    env.fs.sync_dir(&lost)?;
+    env.fs.sync_dir(dir)
 }

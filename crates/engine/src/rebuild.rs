@@ -115,7 +115,7 @@ impl Repair<'_> {
     /// Makes every keyspace's tree.
     pub(crate) fn gather(&mut self, core: &Arc<Core>) -> Result<Replayed> {
         let state = core.manifest.lock().state.clone();
-        let salvaged = self.replay(Replay::anywhere(core, &state), 0)?;
+        let salvaged = self.replay(Replay::anywhere(core, &state), &state, 0)?;
         let (mut replayed, mut raw) = (salvaged.replayed, salvaged.raw);
         let log_end = replayed.last_seq;
         let trees: Vec<Arc<Tree>> = core.trees().iter().cloned().collect();
@@ -137,12 +137,12 @@ impl Repair<'_> {
             };
             self.apply(core, tree, edit)?;
             for number in damaged {
-                self.move_to_lost(&names::table(number))?;
+                self.keep_original(names::table(number))?;
             }
         }
         if self.logs_in_doubt {
             for number in self.listing.wals.clone() {
-                self.move_to_lost(&names::wal(number))?;
+                self.keep_original(names::wal(number))?;
             }
         }
         Ok(replayed)
@@ -170,14 +170,15 @@ impl Repair<'_> {
             }
             let made_of = table.properties().made_of.clone();
             let file = describe(number, &table, self.env.fs.len(&self.table_path(number))?);
-            let (files, whole) = match self.check(tree, &file) {
-                Ok(()) => {
+            let (files, whole) = match self.check(tree, &file)? {
+                None => {
                     self.report.tables_kept += 1;
                     (vec![file], true)
                 }
-                Err(error) => {
+                Some(error) => {
                     self.report.problems.push(error);
-                    let saved = self.salvage(core, tree, number, Some(file.uid), 1)?;
+                    let path = self.table_path(number);
+                    let saved = self.salvage(core, tree, &path, number, Some(file.uid), 1)?;
                     self.count_saved(&saved);
                     damaged.push(number);
                     (saved, false)
@@ -248,7 +249,7 @@ impl Repair<'_> {
         let what = "merge operands in the table may be in newer tables too, and were left out";
         let path = self.table_path(*number).display().to_string();
         self.report.problems.push(Error::corruption(what).with_file(path));
-        self.move_to_lost(&names::table(*number))
+        self.keep_original(names::table(*number))
     }
 
     /// Opens a table without knowing anything of it.

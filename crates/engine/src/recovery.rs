@@ -20,6 +20,7 @@ use crate::manifest::state::{KeyspaceState, ManifestState, WalState};
 use crate::options::{Components, KeyspaceOptions, Options, Settings};
 use crate::read::ReadOwner;
 use crate::read::access::Access;
+use crate::repair::traces;
 use crate::replay::{Replay, Replayed};
 use crate::stats::Counters;
 use crate::tree::{KeyspaceRecord, Tree, TreeParts};
@@ -61,6 +62,8 @@ pub(crate) struct Listing {
     pub(crate) wals: BTreeSet<FileNumber>,
     pub(crate) manifests: BTreeSet<FileNumber>,
     pub(crate) temporary: BTreeSet<FileNumber>,
+    /// Traces of repairs that were cut short.
+    pub(crate) repairs: BTreeSet<FileNumber>,
     pub(crate) reserve: bool,
 }
 
@@ -74,6 +77,7 @@ impl Listing {
                 Some((FileKind::Wal, number)) => _ = listing.wals.insert(number),
                 Some((FileKind::Manifest, number)) => _ = listing.manifests.insert(number),
                 Some((FileKind::Temp, number)) => _ = listing.temporary.insert(number),
+                Some((FileKind::Repair, number)) => _ = listing.repairs.insert(number),
                 Some((FileKind::Reserve, _)) => listing.reserve = true,
                 _ => {}
             }
@@ -83,8 +87,8 @@ impl Listing {
 
     /// The largest file number in use, orphans' included (rule R8): a number
     /// given anew would be removed as the orphan it was.
-    fn number_max(&self) -> FileNumber {
-        let sets = [&self.tables, &self.wals, &self.manifests, &self.temporary];
+    pub(crate) fn number_max(&self) -> FileNumber {
+        let sets = [&self.tables, &self.wals, &self.manifests, &self.temporary, &self.repairs];
         sets.iter().filter_map(|set| set.last().copied()).max().unwrap_or(0)
     }
 }
@@ -675,6 +679,7 @@ impl Core {
         let in_force = log.in_force();
         manifest.log = Some(log);
         drop(manifest);
+        traces::remove(&self.env, &self.dir, listing);
         let capacity = self.wal_capacity_bytes();
         let wal = create_wal(&self.env, &self.dir, wal_number, in_force, capacity)?;
         self.log_fields(vec![wal.added()])?;

@@ -7,8 +7,13 @@
 //!    table of what can be read of it (a file of the same level, within the
 //!    same bounds, so no order between files changes).
 //! 3. Logs are replayed up to their first damage or gap.
-//! 4. A new manifest is written. Damaged files, and logs of which something was
-//!    not taken over, are moved to `lost/`, never deleted.
+//! 4. Damaged files, and logs of which something was not taken over, are linked
+//!    into `lost/` (`originals.rs`).
+//! 5. A new manifest is written and put in force; then the names go that it
+//!    does not have.
+//!
+//! Until the last step nothing is taken away: a repair that dies leaves the
+//! database as it was, and the next one begins again (`traces.rs`).
 //!
 //! Repair never invents data. What it cannot know: a tombstone in a damaged
 //! block is gone like any entry, so a deleted key may be there again, and a
@@ -18,51 +23,38 @@
 //! keyspaces but the default one are gone: they are called by their ids. So is
 //! the order of a keyspace that no table was written of: it is the bytewise one.
 
+mod originals;
+mod report;
+pub(crate) mod traces;
+
+pub use report::{DamagedLog, RepairReport};
+
 use crate::core::Core;
 use crate::dump::uid_of_table;
 use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
 use crate::merge::elide::Sink;
+use crate::mutants;
 use crate::options::Options;
 use crate::rebuild::{describe, newest_tombstones, outputs};
 use crate::recovery::{
     Folded, Found, Listing, assemble, fold_manifest, is_log, is_own, read_current, refuse_newer,
 };
+use crate::repair::originals::Originals;
 use crate::replay::{Replay, Replayed, Salvaged};
 use crate::tree::Tree;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, KeyspaceId, Result, key, mutant};
 use windrow_env::Env;
-use windrow_env::fs::{LockMode, ReadOptions};
+use windrow_env::fs::{LockMode, ReadOptions, is_not_found};
 use windrow_format::block::BlockIter;
 use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
 use windrow_format::names;
 use windrow_format::table::{self, BlockHandle, BlockKind, Expect, IndexIter, Locate, Table};
 use windrow_plan::Policy;
 use windrow_plan::tree::{Edit, File};
-
-/// Directory that damaged files are moved to.
-const LOST: &str = "lost";
-
-/// What a repair did.
-#[derive(Clone, Debug, Default)]
-pub struct RepairReport {
-    /// The manifest could not be read: keyspaces and trees were made from the tables.
-    pub manifest_rebuilt: bool,
-    /// Tables that were whole.
-    pub tables_kept: u64,
-    /// Damaged tables of which something was saved.
-    pub tables_salvaged: u64,
-    /// Tables of which nothing could be read, or that are missing.
-    pub tables_lost: u64,
-    /// Entries saved from damaged tables.
-    pub entries_salvaged: u64,
-    /// Batches replayed from logs.
-    pub batches_replayed: u64,
-    /// Everything that was found wrong, each naming its file and offset.
-    pub problems: Vec<Error>,
-}
 
 /// Makes the database in `dir` openable again, from what can be read of it.
 ///
@@ -82,9 +74,17 @@ pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
     refuse_newer(&env, dir)?;
     let _lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
     let listing = Listing::read(&env, dir)?;
-    let report = RepairReport::default();
-    let mut repair = Repair { env, dir, options: &options, listing, report, logs_in_doubt: false };
+    let mut repair = Repair {
+        env,
+        dir,
+        options: &options,
+        listing,
+        report: RepairReport::default(),
+        originals: Originals::new(),
+        logs_in_doubt: false,
+    };
     repair.run()?;
+    repair.report.originals = repair.originals.kept;
     Ok(repair.report)
 }
 
@@ -95,16 +95,25 @@ pub(crate) struct Repair<'a> {
     pub(crate) options: &'a Options,
     pub(crate) listing: Listing,
     pub(crate) report: RepairReport,
+    pub(crate) originals: Originals,
     /// Not all that the logs hold was taken over: they are kept.
     pub(crate) logs_in_doubt: bool,
 }
 
 impl Repair<'_> {
     fn run(&mut self) -> Result<()> {
-        let found = match self.best_manifest()? {
+        let number_max = self.listing.number_max();
+        let begun = traces::forget(&self.env, self.dir, &mut self.listing)?;
+        let mut found = match self.best_manifest()? {
             Some(found) => found,
             None => self.rebuild()?,
         };
+        // Also above what was just removed (R8).
+        let next = found.state.next_file.max(number_max + 1);
+        found.state.next_file = next + 1;
+        if begun.is_none() {
+            traces::leave(&self.env, self.dir, next)?;
+        }
         let policy = Policy::parse(&self.options.settings.preset)?;
         let core =
             assemble(self.env.clone(), self.dir, self.options, &self.listing, found, &policy)?;
@@ -112,9 +121,12 @@ impl Repair<'_> {
             true => self.gather(&core)?,
             false => self.mend(&core)?,
         };
-        // Open needs none of the old files: what is not live goes, but for lost ones.
-        let listing = Listing::read(&self.env, self.dir)?;
+        self.originals.link(&self.env, self.dir)?;
+        // Open needs none of the old files: what is not live goes.
+        let mut listing = Listing::read(&self.env, self.dir)?;
+        self.originals.spare(&mut listing);
         core.start_writing(&listing, &replayed)?;
+        self.originals.finish(&self.env, self.dir)?;
         core.close()
     }
 
@@ -125,7 +137,7 @@ impl Repair<'_> {
             self.mend_tree(core, tree)?;
         }
         let state = core.manifest.lock().state.clone();
-        let salvaged = self.replay(Replay::tolerant(core, &state), state.log_number)?;
+        let salvaged = self.replay(Replay::tolerant(core, &state), &state, state.log_number)?;
         Ok(salvaged.replayed)
     }
 
@@ -200,17 +212,28 @@ impl Repair<'_> {
         let version = tree.version();
         let mut edit = Edit::default();
         for (level, part, file) in version.files() {
-            if let Err(error) = self.check(tree, file) {
-                self.report.problems.push(error);
-                edit.removed.push((level, part, file.number));
-                let saved = self.salvage(core, tree, file.number, Some(file.uid), level)?;
-                self.count_saved(&saved);
-                let at_place = |f: File| (level, part, Arc::new(File { epoch: file.epoch, ..f }));
-                edit.added.extend(saved.into_iter().map(at_place));
-                self.move_to_lost(&names::table(file.number))?;
-            } else {
+            let name = names::table(file.number);
+            let mut path = self.table_path(file.number);
+            let damage = match self.env.fs.exists(&path)? {
+                true => self.check(tree, file)?,
+                false => {
+                    let what = "a table that the manifest names is missing";
+                    let missing = Error::corruption(what).with_file(path.display().to_string());
+                    path = originals::place_in_lost(self.dir, &name);
+                    Some(missing)
+                }
+            };
+            let Some(error) = damage else {
                 self.report.tables_kept += 1;
-            }
+                continue;
+            };
+            self.report.problems.push(error);
+            edit.removed.push((level, part, file.number));
+            let saved = self.salvage(core, tree, &path, file.number, Some(file.uid), level)?;
+            self.count_saved(&saved);
+            let at_place = |f: File| (level, part, Arc::new(File { epoch: file.epoch, ..f }));
+            edit.added.extend(saved.into_iter().map(at_place));
+            self.keep_original(name)?;
         }
         self.apply(core, tree, edit)
     }
@@ -223,13 +246,17 @@ impl Repair<'_> {
         self.report.entries_salvaged += saved.iter().map(|f| f.entries).sum::<u64>();
     }
 
-    pub(crate) fn check(&self, tree: &Tree, file: &File) -> Result<()> {
+    /// What is wrong with a table, if something is.
+    ///
+    /// # Errors
+    /// What kept it from being opened: it may be whole.
+    pub(crate) fn check(&self, tree: &Tree, file: &File) -> Result<Option<Error>> {
         if mutant!(RepairTrustsTables) {
-            return Ok(());
+            return Ok(None);
         }
         let raw = self.env.fs.open(&self.table_path(file.number), ReadOptions::default())?;
         let expect = Expect { file_bytes: file.bytes, uid: file.uid, order: tree.order.clone() };
-        table::verify(&raw, expect).map(|_| ())
+        Ok(table::verify(&raw, expect).err())
     }
 
     pub(crate) fn apply(&self, core: &Core, tree: &Tree, edit: Edit) -> Result<()> {
@@ -245,13 +272,15 @@ impl Repair<'_> {
         &mut self,
         core: &Core,
         tree: &Tree,
+        path: &Path,
         number: FileNumber,
         uid: Option<u64>,
         level: u32,
     ) -> Result<Vec<File>> {
-        let opened = self.env.fs.open(&self.table_path(number), ReadOptions::default());
-        let Ok(file) = opened else {
-            return Ok(Vec::new());
+        let file = match self.env.fs.open(path, ReadOptions::default()) {
+            Ok(file) => file,
+            Err(e) if is_not_found(&e) => return Ok(Vec::new()),
+            Err(e) => return Err(e),
         };
         let Ok(uid) = uid.map_or_else(|| uid_of_table(&*file), Ok) else {
             return Ok(Vec::new());
@@ -286,29 +315,50 @@ impl Repair<'_> {
     }
 
     /// Replays the logs from number `from` on as far as they go. Those of which
-    /// something was not taken over are moved away.
-    pub(crate) fn replay(&mut self, replay: Replay<'_>, from: FileNumber) -> Result<Salvaged> {
-        let numbers = self.listing.wals.range(from..);
-        let paths: Vec<(FileNumber, PathBuf)> =
-            numbers.map(|&n| (n, self.dir.join(names::wal(n)))).collect();
+    /// something was not taken over are kept.
+    pub(crate) fn replay(
+        &mut self,
+        replay: Replay<'_>,
+        state: &ManifestState,
+        from: FileNumber,
+    ) -> Result<Salvaged> {
+        let mut paths: BTreeMap<FileNumber, PathBuf> = BTreeMap::new();
+        for &number in self.listing.wals.range(from..) {
+            let path = self.dir.join(names::wal(number));
+            // One that cannot be opened now may be whole.
+            self.env.fs.open(&path, ReadOptions::default())?;
+            paths.insert(number, path);
+        }
+        // A repair of an earlier version moved them before it was done.
+        for &number in state.wals.keys().filter(|&&number| from <= number) {
+            let moved = originals::place_in_lost(self.dir, &names::wal(number));
+            if !paths.contains_key(&number) && self.env.fs.exists(&moved)? {
+                paths.insert(number, moved);
+            }
+        }
+        let paths: Vec<(FileNumber, PathBuf)> = paths.into_iter().collect();
         let mut salvaged = replay.run_tolerant(&paths)?;
         self.report.batches_replayed = salvaged.replayed.batches;
         for (number, error) in salvaged.problems.drain(..) {
-            self.move_to_lost(&names::wal(number))?;
+            let bytes = self.env.fs.len(Path::new(error.file().unwrap_or_default()));
+            self.report.logs.push(DamagedLog {
+                file: names::wal(number),
+                from_byte: error.offset().unwrap_or(0),
+                bytes: bytes.unwrap_or(0),
+            });
+            self.keep_original(names::wal(number))?;
             self.report.problems.push(error);
         }
         Ok(salvaged)
     }
 
-    pub(crate) fn move_to_lost(&self, name: &str) -> Result<()> {
-        let (from, lost) = (self.dir.join(name), self.dir.join(LOST));
-        if !self.env.fs.exists(&from)? {
-            return Ok(());
+    /// Has a file of which not everything was taken over kept in `lost/`.
+    pub(crate) fn keep_original(&mut self, name: String) -> Result<()> {
+        if mutant!(RepairMovesFirst) {
+            return mutants::move_to_lost(&self.env, self.dir, &name);
         }
-        self.env.fs.create_dir(&lost)?;
-        self.env.fs.rename(&from, &lost.join(name))?;
-        self.env.fs.sync_dir(&lost)?;
-        self.env.fs.sync_dir(self.dir)
+        self.originals.add(name);
+        Ok(())
     }
 }
 

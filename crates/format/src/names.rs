@@ -35,6 +35,9 @@ pub enum FileKind {
     Reserve,
     /// A file being written that will be renamed; worthless after a crash.
     Temp,
+    /// The trace of a repair under way, without content. What is numbered above
+    /// it is that repair's.
+    Repair,
 }
 
 /// Name of a table.
@@ -57,6 +60,11 @@ pub fn temp(number: FileNumber) -> String {
     format!("{number:06}.tmp")
 }
 
+/// Name of the trace of a repair whose files are numbered above it.
+pub fn repair(number: FileNumber) -> String {
+    format!("REPAIR-{number:06}")
+}
+
 /// The kind and number of a file name; `None` for names that Windrow does not
 /// write, numbers beyond [`COUNTER_MAX`] among them: new files are numbered on
 /// from the largest, which must never wrap (R8).
@@ -69,6 +77,9 @@ pub fn parse(name: &str) -> Option<(FileKind, FileNumber)> {
     }
     if let Some(digits) = name.strip_prefix("MANIFEST-") {
         return Some((FileKind::Manifest, number(digits)?));
+    }
+    if let Some(digits) = name.strip_prefix("REPAIR-") {
+        return Some((FileKind::Repair, number(digits)?));
     }
     let (digits, extension) = name.split_once('.')?;
     let kind = match extension {
@@ -99,6 +110,7 @@ mod tests {
             assert_eq!(parse(&wal(n)), Some((FileKind::Wal, n)));
             assert_eq!(parse(&manifest(n)), Some((FileKind::Manifest, n)));
             assert_eq!(parse(&temp(n)), Some((FileKind::Temp, n)));
+            assert_eq!(parse(&repair(n)), Some((FileKind::Repair, n)));
         }
         assert_eq!(table(12), "000012.sst");
         assert_eq!(parse(CURRENT), Some((FileKind::Current, 0)));
@@ -119,6 +131,8 @@ mod tests {
             "MANIFEST",
             "MANIFEST-",
             "MANIFEST-1",
+            "REPAIR",
+            "REPAIR-1",
             "MANIFEST-00001x",
             "current",
             "notes.txt",

@@ -1,12 +1,14 @@
 //! The exhaustive loops: for each feature's workload a crash at every
 //! operation with every damage, a crash at every operation of every recovery,
-//! a fault at every operation, and every size of a device that is too small.
+//! a fault at every operation, and every size of a device that is too small;
+//! and a kill at every operation of a repair (`killed_repairs.rs`).
 //!
 //! Owns: which cases there are, and which share of them is run where time is
 //! short. Never does: judge (`trial.rs`).
 
 use crate::faults::Work;
 use crate::features::{FEATURES, Feature};
+use crate::killed_repairs;
 use crate::trial::{Death, Trial};
 use windrow_env::testing::{Fault, FaultKind, FileDamage, NameDamage, Ops, PowerLoss, When};
 use windrow_testkit::sweep;
@@ -49,7 +51,8 @@ pub struct Share {
 }
 
 impl Share {
-    fn has(self, case: u64) -> bool {
+    /// Whether this case is one of them.
+    pub(crate) fn has(self, case: u64) -> bool {
         case % self.step == self.first % self.step
     }
 }
@@ -180,7 +183,7 @@ fn limits(work: &Work, share: Share) -> Result<u64, String> {
 }
 
 /// Runs the cases `0..count` on all processors, and sums what was done.
-fn each(
+pub(crate) fn each(
     what: &str,
     count: u64,
     case: impl Fn(u64) -> Result<u64, String> + Sync,
@@ -209,8 +212,10 @@ const LOOPS: [Loop; 4] = [
 pub fn all(step: u64, only: Option<&str>, report: &dyn Fn(&str)) -> Result<(), String> {
     if let Some(name) = only
         && !FEATURES.iter().any(|feature| feature.name == name)
+        && name != killed_repairs::NAME
     {
-        let names: Vec<&str> = FEATURES.iter().map(|feature| feature.name).collect();
+        let features = FEATURES.iter().map(|feature| feature.name);
+        let names: Vec<&str> = features.chain([killed_repairs::NAME]).collect();
         return Err(format!("there is no workload `{name}`, but {}", names.join(", ")));
     }
     let chosen = |feature: &Feature| only.is_none_or(|name| name == feature.name);
@@ -229,5 +234,8 @@ pub fn all(step: u64, only: Option<&str>, report: &dyn Fn(&str)) -> Result<(), S
             }
         }
     }
-    Ok(())
+    match only.is_none_or(|name| name == killed_repairs::NAME) {
+        true => killed_repairs::all(step, report),
+        false => Ok(()),
+    }
 }

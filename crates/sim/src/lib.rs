@@ -12,6 +12,7 @@ pub mod faults;
 pub mod features;
 pub mod fuzz;
 pub mod judge;
+pub mod killed_repairs;
 pub mod metamorphic;
 #[cfg(feature = "mutants")]
 pub mod mutants;

@@ -10,6 +10,7 @@
 
 use crate::crash;
 use crate::exhaustive;
+use crate::killed_repairs;
 use crate::probes::PROBES;
 use crate::rot::{CLOSED, CRASHES, Density, Plan, Script, Specimen};
 use crate::scenario::Settings;
@@ -26,6 +27,9 @@ const DAMAGES_PER_SEED: u64 = 10;
 /// Of how many cases of the exhaustive loops one is run.
 const EXHAUSTIVE_STEP: u64 = 61;
 
+/// The same of killed repairs, which are fewer.
+const REPAIRS_STEP: u64 = 5;
+
 /// A harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detector {
@@ -39,18 +43,21 @@ pub enum Detector {
     Misplaced,
     /// Damages, and what repair makes of them.
     Repairs,
+    /// Repairs that are killed and run again.
+    KilledRepairs,
     /// One small scene for each promise that needs no more.
     Probes,
 }
 
 impl Detector {
     /// All of them.
-    pub const ALL: [Detector; 6] = [
+    pub const ALL: [Detector; 7] = [
         Detector::Crashes,
         Detector::Exhaustive,
         Detector::Damages,
         Detector::Misplaced,
         Detector::Repairs,
+        Detector::KilledRepairs,
         Detector::Probes,
     ];
 }
@@ -63,6 +70,7 @@ impl fmt::Display for Detector {
             Detector::Damages => "damages",
             Detector::Misplaced => "misplaced writes",
             Detector::Repairs => "repairs",
+            Detector::KilledRepairs => "killed repairs",
             Detector::Probes => "probes",
         })
     }
@@ -81,13 +89,14 @@ pub struct Caught {
 
 /// The harnesses that are asked for a mutant, in this order.
 pub fn detectors(mutant: Mutant) -> &'static [Detector] {
-    use Detector::{Crashes, Damages, Exhaustive, Misplaced, Probes, Repairs};
+    use Detector::{Crashes, Damages, Exhaustive, KilledRepairs, Misplaced, Probes, Repairs};
     match mutant as u32 {
         49 | 56 | 60 | 65 => &[Damages, Misplaced],
         50..=52 => &[Misplaced, Damages],
         29 => &[Probes, Crashes],
         54 | 55 | 57 | 59 | 61 | 63 => &[Probes, Damages, Misplaced, Crashes],
         66 => &[Repairs],
+        171..=173 => &[KilledRepairs],
         40..=48 | 67 => &[Damages, Misplaced, Crashes],
         76..=78 | 81 | 83 | 86 | 97 | 120..=128 | 130.. => &[Probes, Crashes],
         _ => &[Crashes, Exhaustive],
@@ -119,6 +128,9 @@ fn ask(detector: Detector, cases: u64) -> Result<(), Failure> {
         }
         Detector::Exhaustive => {
             exhaustive::all(EXHAUSTIVE_STEP, None, &|_| ()).map_err(|why| (0, why))
+        }
+        Detector::KilledRepairs => {
+            killed_repairs::all(REPAIRS_STEP, &|_| ()).map_err(|why| (0, why))
         }
         Detector::Damages => {
             damages(cases, &|specimen, plan, index| specimen.check(&plan.case(index)).map(drop))

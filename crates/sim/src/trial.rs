@@ -27,6 +27,16 @@ pub enum Death {
     PowerCut(PowerLoss),
 }
 
+impl Death {
+    /// The seed of what it draws.
+    pub fn seed(&self) -> u64 {
+        match self {
+            Death::Killed(seed) => *seed,
+            Death::PowerCut(loss) => loss.seed,
+        }
+    }
+}
+
 /// A database, the machine it is on, and its history.
 #[derive(Clone)]
 pub struct Trial {
@@ -169,10 +179,8 @@ impl Trial {
     pub fn forked(&self, death: Death) -> Trial {
         let fs = self.handles.fs.fork();
         fs.clear_faults();
-        let (seed, kept) = match death {
-            Death::Killed(seed) => (seed, self.kept),
-            Death::PowerCut(loss) => (loss.seed, false),
-        };
+        let seed = death.seed();
+        let kept = self.kept && matches!(death, Death::Killed(_));
         match death {
             Death::Killed(seed) => fs.kill(seed),
             Death::PowerCut(loss) => fs.crash_with(loss),

@@ -2,7 +2,8 @@
 //! change, all of them with `WINDROW_EXHAUSTIVE=1` (or by the program
 //! `fault --exhaustive`).
 
-use windrow_sim::exhaustive;
+use windrow_sim::features::FEATURES;
+use windrow_sim::{exhaustive, killed_repairs};
 use windrow_testkit::sweep;
 
 /// Of how many cases one is run at every change; it shares no factor with the
@@ -11,6 +12,18 @@ const STEP: u64 = 5;
 
 #[test]
 fn no_crash_or_fault_at_any_operation_loses_anything() {
+    for feature in FEATURES {
+        run(feature.name);
+    }
+}
+
+#[test]
+fn a_killed_repair_that_is_run_again_saves_what_one_run_saves() {
+    run(killed_repairs::NAME);
+}
+
+fn run(name: &str) {
     let step = sweep::number("WINDROW_EXHAUSTIVE", STEP);
-    exhaustive::all(step, None, &|line| eprintln!("{line}")).unwrap_or_else(|why| panic!("{why}"));
+    let done = exhaustive::all(step, Some(name), &|line| eprintln!("{line}"));
+    done.unwrap_or_else(|why| panic!("{why}"));
 }
