@@ -102,7 +102,7 @@ pub fn table(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
         }
         index.next();
     }
-    for fragment in table.tombstones().iter() {
+    for fragment in table.tombstones().fragments() {
         out.line(format_args!(
             "range tombstone [{}, {}) at {:?}",
             Shown(fragment.start),

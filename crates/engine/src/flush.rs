@@ -27,7 +27,7 @@ use std::sync::Arc;
 use windrow_base::{Result, SeqNo, mutant, unless_mutant};
 use windrow_env::WriteFile;
 use windrow_env::sync::atomic::Ordering;
-use windrow_format::tombstone::Fragments;
+use windrow_format::tombstone::Tombstones;
 use windrow_plan::tree::{Edit, File, Version};
 
 /// Most memtables of a group: as many tables are open at a time.
@@ -279,7 +279,7 @@ impl Core {
         Ok(Flushed { files, unfinished, lanes })
     }
 
-    fn flush_rules(&self, tree: &Tree, held: Held, tombstones: Fragments) -> ElideRules {
+    fn flush_rules(&self, tree: &Tree, held: Held, tombstones: Tombstones) -> ElideRules {
         ElideRules {
             order: tree.order.clone(),
             judge_ms: 0,

@@ -67,6 +67,7 @@ mod stats;
 mod stored;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tombstones;
 mod tree;
 mod trees;
 mod underway;

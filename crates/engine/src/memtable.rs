@@ -4,14 +4,14 @@
 //! once; range tombstones stand apart, since they are few and every read must
 //! ask them. Owns its memory; never reads or writes a file.
 
+use crate::tombstones::{Chunk, MemTombstones};
 use std::cmp::Ordering as KeyOrdering;
 use std::sync::{Arc, OnceLock};
 use windrow_base::key::{self, Kind, SeqNo};
 use windrow_base::{FileNumber, KeyOrder};
 use windrow_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use windrow_env::sync::{ArcSwap, Mutex};
 use windrow_format::block::Charge;
-use windrow_format::tombstone::{Fragments, RangeTombstone};
+use windrow_format::tombstone::{RangeTombstone, Tombstones};
 use windrow_skiplist::{ChunkPool, Cursor, KeyCompare, SkipList};
 
 /// A keyspace's order as the skiplist wants it.
@@ -33,22 +33,18 @@ impl KeyCompare for UserOrder {
 /// A cursor over a memtable's point entries.
 pub(crate) type MemCursor = Cursor<UserOrder>;
 
-/// Memory an entry takes beside its key and value: header, trailer and tower, on average.
-pub(crate) const ENTRY_OVERHEAD_BYTES: usize = 44;
+/// Memory an entry takes besides its key and value: header, trailer and tower, on average.
+const ENTRY_OVERHEAD_BYTES: usize = if cfg!(debug_assertions) { 52 } else { 44 };
+
+/// Memory that an operation takes whose key and value (or ends of a range) have
+/// so many bytes. Reads keep a second copy of the latest range tombstones.
+pub(crate) fn memory_bytes_of(kind: Kind, user_bytes: usize) -> usize {
+    let copies = if kind == Kind::RangeDelete { 2 } else { 1 };
+    copies * user_bytes + ENTRY_OVERHEAD_BYTES
+}
 
 /// No record of this memtable stands in any log yet.
 const NO_WAL: FileNumber = FileNumber::MAX;
-
-/// Range tombstones that are fragmented together: tombstones nested in each
-/// other cost memory by the square of it, and a read one search for each chunk.
-const CHUNK: usize = 64;
-
-/// The first so many range tombstones, by the chunk, oldest first.
-#[derive(Default)]
-struct Fragmented {
-    count: usize,
-    chunks: Vec<Fragments>,
-}
 
 /// One memtable, active or frozen.
 pub(crate) struct Memtable {
@@ -56,10 +52,7 @@ pub(crate) struct Memtable {
     list: OnceLock<Arc<SkipList<UserOrder>>>,
     chunks: Arc<ChunkPool>,
     order: KeyOrder,
-    /// Tombstones as they came, and how many.
-    tombstones: Mutex<Vec<RangeTombstone>>,
-    tombstones_count: AtomicUsize,
-    fragmented: ArcSwap<Fragmented>,
+    tombstones: MemTombstones,
     /// Bytes promised to writers, counted under the commit queue's lock.
     reserved_bytes: AtomicUsize,
     /// The oldest log that holds a record of this memtable.
@@ -77,9 +70,7 @@ impl Memtable {
             list: OnceLock::new(),
             chunks,
             order,
-            tombstones_count: AtomicUsize::new(0),
-            tombstones: Mutex::default(),
-            fragmented: ArcSwap::from_pointee(Fragmented::default()),
+            tombstones: MemTombstones::default(),
             reserved_bytes: AtomicUsize::new(0),
             first_wal: AtomicU64::new(NO_WAL),
             last_seq: AtomicU64::new(0),
@@ -105,9 +96,10 @@ impl Memtable {
         self.list().map_or(0, |list| list.len() as u64)
     }
 
-    /// Bytes that its point entries take from the allocator.
+    /// Bytes that it took from the allocator, range tombstones included.
     pub(crate) fn allocated_bytes(&self) -> usize {
-        self.list().map_or(0, |list| list.allocated_bytes())
+        let points = self.list().map_or(0, |list| list.allocated_bytes());
+        points + self.tombstones.memory_bytes()
     }
 
     /// Counts bytes that a writer is about to insert, whose record stands in
@@ -148,7 +140,8 @@ impl Memtable {
     #[inline]
     pub(crate) fn insert(&self, kind: Kind, seq: SeqNo, key: &[u8], value: &[u8]) {
         if kind == Kind::RangeDelete {
-            self.insert_tombstone(RangeTombstone { start: key.to_vec(), end: value.to_vec(), seq });
+            let tombstone = RangeTombstone { start: key.to_vec(), end: value.to_vec(), seq };
+            self.tombstones.insert(tombstone, &self.order);
         } else {
             let new = || {
                 let order = UserOrder(self.order.clone());
@@ -158,54 +151,29 @@ impl Memtable {
         }
     }
 
-    fn insert_tombstone(&self, tombstone: RangeTombstone) {
-        let mut list = self.tombstones.lock();
-        list.push(tombstone);
-        self.tombstones_count.store(list.len(), Ordering::Release);
-    }
-
     /// Whether it holds a range tombstone.
     #[inline]
     pub(crate) fn has_tombstones(&self) -> bool {
-        self.tombstones_count.load(Ordering::Acquire) > 0
+        self.tombstones.any()
     }
 
     /// Newest range tombstone with a sequence number of at most `max_seq` that
     /// covers the user key.
     pub(crate) fn newest_tombstone(&self, key: &[u8], max_seq: SeqNo) -> Option<SeqNo> {
-        let newest = |chunk: &Fragments| chunk.newest_covering(&self.order, key, max_seq);
-        self.fragmented().chunks.iter().filter_map(newest).max()
+        self.tombstones.newest_covering(&self.order, key, max_seq)
     }
 
-    /// The range tombstones, fragmented by the chunk, the newest chunk first.
-    pub(crate) fn tombstones(&self) -> Vec<Fragments> {
-        self.fragmented().chunks.iter().rev().cloned().collect()
+    /// The range tombstones by the chunk, oldest first.
+    pub(crate) fn tombstones(&self) -> Arc<[Arc<Chunk>]> {
+        self.tombstones.chunks(&self.order)
     }
 
     /// The range tombstones that readers at these snapshots, ascending, can
     /// tell apart; for a memtable that takes no more.
-    pub(crate) fn tombstones_under(&self, snapshots: &[SeqNo]) -> Fragments {
-        let list = self.tombstones.lock();
-        let all = list.iter().map(|t| (&t.start[..], &t.end[..], t.seq));
-        Fragments::newest_of_stripes(all, &self.order, snapshots)
-    }
-
-    /// Built when a read first asks after an insert: a burst of range deletes
-    /// costs one build, not one each, and a chunk that is full is built no more.
-    fn fragmented(&self) -> Arc<Fragmented> {
-        let built = self.fragmented.load();
-        if built.count == self.tombstones_count.load(Ordering::Acquire) {
-            return Arc::clone(&built);
-        }
-        let list = self.tombstones.lock();
-        let built = self.fragmented.load();
-        let full = built.count.min(list.len()) / CHUNK;
-        let mut chunks = built.chunks[..full].to_vec();
-        let rest = list[full * CHUNK..].chunks(CHUNK);
-        chunks.extend(rest.map(|chunk| Fragments::build(chunk, &self.order)));
-        let built = Arc::new(Fragmented { count: list.len(), chunks });
-        self.fragmented.store(built.clone());
-        built
+    pub(crate) fn tombstones_under(&self, snapshots: &[SeqNo]) -> Tombstones {
+        let chunks = self.tombstones();
+        let all = chunks.iter().flat_map(|chunk| chunk.tombstones());
+        Tombstones::newest_of_stripes(all, &self.order, snapshots)
     }
 }
 
@@ -228,8 +196,9 @@ mod tests {
     }
 
     #[test]
-    fn nested_tombstones_take_memory_in_proportion() {
+    fn range_tombstones_are_counted() {
         let memtable = Memtable::new(KeyOrder::Bytewise, Arc::new(ChunkPool::new(0)));
+        let empty = memtable.allocated_bytes();
         let end = |seq: SeqNo| seq.to_be_bytes();
         for seq in 1..=20_000 {
             memtable.insert(Kind::RangeDelete, seq, b"", &end(seq));
@@ -241,9 +210,8 @@ mod tests {
         // A read as of then: only tombstones from 51 to 19,000 reach over key 50.
         assert_eq!(memtable.newest_tombstone(&end(50), 19_000), Some(19_000));
         assert_eq!(memtable.newest_tombstone(&end(50), 50), None);
-        let chunks = memtable.tombstones();
-        let bytes: usize = chunks.iter().map(Fragments::memory_bytes).sum();
-        assert!(bytes < 20_000 * 512, "{bytes} bytes for 20,000 tombstones");
+        let bytes = memtable.allocated_bytes() - empty;
+        assert!(20_000 * 24 < bytes && bytes < 20_000 * 80, "{bytes} bytes for 20,000 tombstones");
         assert_eq!(memtable.tombstones_under(&[100]).pairs(), 2 + 1);
     }
 

@@ -36,7 +36,7 @@ use windrow_format::batch;
 use windrow_format::log::{Class, LogKind, Reader};
 use windrow_format::names;
 use windrow_format::table::{Expect, Table};
-use windrow_format::tombstone::Fragments;
+use windrow_format::tombstone::{Parts, Tombstones};
 use windrow_plan::tree::{Edit, File, Part, Version};
 
 /// A table that is merged: of the database, of what was saved of one, or of a log.
@@ -214,7 +214,7 @@ impl Repair<'_> {
             origins.push(origin);
         }
         let mut iter = MergeIter::new(sources, tree.order.clone(), core.env.fs.clone());
-        let all = open.iter().flat_map(|open| open.table.tombstones().triples());
+        let all = open.iter().flat_map(|open| open.table.tombstones().rejoined());
         let mut outputs = outputs(core, tree, 1, &newest_tombstones(tree, all));
         outputs.made_of = Some(made_of);
         let (mut key, mut entries, mut doubts) = (Vec::new(), Vec::new(), BTreeSet::new());
@@ -316,9 +316,9 @@ pub(crate) fn raw_tables(core: &Core, tree: &Tree, memtable: &Memtable) -> Resul
 /// Range tombstones (start, end, sequence number) as a tree without snapshots needs them.
 pub(crate) fn newest_tombstones<'a>(
     tree: &Tree,
-    all: impl Iterator<Item = (&'a [u8], &'a [u8], SeqNo)>,
-) -> Fragments {
-    Fragments::newest_of_stripes(all, &tree.order, &[])
+    all: impl Iterator<Item = Parts<'a>>,
+) -> Tombstones {
+    Tombstones::newest_of_stripes(all, &tree.order, &[])
 }
 
 /// Takes what repair writes.
@@ -326,7 +326,7 @@ pub(crate) fn outputs<'c>(
     core: &'c Core,
     tree: &'c Tree,
     level: u32,
-    tombstones: &Fragments,
+    tombstones: &Tombstones,
 ) -> Outputs<'c> {
     let version = tree.version();
     let policy = tree.policy.load();
@@ -335,7 +335,7 @@ pub(crate) fn outputs<'c>(
         level,
         cutter: policy.cutter(&version, &tree.sizes.load(), level),
         filters,
-        tombstones: tombstones.to_tombstones(),
+        tombstones: tombstones.clone(),
     };
     Outputs::new(core, tree, spec)
 }

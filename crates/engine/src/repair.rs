@@ -289,8 +289,8 @@ impl Repair<'_> {
         let Ok(table) = Table::open(&file, expect) else {
             return Ok(Vec::new());
         };
-        let mut outputs =
-            outputs(core, tree, level, &newest_tombstones(tree, table.tombstones().triples()));
+        let tombstones = table.tombstones().rejoined().into_iter();
+        let mut outputs = outputs(core, tree, level, &newest_tombstones(tree, tombstones));
         let whole = Arc::new(describe(number, &table, file.len()));
         let made_of = table.properties().made_of.as_ref();
         outputs.made_of =

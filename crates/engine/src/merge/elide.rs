@@ -31,7 +31,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow_base::key::{self, Kind, SEQ_MAX, SeqNo, VALUE_BYTES_MAX};
 use windrow_base::{Error, KeyOrder, Result, mutant};
-use windrow_format::tombstone::{Fragments, RangeTombstone};
+use windrow_format::tombstone::{FragmentRef, Tombstones};
 use windrow_plan::tree::Outside;
 
 /// Takes the entries that stay, in internal key order.
@@ -45,7 +45,7 @@ pub(crate) struct ElideRules {
     pub(crate) order: KeyOrder,
     pub(crate) held: Held,
     /// Range tombstones of all inputs.
-    pub(crate) tombstones: Fragments,
+    pub(crate) tombstones: Tombstones,
     /// What lies at or below the output and outside the job; `None`: assume
     /// that it may hold any key (a flush does not ask).
     pub(crate) outside: Option<Outside>,
@@ -489,26 +489,21 @@ fn is_expired(value: &[u8], judge_ms: u64) -> bool {
 /// The range tombstones that must stay: the newest of each stripe, and in the
 /// oldest stripe only where something outside the job may lie under it.
 pub(crate) fn surviving_tombstones(
-    tombstones: &Fragments,
+    tombstones: &Tombstones,
     held: &Held,
     outside: Option<&Outside>,
-) -> Vec<RangeTombstone> {
-    let mut kept = Vec::new();
-    for fragment in tombstones.iter() {
-        let mut last_stripe = None;
-        for &seq in fragment.seqs {
-            let stripe = held.stripe(seq);
-            if last_stripe == Some(stripe) {
-                continue;
-            }
-            last_stripe = Some(stripe);
-            let needed =
-                stripe > 0 || outside.is_none_or(|o| o.overlaps(fragment.start, fragment.end));
-            if needed && !mutant!(RangeTombstoneElided) {
-                let (start, end) = (fragment.start.to_vec(), fragment.end.to_vec());
-                kept.push(RangeTombstone { start, end, seq });
-            }
-        }
+) -> Tombstones {
+    let survives = |fragment: FragmentRef<'_>, at: usize| {
+        let stripe = held.stripe(fragment.seqs[at]);
+        let newer = at.checked_sub(1).map(|newer| held.stripe(fragment.seqs[newer]));
+        let needed = stripe > 0 || outside.is_none_or(|o| o.overlaps(fragment.start, fragment.end));
+        needed && newer != Some(stripe) && !mutant!(RangeTombstoneElided)
+    };
+    // A flush keeps all, and shares them.
+    let whole =
+        |fragment: FragmentRef<'_>| (0..fragment.seqs.len()).all(|at| survives(fragment, at));
+    if tombstones.fragments().all(whole) {
+        return tombstones.clone();
     }
-    kept
+    tombstones.retain(survives)
 }

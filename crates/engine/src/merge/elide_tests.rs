@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow_base::key::{Kind, VALUE_BYTES_MAX, trailer, trailer_kind, trailer_seq};
 use windrow_base::{Comparator, KeyOrder, Result};
-use windrow_format::tombstone::{Fragments, RangeTombstone};
+use windrow_format::tombstone::Tombstones;
 use windrow_plan::tree::{Outside, Place, Span, Version};
 
 /// Longer than a value may be; nobody touches its pages.
@@ -111,13 +111,10 @@ struct Setting {
     ranges: Vec<(&'static str, &'static str, u64)>,
 }
 
-fn fragments(setting: &Setting) -> Fragments {
-    let tombstone = |&(start, end, seq): &(&str, &str, u64)| RangeTombstone {
-        start: start.as_bytes().to_vec(),
-        end: end.as_bytes().to_vec(),
-        seq,
-    };
-    Fragments::build(&Vec::from_iter(setting.ranges.iter().map(tombstone)), &KeyOrder::Bytewise)
+fn fragments(setting: &Setting) -> Tombstones {
+    let ranges = setting.ranges.iter();
+    let parts = ranges.map(|&(start, end, seq)| (start.as_bytes(), end.as_bytes(), seq));
+    Tombstones::build(parts, &KeyOrder::Bytewise)
 }
 
 /// An `Outside` that holds nothing.
@@ -337,7 +334,8 @@ fn range_tombstones_survive_by_stripe() {
     let setting = Setting { ranges: vec![("a", "c", 9), ("a", "c", 5)], ..Default::default() };
     let survivors = |seqs: Vec<u64>, outside: Option<&Outside>| -> Vec<u64> {
         let held = Held { seqs, ..Held::default() };
-        surviving_tombstones(&fragments(&setting), &held, outside).iter().map(|t| t.seq).collect()
+        let kept = surviving_tombstones(&fragments(&setting), &held, outside);
+        kept.fragments().flat_map(|f| f.seqs.to_vec()).collect()
     };
     assert_eq!(survivors(vec![], None), [9]);
     assert_eq!(survivors(vec![6], None), [9, 5]);

@@ -24,7 +24,7 @@ use windrow_base::{Error, ErrorKind, FileNumber, Result, mutant, unless_mutant};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
-use windrow_format::tombstone::Fragments;
+use windrow_format::tombstone::Tombstones;
 use windrow_plan::hotness::HotMap;
 use windrow_plan::tree::{File, Outside, Part, Version};
 use windrow_plan::{Decision, Drop as DropFiles, Input, Merge, Move, Reshape};
@@ -41,7 +41,7 @@ const HOT_MAP_SHARE: u64 = 4;
 struct Outcome {
     files: Vec<File>,
     count: ElideCount,
-    range_tombstones: usize,
+    range_tombstones: u64,
 }
 
 impl Core {
@@ -235,13 +235,13 @@ impl Core {
         tree: &Tree,
         inputs: &[Arc<SortedRun>],
         held: &Held,
-    ) -> Result<Fragments> {
+    ) -> Result<Tombstones> {
         let files = inputs.iter().flat_map(|run| &run.files);
         let with_tombstones = files.filter(|file| file.file.range_tombstones > 0);
         let open =
             with_tombstones.map(|file| file.open(&tree.reads)).collect::<Result<Vec<_>>>()?;
-        let all = open.iter().flat_map(|open| open.table.tombstones().triples());
-        Ok(Fragments::newest_of_stripes(all, &tree.order, &held.seqs))
+        let all = open.iter().flat_map(|open| open.table.tombstones().rejoined());
+        Ok(Tombstones::newest_of_stripes(all, &tree.order, &held.seqs))
     }
 
     /// What the outputs are made of, where that matters: with each input go
@@ -283,7 +283,7 @@ impl Core {
         };
         let sources = inputs.into_iter().map(source).collect();
         let mut iter = MergeIter::new(sources, tree.order.clone(), self.env.fs.clone());
-        let range_tombstones = spec.tombstones.len();
+        let range_tombstones = spec.tombstones.pairs();
         let mut outputs = Outputs::new(self, tree, spec);
         outputs.heat = heat;
         outputs.made_of = Some(made_of);

@@ -21,7 +21,7 @@ use windrow_env::fs::WriteOptions;
 use windrow_format::codec::Codec;
 use windrow_format::names;
 use windrow_format::table::{TableOptions, TableSummary, TableWriter};
-use windrow_format::tombstone::{Fragments, RangeTombstone};
+use windrow_format::tombstone::{FragmentRef, Tombstones};
 use windrow_plan::Cutter;
 use windrow_plan::tree::File;
 
@@ -41,7 +41,7 @@ pub(crate) struct OutputSpec {
     pub(crate) cutter: Cutter,
     pub(crate) filters: Arc<OutputFilters>,
     /// Range tombstones that survive, to be dealt out.
-    pub(crate) tombstones: Vec<RangeTombstone>,
+    pub(crate) tombstones: Tombstones,
 }
 
 struct Open {
@@ -63,7 +63,6 @@ pub(crate) struct Outputs<'a> {
     core: &'a Core,
     tree: &'a Tree,
     spec: OutputSpec,
-    tombstones: Fragments,
     /// Where the last output was cut: the next one's tombstones begin there.
     lower: Option<Vec<u8>>,
     open: Option<Open>,
@@ -86,13 +85,11 @@ pub(crate) struct Outputs<'a> {
 }
 
 impl<'a> Outputs<'a> {
-    pub(crate) fn new(core: &'a Core, tree: &'a Tree, mut spec: OutputSpec) -> Outputs<'a> {
-        let survivors = std::mem::take(&mut spec.tombstones);
+    pub(crate) fn new(core: &'a Core, tree: &'a Tree, spec: OutputSpec) -> Outputs<'a> {
         Outputs {
             core,
             tree,
             spec,
-            tombstones: Fragments::build(&survivors, &tree.order),
             lower: None,
             open: None,
             finished: Vec::new(),
@@ -179,13 +176,9 @@ impl<'a> Outputs<'a> {
 
     /// Ends the open table; its tombstones reach up to `upper`.
     fn end_table(&mut self, upper: Option<&[u8]>) -> Result<()> {
-        let order = &self.tree.order;
-        let tombstones = match self.tombstones.is_empty() {
-            true => Vec::new(),
-            false => self.tombstones.truncated(order, self.lower.as_deref(), upper),
-        };
         if self.open.is_none() {
-            if tombstones.is_empty() || mutant!(RangeTombstoneGap) {
+            let none = self.tombstones_to(upper).all(|layer| layer.count() == 0);
+            if none || mutant!(RangeTombstoneGap) {
                 return Ok(());
             }
             self.begin_table()?;
@@ -195,8 +188,9 @@ impl<'a> Outputs<'a> {
         }
         let statistics = self.spec.filters.statistics(&self.so_far(upper));
         let mut open = self.open.take().expect("begun just above");
-        for tombstone in &tombstones {
-            open.table.add_tombstone(tombstone)?;
+        for layer in self.tombstones_to(upper) {
+            { layer }.try_for_each(|fragment| open.table.add_fragment(fragment))?;
+            open.table.end_tombstone_layer();
         }
         let Open { number, uid, mut table } = open;
         if let Some(numbers) = self.made_of(upper) {
@@ -220,6 +214,16 @@ impl<'a> Outputs<'a> {
         self.finished.push(Finished { number, uid, summary, hotness, statistics });
         self.lower = upper.map(<[u8]>::to_vec);
         Ok(())
+    }
+
+    /// By layer, the fragments of range tombstones that the open table takes.
+    fn tombstones_to<'k>(
+        &'k self,
+        upper: Option<&'k [u8]>,
+    ) -> impl Iterator<Item = impl Iterator<Item = FragmentRef<'k>>> {
+        let (order, lower) = (&self.tree.order, self.lower.as_deref());
+        let layers = self.spec.tombstones.layers().iter();
+        layers.map(move |layer| layer.iter().filter_map(move |f| f.within(order, lower, upper)))
     }
 
     /// What the open table is made of, whose keys reach up to `upper`. That

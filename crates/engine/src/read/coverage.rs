@@ -9,13 +9,14 @@
 
 use super::ReadOwner;
 use super::view::{ReadView, SortedRun};
+use crate::tombstones::Chunk;
 use std::ops::Bound;
 use std::sync::Arc;
 use windrow_base::{KeyOrder, Result, SeqNo};
-use windrow_format::tombstone::Fragments;
+use windrow_format::tombstone::{Fragments, Tombstones};
 
 enum Place {
-    Memory(Fragments),
+    Memory(Arc<[Arc<Chunk>]>),
     Run(Arc<SortedRun>),
 }
 
@@ -48,8 +49,7 @@ impl Coverage {
         let mut sources = 0;
         for memtable in view.memtables() {
             if memtable.has_tombstones() {
-                let chunks = memtable.tombstones().into_iter();
-                places.extend(chunks.map(|chunk| (sources, Place::Memory(chunk))));
+                places.push((sources, Place::Memory(memtable.tombstones())));
             }
             sources += 1;
         }
@@ -93,8 +93,10 @@ impl Coverage {
         let order = &self.owner.order;
         for (source, place) in &self.places {
             let run_table;
-            let fragments = match place {
-                Place::Memory(fragments) => fragments,
+            let cover = match place {
+                Place::Memory(chunks) => {
+                    self.stretch.narrow_to_chunks(order, chunks, user_key, self.seq)
+                }
                 Place::Run(run) => {
                     let Some(file) = run.tombstones_near(user_key, |from, to| {
                         self.stretch.narrow(order, from, to);
@@ -108,20 +110,17 @@ impl Coverage {
                             return Err(error);
                         }
                     };
-                    run_table.table.tombstones()
+                    let tombstones = run_table.table.tombstones();
+                    self.stretch.narrow_to_layers(order, tombstones, user_key, self.seq)
                 }
             };
-            let cover = self.stretch.narrow_to_fragments(order, fragments, user_key);
-            if let Some((start, end, seqs)) = cover
-                && let Some(&seq) = seqs.get(seqs.partition_point(|&seq| seq > self.seq))
-            {
+            if let Some((start, end, seq)) = cover {
                 self.newest = self.newest.max(seq);
                 let (start, end) = (start.to_vec(), end.to_vec());
                 self.covers.push(Cover { source: *source, seq, start, end });
             }
         }
-        let in_order =
-            |pair: &[Cover]| pair[0].source == pair[1].source || pair[0].seq >= pair[1].seq;
+        let in_order = |pair: &[Cover]| pair[0].seq >= pair[1].seq;
         debug_assert!(self.covers.windows(2).all(in_order), "I3, I4");
         Ok(())
     }
@@ -134,8 +133,8 @@ struct Stretch {
     is_empty: bool,
 }
 
-/// A fragment over a key: start, end, sequence numbers newest first.
-type Over<'a> = (&'a [u8], &'a [u8], &'a [SeqNo]);
+/// What lies over a key: start, end, the newest sequence number.
+type Over<'a> = (&'a [u8], &'a [u8], SeqNo);
 
 impl Stretch {
     fn nothing() -> Stretch {
@@ -192,13 +191,56 @@ impl Stretch {
         }
     }
 
+    /// Cuts it to where the chunks of a memtable say the same as at the key, and
+    /// returns what the newest tombstone covers. Chunks that hold nothing newer
+    /// than that are not asked.
+    fn narrow_to_chunks<'a>(
+        &mut self,
+        order: &KeyOrder,
+        chunks: &'a [Arc<Chunk>],
+        user_key: &[u8],
+        max_seq: SeqNo,
+    ) -> Option<Over<'a>> {
+        let mut over: Option<Over<'a>> = None;
+        for chunk in chunks.iter().rev() {
+            if over.is_some_and(|(_, _, seq)| chunk.newest_seq() <= seq) {
+                continue;
+            }
+            let stretch = chunk.stretch(order, user_key, max_seq);
+            let from = stretch.from.map_or(Bound::Unbounded, Bound::Included);
+            self.narrow(order, from, stretch.to.map_or(Bound::Unbounded, Bound::Excluded));
+            if let (Some(start), Some(end), Some(seq)) = (stretch.from, stretch.to, stretch.newest)
+                && over.is_none_or(|(_, _, newest)| newest < seq)
+            {
+                over = Some((start, end, seq));
+            }
+        }
+        over
+    }
+
+    /// The same of a table's layers.
+    fn narrow_to_layers<'a>(
+        &mut self,
+        order: &KeyOrder,
+        tombstones: &'a Tombstones,
+        user_key: &[u8],
+        max_seq: SeqNo,
+    ) -> Option<Over<'a>> {
+        // The layers before the first that covers are older.
+        tombstones.layers().iter().rev().find_map(|layer| {
+            let (start, end, seqs) = self.narrow_to_fragments(order, layer, user_key)?;
+            let &seq = seqs.get(seqs.partition_point(|&seq| seq > max_seq))?;
+            Some((start, end, seq))
+        })
+    }
+
     /// Cuts it to the fragment over the key, which is returned, or to the gap that the key is in.
     fn narrow_to_fragments<'a>(
         &mut self,
         order: &KeyOrder,
         fragments: &'a Fragments,
         user_key: &[u8],
-    ) -> Option<Over<'a>> {
+    ) -> Option<(&'a [u8], &'a [u8], &'a [SeqNo])> {
         let next = fragments.at_or_after(order, user_key);
         if let Some(over) = next.filter(|next| order.compare(next.start, user_key).is_le()) {
             self.narrow(order, Bound::Included(over.start), Bound::Excluded(over.end));

@@ -23,7 +23,7 @@ use windrow_env::fs::WriteOptions;
 use windrow_env::testing::{self, Handles, Rng};
 use windrow_format::names;
 use windrow_format::table::{TableOptions, TableWriter};
-use windrow_format::tombstone::{Fragments, RangeTombstone};
+use windrow_format::tombstone::{RangeTombstone, Tombstones};
 use windrow_plan::tree::{File, Level, Version};
 use windrow_skiplist::ChunkPool;
 
@@ -156,8 +156,10 @@ impl World {
         for op in points {
             writer.add(&op.internal(), &op.value).unwrap();
         }
-        for tombstone in Fragments::build(&tombstones(ops), &order).truncated(&order, None, None) {
-            writer.add_tombstone(&tombstone).unwrap();
+        let ranges = tombstones(ops);
+        for layer in Tombstones::build(ranges.iter().map(RangeTombstone::parts), &order).layers() {
+            layer.iter().for_each(|fragment| writer.add_fragment(fragment).unwrap());
+            writer.end_tombstone_layer();
         }
         let summary = writer.finish().unwrap();
         let (smallest, largest, largest_exclusive) = summary.bounds;

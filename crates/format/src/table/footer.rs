@@ -81,6 +81,8 @@ pub(super) struct Footer {
     pub(super) partitioned: bool,
     /// Whether there is a filter, whole or in partitions.
     pub(super) filtered: bool,
+    /// Whether the range tombstones are of several layers.
+    pub(super) layered: bool,
 }
 
 impl Footer {
@@ -94,7 +96,8 @@ impl Footer {
         }
         out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
         let filter = if self.filtered { FILTER_BLOCKED_BLOOM } else { 0 };
-        out.extend_from_slice(&[SCHEME_PLAIN, u8::from(self.partitioned), filter, 0]);
+        let flags = [SCHEME_PLAIN, self.partitioned.into(), filter, self.layered.into()];
+        out.extend_from_slice(&flags);
         out.extend_from_slice(&FOOTER_MAGIC);
         let crc = checksum(self.uid, self.file_bytes - FOOTER_BYTES as u64, &[&out]);
         out.extend_from_slice(&crc.to_le_bytes());
@@ -110,7 +113,7 @@ impl Footer {
             || -> Result<BlockHandle> { Ok(BlockHandle { offset: d.u64()?, bytes: d.u32()? }) };
         let (tombstones, filter, index, properties) = (handle()?, handle()?, handle()?, handle()?);
         let version = d.u32()?;
-        let (scheme, partitioned, filter_id, zero) = (d.u8()?, d.u8()?, d.u8()?, d.u8()?);
+        let (scheme, partitioned, filter_id, layered) = (d.u8()?, d.u8()?, d.u8()?, d.u8()?);
         let magic = d.bytes(8)?;
         let covered = &bytes[..d.position()];
         let offset = file_bytes - FOOTER_BYTES as u64;
@@ -124,7 +127,7 @@ impl Footer {
                 "table has uid {stored_uid:016x}, the manifest says {uid:016x}: another file stands in its place"
             )));
         }
-        if filter_id > FILTER_BLOCKED_BLOOM || partitioned > 1 || zero != 0 {
+        if filter_id > FILTER_BLOCKED_BLOOM || partitioned > 1 || layered > 1 {
             return Err(Error::not_supported("table with flags that need a newer Windrow"));
         }
         let footer = Footer {
@@ -136,6 +139,7 @@ impl Footer {
             properties,
             partitioned: partitioned == 1,
             filtered: filter_id != 0,
+            layered: layered == 1,
         };
         footer.check(stored_bytes)?;
         Ok(footer)

@@ -4,7 +4,7 @@ use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES};
 use super::index::{IndexLevel, IndexPart, decode_partition};
 use super::{Block, BlockHandle, BlockKind, Expect, IndexIter, Locate, Properties, decode_block};
 use crate::filter::Filter;
-use crate::tombstone::Fragments;
+use crate::tombstone::Tombstones;
 use std::sync::Arc;
 use windrow_base::key::{ENTRIES_PER_BYTE_MAX, split};
 use windrow_base::{Error, KeyOrder, Result, mutant};
@@ -35,7 +35,7 @@ pub struct Table {
     filter: Option<Filter>,
     filter_kind: FilterKind,
     partitioned: bool,
-    tombstones: Fragments,
+    tombstones: Tombstones,
     pub(super) footer: Footer,
 }
 
@@ -81,10 +81,11 @@ impl Table {
             _ => block(footer.filter, BlockKind::Filter)?.into_filter(),
         };
         let tombstones = match footer.tombstones.bytes {
-            0 => Fragments::empty(),
-            _ => Fragments::decode(
+            0 => Tombstones::empty(),
+            _ => Tombstones::decode(
                 block(footer.tombstones, BlockKind::Tombstones)?.bytes(),
                 &expect.order,
+                footer.layered,
             )
             .map_err(|e| e.with_offset(footer.tombstones.offset))?,
         };
@@ -136,7 +137,7 @@ impl Table {
     }
 
     /// Its range tombstones.
-    pub fn tombstones(&self) -> &Fragments {
+    pub fn tombstones(&self) -> &Tombstones {
         &self.tombstones
     }
 

@@ -5,7 +5,7 @@ use super::*;
 use crate::block::{BlockGet, BlockIter};
 use crate::filter;
 use crate::test_files::{MemWriter, mem_file, orders};
-use crate::tombstone::{Fragments, RangeTombstone};
+use crate::tombstone::{RangeTombstone, Tombstones};
 use proptest::prelude::*;
 use std::sync::Arc;
 use windrow_base::key::{Kind, compare_internal, push_internal, seek_trailer, split, trailer};
@@ -40,11 +40,11 @@ fn options(order: &KeyOrder) -> TableOptions {
     }
 }
 
-fn write(options: TableOptions, entries: &Entries, tombstones: &Fragments) -> Written {
+fn write(options: TableOptions, entries: &Entries, tombstones: &Tombstones) -> Written {
     let order = options.order.clone();
     let file = MemWriter::default();
     let mut writer = TableWriter::new(Box::new(file.clone()), options).unwrap();
-    let tombstones = tombstones.truncated(&order, None, None);
+    let tombstones = tombstones.to_tombstones();
     let mut rest = tombstones.iter();
     for (i, (key, value)) in entries.iter().enumerate() {
         writer.add(key, value).unwrap();
@@ -102,7 +102,7 @@ fn read_all(file: &Arc<dyn ReadFile>, expect: Expect) -> Result<(Entries, Vec<Ra
         }
         top.next();
     }
-    Ok((entries, table.tombstones().truncated(&order, None, None)))
+    Ok((entries, table.tombstones().to_tombstones()))
 }
 
 /// A get as the engine does it: filter, index, block.
@@ -136,7 +136,7 @@ fn get(
     })
 }
 
-fn check(written: &Written, entries: &Entries, tombstones: &Fragments, asked: &[(Vec<u8>, u64)]) {
+fn check(written: &Written, entries: &Entries, tombstones: &Tombstones, asked: &[(Vec<u8>, u64)]) {
     let order = &written.order;
     let file = written.file();
     let counted = verify(&file, written.expect()).unwrap();
@@ -146,7 +146,7 @@ fn check(written: &Written, entries: &Entries, tombstones: &Fragments, asked: &[
     );
     let (read, ranges) = read_all(&file, written.expect()).unwrap();
     assert!(read == *entries);
-    assert_eq!(ranges, tombstones.truncated(order, None, None));
+    assert_eq!(ranges, tombstones.to_tombstones());
 
     let table = Table::open(&file, written.expect()).unwrap();
     for (user, seq) in asked {
@@ -256,7 +256,10 @@ proptest! {
         let order = orders()[which].clone();
         let entries = sorted(raw.iter().map(|(k, s, v)| point(k, *s, v)).collect(), &order);
         let ranges = ranges.into_iter().map(|(start, end, seq)| RangeTombstone { start, end, seq });
-        let tombstones = Fragments::build(&Vec::from_iter(ranges), &order);
+        let tombstones = {
+            let ranges = Vec::from_iter(ranges);
+            Tombstones::build(ranges.iter().map(RangeTombstone::parts), &order)
+        };
         let codec = Codec::from_u8(codec).unwrap();
         if (entries.is_empty() && tombstones.is_empty()) || !codec.is_built_in() {
             return Ok(());
@@ -282,10 +285,10 @@ fn numbered(count: u64) -> Entries {
 fn a_large_table_goes_over_to_partitions_for_good() {
     let entries = numbered(120_000);
     let options = TableOptions { partition_bytes: 64 << 10, ..options(&KeyOrder::Bytewise) };
-    let written = write(options, &entries, &Fragments::empty());
+    let written = write(options, &entries, &Tombstones::empty());
     let asked: Vec<_> =
         (0..122_000).step_by(197).map(|i| (format!("key{i:08}").into_bytes(), 1 << 40)).collect();
-    check(&written, &entries, &Fragments::empty(), &asked);
+    check(&written, &entries, &Tombstones::empty(), &asked);
     let table = Table::open(&written.file(), written.expect()).unwrap();
     assert_eq!(table.filter(), FilterKind::Partitioned);
     let mut top = table.index_iter();
@@ -325,7 +328,7 @@ fn filter_bits_may_be_decided_late() {
             writer.set_filter_bits(last);
             let summary = writer.finish().unwrap();
             let written = Written { bytes: file.bytes(), summary, order };
-            check(&written, &entries, &Fragments::empty(), &[(b"key00000007".to_vec(), 1 << 40)]);
+            check(&written, &entries, &Tombstones::empty(), &[(b"key00000007".to_vec(), 1 << 40)]);
             let filtered = if partitioned { first > 0.0 } else { last > 0.0 };
             assert_eq!(written.summary.filter_bytes > 0, filtered, "{partitioned} {first} {last}");
         }
@@ -343,9 +346,9 @@ fn versions_of_one_key_span_blocks_and_partitions() {
         let entries = sorted(entries.clone(), &order);
         for partition_bytes in [50, 1 << 20] {
             let options = TableOptions { partition_bytes, block_bytes: 256, ..options(&order) };
-            let written = write(options, &entries, &Fragments::empty());
+            let written = write(options, &entries, &Tombstones::empty());
             let asked: Vec<_> = (0..310).map(|seq| (b"k".to_vec(), seq)).collect();
-            check(&written, &entries, &Fragments::empty(), &asked);
+            check(&written, &entries, &Tombstones::empty(), &asked);
         }
     }
 }
@@ -355,11 +358,11 @@ fn giant_entries_and_longest_keys() {
     let long = vec![b'k'; windrow_base::key::KEY_BYTES_MAX];
     let mut entries = vec![point(b"a", 1, &vec![7; 3 << 20]), point(&long, 2, b"v")];
     entries.push(point(b"z", 3, b""));
-    let written = write(options(&KeyOrder::Bytewise), &entries, &Fragments::empty());
+    let written = write(options(&KeyOrder::Bytewise), &entries, &Tombstones::empty());
     check(
         &written,
         &entries,
-        &Fragments::empty(),
+        &Tombstones::empty(),
         &[(long, 9), (b"a".to_vec(), 9), (b"b".to_vec(), 9)],
     );
 }
@@ -392,7 +395,7 @@ fn every_flip_and_cut_of_a_table_is_found() {
         RangeTombstone { start: b"key00000003".to_vec(), end: b"key00000009".to_vec(), seq: 70 },
         RangeTombstone { start: b"key00000005".to_vec(), end: b"zzz".to_vec(), seq: 60 },
     ];
-    let tombstones = Fragments::build(&ranges, &order);
+    let tombstones = Tombstones::build(ranges.iter().map(RangeTombstone::parts), &order);
     for (partition_bytes, codec) in
         [(1 << 20, Codec::None), (1 << 20, Codec::Lz4), (200, Codec::None)]
     {
@@ -416,7 +419,7 @@ fn every_flip_and_cut_of_a_table_is_found() {
 fn swapped_blocks_and_files_are_found() {
     let order = KeyOrder::Bytewise;
     let options_small = TableOptions { block_bytes: 256, ..options(&order) };
-    let written = write(options_small.clone(), &numbered(60), &Fragments::empty());
+    let written = write(options_small.clone(), &numbered(60), &Tombstones::empty());
     let table = Table::open(&written.file(), written.expect()).unwrap();
     let mut index = table.index_iter();
     index.seek_first();
@@ -434,7 +437,7 @@ fn swapped_blocks_and_files_are_found() {
     sweep(&written, [("two blocks swapped".to_string(), swapped)].into_iter());
     // Another table of the same length under this one's name.
     let other =
-        write(TableOptions { uid: UID + 1, ..options_small }, &numbered(60), &Fragments::empty());
+        write(TableOptions { uid: UID + 1, ..options_small }, &numbered(60), &Tombstones::empty());
     assert_eq!(other.bytes.len(), written.bytes.len());
     let e = Table::open(&other.file(), written.expect()).err().unwrap();
     assert!(e.is_corruption() && e.message().contains("uid"), "{e}");

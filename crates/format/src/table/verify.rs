@@ -198,7 +198,7 @@ impl Walk<'_> {
     /// Counts, sequence numbers and bounds are those of the properties.
     fn agrees(&mut self, table: &Table) -> Result<()> {
         let p = table.properties();
-        for fragment in table.tombstones().iter() {
+        for fragment in table.tombstones().fragments() {
             for &seq in fragment.seqs {
                 self.seq = (self.seq.0.min(seq), self.seq.1.max(seq));
             }

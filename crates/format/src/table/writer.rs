@@ -12,7 +12,7 @@ use super::{BlockHandle, BlockKind, FOOTER_BYTES, HEADER_BYTES, TableOptions};
 use crate::block::{BLOCK_TRAILER_BYTES, BlockBuilder, common_prefix, trailer};
 use crate::codec::{Codec, Compressor};
 use crate::filter;
-use crate::tombstone::{FragmentCollector, Fragments, RangeTombstone};
+use crate::tombstone::{Collector, FragmentRef, RangeTombstone, Tombstones};
 use windrow_base::key::{
     KEY_BYTES_MAX, Kind, TRAILER_BYTES, VALUE_BYTES_MAX, push_internal, trailer_kind, trailer_seq,
 };
@@ -93,7 +93,7 @@ pub struct TableWriter {
     block: BlockBuilder,
     compressor: Compressor,
     directory: Directory,
-    tombstones: FragmentCollector,
+    tombstones: Collector,
     properties: Properties,
     /// User key and trailer of the last entry.
     last_key: Vec<u8>,
@@ -138,7 +138,7 @@ impl TableWriter {
             block: BlockBuilder::new(options.restart_interval, hash_index),
             compressor: Compressor::new(options.codec, options.codec_level)?,
             directory,
-            tombstones: FragmentCollector::default(),
+            tombstones: Collector::default(),
             properties,
             last_key: Vec::new(),
             last_trailer: 0,
@@ -249,12 +249,34 @@ impl TableWriter {
     /// # Errors
     /// `Corruption` if it overlaps the last one without being of the same fragment.
     pub fn add_tombstone(&mut self, tombstone: &RangeTombstone) -> Result<()> {
-        self.tombstones.add(&self.order, tombstone)?;
-        let p = &mut self.properties;
-        p.range_tombstones += 1;
-        p.seq_min = p.seq_min.min(tombstone.seq);
-        p.seq_max = p.seq_max.max(tombstone.seq);
+        self.tombstones.add(&self.order, tombstone.parts())?;
+        self.count_tombstones(&[tombstone.seq]);
         Ok(())
+    }
+
+    /// Adds a fragment of range tombstones, at or after the last one's end.
+    ///
+    /// # Errors
+    /// `Corruption` if it is out of order.
+    pub fn add_fragment(&mut self, fragment: FragmentRef<'_>) -> Result<()> {
+        self.tombstones.add_fragment(&self.order, fragment)?;
+        self.count_tombstones(fragment.seqs);
+        Ok(())
+    }
+
+    /// Ends a layer of range tombstones: those that follow are newer, and begin
+    /// at the first key again.
+    pub fn end_tombstone_layer(&mut self) {
+        self.tombstones.end_layer();
+    }
+
+    fn count_tombstones(&mut self, seqs: &[SeqNo]) {
+        let p = &mut self.properties;
+        p.range_tombstones += seqs.len() as u64;
+        for &seq in seqs {
+            p.seq_min = p.seq_min.min(seq);
+            p.seq_max = p.seq_max.max(seq);
+        }
     }
 
     /// Bytes the file would have if it were finished now, about.
@@ -349,6 +371,7 @@ impl TableWriter {
         if !tombstones.is_empty() {
             let mut payload = Vec::new();
             tombstones.encode(&mut payload);
+            footer.layered = tombstones.layers().len() > 1;
             footer.tombstones = self.sink.write_plain(BlockKind::Tombstones, &payload)?;
         }
         if !self.directory.is_partitioned() {
@@ -371,12 +394,12 @@ impl TableWriter {
     }
 
     /// The hull of points and range tombstones.
-    fn bounds(&mut self, tombstones: &Fragments) -> Result<(Vec<u8>, Vec<u8>, bool)> {
+    fn bounds(&mut self, tombstones: &Tombstones) -> Result<(Vec<u8>, Vec<u8>, bool)> {
         if let Some((_, last)) = &mut self.properties.point_bounds {
             last.extend_from_slice(&self.last_key);
         }
-        let ranges = tombstones.get(0).zip(tombstones.iter().next_back());
-        let ranges = ranges.map(|(first, last)| (first.start.to_vec(), last.end.to_vec()));
+        let ranges = tombstones.bounds(&self.order);
+        let ranges = ranges.map(|(start, end)| (start.to_vec(), end.to_vec()));
         Ok(match (self.properties.point_bounds.clone(), ranges) {
             (None, None) => return Err(Error::invalid("a table of nothing is not written")),
             (Some((first, last)), None) => (first, last, false),

@@ -47,7 +47,7 @@ const KEYS_MAX: usize = 16;
 impl Walk<'_> {
     fn run(&mut self) -> Result<()> {
         self.table.memory_bytes();
-        for fragment in self.table.tombstones().iter() {
+        for fragment in self.table.tombstones().fragments() {
             std::hint::black_box((fragment.start, fragment.end, fragment.newest(u64::MAX)));
         }
         let mut top = self.table.index_iter();
