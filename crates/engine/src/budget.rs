@@ -35,6 +35,12 @@ pub(crate) const fn memtable_bytes_max(memory_bytes: u64) -> u64 {
     memory_bytes / 4 * 3 / MEMTABLES_MIN
 }
 
+/// Most memory of memtables that one batch may take: with the default shares, all
+/// that memtables have.
+pub(crate) const fn batch_memory_max(memory_bytes: u64) -> u64 {
+    memory_bytes / 2
+}
+
 /// The shares of one database's memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shares {
@@ -104,6 +110,18 @@ impl Shares {
     /// it waits for a flush: a batch can be larger than one memtable.
     pub(crate) fn memtables_bytes(&self) -> u64 {
         self.memtable_bytes * u64::from(self.memtables_max)
+    }
+
+    /// What memtables hold at most: a batch may be larger than their share where
+    /// that was asked to be small.
+    pub(crate) fn memtables_bytes_max(&self, memory_bytes: u64) -> u64 {
+        self.memtables_bytes().max(batch_memory_max(memory_bytes))
+    }
+
+    /// The shares while memtables hold so much beyond theirs: the reads' is less.
+    pub(crate) fn beside(&self, beyond_bytes: u64) -> Shares {
+        let given = beyond_bytes.min(self.reads_bytes_min / 4 * 3);
+        Shares { reads_bytes_min: self.reads_bytes_min - given, ..*self }
     }
 
     /// What frozen memtables may hold of it, one being filled.
@@ -226,6 +244,21 @@ mod tests {
                     ..Settings::default()
                 };
                 assert!(Budget::split(&settings).total_bytes() <= memory_bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_batch_fits() {
+        for memory_bytes in sizes() {
+            for asked in [0, 64 * KIB, 3 * MIB + 1, 64 * MIB] {
+                let settings =
+                    Settings { memory_bytes, memtable_bytes: asked, ..Settings::default() };
+                let shares = Budget::split(&settings);
+                let most = shares.memtables_bytes_max(memory_bytes);
+                assert!(batch_memory_max(memory_bytes) <= most);
+                let reads = shares.beside(most - shares.memtables_bytes()).reads_bytes_min;
+                assert!(reads > 0 && most + shares.merge_bytes + reads <= memory_bytes);
             }
         }
     }

@@ -13,7 +13,7 @@
 use crate::core::Core;
 use crate::flush::{Flushed, GROUP_MAX};
 use crate::manifest::state::{ManifestState, WalState};
-use crate::memtable::{ENTRY_OVERHEAD_BYTES, Memtable};
+use crate::memtable::{Memtable, memory_bytes_of};
 use crate::rebuild::raw_tables;
 use crate::recovery::{Folded, another_log, is_log};
 use crate::tree::Tree;
@@ -211,18 +211,29 @@ impl<'a> Replay<'a> {
         for op in ops {
             let op = op?;
             if let Some(memtable) = self.memtable(op.keyspace, seq)? {
-                self.bytes += op.key.len() + op.value.len() + ENTRY_OVERHEAD_BYTES;
+                self.bytes += memory_bytes_of(op.kind, op.key.len() + op.value.len());
                 memtable.insert(op.kind, seq, op.key, op.value);
             }
             seq += 1;
+            self.put_away_if_full(seq)?;
         }
         debug_assert_eq!(seq, first_seq + u64::from(count));
         self.next_seq = seq;
         self.found.batches += 1;
-        if self.bytes >= self.core.shares.memtable_bytes as usize && !self.is_read_only() {
-            self.put_away()?;
-        }
         Ok(())
+    }
+
+    /// Empties the memtables where they are full, also within a batch: an older
+    /// version, or a larger budget, let in batches that this budget cannot hold.
+    /// A part of it is in force only when the whole open is.
+    fn put_away_if_full(&mut self, next_seq: SeqNo) -> Result<()> {
+        if self.bytes < self.core.shares.memtable_bytes as usize || self.is_read_only() {
+            return Ok(());
+        }
+        let before = std::mem::replace(&mut self.next_seq, next_seq);
+        let done = self.put_away();
+        self.next_seq = before;
+        done
     }
 
     /// A record that does not continue the chain.

@@ -77,10 +77,13 @@ impl Core {
     }
 
     /// Gives reads the memory that memtables do not use.
-    fn share_memory(&self) {
-        let frozen = self.frozen_bytes.load(Ordering::Acquire) as u64;
-        self.tables.set_limit_bytes(self.shares.tables_limit_bytes(frozen));
-        self.read_memory.froze(frozen, self.tables.memory_bytes());
+    pub(crate) fn share_memory(&self) {
+        let active = self.queue.lock().active_bytes;
+        let frozen = self.frozen_bytes.load(Ordering::Acquire);
+        let beyond = (active + frozen) as u64;
+        let beyond = beyond.saturating_sub(self.shares.memtables_bytes());
+        let tables = self.read_memory.froze(frozen as u64, beyond, self.tables.memory_bytes());
+        self.tables.set_limit_bytes(tables);
     }
 
     /// Starts whatever is due; `false` once there is no more to come.

@@ -150,6 +150,9 @@ fn limits_hold() -> Result<(), String> {
     let long = kind(db.put(vec![b'k'; KEY_BYTES_MAX + 1], "1"));
     ensure(long == Some(ErrorKind::InvalidArgument), "a key over the limit")?;
     ensure(kind(db.write(batch_of(&db, 1), Sync::No)) == long, "a batch over the limit")?;
+    let mut small = Batch::new();
+    (0..SMALL_MEMORY_BYTES / 2 / 45 + 1).for_each(|_| small.delete(&db, "k"));
+    ensure(kind(db.write(small, Sync::No)) == long, "a batch over the memory of memtables")?;
     ensure(handles.fs.operations() == before, "what is over a limit was written")?;
     db.write(batch_of(&db, 0), Sync::No).map(drop).map_err(|e| format!("the largest batch: {e}"))
 }

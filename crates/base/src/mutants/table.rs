@@ -229,6 +229,7 @@ mutants! {
     171 RepairMovesFirst ["P23", "R7"] "repair moves damaged files away before a manifest without them is in force";
     172 RepairTracesForgotten ["P23", "R7"] "repair takes what one before it had begun to write for data";
     173 RepairLinksLate ["P23", "R7"] "repair links originals into lost/ after the manifest without them is in force";
+    160 BatchMemoryLimit ["P15 P18", "P18"] "a batch is taken that memtables have no room for";
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub(crate) use table::{OpenGuard, OpenTable, TableCache, TableHandle};
 pub(crate) struct ReadMemory {
     shares: Shares,
     frozen_bytes: AtomicU64,
+    /// What memtables hold beyond their share.
+    beyond_bytes: AtomicU64,
     blocks: Arc<BlockCache>,
     chunks: Arc<ChunkPool>,
 }
@@ -39,7 +41,8 @@ impl ReadMemory {
             }
             unchanged
         });
-        ReadMemory { shares, frozen_bytes: AtomicU64::new(0), blocks, chunks }
+        let (frozen_bytes, beyond_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+        ReadMemory { shares, frozen_bytes, beyond_bytes, blocks, chunks }
     }
 
     /// The memory of all memtables.
@@ -50,13 +53,17 @@ impl ReadMemory {
     /// Open tables hold `tables_bytes` now.
     pub(crate) fn opened(&self, tables_bytes: u64) {
         let frozen = self.frozen_bytes.load(Ordering::Relaxed);
-        self.blocks.resize(self.shares.cache_target_bytes(frozen, tables_bytes));
+        let shares = self.shares.beside(self.beyond_bytes.load(Ordering::Relaxed));
+        self.blocks.resize(shares.cache_target_bytes(frozen, tables_bytes));
     }
 
-    /// Frozen memtables hold `frozen_bytes` now, and open tables `tables_bytes`.
-    pub(crate) fn froze(&self, frozen_bytes: u64, tables_bytes: u64) {
+    /// Frozen memtables hold `frozen_bytes` now, all of them `beyond_bytes` more
+    /// than their share. Returns what open tables may take.
+    pub(crate) fn froze(&self, frozen_bytes: u64, beyond_bytes: u64, tables_bytes: u64) -> u64 {
         self.frozen_bytes.store(frozen_bytes, Ordering::Relaxed);
+        self.beyond_bytes.store(beyond_bytes, Ordering::Relaxed);
         self.opened(tables_bytes);
+        self.shares.beside(beyond_bytes).tables_limit_bytes(frozen_bytes)
     }
 }
 

@@ -5,6 +5,7 @@
 //! commit path seals that buffer in place. Limits are checked as operations
 //! come in; the first one broken is reported by the write.
 
+use crate::memtable::memory_bytes_of;
 use std::time::Duration;
 use windrow_base::key::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX};
 use windrow_base::{Error, KeyspaceId, Result, mutant};
@@ -27,6 +28,8 @@ pub(crate) struct Touched {
     pub(crate) id: KeyspaceId,
     /// Memtable bytes its operations need.
     pub(crate) bytes: usize,
+    /// Bytes of its keys and values.
+    pub(crate) user_bytes: usize,
     /// How many of them remove a range.
     pub(crate) range_deletes: usize,
     /// Whether a merge operand is among them: the keyspace needs an operator.
@@ -130,6 +133,13 @@ impl Batch {
         self.buf.byte_len()
     }
 
+    /// Bytes the batch will take in memtables, overhead included: more than in the
+    /// log where keys and values are small. A write refuses what is over half of
+    /// `memory_bytes`.
+    pub fn memory_bytes(&self) -> usize {
+        self.touched.iter().map(|touched| touched.bytes).sum()
+    }
+
     /// Forgets all operations and keeps the memory.
     pub fn clear(&mut self) {
         self.buf.clear();
@@ -162,17 +172,19 @@ impl Batch {
             return false;
         }
         let id = ks.keyspace_id();
-        let bytes = key.len() + value.len() + crate::memtable::ENTRY_OVERHEAD_BYTES;
+        let user_bytes = key.len() + value.len();
+        let bytes = memory_bytes_of(kind, user_bytes);
         let range_deletes = usize::from(kind == Kind::RangeDelete);
         match self.touched.iter_mut().find(|t| t.id == id) {
             Some(touched) => {
                 touched.bytes += bytes;
+                touched.user_bytes += user_bytes;
                 touched.range_deletes += range_deletes;
                 touched.merges |= kind.is_merge();
             }
             None => {
                 let merges = kind.is_merge();
-                self.touched.push(Touched { id, bytes, range_deletes, merges });
+                self.touched.push(Touched { id, bytes, user_bytes, range_deletes, merges });
             }
         }
         true

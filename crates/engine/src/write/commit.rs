@@ -8,8 +8,8 @@
 //! its caller still waits for the device. What a caller was told is durable
 //! is durable; what a reader saw is as durable as any unsynced write.
 
+use crate::budget::batch_memory_max;
 use crate::core::Core;
-use crate::memtable::ENTRY_OVERHEAD_BYTES;
 use crate::options::Sync;
 use crate::write::batch::{Batch, Touched};
 use crate::write::queue::{Memtables, Slot};
@@ -33,15 +33,7 @@ impl Core {
         if batch.database_id.is_some_and(|id| id != self.instance_id) {
             return Err(Error::invalid("the batch was made for another database"));
         }
-        let limit = self.settings.memory_bytes / 4;
-        if batch.byte_len() as u64 > limit && !mutant!(BatchLimit) {
-            return Err(Error::invalid(format!(
-                "a batch of {} bytes is larger than {} (a quarter of memory_bytes): \
-                 split it or raise memory_bytes",
-                batch.byte_len(),
-                limit
-            )));
-        }
+        self.check_size(batch)?;
         if batch.is_empty() {
             self.latch.check()?;
             if sync.is_yes() {
@@ -52,6 +44,29 @@ impl Core {
         }
         self.check_operators(&batch.touched)?;
         self.commit(&mut batch.buf, &batch.touched, sync)
+    }
+
+    /// Refuses what would not fit into the budget: as it is held while it is
+    /// written and replayed, and as the memtables then hold it.
+    fn check_size(&self, batch: &Batch) -> Result<()> {
+        let memory_bytes = self.settings.memory_bytes;
+        let limit = memory_bytes / 4;
+        if batch.byte_len() as u64 > limit && !mutant!(BatchLimit) {
+            return Err(Error::invalid(format!(
+                "a batch of {} bytes is larger than {limit} (a quarter of memory_bytes): \
+                 split it or raise memory_bytes",
+                batch.byte_len(),
+            )));
+        }
+        let (needed, most) = (batch.memory_bytes() as u64, batch_memory_max(memory_bytes));
+        if needed > most && !mutant!(BatchMemoryLimit) {
+            return Err(Error::invalid(format!(
+                "a batch of {} operations takes {needed} bytes of memory, more than {most} (half \
+                 of memory_bytes): split it or raise memory_bytes",
+                batch.len(),
+            )));
+        }
+        Ok(())
     }
 
     /// Commits encoded operations.
@@ -65,6 +80,7 @@ impl Core {
         self.make_way(buf.byte_len());
         let log_bytes = log::framed_bytes(buf.payload().len());
         let (slot, switched) = self.reserve(touched, buf.count() as u64, log_bytes)?;
+        self.make_room_beyond_share(touched);
         let appended = self.append_mark(&slot).and_then(|()| self.append(buf, &slot));
         if mutant!(WalAppendUnlatched) && appended.is_err() {
             self.queue.publish(&slot, &self.latch)?;
@@ -82,7 +98,7 @@ impl Core {
         counters.batches.add(1);
         counters.operations.add(u64::from(buf.count()));
         counters.wal_bytes.add(slot.end - slot.begin);
-        counters.user_bytes.add(user_bytes(touched, buf.count()));
+        counters.user_bytes.add(touched.iter().map(|t| t.user_bytes as u64).sum());
         if sync.is_yes() {
             self.sync_slot(&slot)?;
         }
@@ -96,16 +112,16 @@ impl Core {
         }
         buf.set_first_seq(slot.first_seq);
         let (uid, offset, mark) = (slot.wal.uid, slot.offset, slot.durable_up_to);
-        let bytes = slot.end - slot.offset;
         if buf.payload().len() <= log::FRAGMENT_BYTES_MAX {
             let framed = buf.framed();
-            debug_assert_eq!(framed.len() as u64, bytes);
+            debug_assert_eq!(framed.len() as u64, slot.end - slot.offset);
             log::seal(framed, uid, offset, Class::Batch, mark);
             return slot.wal.file.write_at(offset, framed);
         }
-        let mut framed = Vec::with_capacity(bytes as usize);
-        log::frame(&mut framed, buf.payload(), uid, offset, Class::Batch, mark);
-        slot.wal.file.write_at(offset, &framed)
+        // A large one goes out piece by piece: a copy of it is in no budget.
+        log::frame_pieces(buf.payload(), uid, offset, Class::Batch, mark, |at, piece| {
+            slot.wal.file.write_at(at, piece)
+        })
     }
 
     /// Writes the mark that the slot begins with, if it does.
@@ -167,12 +183,6 @@ impl Drop for Unwinding<'_> {
             "a writer panicked in a comparator: what it was writing is in the log, not in memory",
         ));
     }
-}
-
-/// Bytes of keys and values in a batch.
-fn user_bytes(touched: &[Touched], count: u32) -> u64 {
-    let memory: usize = touched.iter().map(|t| t.bytes).sum();
-    (memory - count as usize * ENTRY_OVERHEAD_BYTES) as u64
 }
 
 /// Inserts the operations into their memtables, with their sequence numbers.

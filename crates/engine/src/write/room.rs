@@ -4,7 +4,9 @@
 //! memtable's share of the budget. When a write would pass it, the largest is
 //! frozen and handed to a flush, and the log goes on, where that is of use, in
 //! a new segment that was made ahead. A writer waits only if the frozen ones
-//! have not been flushed yet. Every wait is recorded with its reason.
+//! have not been flushed yet. A batch larger than a memtable has one to itself,
+//! and waits until it fits beside the frozen ones. Every wait is recorded with
+//! its reason.
 
 use crate::core::Core;
 use crate::memtable::Memtable;
@@ -58,10 +60,29 @@ impl Core {
         self.pause_end(pause);
     }
 
-    /// What a write counts for in the memtable of a keyspace.
+    /// What a write counts for in the memtable of a keyspace. Range deletes fill
+    /// it by their number as well, but no more than once.
     fn charge(&self, touch: &Touched) -> usize {
-        let range_delete = self.shares.memtable_bytes as usize / RANGE_DELETES_MAX;
-        touch.bytes + touch.range_deletes * range_delete
+        let limit = self.shares.memtable_bytes as usize;
+        let by_number = touch.bytes + touch.range_deletes * (limit / RANGE_DELETES_MAX);
+        touch.bytes.max(by_number.min(limit))
+    }
+
+    /// Before a batch larger than the memtables' share goes into them, reads give
+    /// up as much.
+    pub(crate) fn make_room_beyond_share(&self, touched: &[Touched]) {
+        let need: usize = touched.iter().map(|touch| touch.bytes).sum();
+        if need as u64 > self.shares.memtables_bytes() {
+            self.share_memory();
+        }
+    }
+
+    /// Whether memtables would hold more than they may with `bytes` in the active
+    /// ones, and a flush can help.
+    fn is_beyond_all(&self, bytes: usize) -> bool {
+        let frozen = self.frozen_bytes.load(Ordering::Acquire);
+        let most = self.shares.memtables_bytes_max(self.settings.memory_bytes);
+        frozen > 0 && (frozen + bytes) as u64 > most && !mutant!(MemoryUnbounded)
     }
 
     /// Gives out a slot, after making room for it in the memtables. Whether
@@ -80,7 +101,16 @@ impl Core {
         let slot = loop {
             self.latch.check()?;
             self.check_open()?;
-            if queue.active_bytes == 0 || queue.active_bytes + need <= limit {
+            let active = queue.active_bytes;
+            let fits = active == 0 || active + need <= limit;
+            if fits && self.is_beyond_all(active + need) {
+                drop(queue);
+                self.schedule();
+                self.pause(PauseReason::MemtablesFull, || !self.is_beyond_all(active + need));
+                queue = self.queue.lock();
+                continue;
+            }
+            if fits {
                 if let Some(lack) = self.lacks_room(&queue, log_bytes) {
                     drop(queue);
                     self.make_room(lack)?;

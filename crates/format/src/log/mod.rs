@@ -178,8 +178,30 @@ pub fn frame(
     durable_up_to: u64,
 ) {
     out.reserve(framed_bytes(payload.len()) as usize);
+    let append = |_, piece: &[u8]| {
+        out.extend_from_slice(piece);
+        Ok(())
+    };
+    let appended = frame_pieces(payload, uid, offset, class, durable_up_to, append);
+    debug_assert!(appended.is_ok(), "appending to memory does not fail");
+}
+
+/// As [`frame`], but hands out each fragment, header and payload together, with
+/// where it goes in the file: a large record is never copied whole.
+///
+/// # Errors
+/// What `put` said, which is not called again then.
+pub fn frame_pieces(
+    payload: &[u8],
+    uid: FileUid,
+    offset: u64,
+    class: Class,
+    durable_up_to: u64,
+    mut put: impl FnMut(u64, &[u8]) -> Result<()>,
+) -> Result<()> {
     let mut at = offset;
     let mut rest = payload;
+    let mut framed = Vec::with_capacity(HEADER_BYTES + payload.len().min(FRAGMENT_BYTES_MAX));
     loop {
         let (piece, after) = rest.split_at(rest.len().min(FRAGMENT_BYTES_MAX));
         let fragment = match (at == offset, after.is_empty()) {
@@ -198,12 +220,14 @@ pub fn frame(
         };
         let mut head = [0; HEADER_BYTES];
         header.write(&mut head, uid, at);
-        out.extend_from_slice(&head);
-        out.extend_from_slice(piece);
-        at += (HEADER_BYTES + piece.len()) as u64;
+        framed.clear();
+        framed.extend_from_slice(&head);
+        framed.extend_from_slice(piece);
+        put(at, &framed)?;
+        at += framed.len() as u64;
         rest = after;
         if rest.is_empty() {
-            return;
+            return Ok(());
         }
     }
 }

@@ -13,7 +13,7 @@
 //! The last sync group has no later witness; only rule 1 can speak for it.
 
 use super::header::{FILE_HEADER_BYTES, FileHeader, LogKind, decode_file_header, expect_kind};
-use super::{Class, Fragment, FragmentHeader, HEADER_BYTES, payload_crc};
+use super::{Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES, payload_crc};
 use std::ops::Range;
 use std::sync::Arc;
 use windrow_base::{Error, Result, mutant};
@@ -164,6 +164,10 @@ impl Reader {
     /// Reads the fragments of the record at `self.at`. `None` if no whole valid record is there.
     fn read_record(&mut self) -> Result<Option<Found>> {
         self.assembled.clear();
+        if self.assembled.capacity() > 4 * FRAGMENT_BYTES_MAX {
+            // Records of several fragments are rare: none pays for the last one.
+            self.assembled = Vec::new();
+        }
         let mut at = self.at;
         let mut class = None;
         loop {

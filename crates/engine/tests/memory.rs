@@ -1,0 +1,175 @@
+//! What is held in memory is counted, and bounded, whatever is written: many
+//! nested range deletes, batches at their limit, and logs with batches that are
+//! over it.
+
+use windrow::{Batch, Db, ErrorKind, Options, Sync};
+use windrow_env::testing::Handles;
+
+const MIB: u64 = 1 << 20;
+
+/// Options over the files of `handles`.
+fn options(handles: &Handles, memory_bytes: u64) -> Options {
+    let mut options = Options::default();
+    options.settings.memory_bytes = memory_bytes;
+    options.components.env = Some(handles.reborn(1).env());
+    options
+}
+
+fn world() -> Handles {
+    windrow_env::testing::env(1).1
+}
+
+fn key(i: u64) -> String {
+    format!("key{i:08}")
+}
+
+/// Each range lies around those before it, and a snapshot sees them apart: as
+/// fragments with the sequence numbers over each that is the product of both.
+#[test]
+fn nested_range_deletes_with_a_snapshot_each_stay_within_the_memtables() {
+    const N: u64 = 8_000;
+    let db = Db::open_with("db", options(&world(), 64 * MIB)).unwrap();
+    let put = |i: u64| db.put(key(i), "before").unwrap();
+    (0..2 * N).step_by(10).for_each(put);
+    let mut snapshots = vec![db.snapshot()];
+    for i in 1..=N {
+        db.delete_range(key(N - i), key(N + i)).unwrap();
+        snapshots.push(db.snapshot());
+        if i % 1000 == 0 {
+            assert!(db.get(key(N)).unwrap().is_none());
+            let memory = db.stats().memory;
+            assert!(memory.used_bytes() <= memory.budget_bytes, "{memory:?}");
+        }
+    }
+    let check = || {
+        for at in [0, 1, 2, 63, 64, 65, 500, 4_001, N - 1, N] {
+            let snapshot = &snapshots[at as usize];
+            let hidden = |i: u64| (N - at..N + at).contains(&i);
+            for i in (0..2 * N).step_by(370) {
+                let found = snapshot.get(key(i)).unwrap().is_some();
+                assert_eq!(found, !hidden(i), "{i} at {at}");
+            }
+            let left = (0..2 * N).step_by(10).filter(|&i| !hidden(i));
+            let left = Vec::from_iter(left.map(|i| key(i).into_bytes()));
+            let forward = snapshot.range::<&[u8]>(..).map(|pair| pair.unwrap().0.to_vec());
+            assert!(forward.eq(left.iter().cloned()), "at {at}");
+            let backward = snapshot.range::<&[u8]>(..).rev().map(|pair| pair.unwrap().0.to_vec());
+            assert!(backward.eq(left.into_iter().rev()), "at {at}");
+        }
+    };
+    check();
+    db.flush().unwrap();
+    let memory = db.stats().memory;
+    assert!(memory.used_bytes() <= memory.budget_bytes, "{memory:?}");
+    check();
+    db.compact().unwrap();
+    check();
+    let memory = db.stats().memory;
+    assert!(memory.tables_bytes < 16 * MIB, "{memory:?}");
+    assert!(db.stats().tree_bytes() < 16 * MIB, "{}", db.stats());
+}
+
+/// What memtables hold, whose memory comes by the mebibyte, and all of it together.
+fn within_budget(db: &Db, what: &str) {
+    let memory = db.stats().memory;
+    assert!(memory.memtables_bytes <= memory.budget_bytes / 2 + 4 * MIB, "{what}: {memory:?}");
+    assert!(memory.used_bytes() <= memory.budget_bytes / 10 * 11, "{what}: {memory:?}");
+}
+
+fn deletes(db: &Db, count: u64) -> Batch {
+    let mut batch = Batch::new();
+    (0..count).for_each(|i| batch.delete(db, [i as u8]));
+    batch
+}
+
+fn short_ranges(db: &Db, count: u64) -> Batch {
+    let mut batch = Batch::new();
+    (0..count).for_each(|i| batch.delete_range(db, [i as u8], [i as u8, 0]));
+    batch
+}
+
+/// A batch is refused by what it takes in memory, however few bytes it has in
+/// the log, and what is taken can be opened again.
+#[test]
+fn a_batch_is_refused_by_the_memory_it_takes() {
+    type Make = fn(&Db, u64) -> Batch;
+    let kinds: [(&str, Make); 2] = [("deletes", deletes), ("short ranges", short_ranges)];
+    for (what, make) in kinds {
+        let handles = world();
+        let db = Db::open_with("db", options(&handles, 32 * MIB)).unwrap();
+        db.put("before", "1").unwrap();
+        let one = make(&db, 1).memory_bytes() as u64;
+        let most = 16 * MIB / one;
+        assert!((make(&db, most + 1).byte_len() as u64) < 8 * MIB, "{what}: under the other limit");
+        let operations = handles.fs.operations();
+        let error = db.write(make(&db, most + 1), Sync::Yes).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{what}: {error}");
+        let told =
+            [format!("{}", (most + 1) * one), format!("{}", 16 * MIB), "split it".to_owned()];
+        assert!(told.iter().all(|part| error.message().contains(part)), "{what}: {error}");
+        assert_eq!(handles.fs.operations(), operations, "{what}: refused after a write");
+        // Some of the largest, one after the other, and beside small writes.
+        for round in 0..3 {
+            db.write(make(&db, most), Sync::Yes).unwrap();
+            within_budget(&db, what);
+            db.put(format!("after{round}"), [7; 1000]).unwrap();
+            within_budget(&db, what);
+        }
+        drop(db);
+        let db = Db::open_with("db", options(&handles, 32 * MIB)).unwrap();
+        within_budget(&db, what);
+        assert!((0..3).all(|round| db.get(format!("after{round}")).unwrap().is_some()), "{what}");
+        db.close().unwrap();
+    }
+}
+
+/// The largest batch beside a memtable that was asked to be small: reads give way.
+#[test]
+fn a_batch_beyond_the_memtables_share_takes_the_memory_of_reads() {
+    let handles = world();
+    let mut options = options(&handles, 32 * MIB);
+    options.settings.memtable_bytes = 64 << 10;
+    let db = Db::open_with("db", options).unwrap();
+    for i in 0..20_000 {
+        db.put(key(i), [i as u8; 1000]).unwrap();
+    }
+    db.compact().unwrap();
+    assert_eq!(db.iter().count(), 20_000);
+    let cached = db.stats().memory.cache_bytes;
+    assert!(cached > 12 * MIB, "the cache is full: {cached}");
+    let mut batch = Batch::new();
+    (0..240_000).for_each(|i: u32| batch.put(&db, i.to_be_bytes(), b"value"));
+    assert!(batch.memory_bytes() as u64 > 12 * MIB);
+    db.write(batch, Sync::No).unwrap();
+    within_budget(&db, "with a large batch");
+    assert!(db.stats().memory.cache_bytes < cached);
+    db.put("small", "1").unwrap();
+    within_budget(&db, "after it");
+}
+
+/// A log of an older version, or of a larger budget, has a batch that this
+/// budget cannot hold: it is replayed in parts, and whole.
+#[test]
+fn a_batch_over_the_limit_is_replayed_within_the_budget() {
+    let handles = world();
+    let large = Db::open_with("db", options(&handles, 256 * MIB)).unwrap();
+    large.put("before", "1").unwrap();
+    let mut batch = Batch::new();
+    (0..300_000).for_each(|i: u32| batch.put(&large, i.to_be_bytes(), b"v"));
+    batch.delete_range(&large, 7u32.to_be_bytes(), 100u32.to_be_bytes());
+    assert!(batch.memory_bytes() as u64 > 8 * MIB);
+    large.write(batch, Sync::Yes).unwrap();
+    large.put_with("after", "1", Sync::Yes).unwrap();
+    handles.fs.kill(1);
+    drop(large);
+    let small = Db::open_with("db", options(&handles, 8 * MIB)).unwrap();
+    within_budget(&small, "after a replay");
+    // Level 0 has the parts: no memtable was larger than its share.
+    let tables: u64 =
+        small.stats().levels.iter().map(|l| l.shape.log_files + l.shape.run_files).sum();
+    assert!(tables >= 300_000 * 45 / (2 * MIB), "{tables} tables");
+    assert_eq!(small.iter().count(), 300_000 - 93 + 2);
+    assert!(small.get(7u32.to_be_bytes()).unwrap().is_none());
+    assert!(small.get("after").unwrap().is_some());
+    small.close().unwrap();
+}
