@@ -20,6 +20,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    windrow::env::share_one_heap();
     let cli = args::Cli::parse();
     if cli.command.looks_at_stop() {
         stop::install();

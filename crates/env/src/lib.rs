@@ -20,6 +20,7 @@ pub use clock::Clock;
 pub use fs::{FileSystem, LogFile, ReadFile, WriteFile};
 pub use jobs::Jobs;
 pub use os::{OsClock, OsFs, OsRandom, ThreadPool};
+pub use sys::arenas::share_one_heap;
 pub use sys::process::{NotInherited, Process};
 
 use std::sync::Arc;

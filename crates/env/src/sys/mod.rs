@@ -7,8 +7,11 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod aligned;
+pub(crate) mod arenas;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fork;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod heap;
 pub(crate) mod process;
 pub(crate) mod ring;
 pub(crate) mod sched;

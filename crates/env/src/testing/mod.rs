@@ -32,6 +32,7 @@ pub use random::{Rng, SeededRandom};
 pub use stepper::Stepper;
 
 pub use crate::sys::fork::{ForkedChild, in_child};
+pub use crate::sys::heap::CountingHeap;
 pub use crate::sys::shutdown::{Shutdown, shut_down_file_system};
 
 use crate::Env;

@@ -2,7 +2,11 @@
 
 use clap::Parser;
 use std::process::ExitCode;
+use windrow_env::testing::CountingHeap;
 use windrow_sim::torture::{self, Cli};
+
+#[global_allocator]
+static HEAP: CountingHeap = CountingHeap;
 
 fn main() -> ExitCode {
     torture::run(Cli::parse())

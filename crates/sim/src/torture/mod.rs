@@ -25,6 +25,9 @@ pub mod ledger;
 pub mod limits;
 mod memory;
 pub mod setup;
+pub mod starve;
+pub mod starve_cases;
+pub mod starved;
 pub mod stop;
 pub mod trace;
 pub mod volume;
@@ -53,8 +56,13 @@ enum Command {
     Full(Plan),
     /// Few descriptors, little memory, a second process, a read-only open.
     Limits(Plan),
+    /// Largest batches, nested range deletes, longest keys and many keyspaces under
+    /// an address-space limit, with aborts at the n-th allocation.
+    Memory(Plan),
     #[command(hide = true)]
     Worker(worker::Task),
+    #[command(hide = true)]
+    Starved(starved::Task),
 }
 
 /// What is done how often, and where.
@@ -78,6 +86,15 @@ pub struct Plan {
     /// How long `limits` keeps up the load that is short of memory.
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
+    /// The case of `memory`; without it all are run.
+    #[arg(long)]
+    pub case: Option<String>,
+    /// `memory_bytes` of the databases of `memory`, in MiB.
+    #[arg(long, default_value_t = 64)]
+    pub budget_mib: u64,
+    /// How much of each case of `memory` is done, in thousandths.
+    #[arg(long, default_value_t = 1000)]
+    pub permille: u64,
     /// Damages the log after each kill: `kill` must then fail.
     #[arg(long, hide = true)]
     pub sabotage: bool,
@@ -126,6 +143,8 @@ pub enum Outcome {
 pub fn run(cli: Cli) -> ExitCode {
     let (name, plan) = match cli.command {
         Command::Worker(task) => return worker::run(&task),
+        Command::Starved(task) => return starved::run(&task),
+        Command::Memory(plan) => ("memory", plan),
         Command::Kill(plan) => ("kill", plan),
         Command::Cut(plan) => ("cut", plan),
         Command::Full(plan) => ("full", plan),
@@ -136,6 +155,7 @@ pub fn run(cli: Cli) -> ExitCode {
         "kill" => kill::run(&plan),
         "cut" => cut::run(&plan),
         "full" => full::run(&plan),
+        "memory" => starve::run(&plan),
         _ => limits::run(&plan),
     };
     match outcome {
