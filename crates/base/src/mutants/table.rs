@@ -225,11 +225,11 @@ mutants! {
     135 LandsUnderSnapshot ["P4", "I6"] "a merge takes what a snapshot taken meanwhile sees";
     136 DropForgetsSeq ["P2", "I3"] "sequence numbers of a dropped keyspace are given anew";
     137 DroppedLeavesTables ["P20", "R7"] "what a merge wrote for a keyspace dropped meanwhile stays";
+    160 BatchMemoryLimit ["P15 P18", "P18"] "a batch is taken that memtables have no room for";
     170 DropUnsynced ["P2", "R4"] "a drop of a keyspace is durable before older writes to others";
     171 RepairMovesFirst ["P23", "R7"] "repair moves damaged files away before a manifest without them is in force";
     172 RepairTracesForgotten ["P23", "R7"] "repair takes what one before it had begun to write for data";
     173 RepairLinksLate ["P23", "R7"] "repair links originals into lost/ after the manifest without them is in force";
-    160 BatchMemoryLimit ["P15 P18", "P18"] "a batch is taken that memtables have no room for";
 }
 
 #[cfg(test)]
