@@ -30,15 +30,16 @@ pub struct OsFs {
 }
 
 impl OsFs {
-    /// A file system that maps its logs where that is safe against a full
-    /// device. Raises the process's soft limit of open files.
+    /// A file system that writes its logs by `pwrite`. Raises the process's
+    /// soft limit of open files.
     pub fn new() -> OsFs {
-        OsFs { map_logs: true, open_files_max: raise_open_files(), anchors: Vec::new() }
+        OsFs { map_logs: false, open_files_max: raise_open_files(), anchors: Vec::new() }
     }
 
-    /// Whether logs are written through memory mappings (the default) or by
-    /// `pwrite`. A mapping costs a tenth per record; against it, a file system
-    /// that shuts down under a writer may end the process by SIGBUS where
+    /// Whether logs are written through memory mappings, where that is safe
+    /// against a full device, and not by `pwrite` (the default). A mapping costs
+    /// a tenth per record, until the log is first synced; against it, a file
+    /// system that shuts down under a writer may end the process by SIGBUS where
     /// `pwrite` would return an error.
     #[must_use]
     pub fn with_mapped_logs(mut self, map: bool) -> OsFs {

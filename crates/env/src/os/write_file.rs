@@ -38,6 +38,8 @@ pub(super) struct OsWriteFile {
     flushed: u64,
     /// Bytes whose write-out was started.
     written_back: u64,
+    /// The length at the last sync: a finish right after it has nothing to sync.
+    synced_bytes: Option<u64>,
     preallocated_bytes: u64,
     direct: bool,
     /// The file is worthless after an error: nothing may be built on it.
@@ -63,6 +65,7 @@ impl OsWriteFile {
             filled: 0,
             flushed: 0,
             written_back: 0,
+            synced_bytes: None,
             preallocated_bytes: options.preallocate_bytes,
             direct,
             failed: false,
@@ -185,7 +188,9 @@ impl WriteFile for OsWriteFile {
     fn sync(&mut self) -> Result<()> {
         self.check_usable()?;
         self.flush_all()?;
-        self.sync_flushed()
+        self.sync_flushed()?;
+        self.synced_bytes = Some(self.len());
+        Ok(())
     }
 
     fn write_out(&mut self) -> Result<()> {
@@ -205,11 +210,14 @@ impl WriteFile for OsWriteFile {
 
     fn finish(&mut self) -> Result<()> {
         self.check_usable()?;
-        self.flush_all()?;
-        if self.preallocated_bytes > self.len() {
-            self.cut(self.len())?;
+        let cuts = self.preallocated_bytes > self.len();
+        if cuts || self.synced_bytes != Some(self.len()) {
+            self.flush_all()?;
+            if cuts {
+                self.cut(self.len())?;
+            }
+            self.sync_flushed()?;
         }
-        self.sync_flushed()?;
         self.fd = None;
         Ok(())
     }

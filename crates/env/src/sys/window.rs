@@ -28,7 +28,7 @@ pub(crate) const WINDOW_BYTES: u64 = 4 << 20;
 const PAGE_BYTES: usize = 4096;
 /// Most pages made writable ahead of the writers: 64 KiB. Every page made
 /// writable is dirty and goes to the device at the next sync, so the step
-/// starts at one page after each sync and doubles while no sync comes.
+/// starts at one page and doubles.
 const POPULATE_PAGES_MAX: u64 = 16;
 /// From Linux 5.14; older kernels answer EINVAL and the log uses `pwrite`.
 const MADV_POPULATE_WRITE: libc::c_int = 23;
@@ -44,8 +44,7 @@ const WRITTEN_SHIFT: u32 = 32;
 pub(crate) struct Window {
     state: AtomicU64,
     base: AtomicPtr<u8>,
-    /// Pages that are writable: `epoch << 32 | first << 16 | end`. A sync moves
-    /// the epoch on, so that a claim from before it cannot be entered after it.
+    /// Pages that were made writable: `first << 16 | end`.
     writable: AtomicU64,
     mapping: Mutex<()>,
     file_offset: u64,
@@ -103,11 +102,9 @@ impl Window {
         written
     }
 
-    /// Forgets which pages were writable: a sync protects them again.
-    pub(crate) fn protect(&self) {
-        let _ = self.writable.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
-            Some(((word >> 32).wrapping_add(1)) << 32)
-        });
+    /// Whether it was ever mapped.
+    pub(crate) fn is_used(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & MAPPED != 0
     }
 
     /// Refuses further writes; unmaps when the last writer has left.
@@ -203,8 +200,7 @@ impl Window {
         // race only means that somebody populates once more.
         let joins = have_first <= first && first <= have_end && have_end != have_first;
         let claim = if joins { have_first << 16 | end.max(have_end) } else { first << 16 | end };
-        let next = (word >> 32) << 32 | claim;
-        let _ = self.writable.compare_exchange(word, next, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.writable.compare_exchange(word, claim, Ordering::Relaxed, Ordering::Relaxed);
         true
     }
 
@@ -286,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_claimed_in_growing_steps_and_forgotten_at_a_sync() {
+    fn pages_are_claimed_in_growing_steps() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(WINDOW_BYTES).unwrap();
         let window = Window::new(0, WINDOW_BYTES as usize);
@@ -298,9 +294,5 @@ mod tests {
         }
         assert_eq!((ends[0], ends[1], ends[2], ends[4]), (1, 2, 4, 8));
         assert_eq!(*ends.last().unwrap(), 48);
-        window.protect();
-        assert_eq!(end(&window), 0);
-        assert!(window.write(file.as_fd(), 40 * PAGE_BYTES, &[1; 10]));
-        assert_eq!(end(&window), 41);
     }
 }

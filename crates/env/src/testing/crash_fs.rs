@@ -41,6 +41,11 @@ impl CrashFs {
         self.shared.lock().reads
     }
 
+    /// Syncs of files and directories attempted so far.
+    pub fn syncs(&self) -> u64 {
+        self.shared.lock().syncs
+    }
+
     /// A hash over every operation with its path, place and contents.
     pub fn trace_hash(&self) -> u64 {
         self.shared.lock().trace

@@ -77,6 +77,7 @@ pub(super) struct State {
     pub(super) next_id: u64,
     pub(super) operations: u64,
     pub(super) reads: u64,
+    pub(super) syncs: u64,
     pub(super) crash_at: Option<u64>,
     /// Everything errs until `crash` or `kill`.
     pub(super) dead: bool,
@@ -103,6 +104,7 @@ impl State {
             next_id: 2,
             operations: 0,
             reads: 0,
+            syncs: 0,
             crash_at: None,
             dead: false,
             capacity_bytes: None,
@@ -123,6 +125,7 @@ impl State {
         let counter = if reading { &mut self.reads } else { &mut self.operations };
         let index = *counter;
         *counter += 1;
+        self.syncs += u64::from(attempt.op.intersects(Ops::SYNC | Ops::SYNC_DIR));
         self.fold(attempt);
         if !reading && self.crash_at.is_some_and(|at| at <= index) {
             self.dead = true;
