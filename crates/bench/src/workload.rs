@@ -104,6 +104,10 @@ pub(crate) struct Phase {
     /// Whether writes are acknowledged when the device has them.
     #[serde(default)]
     pub(crate) sync: bool,
+    /// Whether the store is drained after writes. Without that its logs stay
+    /// as the phase has left them.
+    #[serde(default = "yes")]
+    pub(crate) drain: bool,
     /// Seconds after which what is written here vanishes. In a store
     /// without expiry each insert removes the record `keep` before it.
     pub(crate) expiry: Option<Expiry>,
@@ -167,6 +171,10 @@ fn default_key_bytes() -> usize {
     16
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn one() -> u32 {
     1
 }
@@ -218,7 +226,7 @@ impl Phase {
         !self.mix().into_iter().chain(beside).any(|(kind, _)| kind.writes())
     }
 
-    /// Whether it only writes: it then counts until no merge is due.
+    /// Whether it only writes: it then counts until no merge is due, if it drains.
     pub(crate) fn is_write_only(&self) -> bool {
         self.mix().iter().all(|(kind, _)| kind.writes() && !kind.reads())
     }

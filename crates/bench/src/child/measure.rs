@@ -25,6 +25,7 @@ pub(super) struct Done {
     pub(super) written_bytes: u64,
     pub(super) read_bytes: u64,
     pub(super) is_read_only: bool,
+    pub(super) is_synced: bool,
 }
 
 impl Meter {
@@ -66,6 +67,9 @@ impl Meter {
         }
         if done.is_read_only {
             set("device_read_kib_per_op", each(traffic.read_bytes, done.ops) / 1024.0);
+        }
+        if done.is_synced {
+            set("device_written_kib_per_op", each(traffic.written_bytes, done.ops) / 1024.0);
         }
         for (name, value) in told(self.counters, store.counters()) {
             set(name, value);

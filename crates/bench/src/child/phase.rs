@@ -234,12 +234,13 @@ impl Work<'_> {
         // What was done between operations was not the store's.
         let seconds = if self.is_evicted() { outcome.busy_s(self.phase.clients) } else { wall_s };
         let mut drain_s = 0.0;
-        if !self.phase.is_read_only() {
+        let drains = self.phase.drain;
+        if drains && !self.phase.is_read_only() {
             self.store.drain()?;
             drain_s = meter.lap_s();
             figures.insert("drain_s".to_owned(), drain_s);
         }
-        let is_load = self.phase.is_write_only() && self.phase.open.is_none();
+        let is_load = drains && self.phase.is_write_only() && self.phase.open.is_none();
         let counted_s = if is_load { seconds + drain_s } else { seconds };
         figures.insert("seconds".to_owned(), seconds);
         figures.insert("kops_per_s".to_owned(), outcome.done as f64 / counted_s / 1000.0);
@@ -262,6 +263,7 @@ impl Work<'_> {
             written_bytes: sum(|client| client.written_bytes),
             read_bytes: sum(|client| client.read_bytes),
             is_read_only: self.phase.is_read_only(),
+            is_synced: self.phase.sync,
         }
     }
 

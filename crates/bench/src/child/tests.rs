@@ -188,7 +188,9 @@ fn lines_of(engines: &[Engine], name: &str, contender: &str) -> Result<Vec<recor
 
 #[test]
 fn windrow_answers_as_a_map_does() {
-    for name in ["queue", "ycsb", "keyspaces", "fillsync", "clustered", "skewed_latest", "cached"] {
+    for name in
+        ["queue", "ycsb", "keyspaces", "fillsync", "synced", "clustered", "skewed_latest", "cached"]
+    {
         let theirs = lines_of(ENGINES, name, "model").unwrap();
         let ours = lines_of(ENGINES, name, "windrow").unwrap();
         assert_eq!(ours.len(), theirs.len());

@@ -69,7 +69,7 @@ pub(crate) struct Measure {
 }
 
 /// (name in the lines, title, unit, which way is better)
-const KNOWN: [(&str, &str, &str, Better); 26] = [
+const KNOWN: [(&str, &str, &str, Better); 27] = [
     ("kops_per_s", "throughput", "kops/s", Better::More),
     ("undrained_kops_per_s", "before it drained", "kops/s", Better::More),
     ("sustainable_per_s", "sustainable rate", "ops/s", Better::More),
@@ -91,6 +91,7 @@ const KNOWN: [(&str, &str, &str, Better); 26] = [
     ("device_written_mib", "written to device", "MiB", Better::Less),
     ("device_read_mib", "read from device", "MiB", Better::Less),
     ("device_read_kib_per_op", "read from device per op", "KiB", Better::Less),
+    ("device_written_kib_per_op", "written to device per op", "KiB", Better::Less),
     ("blocks_per_get", "blocks per get", "", Better::Less),
     ("blocks_read_per_get", "blocks read per get", "", Better::Less),
     ("false_positives_per_get", "false positives per get", "", Better::Less),

@@ -17,6 +17,9 @@ pub const ENGINE: Engine = Engine {
     open,
 };
 
+/// The variant that is the default but for its logs, which are mapped.
+const MAPPED: &str = "map_logs";
+
 /// An open database and its keyspaces by number.
 struct Windrow {
     db: Db,
@@ -24,7 +27,7 @@ struct Windrow {
 }
 
 /// Opens a database. Settings without a dot are Windrow's; the variant is a
-/// preset or a policy, as the setting `preset` takes it.
+/// preset or a policy, as the setting `preset` takes it, or `map_logs`.
 fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
     over(Db::open_with(dir, options(common)?)?, common.spaces)
 }
@@ -51,8 +54,10 @@ pub(crate) fn options(common: &Common) -> Result<Options> {
         compression: codec.to_owned(),
         ..Settings::default()
     };
-    if !common.variant.is_empty() {
-        settings.set("preset", &common.variant)?;
+    match common.variant.as_str() {
+        "" => {}
+        MAPPED => settings.map_logs = true,
+        preset => settings.set("preset", preset)?,
     }
     for (name, value) in common.settings.iter().filter(|(name, _)| !name.contains('.')) {
         settings.set(name, value)?;

@@ -6,6 +6,7 @@ const FILES: &[(&str, &str)] = &[
     ("fill4", include_str!("../../workloads/fill4.toml")),
     ("fillseq", include_str!("../../workloads/fillseq.toml")),
     ("fillsync", include_str!("../../workloads/fillsync.toml")),
+    ("synced", include_str!("../../workloads/synced.toml")),
     ("cached", include_str!("../../workloads/cached.toml")),
     ("disk", include_str!("../../workloads/disk.toml")),
     ("readwhilewriting", include_str!("../../workloads/readwhilewriting.toml")),
