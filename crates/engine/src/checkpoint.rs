@@ -13,14 +13,13 @@ use crate::manifest::state::ManifestState;
 use crate::read::view::ReadView;
 use crate::recovery::Listing;
 use crate::tree::Tree;
-use crate::write::segments::create_wal;
+use crate::write::segments::{EMPTY_BYTES, create_wal};
 use std::path::Path;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, SeqNo, mutant};
 use windrow_env::Env;
 use windrow_env::fs::{LockMode, ReadOptions, WriteOptions};
 use windrow_env::sync::atomic::Ordering;
-use windrow_format::log::FILE_HEADER_BYTES;
 use windrow_format::names;
 
 /// Bytes copied at a time where links are not to be had.
@@ -159,11 +158,10 @@ fn write_metadata(core: &Core, target: &Path, state: &mut ManifestState) -> Resu
     state.wals.clear();
     state.next_file = number_max + 2;
     let mut log = ManifestLog::create(env, target, manifest_number, &state.snapshot())?;
-    let mut wal = create_wal(env, target, wal_number, log.in_force(), 0)?;
-    wal.close_empty()?;
+    let wal = create_wal(env, target, wal_number, log.in_force(), EMPTY_BYTES)?;
     log.append(&Record(vec![
         wal.added(),
-        Field::CleanClose { wal: wal_number, bytes: FILE_HEADER_BYTES as u64 },
+        Field::CleanClose { wal: wal_number, bytes: EMPTY_BYTES },
     ]))?;
     log.finish()?;
     set_current(env, target, &core.current(&log))

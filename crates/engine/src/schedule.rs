@@ -129,7 +129,7 @@ impl Core {
 
     /// Makes the next log segment ahead of its need.
     fn schedule_wal(&self, underway: &Underway<&Core>) {
-        if self.queue.lock().spare.is_none() {
+        if self.is_spare_due(&self.queue.lock()) {
             underway.submit(Urgency::High, |core| {
                 // Without it the active one goes on.
                 let _ = core.prepare_wal();

@@ -11,13 +11,13 @@ use crate::options::KeyspaceOptions;
 use crate::recovery::{DEFAULT_KEYSPACE, build_tree, check_agrees, new_keyspace};
 use crate::tree::Tree;
 use crate::write::queue::QueueState;
+use crate::write::segments::EMPTY_BYTES;
 use crate::write::unflushed::Frozen;
 use std::collections::HashSet;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, mutant, unless_mutant};
 use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
-use windrow_format::log::FILE_HEADER_BYTES;
 use windrow_format::names;
 use windrow_plan::Policy;
 
@@ -309,15 +309,14 @@ impl Core {
         for tree in self.trees().iter() {
             self.keep_statistics(tree)?;
         }
-        let mut wal = self.create_wal()?;
-        wal.close_empty()?;
+        let wal = self.create_empty_wal()?;
         self.log_fields(vec![
             Field::LastSeq(last_seq),
             Field::TimeFloor(self.time_floor_ms.load(Ordering::Relaxed)),
             Field::LogBegin { number: wal.number, first_seq: last_seq + 1 },
             wal.added(),
             Field::NextFile(self.next_file.load(Ordering::Relaxed)),
-            Field::CleanClose { wal: wal.number, bytes: FILE_HEADER_BYTES as u64 },
+            Field::CleanClose { wal: wal.number, bytes: EMPTY_BYTES },
         ])?;
         if let Some(log) = self.manifest.lock().log.as_mut() {
             log.finish()?;

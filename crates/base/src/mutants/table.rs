@@ -97,7 +97,7 @@ mutants! {
     14 TableNameSync ["P1", "R7"] "a table's name is not made durable"
         after "RocksDB #5287: the directory was not synced after a table was added";
     15 OtherLogsSync ["P2 P3", "R4"] "a flush does not sync the log that holds other keyspaces' writes";
-    17 CloseLogSync ["P5", "R10"] "the log that a clean close leaves is cut and not synced";
+    17 CloseLogSync ["P5", "R10"] "the log that a clean close leaves is not synced";
 
     // Order: of two steps that are both taken.
     20 TableNameAfterEdit ["P1", "R7"] "a table's name is made durable after the edit that names it";

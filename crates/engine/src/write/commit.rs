@@ -79,7 +79,7 @@ impl Core {
         self.latch.check()?;
         self.make_way(buf.byte_len());
         let log_bytes = log::framed_bytes(buf.payload().len());
-        let (slot, switched) = self.reserve(touched, buf.count() as u64, log_bytes)?;
+        let (slot, due) = self.reserve(touched, buf.count() as u64, log_bytes)?;
         self.make_room_beyond_share(touched);
         let appended = self.append_mark(&slot).and_then(|()| self.append(buf, &slot));
         if mutant!(WalAppendUnlatched) && appended.is_err() {
@@ -91,7 +91,7 @@ impl Core {
         apply(buf, &slot);
         std::mem::forget(unwinding);
         self.queue.publish(&slot, &self.latch)?;
-        if switched {
+        if due {
             self.schedule();
         }
         let counters = self.counters.here();

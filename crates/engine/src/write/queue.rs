@@ -35,6 +35,8 @@ pub(crate) struct QueueState {
     pub(crate) wal_offset: u64,
     /// The next segment, made ahead.
     pub(crate) spare: Option<Arc<Wal>>,
+    /// From which length of the active one a writer asks for a spare (again).
+    pub(crate) spare_from: u64,
     /// Bytes promised in all active memtables.
     pub(crate) active_bytes: usize,
     /// The sequence number of the active segment's first record.
@@ -121,6 +123,7 @@ impl Queue {
                 wal,
                 wal_offset,
                 spare: None,
+                spare_from: 0,
                 active_bytes: 0,
                 wal_first_seq: last_seq + 1,
                 older_wals: Vec::new(),
@@ -267,6 +270,7 @@ impl QueueState {
         old.seal(self.wal_offset);
         let first_seq = std::mem::replace(&mut self.wal_first_seq, self.next_seq);
         self.wal_offset = self.wal.written();
+        self.spare_from = 0;
         self.marked = Length::default();
         (old, first_seq)
     }

@@ -86,8 +86,9 @@ impl Core {
     }
 
     /// Gives out a slot, after making room for it in the memtables. Whether
-    /// memtables were switched for it as well: there is work to schedule then,
-    /// but not before the slot is published, which all behind it wait for.
+    /// memtables were switched for it, or the next log is due, as well: there is
+    /// work to schedule then, but not before the slot is published, which all
+    /// behind it wait for.
     pub(crate) fn reserve(
         &self,
         touched: &[Touched],
@@ -96,7 +97,7 @@ impl Core {
     ) -> Result<(Slot, bool)> {
         let need: usize = touched.iter().map(|touch| self.charge(touch)).sum();
         let mut queue = self.queue.lock();
-        let (mut switched, mut stay) = (false, false);
+        let (mut due, mut stay) = (false, false);
         let limit = self.shares.memtable_bytes as usize;
         let slot = loop {
             self.latch.check()?;
@@ -121,7 +122,7 @@ impl Core {
                 break queue.take(count, log_bytes, memtables);
             }
             match self.switch_largest(&mut queue, stay) {
-                Switch::Done => switched = true,
+                Switch::Done => due = true,
                 Switch::NeedLog => {
                     drop(queue);
                     let pause = self.pause_begin(PauseReason::WalPrepare);
@@ -141,7 +142,9 @@ impl Core {
                 }
             }
         };
-        Ok((slot, switched))
+        due |= self.asks_for_spare(&mut queue);
+        drop(queue);
+        Ok((slot, due))
     }
 
     /// The active memtables of the touched keyspaces, with their bytes counted.

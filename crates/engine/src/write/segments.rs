@@ -1,8 +1,9 @@
 //! Segments of the log: how one is made, how the log goes on in the next, and
 //! how the active one gets room for a record.
 //!
-//! A spare segment is made ahead, so that a switch of memtables finds it ready.
-//! It is a convenience: where it cannot be made (a full device, no descriptors)
+//! A spare segment is made ahead, so that a switch of memtables finds it ready,
+//! but not before a quarter of a memtable is filled: a process that writes
+//! little needs none. It is a convenience: where it cannot be made (a full device, no descriptors)
 //! the active segment goes on, since it can grow, and the attempt is made again
 //! at the next switch. What turns writing off is a failure that may have taken
 //! what others rely on: of the directory's sync, or of the manifest.
@@ -17,15 +18,18 @@ use crate::write::queue::QueueState;
 use crate::write::wal::Wal;
 use std::path::Path;
 use std::sync::Arc;
-use windrow_base::{ErrorKind, FileNumber, Result, unless_mutant};
+use windrow_base::{ErrorKind, FileNumber, Result, mutant, unless_mutant};
 use windrow_env::Env;
 use windrow_env::sync::atomic::Ordering;
-use windrow_format::log::{self, FileHeader, LogKind};
+use windrow_format::log::{self, FILE_HEADER_BYTES, FileHeader, LogKind};
 use windrow_format::names;
 
 /// Room for the mark that may go before a record, in bytes. A longer one makes
 /// its own.
 const MARK_ROOM_BYTES: u64 = 4096;
+
+/// The length of a log that no record goes into.
+pub(crate) const EMPTY_BYTES: u64 = FILE_HEADER_BYTES as u64;
 
 impl Core {
     /// Makes the next log segment, if there is none yet: file, header and name
@@ -67,11 +71,10 @@ impl Core {
         Ok(())
     }
 
-    /// Creates a log segment whose header and name are durable.
-    pub(crate) fn create_wal(&self) -> Result<Wal> {
+    /// Creates the log of a clean close: a header, durable with its name.
+    pub(crate) fn create_empty_wal(&self) -> Result<Wal> {
         let number = self.new_file_number();
-        let capacity = self.wal_capacity_bytes();
-        create_wal(&self.env, &self.dir, number, self.manifest_in_force(), capacity)
+        create_wal(&self.env, &self.dir, number, self.manifest_in_force(), EMPTY_BYTES)
     }
 
     fn manifest_in_force(&self) -> InForce {
@@ -104,6 +107,27 @@ impl Core {
                 error
             }
         })
+    }
+
+    /// Whether so much is written that a switch, and with it the next segment,
+    /// is in sight.
+    pub(crate) fn is_spare_due(&self, queue: &QueueState) -> bool {
+        let filled = queue.wal_offset.max(queue.active_bytes as u64);
+        queue.spare.is_none() && self.shares.memtable_bytes / 4 <= filled
+    }
+
+    /// The same, once for each eighth of a memtable that is written: for writers,
+    /// who then have the spare made.
+    #[inline]
+    pub(crate) fn asks_for_spare(&self, queue: &mut QueueState) -> bool {
+        if queue.spare.is_some() || queue.wal_offset < queue.spare_from {
+            return false;
+        }
+        let due = self.is_spare_due(queue);
+        if due {
+            queue.spare_from = queue.wal_offset + self.shares.memtable_bytes / 8;
+        }
+        due
     }
 
     /// Gives back what sealed segments reserved and did not use.
@@ -160,7 +184,9 @@ fn create_file(
     let file = env.fs.create_log(&path, capacity_bytes)?;
     let begin = || {
         file.write_at(0, &log::encode_file_header(&header))?;
-        unless_mutant!(WalHeaderSync, file.sync()?);
+        if capacity_bytes > EMPTY_BYTES || !mutant!(CloseLogSync) {
+            unless_mutant!(WalHeaderSync, file.sync()?);
+        }
         // The length it was given, where the file system does that.
         env.fs.len(&path)
     };

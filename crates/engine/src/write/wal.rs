@@ -48,14 +48,6 @@ impl Wal {
         }
     }
 
-    /// Leaves nothing but the header: the log of a clean close.
-    pub(crate) fn close_empty(&mut self) -> Result<()> {
-        self.bytes = FILE_HEADER_BYTES as u64;
-        self.file.truncate(self.bytes)?;
-        unless_mutant!(CloseLogSync, self.file.sync()?);
-        Ok(())
-    }
-
     /// What the manifest must hold of it before a record goes in.
     pub(crate) fn added(&self) -> Field {
         Field::WalAdded { number: self.number, uid: self.uid, bytes: self.bytes }
