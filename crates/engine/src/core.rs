@@ -27,7 +27,7 @@ use crate::progress::Progress;
 use crate::read::view::ReadLevel;
 use crate::snapshot::{SnapshotList, Taken};
 use crate::stats::{Counters, PauseReason};
-use crate::tree::Tree;
+use crate::tree::{KeyspaceRecord, Tree};
 use crate::trees::{Keyspaces, Trees};
 use crate::underway::Gate;
 use crate::write::queue::{Queue, QueueState};
@@ -99,6 +99,8 @@ pub(crate) struct Core {
     pub(crate) read_memory: Arc<ReadMemory>,
     pub(crate) cleanup: Arc<Cleanup>,
     pub(crate) keyspaces: Keyspaces,
+    /// Keyspaces that a read-only open could not take: see `left_out.rs`.
+    pub(crate) left_out: Vec<KeyspaceRecord>,
     pub(crate) next_file: AtomicU64,
     /// Bytes of frozen memtables that wait for their flush.
     pub(crate) frozen_bytes: AtomicUsize,
@@ -143,6 +145,7 @@ pub(crate) struct CoreParts {
     pub(crate) cleanup: Arc<Cleanup>,
     /// By id ascending.
     pub(crate) trees: Vec<Arc<Tree>>,
+    pub(crate) left_out: Vec<KeyspaceRecord>,
     pub(crate) next_file: FileNumber,
 }
 
@@ -175,6 +178,7 @@ impl Core {
             read_memory: parts.read_memory,
             cleanup: parts.cleanup,
             keyspaces: Keyspaces::new(&parts.trees),
+            left_out: parts.left_out,
             next_file: AtomicU64::new(parts.next_file),
             frozen_bytes: AtomicUsize::new(0),
             time_floor_ms: AtomicU64::new(time_floor_ms),

@@ -14,7 +14,7 @@ use crate::recovery;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
-use crate::stored::{self, StoredSettings};
+use crate::stored::{self, StoredKeyspace, StoredSettings};
 use crate::verify::{self, VerifyReport};
 use crate::write::batch::{Batch, InKeyspace};
 use std::ops::RangeBounds;
@@ -100,6 +100,17 @@ impl Db {
     /// `Busy` if it is open for writing; `Corruption`, `NotSupported`, `Io`.
     pub fn stored_settings(dir: impl AsRef<Path>) -> Result<Option<StoredSettings>> {
         stored::read(&Env::os(1), dir.as_ref())
+    }
+
+    /// The keyspaces of the database in a directory, in the order in which they
+    /// were made, with what each of them needs; `None` if there is no database.
+    /// Writes nothing, reads no more than the manifest, and needs none of what
+    /// the keyspaces were made with.
+    ///
+    /// # Errors
+    /// `Busy` if it is open for writing; `Corruption`, `NotSupported`, `Io`.
+    pub fn stored_keyspaces(dir: impl AsRef<Path>) -> Result<Option<Vec<StoredKeyspace>>> {
+        stored::keyspaces(&Env::os(1), dir.as_ref())
     }
 
     /// Removes a database's files, and its directory if nothing else is in it.
@@ -299,16 +310,34 @@ impl Db {
     /// The keyspace of this name, if it is there.
     ///
     /// # Errors
-    /// `Closed`.
+    /// `Closed`; `InvalidArgument` for one that was left out ([`Db::keyspaces_left_out`]).
     pub fn open_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
         self.core().latch.check_read()?;
+        self.core().check_left_out(name)?;
         let tree = self.core().tree_named(name);
         Ok(tree.map(|tree| Keyspace::new(self.default.core.clone(), tree)))
     }
 
-    /// The names of all keyspaces, in the order in which they were made.
+    /// The names of all keyspaces, in the order in which they were made; those
+    /// that were left out are not among them.
     pub fn keyspaces(&self) -> Vec<String> {
         self.core().trees().iter().map(|tree| tree.name.to_string()).collect()
+    }
+
+    /// Whether a keyspace may have this name.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that says why not.
+    pub fn check_keyspace_name(name: &str) -> Result<()> {
+        crate::upkeep::check_name(name)
+    }
+
+    /// Keyspaces that are there and cannot be used: a read-only open leaves out
+    /// those whose comparator is not registered in
+    /// [`crate::Components::comparators`], the default one excepted. Neither reads nor
+    /// [`Db::verify`] see them. An open for writing refuses such a database.
+    pub fn keyspaces_left_out(&self) -> Vec<StoredKeyspace> {
+        self.core().left_out.iter().map(StoredKeyspace::of).collect()
     }
 
     /// Removes a keyspace and all that is in it. Its name may be used again.

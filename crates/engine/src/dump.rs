@@ -17,9 +17,9 @@ use windrow_env::fs::ReadOptions;
 use windrow_env::{FileSystem, OsFs, ReadFile};
 use windrow_format::batch::{self, EXPIRY_BYTES};
 use windrow_format::block::BlockIter;
-use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
+use windrow_format::log::{self, Class, Length, LogKind, Mark, Reader};
 use windrow_format::table::{
-    BlockHandle, BlockKind, Expect, FOOTER_BYTES, IndexIter, Locate, Table, read_block,
+    self, BlockHandle, BlockKind, Expect, FOOTER_BYTES, IndexIter, Locate, Table, read_block,
 };
 use windrow_plan::tree::{Edit, File};
 
@@ -29,8 +29,8 @@ const SHOWN_BYTES_MAX: usize = 256;
 /// Prints a write-ahead log: its header, each batch, each operation in it.
 ///
 /// # Errors
-/// `Corruption` where synced bytes are damaged, `NotSupported` for a newer
-/// format, `Io` from reading, or from `out` with its error as the source.
+/// `InvalidArgument` for another file; `Corruption` where synced bytes are
+/// damaged, `NotSupported` for a newer format, `Io` from reading, or from `out` with its error as the source.
 pub fn wal(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
     let path = path.as_ref();
     let mut out = Out(out);
@@ -85,6 +85,7 @@ pub fn table(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
     let path = path.as_ref();
     let mut out = Out(out);
     let file = OsFs::new().open(path, ReadOptions::default())?;
+    check_begin(&*file, table::HEADER_MAGIC, "table")?;
     let uid = uid_of_table(&*file)?;
     let expect = Expect { file_bytes: file.len(), uid, order: KeyOrder::Bytewise };
     let table = Table::open(&file, expect)?;
@@ -186,14 +187,28 @@ impl Display for Action<'_> {
     }
 }
 
+/// Refuses what was never a file of this kind, which is no damage. Zeros may be
+/// a log that was never synced.
+fn check_begin(file: &dyn ReadFile, magic: [u8; 8], what: &str) -> Result<()> {
+    let mut begin = [0; 8];
+    let len = file.len().min(begin.len() as u64) as usize;
+    file.read_at(0, &mut begin[..len])?;
+    if begin[..len] == magic[..len] || begin == [0; 8] {
+        return Ok(());
+    }
+    let why = format!("not a {what} of Windrow, or one whose very begin is damaged");
+    Err(Error::invalid(why).with_file(file.path().display().to_string()))
+}
+
 fn open_log(path: &Path, kind: LogKind, out: &mut Out<'_>) -> Result<Reader> {
-    let file = OsFs::new().open(path, ReadOptions::default())?;
-    let reader = Reader::open(file, kind, None)?;
-    let header = reader.header();
     let what = match kind {
         LogKind::Wal => "write-ahead log",
         LogKind::Manifest => "manifest",
     };
+    let file = OsFs::new().open(path, ReadOptions::default())?;
+    check_begin(&*file, log::MAGIC, what)?;
+    let reader = Reader::open(file, kind, None)?;
+    let header = reader.header();
     out.line(format_args!("{what} {}, uid {:016x}", header.number, header.uid))?;
     if kind == LogKind::Wal {
         out.line(format_args!(

@@ -338,7 +338,8 @@ impl Keyspace {
     /// Adds an operand for the merge operator.
     ///
     /// # Errors
-    /// As [`Keyspace::put`]; `InvalidArgument` if the keyspace has no operator.
+    /// As [`Keyspace::put`]; `InvalidArgument` if the keyspace has no operator, it
+    /// is not registered, or it does not accept the operand.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.single(Sync::No, |batch| batch.merge(self, key, operand))
     }

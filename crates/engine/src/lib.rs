@@ -42,6 +42,7 @@ mod flush;
 mod handle;
 mod keyspace;
 mod latch;
+mod left_out;
 mod lineage;
 mod manifest;
 mod measure;
@@ -92,7 +93,7 @@ pub use snapshot::Snapshot;
 pub use stats::{
     KeyspaceStats, LevelShape, LevelStats, MemoryStats, PauseReason, PauseStats, Stats,
 };
-pub use stored::StoredSettings;
+pub use stored::{StoredKeyspace, StoredSettings};
 pub use verify::VerifyReport;
 pub use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use windrow_base::{Comparator, Error, ErrorKind, KeyspaceId, Result, SeqNo};

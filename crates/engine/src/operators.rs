@@ -22,6 +22,14 @@ pub trait MergeOperator: Send + Sync + 'static {
     /// which the reader sees as a `Corruption` error.
     fn full_merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>>;
 
+    /// Whether `operand` is one at all, whatever it will stand on: asked before
+    /// it is written, where the caller still hears of it. An operand that fits
+    /// nothing would be found by readers, whom it gives a `Corruption` error.
+    /// `true` (the default): anything goes.
+    fn accepts(&self, _key: &[u8], _operand: &[u8]) -> bool {
+        true
+    }
+
     /// One operand that does what `older` and then `newer` would do, whatever
     /// they stand on. `None` (the default): keep both.
     fn partial_merge(&self, _key: &[u8], _older: &[u8], _newer: &[u8]) -> Option<Vec<u8>> {
@@ -92,6 +100,10 @@ impl MergeOperator for Add {
             sum = sum.wrapping_add(counter(operand)?);
         }
         Some(sum.to_le_bytes().to_vec())
+    }
+
+    fn accepts(&self, _key: &[u8], operand: &[u8]) -> bool {
+        counter(operand).is_some()
     }
 
     fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {

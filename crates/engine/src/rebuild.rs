@@ -93,7 +93,8 @@ impl Repair<'_> {
             state.keyspaces.insert(id, KeyspaceState { record, version });
             state.next_keyspace = id.0.saturating_add(1);
         }
-        Ok(Found { state, database_uid: self.env.random.next_u64(), manifest: None })
+        let database_uid = self.env.random.next_u64();
+        Ok(Found { state, database_uid, manifest: None, left_out: Vec::new() })
     }
 
     /// Adds the keyspaces that a log has operations of, as far as it can be read.

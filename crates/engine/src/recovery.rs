@@ -14,6 +14,7 @@ use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::core::{Core, CoreParts, Manifest, plan_settings};
 use crate::events::{Event, EventSink};
+use crate::left_out::{self, LeftOut};
 use crate::manifest::log::{ManifestLog, set_current};
 use crate::manifest::record::Record;
 use crate::manifest::state::{KeyspaceState, ManifestState, WalState};
@@ -198,6 +199,8 @@ pub(crate) struct Found {
     /// The manifest it was folded from; `None` for a state to be checked
     /// against no file (a database that is made now, or repaired).
     pub(crate) manifest: Option<Folded>,
+    /// Keyspaces that are there and not in `state`.
+    pub(crate) left_out: Vec<KeyspaceRecord>,
 }
 
 /// A manifest that was read to its end.
@@ -246,7 +249,7 @@ fn find_manifest(env: &Env, dir: &Path, listing: &Listing, options: &Options) ->
                 dir.display()
             )));
         }
-        return read_manifest(env, dir, &options.components);
+        return read_manifest(env, dir, &options.components, options.read_only);
     }
     check_no_remains(dir, listing)?;
     if !options.create_if_missing || options.read_only {
@@ -261,7 +264,8 @@ fn find_manifest(env: &Env, dir: &Path, listing: &Listing, options: &Options) ->
     let mut state = ManifestState::default();
     let first = ManifestState::new_database(record, options.settings.to_text());
     state.apply(&first, &|id| options.components.key_order(id))?;
-    Ok(Found { state, database_uid: env.random.next_u64(), manifest: None })
+    let database_uid = env.random.next_u64();
+    Ok(Found { state, database_uid, manifest: None, left_out: Vec::new() })
 }
 
 /// The record of a keyspace that is made with `options`.
@@ -284,13 +288,19 @@ pub(crate) fn new_keyspace(
 }
 
 /// Reads CURRENT, before anything is written, and folds the manifest it names.
-fn read_manifest(env: &Env, dir: &Path, components: &Components) -> Result<Found> {
+fn read_manifest(env: &Env, dir: &Path, components: &Components, read_only: bool) -> Result<Found> {
     let current = read_current(env, dir)?;
     let mut state = ManifestState::default();
-    let order_of = |id: &str| components.key_order(id);
+    let mut left_out = LeftOut::default();
+    let order_of = |id: &str| components.key_order(id).map_err(left_out::needed);
     let (number, uid) = (current.manifest_number, Some(current.manifest_uid));
-    let folded = fold_manifest(env, dir, number, uid, |record| state.apply(record, &order_of))?;
-    Ok(Found { state, database_uid: current.database_uid, manifest: Some(folded) })
+    let folded = fold_manifest(env, dir, number, uid, |record| match read_only {
+        true => state.apply(&left_out.filter(record, components), &order_of),
+        false => state.apply(record, &order_of),
+    })?;
+    let database_uid = current.database_uid;
+    let left_out = left_out.into_records();
+    Ok(Found { state, database_uid, manifest: Some(folded), left_out })
 }
 
 /// Reads CURRENT.
@@ -387,7 +397,7 @@ pub(crate) fn assemble(
             Ok(Arc::new(build_tree(keyspace, &options.components, steering, shared)?))
         })
         .collect::<Result<Vec<_>>>()?;
-    check_default(&state, &options.default_keyspace)?;
+    check_default(&state, &found.left_out, &options.default_keyspace)?;
     let parts = CoreParts {
         dir: dir.to_path_buf(),
         instance_id: env.random.next_u64(),
@@ -408,6 +418,7 @@ pub(crate) fn assemble(
         read_memory,
         cleanup,
         trees,
+        left_out: found.left_out,
     };
     Ok(Core::new(parts))
 }
@@ -436,7 +447,14 @@ fn table_cache(
 }
 
 /// What the default keyspace is asked to be must be what it was made as.
-fn check_default(state: &ManifestState, asked: &KeyspaceOptions) -> Result<()> {
+fn check_default(
+    state: &ManifestState,
+    left_out: &[KeyspaceRecord],
+    asked: &KeyspaceOptions,
+) -> Result<()> {
+    if let Some(record) = left_out.iter().find(|record| record.id == KeyspaceId::DEFAULT) {
+        return Err(left_out::refused(record));
+    }
     match state.keyspaces.get(&KeyspaceId::DEFAULT) {
         Some(keyspace) => check_agrees(&keyspace.record, asked),
         None => Err(Error::corruption("the manifest holds no default keyspace")),
@@ -476,16 +494,16 @@ pub(crate) fn build_tree(
 ) -> Result<Tree> {
     let record = keyspace.record.clone();
     let order = components.key_order(&record.comparator)?;
-    let operator = match &record.merge_operator {
-        Some(name) => Some(components.merge_operator(name)?),
-        None => None,
-    };
+    // Without it operands stay as they are, whatever is flushed or merged, and
+    // a read that would have to apply them errs.
+    let operator = record.merge_operator.as_ref().and_then(|n| components.merge_operator(n).ok());
     let reads = Arc::new(ReadOwner {
         tables: tables.clone(),
         blocks: blocks.clone(),
         env: env.clone(),
         order: order.clone(),
         operator: operator.clone(),
+        operator_name: record.merge_operator.clone(),
         counters: counters.clone(),
         access: Access::new(policy.learns_from_queries(), &keyspace.version),
         process: Process::current(),

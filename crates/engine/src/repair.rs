@@ -108,6 +108,12 @@ impl Repair<'_> {
             Some(found) => found,
             None => self.rebuild()?,
         };
+        // Without it nothing says which operands count twice.
+        for operator in
+            found.state.keyspaces.values().filter_map(|k| k.record.merge_operator.as_ref())
+        {
+            self.options.components.merge_operator(operator)?;
+        }
         // Also above what was just removed (R8).
         let next = found.state.next_file.max(number_max + 1);
         found.state.next_file = next + 1;
@@ -165,7 +171,7 @@ impl Repair<'_> {
             .and_then(|folded| self.check_witnesses(&state, &folded));
         match folded {
             Ok(()) if state.keyspaces.contains_key(&KeyspaceId::DEFAULT) => {
-                Ok(Some(Found { state, database_uid, manifest: None }))
+                Ok(Some(Found { state, database_uid, manifest: None, left_out: Vec::new() }))
             }
             Ok(()) => Ok(None),
             Err(error) if error.is_corruption() => {

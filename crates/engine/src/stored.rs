@@ -1,12 +1,15 @@
-//! The settings that a database was last opened with for writing, as its
-//! manifest keeps them.
+//! What a database keeps beside its data: the settings that it was last opened
+//! with for writing, and its keyspaces, as the manifest has them.
 //!
 //! Reads only, and needs none of what the user brings: a program may ask
 //! before it decides how to open. Never does: open with them; that is for
 //! whoever asks.
 
+use crate::manifest::record::{Field, Record};
 use crate::options::Settings;
 use crate::recovery::{fold_manifest, read_current, refuse_newer};
+use crate::tree::KeyspaceRecord;
+use std::collections::BTreeMap;
 use std::path::Path;
 use windrow_base::Result;
 use windrow_env::Env;
@@ -24,8 +27,28 @@ pub struct StoredSettings {
     pub left_out: Vec<String>,
 }
 
-/// What [`crate::Db::stored_settings`] gives, by this environment.
-pub(crate) fn read(env: &Env, dir: &Path) -> Result<Option<StoredSettings>> {
+/// A keyspace, and what has to be registered to use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredKeyspace {
+    /// Its name.
+    pub name: String,
+    /// The id of the comparator that orders its keys.
+    pub comparator: String,
+    /// The name of its merge operator, if it has one.
+    pub merge_operator: Option<String>,
+}
+
+impl StoredKeyspace {
+    pub(crate) fn of(record: &KeyspaceRecord) -> StoredKeyspace {
+        let KeyspaceRecord { name, comparator, merge_operator, .. } = record.clone();
+        StoredKeyspace { name, comparator, merge_operator }
+    }
+}
+
+/// Passes the records of the manifest in force to `each`. `None` if there is no
+/// database; the inner result is what was wrong behind the records that were read.
+fn records(env: &Env, dir: &Path, mut each: impl FnMut(&Record)) -> Result<Option<Result<()>>> {
     refuse_newer(env, dir)?;
     if !env.fs.exists(&dir.join(names::CURRENT))? {
         return Ok(None);
@@ -34,11 +57,38 @@ pub(crate) fn read(env: &Env, dir: &Path) -> Result<Option<StoredSettings>> {
     let _lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Shared)?;
     let current = read_current(env, dir)?;
     let (number, uid) = (current.manifest_number, Some(current.manifest_uid));
-    let mut text = None;
     let folded = fold_manifest(env, dir, number, uid, |record| {
-        text = record.settings().map(str::to_owned).or(text.take());
+        each(record);
         Ok(())
     });
+    Ok(Some(folded.map(drop)))
+}
+
+/// What [`crate::Db::stored_keyspaces`] gives, by this environment.
+pub(crate) fn keyspaces(env: &Env, dir: &Path) -> Result<Option<Vec<StoredKeyspace>>> {
+    let mut known = BTreeMap::new();
+    let folded = records(env, dir, |record| {
+        for field in &record.0 {
+            match field {
+                Field::Snapshot => known.clear(),
+                Field::KeyspaceCreate(made) => _ = known.insert(made.id, StoredKeyspace::of(made)),
+                Field::KeyspaceDrop(id) => _ = known.remove(id),
+                _ => {}
+            }
+        }
+    })?;
+    let Some(folded) = folded else { return Ok(None) };
+    folded?;
+    Ok(Some(known.into_values().collect()))
+}
+
+/// What [`crate::Db::stored_settings`] gives, by this environment.
+pub(crate) fn read(env: &Env, dir: &Path) -> Result<Option<StoredSettings>> {
+    let mut text = None;
+    let folded = records(env, dir, |record| {
+        text = record.settings().map(str::to_owned).or(text.take());
+    })?;
+    let Some(folded) = folded else { return Ok(None) };
     // Every manifest begins with a snapshot, which has them. Damage behind
     // that is for the open to tell, and no reason for a repair to forget them.
     if text.is_none() {

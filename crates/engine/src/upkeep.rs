@@ -137,6 +137,7 @@ impl Core {
         options: &KeyspaceOptions,
     ) -> Result<Vec<Arc<Tree>>> {
         self.latch.check_read()?;
+        names.iter().try_for_each(|name| self.check_left_out(name))?;
         let open = |name: &&str| match self.keyspaces.named(name) {
             Some(tree) => check_agrees(&tree.record, options).map(|()| Some(tree)),
             None => check_name(name).map(|()| None),
@@ -357,7 +358,7 @@ fn dropped_named(name: &str) -> Error {
     Error::new(ErrorKind::Closed, format!("keyspace `{name}` was dropped meanwhile"))
 }
 
-fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
         return Err(Error::invalid(format!(
             "a keyspace's name has 1 to {NAME_BYTES_MAX} bytes, not {}",

@@ -38,6 +38,11 @@ impl Operator {
         })
     }
 
+    /// Whether these bytes are an operand at all.
+    fn accepts(self, operand: &[u8]) -> bool {
+        !matches!(self, Operator::Add) || operand.len() == size_of::<i64>()
+    }
+
     /// `operands` (oldest first) applied to `base`; `None` if they do not fit.
     fn apply(self, base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
         match self {
@@ -421,8 +426,13 @@ impl Model {
             let Some(space) = self.spaces.get(&write.keyspace) else { return Answer::Missing };
             let (key, value) = extent(&write.change);
             bytes += (key + value) as u64;
-            let merge_refused =
-                matches!(write.change, Change::Merge { .. }) && space.operator.is_none();
+            let merge_refused = match (&write.change, space.operator) {
+                (Change::Merge { .. }, None) => true,
+                (Change::Merge { operand, .. }, Some(operator)) => {
+                    !space.dropped && !operator.accepts(operand)
+                }
+                _ => false,
+            };
             if key > KEY_BYTES_MAX || value > VALUE_BYTES_MAX || merge_refused {
                 return Answer::Error(ErrorKind::InvalidArgument);
             }

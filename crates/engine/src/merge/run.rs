@@ -254,7 +254,7 @@ impl Core {
     ) -> Result<Vec<(Arc<File>, FileNumber)>> {
         let mut made_of = Vec::new();
         let files = inputs.iter().flat_map(|run| &run.files);
-        for file in files.filter(|_| tree.operator.is_some()) {
+        for file in files.filter(|_| tree.record.merge_operator.is_some()) {
             made_of.push((file.file.clone(), file.file.number));
             let open = file.open(&tree.reads)?;
             for &number in open.table.properties().made_of.iter().flatten() {

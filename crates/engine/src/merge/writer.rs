@@ -235,7 +235,8 @@ impl<'a> Outputs<'a> {
             let before = |upper| order.compare(&file.smallest, upper).is_lt();
             self.lower.as_deref().is_none_or(after) && upper.is_none_or(before)
         };
-        let made_of = self.made_of.as_ref().filter(|_| self.tree.operator.is_some())?;
+        let made_of =
+            self.made_of.as_ref().filter(|_| self.tree.record.merge_operator.is_some())?;
         let met = made_of.iter().filter(|(file, _)| meets(file));
         let numbers: BTreeSet<FileNumber> = met.map(|(_, number)| *number).collect();
         Some(numbers.into_iter().collect())

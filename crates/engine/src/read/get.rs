@@ -194,8 +194,7 @@ impl<'a> Lookup<'a> {
         if self.operands.is_empty() {
             return Ok(ControlFlow::Break(base));
         }
-        let operator = owner.operator.as_ref();
-        let value = merge_operands(operator, self.key, base.as_deref(), &self.operands)?;
+        let value = merge_operands(owner, self.key, base.as_deref(), &self.operands)?;
         Ok(ControlFlow::Break(Some(value)))
     }
 

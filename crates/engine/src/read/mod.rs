@@ -45,6 +45,8 @@ pub(crate) struct ReadOwner {
     pub(crate) env: Env,
     pub(crate) order: KeyOrder,
     pub(crate) operator: Option<Arc<dyn MergeOperator>>,
+    /// The operator that the keyspace was made with, registered or not.
+    pub(crate) operator_name: Option<String>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) access: Access,
     /// Who opened the database, and may read it.
@@ -129,21 +131,33 @@ pub(crate) fn is_expired(expiry_ms: u64, now_ms: u64) -> bool {
     expiry_ms <= now_ms + if mutant!(ExpiryEarly) { 3_600_000 } else { 0 }
 }
 
+/// The error where operands would have to be applied, or written, and nothing
+/// knows how.
+pub(crate) fn unregistered_operator(name: Option<&str>) -> Error {
+    Error::invalid(match name {
+        Some(name) => format!(
+            "the keyspace's merge operator `{name}` is not registered: open the database with it \
+             in Components::merge_operators"
+        ),
+        None => "the keyspace holds merge operands and has no merge operator: it was made \
+                 without one (KeyspaceOptions::merge_operator)"
+            .to_owned(),
+    })
+}
+
 /// Applies merge operands, newest first as reads find them, to their base.
 ///
 /// # Errors
 /// `InvalidArgument` without a merge operator, `Corruption` if it says that
 /// the operands do not fit.
 pub(crate) fn merge_operands(
-    operator: Option<&Arc<dyn MergeOperator>>,
+    owner: &ReadOwner,
     key: &[u8],
     base: Option<&[u8]>,
     newest_first: &[Slice],
 ) -> Result<Slice> {
-    let Some(operator) = operator else {
-        return Err(Error::invalid(
-            "the keyspace holds merge operands: open it with its merge operator",
-        ));
+    let Some(operator) = &owner.operator else {
+        return Err(unregistered_operator(owner.operator_name.as_deref()));
     };
     let operands: Vec<&[u8]> = newest_first.iter().rev().map(|operand| &**operand).collect();
     match operator.full_merge(key, base, &operands) {

@@ -606,8 +606,7 @@ impl Scan {
         if self.operands.is_empty() {
             return Ok(false);
         }
-        let operator = self.owner.operator.as_ref();
-        self.value = merge_operands(operator, &self.key, base.as_deref(), &self.operands)?;
+        self.value = merge_operands(&self.owner, &self.key, base.as_deref(), &self.operands)?;
         self.operands.clear();
         self.at = At::Held;
         Ok(true)
@@ -674,8 +673,7 @@ impl Scan {
             return Ok(base.map(|value| self.value = value).is_some());
         }
         self.operands.reverse();
-        let operator = self.owner.operator.as_ref();
-        self.value = merge_operands(operator, &self.key, base.as_deref(), &self.operands)?;
+        self.value = merge_operands(&self.owner, &self.key, base.as_deref(), &self.operands)?;
         self.operands.clear();
         Ok(true)
     }

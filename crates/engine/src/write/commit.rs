@@ -11,10 +11,12 @@
 use crate::budget::batch_memory_max;
 use crate::core::Core;
 use crate::options::Sync;
+use crate::read::unregistered_operator;
 use crate::write::batch::{Batch, Touched};
 use crate::write::queue::{Memtables, Slot};
+use windrow_base::Kind;
 use windrow_base::{Error, ErrorKind, Result, SeqNo, mutant, unless_mutant};
-use windrow_format::batch::BatchBuf;
+use windrow_format::batch::{BatchBuf, Op};
 use windrow_format::log::{self, Class};
 
 /// Most sequence numbers that may be given out (2^56 - 1, less a margin).
@@ -42,7 +44,7 @@ impl Core {
             }
             return Ok(self.queue.visible());
         }
-        self.check_operators(&batch.touched)?;
+        self.check_operands(&batch.buf, &batch.touched)?;
         self.commit(&mut batch.buf, &batch.touched, sync)
     }
 
@@ -156,16 +158,25 @@ impl Core {
         Ok(())
     }
 
-    /// A merge operand needs an operator, or no read could ever answer.
-    fn check_operators(&self, touched: &[Touched]) -> Result<()> {
+    /// A merge operand needs an operator that takes it, or no read could ever answer.
+    fn check_operands(&self, buf: &BatchBuf, touched: &[Touched]) -> Result<()> {
         for touch in touched.iter().filter(|t| t.merges) {
             let tree = self.tree(touch.id)?;
-            if tree.operator.is_none() {
-                return Err(Error::invalid(format!(
-                    "keyspace `{}` has no merge operator: name one when it is made \
-                     (KeyspaceOptions::merge_operator)",
-                    tree.name
-                )));
+            let named = |why: Error| why.context(format!("merge into keyspace `{}`", tree.name));
+            let Some(operator) = &tree.operator else {
+                return Err(named(unregistered_operator(tree.record.merge_operator.as_deref())));
+            };
+            let is_bad = |op: &Op<'_>| {
+                let merged = op.keyspace == touch.id && op.kind == Kind::Merge;
+                merged && !operator.accepts(op.key, op.value)
+            };
+            if let Some(op) = buf.ops().find(is_bad) {
+                return Err(named(Error::invalid(format!(
+                    "merge operator `{}` does not take the {} bytes given for key \"{}\"",
+                    operator.name(),
+                    op.value.len(),
+                    op.key.escape_ascii()
+                ))));
             }
         }
         Ok(())

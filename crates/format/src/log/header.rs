@@ -8,7 +8,8 @@ use windrow_env::checksum::crc32c;
 /// Bytes of the file header, in every format version.
 pub const FILE_HEADER_BYTES: usize = 64;
 
-const MAGIC: [u8; 8] = *b"WndrLog\0";
+/// What a log or manifest begins with.
+pub const MAGIC: [u8; 8] = *b"WndrLog\0";
 
 /// Version of the log format this build writes, and the newest it reads.
 const FORMAT_VERSION: u32 = 1;

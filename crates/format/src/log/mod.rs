@@ -18,7 +18,7 @@ mod mark;
 mod reader;
 
 pub use header::{
-    FILE_HEADER_BYTES, FileHeader, LogKind, decode_file_header, encode_file_header, is_blank,
+    FILE_HEADER_BYTES, FileHeader, LogKind, MAGIC, decode_file_header, encode_file_header, is_blank,
 };
 pub use mark::{Length, Mark};
 pub use reader::{Reader, Record};

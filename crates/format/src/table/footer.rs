@@ -15,7 +15,8 @@ pub const HEADER_BYTES: usize = 28;
 /// Bytes of the footer.
 pub const FOOTER_BYTES: usize = 84;
 
-const HEADER_MAGIC: [u8; 8] = *b"WndrTabl";
+/// What a table begins with.
+pub const HEADER_MAGIC: [u8; 8] = *b"WndrTabl";
 const FOOTER_MAGIC: [u8; 8] = *b"WndrTEnd";
 
 /// Version of the table format this build writes, and the newest it reads.

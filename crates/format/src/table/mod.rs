@@ -20,7 +20,7 @@ mod verify;
 mod writer;
 
 pub use crate::block::{BLOCK_TRAILER_BYTES, Block, BlockKind};
-pub use footer::{FOOTER_BYTES, HEADER_BYTES};
+pub use footer::{FOOTER_BYTES, HEADER_BYTES, HEADER_MAGIC};
 pub use index::{IndexIter, IndexPart, decode_partition};
 pub use open::{FilterKind, Table};
 pub use properties::Properties;

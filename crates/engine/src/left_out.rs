@@ -1,0 +1,76 @@
+//! Keyspaces that an open for reading leaves out: their comparator is not
+//! registered, so nothing of them can be found by order, and what of them is in
+//! logs alone cannot be put in order.
+//!
+//! Their fields are taken out of the manifest's records before those are folded;
+//! the replay passes over operations of keyspaces that are not there. Never does:
+//! anything in an open for writing, which would lose them with the next manifest.
+
+use crate::core::Core;
+use crate::manifest::record::{Field, Record};
+use crate::options::Components;
+use crate::tree::KeyspaceRecord;
+use std::collections::BTreeMap;
+use windrow_base::{Error, KeyspaceId, Result};
+
+/// What was left out so far.
+#[derive(Default)]
+pub(crate) struct LeftOut(BTreeMap<KeyspaceId, KeyspaceRecord>);
+
+impl LeftOut {
+    /// The record without the fields of keyspaces whose order is not known.
+    pub(crate) fn filter(&mut self, record: &Record, components: &Components) -> Record {
+        let mut fields = Vec::with_capacity(record.0.len());
+        for field in &record.0 {
+            match field {
+                Field::Snapshot => {
+                    self.0.clear();
+                    fields.push(field.clone());
+                }
+                Field::KeyspaceCreate(made) if components.key_order(&made.comparator).is_err() => {
+                    self.0.insert(made.id, made.clone());
+                    // The replay knows by it that the keyspace was made.
+                    fields.push(Field::NextKeyspace(made.id.0.saturating_add(1)));
+                }
+                Field::KeyspaceEdit(id, edit) if self.0.contains_key(id) => {
+                    // Tables may be all that knows of these sequence numbers.
+                    fields.extend(edit.flushed_through.map(Field::LastSeq));
+                }
+                Field::KeyspaceDrop(id) if self.0.contains_key(id) => _ = self.0.remove(id),
+                _ => fields.push(field.clone()),
+            }
+        }
+        Record(fields)
+    }
+
+    /// Those that are still there, in the order in which they were made.
+    pub(crate) fn into_records(self) -> Vec<KeyspaceRecord> {
+        self.0.into_values().collect()
+    }
+}
+
+impl Core {
+    /// # Errors
+    /// `InvalidArgument` if the keyspace of this name is there and was left out.
+    pub(crate) fn check_left_out(&self, name: &str) -> Result<()> {
+        match self.left_out.iter().find(|record| record.name == name) {
+            Some(record) => Err(refused(record)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why an open for writing cannot do without a comparator.
+pub(crate) fn needed(error: Error) -> Error {
+    let why = error.message();
+    Error::invalid(format!("{why} (an open for reading leaves out the keyspace that needs it)"))
+}
+
+/// Why a keyspace that was left out cannot be used.
+pub(crate) fn refused(record: &KeyspaceRecord) -> Error {
+    let KeyspaceRecord { name, comparator, .. } = record;
+    Error::invalid(format!(
+        "keyspace `{name}` is left out: register its comparator `{comparator}` in \
+         Components::comparators and open the database again"
+    ))
+}

@@ -1,0 +1,223 @@
+//! A database of which not all comparators and merge operators are registered:
+//! what does not need them goes on, and nothing is put in a wrong order or
+//! combined in a wrong way.
+
+use std::cmp::Ordering;
+use std::path::Path;
+use std::sync::Arc;
+use windrow::{Comparator, Db, ErrorKind, Keyspace, KeyspaceOptions, MergeOperator, Options};
+
+/// Operands one after the other, each in brackets; they combine.
+struct Brackets;
+
+impl MergeOperator for Brackets {
+    fn name(&self) -> &str {
+        "brackets"
+    }
+
+    fn full_merge(&self, _: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let mut all = base.unwrap_or(b"-").to_vec();
+        operands.iter().for_each(|operand| all.extend_from_slice(operand));
+        Some(all)
+    }
+
+    fn partial_merge(&self, _: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        Some([older, newer].concat())
+    }
+}
+
+struct Reverse;
+
+impl Comparator for Reverse {
+    fn id(&self) -> &str {
+        "reverse"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        b.cmp(a)
+    }
+}
+
+fn small() -> Options {
+    let mut options = Options::default();
+    options.settings.memory_bytes = 8 << 20;
+    options.settings.memtable_bytes = 256 << 10;
+    options
+}
+
+fn read_only(options: Options) -> Options {
+    Options { read_only: true, create_if_missing: false, ..options }
+}
+
+fn with_operator() -> Options {
+    let mut options = small();
+    options.components.merge_operators.push(Arc::new(Brackets));
+    options
+}
+
+fn with_comparator() -> Options {
+    let mut options = small();
+    options.components.comparators.push(Arc::new(Reverse));
+    options
+}
+
+fn sets(db: &Db) -> Keyspace {
+    let merge_operator = Some("brackets".into());
+    db.keyspace_with("sets", KeyspaceOptions { merge_operator, ..KeyspaceOptions::default() })
+        .unwrap()
+}
+
+fn text(space: &Keyspace, key: &str) -> Option<String> {
+    space.get(key).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap())
+}
+
+#[test]
+fn operands_stay_as_they_are_until_their_operator_is_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open_with(dir.path(), with_operator()).unwrap();
+    let space = sets(&db);
+    db.put("other", "1").unwrap();
+    space.put("plain", "value").unwrap();
+    for round in 0..3 {
+        for key in ["based", "alone", "gone", "covered"] {
+            if round == 0 && key == "based" {
+                space.put(key, "base").unwrap();
+            }
+            if round == 1 && key == "gone" {
+                space.delete(key).unwrap();
+            }
+            space.merge(key, format!("[{round}]")).unwrap();
+        }
+        // In tables apart, and the last in the log.
+        if round < 2 {
+            db.flush().unwrap();
+        }
+    }
+    db.close().unwrap();
+    drop((space, db));
+    for options in [read_only(small()), small(), small()] {
+        let writes = !options.read_only;
+        let db = Db::open_with(dir.path(), options).unwrap();
+        let space = db.open_keyspace("sets").unwrap().expect("it is there");
+        assert_eq!(text(&db.default_keyspace(), "other").as_deref(), Some("1"));
+        assert_eq!(text(&space, "plain").as_deref(), Some("value"));
+        let error = space.get("based").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert!(error.message().contains("`brackets`"), "{error}");
+        assert!(space.iter().any(|item| item.is_err()), "a scan does not pass over it");
+        assert!(db.verify().unwrap().is_ok());
+        if writes {
+            let error = space.merge("based", "[x]").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+            assert!(error.to_string().contains("`brackets`"), "{error}");
+            space.put("covered", "anew").unwrap();
+            assert_eq!(text(&space, "covered").as_deref(), Some("anew"));
+            space.flush().unwrap();
+            db.compact().unwrap();
+        }
+        db.close().unwrap();
+    }
+    let db = Db::open_with(dir.path(), with_operator()).unwrap();
+    let space = sets(&db);
+    for (key, value) in [
+        ("based", "base[0][1][2]"),
+        ("alone", "-[0][1][2]"),
+        ("gone", "-[1][2]"),
+        ("covered", "anew"),
+        ("plain", "value"),
+    ] {
+        assert_eq!(text(&space, key).as_deref(), Some(value), "{key}");
+    }
+    space.merge("based", "[3]").unwrap();
+    db.compact().unwrap();
+    assert_eq!(text(&space, "based").as_deref(), Some("base[0][1][2][3]"));
+}
+
+#[test]
+fn a_repair_needs_the_operator() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open_with(dir.path(), with_operator()).unwrap();
+    sets(&db).merge("a", "[0]").unwrap();
+    db.close().unwrap();
+    drop(db);
+    let error = windrow::repair(dir.path(), small()).unwrap_err();
+    assert!(error.message().contains("`brackets`"), "{error}");
+    windrow::repair(dir.path(), with_operator()).unwrap();
+}
+
+/// What a killed process leaves: the files as the kernel has them.
+#[allow(clippy::disallowed_methods, reason = "a test copies a directory")]
+fn copy(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn a_keyspace_of_an_unknown_order_is_left_out_where_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let killed = tempfile::tempdir().unwrap();
+    let db = Db::open_with(dir.path(), with_comparator()).unwrap();
+    let options = KeyspaceOptions { comparator: Some("reverse".into()), merge_operator: None };
+    let reversed = db.keyspace_with("reversed", options.clone()).unwrap();
+    let dropped = db.keyspace_with("dropped", options).unwrap();
+    let fill = |from: u32| {
+        for i in from..from + 100 {
+            db.put(format!("{i}"), "1").unwrap();
+            reversed.put(format!("{i}"), "2").unwrap();
+        }
+    };
+    fill(0);
+    dropped.put("a", "1").unwrap();
+    db.flush().unwrap();
+    db.drop_keyspace("dropped").unwrap();
+    fill(100);
+    copy(dir.path(), killed.path());
+    db.close().unwrap();
+    for dir in [dir.path(), killed.path()] {
+        let names: Vec<_> = Db::stored_keyspaces(dir).unwrap().expect("a database");
+        let needs: Vec<_> = names.iter().map(|k| (&k.name[..], &k.comparator[..])).collect();
+        assert_eq!(needs, [("default", "windrow.bytewise"), ("reversed", "reverse")]);
+        let error = Db::open_with(dir, small()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.message().contains("`reverse`"), "{error}");
+        let db = Db::open_with(dir, read_only(small())).unwrap();
+        assert_eq!(db.keyspaces(), ["default"]);
+        assert_eq!(db.keyspaces_left_out(), names[1..]);
+        assert_eq!(db.iter().map(|item| item.unwrap()).count(), 200);
+        let error = db.open_keyspace("reversed").unwrap_err();
+        assert!(error.message().contains("`reverse`"), "{error}");
+        assert!(db.keyspace("reversed").is_err() && db.open_keyspace("dropped").unwrap().is_none());
+        assert!(db.verify().unwrap().is_ok());
+        db.close().unwrap();
+        drop(db);
+        let db = Db::open_with(dir, with_comparator()).unwrap();
+        let reversed = db.open_keyspace("reversed").unwrap().expect("it is there");
+        let keys: Vec<_> = reversed.iter().map(|item| item.unwrap().0).collect();
+        assert!(keys.len() == 200 && keys.is_sorted_by(|a, b| a > b), "nothing was lost");
+        assert!(db.keyspaces_left_out().is_empty());
+    }
+}
+
+/// An operand that fits nothing is refused where it is written, not found by readers.
+#[test]
+fn an_operand_that_is_none_is_refused_by_the_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open_with(dir.path(), small()).unwrap();
+    let merge_operator = Some("add".into());
+    let options = KeyspaceOptions { merge_operator, ..KeyspaceOptions::default() };
+    let counters = db.keyspace_with("counters", options).unwrap();
+    counters.merge("n", 5i64.to_le_bytes()).unwrap();
+    let mut batch = windrow::Batch::new();
+    batch.put(&db, "with it", "1");
+    batch.merge(&counters, "n", "seven");
+    for error in
+        [counters.merge("n", "five").unwrap_err(), db.write(batch, windrow::Sync::No).unwrap_err()]
+    {
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert!(error.to_string().contains("`add`") && error.to_string().contains("\"n\""));
+    }
+    assert_eq!(db.get("with it").unwrap(), None);
+    assert_eq!(counters.get("n").unwrap().as_deref(), Some(&5i64.to_le_bytes()[..]));
+}
