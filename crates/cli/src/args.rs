@@ -4,6 +4,7 @@
 
 use crate::bytes::parse_duration;
 use crate::formats::Format;
+use crate::layout::{Column, parse_column, parse_delimiter};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -80,13 +81,11 @@ pub(crate) enum Command {
     /// List the options that --option sets
     Options,
     /// Print the completion script of a shell
-    #[command(hide = true)]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// Print the manual page, of the program or of one command
-    #[command(hide = true)]
     Man {
         /// The command
         command: Option<String>,
@@ -176,9 +175,21 @@ pub(crate) struct LoadArgs {
     /// Format of the input
     #[arg(long, short, value_enum, default_value = "tsv")]
     pub(crate) format: Format,
-    /// The first line of the CSV names its columns
+    /// The first line of the CSV names its columns; those called `key` and `value` are read
     #[arg(long)]
     pub(crate) header: bool,
+    /// Column of the CSV that holds the keys: its number from 1, or with --header its name
+    #[arg(long, value_name = "COLUMN", value_parser = parse_column)]
+    pub(crate) key_column: Option<Column>,
+    /// Column of the CSV that holds the values
+    #[arg(long, value_name = "COLUMN", value_parser = parse_column)]
+    pub(crate) value_column: Option<Column>,
+    /// What parts the columns of the CSV: one character, or `tab`
+    #[arg(long, value_name = "CHAR", default_value = ",", value_parser = parse_delimiter)]
+    pub(crate) delimiter: u8,
+    /// Lines of the TSV end in CR LF, as on Windows: the CR is not the value's
+    #[arg(long)]
+    pub(crate) crlf: bool,
     /// Commit group by group, each on the device before the next
     #[arg(long)]
     pub(crate) sync: bool,

@@ -68,6 +68,12 @@ pub(crate) fn shown(key: &[u8], bytes_max: usize) -> String {
     text
 }
 
+/// A key or value for people, whole: as it is where it is text without control
+/// characters, else with everything but printable ASCII escaped.
+pub(crate) fn printable(field: &[u8]) -> String {
+    shown(field, usize::MAX)
+}
+
 /// The first key after all that begin with `prefix`; `None` if there is none,
 /// the prefix being empty or nothing but 0xff.
 pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {

@@ -2,16 +2,18 @@
 //!
 //! TSV here is what `sort` and `cut` take it for: key, tab, value, line feed,
 //! no escapes; the first tab splits, so a value may hold tabs. CSV quotes and
-//! carries any bytes. JSON lines hold strings, so UTF-8 only. With hex, keys
+//! carries any bytes. JSON lines hold strings, so UTF-8 only (see `jsonl.rs`). A byte
+//! order mark before the first line is none of its bytes. With hex, keys
 //! and values are hexadecimal in each of them, and anything goes.
 
 use crate::bytes;
 use crate::failure::{Failure, Result};
 use crate::input::{Line, Lines, Source};
+use crate::jsonl;
+use crate::layout::{Columns, CsvLayout, Layout};
 use crate::stop;
-use serde::Deserialize;
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use windrow::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// The byte order mark of UTF-8.
@@ -46,9 +48,27 @@ pub(crate) struct PairReader {
 }
 
 enum Kind {
-    Tsv(Lines),
+    Tsv(TsvLines),
     Jsonl(Lines),
-    Csv(Box<csv::Reader<Source>>, csv::ByteRecord),
+    Csv(Box<CsvRows>),
+}
+
+/// Lines of TSV, and how they end.
+struct TsvLines {
+    lines: Lines,
+    /// The CR before the line feed is not the value's.
+    crlf: bool,
+    /// Lines that had one, whosever it was.
+    with_cr: u64,
+}
+
+/// Rows of a CSV.
+struct CsvRows {
+    reader: csv::Reader<Source>,
+    record: csv::ByteRecord,
+    layout: CsvLayout,
+    /// Known once the header was read, if there is one.
+    columns: Option<Columns>,
 }
 
 /// Takes hexadecimal off, where it is asked for, into buffers that stay.
@@ -99,29 +119,24 @@ fn storable<'a>(line: u64, key: &'a [u8], value: &'a [u8]) -> Result<Event<'a>, 
     Ok(Event::Pair { line, key, value })
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct JsonPair<'a> {
-    #[serde(borrow)]
-    key: Cow<'a, str>,
-    #[serde(borrow)]
-    value: Cow<'a, str>,
-}
-
 impl PairReader {
-    /// A reader of `source`. `header`: the first line of a CSV names its columns.
-    pub(crate) fn new(source: Source, format: Format, header: bool, hex: bool) -> PairReader {
-        let name = source.name().to_owned();
-        let kind = match format {
-            Format::Tsv => Kind::Tsv(Lines::new(source)),
+    /// A reader of `source`.
+    pub(crate) fn new(source: Source, layout: &Layout) -> PairReader {
+        let (name, hex) = (source.name().to_owned(), layout.hex);
+        let kind = match layout.format {
+            Format::Tsv => {
+                Kind::Tsv(TsvLines { lines: Lines::new(source), crlf: layout.crlf, with_cr: 0 })
+            }
             Format::Jsonl => Kind::Jsonl(Lines::new(source)),
             Format::Csv => {
                 let reader = csv::ReaderBuilder::new()
-                    .has_headers(header)
+                    .has_headers(false)
                     .flexible(true)
+                    .delimiter(layout.csv.delimiter)
                     .buffer_capacity(1 << 20)
                     .from_reader(source);
-                Kind::Csv(Box::new(reader), csv::ByteRecord::new())
+                let (record, layout) = (csv::ByteRecord::new(), layout.csv.clone());
+                Kind::Csv(Box::new(CsvRows { reader, record, layout, columns: None }))
             }
         };
         PairReader { kind, name, decoded: Decoded { hex, key: Vec::new(), value: Vec::new() } }
@@ -130,9 +145,16 @@ impl PairReader {
     /// Bytes of the input up to the end of the last pair handed out.
     pub(crate) fn position(&self) -> u64 {
         match &self.kind {
-            Kind::Tsv(lines) | Kind::Jsonl(lines) => lines.position(),
-            Kind::Csv(reader, _) => reader.position().byte(),
+            Kind::Tsv(TsvLines { lines, .. }) | Kind::Jsonl(lines) => lines.position(),
+            Kind::Csv(rows) => rows.reader.position().byte(),
         }
+    }
+
+    /// Whether all values of a TSV ended in a CR that was kept: a file of
+    /// Windows, most likely, of which the last line may have no end.
+    pub(crate) fn looks_like_crlf(&self) -> bool {
+        let Kind::Tsv(TsvLines { lines, crlf: false, with_cr }) = &self.kind else { return false };
+        *with_cr > 0 && with_cr + 1 >= lines.number()
     }
 
     /// The next pair. [`Event::Idle`] only with `tell_idle`, and never for
@@ -146,7 +168,7 @@ impl PairReader {
         match kind {
             Kind::Tsv(lines) => next_tsv(lines, tell_idle, name, decoded),
             Kind::Jsonl(lines) => next_json(lines, tell_idle, name, decoded),
-            Kind::Csv(reader, record) => next_csv(reader, record, name, decoded),
+            Kind::Csv(rows) => next_csv(rows, name, decoded),
         }
     }
 }
@@ -155,18 +177,27 @@ fn bad_line(number: u64, name: &str, why: &str) -> Failure {
     Failure::failed(format!("line {number} of {name}: {why}"))
 }
 
+/// The first line without the byte order mark that editors put before it.
+fn unmarked(number: u64, line: &[u8]) -> &[u8] {
+    line.strip_prefix(BOM).filter(|_| number == 1).unwrap_or(line)
+}
+
 fn next_tsv<'a>(
-    lines: &'a mut Lines,
+    tsv: &'a mut TsvLines,
     tell_idle: bool,
     name: &str,
     decoded: &'a mut Decoded,
 ) -> Result<Event<'a>> {
-    let number = lines.number() + 1;
-    let line = match lines.next(tell_idle)? {
+    let number = tsv.lines.number() + 1;
+    let mut line = match tsv.lines.next(tell_idle)? {
         Line::Idle => return Ok(Event::Idle),
         Line::End => return Ok(Event::End),
-        Line::Text(line) => line,
+        Line::Text(line) => unmarked(number, line),
     };
+    if let [bare @ .., b'\r'] = line {
+        tsv.with_cr += 1;
+        line = if tsv.crlf { bare } else { line };
+    }
     let Some(tab) = memchr::memchr(b'\t', line) else {
         let failure = bad_line(number, name, "no tab between key and value");
         return Err(failure.hint("TSV is key, tab, value; for other files see --format"));
@@ -184,12 +215,9 @@ fn next_json<'a>(
     let line = match lines.next(tell_idle)? {
         Line::Idle => return Ok(Event::Idle),
         Line::End => return Ok(Event::End),
-        Line::Text(line) => line,
+        Line::Text(line) => unmarked(number, line),
     };
-    let pair: JsonPair<'a> = serde_json::from_slice(line).map_err(|error| {
-        bad_line(number, name, &format!("not an object with the strings key and value: {error}"))
-    })?;
-    let both = match (pair.key, pair.value) {
+    let both = match jsonl::pair(line).map_err(|why| bad_line(number, name, &why))? {
         (Cow::Borrowed(key), Cow::Borrowed(value)) => {
             decoded.pair(number, key.as_bytes(), value.as_bytes())
         }
@@ -198,29 +226,51 @@ fn next_json<'a>(
     both.map_err(|why| bad_line(number, name, &why))
 }
 
-fn next_csv<'a>(
-    reader: &mut csv::Reader<Source>,
-    record: &'a mut csv::ByteRecord,
-    name: &str,
-    decoded: &'a mut Decoded,
-) -> Result<Event<'a>> {
-    let read = reader.read_byte_record(record).map_err(|error| {
-        if stop::requested() {
-            Failure::Interrupted
-        } else {
-            Failure::failed(format!("{name}: {error}"))
+impl CsvRows {
+    /// Reads the next row; `false` at the end.
+    fn read(&mut self, name: &str) -> Result<bool> {
+        self.reader.read_byte_record(&mut self.record).map_err(|error| {
+            if stop::requested() {
+                Failure::Interrupted
+            } else {
+                Failure::failed(format!("{name}: {error}"))
+            }
+        })
+    }
+
+    /// Which columns are meant; reads the header, if there is one.
+    fn columns(&mut self, name: &str) -> Result<Columns> {
+        if let Some(columns) = self.columns {
+            return Ok(columns);
         }
-    })?;
-    if !read {
+        let header = self.layout.header && self.read(name)?;
+        let columns = self.layout.columns(header.then_some(&self.record)).map_err(|why| {
+            let hint = "say which with --key-column and --value-column, by name or number";
+            bad_line(1, name, &why).hint(hint)
+        })?;
+        self.columns = Some(columns);
+        Ok(columns)
+    }
+}
+
+fn next_csv<'a>(rows: &'a mut CsvRows, name: &str, decoded: &'a mut Decoded) -> Result<Event<'a>> {
+    let columns = rows.columns(name)?;
+    if !rows.read(name)? {
         return Ok(Event::End);
     }
+    let record = &rows.record;
     let number = record.position().map_or(0, csv::Position::line);
-    let record: &'a csv::ByteRecord = record;
-    if record.len() != 2 {
+    let (Some(key), Some(value)) = (record.get(columns.key), record.get(columns.value)) else {
+        let most = columns.key.max(columns.value) + 1;
+        let why = format!("{} columns where there must be {most}", record.len());
+        return Err(bad_line(number, name, &why));
+    };
+    if columns.only && record.len() > 2 {
         let why = format!("{} columns where key and value are two", record.len());
-        return Err(bad_line(number, name, &why).hint("cut the two columns out first"));
+        let hint = "say which two with --key-column and --value-column";
+        return Err(bad_line(number, name, &why).hint(hint));
     }
-    decoded.pair(number, &record[0], &record[1]).map_err(|why| bad_line(number, name, &why))
+    decoded.pair(number, key, value).map_err(|why| bad_line(number, name, &why))
 }
 
 /// Writes pairs.
@@ -229,16 +279,36 @@ pub(crate) struct PairWriter<W: Write> {
     format: Format,
     hex: bool,
     keys_only: bool,
-    /// Refuse what TSV cannot give back.
-    strict: bool,
+    whose: Reader,
+    /// Nothing is written yet.
+    first: bool,
     line: Vec<u8>,
 }
 
+/// Who reads what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// A program: what the format cannot give back as it was is refused.
+    Program,
+    /// Somebody at a terminal: control characters are spelt out, so that they do
+    /// not move its cursor or change its colours.
+    Terminal,
+}
+
+impl Reader {
+    /// Whoever reads standard output.
+    pub(crate) fn of_stdout() -> Reader {
+        match io::stdout().is_terminal() {
+            true => Reader::Terminal,
+            false => Reader::Program,
+        }
+    }
+}
+
 impl<W: Write> PairWriter<W> {
-    /// A writer in `format`. `strict`: a pair that would not be read back as
-    /// it was is an error, not a line.
-    pub(crate) fn new(out: W, format: Format, hex: bool, strict: bool) -> PairWriter<W> {
-        PairWriter { out, format, hex, keys_only: false, strict, line: Vec::new() }
+    /// A writer in `format`.
+    pub(crate) fn new(out: W, format: Format, hex: bool, whose: Reader) -> PairWriter<W> {
+        PairWriter { out, format, hex, keys_only: false, whose, first: true, line: Vec::new() }
     }
 
     /// Leaves the values out.
@@ -259,6 +329,7 @@ impl<W: Write> PairWriter<W> {
             Format::Csv => self.csv(key, value),
             Format::Jsonl => self.json(key, value)?,
         }
+        self.first = false;
         self.line.push(b'\n');
         Ok(self.out.write_all(&self.line)?)
     }
@@ -274,23 +345,18 @@ impl<W: Write> PairWriter<W> {
     fn field(&mut self, field: &[u8]) {
         if self.hex {
             bytes::encode_hex(field, &mut self.line);
+        } else if self.whose == Reader::Terminal {
+            self.line.extend_from_slice(bytes::printable(field).as_bytes());
         } else {
             self.line.extend_from_slice(field);
         }
     }
 
     fn tsv(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        if self.strict && !self.hex {
-            let key_bad = memchr::memchr2(b'\t', b'\n', key).is_some();
-            if key_bad || memchr::memchr(b'\n', value).is_some() {
-                let what = if key_bad {
-                    "the key holds a tab or line feed"
-                } else {
-                    "the value holds a line feed"
-                };
-                return Err(
-                    cannot_hold("TSV", key, what).hint("export it with --hex or --format csv")
-                );
+        if self.whose == Reader::Program && !self.hex {
+            let hint = "ask for it with --hex, or --format csv or jsonl";
+            if let Some(what) = self.unfit_for_tsv(key, value) {
+                return Err(cannot_hold("TSV", key, what).hint(hint));
             }
         }
         self.field(key);
@@ -299,6 +365,20 @@ impl<W: Write> PairWriter<W> {
             self.field(value);
         }
         Ok(())
+    }
+
+    /// What of a pair lines of TSV would not give back.
+    fn unfit_for_tsv(&self, key: &[u8], value: &[u8]) -> Option<&'static str> {
+        let tab = memchr::memchr(b'\t', key).filter(|_| !self.keys_only);
+        if tab.is_some() || memchr::memchr(b'\n', key).is_some() {
+            Some("the key holds a tab or line feed")
+        } else if self.first && key.starts_with(BOM) {
+            Some("the first key begins with a byte order mark")
+        } else if !self.keys_only && memchr::memchr(b'\n', value).is_some() {
+            Some("the value holds a line feed")
+        } else {
+            None
+        }
     }
 
     fn csv(&mut self, key: &[u8], value: &[u8]) {
@@ -318,6 +398,8 @@ impl<W: Write> PairWriter<W> {
         if self.hex || !quoted {
             return self.field(field);
         }
+        let spelt = bytes::printable(field);
+        let field = if self.whose == Reader::Terminal { spelt.as_bytes() } else { field };
         self.line.push(b'"');
         for &byte in field {
             if byte == b'"' {
@@ -350,7 +432,20 @@ impl<W: Write> PairWriter<W> {
             cannot_hold("JSON", key, "key or value is not UTF-8")
                 .hint("ask for it with --hex or --format csv")
         })?;
-        Ok(serde_json::to_writer(&mut self.line, text).map_err(io::Error::from)?)
+        let begin = self.line.len();
+        serde_json::to_writer(&mut self.line, text).map_err(io::Error::from)?;
+        // JSON leaves some controls as they are: DEL, and those of 128 to 159.
+        if self.whose == Reader::Terminal && text.contains(char::is_control) {
+            let written = String::from_utf8_lossy(&self.line[begin..]).into_owned();
+            self.line.truncate(begin);
+            for c in written.chars() {
+                match c.is_control() {
+                    true => write!(self.line, "\\u{:04x}", c as u32)?,
+                    false => write!(self.line, "{c}")?,
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -367,7 +462,7 @@ mod tests {
 
     fn written(format: Format, hex: bool, pairs: &[(&[u8], &[u8])]) -> Result<Vec<u8>> {
         let mut out = Vec::new();
-        let mut writer = PairWriter::new(&mut out, format, hex, true);
+        let mut writer = PairWriter::new(&mut out, format, hex, Reader::Program);
         for (key, value) in pairs {
             writer.pair(key, value)?;
         }
@@ -377,8 +472,9 @@ mod tests {
     fn read(text: &[u8], format: Format, hex: bool) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text).unwrap();
-        let mut reader =
-            PairReader::new(Source::open(Some(file.path())).unwrap(), format, false, hex);
+        let csv = CsvLayout { header: false, delimiter: b',', key: None, value: None };
+        let layout = Layout { format, hex, crlf: false, csv };
+        let mut reader = PairReader::new(Source::open(Some(file.path())).unwrap(), &layout);
         let mut pairs = Vec::new();
         while let Event::Pair { key, value, .. } = reader.next(false)? {
             pairs.push((key.to_vec(), value.to_vec()));
@@ -439,7 +535,7 @@ mod tests {
                 .contains("line 2 of")
         );
         assert!(
-            message(b"{\"key\":\"a\",\"value\":1}\n", Format::Jsonl, false).contains("line 1 of")
+            message(b"{\"key\":\"a\",\"value\":1.5}\n", Format::Jsonl, false).contains("line 1 of")
         );
     }
 }

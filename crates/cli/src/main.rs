@@ -11,6 +11,8 @@ mod failure;
 mod formats;
 mod human;
 mod input;
+mod jsonl;
+mod layout;
 mod picture;
 mod progress;
 mod stop;

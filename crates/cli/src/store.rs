@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
-use windrow::{Db, ErrorKind, Keyspace, Options, Settings};
+use windrow::{Db, ErrorKind, Keyspace, Options, Settings, StoredKeyspace};
 
 /// What a command does to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,13 @@ pub(crate) fn with<T>(
     }
     let options = options(open, access, stored(open, access)?)?;
     let db = Db::open_with(&open.path, options).map_err(|error| refused(open, error))?;
+    for left_out in db.keyspaces_left_out() {
+        let StoredKeyspace { name, comparator, .. } = left_out;
+        warn(format_args!(
+            "keyspace `{name}` is left out, unread and unchecked: its comparator `{comparator}` \
+             is not known to this program"
+        ));
+    }
     let outcome = work(&db);
     let closed = db.close().map_err(Failure::from);
     let value = outcome?;
@@ -147,11 +154,34 @@ pub(crate) fn must_exist(path: &Path) -> Result<()> {
     if any { Ok(()) } else { Err(missing(format!("there is no database in {shown}"))) }
 }
 
+/// The keyspaces that the database has, whatever they need.
+///
+/// # Errors
+/// `Failed` if there is no database or its manifest cannot be read.
+pub(crate) fn keyspaces(open: &Open) -> Result<Vec<StoredKeyspace>> {
+    must_exist(&open.path)?;
+    // As every command does; what they are set to plays no part in this.
+    options(open, Access::Read, Settings::default())?;
+    let named = |error: windrow::Error| error.context(format!("open {}", open.path.display()));
+    let stored = Db::stored_keyspaces(&open.path).map_err(named)?;
+    stored.ok_or_else(|| {
+        Failure::failed(format!("CURRENT is missing in {}", open.path.display()))
+            .hint("save what is left with `windrow repair`")
+    })
+}
+
+/// # Errors
+/// `Usage` for a name that no keyspace can have.
+pub(crate) fn check_keyspace_name(name: &str) -> Result<()> {
+    Db::check_keyspace_name(name).map_err(|error| Failure::usage(error.message()))
+}
+
 /// The keyspace of that name.
 ///
 /// # Errors
 /// `Failed`, naming those there are.
 pub(crate) fn keyspace(db: &Db, name: &str) -> Result<Keyspace> {
+    check_keyspace_name(name)?;
     db.open_keyspace(name)?.ok_or_else(|| {
         Failure::failed(format!("there is no keyspace `{name}`"))
             .hint(format!("there are: {}", db.keyspaces().join(", ")))

@@ -38,13 +38,11 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<()> {
 }
 
 pub(crate) fn keyspaces(args: &KeyspacesArgs) -> Result<()> {
-    store::with(&args.open, Access::Read, |db| {
-        let mut out = io::stdout().lock();
-        for name in db.keyspaces() {
-            writeln!(out, "{name}")?;
-        }
-        Ok(out.flush()?)
-    })
+    let mut out = io::stdout().lock();
+    for keyspace in store::keyspaces(&args.open)? {
+        writeln!(out, "{}", keyspace.name)?;
+    }
+    Ok(out.flush()?)
 }
 
 /// The library's own table of settings, so that this list cannot grow old.

@@ -5,9 +5,10 @@
 
 use crate::args::LoadArgs;
 use crate::failure::{Failure, Result};
-use crate::formats::{Event, Format, PairReader};
+use crate::formats::{Event, PairReader};
 use crate::human::{self, Stopwatch};
 use crate::input::Source;
+use crate::layout::{CsvLayout, Layout};
 use crate::progress::Progress;
 use crate::stop;
 use crate::store::{self, Access};
@@ -108,9 +109,9 @@ impl<'a> Groups<'a> {
 }
 
 pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
-    if args.header && args.format != Format::Csv {
-        return Err(Failure::usage("--header is about the first line of a CSV: add --format csv"));
-    }
+    let layout = layout(args);
+    layout.check()?;
+    store::check_keyspace_name(&args.data.keyspace)?;
     // Before the database is created: a wrong file name must not leave one.
     let source = Source::open(args.file.as_deref())?;
     let progress = match source.bytes_total() {
@@ -119,20 +120,49 @@ pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
     };
     let by_bytes = source.bytes_total().is_some();
     let name = source.name().to_owned();
-    let mut reader = PairReader::new(source, args.format, args.header, args.data.hex);
+    let mut reader = PairReader::new(source, &layout);
+    let first = first_pair(&mut reader, args)?;
     let watch = Stopwatch::start();
     let lines = store::with(&args.open, Access::Create, |db| {
         let mut groups = Groups::new(db, args, &name)?;
+        if let Some((line, key, value)) = &first {
+            groups.push(*line, key, value)?;
+        }
         let outcome = pump(&mut reader, &mut groups, |reader, lines| {
             progress.at(if by_bytes { reader.position() } else { lines });
         });
         finish(outcome, &mut groups)
     })?;
     drop(progress);
+    if reader.looks_like_crlf() {
+        store::warn("every value ends in a carriage return: for a file of Windows use --crlf");
+    }
     if !quiet {
         summary(lines, reader.position(), watch.elapsed());
     }
     Ok(())
+}
+
+fn layout(args: &LoadArgs) -> Layout {
+    let (key, value) = (args.key_column.clone(), args.value_column.clone());
+    let csv = CsvLayout { header: args.header, delimiter: args.delimiter, key, value };
+    Layout { format: args.format, hex: args.data.hex, crlf: args.crlf, csv }
+}
+
+/// The number of a line, its key and its value.
+type Pair = (u64, Vec<u8>, Vec<u8>);
+
+/// The first pair, where there is no database yet: an input that is no good from
+/// its first line on must not leave an empty one.
+fn first_pair(reader: &mut PairReader, args: &LoadArgs) -> Result<Option<Pair>> {
+    if args.open.path.exists() {
+        return Ok(None);
+    }
+    match reader.next(false) {
+        Ok(Event::Pair { line, key, value }) => Ok(Some((line, key.to_vec(), value.to_vec()))),
+        Ok(_) => Ok(None),
+        Err(failure) => Err(failure.and("nothing is loaded")),
+    }
 }
 
 /// From the input to its end, a bad line, or Ctrl-C.

@@ -3,6 +3,7 @@
 use crate::args::{DeleteArgs, DeleteRangeArgs, GetArgs, PutArgs};
 use crate::bytes;
 use crate::failure::{Failure, Result};
+use crate::formats::Reader;
 use crate::input::Source;
 use crate::stop;
 use crate::store::{self, Access};
@@ -21,6 +22,8 @@ pub(crate) fn get(args: &GetArgs) -> Result<()> {
         let mut line = Vec::with_capacity(value.len() + 1);
         if args.data.hex {
             bytes::encode_hex(&value, &mut line);
+        } else if Reader::of_stdout() == Reader::Terminal {
+            line.extend_from_slice(bytes::printable(&value).as_bytes());
         } else {
             line.extend_from_slice(&value);
         }
@@ -39,6 +42,7 @@ pub(crate) fn put(args: &PutArgs) -> Result<()> {
         Some(value) => bytes::from_arg(value, args.data.hex)?,
         None => value_from_input(args.data.hex)?,
     };
+    store::check_keyspace_name(&args.data.keyspace)?;
     store::with(&args.open, Access::Create, |db| {
         let keyspace = db.keyspace(&args.data.keyspace)?;
         match args.ttl {

@@ -3,7 +3,7 @@
 use crate::args::{ExportArgs, ScanArgs};
 use crate::bytes;
 use crate::failure::Result;
-use crate::formats::PairWriter;
+use crate::formats::{PairWriter, Reader};
 use crate::human;
 use crate::progress::Progress;
 use crate::stop;
@@ -89,8 +89,8 @@ pub(crate) fn scan(args: &ScanArgs) -> Result<()> {
     store::with(&args.open, Access::Read, |db| {
         let keyspace = store::keyspace(db, &args.data.keyspace)?;
         let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
-        let mut writer =
-            PairWriter::new(out, args.format, args.data.hex, false).keys_only(args.keys_only);
+        let mut writer = PairWriter::new(out, args.format, args.data.hex, Reader::of_stdout())
+            .keys_only(args.keys_only);
         let walked = walk(&keyspace, range, |_, at| writer.pair(at.key(), at.value()));
         // What was found before an error stays worth seeing.
         let flushed = writer.flush();
@@ -102,7 +102,7 @@ pub(crate) fn export(args: &ExportArgs, quiet: bool) -> Result<()> {
     store::with(&args.open, Access::Read, |db| {
         let keyspace = store::keyspace(db, &args.data.keyspace)?;
         let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
-        let mut writer = PairWriter::new(out, args.format, args.data.hex, true);
+        let mut writer = PairWriter::new(out, args.format, args.data.hex, Reader::of_stdout());
         let progress = Progress::counting(quiet || io::stdout().is_terminal(), "exported");
         let mut expiring = 0;
         let walked = walk(&keyspace, Range::all(), |pairs, at| {

@@ -1,0 +1,154 @@
+//! How input is laid out: its format, and which columns of a CSV are meant.
+//!
+//! Never does: read. What a file turns out to hold is matched in `formats.rs`.
+
+use crate::failure::{Failure, Result};
+use crate::formats::Format;
+use csv::ByteRecord;
+
+/// Everything that is to be known of an input beforehand.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) format: Format,
+    pub(crate) hex: bool,
+    /// Lines of TSV end in CR LF.
+    pub(crate) crlf: bool,
+    pub(crate) csv: CsvLayout,
+}
+
+/// Columns and delimiter of a CSV.
+#[derive(Clone, Debug)]
+pub(crate) struct CsvLayout {
+    /// The first line names the columns.
+    pub(crate) header: bool,
+    pub(crate) delimiter: u8,
+    pub(crate) key: Option<Column>,
+    pub(crate) value: Option<Column>,
+}
+
+/// A column of a CSV as the user calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// Its place, from 1.
+    Number(usize),
+    /// Its name in the first line.
+    Name(String),
+}
+
+/// For the argument parser.
+pub(crate) fn parse_column(text: &str) -> Result<Column, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("columns are numbered from 1".to_owned()),
+        Ok(number) => Ok(Column::Number(number)),
+        Err(_) if text.is_empty() => Err("a column has a name or a number from 1".to_owned()),
+        Err(_) => Ok(Column::Name(text.to_owned())),
+    }
+}
+
+/// For the argument parser: one byte, or a name for it.
+pub(crate) fn parse_delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        b"\"" | b"\n" | b"\r" => Err("quotes and line ends cannot part columns".to_owned()),
+        &[byte] if byte.is_ascii() => Ok(byte),
+        _ => Err("write one ASCII character, or `tab`".to_owned()),
+    }
+}
+
+impl Layout {
+    /// # Errors
+    /// `Usage` for flags that say nothing of this format.
+    pub(crate) fn check(&self) -> Result<()> {
+        let csv = &self.csv;
+        let chosen = csv.key.is_some() || csv.value.is_some();
+        if self.format != Format::Csv && (csv.header || chosen || csv.delimiter != b',') {
+            return Err(Failure::usage(
+                "--header, --delimiter, --key-column and --value-column are about CSV: add \
+                 --format csv",
+            ));
+        }
+        if self.format != Format::Tsv && self.crlf {
+            return Err(Failure::usage(
+                "--crlf is about TSV: the other formats take line ends of both kinds",
+            ));
+        }
+        let named = |column: &Option<Column>| matches!(column, Some(Column::Name(_)));
+        if !csv.header && (named(&csv.key) || named(&csv.value)) {
+            return Err(Failure::usage(
+                "a column has a name where the first line names it: add --header",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The columns that are read, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Columns {
+    pub(crate) key: usize,
+    pub(crate) value: usize,
+    /// There are no others.
+    pub(crate) only: bool,
+}
+
+impl CsvLayout {
+    /// The columns by what the arguments say, and the first line where it is a header.
+    ///
+    /// # Errors
+    /// What is missing, as half a sentence.
+    pub(crate) fn columns(&self, header: Option<&ByteRecord>) -> Result<Columns, String> {
+        let chosen = self.key.is_some() || self.value.is_some();
+        let find = |column: &Option<Column>, name: &str, number: usize| match (column, header) {
+            (Some(Column::Number(number)), _) => Ok(number - 1),
+            (Some(Column::Name(name)), Some(header)) => position(header, name),
+            (None, Some(header)) => position(header, name),
+            (_, None) => Ok(number - 1),
+        };
+        Ok(Columns {
+            key: find(&self.key, "key", 1)?,
+            value: find(&self.value, "value", 2)?,
+            only: header.is_none() && !chosen,
+        })
+    }
+}
+
+fn position(header: &ByteRecord, name: &str) -> Result<usize, String> {
+    let is = |column: &[u8]| column.trim_ascii().eq_ignore_ascii_case(name.as_bytes());
+    header.iter().position(is).ok_or_else(|| {
+        let names: Vec<String> = header.iter().map(|name| crate::bytes::shown(name, 40)).collect();
+        format!("no column is called `{name}`: there are {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(header: bool, key: Option<&str>, value: Option<&str>) -> CsvLayout {
+        let column = |text: Option<&str>| text.map(|text| parse_column(text).unwrap());
+        CsvLayout { header, delimiter: b',', key: column(key), value: column(value) }
+    }
+
+    #[test]
+    fn columns_are_found_by_name_or_number() {
+        let header = ByteRecord::from(vec!["id", " Value ", "Key"]);
+        let of = |key, value| {
+            let columns = layout(true, key, value).columns(Some(&header))?;
+            Ok::<_, String>((columns.key, columns.value))
+        };
+        assert_eq!(of(None, None), Ok((2, 1)));
+        assert_eq!(of(Some("id"), Some("3")), Ok((0, 2)));
+        assert!(of(Some("name"), None).unwrap_err().contains("`name`: there are id,"));
+        let plain = |key, value| layout(false, key, value).columns(None).unwrap();
+        assert_eq!(plain(None, None), Columns { key: 0, value: 1, only: true });
+        assert_eq!(plain(Some("4"), None), Columns { key: 3, value: 1, only: false });
+    }
+
+    #[test]
+    fn delimiters_are_one_character() {
+        assert_eq!(parse_delimiter(";"), Ok(b';'));
+        assert_eq!(parse_delimiter("tab"), Ok(b'\t'));
+        assert!(["", "ab", "\"", "\n", "é"].iter().all(|bad| parse_delimiter(bad).is_err()));
+        assert!(parse_column("0").is_err() && parse_column("").is_err());
+    }
+}

@@ -1,0 +1,179 @@
+//! What other programs write, and what a terminal is shown: marks, line ends,
+//! columns, numbers, control characters.
+
+#![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
+
+mod common;
+use common::{Shell, stderr};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::io::Read;
+use std::process::Stdio;
+
+const MARK: &str = "\u{feff}";
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_first_key() {
+    let sh = Shell::new();
+    for (format, input) in [
+        ("tsv", "a\t1\nb\t2\n"),
+        ("tsv --hex", "61\t31\n62\t32\n"),
+        ("csv", "a,1\nb,2\n"),
+        ("csv --header", "key,value\na,1\nb,2\n"),
+        ("jsonl", "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"2\"}\n"),
+    ] {
+        sh.ok_with(&format!("load db --format {format}"), format!("{MARK}{input}").as_bytes());
+        assert_eq!(sh.ok("export db"), "a\t1\nb\t2\n", "{format}");
+        sh.ok("destroy db");
+    }
+    // A key that begins with one keeps it where that can be told apart.
+    sh.ok(&format!("put db {MARK}key value"));
+    let text = sh.fails("export db", 1);
+    assert!(text.contains("byte order mark") && text.contains("--hex"), "{text}");
+    for format in ["tsv --hex", "csv", "jsonl"] {
+        let text = sh.ok(&format!("export db --format {format}"));
+        sh.ok_with(&format!("load copy --format {format}"), text.as_bytes());
+        assert_eq!(sh.ok(&format!("get copy {MARK}key")), "value\n", "{format}");
+        sh.ok("destroy copy");
+    }
+}
+
+#[test]
+fn line_ends_of_windows_are_told_or_taken_off() {
+    let sh = Shell::new();
+    let input = b"a\t1\r\nb\t2\r\nc\t3";
+    let output = sh.run_with("load kept", input);
+    let told = stderr(&output);
+    assert!(output.status.success() && told.contains("--crlf"), "{told}");
+    assert_eq!(sh.ok("get kept a"), "1\r\n");
+    let output = sh.run_with("load db --crlf", input);
+    assert!(!stderr(&output).contains("carriage"), "{}", stderr(&output));
+    assert_eq!(sh.ok("export db"), "a\t1\nb\t2\nc\t3\n");
+    // One value that ends so is a value.
+    let output = sh.run_with("load some", b"a\t1\r\nb\t2\nc\t3\n");
+    assert!(!stderr(&output).contains("--crlf"), "{}", stderr(&output));
+    sh.ok_with("load csv --format csv", b"a,1\r\nb,2\r\n");
+    sh.ok_with("load json --format jsonl", b"{\"key\":\"a\",\"value\":\"1\"}\r\n");
+    assert_eq!(sh.ok("export csv"), "a\t1\nb\t2\n");
+    assert_eq!(sh.ok("export json"), "a\t1\n");
+    assert!(sh.fails("load db --crlf --format csv", 2).contains("--crlf"));
+}
+
+#[test]
+fn columns_of_a_csv_go_by_their_names() {
+    let sh = Shell::new();
+    let check = |line: &str, input: &str, text: &str| {
+        sh.ok_with(&format!("load db --format csv {line}"), input.as_bytes());
+        assert_eq!(sh.ok("export db"), text, "{line}");
+        sh.ok("destroy db");
+    };
+    check("--header", "value,key\n1,a\n2,b\n", "a\t1\nb\t2\n");
+    check("--header", "id,Key,more,Value\n7,a,x,1\n8,b,y,2\n", "a\t1\nb\t2\n");
+    check("--header --key-column id", "id,name,value\n7,a,1\n", "7\t1\n");
+    check("--header --key-column 2 --value-column id", "id,name\n7,a\n", "a\t7\n");
+    check("--key-column 3 --value-column 1", "1,x,a\n2,y,b,z\n", "a\t1\nb\t2\n");
+    check("--delimiter ;", "a;1,5\nb;2\n", "a\t1,5\nb\t2\n");
+    check("--delimiter tab", "a\t\"1,5\"\n", "a\t1,5\n");
+    for (line, input, part) in [
+        ("--header", "name,count\na,1\n", "no column is called `key`: there are name, count"),
+        ("--header --key-column name", "name,count\na,1\n", "`value`"),
+        ("--key-column 3", "a,1,x\nb,2\n", "line 2 of standard input: 2 columns"),
+        ("", "a,1,x\n", "--key-column"),
+    ] {
+        let text = sh.fails_with(&format!("load db --format csv {line}"), input.as_bytes(), 1);
+        assert!(text.contains(part), "{line}: {text}");
+    }
+    for line in [
+        "load db --key-column 1",
+        "load db --delimiter ;",
+        "load db --format csv --key-column name",
+        "load db --format csv --key-column 0",
+        "load db --format csv --delimiter ab",
+    ] {
+        sh.fails(line, 2);
+    }
+}
+
+#[test]
+fn objects_may_hold_more_and_numbers() {
+    let sh = Shell::new();
+    let input = "{\"at\":[1,{\"x\":2}],\"key\":7,\"value\":-12,\"key2\":null}\n\
+                 {\"value\":18446744073709551615,\"key\":\"big\"}\n";
+    sh.ok_with("load db --format jsonl", input.as_bytes());
+    assert_eq!(sh.ok("export db"), "7\t-12\nbig\t18446744073709551615\n");
+    for (value, part) in
+        [("1.10", "put it in quotes"), ("true", "a string or a whole number"), ("{}", "string")]
+    {
+        let line =
+            format!("{{\"key\":\"a\",\"value\":\"1\"}}\n{{\"key\":\"b\",\"value\":{value}}}\n");
+        let text = sh.fails_with("load db --format jsonl", line.as_bytes(), 1);
+        assert!(text.contains("line 2 of standard input") && text.contains(part), "{text}");
+        assert!(!text.contains("at line"), "one line number: {text}");
+    }
+}
+
+/// What a scan prints and a load would take for something else is refused, as an
+/// export refuses it.
+#[test]
+fn a_scan_prints_nothing_ambiguous() {
+    let sh = Shell::new();
+    for (key, value) in [("a", "1"), ("b\tc", "2"), ("d", "3\n4")] {
+        let output = sh.command(["put", "db", key, value]).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let output = sh.run("scan db");
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b"a\t1\n"[..]));
+    assert!(stderr(&output).contains("tab") && stderr(&output).contains("jsonl"));
+    assert!(sh.fails("scan db --from d", 1).contains("line feed"));
+    // Without values a tab parts nothing.
+    assert_eq!(sh.ok("scan db --keys-only"), "a\nb\tc\nd\n");
+    let text = sh.ok("scan db --format jsonl");
+    sh.ok_with("load copy --format jsonl", text.as_bytes());
+    assert_eq!(sh.ok("scan copy --hex"), sh.ok("scan db --hex"));
+}
+
+/// What the program prints where its standard output is a terminal.
+fn on_terminal(sh: &Shell, line: &str) -> String {
+    let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&main).unwrap();
+    unlockpt(&main).unwrap();
+    let name = ptsname(&main, Vec::new()).unwrap();
+    let name = name.to_str().unwrap().to_owned();
+    let terminal = std::fs::OpenOptions::new().read(true).write(true).open(name).unwrap();
+    let mut command = sh.command(line.split_whitespace());
+    command.stdout(Stdio::from(terminal)).stdin(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    // It holds the other end, which would never be at its end.
+    drop(command);
+    let (mut seen, mut main) = (Vec::new(), std::fs::File::from(main));
+    // Fails once nobody holds the other end.
+    let _ = main.read_to_end(&mut seen);
+    assert!(child.wait().unwrap().success(), "{line}");
+    String::from_utf8(seen).unwrap()
+}
+
+#[test]
+fn control_characters_do_not_reach_a_terminal() {
+    let sh = Shell::new();
+    let value = "\u{1b}[31mred\u{7}\u{7f}\u{9b}2J";
+    for (key, value) in [("a\tb", "two\nlines"), ("esc", value), ("grün", "☃")] {
+        let output = sh.command(["put", "db", key, value]).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    for line in [
+        "scan db",
+        "export db",
+        "scan db --format csv",
+        "export db --format jsonl",
+        "get db esc",
+        "scan db --prefix esc",
+    ] {
+        let seen = on_terminal(&sh, line);
+        let raw: Vec<char> =
+            seen.chars().filter(|c| c.is_control() && !"\r\n\t".contains(*c)).collect();
+        assert!(raw.is_empty() && seen.contains("[31mred"), "{line}: {seen:?}");
+    }
+    let seen = on_terminal(&sh, "scan db");
+    assert!(seen.contains("a\\tb\ttwo\\nlines\r\n") && seen.contains("grün\t☃"), "{seen:?}");
+    // To a program every byte goes as it is.
+    assert_eq!(sh.run("get db esc").stdout, format!("{value}\n").as_bytes());
+}
