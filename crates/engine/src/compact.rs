@@ -23,7 +23,6 @@ use crate::core::{Core, dropped};
 use crate::tree::Tree;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
-use windrow_env::sync::atomic::Ordering;
 use windrow_plan::tree::Version;
 use windrow_plan::{Decision, ManualState};
 
@@ -45,19 +44,20 @@ impl<'a> Manual<'a> {
         Manual { tree, lo, hi, state: ManualState::new(), step: None, waits: false }
     }
 
-    /// Ends the step. What a damaged one took stays busy.
-    fn end_step(&mut self, damaged: bool) {
-        let step = self.step.take().filter(|_| !damaged);
-        if let Some(step) = step {
-            self.tree.work.lock().busy.release(&step);
+    /// Ends the step. What of it is damaged stays busy.
+    fn end_step(&mut self, core: &Core, result: &Result<()>) {
+        if let Some(step) = self.step.take() {
+            core.end_decision(&mut self.tree.work.lock(), &step, result);
         }
     }
 }
 
 impl Drop for Manual<'_> {
     fn drop(&mut self) {
-        self.end_step(false);
         let mut work = self.tree.work.lock();
+        if let Some(step) = self.step.take() {
+            work.busy.release(&step);
+        }
         work.hold -= 1;
         work.waiting -= u32::from(self.waits);
     }
@@ -82,9 +82,11 @@ impl Core {
     ) -> Result<()> {
         self.flush_tree(tree)?;
         let mut manual = Manual::begin(tree, lo, hi);
+        self.note_due(tree);
         // A panic latches before the files of its step are free again.
         let result = self.latch_panics(|core| core.compact_steps(&mut manual));
         drop(manual);
+        self.note_due(tree);
         self.schedule();
         result
     }
@@ -105,7 +107,8 @@ impl Core {
                 Ok(_) => self.carry_out_retrying(tree, step),
                 Err(error) => Err(error.clone()),
             };
-            manual.end_step(self.note_damage(&result));
+            manual.end_step(self, &result);
+            self.note_due(tree);
             // What had to wait for the step goes before the next one.
             self.schedule_merges();
             self.update_pace();
@@ -133,7 +136,7 @@ impl Core {
             manual.step = Some(decision);
             return Some(Ok(()));
         }
-        if work.merging == 0 && !done && self.damaged.load(Ordering::Acquire) {
+        if work.merging == 0 && !done && !work.damaged.is_empty() {
             return Some(Err(Error::corruption(
                 "a damaged table is in the way of the compaction: run `verify`, then `repair`",
             )));
@@ -148,6 +151,7 @@ mod tests {
     use crate::{CompactionFilter, Db, FilterDecision, Options};
     use std::sync::OnceLock;
     use windrow_env::sync::Mutex;
+    use windrow_env::sync::atomic::Ordering;
     use windrow_env::testing::{Handles, env};
 
     const SLOWDOWN: u32 = 4;
@@ -304,7 +308,8 @@ mod tests {
         core.schedule_merges();
         assert_eq!(merging(), 0, "the compaction goes first");
         assert!(matches!(core.manual_step(&mut manual), Some(Ok(()))));
-        manual.end_step(false);
+        manual.end_step(core, &Ok(()));
+        core.note_due(&tree);
         core.schedule_merges();
         assert_eq!(merging(), 1, "and then level 0 again");
         drop(manual);

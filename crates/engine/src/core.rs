@@ -12,6 +12,7 @@
 use crate::budget::Shares;
 use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
+use crate::due::{Due, Loads};
 use crate::events::{Event, EventSink, JobId};
 use crate::handle::Handles;
 use crate::latch::Latch;
@@ -39,6 +40,7 @@ use windrow_base::{
     Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo, mutant, unless_mutant,
 };
 use windrow_env::Env;
+use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{Guard, Mutex};
 use windrow_format::current::Current;
@@ -90,8 +92,10 @@ pub(crate) struct Core {
     pub(crate) queue: Queue,
     pub(crate) wal_sync: WalSync,
     pub(crate) pace: Pace,
+    /// Keyspaces that are to be asked what they need.
+    pub(crate) due: Due,
     /// Held while the pressure is measured and set.
-    pub(crate) pacing: Mutex<()>,
+    pub(crate) pacing: Mutex<Loads>,
     pub(crate) snapshots: SnapshotList,
     pub(crate) manifest: Mutex<Manifest>,
     pub(crate) tables: Arc<TableCache>,
@@ -117,9 +121,6 @@ pub(crate) struct Core {
     /// Monotonic time of the open.
     pub(crate) opened_ns: u64,
     pub(crate) merges_running: AtomicUsize,
-    /// A merge met a damaged table: its inputs stay busy until reopening, and
-    /// writers are not stopped for a level 0 that cannot be drained.
-    pub(crate) damaged: AtomicBool,
     pub(crate) preparing_wal: AtomicBool,
     progress: Progress,
 }
@@ -170,7 +171,8 @@ impl Core {
             queue: Queue::new(parts.last_seq, parts.wal),
             wal_sync: WalSync::default(),
             pace,
-            pacing: Mutex::new(()),
+            due: Due::default(),
+            pacing: Mutex::default(),
             snapshots: SnapshotList::default(),
             manifest: Mutex::new(parts.manifest),
             tables: parts.tables,
@@ -189,7 +191,6 @@ impl Core {
             next_job: AtomicU64::new(1),
             opened_ns,
             merges_running: AtomicUsize::new(0),
-            damaged: AtomicBool::new(false),
             preparing_wal: AtomicBool::new(false),
             progress: Progress::default(),
         })
@@ -302,6 +303,7 @@ impl Core {
         mutants::after_edit(self)?;
         self.retire_files(&old.levels, &removed);
         drop(old);
+        self.note_due(tree);
         self.note_progress();
         Ok(Installed::Yes)
     }
@@ -371,7 +373,13 @@ impl Core {
                 keyspace.version = Arc::new(kept?);
             }
         }
-        let rolled = ManifestLog::create(&self.env, &self.dir, number, &manifest.state.snapshot())
+        let created = ManifestLog::create(&self.env, &self.dir, number, &manifest.state.snapshot());
+        if created.as_ref().is_err_and(is_out_of_descriptors) {
+            // The old one goes on until the next record finds some.
+            self.cleanup.unlink(&names::manifest(number));
+            return Ok(());
+        }
+        let rolled = created
             .and_then(|log| set_current(&self.env, &self.dir, &self.current(&log)).map(|()| log));
         let new = rolled.inspect_err(|error| self.trip(error))?;
         self.queue.lock().manifest = new.durable();

@@ -224,6 +224,7 @@ impl Core {
         drop(manifest);
         for (frozen, _, summary, _) in &installs {
             self.count_flush(frozen, *summary, begin_ns);
+            self.note_due(&frozen.tree);
         }
         rolled?;
         mutants::after_edit(self)?;
@@ -308,6 +309,32 @@ fn drain(memtable: &Memtable, mut elider: Elider, sink: &mut impl Sink) -> Resul
 #[cfg(test)]
 mod tests {
     use crate::{Db, Options};
+
+    /// Each open left one table, for ever.
+    #[test]
+    fn runs_that_write_a_key_each_leave_few_tables() {
+        for preset in ["windrow", "leveled", "vlsm", "l2sm"] {
+            let (env, _handles) = windrow_env::testing::env(1);
+            let mut options = Options::default();
+            options.components.env = Some(env);
+            options.settings.set("preset", preset).unwrap();
+            options.settings.set("memtable_bytes", "1MiB").unwrap();
+            for n in 0..400 {
+                let db = Db::open_with("db", options.clone()).unwrap();
+                db.put(format!("key{n:03}"), "value").unwrap();
+                db.close().unwrap();
+            }
+            let db = Db::open_with("db", options).unwrap();
+            db.wait_idle().unwrap();
+            let tables: usize = db.tree().iter().map(|(_, tree)| tree.files().count()).sum();
+            // Seven of each size, and a size is eight of the one before.
+            assert!(tables <= 3 * 7, "{preset}: {tables} tables");
+            for n in 0..400 {
+                assert!(db.get(format!("key{n:03}")).unwrap().is_some(), "{preset}: {n}");
+            }
+            db.verify().unwrap().into_result().unwrap();
+        }
+    }
 
     #[test]
     fn a_flushed_memtable_counts_while_an_iterator_holds_it() {

@@ -705,6 +705,7 @@ impl Core {
         self.remove_orphans(listing)?;
         self.cleanup.arm(self.me.clone());
         self.start_timers();
+        self.note_all_due();
         self.schedule();
         Ok(())
     }

@@ -11,23 +11,21 @@
 //! had work took all threads.) A level 0 that is being merged does not count:
 //! else the deepest one's keyspace had all threads, for the rest of its tree.
 //!
-//! A job that fails leaves the tree as it was. Running out of space latches
-//! the database at once; other failures of a table's writing are tried again
-//! a few times; damage in an input takes those files out of merging until the
-//! database is reopened (reads of the damage err, everything else goes on).
+//! A job that fails leaves the tree as it was; what becomes of it then says
+//! `trouble.rs`. Which keyspaces are asked at all says `due.rs`.
 
 use crate::chain::Chain;
 use crate::core::Core;
-use crate::events::Event;
 use crate::pace::Pressure;
 use crate::snapshot::Held;
 use crate::tree::Tree;
+use crate::trouble::Tries;
 use crate::underway::Underway;
 use crate::write::unflushed::Frozen;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use windrow_base::key::SEQ_MAX;
-use windrow_base::{Error, ErrorKind, Result, mutant};
+use windrow_base::{Result, mutant};
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::atomic::Ordering;
 use windrow_plan::tree::{Level, Version};
@@ -57,9 +55,6 @@ fn slow_level0(version: &Version, slowdown: u32) -> Option<&Level> {
     version.level(0).map(|level| &**level).filter(|level| slowdown <= level.log_depth())
 }
 
-/// How often a failed job is tried again before the database is latched.
-const ATTEMPTS_MAX: u32 = 3;
-
 impl Core {
     /// Starts whatever background work is due.
     pub(crate) fn schedule(&self) {
@@ -86,8 +81,10 @@ impl Core {
         self.tables.set_limit_bytes(tables);
     }
 
-    /// Starts whatever is due; `false` once there is no more to come.
+    /// Starts whatever is due by now in any keyspace; `false` once there is no
+    /// more to come.
     pub(crate) fn schedule_if_open(&self) -> bool {
+        self.note_all_due();
         self.schedule();
         !self.gate.is_closing()
     }
@@ -103,28 +100,15 @@ impl Core {
     }
 
     fn flush_job(&self, group: &[Frozen]) {
-        let mut attempt = 0;
+        let mut tries = Tries::default();
         while let Err(error) = self.latch.check().and_then(|()| self.flush_group(group)) {
-            attempt += 1;
-            if !self.may_retry(&error, attempt) {
+            if !self.try_again(&mut tries, &error) {
                 break;
             }
         }
         self.queue.lock().unflushed.release(group);
         self.schedule();
         self.note_progress();
-    }
-
-    /// Whether a failed job is worth another attempt; latches where it is not.
-    fn may_retry(&self, error: &Error, attempt: u32) -> bool {
-        if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::Closed) {
-            return false;
-        }
-        if error.kind() != ErrorKind::Io || attempt >= ATTEMPTS_MAX {
-            self.trip(error);
-            return false;
-        }
-        true
     }
 
     /// Makes the next log segment ahead of its need.
@@ -177,11 +161,11 @@ impl Core {
         self.merges_running.load(Ordering::Acquire) < self.merges_max()
     }
 
-    /// The keyspaces, neediest first.
+    /// The keyspaces to be asked, neediest first.
     fn by_need(&self) -> Vec<Need> {
         let slowdown = self.settings.level0_slowdown_files;
-        let mut needs: Vec<Need> =
-            self.trees().iter().map(|tree| Need::new(tree, slowdown)).collect();
+        let due = self.due.merges();
+        let mut needs: Vec<Need> = due.iter().map(|tree| Need::new(tree, slowdown)).collect();
         // Stable: by id where all else is the same.
         needs.sort_by_key(|need| (Reverse(need.depth), need.turn));
         needs
@@ -189,6 +173,7 @@ impl Core {
 
     /// Begins what the policy of a keyspace wants most. Returns whether there was something.
     fn begin_merge(&self, underway: &Underway<&Core>, tree: &Arc<Tree>, turn: u64) -> bool {
+        self.due.asking(tree);
         let mut work = tree.work.lock();
         if tree.is_dropped() {
             return false;
@@ -215,6 +200,7 @@ impl Core {
         work.merging += 1;
         work.turn = turn;
         drop(work);
+        self.due.ask_again(tree);
         self.merges_running.fetch_add(1, Ordering::AcqRel);
         let tree = tree.clone();
         underway.submit(Urgency::Normal, move |core| core.merge_job(&tree, &decision));
@@ -257,83 +243,32 @@ impl Core {
 
     fn merge_job(&self, tree: &Tree, decision: &Decision) {
         let result = self.carry_out_retrying(tree, decision);
-        let damaged = self.note_damage(&result);
         let mut work = tree.work.lock();
-        if !damaged {
-            work.busy.release(decision);
-        }
+        self.end_decision(&mut work, decision, &result);
         work.merging -= 1;
         drop(work);
         self.merges_running.fetch_sub(1, Ordering::AcqRel);
+        self.note_due(tree);
         self.schedule();
         self.note_progress();
-    }
-
-    /// Carries out a decision, again if its table could not be written.
-    ///
-    /// # Errors
-    /// The last failure.
-    pub(crate) fn carry_out_retrying(&self, tree: &Tree, decision: &Decision) -> Result<()> {
-        let mut attempt = 0;
-        loop {
-            let result = self.carry_out(tree, decision);
-            let Err(error) = &result else {
-                return result;
-            };
-            attempt += 1;
-            let damage = matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotSupported);
-            if damage || tree.is_dropped() || !self.may_retry(error, attempt) {
-                return result;
-            }
-        }
-    }
-
-    /// Reports damage that a merge met. Its inputs must not be picked again.
-    pub(crate) fn note_damage(&self, result: &Result<()>) -> bool {
-        let Err(error) = result else {
-            return false;
-        };
-        if !matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotSupported) {
-            return false;
-        }
-        self.damaged.store(true, Ordering::Release);
-        self.events.send(&Event::CorruptionFound { error: error.clone() });
-        true
     }
 
     /// Tells the pace how far behind merging is.
     pub(crate) fn update_pace(&self) {
         // Looked at and set in one: else who looked before a merge ended could
         // set its pressure after it, and nobody would take that back.
-        let pacing = self.pacing.lock();
-        let mut worst = Pressure::default();
-        let mut idle = self.merges_running.load(Ordering::Acquire) == 0;
-        for tree in self.trees().iter() {
-            let (version, sizes, policy) = (tree.version(), tree.sizes.load(), tree.policy.load());
-            let debt = policy.debt(&version, &sizes);
-            if policy.level0_score(&version, &sizes) >= 1.0 {
-                // Else the policy is content at this depth, whatever runs elsewhere.
-                worst.level0_depth = worst.level0_depth.max(debt.level0_depth);
-            }
-            if tree.work.lock().hold > 0 {
-                // A manual compaction works off what is above the last level, and
-                // makes that one as large as it gets: no debt of the writers.
-                idle = false;
-            } else {
-                worst.debt_bytes += debt.bytes;
-            }
-        }
+        let mut loads = self.pacing.lock();
+        let (mut worst, held) = self.pressure(&mut loads);
         worst.level0_slowdown = self.settings.level0_slowdown_files;
         worst.level0_stop = self.settings.level0_stop_files;
         worst.debt_slowdown_bytes = self.debt_limits.0;
         worst.debt_stop_bytes = self.debt_limits.1;
-        if idle || self.damaged.load(Ordering::Acquire) {
-            // The policy is content at this depth, or merging cannot catch up:
-            // waiting for a merge would never end.
+        if self.merges_running.load(Ordering::Acquire) == 0 && !held {
+            // The policies are content: waiting for a merge would never end.
             worst = Pressure { level0_stop: u32::MAX, ..Pressure::default() };
         }
         self.pace.set(&worst);
-        drop(pacing);
+        drop(loads);
         self.note_progress();
     }
 
@@ -342,6 +277,7 @@ impl Core {
     /// # Errors
     /// `ReadOnly` if the database was latched meanwhile.
     pub(crate) fn wait_idle(&self) -> Result<()> {
+        self.note_all_due();
         self.schedule();
         self.wait_until(|| {
             if let Err(error) = self.latch.check() {

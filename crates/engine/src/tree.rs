@@ -36,6 +36,8 @@ pub(crate) struct KeyspaceRecord {
 #[derive(Default)]
 pub(crate) struct Work {
     pub(crate) busy: Busy,
+    /// Of that, what is damaged: no job takes it until the database is reopened.
+    pub(crate) damaged: Busy,
     pub(crate) merging: u32,
     /// Manual compactions under way: the picker relieves level 0 and nothing else.
     pub(crate) hold: u32,

@@ -10,6 +10,7 @@ use crate::manifest::state::KeyspaceState;
 use crate::options::KeyspaceOptions;
 use crate::recovery::{DEFAULT_KEYSPACE, build_tree, check_agrees, new_keyspace};
 use crate::tree::Tree;
+use crate::trouble::Tries;
 use crate::write::queue::QueueState;
 use crate::write::segments::EMPTY_BYTES;
 use crate::write::unflushed::Frozen;
@@ -118,6 +119,7 @@ impl Core {
             files.for_each(|file| file.table.set_skips_filter(false));
         }
         tree.policy.store(Arc::new(policy));
+        self.note_due(tree);
         self.schedule();
         Ok(())
     }
@@ -262,6 +264,7 @@ impl Core {
             file.table.mark_obsolete();
         }
         self.events.send_with(|| Event::KeyspaceDropped { keyspace: tree.name.clone() });
+        self.note_due(&tree);
         self.note_progress();
         Ok(())
     }
@@ -332,7 +335,13 @@ impl Core {
             if group.is_empty() {
                 return Ok(());
             }
-            let flushed = self.flush_group(&group);
+            let mut tries = Tries::default();
+            let flushed = loop {
+                match self.flush_group(&group) {
+                    Err(error) if self.try_again_closing(&mut tries, &error) => {}
+                    flushed => break flushed,
+                }
+            };
             self.queue.lock().unflushed.release(&group);
             flushed?;
         }

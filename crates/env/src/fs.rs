@@ -22,6 +22,25 @@ pub fn is_not_found(error: &Error) -> bool {
         .is_some_and(|cause| cause.kind() == std::io::ErrorKind::NotFound)
 }
 
+/// Whether an error says that the process or the system is short of
+/// descriptors or memory, which may pass. Nothing was done then; but of a sync
+/// that failed for want of memory that is not known.
+pub fn is_shortage(error: &Error) -> bool {
+    // ENOMEM, ENFILE, EMFILE: the same numbers on every Linux.
+    system_number(error).is_some_and(|number| matches!(number, 12 | 23 | 24))
+}
+
+/// Whether an error says that no descriptor was to be had: whatever was to be
+/// done to the file was not even begun.
+pub fn is_out_of_descriptors(error: &Error) -> bool {
+    system_number(error).is_some_and(|number| matches!(number, 23 | 24))
+}
+
+fn system_number(error: &Error) -> Option<i32> {
+    use std::error::Error as _;
+    error.source()?.downcast_ref::<std::io::Error>()?.raw_os_error()
+}
+
 /// How a file that is written once, front to back, is created.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteOptions {

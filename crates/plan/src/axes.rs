@@ -13,6 +13,7 @@ use crate::filter_memory::{FilterJob, FilterPlan, Mnemosyne, Monkey, Uniform};
 use crate::level0::{Fifo, Partitioned, Tiered};
 use crate::pick::leveled::Leveled;
 use crate::pick::manual::{self, ManualState};
+use crate::pick::small;
 use crate::pick::sst_log::{LogMode, SstLog};
 use crate::shape::{Garnering, Leveling};
 use crate::tree::{File, LEVELS_MAX, Part, Version};
@@ -114,11 +115,15 @@ impl Policy {
             Picker::Leveled(leveled) => leveled.pick(self, view),
             Picker::SstLog(sst_log) => sst_log.pick(self, view),
         };
-        match (&self.shape, decision) {
+        let decision = match (&self.shape, decision) {
             (Shape::Garnering(garnering), Decision::Idle) => {
                 garnering.drain(view).unwrap_or(Decision::Idle)
             }
             (_, decision) => decision,
+        };
+        match decision {
+            Decision::Idle => small::pick(self, view).unwrap_or(Decision::Idle),
+            decision => decision,
         }
     }
 
@@ -233,6 +238,10 @@ impl Policy {
 
     /// Decides where the files of an output into `output_level` end.
     pub fn cutter(&self, version: &Version, settings: &Settings, output_level: u32) -> Cutter {
+        if output_level == 0 {
+            // As a flush would have been: lanes go down apart.
+            return self.flush_cutter(settings, &version.lanes);
+        }
         let cutter = match &self.cut {
             Cut::BySize(by_size) => by_size.cutter(version, settings, output_level),
             Cut::Overlap(overlap) => {

@@ -115,6 +115,11 @@ impl Busy {
         }
     }
 
+    /// Marks a file that no job may take: it is damaged.
+    pub fn add_file(&mut self, number: FileNumber) {
+        self.files.insert(number);
+    }
+
     /// Whether a job has the file among its inputs.
     #[inline]
     pub fn is_busy(&self, number: FileNumber) -> bool {

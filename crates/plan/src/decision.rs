@@ -164,6 +164,15 @@ pub enum Reason {
         /// The file.
         file: FileNumber,
     },
+    /// Small neighbours of a level become one file.
+    SmallFiles {
+        /// The level.
+        level: u32,
+        /// How many files.
+        files: u32,
+        /// Their bytes together.
+        bytes: u64,
+    },
     /// The user asked for it.
     Manual,
 }
@@ -447,6 +456,9 @@ impl fmt::Display for Reason {
             }
             Reason::OnlyTombstones { file } => {
                 write!(f, "table {file} holds only tombstones and nothing older is below it")
+            }
+            Reason::SmallFiles { level, files, bytes } => {
+                write!(f, "{files} small neighbours of level {level} hold {}", Bytes(*bytes))
             }
             Reason::Manual => write!(f, "asked for"),
         }

@@ -409,6 +409,7 @@ cases!(
     sst_log,
     tiered,
     leveled,
+    small,
     busy,
     garbage,
     outside,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use windrow_base::key::{TRAILER_BYTES, push_internal};
 use windrow_base::{Epoch, Error, FileNumber, FileUid, Result, mutant, unless_mutant};
 use windrow_env::WriteFile;
-use windrow_env::fs::WriteOptions;
+use windrow_env::fs::{WriteOptions, is_out_of_descriptors};
 use windrow_format::codec::Codec;
 use windrow_format::names;
 use windrow_format::table::{TableOptions, TableSummary, TableWriter};
@@ -301,7 +301,13 @@ impl Core {
             return Ok(());
         }
         let synced = self.env.fs.sync_dir(&self.dir);
-        unless_mutant!(NameSyncIgnored, synced.inspect_err(|e| self.trip(e))?);
+        let failed = synced.inspect_err(|error| {
+            // Without a descriptor it was no sync yet.
+            if !is_out_of_descriptors(error) {
+                self.trip(error);
+            }
+        });
+        unless_mutant!(NameSyncIgnored, failed?);
         Ok(())
     }
 }

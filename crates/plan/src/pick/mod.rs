@@ -8,6 +8,7 @@ pub mod garbage;
 pub mod leveled;
 pub mod manual;
 pub mod score;
+pub(crate) mod small;
 pub mod sst_log;
 
 use crate::decision::{Decision, Merge, Move, Reason};

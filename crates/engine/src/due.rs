@@ -1,0 +1,128 @@
+//! Which keyspaces are to be looked at: those in which something changed since
+//! they were asked for a merge, or since their pressure on writers was measured.
+//!
+//! An answer depends on a keyspace's tree, on what runs on it and on its policy;
+//! whoever changes one of these notes it here. What depends on the clock or on
+//! snapshots is noted now and then for all (`note_all_due`). Of 10,000 keyspaces
+//! those that idle are never asked.
+//!
+//! Owns the two lists, and what each keyspace adds to the pressure. Decides nothing.
+
+use crate::core::Core;
+use crate::pace::Pressure;
+use crate::tree::Tree;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use windrow_base::KeyspaceId;
+use windrow_env::sync::Mutex;
+use windrow_plan::level0::depth_beside;
+
+/// Keyspaces by id.
+type ById = BTreeMap<KeyspaceId, Arc<Tree>>;
+
+/// What a keyspace adds to the pressure on writers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Load {
+    /// Level 0's depth, where its policy is not content with it.
+    level0_depth: u32,
+    debt_bytes: u64,
+    /// A manual compaction is under way.
+    held: bool,
+}
+
+/// What every keyspace adds, but for those that add nothing.
+#[derive(Default)]
+pub(crate) struct Loads(BTreeMap<KeyspaceId, Load>);
+
+/// Keyspaces to look at.
+#[derive(Default)]
+pub(crate) struct Due {
+    merges: Mutex<ById>,
+    loads: Mutex<ById>,
+}
+
+impl Due {
+    /// Keyspaces to ask for a merge, by id.
+    pub(crate) fn merges(&self) -> Vec<Arc<Tree>> {
+        self.merges.lock().values().cloned().collect()
+    }
+
+    /// A keyspace is about to be asked: what changes from here on is noted again.
+    pub(crate) fn asking(&self, tree: &Tree) {
+        self.merges.lock().remove(&tree.id);
+    }
+
+    /// A keyspace had a merge to give, and may have another.
+    pub(crate) fn ask_again(&self, tree: &Arc<Tree>) {
+        self.merges.lock().insert(tree.id, tree.clone());
+    }
+}
+
+impl Core {
+    /// Something changed in a keyspace on which its merges depend, or its pressure.
+    pub(crate) fn note_due(&self, tree: &Tree) {
+        match self.trees().get(tree.id) {
+            Some(tree) => {
+                self.due.loads.lock().insert(tree.id, tree.clone());
+                self.due.merges.lock().insert(tree.id, tree.clone());
+            }
+            // It is dropped: nothing of it counts any more.
+            None => _ = self.pacing.lock().0.remove(&tree.id),
+        }
+    }
+
+    /// Time has passed, or a snapshot may be gone: any keyspace may have work now.
+    pub(crate) fn note_all_due(&self) {
+        let trees = self.trees();
+        let all = || trees.iter().map(|tree| (tree.id, tree.clone()));
+        self.due.loads.lock().extend(all());
+        self.due.merges.lock().extend(all());
+    }
+
+    /// The pressure of all keyspaces, measured again where something changed.
+    /// Whether a manual compaction is under way as well.
+    pub(crate) fn pressure(&self, Loads(loads): &mut Loads) -> (Pressure, bool) {
+        let changed = std::mem::take(&mut *self.due.loads.lock());
+        for (id, tree) in changed {
+            match self.load_of(&tree) {
+                load if load == Load::default() => _ = loads.remove(&id),
+                load => _ = loads.insert(id, load),
+            }
+        }
+        let mut worst = Pressure::default();
+        for load in loads.values() {
+            worst.level0_depth = worst.level0_depth.max(load.level0_depth);
+            worst.debt_bytes = worst.debt_bytes.saturating_add(load.debt_bytes);
+        }
+        (worst, loads.values().any(|load| load.held))
+    }
+
+    /// What damage keeps from being merged is no pressure: waiting for it would
+    /// never end. (Once it took the brakes off every keyspace: a sound one grew
+    /// 2,301 deep beside one damaged block.)
+    fn load_of(&self, tree: &Tree) -> Load {
+        if tree.is_dropped() {
+            return Load::default();
+        }
+        let (version, sizes, policy) = (tree.version(), tree.sizes.load(), tree.policy.load());
+        let work = tree.work.lock();
+        let debt = policy.debt(&version, &sizes);
+        let mut load = Load { held: work.hold > 0, ..Load::default() };
+        // As if nothing ran: is there a job that the damage does not bar?
+        let sound = self.plan_view(&version, &work.damaged, &sizes);
+        let is_damaged = !work.damaged.is_empty();
+        if policy.level0_score(&version, &sizes) >= 1.0 {
+            // Else the policy is content at this depth, whatever runs elsewhere.
+            load.level0_depth = match is_damaged {
+                true => depth_beside(&version, &work.damaged),
+                false => debt.level0_depth,
+            };
+        }
+        // A manual compaction works off what is above the last level, and
+        // makes that one as large as it gets: no debt of the writers.
+        if !load.held && !(is_damaged && policy.pick(&sound).is_idle()) {
+            load.debt_bytes = debt.bytes;
+        }
+        load
+    }
+}

@@ -1,0 +1,328 @@
+//! What becomes of a background job that failed: whether it is tried again,
+//! what of its input is left alone, and when writing is turned off.
+//!
+//! - A shortage that passes (descriptors, memory) is waited out, 10 ms at first and
+//!   up to 10 s, before it counts as a failure.
+//! - Damage in an input, bytes that are wrong or cannot be read, takes that
+//!   table out of merging until the database is reopened. Reads of the damage
+//!   err, everything else goes on.
+//! - Any other failure is tried again a few times, under new file numbers, and
+//!   then turns writing off; a full device does so at once.
+//!
+//! Owns no state. Never tries a failed sync again: what it covered is written anew.
+
+use crate::core::{Core, closed};
+use crate::events::Event;
+use crate::tree::{Tree, Work};
+use std::path::Path;
+use windrow_base::{Error, ErrorKind, FileNumber, Result};
+use windrow_env::fs::is_shortage;
+use windrow_format::names::{self, FileKind};
+use windrow_plan::Decision;
+
+/// How often a failed job is tried again before writing is turned off.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// Shortages that are waited out: the last ones 10 s each, about a minute in all.
+const SHORTAGES_MAX: u32 = 16;
+/// Those of a close.
+const SHORTAGES_CLOSING: u32 = 7;
+/// The first wait, and the step in which it looks whether there is still a reason to wait.
+const WAIT_MS_MIN: u64 = 10;
+const WAIT_MS_MAX: u64 = 10_000;
+
+/// How often a job has failed so far.
+#[derive(Default)]
+pub(crate) struct Tries {
+    failures: u32,
+    shortages: u32,
+}
+
+/// What of a job's input is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damage {
+    Table(FileNumber),
+    /// Nothing says which table it is.
+    Any,
+}
+
+impl Core {
+    /// Whether a failed job is worth another attempt, once it has waited for it
+    /// where that helps; turns writing off where it is not.
+    pub(crate) fn try_again(&self, tries: &mut Tries, error: &Error) -> bool {
+        if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::Closed)
+            || self.latch.check().is_err()
+        {
+            return false;
+        }
+        if is_shortage(error) && tries.shortages < SHORTAGES_MAX {
+            let wait_ms = (WAIT_MS_MIN << tries.shortages).min(WAIT_MS_MAX);
+            tries.shortages += 1;
+            return self.wait_out(wait_ms).is_ok();
+        }
+        tries.failures += 1;
+        if error.kind() != ErrorKind::Io || tries.failures >= ATTEMPTS_MAX {
+            self.trip(error);
+            return false;
+        }
+        true
+    }
+
+    /// The same for a close, which waits a second or two for a shortage to pass
+    /// and tries nothing else again: what it cannot flush is in the log.
+    pub(crate) fn try_again_closing(&self, tries: &mut Tries, error: &Error) -> bool {
+        if !is_shortage(error) || tries.shortages == SHORTAGES_CLOSING {
+            return false;
+        }
+        self.env.clock.sleep_ns((WAIT_MS_MIN << tries.shortages) * 1_000_000);
+        tries.shortages += 1;
+        self.latch.check().is_ok()
+    }
+
+    /// Sleeps, unless writing is turned off or the database closed meanwhile.
+    fn wait_out(&self, wait_ms: u64) -> Result<()> {
+        for _ in 0..wait_ms / WAIT_MS_MIN {
+            self.latch.check()?;
+            if self.gate.is_closing() {
+                return Err(closed());
+            }
+            self.env.clock.sleep_ns(WAIT_MS_MIN * 1_000_000);
+        }
+        Ok(())
+    }
+
+    /// Carries out a decision, again if its table could not be written.
+    ///
+    /// # Errors
+    /// The last failure.
+    pub(crate) fn carry_out_retrying(&self, tree: &Tree, decision: &Decision) -> Result<()> {
+        let mut tries = Tries::default();
+        let mut unread = 0;
+        loop {
+            let result = self.carry_out(tree, decision);
+            let Err(error) = &result else {
+                return result;
+            };
+            let damage = damage_of(decision, &result);
+            // What cannot be read once may be read the next time; wrong bytes stay wrong.
+            unread += u32::from(damage.is_some() && error.kind() == ErrorKind::Io);
+            if tree.is_dropped() || damage.is_some() && !(1..ATTEMPTS_MAX).contains(&unread) {
+                return result;
+            }
+            if damage.is_none() && !self.try_again(&mut tries, error) {
+                return result;
+            }
+        }
+    }
+
+    /// Ends a job: its files are free again, but for what is damaged of them,
+    /// which is reported and must not be picked again.
+    pub(crate) fn end_decision(&self, work: &mut Work, decision: &Decision, result: &Result<()>) {
+        work.busy.release(decision);
+        let Some(damage) = damage_of(decision, result) else { return };
+        for busy in [&mut work.busy, &mut work.damaged] {
+            match damage {
+                Damage::Table(number) => busy.add_file(number),
+                Damage::Any => busy.claim(decision),
+            }
+        }
+        if let Err(error) = result {
+            self.events.send(&Event::CorruptionFound { error: error.clone() });
+        }
+    }
+}
+
+/// The damage that a job met in its input, if that is why it failed.
+fn damage_of(decision: &Decision, result: &Result<()>) -> Option<Damage> {
+    let error = result.as_ref().err()?;
+    let name = Path::new(error.file().unwrap_or("")).file_name().and_then(|name| name.to_str());
+    let table = match name.and_then(names::parse) {
+        Some((FileKind::Table, number)) => Some(number),
+        _ => None,
+    };
+    let inputs = decision.files();
+    let input = table.filter(|&number| inputs.iter().any(|(_, _, file)| file.number == number));
+    match error.kind() {
+        ErrorKind::Corruption | ErrorKind::NotSupported => {
+            Some(input.map_or(Damage::Any, Damage::Table))
+        }
+        ErrorKind::Io if !is_shortage(error) => input.map(Damage::Table),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Db, Keyspace, Options};
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+    use windrow_env::sync::atomic::{AtomicU32, Ordering};
+    use windrow_env::testing::{CrashFs, Fault, FaultKind, Handles, Ops, When, env};
+    use windrow_env::{Clock, Env};
+    use windrow_format::names;
+
+    const STOP: u32 = 9;
+
+    fn options(env: &Env) -> Options {
+        let mut options = Options::default();
+        options.components.env = Some(env.clone());
+        let settings = [
+            ("preset", "leveled level0=tiered(k=2)"),
+            ("level0_slowdown_files", "4"),
+            ("level0_stop_files", "9"),
+        ];
+        for (name, value) in settings {
+            options.settings.set(name, value).unwrap();
+        }
+        options
+    }
+
+    /// A database with keyspaces `sick` and `sound`.
+    fn open() -> (Db, [Keyspace; 2], Env, Handles) {
+        let (env, handles) = env(1);
+        let db = Db::open_with("db", options(&env)).unwrap();
+        let spaces = ["sick", "sound"].map(|name| db.keyspace(name).unwrap());
+        (db, spaces, env, handles)
+    }
+
+    /// More tables of level 0 that overlap from one key to another.
+    fn deepen(space: &Keyspace, (from, to): (&str, &str), tables: u32) {
+        for _ in 0..tables {
+            space.put(from, "value").unwrap();
+            space.put(to, "value").unwrap();
+            space.flush().unwrap();
+        }
+    }
+
+    fn newest_table(space: &Keyspace) -> PathBuf {
+        let version = space.tree.version();
+        let newest = version.files().map(|(_, _, file)| file.number).max().unwrap();
+        Path::new("db").join(names::table(newest))
+    }
+
+    fn depth(space: &Keyspace) -> u32 {
+        space.tree.version().level(0).map_or(0, |level| level.log_depth())
+    }
+
+    /// Of one keyspace a table is damaged. With all threads taken, and so writers
+    /// to wait for a merge: whether they are stopped.
+    fn is_stopped(db: &Db, deepen: impl FnOnce()) -> bool {
+        let core = db.core();
+        core.merges_running.fetch_add(core.merges_max(), Ordering::AcqRel);
+        deepen();
+        let stopped = core.pace.is_stopped();
+        core.merges_running.fetch_sub(core.merges_max(), Ordering::AcqRel);
+        stopped
+    }
+
+    fn check_brakes(db: &Db, [sick, sound]: &[Keyspace; 2]) {
+        assert!(db.write_error().is_none());
+        assert!(!sick.tree.work.lock().damaged.is_empty());
+        assert!(sound.tree.work.lock().damaged.is_empty());
+        // What cannot be drained stops nobody, however deep it gets.
+        assert!(!is_stopped(db, || deepen(sick, ("a", "c"), 2 * STOP)));
+        // A sound one has its brakes, and comes back.
+        assert!(is_stopped(db, || deepen(sound, ("a", "z"), STOP)));
+        db.wait_idle().unwrap();
+        assert!(depth(sound) < 4, "{}", depth(sound));
+        // And so has the sick one where the damage is not in the way.
+        assert!(is_stopped(db, || deepen(sick, ("x", "z"), STOP)));
+        db.wait_idle().unwrap();
+        assert!(!db.core().pace.is_stopped());
+        assert_eq!(sick.get("x").unwrap().as_deref(), Some(&b"value"[..]));
+        assert_eq!(sound.get("a").unwrap().as_deref(), Some(&b"value"[..]));
+        assert!(db.write_error().is_none());
+    }
+
+    #[test]
+    fn a_damaged_block_takes_the_brakes_off_what_it_bars_alone() {
+        let (db, spaces, _env, handles) = open();
+        deepen(&spaces[0], ("a", "c"), 1);
+        handles.fs.flip(&newest_table(&spaces[0]), 70, 1);
+        deepen(&spaces[0], ("a", "c"), 1);
+        db.wait_idle().unwrap();
+        check_brakes(&db, &spaces);
+        assert!(spaces[0].compact_range(None, None).is_err());
+        spaces[1].compact_range(None, None).unwrap();
+    }
+
+    #[test]
+    fn an_input_that_cannot_be_read_is_left_out_and_nothing_is_turned_off() {
+        let (db, spaces, env, handles) = open();
+        deepen(&spaces[0], ("a", "c"), 1);
+        let table = newest_table(&spaces[0]);
+        let fault = Fault::new(FaultKind::Io, Ops::READ, When::MatchingFrom(0));
+        handles.fs.inject(fault.on_path(&table.display().to_string()));
+        deepen(&spaces[0], ("a", "c"), 1);
+        db.wait_idle().unwrap();
+        check_brakes(&db, &spaces);
+        // It was the device's trouble: all is there once that is over.
+        handles.fs.clear_faults();
+        db.close().unwrap();
+        let db = Db::open_with("db", options(&env)).unwrap();
+        db.wait_idle().unwrap();
+        db.verify().unwrap().into_result().unwrap();
+        let sick = db.keyspace("sick").unwrap();
+        assert!(sick.tree.work.lock().damaged.is_empty());
+        assert_eq!(sick.get("a").unwrap().as_deref(), Some(&b"value"[..]));
+    }
+
+    /// Ends a shortage of descriptors once somebody slept so often.
+    struct Patience {
+        clock: Arc<dyn Clock>,
+        fs: CrashFs,
+        sleeps: AtomicU32,
+    }
+
+    impl Clock for Patience {
+        fn wall_ms(&self) -> u64 {
+            self.clock.wall_ms()
+        }
+
+        fn monotonic_ns(&self) -> u64 {
+            self.clock.monotonic_ns()
+        }
+
+        fn sleep_ns(&self, ns: u64) {
+            self.clock.sleep_ns(ns);
+            if self.sleeps.fetch_sub(1, Ordering::Relaxed) == 1 {
+                self.fs.set_descriptors_max(None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_second_without_descriptors_is_survived() {
+        for merge_first in [false, true] {
+            let (mut env, handles) = env(1);
+            let patience = Arc::new(Patience {
+                clock: env.clock.clone(),
+                fs: handles.fs.clone(),
+                sleeps: AtomicU32::new(100),
+            });
+            env.clock = patience.clone();
+            let db = Db::open_with("db", options(&env)).unwrap();
+            let space = db.keyspace("space").unwrap();
+            deepen(&space, ("a", "z"), if merge_first { 2 } else { 1 });
+            handles.fs.set_descriptors_max(Some(handles.fs.descriptors()));
+            let begin_ns = env.clock.monotonic_ns();
+            db.put("key", "value").unwrap();
+            if merge_first {
+                db.wait_idle().unwrap();
+            }
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            assert!(env.clock.monotonic_ns() - begin_ns >= 1_000_000_000);
+            assert!(patience.sleeps.load(Ordering::Relaxed) > u32::MAX / 2, "none was waited for");
+            assert!(db.write_error().is_none());
+            db.put("later", "value").unwrap();
+            db.close().unwrap();
+            let db = Db::open_with("db", options(&env)).unwrap();
+            for key in ["key", "later"] {
+                assert_eq!(db.get(key).unwrap().as_deref(), Some(&b"value"[..]));
+            }
+            let space = db.keyspace("space").unwrap();
+            assert_eq!(space.get("z").unwrap().as_deref(), Some(&b"value"[..]));
+        }
+    }
+}
