@@ -6,6 +6,10 @@
 //! which is the strength of the checksum itself.
 //! Never does: decide what is covered. Callers say which bytes, and where.
 
+mod search;
+
+pub use search::{Running, sealed};
+
 use windrow_base::mutant;
 
 /// CRC-32C (Castagnoli) of `bytes`, without a seed: for what has no file uid

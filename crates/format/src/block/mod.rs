@@ -69,6 +69,14 @@ impl BlockKind {
             BlockKind::Properties => "properties",
         }
     }
+
+    /// The kind of the block that ends with this tag; `None` for a byte that is no tag.
+    pub fn of_tag(tag: u8) -> Option<BlockKind> {
+        use BlockKind::{Data, Filter, Index, Properties, Tombstones};
+        let kinds = [Data, Index, Filter, Tombstones, Properties];
+        let is_codec = Codec::from_u8(tag & 0x0f).is_ok();
+        kinds.into_iter().find(|&kind| kind as u8 == tag >> 4 && is_codec)
+    }
 }
 
 /// The tag byte: kind in the upper half, codec in the lower.

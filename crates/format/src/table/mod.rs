@@ -5,7 +5,7 @@
 //! footer of fixed size that says where those are. Layout in
 //! `docs/format/table.md`.
 //! Owns: writing a table front to back, opening one, finding the block for a
-//! key, and verifying all of it.
+//! key, verifying all of it, and finding what is left of a damaged one.
 //! Never does: cache blocks, name or delete files, or judge versions (which
 //! entry of a key counts is the engine's business).
 
@@ -16,6 +16,7 @@ mod open;
 mod partition;
 mod properties;
 mod read;
+mod remains;
 mod verify;
 mod writer;
 
@@ -25,6 +26,7 @@ pub use index::{IndexIter, IndexPart, decode_partition};
 pub use open::{FilterKind, Table};
 pub use properties::Properties;
 pub use read::{decode_block, read_block};
+pub use remains::{Remains, remains, uids};
 pub use verify::{VerifyCount, verify};
 pub use writer::{TableSummary, TableWriter};
 

@@ -496,3 +496,80 @@ fn expiry_and_tombstones_are_counted() {
     let expect = Expect { file_bytes: s.file_bytes, uid: UID, order };
     assert_eq!(verify(&mem_file(file.bytes()), expect).unwrap().range_tombstones, 3);
 }
+
+/// What is left of a table whose bytes are these, whose undamaged blocks lie at `blocks`.
+fn check_remains(bytes: Vec<u8>, blocks: &[(BlockHandle, Entries)], damaged: &[usize], what: &str) {
+    let len = bytes.len() as u64;
+    let file = mem_file(bytes);
+    let found = remains(&file, UID, &KeyOrder::Bytewise);
+    let is_whole = |at: &BlockHandle| {
+        let hit = |&byte: &usize| (at.offset..at.end()).contains(&(byte as u64));
+        at.end() <= len && !damaged.iter().any(hit)
+    };
+    let whole: Vec<BlockHandle> = blocks.iter().map(|(at, _)| *at).filter(is_whole).collect();
+    assert_eq!(found.data, whole, "{what}");
+    for (at, want) in blocks.iter().filter(|(at, _)| is_whole(at)) {
+        let mut got = Entries::new();
+        read_entries(&*file, &KeyOrder::Bytewise, *at, &mut got).unwrap();
+        assert_eq!(&got, want, "{what}");
+    }
+    // What is lost lies where it says.
+    for (at, _) in blocks.iter().filter(|(at, _)| !is_whole(at) && at.end() <= len) {
+        let covers = |gap: &std::ops::Range<u64>| gap.start <= at.offset && at.end() <= gap.end;
+        assert!(found.gaps.iter().any(covers), "{what}: {at:?} is in none of {:?}", found.gaps);
+    }
+}
+
+/// Wherever one byte is damaged, and wherever one is beside the index or the
+/// footer, every block that it is not in is found; and of a table that was cut.
+#[test]
+fn damage_costs_the_block_that_it_is_in() {
+    let order = KeyOrder::Bytewise;
+    let range = RangeTombstone { start: b"key00000003".to_vec(), end: b"zzz".to_vec(), seq: 70 };
+    let tombstones = Tombstones::build([range.parts()].into_iter(), &order);
+    for (partition_bytes, codec) in
+        [(1 << 20, Codec::None), (1 << 20, Codec::Lz4), (200, Codec::None)]
+    {
+        let options = TableOptions { partition_bytes, codec, block_bytes: 256, ..options(&order) };
+        let Written { bytes, .. } = write(options, &numbered(40), &tombstones);
+        let whole = remains(&mem_file(bytes.clone()), UID, &order);
+        assert!(whole.gaps.is_empty() && whole.data.len() > 5, "{whole:?}");
+        assert_eq!(whole.tombstones.as_ref().map(Tombstones::pairs), Some(1));
+        let read = |&at: &BlockHandle| {
+            let mut entries = Entries::new();
+            read_entries(&*mem_file(bytes.clone()), &order, at, &mut entries).unwrap();
+            (at, entries)
+        };
+        let blocks: Vec<(BlockHandle, Entries)> = whole.data.iter().map(read).collect();
+        let entries: Entries = blocks.iter().flat_map(|(_, entries)| entries.clone()).collect();
+        assert!(entries == numbered(40), "the undamaged table");
+        let end = bytes.len() - FOOTER_BYTES;
+        let footer = footer::Footer::decode(&bytes[end..], bytes.len() as u64, UID).unwrap();
+        let (index, footer) = (footer.index.offset as usize + 9, end + 20);
+        for others in [&[][..], &[index], &[footer], &[index, footer]] {
+            for at in 0..bytes.len() {
+                let damaged = [others, &[at]].concat();
+                let mut bad = bytes.clone();
+                damaged.iter().for_each(|&at| bad[at] ^= 0x40);
+                check_remains(bad, &blocks, &damaged, &format!("{damaged:?} of {codec:?}"));
+            }
+        }
+        for len in 0..bytes.len() {
+            check_remains(bytes[..len].to_vec(), &blocks, &[], &format!("cut {len}"));
+        }
+    }
+}
+
+/// The uid is in the header and in the footer.
+#[test]
+fn either_end_of_a_table_says_whose_it_is() {
+    let order = KeyOrder::Bytewise;
+    let mut bytes = write(options(&order), &numbered(30), &Tombstones::empty()).bytes;
+    assert_eq!(uids(&*mem_file(bytes.clone())), [UID]);
+    let footer = bytes.len() - FOOTER_BYTES;
+    bytes[footer] ^= 1;
+    assert_eq!(uids(&*mem_file(bytes.clone()))[0], UID);
+    bytes[footer] ^= 1;
+    bytes[16] ^= 1;
+    assert_eq!(uids(&*mem_file(bytes)), [UID]);
+}
