@@ -89,7 +89,7 @@ pub use options::{
     Unit,
 };
 pub use read::cursor::{Cursor, Iter};
-pub use repair::{DamagedLog, RepairReport, repair};
+pub use repair::{DamagedLog, DamagedTable, LostRange, RepairReport, repair};
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 pub use stats::{

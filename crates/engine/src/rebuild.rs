@@ -11,7 +11,6 @@
 //! Owns: the state made anew, and that merge. Never does: delete a file.
 
 use crate::core::Core;
-use crate::dump::uid_of_table;
 use crate::lineage::{Entry, Lineage, Origin};
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::memtable::{MemCursor, Memtable};
@@ -23,19 +22,19 @@ use crate::read::merge_iter::{MergeIter, Source};
 use crate::read::table_iter::TableIterOptions;
 use crate::read::view::{ReadFile, SortedRun};
 use crate::recovery::{DEFAULT_KEYSPACE, Found, new_keyspace};
-use crate::repair::Repair;
+use crate::repair::{DamagedLog, DamagedTable, Known, Repair, is_blank};
 use crate::replay::{Replay, Replayed};
 use crate::tree::Tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::key::{self, SEQ_MAX};
-use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
+use windrow_base::{Error, FileNumber, FileUid, KeyOrder, KeyspaceId, Result, SeqNo};
 use windrow_env::fs::ReadOptions;
 use windrow_format::batch;
 use windrow_format::log::{Class, LogKind, Reader};
 use windrow_format::names;
-use windrow_format::table::{Expect, Table};
+use windrow_format::table::{self, Expect, Properties, Table};
 use windrow_format::tombstone::{Parts, Tombstones};
 use windrow_plan::tree::{Edit, File, Part, Version};
 
@@ -54,13 +53,14 @@ impl Repair<'_> {
         let mut comparators: BTreeMap<KeyspaceId, String> = BTreeMap::new();
         let asked = self.options.default_keyspace.comparator.clone();
         comparators.insert(KeyspaceId::DEFAULT, asked.unwrap_or_else(|| BYTEWISE_ID.to_owned()));
-        for &number in &self.listing.tables {
-            if let Ok(table) = self.open_any(number) {
-                let properties = table.properties();
+        for number in self.listing.tables.clone() {
+            let properties = self.look_at(number)?;
+            if let Some(properties) = &properties {
                 comparators.insert(properties.keyspace, properties.comparator.clone());
             }
+            self.looked_at.insert(number, properties);
         }
-        for &number in &self.listing.wals {
+        for number in self.listing.wals.clone() {
             let mut found = BTreeSet::new();
             // What is damaged is reported as it is replayed.
             let _ = self.keyspaces_of_log(number, &mut found);
@@ -75,13 +75,16 @@ impl Repair<'_> {
                     );
                     let log = self.dir.join(names::wal(number)).display().to_string();
                     self.report.problems.push(Error::corruption(what).with_file(log));
-                    self.logs_in_doubt = true;
+                    self.doubt_logs();
                 }
             }
         }
         for (id, comparator) in comparators {
             let default = id == KeyspaceId::DEFAULT;
             let name = if default { DEFAULT_KEYSPACE.into() } else { format!("keyspace-{id}") };
+            if !default {
+                self.report.keyspaces_renamed.push(name.clone());
+            }
             let operator = &self.options.default_keyspace.merge_operator;
             let options = KeyspaceOptions {
                 comparator: Some(comparator),
@@ -141,6 +144,7 @@ impl Repair<'_> {
                 self.keep_original(names::table(number))?;
             }
         }
+        self.give_up_unknown()?;
         if self.logs_in_doubt {
             for number in self.listing.wals.clone() {
                 self.keep_original(names::wal(number))?;
@@ -158,19 +162,14 @@ impl Repair<'_> {
         gathered: &mut Vec<Gathered>,
     ) -> Result<Vec<FileNumber>> {
         let mut damaged = Vec::new();
-        for number in self.listing.tables.clone() {
-            let Ok(table) = self.open_any(number) else {
-                if tree.id == KeyspaceId::DEFAULT {
-                    self.report.tables_lost += 1;
-                    damaged.push(number);
-                }
+        for (number, properties) in self.looked_at.clone() {
+            let Some(properties) = properties.filter(|p| p.keyspace == tree.id) else {
                 continue;
             };
-            if table.properties().keyspace != tree.id {
-                continue;
-            }
-            let made_of = table.properties().made_of.clone();
-            let file = describe(number, &table, self.env.fs.len(&self.table_path(number))?);
+            let path = self.table_path(number);
+            let file = describe(number, &properties, self.env.fs.len(&path)?);
+            let (uid, counts) = (file.uid, Some((file.entries, file.range_tombstones)));
+            let made_of = properties.made_of;
             let (files, whole) = match self.check(tree, &file)? {
                 None => {
                     self.report.tables_kept += 1;
@@ -178,9 +177,8 @@ impl Repair<'_> {
                 }
                 Some(error) => {
                     self.report.problems.push(error);
-                    let path = self.table_path(number);
-                    let saved = self.salvage(core, tree, &path, number, Some(file.uid), 1)?;
-                    self.count_saved(&saved);
+                    let known = Known { number, uid, counts };
+                    let saved = self.salvage(core, tree, &path, &known, 1)?;
                     damaged.push(number);
                     (saved, false)
                 }
@@ -238,42 +236,77 @@ impl Repair<'_> {
         Ok(files)
     }
 
+    /// Has all logs kept and reported: something in them was perhaps not taken over.
+    fn doubt_logs(&mut self) {
+        self.logs_in_doubt = true;
+        for &number in &self.listing.wals {
+            let file = names::wal(number);
+            if self.report.logs.iter().all(|log| log.file != file) {
+                let bytes = self.env.fs.len(&self.dir.join(&file)).unwrap_or(0);
+                self.report.logs.push(DamagedLog { file, from_byte: 0, bytes });
+            }
+        }
+    }
+
     /// Keeps what merge operands were left out of.
     fn report_doubt(&mut self, origin: &Origin) -> Result<()> {
         let Origin::Table { number, .. } = origin else {
             let what = "merge operands in the logs may be in tables too, and were left out";
             let dir = self.dir.display().to_string();
             self.report.problems.push(Error::corruption(what).with_file(dir));
-            self.logs_in_doubt = true;
+            self.doubt_logs();
             return Ok(());
         };
         let what = "merge operands in the table may be in newer tables too, and were left out";
         let path = self.table_path(*number).display().to_string();
         self.report.problems.push(Error::corruption(what).with_file(path));
-        self.keep_original(names::table(*number))
+        let name = names::table(*number);
+        match self.report.tables.iter_mut().find(|table| table.file == name) {
+            Some(table) => table.in_doubt = true,
+            None => self.report.tables.push(DamagedTable {
+                file: name.clone(),
+                in_doubt: true,
+                ..DamagedTable::default()
+            }),
+        }
+        self.keep_original(name)
     }
 
-    /// Opens a table without knowing anything of it.
-    fn open_any(&self, number: FileNumber) -> Result<Table> {
-        let file = self.env.fs.open(&self.table_path(number), ReadOptions::default())?;
-        let uid = uid_of_table(&*file)?;
-        Table::open(&file, Expect { file_bytes: file.len(), uid, order: Default::default() })
-            .or_else(|_| self.open_ordered(number))
+    /// Keeps the tables of which nothing says what they are of: a flush or merge
+    /// that was cut short leaves such ones too, so they are no problem by themselves.
+    fn give_up_unknown(&mut self) -> Result<()> {
+        for (number, _) in self.looked_at.clone().iter().filter(|(_, known)| known.is_none()) {
+            let file = self.env.fs.open(&self.table_path(*number), ReadOptions::default())?;
+            if is_blank(&*file, 0) {
+                continue;
+            }
+            let name = names::table(*number);
+            self.report.tables_lost += 1;
+            self.report.tables.push(DamagedTable { file: name.clone(), ..Default::default() });
+            self.keep_original(name)?;
+        }
+        Ok(())
     }
 
-    /// The same where the table is of an order other than the bytewise one.
-    fn open_ordered(&self, number: FileNumber) -> Result<Table> {
+    /// What a table says of itself, whatever else of it is damaged.
+    ///
+    /// # Errors
+    /// What kept it from being opened: it may be whole.
+    fn look_at(&self, number: FileNumber) -> Result<Option<Properties>> {
         let file = self.env.fs.open(&self.table_path(number), ReadOptions::default())?;
-        let uid = uid_of_table(&*file)?;
-        let mut last = Err(Error::corruption("no registered comparator opens the table"));
-        for comparator in &self.options.components.comparators {
-            let order = windrow_base::KeyOrder::Custom(comparator.clone());
-            last = Table::open(&file, Expect { file_bytes: file.len(), uid, order });
-            if last.is_ok() {
-                break;
+        let custom = self.options.components.comparators.iter().cloned().map(KeyOrder::Custom);
+        let orders: Vec<KeyOrder> = [KeyOrder::Bytewise].into_iter().chain(custom).collect();
+        let uids = table::uids(&*file);
+        for &uid in &uids {
+            for order in &orders {
+                let expect = Expect { file_bytes: file.len(), uid, order: order.clone() };
+                if let Ok(table) = Table::open(&file, expect) {
+                    return Ok(Some(table.properties().clone()));
+                }
             }
         }
-        last
+        let found = |uid: &FileUid| table::remains(&file, *uid, &KeyOrder::Bytewise).properties;
+        Ok(uids.iter().find_map(found))
     }
 }
 
@@ -342,8 +375,7 @@ pub(crate) fn outputs<'c>(
 }
 
 /// A table's metadata from its own properties.
-pub(crate) fn describe(number: FileNumber, table: &Table, bytes: u64) -> File {
-    let p = table.properties();
+pub(crate) fn describe(number: FileNumber, p: &Properties, bytes: u64) -> File {
     debug_assert!(p.seq_max <= SEQ_MAX);
     File {
         number,

@@ -25,18 +25,17 @@
 
 mod originals;
 mod report;
+mod salvage;
 pub(crate) mod traces;
 
-pub use report::{DamagedLog, RepairReport};
+pub use report::{DamagedLog, DamagedTable, LostRange, RepairReport};
+pub(crate) use salvage::Known;
 
 use crate::core::Core;
-use crate::dump::uid_of_table;
 use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
-use crate::merge::elide::Sink;
 use crate::mutants;
 use crate::options::Options;
-use crate::rebuild::{describe, newest_tombstones, outputs};
 use crate::recovery::{
     Folded, Found, Listing, assemble, fold_manifest, is_log, is_own, read_current, refuse_newer,
 };
@@ -46,13 +45,12 @@ use crate::tree::Tree;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, KeyspaceId, Result, key, mutant};
-use windrow_env::Env;
-use windrow_env::fs::{LockMode, ReadOptions, is_not_found};
-use windrow_format::block::BlockIter;
-use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
+use windrow_base::{Error, FileNumber, KeyspaceId, Result, mutant};
+use windrow_env::fs::{LockMode, ReadOptions};
+use windrow_env::{Env, ReadFile};
+use windrow_format::log::{Class, FILE_HEADER_BYTES, Length, LogKind, Mark, Reader};
 use windrow_format::names;
-use windrow_format::table::{self, BlockHandle, BlockKind, Expect, IndexIter, Locate, Table};
+use windrow_format::table::{self, Expect, Properties};
 use windrow_plan::Policy;
 use windrow_plan::tree::{Edit, File};
 
@@ -81,12 +79,16 @@ pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
         listing,
         report: RepairReport::default(),
         originals: Originals::new(),
+        looked_at: BTreeMap::new(),
         logs_in_doubt: false,
     };
     repair.run()?;
     repair.report.originals = repair.originals.kept;
     Ok(repair.report)
 }
+
+/// Bytes read at a time to see whether there is anything.
+const BLANK_CHUNK_BYTES: usize = 1 << 20;
 
 /// A repair under way.
 pub(crate) struct Repair<'a> {
@@ -96,6 +98,8 @@ pub(crate) struct Repair<'a> {
     pub(crate) listing: Listing,
     pub(crate) report: RepairReport,
     pub(crate) originals: Originals,
+    /// What each table says of itself, where there is no manifest; `None`: nothing.
+    pub(crate) looked_at: BTreeMap<FileNumber, Option<Properties>>,
     /// Not all that the logs hold was taken over: they are kept.
     pub(crate) logs_in_doubt: bool,
 }
@@ -235,8 +239,12 @@ impl Repair<'_> {
             };
             self.report.problems.push(error);
             edit.removed.push((level, part, file.number));
-            let saved = self.salvage(core, tree, &path, file.number, Some(file.uid), level)?;
-            self.count_saved(&saved);
+            let known = Known {
+                number: file.number,
+                uid: file.uid,
+                counts: Some((file.entries, file.range_tombstones)),
+            };
+            let saved = self.salvage(core, tree, &path, &known, level)?;
             let at_place = |f: File| (level, part, Arc::new(File { epoch: file.epoch, ..f }));
             edit.added.extend(saved.into_iter().map(at_place));
             self.keep_original(name)?;
@@ -273,53 +281,6 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Writes what can be read of a damaged table to new ones.
-    pub(crate) fn salvage(
-        &mut self,
-        core: &Core,
-        tree: &Tree,
-        path: &Path,
-        number: FileNumber,
-        uid: Option<u64>,
-        level: u32,
-    ) -> Result<Vec<File>> {
-        let file = match self.env.fs.open(path, ReadOptions::default()) {
-            Ok(file) => file,
-            Err(e) if is_not_found(&e) => return Ok(Vec::new()),
-            Err(e) => return Err(e),
-        };
-        let Ok(uid) = uid.map_or_else(|| uid_of_table(&*file), Ok) else {
-            return Ok(Vec::new());
-        };
-        let expect = Expect { file_bytes: file.len(), uid, order: tree.order.clone() };
-        let Ok(table) = Table::open(&file, expect) else {
-            return Ok(Vec::new());
-        };
-        let tombstones = table.tombstones().rejoined().into_iter();
-        let mut outputs = outputs(core, tree, level, &newest_tombstones(tree, tombstones));
-        let whole = Arc::new(describe(number, &table, file.len()));
-        let made_of = table.properties().made_of.as_ref();
-        outputs.made_of =
-            made_of.map(|of| of.iter().chain([&number]).map(|&of| (whole.clone(), of)).collect());
-        let mut last_key: Option<Vec<u8>> = None;
-        for handle in data_blocks(&table, &*file, uid, tree) {
-            let Ok(block) = table::read_block(&*file, uid, handle, BlockKind::Data) else {
-                continue;
-            };
-            let mut iter = BlockIter::new(Arc::new(block), tree.order.clone());
-            iter.seek_first();
-            while iter.valid() {
-                key::split_checked(iter.key())?;
-                let (user_key, trailer) = key::split(iter.key());
-                let first = last_key.as_deref() != Some(user_key);
-                outputs.keep(user_key, trailer, iter.value(), first)?;
-                last_key = Some(user_key.to_vec());
-                iter.next();
-            }
-        }
-        outputs.finish(0)
-    }
-
     /// Replays the logs from number `from` on as far as they go. Those of which
     /// something was not taken over are kept.
     pub(crate) fn replay(
@@ -332,8 +293,10 @@ impl Repair<'_> {
         for &number in self.listing.wals.range(from..) {
             let path = self.dir.join(names::wal(number));
             // One that cannot be opened now may be whole.
-            self.env.fs.open(&path, ReadOptions::default())?;
-            paths.insert(number, path);
+            let file = self.env.fs.open(&path, ReadOptions::default())?;
+            if !self.was_never_begun(file, number, state) {
+                paths.insert(number, path);
+            }
         }
         // A repair of an earlier version moved them before it was done.
         for &number in state.wals.keys().filter(|&&number| from <= number) {
@@ -358,6 +321,22 @@ impl Repair<'_> {
         Ok(salvaged)
     }
 
+    /// Whether a log was made and never written to: its header is not there, and
+    /// no record can be, since the manifest names a log before one goes in.
+    fn was_never_begun(
+        &self,
+        file: Arc<dyn ReadFile>,
+        number: FileNumber,
+        state: &ManifestState,
+    ) -> bool {
+        let has_header = Reader::open(file.clone(), LogKind::Wal, None).is_ok();
+        match self.report.manifest_rebuilt {
+            false => !has_header && !state.wals.contains_key(&number),
+            // Nothing says which logs there were: behind a header there is no record.
+            true => !has_header && is_blank(&*file, FILE_HEADER_BYTES as u64),
+        }
+    }
+
     /// Has a file of which not everything was taken over kept in `lost/`.
     pub(crate) fn keep_original(&mut self, name: String) -> Result<()> {
         if mutant!(RepairMovesFirst) {
@@ -368,33 +347,17 @@ impl Repair<'_> {
     }
 }
 
-/// The data blocks that the index can still name.
-fn data_blocks(
-    table: &Table,
-    file: &dyn windrow_env::ReadFile,
-    uid: u64,
-    tree: &Tree,
-) -> Vec<BlockHandle> {
-    let mut handles = Vec::new();
-    let mut top = table.index_iter();
-    top.seek_first();
-    while top.valid() {
-        match top.place() {
-            Locate::Block(handle) => handles.push(handle),
-            Locate::Partition(partition) => {
-                let block = table::read_block(file, uid, partition.index, BlockKind::Index);
-                let part = block.and_then(|b| IndexIter::new(Arc::new(b), tree.order.clone()));
-                if let Ok(mut part) = part {
-                    part.seek_first();
-                    while part.valid() {
-                        handles.push(part.handle());
-                        part.next();
-                    }
-                }
-            }
-            Locate::None => {}
+/// Whether a file is all zeros from a place on, as space that is set aside.
+pub(crate) fn is_blank(file: &dyn ReadFile, from: u64) -> bool {
+    let mut bytes = vec![0; BLANK_CHUNK_BYTES];
+    let mut at = from;
+    while at < file.len() {
+        let chunk = BLANK_CHUNK_BYTES.min((file.len() - at) as usize);
+        let read = file.read_at(at, &mut bytes[..chunk]);
+        if read.is_err() || bytes[..chunk].iter().any(|byte| *byte != 0) {
+            return false;
         }
-        top.next();
+        at += chunk as u64;
     }
-    handles
+    true
 }

@@ -1,8 +1,11 @@
 //! Verify: every checksum of every live table, the order of its keys, and
-//! that it holds what the manifest says of it.
+//! that it holds what the manifest says of it; the manifest itself, and the
+//! logs (`logs.rs`).
 //!
 //! Reads only. Damage is reported, not an error: one bad table must not hide
 //! another.
+
+mod logs;
 
 use crate::core::Core;
 use crate::read::level_iter::LevelIter;
@@ -11,7 +14,7 @@ use crate::read::table_iter::TableIterOptions;
 use crate::read::view::{ReadFile, SortedRun};
 use crate::tree::Tree;
 use std::sync::Arc;
-use windrow_base::{Error, Result, unless_mutant};
+use windrow_base::{Error, ErrorKind, Result, unless_mutant};
 use windrow_env::fs::ReadOptions;
 use windrow_format::table::{self, Expect};
 
@@ -27,6 +30,16 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Their entries.
     pub entries: u64,
+    /// Records of the manifest in force.
+    pub manifest_records: u64,
+    /// Logs that were read.
+    pub logs: u64,
+    /// Their bytes, without the space that is set aside for more.
+    pub log_bytes: u64,
+    /// Batches in them. What was flushed since its log was begun is in a table too.
+    pub log_batches: u64,
+    /// Operations in those batches: puts, deletes, merges, range deletes.
+    pub log_operations: u64,
     /// Everything that is wrong, each naming its file and offset.
     pub problems: Vec<Error>,
 }
@@ -35,6 +48,17 @@ impl VerifyReport {
     /// Whether nothing is wrong.
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty()
+    }
+
+    /// Problems of files that could not be read, by the system's word (an I/O
+    /// error, no permission): what they hold may be whole.
+    pub fn unreadable(&self) -> impl Iterator<Item = &Error> {
+        self.problems.iter().filter(|error| is_refusal(error))
+    }
+
+    /// Problems of files that were read, and do not hold what was written.
+    pub fn damaged(&self) -> impl Iterator<Item = &Error> {
+        self.problems.iter().filter(|error| !is_refusal(error))
     }
 
     /// The first problem as an error.
@@ -49,10 +73,15 @@ impl VerifyReport {
     }
 }
 
-/// Verifies every table of every keyspace, as they are now.
+fn is_refusal(error: &Error) -> bool {
+    error.kind() == ErrorKind::Io
+}
+
+/// Verifies the manifest, every table of every keyspace, and the logs, as they are now.
 pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
     core.latch.check_read()?;
     let mut report = VerifyReport::default();
+    logs::verify_manifest(core, &mut report);
     for tree in core.trees().iter() {
         let view = tree.pin();
         if let Err(error) = view.version.check() {
@@ -67,6 +96,7 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
             }
         }
     }
+    logs::verify_logs(core, &mut report);
     Ok(report)
 }
 

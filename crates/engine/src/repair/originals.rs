@@ -114,7 +114,9 @@ fn free_place(env: &Env, from: &Path, lost: &Path, name: &str) -> Result<Option<
     let mut place = lost.join(name);
     let mut copy = 1;
     while env.fs.exists(&place)? {
-        if are_alike(env, from, &place) {
+        let ids = (env.fs.stamp(from)?, env.fs.stamp(&place)?);
+        let are_one = matches!(ids, (Some(a), Some(b)) if a.id == b.id);
+        if are_one || are_alike(env, from, &place) {
             return Ok(None);
         }
         copy += 1;

@@ -2,6 +2,7 @@
 //!
 //! Owns: the types. Never does: print them, or decide what is lost.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use windrow_base::Error;
 
@@ -10,6 +11,8 @@ use windrow_base::Error;
 pub struct RepairReport {
     /// The manifest could not be read: keyspaces and trees were made from the tables.
     pub manifest_rebuilt: bool,
+    /// Keyspaces whose names are lost with the manifest, by what they are called now.
+    pub keyspaces_renamed: Vec<String>,
     /// Tables that were whole.
     pub tables_kept: u64,
     /// Damaged tables of which something was saved.
@@ -20,6 +23,8 @@ pub struct RepairReport {
     pub entries_salvaged: u64,
     /// Batches replayed from logs.
     pub batches_replayed: u64,
+    /// Every damaged or missing table, and what is lost of it.
+    pub tables: Vec<DamagedTable>,
     /// Every log of which something was not taken over.
     pub logs: Vec<DamagedLog>,
     /// Where this repair keeps the files that it replaced: in `lost/` of the
@@ -31,13 +36,54 @@ pub struct RepairReport {
 
 impl RepairReport {
     /// Whether anything that the database held may be missing from it now, or
-    /// is there under another name: a manifest made again from the tables does
-    /// not know what keyspaces were called.
+    /// is there under another name.
     pub fn lost_something(&self) -> bool {
-        self.manifest_rebuilt
+        !self.keyspaces_renamed.is_empty()
             || !self.logs.is_empty()
-            || self.tables_salvaged + self.tables_lost > 0
+            || self.tables.iter().any(DamagedTable::lost_something)
     }
+}
+
+/// A table that was damaged or missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DamagedTable {
+    /// Its file's name.
+    pub file: String,
+    /// The keyspace that it was part of, where that is known.
+    pub keyspace: Option<String>,
+    /// How many entries it held, where that is known.
+    pub entries: Option<u64>,
+    /// How many of them were saved.
+    pub entries_saved: u64,
+    /// How many range tombstones it held, where that is known.
+    pub range_tombstones: Option<u64>,
+    /// Whether its range tombstones were saved, if it had any.
+    pub range_tombstones_saved: bool,
+    /// The stretches of the file that hold entries nobody can read any more.
+    pub lost: Vec<LostRange>,
+    /// Entries were left out that may be in other tables too: nothing says any
+    /// more whether they would count twice.
+    pub in_doubt: bool,
+}
+
+impl DamagedTable {
+    /// Whether anything that it held may be missing.
+    pub fn lost_something(&self) -> bool {
+        let all_entries = self.entries == Some(self.entries_saved);
+        let tombstones = self.range_tombstones == Some(0) || self.range_tombstones_saved;
+        !all_entries || !tombstones || !self.lost.is_empty() || self.in_doubt
+    }
+}
+
+/// A stretch of a table that holds entries nobody can read any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LostRange {
+    /// Where it is in the file.
+    pub bytes: Range<u64>,
+    /// The last key that was saved before it; `None`: it begins the table.
+    pub after: Option<Vec<u8>>,
+    /// The first key that was saved behind it; `None`: it ends the table.
+    pub before: Option<Vec<u8>>,
 }
 
 /// A log of which something was not taken over.
@@ -45,7 +91,7 @@ impl RepairReport {
 pub struct DamagedLog {
     /// Its file's name.
     pub file: String,
-    /// What lies from this byte on was not taken over.
+    /// What lies from this byte on was not taken over, or not all of it.
     pub from_byte: u64,
     /// The file's length.
     pub bytes: u64,

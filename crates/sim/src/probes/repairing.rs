@@ -4,13 +4,13 @@
 //! Owns: the scenes. Never does: damage anything but the manifest and a log;
 //! `rot` does that to every byte.
 
-use crate::probes::{damage_end, ensure, killed, logs, options, text};
+use crate::probes::{damage_end, ensure, killed, kind, logs, options, text, with_contents};
 use std::collections::BTreeMap;
-use std::path::Path;
-use windrow::{Db, Options, RepairReport, Sync};
+use std::path::{Path, PathBuf};
+use windrow::{Db, ErrorKind, Options, RepairReport, Sync};
 use windrow_env::FileSystem;
 use windrow_env::fs::ReadOptions;
-use windrow_env::testing::{Handles, env};
+use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 use windrow_format::names;
 use windrow_format::table::{Expect, Table};
 use windrow_testkit::variant::VARIANTS;
@@ -232,4 +232,146 @@ pub(super) fn a_log_that_is_not_taken_over_is_kept() -> Result<(), String> {
         ensure(db.get("b").map_err(text)?.as_deref() == Some(b"2"), "what a table holds is gone")?;
     }
     Ok(())
+}
+
+/// Keys of a table that has many blocks.
+const KEYS: usize = 200;
+
+fn key(n: usize) -> String {
+    format!("key{n:04}")
+}
+
+/// A closed database, and its only table.
+fn with_a_table() -> Result<(Handles, PathBuf), String> {
+    let (_, handles) = env(1);
+    let db = Db::open_with(DIR, options(&handles)).map_err(text)?;
+    (0..KEYS).try_for_each(|n| db.put(key(n), [n as u8; 40])).map_err(text)?;
+    db.delete_range("zzz", "zzzz").and_then(|()| db.flush()).map_err(text)?;
+    let number = *table_numbers(&db).first().ok_or("there is no table")?;
+    db.close().map_err(text)?;
+    handles.jobs.discard();
+    Ok((handles, Path::new(DIR).join(names::table(number))))
+}
+
+fn repaired(handles: &Handles) -> Result<(RepairReport, Db), String> {
+    let report = windrow::repair(DIR, options(handles)).map_err(text)?;
+    handles.jobs.discard();
+    let db = Db::open_with(DIR, options(handles)).map_err(text)?;
+    Ok((report, db))
+}
+
+/// Where a table's index begins, by its footer.
+fn index_at(bytes: &[u8]) -> Option<u64> {
+    let handle = bytes.len().checked_sub(84 - 40)?;
+    bytes[handle..].first_chunk().map(|at| u64::from_le_bytes(*at))
+}
+
+/// Blocks say themselves where they are.
+pub(super) fn an_index_costs_nothing() -> Result<(), String> {
+    let (handles, table) = with_a_table()?;
+    let bytes = handles.fs.read_file(&table).ok_or("no table")?;
+    let index = index_at(&bytes).ok_or("no footer")?;
+    for (what, at) in [("index", index + 9), ("footer", bytes.len() as u64 - 50)] {
+        let handles = Handles { fs: handles.fs.fork(), ..handles.reborn(1) };
+        handles.fs.flip(&table, at, 1);
+        let (report, db) = repaired(&handles)?;
+        let said = format!("without {what}: {report:?}");
+        ensure(report.problems.len() == 1 && report.tables.len() == 1, &said)?;
+        ensure(!report.lost_something() && report.tables[0].lost.is_empty(), &said)?;
+        ensure(report.tables[0].entries == Some(KEYS as u64), &said)?;
+        ensure(db.iter().count() == KEYS, &said)?;
+        ensure(lost(&handles).len() == 1 && report.originals.len() == 1, &said)?;
+    }
+    Ok(())
+}
+
+/// Of a damaged block the report has the keys around it and how many are gone.
+pub(super) fn what_is_lost_is_said() -> Result<(), String> {
+    let (handles, table) = with_a_table()?;
+    handles.fs.flip(&table, 3_000, 1);
+    let (report, db) = repaired(&handles)?;
+    let said = format!("{report:?}");
+    let [damaged] = &report.tables[..] else { return Err(said) };
+    ensure(report.lost_something() && damaged.lost.len() == 1, &said)?;
+    let there: Vec<bool> =
+        (0..KEYS).map(|n| db.get(key(n)).is_ok_and(|value| value.is_some())).collect();
+    let saved = there.iter().filter(|there| **there).count();
+    ensure(damaged.entries_saved == saved as u64 && saved < KEYS, &said)?;
+    ensure(damaged.keyspace.as_deref() == Some("default"), &said)?;
+    ensure(damaged.range_tombstones == Some(1) && damaged.range_tombstones_saved, &said)?;
+    let first = there.iter().position(|there| !there).ok_or("nothing is lost")?;
+    let last = there.iter().rposition(|there| !there).ok_or("nothing is lost")?;
+    let range = &damaged.lost[0];
+    ensure(range.bytes.contains(&3_000), &said)?;
+    ensure(range.after.as_deref() == Some(key(first - 1).as_bytes()), &said)?;
+    ensure(range.before.as_deref() == Some(key(last + 1).as_bytes()), &said)
+}
+
+/// No descriptors, no permission: the table may be whole. Nothing is given up.
+pub(super) fn what_cannot_be_opened_is_not_lost() -> Result<(), String> {
+    let (handles, table) = with_a_table()?;
+    let before = handles.fs.read_file(&table);
+    let fault = Fault::new(FaultKind::TooManyFiles, Ops::OPEN, When::MatchingFrom(0));
+    handles.fs.inject(fault.on_path(".sst"));
+    let refused = kind(windrow::repair(DIR, options(&handles)));
+    ensure(refused == Some(ErrorKind::Io), &format!("repair gave {refused:?}"))?;
+    handles.fs.clear_faults();
+    handles.jobs.discard();
+    ensure(handles.fs.read_file(&table) == before && lost(&handles).is_empty(), "it is gone")?;
+    let (report, db) = repaired(&handles)?;
+    ensure(report.tables_kept == 1 && !report.lost_something(), &format!("{report:?}"))?;
+    ensure(db.iter().count() == KEYS, "a key is gone")
+}
+
+/// As a repair of an earlier version left them when it was killed.
+pub(super) fn moved_tables_are_found() -> Result<(), String> {
+    let (handles, table) = with_a_table()?;
+    let bytes = handles.fs.read_file(&table).ok_or("no table")?;
+    let name = table.file_name().ok_or("no name")?;
+    let dir = Path::new(DIR).join("lost");
+    handles.fs.create_dir(&dir).map_err(text)?;
+    handles.fs.write_file(&dir.join(name), &bytes);
+    handles.fs.remove_file(&table);
+    let opened = kind(Db::open_with(DIR, options(&handles)));
+    ensure(opened == Some(ErrorKind::Corruption), &format!("an open gave {opened:?}"))?;
+    let (report, db) = repaired(&handles)?;
+    ensure(!report.lost_something(), &format!("{report:?}"))?;
+    ensure(db.iter().count() == KEYS, "a key is gone")
+}
+
+/// What is in logs alone is counted, as it is written and where it was replayed;
+/// damage is told apart from what cannot be read.
+pub(super) fn verify_reads_manifest_and_logs() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = with_contents(&handles)?;
+    handles.jobs.run_until_idle();
+    db.delete_range("x", "y").and_then(|()| db.merge("n", [])).ok();
+    let counted = |db: &Db| {
+        let report = db.verify().map_err(text)?;
+        let said = format!("{report:?}");
+        ensure(report.is_ok() && report.manifest_records > 0, &said)?;
+        Ok::<_, String>((report.tables, report.logs, report.log_batches, report.log_operations))
+    };
+    let (tables, logs_read, batches, operations) = counted(&db)?;
+    let want = format!("{tables} tables, {logs_read} logs, {batches}, {operations}");
+    ensure(tables == 1 && logs_read > 0 && batches >= 2 && operations >= 2, &want)?;
+    let handles = killed(db, &handles, 1);
+    let db = Db::open_with(DIR, Options { read_only: true, ..options(&handles) }).map_err(text)?;
+    let (_, _, replayed, _) = counted(&db)?;
+    ensure(replayed == batches, &format!("{replayed} batches, not {batches}"))?;
+    let log = logs(&handles).into_iter().next().ok_or("no log")?;
+    for (kind, path) in [(FaultKind::Io, ".wal"), (FaultKind::Io, ".sst"), (FaultKind::Io, "MANI")]
+    {
+        handles.fs.inject(Fault::new(kind, Ops::READING, When::MatchingFrom(0)).on_path(path));
+        let report = db.verify().map_err(text)?;
+        let said = format!("{path}: {report:?}");
+        ensure(report.unreadable().count() > 0 && report.damaged().count() == 0, &said)?;
+        handles.fs.clear_faults();
+    }
+    // A bit within the first batch of a log.
+    handles.fs.flip(&log, 100, 1);
+    let report = db.verify().map_err(text)?;
+    let is_named = |error: &windrow::Error| error.file().is_some_and(|file| file.ends_with(".wal"));
+    let found = report.damaged().any(is_named) && report.unreadable().count() == 0;
+    ensure(found, &format!("a damaged log: {report:?}"))
 }

@@ -1,0 +1,143 @@
+//! Verify, for what is not in tables: CURRENT, the manifest that it names, and
+//! every log whose records may be in no table yet.
+//!
+//! Of a log that is being written what is published is read. Owns: the walk
+//! over them. Never does: replay, or judge what a torn end means (that is the
+//! reader's and recovery's).
+
+use super::VerifyReport;
+use crate::core::Core;
+use crate::manifest::record::Record;
+use crate::recovery::read_current;
+use std::sync::Arc;
+use windrow_base::{Error, FileNumber, FileUid, Result};
+use windrow_env::ReadFile;
+use windrow_env::fs::{ReadOptions, is_not_found};
+use windrow_format::batch;
+use windrow_format::log::{Class, LogKind, Mark, Reader};
+use windrow_format::names;
+
+/// A log that is read.
+struct Segment {
+    number: FileNumber,
+    uid: FileUid,
+    /// Where what was written ends; `None`: where the file says.
+    end: Option<u64>,
+}
+
+/// Checks CURRENT and the manifest.
+pub(super) fn verify_manifest(core: &Core, report: &mut VerifyReport) {
+    let file = match manifest_in_force(core) {
+        Ok(Some(file)) => file,
+        Ok(None) => return,
+        Err(error) => return report.problems.push(error),
+    };
+    let read = || -> Result<u64> {
+        let mut reader = Reader::open(file, LogKind::Manifest, None)?;
+        let mut records = 0;
+        while let Some(record) = reader.next()? {
+            Record::decode(record.payload).map_err(|e| e.with_offset(record.offset))?;
+            records += 1;
+        }
+        Ok(records)
+    };
+    match read() {
+        Ok(records) => report.manifest_records = records,
+        Err(error) => report.problems.push(error),
+    }
+}
+
+/// Opened while it is in force: it may be followed by another one. `None` for
+/// a database that is being made, and has none yet.
+fn manifest_in_force(core: &Core) -> Result<Option<Arc<dyn ReadFile>>> {
+    let manifest = core.manifest.lock();
+    let is_being_opened = manifest.log.is_none() && core.latch.check().is_ok();
+    if is_being_opened && !core.env.fs.exists(&core.dir.join(names::CURRENT))? {
+        return Ok(None);
+    }
+    let current = read_current(&core.env, &core.dir)?;
+    let number = current.manifest_number;
+    if manifest
+        .log
+        .as_ref()
+        .is_some_and(|log| (log.number, log.uid) != (number, current.manifest_uid))
+    {
+        let path = core.dir.join(names::CURRENT).display().to_string();
+        return Err(Error::corruption("CURRENT names another manifest").with_file(path));
+    }
+    core.env.fs.open(&core.dir.join(names::manifest(number)), ReadOptions::default()).map(Some)
+}
+
+/// Checks every log that may be needed.
+pub(super) fn verify_logs(core: &Core, report: &mut VerifyReport) {
+    for segment in segments(core) {
+        let path = core.dir.join(names::wal(segment.number));
+        let file = match core.env.fs.open(&path, ReadOptions::default()) {
+            Ok(file) => file,
+            // All that it held was flushed meanwhile.
+            Err(error) if is_not_found(&error) && !is_needed(core, segment.number) => continue,
+            Err(error) => {
+                report.problems.push(error);
+                continue;
+            }
+        };
+        report.logs += 1;
+        let named = |e: Error| e.with_file(path.display().to_string());
+        if let Err(error) = verify_log(file, &segment, report) {
+            report.problems.push(named(error));
+        }
+    }
+}
+
+/// Those that are written, or where nothing is, those that the manifest knows.
+fn segments(core: &Core) -> Vec<Segment> {
+    let manifest = core.manifest.lock();
+    if manifest.log.is_none() {
+        let known = manifest.state.wals.iter();
+        return known.map(|(&number, wal)| Segment { number, uid: wal.uid, end: None }).collect();
+    }
+    drop(manifest);
+    let queue = core.queue.lock();
+    let older = queue.older_wals.iter().map(|(wal, _)| wal);
+    let all = older.chain([&queue.wal]).chain(&queue.spare);
+    all.map(|wal| Segment { number: wal.number, uid: wal.uid, end: Some(wal.written()) }).collect()
+}
+
+fn is_needed(core: &Core, number: FileNumber) -> bool {
+    segments(core).iter().any(|segment| segment.number == number)
+}
+
+fn verify_log(file: Arc<dyn ReadFile>, segment: &Segment, report: &mut VerifyReport) -> Result<()> {
+    let mut reader = Reader::open(file, LogKind::Wal, None)?;
+    let header = reader.header();
+    if header.number != segment.number || segment.uid != header.uid {
+        return Err(Error::corruption("another log is in its place"));
+    }
+    // What lies behind the end is being written.
+    while segment.end.is_none_or(|end| reader.valid_bytes() < end) {
+        let Some(record) = reader.next()? else { break };
+        let at = |e: Error| e.with_offset(record.offset);
+        match record.class {
+            Class::Batch => {
+                for op in batch::decode(record.payload).map_err(at)?.2 {
+                    op.map_err(at)?;
+                    report.log_operations += 1;
+                }
+                report.log_batches += 1;
+            }
+            Class::Mark => drop(Mark::decode(record.payload).map_err(at)?),
+            Class::Edit => {
+                return Err(at(Error::corruption("an edit of the manifest is in a log")));
+            }
+        }
+    }
+    let valid = reader.valid_bytes();
+    report.log_bytes += valid;
+    match segment.end.filter(|end| valid < *end) {
+        None => Ok(()),
+        Some(end) => Err(Error::corruption(format!(
+            "the log is valid up to byte {valid} only, and was written up to {end}"
+        ))
+        .with_offset(valid)),
+    }
+}
