@@ -96,7 +96,7 @@ impl Core {
         loop {
             self.latch.check()?;
             if tree.is_dropped() {
-                return Err(dropped(tree.id));
+                return Err(dropped(&tree.name));
             }
             self.wait_until(|| self.manual_step(manual))?;
             let Some(step) = &manual.step else {

@@ -207,7 +207,10 @@ impl Core {
     /// # Errors
     /// `Closed` if it was dropped.
     pub(crate) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
-        self.trees().get(id).cloned().ok_or_else(|| dropped(id))
+        self.trees().get(id).cloned().ok_or_else(|| {
+            let text = format!("keyspace {id}, which a batch writes to, was dropped");
+            Error::new(ErrorKind::Closed, text)
+        })
     }
 
     /// A file number that was never used before.
@@ -250,7 +253,7 @@ impl Core {
     ) -> Result<()> {
         match self.try_install(tree, None, make_edit)? {
             Installed::Yes => Ok(()),
-            Installed::Dropped => Err(dropped(tree.id)),
+            Installed::Dropped => Err(dropped(&tree.name)),
             Installed::Seen => unreachable!("nothing was taken"),
         }
     }
@@ -544,6 +547,6 @@ pub(crate) fn closed() -> Error {
 }
 
 /// The error of a handle whose keyspace is gone.
-pub(crate) fn dropped(id: KeyspaceId) -> Error {
-    Error::new(ErrorKind::Closed, format!("keyspace {id} was dropped"))
+pub(crate) fn dropped(name: &str) -> Error {
+    Error::new(ErrorKind::Closed, format!("keyspace `{name}` was dropped"))
 }

@@ -1,7 +1,8 @@
 //! A keyspace's handle: reads, writes, and upkeep of one tree.
 //!
 //! Owns nothing but references: the tree and the database it belongs to. A
-//! handle outlives its keyspace; it then gives `Closed`.
+//! handle outlives its keyspace; it then gives `Closed`, but for what snapshots
+//! from before see, which stays readable through it.
 
 use crate::core::dropped;
 use crate::handle::Handle;
@@ -76,18 +77,19 @@ impl Keyspace {
 
     fn check_not_dropped(&self) -> Result<()> {
         if self.tree.is_dropped() {
-            return Err(dropped(self.tree.id));
+            return Err(dropped(&self.tree.name));
         }
         Ok(())
     }
 
-    /// Whether a read may begin: of a snapshot also when the database was closed since.
+    /// Whether a read may begin: of a snapshot also when the database was closed,
+    /// or the keyspace dropped, since.
     fn check_at(&self, snapshot: Option<&Snapshot>) -> Result<()> {
         let Some(snapshot) = snapshot else {
             return self.check();
         };
         snapshot.check_of(&self.core)?;
-        self.check_not_dropped()
+        if self.tree.is_seen_by(snapshot.inner.id) { Ok(()) } else { self.check_not_dropped() }
     }
 
     // ---- reading

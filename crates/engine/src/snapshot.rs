@@ -112,6 +112,11 @@ impl SnapshotList {
         }
     }
 
+    /// The id of the next snapshot: those that are registered have lower ones.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.live.lock().next_id
+    }
+
     /// Forgets a snapshot.
     pub(crate) fn release(&self, seq: SeqNo, id: u64) {
         self.live.lock().by_seq.remove(&(seq, id));
@@ -147,7 +152,9 @@ impl Held {
 }
 
 /// A state of all keyspaces at one moment, readable for as long as it is held,
-/// after [`crate::Db::close`] too. (Files that it reads may go, which is an
+/// after [`crate::Db::close`] too; a keyspace that was dropped since, through a
+/// handle of it that is kept. It keeps the database open, as a clone of
+/// [`crate::Db`] does. (Files that it reads may go, which is an
 /// error, once somebody else opens the closed database.)
 ///
 /// Owned, cheap to clone, `Send`. What it alone can see is kept on disk until
@@ -161,7 +168,7 @@ pub(crate) struct SnapshotInner {
     pub(crate) core: Handle,
     pub(crate) seq: SeqNo,
     pub(crate) now_ms: u64,
-    id: u64,
+    pub(crate) id: u64,
     /// It was taken before the database was closed.
     was_open: bool,
 }

@@ -15,7 +15,7 @@ use crate::read::ReadOwner;
 use crate::read::view::{ReadLevel, ReadView};
 use std::sync::{Arc, OnceLock};
 use windrow_base::{KeyOrder, KeyspaceId, SeqNo};
-use windrow_env::sync::atomic::{AtomicBool, Ordering};
+use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow_env::sync::{ArcSwap, Guard, Mutex};
 use windrow_plan::busy::Busy;
 use windrow_plan::hotness::HotMap;
@@ -73,6 +73,8 @@ pub(crate) struct Tree {
     view: ArcSwap<ReadView>,
     view_lock: Mutex<()>,
     dropped: AtomicBool,
+    /// The id of the first snapshot that was taken after it was dropped.
+    unseen_from: AtomicU64,
 }
 
 /// What a tree is made of.
@@ -129,6 +131,7 @@ impl Tree {
             view: ArcSwap::from_pointee(view),
             view_lock: Mutex::new(()),
             dropped: AtomicBool::new(false),
+            unseen_from: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -189,9 +192,18 @@ impl Tree {
         self.view.store(Arc::new(view));
     }
 
-    /// Marks the keyspace dropped: handles of it err from here on.
-    pub(crate) fn mark_dropped(&self) {
+    /// Marks the keyspace dropped: handles of it err from here on, but for what
+    /// they read in snapshots with ids below `snapshot`. Nothing leaves its last
+    /// view, which holds all that those see.
+    pub(crate) fn mark_dropped(&self, snapshot: u64) {
+        self.unseen_from.store(snapshot, Ordering::Release);
         self.dropped.store(true, Ordering::Release);
+    }
+
+    /// Whether a snapshot was taken before the keyspace was dropped.
+    #[inline]
+    pub(crate) fn is_seen_by(&self, snapshot: u64) -> bool {
+        snapshot < self.unseen_from.load(Ordering::Acquire)
     }
 
     /// Whether the keyspace was dropped.

@@ -101,7 +101,7 @@ impl Core {
         self.latch.check()?;
         self.check_open()?;
         if tree.is_dropped() {
-            return Err(crate::core::dropped(tree.id));
+            return Err(crate::core::dropped(&tree.name));
         }
         // A pick between the two stores sees the new sizes under the old
         // policy, which is as good a decision as any.
@@ -246,12 +246,12 @@ impl Core {
         let mut manifest = self.manifest.lock();
         self.check_open()?;
         if tree.is_dropped() {
-            return Err(crate::core::dropped(tree.id));
+            return Err(crate::core::dropped(&tree.name));
         }
         self.append_and_fold(&mut manifest, vec![Field::KeyspaceDrop(tree.id)])?;
         self.witness_manifest()?;
         let mut queue = self.queue.lock();
-        tree.mark_dropped();
+        tree.mark_dropped(self.snapshots.next_id());
         self.keyspaces.remove(&tree);
         let view = tree.pin();
         queue.unflushed.dropped(&tree, &view);

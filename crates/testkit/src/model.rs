@@ -7,7 +7,7 @@
 
 use crate::op::{Answer, Change, DEFAULT, Direction, Op, Pair, Span, Step, Subject, Write};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use windrow_base::ErrorKind;
 use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -151,12 +151,15 @@ struct Space {
     operator: Option<Operator>,
     order: Order,
     dropped: bool,
+    /// Once it is dropped: the snapshots from before, which still show it.
+    seen_by: BTreeSet<String>,
     keys: BTreeMap<Ordered, Vec<Version>>,
 }
 
 impl Space {
     fn new(incarnation: u64, operator: Option<Operator>, order: Order) -> Space {
-        Space { incarnation, operator, order, dropped: false, keys: BTreeMap::new() }
+        let (keys, seen_by) = (BTreeMap::new(), BTreeSet::new());
+        Space { incarnation, operator, order, dropped: false, seen_by, keys }
     }
 
     fn ordered(&self, key: &[u8]) -> Ordered {
@@ -414,7 +417,7 @@ impl Model {
             None => self.now(),
             Some(name) => *self.snapshots.get(name).ok_or(Answer::Missing)?,
         };
-        if space.dropped {
+        if space.dropped && !at.is_some_and(|name| space.seen_by.contains(name)) {
             return Err(Answer::Error(ErrorKind::Closed));
         }
         Ok((space, moment))
@@ -510,7 +513,8 @@ impl Model {
     fn refresh(&mut self, name: &str) -> Answer {
         let now = self.now();
         let Some(cursor) = self.cursors.get(name).cloned() else { return Answer::Missing };
-        if self.cursor_space(&cursor).is_some_and(|space| space.dropped) {
+        // A snapshot that it was made on is from before the drop.
+        if !cursor.pinned && self.cursor_space(&cursor).is_some_and(|space| space.dropped) {
             // It stays where and when it was.
             return Answer::Steps(vec![Err(ErrorKind::Closed)]);
         }
@@ -551,6 +555,7 @@ impl Model {
             None => Answer::Missing,
             Some(space) => {
                 space.dropped = true;
+                space.seen_by = self.snapshots.keys().cloned().collect();
                 Answer::Done
             }
         }
@@ -663,6 +668,9 @@ impl Subject for Model {
             }
             Op::Snapshot { name } => {
                 let now = self.now();
+                for space in self.spaces.values_mut().chain(&mut self.dropped) {
+                    space.seen_by.remove(name);
+                }
                 self.snapshots.insert(name.clone(), now);
                 Answer::Done
             }

@@ -162,7 +162,7 @@ impl Core {
         }
         unless_mutant!(DroppedLeavesTables, self.cleanup.unlink_tables(&outputs));
         if installed == Installed::Dropped {
-            return Err(dropped(tree.id));
+            return Err(dropped(&tree.name));
         }
         self.counters.merged(merge.output_level, merge.input_bytes(), summary.written_bytes);
         self.counters.merges_repeated.add(1);
