@@ -2,7 +2,9 @@
 //! `Cursor` holds one of these, and the last to go closes it.
 //!
 //! Owns: how many there are, and the lock on the directory. Background jobs are
-//! no handles: they hold the core, for as long as they run.
+//! no handles: they hold the core, for as long as they run. A filter or listener
+//! may own a handle, and drop the last one in the middle of a job, which a close
+//! would wait for: then it closes on a thread of its own.
 //!
 //! In a child made by `fork` a handle is a copy of its parent's: threads that
 //! it would wait for are not there, locks that others held stay locked, and
@@ -10,9 +12,10 @@
 //! forgotten, whatever the last one would have torn down included.
 
 use crate::core::Core;
+use crate::underway::is_working;
 use std::ops::Deref;
 use std::sync::Arc;
-use windrow_base::Result;
+use windrow_base::{Error, Result};
 use windrow_env::fs::FileLock;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicUsize, Ordering};
@@ -46,13 +49,24 @@ impl Handle {
     /// As [`crate::Db::close`].
     pub(crate) fn close(&self) -> Result<()> {
         self.0.latch.check_process()?;
-        // Held throughout: a second close must not free the directory, nor
-        // return, while the first still writes to it.
-        let mut lock = self.0.handles.lock.lock();
-        let closed = self.0.close();
-        *lock = None;
-        closed
+        if self.0.is_worked_for_here() {
+            return Err(Error::invalid(
+                "close was called by a filter or listener in work of the same database, which it \
+                 would wait for: drop the handle instead, or close it on another thread",
+            ));
+        }
+        close(&self.0)
     }
+}
+
+/// Closes the database, and then frees its directory.
+fn close(core: &Core) -> Result<()> {
+    // Held throughout: a second close must not free the directory, nor
+    // return, while the first still writes to it.
+    let mut lock = core.handles.lock.lock();
+    let closed = core.close();
+    *lock = None;
+    closed
 }
 
 impl Deref for Handle {
@@ -78,7 +92,12 @@ impl Drop for Handle {
             std::mem::forget(self.0.clone());
         } else if self.0.handles.count.fetch_sub(1, Ordering::AcqRel) == 1 {
             // Rule R14: who wants to know calls `close`.
-            let _ = self.close();
+            if is_working() {
+                let core = self.0.clone();
+                self.0.env.jobs.run_apart(Box::new(move || _ = close(&core)));
+            } else {
+                let _ = close(&self.0);
+            }
         }
     }
 }

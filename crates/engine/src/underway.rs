@@ -8,6 +8,7 @@
 
 use crate::core::{Core, closed};
 use std::any::Any;
+use std::cell::RefCell;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -59,6 +60,34 @@ impl Gate {
     pub(crate) fn is_quiet(&self) -> bool {
         self.word.load(Ordering::Acquire) < ONE
     }
+}
+
+thread_local! {
+    /// The databases whose work this thread does, the innermost last: it may
+    /// call a filter or a listener, and that whatever it likes.
+    static WORKING_FOR: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// While it lives, the thread works for a database.
+struct Working;
+
+impl Working {
+    fn begin(core: &Core) -> Working {
+        WORKING_FOR.with_borrow_mut(|ids| ids.push(core.instance_id));
+        Working
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        WORKING_FOR.with_borrow_mut(|ids| ids.pop());
+    }
+}
+
+/// Whether this thread is in some database's work: it must not wait for jobs.
+pub(crate) fn is_working() -> bool {
+    // Where the thread is going down, it is in none.
+    WORKING_FOR.try_with(|ids| !ids.borrow().is_empty()).unwrap_or(false)
 }
 
 /// Something is under way for as long as this lives.
@@ -113,7 +142,15 @@ impl Core {
             let text = format!("{what} panicked: {}", panic_text(&**panic));
             unless_mutant!(PanicIgnored, self.trip(&Error::new(ErrorKind::Io, text)));
         };
-        catch_unwind(AssertUnwindSafe(|| work(self))).inspect_err(tell)
+        let working = Working::begin(self);
+        let done = catch_unwind(AssertUnwindSafe(|| work(self)));
+        drop(working);
+        done.inspect_err(tell)
+    }
+
+    /// Whether this thread is in work of this database, which a close waits for.
+    pub(crate) fn is_worked_for_here(&self) -> bool {
+        WORKING_FOR.with_borrow(|ids| ids.contains(&self.instance_id))
     }
 }
 

@@ -26,6 +26,13 @@ pub trait Jobs: Send + Sync + 'static {
     /// by its own means (the engine wraps every job in a latch).
     fn submit(&self, urgency: Urgency, job: Job);
 
+    /// Runs a job on a thread of its own, which nobody waits for: one that waits
+    /// for other jobs, and comes from within one. Where the system has no thread
+    /// to give, it is not run. (A stepper queues it with the others.)
+    fn run_apart(&self, job: Job) {
+        self.submit(Urgency::Normal, job);
+    }
+
     /// How many jobs can run at the same time.
     fn parallelism(&self) -> usize;
 

@@ -149,6 +149,10 @@ impl Jobs for ThreadPool {
         self.inner.queue.push(urgency, job);
     }
 
+    fn run_apart(&self, job: Job) {
+        let _ = Builder::new().name("windrow-apart".to_owned()).spawn(job);
+    }
+
     fn parallelism(&self) -> usize {
         self.inner.threads.len().max(1)
     }

@@ -1,0 +1,145 @@
+//! What keeps a database open, and who closes it.
+
+use std::sync::Arc;
+use windrow::env::sync::Mutex;
+use windrow::{CompactionFilter, Db, ErrorKind, FilterDecision, Options, ReadOptions};
+use windrow_env::testing::{Handles, env};
+
+const DIR: &str = "db";
+
+fn options(handles: &Handles) -> Options {
+    let mut options = Options::default();
+    options.components.env = Some(handles.env());
+    options.settings.set("memtable_bytes", "64KiB").unwrap();
+    options
+}
+
+fn is_open(handles: &Handles) -> bool {
+    match Db::open_with(DIR, options(handles)) {
+        Err(error) => error.kind() == ErrorKind::Busy,
+        Ok(_) => false,
+    }
+}
+
+/// Whatever is the last to go: the database is open until then, and not after.
+#[test]
+fn the_last_handle_of_any_kind_closes() {
+    for kind in 0..5 {
+        let (_, handles) = env(1);
+        let db = Db::open_with(DIR, options(&handles)).unwrap();
+        let other = db.keyspace("other").unwrap();
+        other.put("a", "1").unwrap();
+        db.put("b", "2").unwrap();
+        let mut kept: [Option<Box<dyn FnOnce()>>; 5] = [const { None }; 5];
+        let (snapshot, mut iter, mut cursor) =
+            (db.snapshot(), other.iter(), other.cursor(ReadOptions::default()));
+        let (clone, keyspace) = (db.clone(), other.clone());
+        kept[0] = Some(Box::new(move || clone.put("c", "3").unwrap()));
+        kept[1] = Some(Box::new(move || keyspace.put("c", "3").unwrap()));
+        kept[2] = Some(Box::new(move || assert!(snapshot.get("b").unwrap().is_some())));
+        kept[3] = Some(Box::new(move || assert!(iter.next().unwrap().is_ok())));
+        kept[4] = Some(Box::new(move || assert!(cursor.refresh().is_ok())));
+        let last = kept[kind].take().unwrap();
+        drop((db, other, kept));
+        assert!(is_open(&handles), "{kind}: closed too soon");
+        last();
+        assert!(!is_open(&handles), "{kind}: open, and nobody holds it");
+        let db = Db::open_with(DIR, options(&handles)).unwrap();
+        assert_eq!(db.get("b").unwrap().as_deref(), Some(&b"2"[..]));
+    }
+}
+
+#[test]
+fn a_close_closes_for_all() {
+    let (_, handles) = env(1);
+    let db = Db::open_with(DIR, options(&handles)).unwrap();
+    let (keyspace, mut iter) = (db.keyspace("other").unwrap(), db.iter());
+    db.close().unwrap();
+    assert_eq!(keyspace.put("a", "1").unwrap_err().kind(), ErrorKind::Closed);
+    assert!(iter.next().is_none());
+    assert!(!is_open(&handles), "it is held, and closed all the same");
+    drop((db, keyspace, iter));
+    assert!(!is_open(&handles));
+}
+
+/// Owns a handle of the database that it filters, as a filter that looks things
+/// up does, and lets go of it, or closes it, in the middle of a merge.
+#[derive(Default)]
+struct Owner {
+    handle: Mutex<Option<Db>>,
+    refused: Mutex<Option<ErrorKind>>,
+}
+
+impl CompactionFilter for Owner {
+    fn name(&self) -> &str {
+        "owner"
+    }
+
+    fn filter(&self, _level: u32, _key: &[u8], _value: &[u8]) -> FilterDecision {
+        let handle = self.handle.lock().take();
+        if let Some(db) = handle {
+            *self.refused.lock() = db.close().err().map(|error| error.kind());
+        }
+        FilterDecision::Keep
+    }
+}
+
+fn fill(db: &Db) {
+    for round in 0..12 {
+        for key in 0..200 {
+            db.put(format!("{key:04}"), [round; 300]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_last_handle_may_go_in_a_job() {
+    let (_, handles) = env(1);
+    let owner = Arc::new(Owner::default());
+    let mut options = options(&handles);
+    options.settings.set("preset", "leveled").unwrap();
+    options.components.compaction_filters.push(("default".to_owned(), owner.clone()));
+    let db = Db::open_with(DIR, options).unwrap();
+    fill(&db);
+    handles.jobs.run_until_idle();
+    fill(&db);
+    *owner.handle.lock() = Some(db);
+    handles.jobs.run_until_idle();
+    assert!(owner.handle.lock().is_none(), "no merge ran: this tests nothing");
+    assert_eq!(*owner.refused.lock(), Some(ErrorKind::InvalidArgument));
+    assert!(!is_open(&handles));
+    let db = Db::open_with(DIR, self::options(&handles)).unwrap();
+    assert_eq!(db.get("0199").unwrap().as_deref(), Some(&[11; 300][..]));
+}
+
+/// The same on threads, of which there is one: what closes must be another.
+#[test]
+#[allow(clippy::disallowed_methods)] // a close on a thread of its own tells nobody
+fn the_last_handle_may_go_on_a_background_thread() {
+    let dir = tempfile::tempdir().unwrap();
+    let owner = Arc::new(Owner::default());
+    let mut options = Options::default();
+    for (name, value) in
+        [("background_threads", "1"), ("memtable_bytes", "64KiB"), ("preset", "leveled")]
+    {
+        options.settings.set(name, value).unwrap();
+    }
+    let bare = options.clone();
+    options.components.compaction_filters.push(("default".to_owned(), owner.clone()));
+    let db = Db::open_with(dir.path(), options).unwrap();
+    *owner.handle.lock() = Some(db.clone());
+    fill(&db);
+    // Whichever of the two is the last to go.
+    drop(db);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let opened = loop {
+        match Db::open_with(dir.path(), bare.clone()) {
+            Err(error) if error.kind() == ErrorKind::Busy && until > std::time::Instant::now() => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            opened => break opened,
+        }
+    };
+    let db = opened.expect("it hangs");
+    assert_eq!(db.get("0199").unwrap().as_deref(), Some(&[11; 300][..]));
+}
