@@ -4,7 +4,7 @@
 //!
 //! Owns the first failure. Never resets: reopening is the way back.
 
-use windrow_base::{Error, ErrorKind, Result};
+use windrow_base::{Error, ErrorKind, Result, mutant};
 use windrow_env::Process;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU8, Ordering};
@@ -32,7 +32,7 @@ impl Latch {
     /// Whether the running process opened the database.
     #[inline]
     pub(crate) fn is_of_this_process(&self) -> bool {
-        self.process.is_this()
+        self.process.is_this() || mutant!(ForkUnseen)
     }
 
     /// Whether the running process may use the database at all. In a child made
@@ -42,7 +42,7 @@ impl Latch {
     /// `Closed` in a child of the process that opened it.
     #[inline]
     pub(crate) fn check_process(&self) -> Result<()> {
-        if self.process.is_this() { Ok(()) } else { Err(forked(&self.process)) }
+        if self.is_of_this_process() { Ok(()) } else { Err(forked(&self.process)) }
     }
 
     /// Whether writing is on.
@@ -52,7 +52,7 @@ impl Latch {
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         match self.state.load(Ordering::Acquire) {
-            OPEN if self.process.is_this() => Ok(()),
+            OPEN if self.is_of_this_process() => Ok(()),
             state => Err(self.refusal(state)),
         }
     }
@@ -63,7 +63,7 @@ impl Latch {
     /// `Closed`.
     #[inline]
     pub(crate) fn check_read(&self) -> Result<()> {
-        if self.state.load(Ordering::Acquire) == CLOSED || !self.process.is_this() {
+        if self.state.load(Ordering::Acquire) == CLOSED || !self.is_of_this_process() {
             return Err(self.refusal(CLOSED));
         }
         Ok(())
@@ -72,7 +72,7 @@ impl Latch {
     #[cold]
     fn refusal(&self, state: u8) -> Error {
         match state {
-            _ if !self.process.is_this() => forked(&self.process),
+            _ if !self.is_of_this_process() => forked(&self.process),
             CLOSED => Error::new(ErrorKind::Closed, "the database was closed"),
             READ_ONLY => Error::new(ErrorKind::ReadOnly, "the database was opened read-only"),
             _ => self.latched_error(),
@@ -107,7 +107,7 @@ impl Latch {
 
     /// The failure that latched the database, if one did.
     pub(crate) fn cause(&self) -> Option<Error> {
-        if !self.process.is_this() {
+        if !self.is_of_this_process() {
             return Some(forked(&self.process));
         }
         self.cause.lock().clone()

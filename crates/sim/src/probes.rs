@@ -4,6 +4,7 @@
 //! Owns: the scenes. Never does: draw anything by seed; what needs many cases
 //! is the crash harness's or the sweep's.
 
+mod forking;
 mod merging;
 mod repairing;
 
@@ -27,6 +28,7 @@ pub type Probe = fn() -> Result<(), String>;
 pub const PROBES: &[(&str, Probe)] = &[
     ("a panic turns writing off (P24)", a_panic_turns_writing_off),
     ("a second open is refused (P13)", a_second_open_is_refused),
+    ("a forked child is refused (P13)", forking::a_forked_child_is_refused),
     ("a read-only open writes nothing (P17)", a_read_only_open_writes_nothing),
     ("limits hold (P15)", limits_hold),
     ("a newer format is refused (P21)", a_newer_format_is_refused),
