@@ -32,6 +32,28 @@ fn a_lost_log_is_noticed() {
     let _ = std::fs::remove_dir_all(std::path::Path::new(kept).parent().expect("a directory"));
 }
 
+/// Scene by scene, as far as that needs no root.
+#[test]
+fn surroundings_are_survived() {
+    for scenes in ["fork", "two-paths", "lock-is", "current-is", "a-log-is", "rights", "clock"] {
+        let output = torture(&["surroundings", "--scene", scenes]);
+        let said = said(&output);
+        assert!(output.status.success(), "{said}");
+        eprintln!("{said}");
+    }
+}
+
+/// The canary: what is spoilt before it is judged must be noticed.
+#[test]
+fn a_spoilt_database_is_noticed() {
+    let output = torture(&["surroundings", "--scene", "fork-child-d", "--sabotage"]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("FAILED") && said.contains("repeat: cargo run"), "{said}");
+    let kept = said.lines().find_map(|line| line.strip_prefix("kept: ")).expect("it is kept");
+    let _ = std::fs::remove_dir_all(std::path::Path::new(kept).parent().expect("a directory"));
+}
+
 /// Descriptors, a second process, read-only opens. Memory is left out: what it
 /// takes depends on how far the load gets, and so on the machine.
 #[test]

@@ -29,6 +29,7 @@ pub mod starve;
 pub mod starve_cases;
 pub mod starved;
 pub mod stop;
+pub mod surroundings;
 pub mod trace;
 pub mod volume;
 pub mod worker;
@@ -59,6 +60,16 @@ enum Command {
     /// Largest batches, nested range deletes, longest keys and many keyspaces under
     /// an address-space limit, with aborts at the n-th allocation.
     Memory(Plan),
+    /// Forks, moved directories, foreign files, links, rights, mounts, clocks: scene by scene.
+    Surroundings {
+        #[command(flatten)]
+        plan: Plan,
+        /// Only the scenes whose names hold this.
+        #[arg(long, default_value = "")]
+        scene: String,
+    },
+    #[command(hide = true)]
+    Actor,
     #[command(hide = true)]
     Worker(worker::Task),
     #[command(hide = true)]
@@ -95,7 +106,8 @@ pub struct Plan {
     /// How much of each case of `memory` is done, in thousandths.
     #[arg(long, default_value_t = 1000)]
     pub permille: u64,
-    /// Damages the log after each kill: `kill` must then fail.
+    /// Damages the log after each kill, or what a scene left: `kill` and
+    /// `surroundings` must then fail.
     #[arg(long, hide = true)]
     pub sabotage: bool,
 }
@@ -141,10 +153,16 @@ pub enum Outcome {
 
 /// Runs what the command line asks for. 0: held or skipped, 1: a failure was found.
 pub fn run(cli: Cli) -> ExitCode {
+    let mut wanted = String::new();
     let (name, plan) = match cli.command {
         Command::Worker(task) => return worker::run(&task),
         Command::Starved(task) => return starved::run(&task),
         Command::Memory(plan) => ("memory", plan),
+        Command::Actor => return surroundings::actor::run(),
+        Command::Surroundings { plan, scene } => {
+            wanted = scene;
+            ("surroundings", plan)
+        }
         Command::Kill(plan) => ("kill", plan),
         Command::Cut(plan) => ("cut", plan),
         Command::Full(plan) => ("full", plan),
@@ -156,6 +174,7 @@ pub fn run(cli: Cli) -> ExitCode {
         "cut" => cut::run(&plan),
         "full" => full::run(&plan),
         "memory" => starve::run(&plan),
+        "surroundings" => surroundings::run(&plan, &wanted),
         _ => limits::run(&plan),
     };
     match outcome {

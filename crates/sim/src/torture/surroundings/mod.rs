@@ -1,0 +1,110 @@
+//! `torture surroundings`: what happens to the process and its directory while
+//! a database is open: forks, moved and replaced directories, other engines'
+//! files, links and pipes where files must be, rights, mounts, clocks.
+//!
+//! Each scene is a function in a table, with a directory and processes of its
+//! own ([`actor`]), and ends the same way: nothing acknowledged is lost, nobody
+//! else's bytes are touched, and where something cannot be done an error says
+//! so. One that needs what is not here (root, mounts) is skipped, and said to be.
+//! Owns: the table, and what is printed. Never does: stop at the first failure.
+
+pub mod actor;
+mod clocks;
+mod foreign;
+mod forks;
+mod odd;
+mod places;
+mod rights;
+mod stage;
+
+use super::{Failure, Outcome, Plan, stop};
+use stage::Stage;
+
+/// How a scene ended, when nothing was found.
+pub enum Ending {
+    /// All held; what was seen.
+    Held(String),
+    /// It cannot be played here, and why.
+    Skipped(String),
+}
+
+/// What is said of a scene; an error is a finding.
+pub type Verdict = Result<Ending, String>;
+/// Its name, and what happens.
+pub type Scene = (&'static str, fn(&Stage) -> Verdict);
+
+fn held(seen: impl Into<String>) -> Verdict {
+    Ok(Ending::Held(seen.into()))
+}
+
+fn skipped(why: String) -> Verdict {
+    Ok(Ending::Skipped(why))
+}
+
+/// Why a scene of mounts cannot be played, if it cannot.
+fn needs_root() -> Option<String> {
+    let is_root = rustix::process::geteuid().is_root();
+    (!is_root).then(|| "needs root: mounts".to_owned())
+}
+
+/// All scenes, by group.
+pub fn scenes() -> Vec<Scene> {
+    let groups = [
+        forks::SCENES,
+        places::SCENES,
+        foreign::SCENES,
+        odd::SCENES,
+        rights::SCENES,
+        clocks::SCENES,
+    ];
+    groups.concat()
+}
+
+/// Plays the scenes whose names hold `wanted`, and prints a line for each.
+///
+/// # Errors
+/// That some failed; their directories are kept.
+pub fn run(plan: &Plan, wanted: &str) -> Result<Outcome, Failure> {
+    let chosen: Vec<Scene> =
+        scenes().into_iter().filter(|(name, _)| name.contains(wanted)).collect();
+    if chosen.is_empty() {
+        return Err(plan.failure(plan.seed, format!("there is no scene like `{wanted}`")));
+    }
+    let scratch = plan.scratch(std::env::temp_dir())?;
+    let width = chosen.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let (mut held, mut skipped, mut failed) = (0, 0, Vec::new());
+    for (name, play) in chosen {
+        let root = scratch.path().join(name);
+        std::fs::create_dir(&root).map_err(|e| plan.failure(plan.seed, e.to_string()))?;
+        let stage = Stage { root, sabotage: plan.sabotage };
+        match play(&stage) {
+            Ok(Ending::Held(seen)) => {
+                held += 1;
+                println!("{name:width$}  held     {seen}");
+                let _ = std::fs::remove_dir_all(&stage.root);
+            }
+            Ok(Ending::Skipped(why)) => {
+                skipped += 1;
+                println!("{name:width$}  SKIPPED  {why}");
+            }
+            Err(why) => {
+                println!("{name:width$}  FAILED   {why}");
+                println!("kept: {}", stage.root.display());
+                println!(
+                    "repeat: cargo run --release -p windrow-sim --bin torture -- surroundings \
+                     --scene {name}"
+                );
+                failed.push(name);
+            }
+        }
+        if stop::requested() {
+            break;
+        }
+    }
+    let figures = format!("{held} scenes held, {skipped} skipped, {} failed", failed.len());
+    if failed.is_empty() {
+        return Ok(Outcome::Held(figures));
+    }
+    let kept = Some(scratch.keep());
+    Err(Failure { why: format!("{figures}: {}", failed.join(" ")), seed: plan.seed, kept })
+}
