@@ -9,7 +9,7 @@
 //! - Any other failure is tried again a few times, under new file numbers, and
 //!   then turns writing off; a full device does so at once.
 //!
-//! Owns no state. Never tries a failed sync again: what it covered is written anew.
+//! Owns no state. Never tries a failed sync again: what it covered is written to other files.
 
 use crate::core::{Core, closed};
 use crate::events::Event;
