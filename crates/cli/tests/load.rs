@@ -5,7 +5,7 @@
 
 mod common;
 use common::{Rng, Shell, expected, stderr};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::pipe::fcntl_getpipe_size;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -310,25 +310,72 @@ fn ctrl_c_closes_and_says_130() {
 }
 
 /// What never looks at the flag that Ctrl-C sets leaves the first one to the
-/// system. Each is held where it reads CURRENT, which is a pipe here.
+/// system. Each is held where it says what came of it, to a pipe that is full.
 #[test]
 fn one_ctrl_c_ends_what_runs_in_the_engine() {
     let sh = Shell::new();
     sh.ok("put db key value");
-    let current = sh.path("db/CURRENT");
+    sh.ok("checkpoint db copy");
+    // The last one says that there is a copy.
     for line in ["compact db", "verify db", "repair db", "checkpoint db copy"] {
-        std::fs::remove_file(&current).unwrap();
-        mknodat(CWD, &current, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        let child = sh.spawn(line);
-        // Opens once the program opens it too, and then waits for what it says.
-        let pipe = std::fs::OpenOptions::new().write(true).open(&current).unwrap();
+        let (_reader, mut full) = std::io::pipe().unwrap();
+        full.write_all(&vec![b'x'; fcntl_getpipe_size(&full).unwrap()]).unwrap();
+        let mut command = sh.command(line.split_whitespace());
+        command.stdout(full.try_clone().unwrap()).stderr(full.try_clone().unwrap());
+        let mut child = command.spawn().unwrap();
+        wait_until_it_writes(&child);
         signal(&child, Signal::INT);
-        // Whoever goes on must fail, not wait for a second writer.
-        sh.write("elsewhere", "");
-        std::fs::rename(sh.path("elsewhere"), &current).unwrap();
-        drop(pipe);
-        let status = child.wait_with_output().unwrap().status;
+        // Whoever goes on must end, not wait for a reader.
+        drop(_reader);
+        let status = child.wait().unwrap();
         assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{line}: {status}");
+    }
+}
+
+/// Until a process is in a system call on its stdout or stderr, where the
+/// system tells.
+fn wait_until_it_writes(child: &Child) {
+    let call = format!("/proc/{}/syscall", child.id());
+    while let Ok(text) = std::fs::read_to_string(&call) {
+        if matches!(text.split(' ').nth(1), Some("0x1" | "0x2")) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The directory is deleted, and a backup restored in its place, under a load.
+#[test]
+fn a_load_into_a_directory_that_is_replaced_fails_and_spares_what_is_there_now() {
+    let sh = Shell::new();
+    for i in 0..3 {
+        sh.ok(&format!("put backup key{i} backup"));
+    }
+    sh.ok("verify backup");
+    let wanted = sh.image("backup");
+    for group in ["--group 700", "--sync"] {
+        let (mut child, mut lines) = loading(&sh, &format!("load db --ack {group}"));
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(&tsv(&pairs(5, 2_800, 9_000))).unwrap();
+        lines.next().unwrap().unwrap();
+        while sh.path("db").exists() {
+            _ = std::fs::remove_dir_all(sh.path("db"));
+        }
+        std::fs::create_dir(sh.path("db")).unwrap();
+        for (name, bytes) in &wanted {
+            std::fs::write(sh.path("db").join(name), bytes).unwrap();
+        }
+        let fed = stdin.write_all(&tsv(&pairs(6, 60_000, 9_000)));
+        drop(stdin);
+        let heard = lines.filter(|line| line.is_ok()).count();
+        let output = child.wait_with_output().unwrap();
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{fed:?}, {heard}: {text}");
+        assert!(text.contains("directory was deleted, restored"), "{text}");
+        assert!(sh.image("db") == wanted, "not a byte of the backup was changed");
+        assert_eq!(sh.ok("scan db --keys-only"), "key0\nkey1\nkey2\n");
+        sh.ok("verify db");
+        sh.ok("destroy db");
     }
 }
 

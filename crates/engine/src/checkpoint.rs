@@ -1,25 +1,26 @@
-//! Checkpoint: a copy of the database that shares its tables by hard links;
-//! and destroy, which removes a database's files.
+//! Checkpoint: a copy of the database that shares its tables by hard links.
 //!
 //! The target gets its tables first, then a manifest and the empty log of a
 //! clean close, and CURRENT last: a target that is not complete is refused
-//! by open (rule R1). The source is only read, after a flush.
+//! by open (rule R1). The source is only read, after a flush. A checkpoint that
+//! fails removes what it made, so that it can be tried again.
 
 use crate::core::Core;
 use crate::events::Event;
 use crate::manifest::log::{ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
 use crate::manifest::state::ManifestState;
+use crate::place::enter;
 use crate::read::view::ReadView;
-use crate::recovery::Listing;
 use crate::tree::Tree;
 use crate::write::segments::{EMPTY_BYTES, create_wal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, SeqNo, mutant};
 use windrow_env::Env;
-use windrow_env::fs::{LockMode, ReadOptions, WriteOptions};
+use windrow_env::fs::{ReadOptions, WriteOptions, is_taken};
 use windrow_env::sync::atomic::Ordering;
+use windrow_format::current::Current;
 use windrow_format::names;
 
 /// Bytes copied at a time where links are not to be had.
@@ -28,28 +29,13 @@ const COPY_BYTES: usize = 1 << 20;
 /// Copies the database as it is now into `target`.
 pub(crate) fn checkpoint(core: &Core, target: &Path) -> Result<()> {
     core.latch.check()?;
+    let target = &core.env.fs.absolute(target)?;
     check_empty(&core.env, target)?;
+    let made_dir = !core.env.fs.exists(target)?;
     core.env.fs.create_dir(target)?;
-    // A close waits for the copy, which gives up at the next file.
-    let _underway = core.begin_work()?;
-    // The views keep every table alive until it is linked.
-    let (mut state, _views) = one_moment(core)?;
-    let (mut linked_bytes, mut copied_bytes, mut files) = (0, 0, 0);
-    for keyspace in state.keyspaces.values() {
-        for (_, _, file) in keyspace.version.files() {
-            files += 1;
-            core.check_open()?;
-            if link_or_copy(core, target, file.number)? {
-                linked_bytes += file.bytes;
-            } else {
-                copied_bytes += file.bytes;
-            }
-        }
-    }
-    core.env.fs.sync_dir(target)?;
-    write_metadata(core, target, &mut state)?;
-    core.events.send_with(|| Event::CheckpointCreated { files, linked_bytes, copied_bytes });
-    Ok(())
+    let (env, dir) = enter(&core.env, target)?;
+    let mut copy = Copy { env, dir, made: Vec::new(), current: None, made_dir };
+    copy.fill(core).inspect_err(|_| copy.remove())
 }
 
 fn check_empty(env: &Env, target: &Path) -> Result<()> {
@@ -114,89 +100,126 @@ impl Drop for HeldFlushes<'_> {
     }
 }
 
-/// Links a table into the target, or copies it where links are not to be had.
-/// Returns whether it was linked.
-///
-/// A link that failed for another reason may be there all the same, and a copy
-/// made under its name would be written into the source's own table.
-fn link_or_copy(core: &Core, target: &Path, number: FileNumber) -> Result<bool> {
-    let name = names::table(number);
-    let (from, to) = (core.dir.join(&name), target.join(&name));
-    match core.env.fs.link(&from, &to) {
-        Ok(()) => return Ok(true),
-        Err(e) if e.kind() == ErrorKind::NotSupported => {}
-        Err(e) if mutant!(CheckpointCopiesOver) && e.kind() == ErrorKind::Io => {}
-        Err(_) if mutant!(CheckpointErrorIgnored) => return Ok(true),
-        Err(e) => return Err(e),
-    }
-    let source = core.env.fs.open(&from, ReadOptions::default())?;
-    let mut copy = core.env.fs.create(&to, WriteOptions::default())?;
-    let mut buf = vec![0; COPY_BYTES];
-    let mut at = 0;
-    while at < source.len() {
-        let chunk = COPY_BYTES.min((source.len() - at) as usize);
-        source.read_at(at, &mut buf[..chunk])?;
-        copy.append(&buf[..chunk])?;
-        at += chunk as u64;
-    }
-    copy.finish()?;
-    Ok(false)
+/// A checkpoint being made. Its directory and the source's are held open.
+struct Copy {
+    env: Env,
+    dir: PathBuf,
+    /// Files in it that this checkpoint made, or may have made.
+    made: Vec<String>,
+    /// What CURRENT was made to be.
+    current: Option<Current>,
+    /// Whether the directory is new as well.
+    made_dir: bool,
 }
 
-/// Manifest, empty log, CURRENT: the form that a clean close leaves.
-fn write_metadata(core: &Core, target: &Path, state: &mut ManifestState) -> Result<()> {
-    let env = &core.env;
-    let number_max = core.next_file.load(Ordering::Relaxed);
-    let (manifest_number, wal_number) = (number_max, number_max + 1);
-    // All that was in logs when the state was taken and is not in tables is
-    // left out: the sequence numbers of the copy end where its tables do.
-    let through = state.keyspaces.values().map(|k| k.version.flushed_through).max();
-    let last_seq = through.unwrap_or(0).max(state.last_seq);
-    state.last_seq = last_seq;
-    state.log_number = wal_number;
-    state.log_first_seq = last_seq + 1;
-    state.wals.clear();
-    state.next_file = number_max + 2;
-    let mut log = ManifestLog::create(env, target, manifest_number, &state.snapshot())?;
-    let wal = create_wal(env, target, wal_number, log.in_force(), EMPTY_BYTES)?;
-    log.append(&Record(vec![
-        wal.added(),
-        Field::CleanClose { wal: wal_number, bytes: EMPTY_BYTES },
-    ]))?;
-    log.finish()?;
-    set_current(env, target, &core.current(&log))
-}
+impl Copy {
+    fn fill(&mut self, core: &Core) -> Result<()> {
+        // A close waits for the copy, which gives up at the next file.
+        let _underway = core.begin_work()?;
+        // The views keep every table alive until it is linked.
+        let (mut state, _views) = one_moment(core)?;
+        let (mut linked_bytes, mut copied_bytes, mut files) = (0, 0, 0);
+        for keyspace in state.keyspaces.values() {
+            for (_, _, file) in keyspace.version.files() {
+                files += 1;
+                core.check_open()?;
+                if self.link_or_copy(core, file.number)? {
+                    linked_bytes += file.bytes;
+                } else {
+                    copied_bytes += file.bytes;
+                }
+            }
+        }
+        self.env.fs.sync_dir(&self.dir)?;
+        self.write_metadata(core, &mut state)?;
+        core.events.send_with(|| Event::CheckpointCreated { files, linked_bytes, copied_bytes });
+        Ok(())
+    }
 
-/// Removes the files of the database in `dir`. Files that are not Windrow's
-/// stay, and then so does the directory.
-pub(crate) fn destroy(env: &Env, dir: &Path) -> Result<()> {
-    if !env.fs.exists(dir)? {
-        return Ok(());
+    /// Notes that a file was made, or may have been: one that was there is another's.
+    fn note<T>(&mut self, name: String, made: Result<T>) -> Result<T> {
+        let nothing = |e: &Error| is_taken(e) || e.kind() == ErrorKind::NotSupported;
+        if !made.as_ref().is_err_and(nothing) {
+            self.made.push(name);
+        }
+        made
     }
-    let lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
-    let listing = Listing::read(env, dir)?;
-    // CURRENT goes last but for the lock: a destroy that is cut short leaves
-    // something that says it is a database, and can be destroyed again.
-    let tables = listing.tables.iter().map(|&n| names::table(n));
-    let wals = listing.wals.iter().map(|&n| names::wal(n));
-    let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
-    let reserve = listing.reserve.then(|| names::RESERVE.to_owned());
-    let current = listing.current.then(|| names::CURRENT.to_owned());
-    let temporary = listing.temporary.iter().map(|&n| names::temp(n));
-    let repairs = listing.repairs.iter().map(|&n| names::repair(n));
-    let temporary = temporary.chain(repairs);
-    for name in tables.chain(wals).chain(temporary).chain(manifests).chain(reserve) {
-        env.fs.remove(&dir.join(name))?;
+
+    /// Links a table into the target, or copies it where links are not to be had.
+    /// Returns whether it was linked.
+    ///
+    /// A link that failed for another reason may be there all the same.
+    fn link_or_copy(&mut self, core: &Core, number: FileNumber) -> Result<bool> {
+        let name = names::table(number);
+        let (from, to) = (core.dir.join(&name), self.dir.join(&name));
+        let linked = self.env.fs.link(&from, &to);
+        match self.note(name.clone(), linked) {
+            Ok(()) => return Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotSupported => {}
+            Err(e) if mutant!(CheckpointCopiesOver) && e.kind() == ErrorKind::Io => {}
+            Err(_) if mutant!(CheckpointErrorIgnored) => return Ok(true),
+            Err(e) => return Err(e),
+        }
+        let source = self.env.fs.open(&from, ReadOptions::default())?;
+        let made = self.env.fs.create(&to, WriteOptions::default());
+        let mut copy = self.note(name, made)?;
+        let mut buf = vec![0; COPY_BYTES];
+        let mut at = 0;
+        while at < source.len() {
+            let chunk = COPY_BYTES.min((source.len() - at) as usize);
+            source.read_at(at, &mut buf[..chunk])?;
+            copy.append(&buf[..chunk])?;
+            at += chunk as u64;
+        }
+        copy.finish()?;
+        Ok(false)
     }
-    for name in current.into_iter().chain([names::LOCK.to_owned()]) {
-        env.fs.remove(&dir.join(name))?;
+
+    /// Manifest, empty log, CURRENT: the form that a clean close leaves.
+    fn write_metadata(&mut self, core: &Core, state: &mut ManifestState) -> Result<()> {
+        let number_max = core.next_file.load(Ordering::Relaxed);
+        let (manifest_number, wal_number) = (number_max, number_max + 1);
+        // All that was in logs when the state was taken and is not in tables is
+        // left out: the sequence numbers of the copy end where its tables do.
+        let through = state.keyspaces.values().map(|k| k.version.flushed_through).max();
+        let last_seq = through.unwrap_or(0).max(state.last_seq);
+        state.last_seq = last_seq;
+        state.log_number = wal_number;
+        state.log_first_seq = last_seq + 1;
+        state.wals.clear();
+        state.next_file = number_max + 2;
+        let (env, dir) = (self.env.clone(), self.dir.clone());
+        let made = ManifestLog::create(&env, &dir, manifest_number, &state.snapshot());
+        let mut log = self.note(names::manifest(manifest_number), made)?;
+        let made = create_wal(&env, &dir, wal_number, log.in_force(), EMPTY_BYTES);
+        let wal = self.note(names::wal(wal_number), made)?;
+        log.append(&Record(vec![
+            wal.added(),
+            Field::CleanClose { wal: wal_number, bytes: EMPTY_BYTES },
+        ]))?;
+        log.finish()?;
+        let current = core.current(&log);
+        let set = set_current(&env, &dir, &current);
+        self.current = Some(current);
+        self.note(names::temp(manifest_number), set)
     }
-    env.fs.sync_dir(dir)?;
-    drop(lock);
-    if env.fs.list(dir)?.is_empty() {
-        env.fs.remove_dir(dir)?;
+
+    /// Removes what was made, CURRENT first: what is left if that is cut short is
+    /// no database. The error to tell is the checkpoint's own.
+    fn remove(&self) {
+        let current = self.dir.join(names::CURRENT);
+        let encoded = self.current.as_ref().map(Current::encode);
+        if encoded.is_some() && self.env.fs.read_all(&current).ok() == encoded {
+            let _ = self.env.fs.remove(&current);
+        }
+        for name in self.made.iter().rev() {
+            let _ = self.env.fs.remove(&self.dir.join(name));
+        }
+        let _ = self.env.fs.sync_dir(&self.dir);
+        if self.made_dir {
+            let _ = self.env.fs.remove_dir(&self.dir);
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -218,7 +241,86 @@ mod tests {
             handles.fs.inject(Fault::new(FaultKind::Io, Ops::LINK, When::Matching(0)));
             assert_eq!(db.checkpoint("/copy").expect_err("no link").kind(), ErrorKind::Io);
             db.verify().and_then(|report| report.into_result()).expect("whole tables");
-            db.checkpoint("/other").expect("the fault is gone");
+            db.checkpoint("/copy").expect("the fault is gone");
         }
+    }
+
+    /// Each operation on the target fails in turn, and may have been done all the same.
+    #[test]
+    fn a_checkpoint_that_fails_leaves_nothing_and_can_be_tried_again() {
+        let (target, mut failures) = (Path::new("/copy"), 0);
+        for case in 0u64.. {
+            let (env, handles) = env(case);
+            let open = |dir: &str, env: &Env| {
+                let components = Components { env: Some(env.clone()), ..Components::default() };
+                Db::open_with(dir, Options { components, ..Options::default() })
+            };
+            let db = open("/db", &env).expect("a new database");
+            for key in ["a", "b"] {
+                db.put(key, "1").expect("a write");
+                db.flush().expect("a table");
+            }
+            let there = case % 2 == 0;
+            if there {
+                env.fs.create_dir(target).expect("a directory of the user's");
+            }
+            let when = When::Matching(case / 4);
+            let fault = Fault::new(FaultKind::Io, Ops::MUTATING, when).on_path("/copy");
+            let fault = handles.fs.inject(fault);
+            let made = db.checkpoint(target);
+            handles.fs.remove_fault(fault);
+            if made.is_err() {
+                failures += 1;
+                assert_eq!(handles.fs.files(target), [""; 0], "case {case}: {made:?}");
+                // One whose making failed may be there all the same.
+                let exists = env.fs.exists(target).expect("a look");
+                assert!(exists == there || case / 4 == 0, "case {case}");
+                db.checkpoint(target).expect("nothing is in the way");
+            }
+            let copy = open("/copy", &env).expect("a whole copy");
+            assert_eq!(copy.iter().count(), 2, "case {case}");
+            drop(copy);
+            db.verify().and_then(|report| report.into_result()).expect("a whole source");
+            if made.is_ok() {
+                assert!(failures > 40, "{failures}");
+                return;
+            }
+        }
+    }
+
+    /// What somebody else puts into the directory meanwhile is not removed.
+    #[test]
+    fn a_checkpoint_that_fails_removes_nothing_of_others() {
+        let (env, handles) = env(1);
+        let components = Components { env: Some(env), ..Components::default() };
+        let db = Db::open_with("/db", Options { components, ..Options::default() }).expect("a new");
+        db.put("a", "1").expect("a write");
+        db.flush().expect("a table");
+        let table = db
+            .core()
+            .trees()
+            .iter()
+            .next()
+            .expect("one")
+            .version()
+            .files()
+            .next()
+            .expect("a table")
+            .2
+            .number;
+        let fs = handles.fs.clone();
+        let put = |name: String| fs.write_file(&Path::new("/copy").join(name), b"another's");
+        let (_, views) = one_moment(db.core()).expect("a moment");
+        drop(views);
+        let env = db.core().env.clone();
+        env.fs.create_dir(Path::new("/copy")).expect("a directory");
+        let (env, dir) = enter(&env, Path::new("/copy")).expect("a directory");
+        let mut copy = Copy { env, dir, made: Vec::new(), current: None, made_dir: true };
+        put(names::table(table));
+        put("notes".to_owned());
+        assert!(copy.fill(db.core()).is_err(), "the name is taken");
+        copy.remove();
+        let left = handles.fs.files(Path::new("/copy"));
+        assert_eq!(left, [names::table(table), "notes".to_owned()]);
     }
 }

@@ -8,8 +8,9 @@
 //! names.
 
 use crate::events::{Event, EventSink};
+use crate::place::Place;
 use crate::stats::Counters;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, Weak};
 use windrow_base::{FileNumber, mutant};
 use windrow_env::Env;
@@ -21,6 +22,7 @@ use windrow_format::names;
 pub(crate) struct Cleanup {
     env: Env,
     dir: PathBuf,
+    place: Arc<Place>,
     events: Arc<EventSink>,
     counters: Arc<Counters>,
     /// Names, and the number where the file is a table.
@@ -31,13 +33,13 @@ pub(crate) struct Cleanup {
 impl Cleanup {
     pub(crate) fn new(
         env: Env,
-        dir: &Path,
+        place: Arc<Place>,
         events: Arc<EventSink>,
         counters: Arc<Counters>,
     ) -> Arc<Cleanup> {
-        let dir = dir.to_path_buf();
+        let dir = place.dir().to_path_buf();
         let (waiting, core) = (Mutex::default(), OnceLock::new());
-        Arc::new(Cleanup { env, dir, events, counters, waiting, core })
+        Arc::new(Cleanup { env, dir, place, events, counters, waiting, core })
     }
 
     /// Begins to delete: before this nothing is removed, as recovery must be
@@ -79,6 +81,13 @@ impl Cleanup {
         }
         let waiting = std::mem::take(&mut *self.waiting.lock());
         for (name, table) in waiting {
+            // A backup that was restored here has files of the same names.
+            if let Err(error) = self.place.check() {
+                if let Some(core) = self.core.get().and_then(Weak::upgrade) {
+                    core.trip(&error);
+                }
+                return;
+            }
             let path = self.dir.join(&name);
             let bytes = if table.is_some() { self.env.fs.len(&path).unwrap_or(0) } else { 0 };
             // A file that stays is removed by the next open.

@@ -24,6 +24,7 @@ use crate::merge::filters::statistics_edit;
 use crate::mutants;
 use crate::options::{Components, Settings};
 use crate::pace::Pace;
+use crate::place::Place;
 use crate::progress::Progress;
 use crate::read::view::ReadLevel;
 use crate::snapshot::{SnapshotList, Taken};
@@ -77,6 +78,7 @@ pub(crate) struct Core {
     /// For jobs, which keep the database alive while they run.
     pub(crate) me: Weak<Core>,
     pub(crate) dir: PathBuf,
+    pub(crate) place: Arc<Place>,
     pub(crate) env: Env,
     /// Tells open databases of one process apart.
     pub(crate) instance_id: u64,
@@ -128,6 +130,7 @@ pub(crate) struct Core {
 /// What a database is opened with; recovery fills it in.
 pub(crate) struct CoreParts {
     pub(crate) dir: PathBuf,
+    pub(crate) place: Arc<Place>,
     pub(crate) env: Env,
     pub(crate) instance_id: u64,
     pub(crate) database_uid: u64,
@@ -158,6 +161,8 @@ impl Core {
         Arc::new_cyclic(|me| Core {
             me: me.clone(),
             dir: parts.dir,
+            wal_sync: WalSync::of(parts.place.clone()),
+            place: parts.place,
             env: parts.env,
             instance_id: parts.instance_id,
             database_uid: parts.database_uid,
@@ -169,7 +174,6 @@ impl Core {
             counters: parts.counters,
             latch: Latch::new(parts.read_only),
             queue: Queue::new(parts.last_seq, parts.wal),
-            wal_sync: WalSync::default(),
             pace,
             due: Due::default(),
             pacing: Mutex::default(),
@@ -231,6 +235,9 @@ impl Core {
 
     /// Turns writing off after a failure, and wakes whoever would wait in vain.
     pub(crate) fn trip(&self, error: &Error) {
+        // What failed since the directory was taken away is told as that.
+        let taken = self.place.check().err();
+        let error = taken.as_ref().unwrap_or(error);
         if error.kind() != ErrorKind::ReadOnly && self.latch.trip(error) {
             self.events.send(&Event::Latched { error: error.clone() });
         }
@@ -345,10 +352,10 @@ impl Core {
     ) -> Result<()> {
         let log = manifest.log.as_mut().expect("a writable database has a manifest");
         let begin = log.bytes();
-        let appended = match durable {
+        let appended = log.check_in_place(&self.place).and_then(|()| match durable {
             true => log.append(record),
             false => log.append_unsynced(record),
-        };
+        });
         self.counters.manifest_bytes.add(log.bytes() - begin);
         if let Err(error) = appended {
             // Nothing lands: who is told of the failure may take a snapshot.
@@ -382,14 +389,23 @@ impl Core {
             self.cleanup.unlink(&names::manifest(number));
             return Ok(());
         }
-        let rolled = created
-            .and_then(|log| set_current(&self.env, &self.dir, &self.current(&log)).map(|()| log));
+        let rolled = created.and_then(|log| self.put_in_force(&log).map(|()| log));
         let new = rolled.inspect_err(|error| self.trip(error))?;
         self.queue.lock().manifest = new.durable();
         let mut old = manifest.log.replace(new).expect("checked above");
         let finished = old.finish();
         self.cleanup.unlink(&names::manifest(old.number));
         finished.inspect_err(|error| self.trip(error))
+    }
+
+    /// Has CURRENT name a manifest, durably, unless another program changed it.
+    pub(crate) fn put_in_force(&self, manifest: &ManifestLog) -> Result<()> {
+        self.place.check()?;
+        let current = self.current(manifest);
+        self.place.replacing(&current);
+        set_current(&self.env, &self.dir, &current)?;
+        self.place.replaced(&current);
+        Ok(())
     }
 
     /// What CURRENT says when it names this manifest.

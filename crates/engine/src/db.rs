@@ -5,6 +5,7 @@
 
 use crate::checkpoint;
 use crate::core::Core;
+use crate::destroy::destroy;
 use crate::handle::Handle;
 use crate::keyspace::Keyspace;
 use crate::measure::TableSearches;
@@ -115,17 +116,21 @@ impl Db {
 
     /// Removes a database's files, and its directory if nothing else is in it.
     ///
+    /// Files that are not Windrow's stay, whatever their names.
+    ///
     /// # Errors
-    /// `Busy` if it is open; `Io`.
+    /// `Busy` if it is open; `InvalidArgument`, with nothing removed, if the
+    /// directory is another program's, or a link; `Io`.
     pub fn destroy(dir: impl AsRef<Path>) -> Result<()> {
-        checkpoint::destroy(&Env::os(1), dir.as_ref())
+        destroy(&Env::os(1), dir.as_ref())
     }
 
     pub(crate) fn core(&self) -> &Core {
         &self.default.core
     }
 
-    /// Where the database lives.
+    /// Where the database lives: the path that it was opened by, from the root
+    /// on. A directory that was moved since is still the database's, and open.
     pub fn path(&self) -> &Path {
         &self.core().dir
     }

@@ -93,6 +93,9 @@ pub enum Event {
     TableCreated { keyspace: Arc<str>, file: FileNumber, level: u32, bytes: u64 },
     /// A table that nothing uses any more was removed.
     TableDeleted { file: FileNumber, bytes: u64 },
+    /// A file with a database's name that the database does not use stays in its
+    /// directory: it is not Windrow's, or it could not be removed.
+    OrphanLeft { name: String, reason: Error },
     /// Bytes on disk are not what was written. The read or job that met them fails.
     CorruptionFound { error: Error },
     /// A keyspace was made.
@@ -137,6 +140,9 @@ impl fmt::Display for Event {
                 write!(f, "writes go on after {duration_us} us: {reason}")
             }
             Event::Latched { error } => write!(f, "writes are off until reopened: {error}"),
+            Event::OrphanLeft { name, reason } => {
+                write!(f, "{name} is no part of the database and was left: {reason}")
+            }
             Event::CorruptionFound { error } => write!(f, "corruption found: {error}"),
             Event::KeyspaceCreated { keyspace } => write!(f, "keyspace {keyspace} created"),
             Event::KeyspaceDropped { keyspace } => write!(f, "keyspace {keyspace} dropped"),

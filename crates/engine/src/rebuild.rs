@@ -97,7 +97,8 @@ impl Repair<'_> {
             state.next_keyspace = id.0.saturating_add(1);
         }
         let database_uid = self.env.random.next_u64();
-        Ok(Found { state, database_uid, manifest: None, left_out: Vec::new() })
+        let (manifest, current, left_out) = (None, None, Vec::new());
+        Ok(Found { state, database_uid, manifest, current, left_out })
     }
 
     /// Adds the keyspaces that a log has operations of, as far as it can be read.

@@ -15,12 +15,14 @@ use crate::cleanup::Cleanup;
 use crate::core::{Core, CoreParts, Manifest, plan_settings};
 use crate::events::{Event, EventSink};
 use crate::left_out::{self, LeftOut};
-use crate::manifest::log::{ManifestLog, set_current};
+use crate::manifest::log::ManifestLog;
 use crate::manifest::record::Record;
 use crate::manifest::state::{KeyspaceState, ManifestState, WalState};
 use crate::options::{Components, KeyspaceOptions, Options, Settings};
+use crate::place::{Place, enter};
 use crate::read::ReadOwner;
 use crate::read::access::Access;
+use crate::remains::refuse_foreign;
 use crate::repair::traces;
 use crate::replay::{Replay, Replayed};
 use crate::stats::Counters;
@@ -33,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::{
-    Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, mutant, unless_mutant,
+    COUNTER_MAX, Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, mutant, unless_mutant,
 };
 use windrow_env::fs::{FileLock, LockMode, ReadOptions};
 use windrow_env::{Env, LogFile, Process};
@@ -45,6 +47,9 @@ use windrow_skiplist::ChunkPool;
 
 /// How often an idle database looks for work, in ms.
 const IDLE_LOOK_MS: u64 = 30_000;
+
+/// File numbers that must be left at an open.
+const NUMBERS_MIN: u64 = 1 << 40;
 
 /// Name of the keyspace that every database has.
 pub(crate) const DEFAULT_KEYSPACE: &str = "default";
@@ -86,6 +91,19 @@ impl Listing {
         Ok(listing)
     }
 
+    /// Whether there are numbers left behind the largest, which may be a
+    /// stranger's. A number beyond the limit would be no name of ours.
+    fn check_numbers(&self, dir: &Path) -> Result<()> {
+        let number = self.number_max();
+        if number <= COUNTER_MAX - NUMBERS_MIN {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "a file in {} has the number {number}, which leaves none for new files: move it away",
+            dir.display()
+        )))
+    }
+
     /// The largest file number in use, orphans' included (rule R8): a number
     /// given anew would be removed as the orphan it was.
     pub(crate) fn number_max(&self) -> FileNumber {
@@ -110,13 +128,21 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
         ));
     }
     let begin_ns = env.clock.monotonic_ns();
-    unless_mutant!(NewerLocked, refuse_newer(&env, dir)?);
-    let lock = take_lock(&env, dir, &options)?;
-    let listing = Listing::read(&env, dir)?;
-    let found = find_manifest(&env, dir, &listing, &options)?;
+    let dir = &env.fs.absolute(dir)?;
+    if !env.fs.exists(dir)? {
+        make_dir(&env, dir, &options)?;
+    }
+    let (env, dir) = &enter(&env, dir)?;
+    unless_mutant!(NewerLocked, refuse_newer(env, dir)?);
+    refuse_foreign(env, dir)?;
+    let lock = take_lock(env, dir, &options)?;
+    let listing = Listing::read(env, dir)?;
+    let found = find_manifest(env, dir, &listing, &options)?;
     let policy = Policy::parse(&settings.preset).map_err(|e| e.context("setting `preset`"))?;
     let manifest = found.manifest;
-    let core = assemble(env, dir, &options, &listing, found, &policy)?;
+    let place = Place::new(env, dir, &*lock);
+    place.found(found.current.as_ref());
+    let core = assemble(env.clone(), place, &options, &listing, found, &policy)?;
     if !options.read_only {
         core.release_reserve_if_short(&listing)?;
     }
@@ -152,14 +178,20 @@ pub(crate) fn refuse_newer(env: &Env, dir: &Path) -> Result<()> {
     }
 }
 
-/// Makes the directory where that is asked for, and locks it.
+fn may_create(options: &Options) -> bool {
+    options.create_if_missing && (!options.read_only || mutant!(ReadOnlyCreates))
+}
+
+/// Makes the directory where that is asked for.
+fn make_dir(env: &Env, dir: &Path, options: &Options) -> Result<()> {
+    if may_create(options) { env.fs.create_dir(dir) } else { Err(missing(dir)) }
+}
+
+/// Makes the name of the directory durable, where it may be new, and locks it.
 fn take_lock(env: &Env, dir: &Path, options: &Options) -> Result<Box<dyn FileLock>> {
-    let read_only = options.read_only && !mutant!(ReadOnlyCreates);
-    let may_create = options.create_if_missing && !read_only;
+    let may_create = may_create(options);
     if may_create {
         env.fs.create_dir(dir)?;
-    } else if !env.fs.exists(dir)? {
-        return Err(missing(dir));
     }
     let shared = options.read_only && !mutant!(ReadOnlyLocks);
     let mode = if shared { LockMode::Shared } else { LockMode::Exclusive };
@@ -201,6 +233,8 @@ pub(crate) struct Found {
     pub(crate) manifest: Option<Folded>,
     /// Keyspaces that are there and not in `state`.
     pub(crate) left_out: Vec<KeyspaceRecord>,
+    /// CURRENT, where it was believed.
+    pub(crate) current: Option<Current>,
 }
 
 /// A manifest that was read to its end.
@@ -265,7 +299,8 @@ fn find_manifest(env: &Env, dir: &Path, listing: &Listing, options: &Options) ->
     let first = ManifestState::new_database(record, options.settings.to_text());
     state.apply(&first, &|id| options.components.key_order(id))?;
     let database_uid = env.random.next_u64();
-    Ok(Found { state, database_uid, manifest: None, left_out: Vec::new() })
+    let (manifest, current, left_out) = (None, None, Vec::new());
+    Ok(Found { state, database_uid, manifest, current, left_out })
 }
 
 /// The record of a keyspace that is made with `options`.
@@ -298,9 +333,9 @@ fn read_manifest(env: &Env, dir: &Path, components: &Components, read_only: bool
         true => state.apply(&left_out.filter(record, components), &order_of),
         false => state.apply(record, &order_of),
     })?;
-    let database_uid = current.database_uid;
+    let (database_uid, manifest) = (current.database_uid, Some(folded));
     let left_out = left_out.into_records();
-    Ok(Found { state, database_uid, manifest: Some(folded), left_out })
+    Ok(Found { state, database_uid, manifest, current: Some(current), left_out })
 }
 
 /// Reads CURRENT.
@@ -360,17 +395,18 @@ pub(crate) fn fold_manifest(
 /// Builds the database around the folded manifest; it takes no writes yet.
 pub(crate) fn assemble(
     env: Env,
-    dir: &Path,
+    place: Arc<Place>,
     options: &Options,
     listing: &Listing,
     found: Found,
     policy: &Policy,
 ) -> Result<Arc<Core>> {
+    let dir = place.dir();
     let settings = options.settings.clone();
     let shares = Budget::split_for(&settings, policy.memtable_bytes_max());
     let events = Arc::new(EventSink::new(options.components.listener.clone()));
     let counters = Arc::new(Counters::default());
-    let cleanup = Cleanup::new(env.clone(), dir, events.clone(), counters.clone());
+    let cleanup = Cleanup::new(env.clone(), place.clone(), events.clone(), counters.clone());
     let blocks = Arc::new(BlockCache::within(
         shares.cache_target_bytes(shares.frozen_bytes_max(), 0),
         shares.cache_target_bytes(0, 0),
@@ -382,6 +418,7 @@ pub(crate) fn assemble(
         check_files(&env, dir, listing, &found.state, manifest)?;
     }
     let mut state = found.state;
+    listing.check_numbers(dir)?;
     if !mutant!(NumberReuse) {
         state.next_file = state.next_file.max(listing.number_max() + 1);
     }
@@ -400,6 +437,7 @@ pub(crate) fn assemble(
     check_default(&state, &found.left_out, &options.default_keyspace)?;
     let parts = CoreParts {
         dir: dir.to_path_buf(),
+        place,
         instance_id: env.random.next_u64(),
         env,
         database_uid: found.database_uid,
@@ -677,7 +715,7 @@ impl Core {
     /// and removes what neither names.
     pub(crate) fn start_writing(&self, listing: &Listing, replayed: &Replayed) -> Result<()> {
         if mutant!(OrphansBeforeManifest) {
-            self.remove_orphans(listing)?;
+            self.remove_orphans(listing);
         }
         let last_seq = replayed.last_seq;
         let manifest_number = self.new_file_number();
@@ -693,7 +731,7 @@ impl Core {
         state.next_file = self.next_file.load(std::sync::atomic::Ordering::Relaxed);
         let snapshot = state.snapshot();
         let log = ManifestLog::create(&self.env, &self.dir, manifest_number, &snapshot)?;
-        set_current(&self.env, &self.dir, &self.current(&log))?;
+        self.put_in_force(&log)?;
         let in_force = log.in_force();
         manifest.log = Some(log);
         drop(manifest);
@@ -702,24 +740,11 @@ impl Core {
         let wal = create_wal(&self.env, &self.dir, wal_number, in_force, capacity)?;
         self.log_fields(vec![wal.added()])?;
         self.begin_log(if mutant!(SeqAnew) { 0 } else { last_seq }, Arc::new(wal));
-        self.remove_orphans(listing)?;
+        self.remove_orphans(listing);
         self.cleanup.arm(self.me.clone());
         self.start_timers();
         self.note_all_due();
         self.schedule();
-        Ok(())
-    }
-
-    /// Removes the files that were found and are not needed any more.
-    fn remove_orphans(&self, listing: &Listing) -> Result<()> {
-        let live = self.manifest.lock().state.live_tables();
-        let orphans = listing.tables.difference(&live).map(|&n| names::table(n));
-        let wals = listing.wals.iter().map(|&n| names::wal(n));
-        let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
-        let temporary = listing.temporary.iter().map(|&n| names::temp(n));
-        for name in orphans.chain(wals).chain(manifests).chain(temporary) {
-            self.env.fs.remove(&self.dir.join(name))?;
-        }
         Ok(())
     }
 
@@ -729,7 +754,8 @@ impl Core {
         let core = self.me.clone();
         let look = move || {
             let core = core.upgrade();
-            core.is_some_and(|core| core.contain(|core| core.schedule_if_open()).unwrap_or(false))
+            let look = |core: &Core| core.schedule_if_open() && core.watch_place().is_ok();
+            core.is_some_and(|core| core.contain(look).unwrap_or(false))
         };
         self.env.jobs.every(IDLE_LOOK_MS, Arc::new(look));
         let interval_ms = self.settings.wal_sync_interval_ms;

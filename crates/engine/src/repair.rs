@@ -36,9 +36,11 @@ use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
 use crate::mutants;
 use crate::options::Options;
+use crate::place::{Place, enter};
 use crate::recovery::{
     Folded, Found, Listing, assemble, fold_manifest, is_log, is_own, read_current, refuse_newer,
 };
+use crate::remains::refuse_foreign;
 use crate::repair::originals::Originals;
 use crate::replay::{Replay, Replayed, Salvaged};
 use crate::tree::Tree;
@@ -69,12 +71,17 @@ pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
     if !env.fs.exists(dir)? {
         return Err(Error::invalid(format!("there is no database in {}", dir.display())));
     }
+    let (env, dir) = enter(&env, dir)?;
+    let dir = dir.as_path();
     refuse_newer(&env, dir)?;
-    let _lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
+    refuse_foreign(&env, dir)?;
+    let lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
+    let place = Place::new(&env, dir, &*lock);
     let listing = Listing::read(&env, dir)?;
     let mut repair = Repair {
         env,
         dir,
+        place,
         options: &options,
         listing,
         report: RepairReport::default(),
@@ -94,6 +101,7 @@ const BLANK_CHUNK_BYTES: usize = 1 << 20;
 pub(crate) struct Repair<'a> {
     pub(crate) env: Env,
     pub(crate) dir: &'a Path,
+    pub(crate) place: Arc<Place>,
     pub(crate) options: &'a Options,
     pub(crate) listing: Listing,
     pub(crate) report: RepairReport,
@@ -125,8 +133,14 @@ impl Repair<'_> {
             traces::leave(&self.env, self.dir, next)?;
         }
         let policy = Policy::parse(&self.options.settings.preset)?;
-        let core =
-            assemble(self.env.clone(), self.dir, self.options, &self.listing, found, &policy)?;
+        let core = assemble(
+            self.env.clone(),
+            self.place.clone(),
+            self.options,
+            &self.listing,
+            found,
+            &policy,
+        )?;
         let replayed = match self.report.manifest_rebuilt {
             true => self.gather(&core)?,
             false => self.mend(&core)?,
@@ -175,7 +189,8 @@ impl Repair<'_> {
             .and_then(|folded| self.check_witnesses(&state, &folded));
         match folded {
             Ok(()) if state.keyspaces.contains_key(&KeyspaceId::DEFAULT) => {
-                Ok(Some(Found { state, database_uid, manifest: None, left_out: Vec::new() }))
+                let (manifest, current, left_out) = (None, None, Vec::new());
+                Ok(Some(Found { state, database_uid, manifest, current, left_out }))
             }
             Ok(()) => Ok(None),
             Err(error) if error.is_corruption() => {

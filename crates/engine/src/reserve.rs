@@ -12,6 +12,7 @@
 
 use crate::core::Core;
 use crate::recovery::Listing;
+use crate::remains::remove_ours;
 use windrow_base::Result;
 use windrow_format::names;
 
@@ -36,7 +37,9 @@ impl Core {
         if needed <= self.env.fs.free_bytes(&self.dir)? {
             return Ok(());
         }
-        self.env.fs.remove(&self.dir.join(names::RESERVE))?;
+        if remove_ours(&self.env, &self.dir, names::RESERVE)?.is_some() {
+            return Ok(());
+        }
         // Some file systems free blocks only when the removal is durable.
         self.env.fs.sync_dir(&self.dir)
     }
@@ -55,7 +58,8 @@ impl Core {
         if found.unwrap_or(0) == wanted {
             return;
         }
-        if found.is_some() && fs.remove(&path).is_err() {
+        let gone = |left: Option<_>| left.is_none();
+        if found.is_some() && !remove_ours(&self.env, &self.dir, names::RESERVE).is_ok_and(gone) {
             return;
         }
         let needed = wanted + self.wal_capacity_bytes() + MARGIN_BYTES;

@@ -7,7 +7,9 @@
 
 use crate::manifest::record::{Field, Record};
 use crate::options::Settings;
+use crate::place::enter;
 use crate::recovery::{fold_manifest, read_current, refuse_newer};
+use crate::remains::refuse_foreign;
 use crate::tree::KeyspaceRecord;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,7 +51,12 @@ impl StoredKeyspace {
 /// Passes the records of the manifest in force to `each`. `None` if there is no
 /// database; the inner result is what was wrong behind the records that were read.
 fn records(env: &Env, dir: &Path, mut each: impl FnMut(&Record)) -> Result<Option<Result<()>>> {
+    if !env.fs.exists(dir)? {
+        return Ok(None);
+    }
+    let (env, dir) = &enter(env, dir)?;
     refuse_newer(env, dir)?;
+    refuse_foreign(env, dir)?;
     if !env.fs.exists(&dir.join(names::CURRENT))? {
         return Ok(None);
     }

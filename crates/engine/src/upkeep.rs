@@ -279,11 +279,12 @@ impl Core {
 
     /// Closes the database. See [`crate::Db::close`].
     pub(crate) fn close(&self) -> Result<()> {
+        let in_place = self.latch.check().and_then(|()| self.watch_place());
         let mut queue = self.queue.lock();
         if self.gate.close() {
             return Ok(());
         }
-        let writable = self.latch.check();
+        let writable = in_place.and_then(|()| self.latch.check());
         let last_seq = queue.last_seq();
         if writable.is_ok() {
             self.freeze_all(&mut queue);
@@ -297,6 +298,8 @@ impl Core {
         let published = writable.and_then(|()| self.queue.wait_visible(last_seq, &self.latch));
         unless_mutant!(CloseLeavesJobs, self.wait_until(|| self.gate.is_quiet().then_some(())));
         let closed = published.and_then(|()| self.leave_clean(last_seq));
+        // What is said to be closed is there.
+        let closed = closed.and_then(|()| self.place.check());
         if closed.is_ok() {
             self.wal_sync.retire_all();
         }

@@ -15,11 +15,18 @@ pub const DIRECT_ALIGN_BYTES: usize = 4096;
 
 /// Whether an error says that a file or directory was absent.
 pub fn is_not_found(error: &Error) -> bool {
+    cause_of(error) == Some(std::io::ErrorKind::NotFound)
+}
+
+/// Whether an error says that a name is taken.
+pub fn is_taken(error: &Error) -> bool {
+    cause_of(error) == Some(std::io::ErrorKind::AlreadyExists)
+}
+
+fn cause_of(error: &Error) -> Option<std::io::ErrorKind> {
     use std::error::Error as _;
-    error
-        .source()
-        .and_then(|source| source.downcast_ref::<std::io::Error>())
-        .is_some_and(|cause| cause.kind() == std::io::ErrorKind::NotFound)
+    let source = error.source()?.downcast_ref::<std::io::Error>()?;
+    Some(source.kind())
 }
 
 /// Whether an error says that the process or the system is short of

@@ -17,7 +17,8 @@ pub const KNOWN_FEATURES: u64 = 0;
 /// Bytes of the file in format version 1.
 pub const CURRENT_BYTES: usize = 48;
 
-const MAGIC: [u8; 8] = *b"WndrCurr";
+/// How the file begins.
+pub(crate) const MAGIC: [u8; 8] = *b"WndrCurr";
 
 /// What CURRENT says.
 #[derive(Clone, Debug, PartialEq, Eq)]

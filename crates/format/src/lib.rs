@@ -12,6 +12,7 @@ pub mod current;
 pub mod filter;
 pub mod log;
 pub mod names;
+pub mod owner;
 pub mod table;
 pub mod tombstone;
 

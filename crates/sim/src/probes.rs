@@ -6,6 +6,7 @@
 
 mod forking;
 mod merging;
+mod placing;
 mod repairing;
 
 use std::path::{Path, PathBuf};
@@ -58,6 +59,8 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("a drop is not durable before older writes (P2)", a_drop_follows_older_writes),
     ("a clock goes back under a merge (P16)", merging::a_clock_goes_back_under_a_merge),
     ("a dropped keyspace leaves no table (P20)", merging::a_dropped_keyspace_leaves_no_table),
+    ("a replaced directory is noticed (P1)", placing::a_replaced_directory_is_noticed),
+    ("strangers in the directory stay (P20)", placing::strangers_stay),
     ("repair counts every operation once (P23)", repairing::every_operation_counts_once),
     ("repair counts combined operands once (P23)", repairing::combined_operands_count_once),
     (

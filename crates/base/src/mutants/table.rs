@@ -225,6 +225,8 @@ mutants! {
     135 LandsUnderSnapshot ["P4", "I6"] "a merge takes what a snapshot taken meanwhile sees";
     136 DropForgetsSeq ["P2", "I3"] "sequence numbers of a dropped keyspace are given anew";
     137 DroppedLeavesTables ["P20", "R7"] "what a merge wrote for a keyspace dropped meanwhile stays";
+    140 PlaceUnchecked ["P1 P14", "R14"] "a directory that was replaced under the database is not noticed";
+    141 StrangersRemoved ["P20", "R7"] "what is not Windrow's is removed for its name";
     145 ForkUnseen ["P13", "P13"] "a forked child uses its parent's database";
     160 BatchMemoryLimit ["P15 P18", "P18"] "a batch is taken that memtables have no room for";
     170 DropUnsynced ["P2", "R4"] "a drop of a keyspace is durable before older writes to others";

@@ -8,9 +8,10 @@
 //! latches the database: no file is unlinked and no number reused after it.
 
 use crate::manifest::record::Record;
+use crate::place::Place;
 use std::path::{Path, PathBuf};
 use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, mutant, unless_mutant};
-use windrow_env::fs::WriteOptions;
+use windrow_env::fs::{FileId, WriteOptions};
 use windrow_env::{Env, WriteFile};
 use windrow_format::current::Current;
 use windrow_format::log::{self, Class, FileHeader, Length, LogKind};
@@ -22,6 +23,8 @@ pub(crate) struct ManifestLog {
     pub(crate) uid: FileUid,
     path: PathBuf,
     file: Box<dyn WriteFile>,
+    /// Which file its name stood for when it was made.
+    id: Option<FileId>,
     /// Bytes that are durable.
     durable_bytes: u64,
     snapshot_bytes: u64,
@@ -55,12 +58,14 @@ impl ManifestLog {
             manifest_uid: uid,
         };
         let mut file = env.fs.create(&path, WriteOptions::default())?;
+        let id = env.fs.stamp(&path)?.map(|stamp| stamp.id);
         file.append(&log::encode_file_header(&header))?;
         let mut manifest = ManifestLog {
             number,
             uid,
             path,
             file,
+            id,
             durable_bytes: 0,
             snapshot_bytes: 0,
             failed: false,
@@ -72,6 +77,15 @@ impl ManifestLog {
         manifest.snapshot_bytes = manifest.durable_bytes;
         unless_mutant!(ManifestNameSync, env.fs.sync_dir(dir)?);
         Ok(manifest)
+    }
+
+    /// Whether its name stands for it still, and it is as long as it was made.
+    ///
+    /// # Errors
+    /// `Io` that says that it was replaced.
+    pub(crate) fn check_in_place(&self, place: &Place) -> Result<()> {
+        place.check()?;
+        place.check_file(&self.path, self.id, self.durable_bytes)
     }
 
     /// Appends a record and makes it durable, and all before it.

@@ -105,6 +105,8 @@ impl<'a> Outputs<'a> {
 
     fn begin_table(&mut self) -> Result<()> {
         let core = self.core;
+        // Not into a directory that was restored under the database.
+        core.place.check()?;
         let number = core.new_file_number();
         let uid = core.env.random.next_u64();
         let settings = &core.settings;

@@ -17,6 +17,7 @@
 //! depends on whether its sources are still there, file by file.
 
 use crate::recovery::{Listing, read_current};
+use crate::remains::remove_ours;
 use std::path::Path;
 use windrow_base::{FileNumber, Result, mutant};
 use windrow_env::Env;
@@ -46,7 +47,7 @@ pub(super) fn forget(env: &Env, dir: &Path, listing: &mut Listing) -> Result<Opt
     let names = tables.into_iter().map(names::table);
     let names = names.chain(manifests.into_iter().map(names::manifest));
     for name in names.chain(temporary.into_iter().map(names::temp)) {
-        env.fs.remove(&dir.join(name))?;
+        remove_ours(env, dir, &name)?;
     }
     Ok(Some(first))
 }
@@ -64,6 +65,6 @@ pub(super) fn leave(env: &Env, dir: &Path, first: FileNumber) -> Result<()> {
 /// be removed does no harm: the log that follows says that it is over.
 pub(crate) fn remove(env: &Env, dir: &Path, listing: &Listing) {
     for &first in &listing.repairs {
-        let _ = env.fs.remove(&dir.join(names::repair(first)));
+        let _ = remove_ours(env, dir, &names::repair(first));
     }
 }

@@ -60,6 +60,7 @@ impl Core {
         if self.queue.lock().spare.is_some() {
             return Ok(());
         }
+        self.watch_place()?;
         let number = self.new_file_number();
         let (env, dir, capacity) = (&self.env, &self.dir, self.wal_capacity_bytes());
         let wal = create_file(env, dir, number, self.manifest_in_force(), capacity)?;
@@ -73,6 +74,7 @@ impl Core {
 
     /// Creates the log of a clean close: a header, durable with its name.
     pub(crate) fn create_empty_wal(&self) -> Result<Wal> {
+        self.place.check()?;
         let number = self.new_file_number();
         create_wal(&self.env, &self.dir, number, self.manifest_in_force(), EMPTY_BYTES)
     }

@@ -10,6 +10,7 @@
 
 use crate::latch::Latch;
 use crate::manifest::record::Field;
+use crate::place::Place;
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, FileUid, Result, mutant, unless_mutant};
 use windrow_env::LogFile;
@@ -135,9 +136,16 @@ fn sync_in_order(batch: &[Arc<Wal>]) -> Result<()> {
 pub(crate) struct WalSync {
     state: Mutex<SyncState>,
     done: Condvar,
+    /// Where the segments lie; looked at before each sync.
+    place: Option<Arc<Place>>,
 }
 
 impl WalSync {
+    /// The sync of the segments that lie in this place.
+    pub(crate) fn of(place: Arc<Place>) -> WalSync {
+        WalSync { place: Some(place), ..WalSync::default() }
+    }
+
     /// Makes `wal` the active segment. Called under the commit queue's lock.
     pub(crate) fn activate(&self, wal: Arc<Wal>) {
         let mut state = self.state.lock();
@@ -199,7 +207,9 @@ impl WalSync {
             state.running = true;
             let batch = state.unsynced.clone();
             drop(state);
-            let result = sync_in_order(&batch);
+            // Nobody is told that it is durable in a directory that was deleted.
+            let in_place = self.place.as_ref().map_or(Ok(()), |place| place.check());
+            let result = in_place.and_then(|()| sync_in_order(&batch));
             if let Err(error) = &result {
                 // Before anybody else may lead: no sync is tried again (R13).
                 unless_mutant!(WalSyncRetried, trip(error));

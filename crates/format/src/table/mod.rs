@@ -21,6 +21,7 @@ mod verify;
 mod writer;
 
 pub use crate::block::{BLOCK_TRAILER_BYTES, Block, BlockKind};
+pub(crate) use footer::HEADER_MAGIC as MAGIC;
 pub use footer::{FOOTER_BYTES, HEADER_BYTES, HEADER_MAGIC};
 pub use index::{IndexIter, IndexPart, decode_partition};
 pub use open::{FilterKind, Table};

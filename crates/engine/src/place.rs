@@ -1,0 +1,304 @@
+//! The place of a database: its directory, which is held open, and the files in
+//! it that say that it is still this database's alone.
+//!
+//! Every path of the database goes through the directory that was opened, not
+//! through its name: after a change of the process's directory, or a move of
+//! this one, all goes on where it was. What lies at the old name is another's.
+//!
+//! A directory may also be deleted, or get the files of a backup, under a
+//! running database. Then LOCK is no longer the file that was locked, or CURRENT
+//! no longer says what it was made to say, and whatever is written goes nowhere
+//! or ruins what was restored. So both are looked at before a record goes into
+//! the manifest, before CURRENT is replaced and a file is removed, where a log is
+//! synced for somebody who waits, as time goes by, and at both ends of a close.
+//! It costs two system calls each time, and none in a write that is not synced.
+//!
+//! Rejected: comparing the directory with what its name leads to, which cannot
+//! tell a move, after which nothing is wrong, from a replacement. Rejected: a
+//! look at every write, which would take longer than the write.
+//!
+//! Owns: what LOCK and CURRENT were. Never does: turn writing off by itself.
+
+use crate::core::Core;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use windrow_base::{Error, ErrorKind, Result, mutant};
+use windrow_env::fs::{FileId, FileLock, Stamp};
+use windrow_env::sync::Mutex;
+use windrow_env::{Env, FileSystem};
+use windrow_format::current::Current;
+use windrow_format::names;
+use windrow_format::owner::{Owner, of_head};
+
+/// The environment in which `dir` is held open, and the path of it that means
+/// the same wherever the process goes.
+///
+/// # Errors
+/// `Io` if it is absent or no directory.
+pub(crate) fn enter(env: &Env, dir: &Path) -> Result<(Env, PathBuf)> {
+    let dir = env.fs.absolute(dir)?;
+    let fs = env.fs.anchor(&dir)?;
+    Ok((Env { fs, ..env.clone() }, dir))
+}
+
+/// What CURRENT may be.
+#[derive(Default)]
+struct Expected {
+    /// Its contents: one, or while it is being replaced two. `None` as long as
+    /// nobody has said; empty where there is none.
+    contents: Option<Vec<Vec<u8>>>,
+    /// How it was when its contents were last compared.
+    seen: Option<Stamp>,
+}
+
+/// The place of an open database.
+pub(crate) struct Place {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    /// The file that is locked, where one is.
+    lock: Option<FileId>,
+    current: Mutex<Expected>,
+}
+
+impl Place {
+    /// The place of who has locked it, by an environment that holds `dir` open.
+    pub(crate) fn new(env: &Env, dir: &Path, lock: &dyn FileLock) -> Arc<Place> {
+        let (fs, dir, current) = (env.fs.clone(), dir.to_path_buf(), Mutex::default());
+        let lock = lock.id().filter(|_| !mutant!(LockIgnored));
+        Arc::new(Place { fs, dir, lock, current })
+    }
+
+    /// The directory.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// From here on CURRENT is to be what it was found to be, or absent.
+    pub(crate) fn found(&self, current: Option<&Current>) {
+        let contents = current.iter().map(|current| current.encode()).collect();
+        self.current.lock().contents = Some(contents);
+    }
+
+    /// From here on CURRENT may be this as well.
+    pub(crate) fn replacing(&self, current: &Current) {
+        if let Some(contents) = &mut self.current.lock().contents {
+            contents.push(current.encode());
+        }
+    }
+
+    /// From here on CURRENT is to be this, and nothing else.
+    pub(crate) fn replaced(&self, current: &Current) {
+        self.current.lock().contents = Some(vec![current.encode()]);
+    }
+
+    /// Whether the files of the database are still where it writes.
+    ///
+    /// # Errors
+    /// `Io` that says what was deleted or replaced. A look that failed says
+    /// nothing: what is to be done next will.
+    pub(crate) fn check(&self) -> Result<()> {
+        if mutant!(PlaceUnchecked) {
+            return Ok(());
+        }
+        if let Some(lock) = self.lock {
+            let found = self.fs.stamp(&self.dir.join(names::LOCK));
+            if let Ok(found) = found
+                && found.is_none_or(|found| found.id != lock)
+            {
+                return Err(self.lost("LOCK", found.is_none(), "is not the file that was locked"));
+            }
+        }
+        self.check_current()
+    }
+
+    /// Whether the name of an open file of the database stands for it still, and
+    /// nobody has cut it.
+    ///
+    /// # Errors
+    /// As [`Place::check`].
+    pub(crate) fn check_file(&self, path: &Path, id: Option<FileId>, bytes: u64) -> Result<()> {
+        let Ok(found) = self.fs.stamp(path) else { return Ok(()) };
+        match found {
+            _ if mutant!(PlaceUnchecked) => Ok(()),
+            Some(found) if Some(found.id) == id && bytes <= found.bytes => Ok(()),
+            _ => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                Err(self.lost(&name, found.is_none(), "is not the file that was written"))
+            }
+        }
+    }
+
+    fn check_current(&self) -> Result<()> {
+        let path = self.dir.join(names::CURRENT);
+        let mut expected = self.current.lock();
+        let Expected { contents: Some(contents), seen } = &mut *expected else { return Ok(()) };
+        let Ok(found) = self.fs.stamp(&path) else { return Ok(()) };
+        if found.is_some() && found == *seen {
+            return Ok(());
+        }
+        let as_expected = match found {
+            None => contents.is_empty(),
+            Some(_) => match self.fs.read_all(&path) {
+                Ok(bytes) if contents.contains(&bytes) => true,
+                Ok(bytes) if is_of_another(&bytes) => false,
+                // Damage, or half a copy: nothing that says whose it is.
+                Ok(_) | Err(_) => return Ok(()),
+            },
+        };
+        if !as_expected {
+            let what = "was changed by another program";
+            return Err(self.lost("CURRENT", found.is_none(), what));
+        }
+        *seen = found;
+        Ok(())
+    }
+
+    fn lost(&self, name: &str, absent: bool, replaced: &str) -> Error {
+        let what = if absent { "is gone" } else { replaced };
+        let message = format!(
+            "{name} {what}: the directory was deleted, restored or written to by another program \
+             while the database was open in it, and what was written since may be lost with the \
+             old files. Nothing more is written: close the database, see what is in the directory \
+             now, and open it again"
+        );
+        Error::new(ErrorKind::Io, message).with_file(self.dir.join(name).display().to_string())
+    }
+}
+
+/// Whether a CURRENT that is not the one expected was meant to be one.
+fn is_of_another(bytes: &[u8]) -> bool {
+    match Current::decode(bytes) {
+        Ok(_) => true,
+        Err(error) => !error.is_corruption() || of_head(bytes) == Owner::LevelDb,
+    }
+}
+
+impl Core {
+    /// Turns writing off if the directory is no longer this database's.
+    ///
+    /// # Errors
+    /// As [`Place::check`].
+    pub(crate) fn watch_place(&self) -> Result<()> {
+        self.place.check().inspect_err(|error| self.trip(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Components, Db, Options, Result, Sync};
+    use std::collections::BTreeMap;
+    use std::path::{Path, PathBuf};
+    use windrow_env::testing::{Handles, env};
+
+    const DIR: &str = "/db";
+
+    fn open(handles: &Handles, dir: &str) -> Db {
+        let components = Components { env: Some(handles.env()), ..Components::default() };
+        let mut options = Options { components, ..Options::default() };
+        options.settings.memory_bytes = 8 << 20;
+        options.settings.memtable_bytes = 64 << 10;
+        options.settings.manifest_bytes = 1 << 10;
+        Db::open_with(dir, options).expect("a database")
+    }
+
+    type Image = BTreeMap<PathBuf, Vec<u8>>;
+
+    fn image(handles: &Handles, dir: &str) -> Image {
+        let path = |name| Path::new(dir).join(name);
+        let paths = handles.fs.files(Path::new(dir)).into_iter().map(path);
+        paths.map(|path| (path.clone(), handles.fs.read_file(&path).expect("listed"))).collect()
+    }
+
+    /// What is done, step by step, with a manifest that is made anew at each chance.
+    fn step(db: &Db, step: usize) -> Result<()> {
+        match step % 8 {
+            0 => db.put(format!("{step}"), "1"),
+            1 => db.put_with(format!("{step}"), "1", Sync::Yes),
+            2 => db.flush(),
+            3 => db.put(format!("{step}"), [1; 30_000]),
+            4 => db.sync(),
+            5 => db.keyspace(&format!("{step}")).map(drop),
+            6 => db.compact(),
+            _ => db.wait_idle(),
+        }
+    }
+
+    const STEPS: usize = 24;
+
+    /// Another database, as a directory's files.
+    fn another(handles: &Handles) -> Image {
+        let db = open(handles, "/another");
+        db.put("another's", "1").expect("a write");
+        db.close().expect("a close");
+        image(handles, "/another")
+    }
+
+    /// What a write or a read costs, in system calls that change something and
+    /// in others.
+    #[test]
+    fn only_who_waits_for_the_device_looks_at_the_place() {
+        let (_, handles) = env(1);
+        let db = open(&handles, DIR);
+        db.put("a", "1").expect("a write");
+        handles.jobs.run_until_idle();
+        let cost = |work: &dyn Fn()| {
+            let before = (handles.fs.operations(), handles.fs.reads());
+            work();
+            (handles.fs.operations() - before.0, handles.fs.reads() - before.1)
+        };
+        assert_eq!(cost(&|| db.put("b", "2").expect("a write")), (1, 0));
+        assert_eq!(cost(&|| assert!(db.get("a").expect("a read").is_some())), (0, 0));
+        let synced = || db.put_with("c", "3", Sync::Yes).expect("a write");
+        // The record and the sync; LOCK and CURRENT.
+        assert_eq!(cost(&synced), (2, 2));
+    }
+
+    #[test]
+    fn a_directory_that_is_moved_at_any_step_stays_the_database() {
+        for at in 0..=STEPS {
+            let (_, handles) = env(at as u64);
+            another(&handles);
+            let db = open(&handles, DIR);
+            let mut others = None;
+            for number in 0..=STEPS {
+                if number == at {
+                    handles.fs.move_dir(Path::new(DIR), Path::new("/moved"));
+                    handles.fs.move_dir(Path::new("/another"), Path::new(DIR));
+                    others = Some(image(&handles, DIR));
+                }
+                if number < STEPS {
+                    step(&db, number).unwrap_or_else(|e| panic!("moved at {at}, {number}: {e}"));
+                }
+            }
+            db.close().expect("a close");
+            assert!(Some(image(&handles, DIR)) == others, "another's, {at}");
+            let db = open(&handles, "/moved");
+            assert_eq!(db.iter().count(), STEPS / 8 * 3);
+            db.verify().expect("a verify").into_result().expect("a sound database");
+        }
+    }
+
+    #[test]
+    fn files_that_are_replaced_at_any_step_are_not_touched() {
+        for at in 0..=STEPS {
+            let (_, handles) = env(at as u64);
+            let backup = another(&handles);
+            let db = open(&handles, DIR);
+            (0..at).for_each(|number| step(&db, number).expect("nothing is wrong yet"));
+            for path in image(&handles, DIR).keys() {
+                handles.fs.remove_file(path);
+            }
+            for (path, bytes) in &backup {
+                handles.fs.write_file(&Path::new(DIR).join(path.file_name().unwrap()), bytes);
+            }
+            let restored = image(&handles, DIR);
+            let first = (at..STEPS).find_map(|number| step(&db, number).err());
+            let error = db.close().expect_err("what was closed is gone").to_string();
+            assert!(error.contains("LOCK is not the file that was locked"), "{at}: {error}");
+            assert!(first.is_some() || STEPS <= at + 1, "{at}: not noticed before the close");
+            drop(db);
+            assert!(image(&handles, DIR) == restored, "restored at {at}");
+            assert_eq!(open(&handles, DIR).iter().count(), 1);
+        }
+    }
+}

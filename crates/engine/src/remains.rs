@@ -1,0 +1,132 @@
+//! What else lies in a directory: the remains of a database, and files that are
+//! not Windrow's at all.
+//!
+//! A name says little: LevelDB and RocksDB have a CURRENT, manifests and tables
+//! of the same names, and anybody may have a `000123.tmp`. So a directory counts
+//! as a database's by what its files begin with, and nothing is removed that
+//! begins in another way. What is left is told as an event and changes nothing:
+//! numbers are given out behind those of all names.
+//!
+//! Owns: whose a directory is, and the removal of what no manifest names.
+//! Never does: move or change a file.
+
+use crate::core::Core;
+use crate::events::Event;
+use crate::recovery::Listing;
+use std::path::Path;
+use windrow_base::{Error, Result, mutant};
+use windrow_env::Env;
+use windrow_env::fs::{EntryKind, ReadOptions, is_not_found};
+use windrow_format::names;
+use windrow_format::owner::{HEAD_BYTES, Owner, of_head};
+
+/// Whose the file is; `None` if it is not there. What is no file is not Windrow's.
+///
+/// # Errors
+/// `Io` where it cannot be read.
+pub(crate) fn owner_of(env: &Env, path: &Path) -> Result<Option<Owner>> {
+    match env.fs.stamp(path)?.map(|stamp| stamp.kind) {
+        None => return Ok(None),
+        // What a link leads to may be one of ours that somebody put elsewhere.
+        Some(EntryKind::File | EntryKind::Link) => {}
+        Some(EntryKind::Directory | EntryKind::Other) => return Ok(Some(Owner::Other)),
+    }
+    let file = match env.fs.open(path, ReadOptions::default()) {
+        Ok(file) => file,
+        // A link that leads nowhere, or a file that has just gone.
+        Err(error) if is_not_found(&error) => return Ok(Some(Owner::Other)),
+        Err(error) => return Err(error),
+    };
+    let mut head = vec![0; HEAD_BYTES.min(file.len() as usize)];
+    file.read_at(0, &mut head)?;
+    Ok(Some(of_head(&head)))
+}
+
+/// Refuses a directory whose files are another program's, before anything in
+/// it is touched. One that has none of a database's names is nobody's.
+///
+/// # Errors
+/// `InvalidArgument` naming a file; `Io`.
+pub(crate) fn refuse_foreign(env: &Env, dir: &Path) -> Result<()> {
+    let current = owner_of(env, &dir.join(names::CURRENT))?;
+    match current {
+        Some(Owner::Windrow) => return Ok(()),
+        Some(Owner::LevelDb) => {
+            let whose = "reads as that of a LevelDB or RocksDB database";
+            return Err(foreign(dir, names::CURRENT, whose));
+        }
+        _ => {}
+    }
+    let listing = Listing::read(env, dir)?;
+    let mut stranger = current.filter(|&o| o == Owner::Other).map(|_| names::CURRENT.to_owned());
+    let manifests = listing.manifests.iter().rev().map(|&n| names::manifest(n));
+    let wals = listing.wals.iter().rev().map(|&n| names::wal(n));
+    let tables = listing.tables.iter().rev().map(|&n| names::table(n));
+    for name in manifests.chain(wals).chain(tables) {
+        match owner_of(env, &dir.join(&name))? {
+            Some(Owner::Windrow) => return Ok(()),
+            Some(Owner::Blank) | None => {}
+            Some(Owner::LevelDb | Owner::Other) => _ = stranger.get_or_insert(name),
+        }
+    }
+    if current.is_none() && stranger.is_none() && !lock_is_ours(env, dir)? {
+        stranger = Some(names::LOCK.to_owned());
+    }
+    match stranger {
+        Some(name) => Err(foreign(dir, &name, "is not of a Windrow database")),
+        None => Ok(()),
+    }
+}
+
+/// Whether a lock file holds nothing but a pid, so that one may be written to it.
+fn lock_is_ours(env: &Env, dir: &Path) -> Result<bool> {
+    let path = dir.join(names::LOCK);
+    match env.fs.stamp(&path)?.map(|stamp| stamp.kind) {
+        Some(EntryKind::File) => {
+            Ok(matches!(owner_of(env, &path)?, None | Some(Owner::Blank | Owner::Windrow)))
+        }
+        // What is no file is refused when it is to be locked.
+        _ => Ok(true),
+    }
+}
+
+fn foreign(dir: &Path, name: &str, whose: &str) -> Error {
+    Error::invalid(format!(
+        "{} holds another program's files ({name} {whose}), and nothing in it was touched: \
+         choose another directory, or move them away",
+        dir.display()
+    ))
+}
+
+/// Why a file of a database's name stays, if it does: who wrote it is not known
+/// to be Windrow, or it could not be removed.
+pub(crate) fn remove_ours(env: &Env, dir: &Path, name: &str) -> Result<Option<Error>> {
+    let path = dir.join(name);
+    match owner_of(env, &path) {
+        Ok(None) => Ok(None),
+        Ok(Some(Owner::LevelDb | Owner::Other)) if !mutant!(StrangersRemoved) => {
+            let why = Error::invalid("it is not a file of Windrow's");
+            Ok(Some(why.with_file(path.display().to_string())))
+        }
+        Ok(Some(_)) => env.fs.remove(&path).map(|()| None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Core {
+    /// Removes the files that were found and are not needed any more. One that
+    /// cannot be removed is told of, and keeps nobody from opening.
+    pub(crate) fn remove_orphans(&self, listing: &Listing) {
+        let live = self.manifest.lock().state.live_tables();
+        let orphans = listing.tables.difference(&live).map(|&n| names::table(n));
+        let wals = listing.wals.iter().map(|&n| names::wal(n));
+        let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
+        let temporary = listing.temporary.iter().map(|&n| names::temp(n));
+        for name in orphans.chain(wals).chain(manifests).chain(temporary) {
+            let left = remove_ours(&self.env, &self.dir, &name);
+            if let Some(reason) = left.unwrap_or_else(Some) {
+                self.events.send(&Event::OrphanLeft { name, reason });
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Whose a file is, by its first bytes: asked before a file that lies in a
+//! database's directory is removed, or the directory taken for a database's.
+//!
+//! Owns: no format; it knows the magic numbers of all. Never does: check more
+//! than them. A damaged file is its owner's all the same.
+
+use crate::{current, log, table};
+
+/// How much of a file [`of_head`] wants to see: what a device writes whole.
+pub const HEAD_BYTES: usize = 512;
+
+/// Whose a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// It begins as Windrow's files do.
+    Windrow,
+    /// It is empty, or begins with zeros, or with no more than a lock file's pid,
+    /// as a file that a crash or a power loss left may: nobody's bytes are in it.
+    Blank,
+    /// It is a CURRENT of LevelDB or of those that came of it, RocksDB among them.
+    LevelDb,
+    /// It begins in another way.
+    Other,
+}
+
+/// Whose a file with these first bytes is: up to [`HEAD_BYTES`], or all it has.
+pub fn of_head(head: &[u8]) -> Owner {
+    let magics = [current::MAGIC, log::MAGIC, table::MAGIC];
+    let written = head.len() - head.iter().rev().take_while(|&&byte| byte == 0).count();
+    let written = &head[..written];
+    if written.is_empty() {
+        return Owner::Blank;
+    }
+    // A sector of one file may show what another left: any magic will do, and
+    // a part of one, since a write may be torn.
+    let begins = |magic: &[u8; 8]| written.starts_with(magic) || magic.starts_with(written);
+    if magics.iter().any(begins) {
+        return Owner::Windrow;
+    }
+    // And so will a lock file's pid.
+    if let [pid @ .., b'\n'] = written
+        && pid.iter().all(u8::is_ascii_digit)
+    {
+        return Owner::Blank;
+    }
+    if head.starts_with(b"MANIFEST-") { Owner::LevelDb } else { Owner::Other }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::current::Current;
+    use crate::log::{FileHeader, LogKind, encode_file_header};
+
+    #[test]
+    fn every_kind_of_file_is_known_by_its_head() {
+        let current = Current {
+            format_version: 9,
+            required_features: 1,
+            manifest_number: 7,
+            manifest_uid: 8,
+            database_uid: 9,
+        };
+        let header = FileHeader {
+            kind: LogKind::Wal,
+            number: 1,
+            uid: 2,
+            manifest_number: 3,
+            manifest_durable_bytes: 4,
+            manifest_uid: 5,
+        };
+        let mut table = b"WndrTabl".to_vec();
+        table.resize(HEAD_BYTES, 1);
+        for head in [current.encode(), encode_file_header(&header), table] {
+            assert_eq!(of_head(&head), Owner::Windrow);
+        }
+        assert_eq!(of_head(&[]), Owner::Blank);
+        assert_eq!(of_head(&[0; HEAD_BYTES]), Owner::Blank);
+        assert_eq!(of_head(b"MANIFEST-000005\n"), Owner::LevelDb);
+        for torn in [&b"W"[..], b"WndrLo", b"WndrTabl", b"Wn\0\0\0\0\0\0\0\0"] {
+            assert_eq!(of_head(torn), Owner::Windrow);
+        }
+        assert_eq!(of_head(b"1234\n\0\0"), Owner::Blank);
+        for other in [&b"WndrX"[..], b"Wn\0\0\0\0\0\0\x01", b"1234", b"12x\n", b"RocksDB"] {
+            assert_eq!(of_head(other), Owner::Other);
+        }
+    }
+}
