@@ -154,7 +154,11 @@ impl Actor {
     /// Forks a child that does something with its copy of the handle, and waits
     /// for it (but for one that lingers: the answer is its process id).
     fn fork(&mut self, how: &str, path: &str) -> Result<u64, String> {
-        self.db()?;
+        if how == "own" || how == "reopen" {
+            // What other threads hold while they work stays held in the child,
+            // inside of libraries too: who opens there forks when they rest.
+            self.db()?.wait_idle().map_err(|e| e.to_string())?;
+        }
         let pid = std::process::id();
         let child = ForkedChild::start(|| match how {
             "drop" => {

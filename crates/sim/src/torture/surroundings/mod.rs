@@ -21,7 +21,7 @@ use super::{Failure, Outcome, Plan, stop};
 use stage::Stage;
 
 /// How a scene ended, when nothing was found.
-pub enum Ending {
+enum Ending {
     /// All held; what was seen.
     Held(String),
     /// It cannot be played here, and why.
@@ -29,9 +29,9 @@ pub enum Ending {
 }
 
 /// What is said of a scene; an error is a finding.
-pub type Verdict = Result<Ending, String>;
+type Verdict = Result<Ending, String>;
 /// Its name, and what happens.
-pub type Scene = (&'static str, fn(&Stage) -> Verdict);
+type Scene = (&'static str, fn(&Stage) -> Verdict);
 
 fn held(seen: impl Into<String>) -> Verdict {
     Ok(Ending::Held(seen.into()))
@@ -48,7 +48,7 @@ fn needs_root() -> Option<String> {
 }
 
 /// All scenes, by group.
-pub fn scenes() -> Vec<Scene> {
+fn scenes() -> Vec<Scene> {
     let groups = [
         forks::SCENES,
         places::SCENES,

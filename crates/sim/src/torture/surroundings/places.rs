@@ -77,13 +77,25 @@ fn renamed(stage: &Stage) -> Verdict {
     held(format!("{acknowledged} keys where it went, {others} of the other; the writer {told}"))
 }
 
+/// Removes a directory in which somebody still makes files.
+fn remove(stage: &Stage, dir: &str) -> Result<(), String> {
+    let mut last = Ok(());
+    for _ in 0..100 {
+        last = stage.tool(&format!("rm -rf {dir}"));
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
+}
+
 fn replaced(stage: &Stage) -> Verdict {
     let (db, backup) = (stage.at("db"), stage.at("backup"));
     stage.made(&db, "one", 1_500)?;
     stage.tool(&format!("cp -a {db} {backup}"))?;
     let mut writer = stage.holder(&db, "one")?;
     writer.does("write 500")?;
-    stage.tool(&format!("rm -rf {db}"))?;
+    remove(stage, &db)?;
     stage.tool(&format!("cp -a {backup} {db}"))?;
     let before = stage.print(&db)?;
     let refused = goes_on(&mut writer)?;
@@ -128,7 +140,7 @@ fn deleted(stage: &Stage) -> Verdict {
     let db = stage.at("db");
     let mut writer = stage.holder(&db, "one")?;
     writer.does("write 500")?;
-    stage.tool(&format!("rm -rf {db}"))?;
+    remove(stage, &db)?;
     let refused = goes_on(&mut writer)?;
     writer.kill();
     if Path::new(&db).exists() && !stage.sabotage {
