@@ -100,8 +100,8 @@ fn stamp_of(stat: &rustix::fs::Stat) -> Stamp {
         FileType::Symlink => EntryKind::Link,
         _ => EntryKind::Other,
     };
-    let changed_ns =
-        (stat.st_ctime as u64).wrapping_mul(1_000_000_000).wrapping_add(stat.st_ctime_nsec as u64);
+    let seconds = stat.st_ctime as u64;
+    let changed_ns = seconds.wrapping_mul(1_000_000_000).wrapping_add(stat.st_ctime_nsec);
     Stamp { kind, id: id_of(stat), bytes: stat.st_size as u64, changed_ns }
 }
 
