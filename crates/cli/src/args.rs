@@ -28,7 +28,8 @@ A database is a directory. `put` and `load` create it; what only reads opens it 
 never creates it. One program at a time may have a database open for writing. The preset and the
 options of a database that exists stay as they were last written, but for those a flag names.
 
-Exit codes: 0 done; 1 failed or not found; 2 bad usage; 130 stopped by Ctrl-C.
+Exit codes: 0 done; 1 failed or not found; 2 bad usage; 3 repaired, but something is lost;
+130 stopped by Ctrl-C.
 
 Start with `windrow demo`.";
 
@@ -61,6 +62,7 @@ pub(crate) enum Command {
     /// Read every byte of every file and check it
     Verify(VerifyArgs),
     /// Save what can be saved of a damaged database
+    #[command(after_help = REPAIR_HELP)]
     Repair(RepairArgs),
     /// Merge everything down, so that nothing dead is left
     Compact(CompactArgs),
@@ -327,6 +329,17 @@ pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) open: Open,
 }
+
+/// The exit code of a repair after which something is missing.
+pub(crate) const EXIT_LOST: u8 = 3;
+
+const REPAIR_HELP: &str = "\
+Prints what was found wrong, what was saved of each damaged table and log, and what is lost. The
+files that it replaces are kept as they were in `lost/` in the database's directory; delete that
+when nobody needs it. A repair that was stopped can be run again; it starts over.
+
+Exit codes: 0 nothing is lost; 3 the database is repaired, and something is lost; 1 it is not
+repaired.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RepairArgs {

@@ -135,8 +135,18 @@ fn repair_saves_what_is_around_the_damage() {
     unicode(&sh);
     let table = largest(sh.files("db", ".sst"));
     flip(&table, 5_000);
-    let report = sh.ok("repair db");
-    assert!(report.contains("1 saved in part"), "{report}");
+    let before = fs::read(&table).unwrap();
+    let output = sh.run("repair db");
+    // Something is lost: that has a code of its own.
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let report = String::from_utf8(output.stdout).unwrap();
+    let name = table.file_name().unwrap().to_str().unwrap();
+    for words in ["1 saved in part", "lost: bytes", &format!("{name} of default: "), "db/lost"] {
+        assert!(report.contains(words), "{words}: {report}");
+    }
+    assert!(fs::read(table.with_file_name("lost").join(name)).unwrap() == before);
+    // It is whole now: there is nothing more to lose.
+    assert!(sh.ok("repair db").contains("nothing is lost"));
     sh.ok("verify db");
     let whole = fs::read_to_string(UNICODE).unwrap();
     let left = sh.ok("export db");
@@ -144,6 +154,44 @@ fn repair_saves_what_is_around_the_damage() {
     assert!(left.lines().all(|line| lines.contains(line)), "the repair invented data");
     let (all, saved) = (whole.lines().count(), left.lines().count());
     assert!(all - 300 < saved && saved < all, "{saved} of {all} saved around one block");
+}
+
+/// What is lost is told by the exit code, whether or not anybody takes the report.
+#[test]
+fn a_repair_that_nobody_reads_has_its_exit_code() {
+    let sh = Shell::new();
+    unicode(&sh);
+    let damage = || flip(&largest(sh.files("db", ".sst")), 5_000);
+    damage();
+    let mut child = sh.spawn("repair db");
+    drop(child.stdout.take());
+    let closed = child.wait_with_output().unwrap();
+    assert_eq!((closed.status.code(), stderr(&closed).as_str()), (Some(3), ""));
+    let Ok(full) = fs::File::options().write(true).open("/dev/full") else {
+        eprintln!("skipped: there is no /dev/full");
+        return;
+    };
+    damage();
+    let full = sh.command(["repair", "db"]).stdout(full).output().unwrap();
+    let text = stderr(&full);
+    assert_eq!(full.status.code(), Some(3), "{text}");
+    assert!(text.contains("standard output") && !text.contains("panicked"), "{text}");
+}
+
+/// What is in logs alone is counted too.
+#[test]
+fn verify_counts_logs() {
+    let sh = Shell::new();
+    sh.ok("put db a 1");
+    let mut child = sh.spawn("load db --ack");
+    let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    stdin.write_all(b"b\t2\nc\t3\n").unwrap();
+    assert_eq!(BufReader::new(stdout).lines().next().unwrap().unwrap(), "2");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let text = sh.ok("verify db");
+    assert!(text.contains(" log") && text.contains("2 operations"), "{text}");
+    assert!(text.trim_end().ends_with(": sound"), "{text}");
 }
 
 #[test]

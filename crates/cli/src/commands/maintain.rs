@@ -1,37 +1,49 @@
 //! Care of a database: `verify`, `repair`, `compact`, `checkpoint`, `destroy`.
 
-use crate::args::{CheckpointArgs, CompactArgs, DestroyArgs, RepairArgs, VerifyArgs};
+use crate::args::{CheckpointArgs, CompactArgs, DestroyArgs, EXIT_LOST, RepairArgs, VerifyArgs};
 use crate::failure::{Failure, Result};
 use crate::human::{self, Stopwatch};
 use crate::picture;
 use crate::progress::Progress;
 use crate::store::{self, Access};
 use std::io::{self, IsTerminal, Write};
-use windrow::{Db, VerifyReport};
+use windrow::{DamagedLog, DamagedTable, Db, LostRange, RepairReport, VerifyReport};
 
 pub(crate) fn verify(args: &VerifyArgs, quiet: bool) -> Result<()> {
     let report = store::with(&args.open, Access::Read, |db| {
         let _progress = Progress::waiting(quiet, "verifying");
         Ok(db.verify()?)
     })?;
-    let printed = print_verified(&report);
+    let printed = print_verified(&mut io::stdout().lock(), &report);
     // First: damage is a failure whether or not anybody reads what it is.
     report.into_result()?;
     printed
 }
 
-fn print_verified(report: &VerifyReport) -> Result<()> {
-    let mut out = io::stdout().lock();
-    for problem in &report.problems {
-        writeln!(out, "{problem}")?;
+fn print_verified(out: &mut impl Write, report: &VerifyReport) -> Result<()> {
+    for problem in report.damaged() {
+        writeln!(out, "damaged: {problem}")?;
     }
+    for problem in report.unreadable() {
+        writeln!(out, "could not be read: {problem}")?;
+    }
+    let (damaged, unreadable) = (report.damaged().count(), report.unreadable().count());
+    let verdict = match (damaged, unreadable) {
+        (0, 0) => "sound",
+        (0, _) => "not all could be read",
+        _ => "damaged",
+    };
     writeln!(
         out,
-        "{} of {}, {} entries: {}",
+        "{} of {}, {} entries; {} of {}, {} with {}; {} of the manifest: {verdict}",
         human::plural(report.tables, "table"),
         human::size(report.bytes),
         human::count(report.entries),
-        if report.is_ok() { "sound" } else { "damaged" },
+        human::plural(report.logs, "log"),
+        human::size(report.log_bytes),
+        human::plural(report.log_batches, "batch"),
+        human::plural(report.log_operations, "operation"),
+        human::plural(report.manifest_records, "record"),
     )?;
     Ok(out.flush()?)
 }
@@ -42,12 +54,30 @@ pub(crate) fn repair(args: &RepairArgs, quiet: bool) -> Result<()> {
     let progress = Progress::waiting(quiet, "repairing");
     let report = windrow::repair(&args.open.path, options)?;
     drop(progress);
-    let mut out = io::stdout().lock();
+    let printed = print_repaired(&mut io::stdout().lock(), args, &report);
+    if !report.lost_something() {
+        return printed;
+    }
+    // What is lost is lost whether or not anybody reads it.
+    if let Err(failure) = printed {
+        failure.report();
+    }
+    Err(Failure::Said(EXIT_LOST))
+}
+
+fn print_repaired(out: &mut impl Write, args: &RepairArgs, report: &RepairReport) -> Result<()> {
     for problem in &report.problems {
         writeln!(out, "{problem}")?;
     }
     if report.manifest_rebuilt {
-        writeln!(out, "the manifest was made anew from the tables")?;
+        writeln!(out, "the manifest was made again from the tables and logs")?;
+    }
+    for name in &report.keyspaces_renamed {
+        writeln!(out, "a keyspace whose name is lost is called {name} now")?;
+    }
+    report.tables.iter().try_for_each(|table| print_table(out, table))?;
+    for DamagedLog { file, from_byte, bytes } in &report.logs {
+        writeln!(out, "{file}: lost: what bytes {from_byte}..{bytes} hold")?;
     }
     writeln!(
         out,
@@ -58,7 +88,48 @@ pub(crate) fn repair(args: &RepairArgs, quiet: bool) -> Result<()> {
         human::count(report.tables_lost),
         human::plural(report.batches_replayed, "batch"),
     )?;
+    if !report.originals.is_empty() {
+        writeln!(
+            out,
+            "{} as they were: {}",
+            human::plural(report.originals.len() as u64, "original"),
+            args.open.path.join("lost").display(),
+        )?;
+    }
+    let verdict = if report.lost_something() { "something is lost" } else { "nothing is lost" };
+    writeln!(out, "{verdict}")?;
     Ok(out.flush()?)
+}
+
+fn print_table(out: &mut impl Write, table: &DamagedTable) -> Result<()> {
+    let keyspace = table.keyspace.as_deref().unwrap_or("an unknown keyspace");
+    let saved = human::count(table.entries_saved);
+    let of = table.entries.map_or("an unknown number of".to_owned(), human::count);
+    writeln!(out, "{} of {keyspace}: {saved} of {of} entries saved", table.file)?;
+    if table.range_tombstones != Some(0) && !table.range_tombstones_saved {
+        writeln!(out, "  lost: its range deletes, if it had any")?;
+    }
+    if table.in_doubt {
+        writeln!(out, "  left out: merge operands that newer tables may hold too")?;
+    }
+    for LostRange { bytes, after, before } in &table.lost {
+        let (start, end) = (bytes.start, bytes.end);
+        let keys = match (after, before) {
+            (Some(after), Some(before)) => {
+                format!("keys from {} to {}", shown(after), shown(before))
+            }
+            (Some(after), None) => format!("keys from {} on", shown(after)),
+            (None, Some(before)) => format!("keys up to {}", shown(before)),
+            (None, None) => "all keys".to_owned(),
+        };
+        writeln!(out, "  lost: bytes {start}..{end}, {keys}")?;
+    }
+    Ok(())
+}
+
+/// A key on a line of text.
+fn shown(key: &[u8]) -> String {
+    format!("\"{}\"", key.escape_ascii())
 }
 
 pub(crate) fn compact(args: &CompactArgs, quiet: bool) -> Result<()> {
@@ -110,4 +181,29 @@ pub(crate) fn destroy(args: &DestroyArgs) -> Result<()> {
         }
     }
     Ok(Db::destroy(&args.path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windrow::{Error, ErrorKind};
+
+    fn verdict(problems: Vec<Error>) -> String {
+        let report = VerifyReport { logs: 2, log_operations: 7, problems, ..Default::default() };
+        let mut out = Vec::new();
+        print_verified(&mut out, &report).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_not_called_damaged() {
+        let refused = || Error::new(ErrorKind::Io, "permission denied");
+        let damaged = || Error::corruption("a checksum is wrong");
+        assert!(verdict(vec![]).ends_with(": sound\n"));
+        let text = verdict(vec![refused()]);
+        assert!(text.contains("could not be read: ") && !text.contains("damaged"), "{text}");
+        let text = verdict(vec![refused(), damaged()]);
+        assert!(text.contains("could not be read: ") && text.ends_with(": damaged\n"), "{text}");
+        assert!(text.contains("2 logs of ") && text.contains("7 operations"), "{text}");
+    }
 }
