@@ -120,7 +120,8 @@ impl Core {
         }
         // A manual compaction works off what is above the last level, and
         // makes that one as large as it gets: no debt of the writers.
-        if !load.held && !(is_damaged && policy.pick(&sound).is_idle()) {
+        let is_barred = is_damaged && policy.pick(&sound).is_idle();
+        if !(load.held || is_barred) {
             load.debt_bytes = debt.bytes;
         }
         load

@@ -121,6 +121,7 @@ fn what_was_made_before_the_fork_ends_in_the_child() {
     assert!(cursor.seek_first().unwrap());
     // Its last view, and with it its file, goes with the handle.
     db.drop_keyspace("other").unwrap();
+    #[expect(clippy::disallowed_methods, reason = "how many files there are")]
     let files = || std::fs::read_dir(dir.path()).unwrap().count();
     let before = files();
     let mut held = Some((iter, cursor, unmoved, snapshot, other));

@@ -9,7 +9,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use windrow::env::sync::Mutex;
 use windrow::{Components, Db, ErrorKind, Event, Options, Result, Slice, Sync, repair};
 
 /// What is in a directory: every name, and the bytes of every file.
@@ -226,7 +227,7 @@ fn listening() -> (Options, Arc<Mutex<Vec<String>>>) {
     let into = told.clone();
     let listener = move |event: &Event| {
         if let Event::OrphanLeft { .. } = event {
-            into.lock().unwrap().push(event.to_string());
+            into.lock().push(event.to_string());
         }
     };
     let components = Components { listener: Some(Arc::new(listener)), ..Components::default() };
@@ -244,7 +245,7 @@ fn an_orphan_that_cannot_be_removed_keeps_nobody_from_opening() {
         db.put("again", "1").unwrap();
         db.compact().unwrap();
         db.close().unwrap();
-        let told = told.lock().unwrap();
+        let told = told.lock();
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].starts_with("000777.sst is no part of the database"), "{}", told[0]);
         names.push(image(&path).len());
@@ -253,8 +254,11 @@ fn an_orphan_that_cannot_be_removed_keeps_nobody_from_opening() {
     assert_eq!(contents(&path).len(), 101);
 }
 
+/// An engine's name, and the names and bytes of the files that it leaves.
+type Left = (&'static str, Vec<(&'static str, &'static [u8])>);
+
 /// Directories as other engines leave them.
-fn others() -> Vec<(&'static str, Vec<(&'static str, &'static [u8])>)> {
+fn others() -> Vec<Left> {
     const MANIFEST: &[u8] = b"\x56\xf9\xb8\xf8\x1c\0\x01\x01\x1aleveldb.BytewiseComparator";
     const TABLE: &[u8] = b"\0\x08\x01a\x01\0\0\0\0\0\0some RocksDB block";
     vec![

@@ -58,6 +58,9 @@ struct Finished {
     statistics: Vec<u8>,
 }
 
+/// Files of tables that are written and not durable yet.
+pub(crate) type Unfinished = Vec<Box<dyn WriteFile>>;
+
 /// Writes the outputs of one job.
 pub(crate) struct Outputs<'a> {
     core: &'a Core,
@@ -81,7 +84,7 @@ pub(crate) struct Outputs<'a> {
     /// Most bytes that a table may get, about: no more is reserved for it.
     pub(crate) bytes_max: u64,
     /// Tables that are written and not finished, where the caller does that.
-    pub(crate) unfinished: Option<Vec<Box<dyn WriteFile>>>,
+    pub(crate) unfinished: Option<Unfinished>,
 }
 
 impl<'a> Outputs<'a> {
@@ -262,10 +265,7 @@ impl<'a> Outputs<'a> {
     ///
     /// # Errors
     /// As [`Outputs::finish`].
-    pub(crate) fn write_out(
-        mut self,
-        epoch: Epoch,
-    ) -> Result<(Vec<File>, Vec<Box<dyn WriteFile>>)> {
+    pub(crate) fn write_out(mut self, epoch: Epoch) -> Result<(Vec<File>, Unfinished)> {
         self.end_last()?;
         let unfinished = self.unfinished.take().unwrap_or_default();
         Ok((self.describe_all(epoch), unfinished))

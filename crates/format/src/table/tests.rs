@@ -391,7 +391,7 @@ fn sweep(written: &Written, damaged: impl Iterator<Item = (String, Vec<u8>)>) {
 #[test]
 fn every_flip_and_cut_of_a_table_is_found() {
     let order = KeyOrder::Bytewise;
-    let ranges = vec![
+    let ranges = [
         RangeTombstone { start: b"key00000003".to_vec(), end: b"key00000009".to_vec(), seq: 70 },
         RangeTombstone { start: b"key00000005".to_vec(), end: b"zzz".to_vec(), seq: 60 },
     ];
