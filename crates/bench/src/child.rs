@@ -15,7 +15,7 @@ use crate::dataset::Dataset;
 use crate::process::Stopwatch;
 use crate::store::{Codec, Common, Engine, Result, Store};
 use crate::workload::{Scale, Workload};
-use crate::{process, record};
+use crate::{output, process, record};
 use phase::Work;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ impl Setup {
 /// Does a unit and prints a line for each measured phase.
 pub(crate) fn run(engines: &[Engine], unit: &Unit) -> Result<()> {
     for line in lines(engines, unit)? {
-        println!("{}", serde_json::to_string(&line)?);
+        output::print(format_args!("{}\n", serde_json::to_string(&line)?))?;
     }
     Ok(())
 }
@@ -223,7 +223,11 @@ impl<'a> Run<'a> {
     /// Takes the checksum of the contents, and closes the store.
     fn finish(mut self, lines: &mut [record::Phase]) -> Result<()> {
         if self.unit.setup.verbose {
-            eprintln!("--- {}\n{}", self.unit.contender, self.store()?.statistics());
+            output::note(format_args!(
+                "--- {}\n{}",
+                self.unit.contender,
+                self.store()?.statistics()
+            ));
         }
         // Read through the page cache, whatever was measured: nobody waits for this.
         self.common.direct_io = false;

@@ -20,6 +20,7 @@ mod latency;
 mod lengths;
 mod machine;
 mod op;
+mod output;
 mod paper;
 mod process;
 mod progress;
@@ -45,13 +46,15 @@ use store::{Engine, Result};
 /// wrong arguments.
 pub fn run(engines: &[Engine], prefix: &[&str], args: &[String]) -> i32 {
     if args.is_empty() || args.iter().any(|a| a == "--help" || a == "-h") {
-        println!("{USAGE}");
-        return if args.is_empty() { 2 } else { 0 };
+        let printed = output::exit_code("bench", output::print(format_args!("{USAGE}\n")));
+        return if args.is_empty() { 2 } else { printed };
     }
     let command = match Command::parse(args, engines) {
         Ok(command) => command,
         Err(problem) => {
-            eprintln!("bench: {problem}\n\n`bench --help` tells the commands and flags");
+            output::note(format_args!(
+                "bench: {problem}\n\n`bench --help` tells the commands and flags"
+            ));
             return 2;
         }
     };
@@ -65,20 +68,14 @@ pub fn run(engines: &[Engine], prefix: &[&str], args: &[String]) -> i32 {
         Command::Run(run) => begin(engines, prefix, args, &run),
         Command::Resume(file, dir) => resume(engines, prefix, &file, dir),
     };
-    match done {
-        Ok(()) => 0,
-        Err(error) => {
-            eprintln!("bench: {error}");
-            1
-        }
-    }
+    output::exit_code("bench", done)
 }
 
 fn list() -> Result<()> {
     for name in workload::names() {
         let text = workload::builtin(&name).unwrap_or_default();
         let workload = workload::Workload::parse(&name, text)?;
-        println!("{name:<18} {:<12} {}", workload.family, workload.title);
+        output::print(format_args!("{name:<18} {:<12} {}\n", workload.family, workload.title))?;
     }
     Ok(())
 }
@@ -86,8 +83,7 @@ fn list() -> Result<()> {
 fn show(name: &str) -> Result<()> {
     let text = workload::builtin(name)
         .ok_or_else(|| format!("no workload `{name}`; `bench list` names them"))?;
-    print!("{text}");
-    Ok(())
+    output::print(text)
 }
 
 /// A new run.
@@ -122,7 +118,7 @@ fn resume(engines: &[Engine], prefix: &[&str], path: &Path, dir: Option<PathBuf>
     let file = File::options().append(true).open(path)?;
     // What was killed may have left half a line.
     file.set_len(text.rfind('\n').map_or(0, |end| end as u64 + 1))?;
-    eprintln!("bench: {} of the run's lines are there already", run.phases.len());
+    output::note(format_args!("bench: {} of the run's lines are there already", run.phases.len()));
     finish(Runner::new(&args, prefix, file, run.phases)?, run.head, path)
 }
 
@@ -133,10 +129,11 @@ fn finish(runner: Runner<'_>, head: Head, path: &Path) -> Result<()> {
     })?;
     let disagreements = end.disagreements.len();
     let run = report::Run { head, phases, end: Some(end) };
-    print!("{}", report::table(&run));
-    println!("\nlines: {0}; pictures: bench report {0}", path.display());
+    let last = format!("\nlines: {0}; pictures: bench report {0}\n", path.display());
+    let printed = output::print(report::table(&run) + &last);
+    // First: a checksum that differs is a failure whether or not anybody reads the tables.
     match disagreements {
-        0 => Ok(()),
+        0 => printed,
         n => Err(format!("{n} checksums differ between contenders: see above").into()),
     }
 }

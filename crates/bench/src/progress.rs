@@ -3,6 +3,7 @@
 //! Owns: the words and the time that is left. Never does: decide what runs, or
 //! touch stdout, where results go.
 
+use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt::{self, Write};
 use std::io::{self, IsTerminal};
@@ -33,7 +34,7 @@ impl Progress {
                 bar.set_position(self.begun - 1);
                 bar.set_message(what.to_owned());
             }
-            None => eprintln!("{}", line(self.begun, self.total, what)),
+            None => output::note(line(self.begun, self.total, what)),
         }
     }
 }

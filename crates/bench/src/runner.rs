@@ -9,6 +9,7 @@ mod plan;
 use crate::args::RunArgs;
 use crate::child::{self, Unit};
 use crate::machine;
+use crate::output;
 use crate::process::Stopwatch;
 use crate::progress::Progress;
 use crate::record::{Contender, End, Head, Line, Phase, Workload as WorkloadLine};
@@ -259,7 +260,7 @@ impl<'a> Runner<'a> {
     /// Keeps a line, and compares it with those of the other contenders.
     fn take(&mut self, line: Phase) -> Result<()> {
         for problem in disagreements(&self.phases, &line) {
-            eprintln!("bench: {problem}");
+            output::note(format_args!("bench: {problem}"));
             self.disagreements.push(problem);
         }
         self.write(&Line::Phase(Box::new(line.clone())))?;

@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
 mod common;
-use common::Shell;
+use common::{Shell, stderr};
 
 /// Small, with every kind of phase that a run treats apart.
 const WORKLOAD: &str = r#"
@@ -101,7 +101,26 @@ fn mistakes_are_told() {
         ("bench show nothing", "bench list"),
     ] {
         let output = sh.run(line);
-        let told = common::stderr(&output);
+        let told = stderr(&output);
         assert!(!output.status.success() && told.contains(part), "{line}: {told}");
+    }
+}
+
+/// A reader that is gone is no failure, a full device is one, and neither a panic.
+#[test]
+fn output_that_nobody_takes_is_no_panic() {
+    let sh = Shell::new();
+    let lines =
+        ["bench list", "bench show ycsb", "bench --help", "paper --help", "paper l2sm --list"];
+    for line in lines {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let closed = sh.command(line.split(' ')).stdout(writer).output().unwrap();
+        assert_eq!(closed.status.code(), Some(0), "{line}: {}", stderr(&closed));
+        assert_eq!(stderr(&closed), "", "{line}");
+        let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else { continue };
+        let full = sh.command(line.split(' ')).stdout(full).output().unwrap();
+        assert_eq!(full.status.code(), Some(1), "{line}: {}", stderr(&full));
+        assert!(stderr(&full).contains("standard output"), "{line}: {}", stderr(&full));
     }
 }

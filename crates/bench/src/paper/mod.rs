@@ -23,6 +23,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+use crate::output;
 use crate::store::{Engine, Result};
 use args::{Args, USAGE};
 use experiment::Experiment;
@@ -45,39 +46,34 @@ const PEERS: [&str; 3] = ["rocksdb", "leveldb", "fjall"];
 /// if goals are missed, 1 after an error, 2 for wrong arguments.
 pub fn cli(engines: &[Engine], args: &[String]) -> i32 {
     if args.is_empty() || args.iter().any(|a| a == "--help" || a == "-h") {
-        println!("{USAGE}");
-        return if args.is_empty() { 2 } else { 0 };
+        let printed = output::exit_code("paper", output::print(format_args!("{USAGE}\n")));
+        return if args.is_empty() { 2 } else { printed };
     }
     let args = match Args::parse(args) {
         Ok(args) => args,
         Err(problem) => {
-            eprintln!("paper: {problem}\n\n{USAGE}");
+            output::note(format_args!("paper: {problem}\n\n{USAGE}"));
             return 2;
         }
     };
     let (experiment, missing) = match select(&args, engines) {
         Ok(selected) => selected,
         Err(problem) => {
-            eprintln!("paper: {problem}");
+            output::note(format_args!("paper: {problem}"));
             return 2;
         }
     };
     if args.print {
-        print!("{}", text(&args).unwrap_or_default().1);
-        return 0;
+        let text = text(&args).unwrap_or_default().1;
+        return output::exit_code("paper", output::print(text));
     }
-    print!("{}", head(&experiment, &args));
-    missing.iter().for_each(|note| println!("  {note}"));
-    if args.list {
-        return 0;
-    }
-    match run(&args, engines, &experiment) {
-        Ok(_) => 0,
-        Err(error) => {
-            eprintln!("paper: {error}");
-            1
-        }
-    }
+    let mut shown = head(&experiment, &args);
+    missing.iter().for_each(|note| shown.push_str(&format!("  {note}\n")));
+    let done = output::print(shown).and_then(|()| match args.list {
+        true => Ok(()),
+        false => run(&args, engines, &experiment).map(drop),
+    });
+    output::exit_code("paper", done)
 }
 
 fn run(args: &Args, engines: &[Engine], experiment: &Experiment) -> Result<sheet::Sheet> {

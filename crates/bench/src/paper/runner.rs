@@ -18,6 +18,7 @@ use super::sheet::{Sheet, Who};
 use crate::data::mix;
 use crate::draws::{Draws, Stream};
 use crate::driver::Load;
+use crate::output;
 use crate::process::Stopwatch;
 use crate::report::Figures;
 use crate::store::{Engine, Result};
@@ -39,6 +40,8 @@ pub(crate) struct Runner<'a> {
     sheet: Sheet,
     watch: Stopwatch,
     elapsed_s: f64,
+    /// How printing went.
+    shown: Result<()>,
 }
 
 /// Where a phase runs, and what numbers it draws.
@@ -57,7 +60,7 @@ impl<'a> Runner<'a> {
     ) -> Result<Self> {
         let sheet = Sheet::new(experiment, args.scale, args.json.as_deref())?;
         let watch = Stopwatch::start();
-        Ok(Runner { args, engines, experiment, dir, sheet, watch, elapsed_s: 0.0 })
+        Ok(Runner { args, engines, experiment, dir, sheet, watch, elapsed_s: 0.0, shown: Ok(()) })
     }
 
     /// Runs all cases; prints a table after each and the verdicts at the end.
@@ -67,16 +70,29 @@ impl<'a> Runner<'a> {
             for round in 1..=rounds {
                 self.case(case, round)?;
             }
-            print!("{}", self.sheet.table(case, &self.experiment.shown));
+            self.show(self.sheet.table(case, &self.experiment.shown))?;
         }
-        print!("{}", self.sheet.verdicts(&self.experiment.goals));
-        Ok(self.sheet)
+        self.show(self.sheet.verdicts(&self.experiment.goals))?;
+        self.shown.map(|()| self.sheet)
+    }
+
+    /// Prints results. Where they go to a file too, the run goes on though
+    /// nobody takes them here; the first failure is told at its end.
+    fn show(&mut self, text: String) -> Result<()> {
+        let printed = output::print(text);
+        if self.args.json.is_none() {
+            return printed;
+        }
+        if self.shown.is_ok() {
+            self.shown = printed;
+        }
+        Ok(())
     }
 
     /// A line of progress.
     fn say(&mut self, words: &str) {
         self.elapsed_s += self.watch.lap().as_secs_f64();
-        eprintln!("{:>6.0} s  {words}", self.elapsed_s);
+        output::note(format_args!("{:>6.0} s  {words}", self.elapsed_s));
     }
 
     fn case(&mut self, case: &Case, round: u32) -> Result<()> {
@@ -236,11 +252,11 @@ impl<'a> Runner<'a> {
         let seeds = |run: u64| (load_seed, spot.seed ^ mix(run));
         let mut searched = Vec::new();
         for database in databases {
-            eprintln!(
+            output::note(format_args!(
                 "         {}: {}, what it sustains",
                 spot.at.words(),
                 database.contender.name
-            );
+            ));
             searched.push(clients::sustained(database, load, seeds(0))?);
         }
         let slowest_per_s = searched.iter().map(|(per_s, _)| *per_s).fold(f64::INFINITY, f64::min);
@@ -251,7 +267,11 @@ impl<'a> Runner<'a> {
             let phase = format!("{} at {percent} %", spot.at.phase);
             let at = Place { phase, ..spot.at.clone() };
             for window in 1..=load.windows {
-                eprintln!("         {}: window {window} of {}", at.words(), load.windows);
+                output::note(format_args!(
+                    "         {}: window {window} of {}",
+                    at.words(),
+                    load.windows
+                ));
                 let number = (spot.round - 1) * load.windows + window;
                 let run = u64::from(*percent) << 32 | u64::from(window);
                 for database in in_turn(databases, window) {

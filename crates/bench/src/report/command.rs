@@ -8,6 +8,7 @@ use super::pictures::{self, Picture};
 use super::results::{self, Results};
 use super::{markdown, page, table};
 use crate::args::ReportArgs;
+use crate::output;
 use crate::store::Result;
 use std::path::Path;
 
@@ -28,9 +29,8 @@ pub(crate) fn write(args: &ReportArgs) -> Result<()> {
     if let Some(path) = &args.markdown {
         put(path, &markdown::markdown(&run))?;
     }
-    print!("{}", table::tables(&run));
-    println!("\npage: {page}");
-    Ok(())
+    output::print(table::tables(&run))?;
+    output::print(format_args!("\npage: {page}\n"))
 }
 
 /// Writes the page and the pictures; returns the page's path.
