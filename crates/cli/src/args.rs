@@ -5,6 +5,7 @@
 use crate::bytes::parse_duration;
 use crate::formats::Format;
 use crate::layout::{Column, parse_column, parse_delimiter};
+use crate::stop::OnStop;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -95,24 +96,23 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether it looks at [`crate::stop::requested`] all the while that it may take.
-    pub(crate) fn looks_at_stop(&self) -> bool {
+    /// What the first Ctrl-C does to it.
+    pub(crate) fn on_stop(&self) -> OnStop {
         match self {
             Command::Demo(_)
             | Command::Load(_)
             | Command::Put(_)
             | Command::Scan(_)
-            | Command::Export(_) => true,
-            // In the engine, or another's loops, from begin to end.
+            | Command::Export(_) => OnStop::Asks,
+            // In the engine, or at a prompt.
             Command::Verify(_)
             | Command::Repair(_)
             | Command::Compact(_)
             | Command::Checkpoint(_)
             | Command::Destroy(_)
-            | Command::Dump(_)
-            | Command::Bench(_)
-            | Command::Lab(_)
-            | Command::Paper(_) => false,
+            | Command::Dump(_) => OnStop::Leaves,
+            // In others' loops.
+            Command::Bench(_) | Command::Lab(_) | Command::Paper(_) => OnStop::System,
             // Done in a moment.
             Command::Get(_)
             | Command::Delete(_)
@@ -122,7 +122,7 @@ impl Command {
             | Command::Keyspaces(_)
             | Command::Options
             | Command::Completions { .. }
-            | Command::Man { .. } => false,
+            | Command::Man { .. } => OnStop::System,
         }
     }
 }
@@ -444,24 +444,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ctrl_c_is_caught_only_by_what_looks_for_it() {
+    fn ctrl_c_is_caught_by_what_looks_for_it_or_can_be_left() {
         for (line, expected) in [
-            ("load db", true),
-            ("put db key", true),
-            ("scan db", true),
-            ("export db", true),
-            ("demo", true),
-            ("bench list", false),
-            ("paper autumn", false),
-            ("lab", false),
-            ("compact db", false),
-            ("verify db", false),
-            ("repair db", false),
-            ("checkpoint db copy", false),
+            ("load db", OnStop::Asks),
+            ("put db key", OnStop::Asks),
+            ("scan db", OnStop::Asks),
+            ("export db", OnStop::Asks),
+            ("demo", OnStop::Asks),
+            ("bench list", OnStop::System),
+            ("paper autumn", OnStop::System),
+            ("lab", OnStop::System),
+            ("compact db", OnStop::Leaves),
+            ("verify db", OnStop::Leaves),
+            ("repair db", OnStop::Leaves),
+            ("checkpoint db copy", OnStop::Leaves),
+            ("destroy db", OnStop::Leaves),
         ] {
             let words = std::iter::once("windrow").chain(line.split(' '));
             let command = Cli::try_parse_from(words).unwrap().command;
-            assert_eq!(command.looks_at_stop(), expected, "{line}");
+            assert_eq!(command.on_stop(), expected, "{line}");
         }
     }
 }

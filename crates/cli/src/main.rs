@@ -25,9 +25,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     windrow::env::share_one_heap();
     let cli = args::Cli::parse();
-    if cli.command.looks_at_stop() {
-        stop::install();
-    }
+    stop::install(cli.command.on_stop());
     match commands::run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

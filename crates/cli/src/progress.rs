@@ -1,25 +1,47 @@
 //! Progress of long work, on stderr, only where that is a terminal and the
 //! user did not ask for quiet.
+//!
+//! Owns: that what is drawn is gone before anything else is said, also where
+//! Ctrl-C has it said on another thread.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::human;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
+use windrow::Db;
+use windrow::env::sync::Mutex;
+
+/// What is drawn now.
+static DRAWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Takes away what is drawn, for good.
+pub(crate) fn clear() {
+    let drawn = DRAWN.lock().take();
+    drawn.inspect(ProgressBar::finish_and_clear);
+}
 
 /// A bar, a spinner, or nothing. Cleared when dropped.
 pub(crate) struct Progress(Option<ProgressBar>);
 
 impl Progress {
     fn new(quiet: bool, total: Option<u64>, template: &str) -> Progress {
+        let style = ProgressStyle::with_template(template)
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("█▉▊▋▌▍▎▏ ");
+        Progress::of_style(quiet, total, style)
+    }
+
+    fn of_style(quiet: bool, total: Option<u64>, style: ProgressStyle) -> Progress {
         if quiet || !io::stderr().is_terminal() {
             return Progress(None);
         }
         let target = ProgressDrawTarget::stderr_with_hz(10);
         let bar = ProgressBar::with_draw_target(total, target);
-        let style = ProgressStyle::with_template(template)
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .progress_chars("█▉▊▋▌▍▎▏ ");
         bar.set_style(style);
+        bar.tick();
         bar.enable_steady_tick(Duration::from_millis(100));
+        *DRAWN.lock() = Some(bar.clone());
         Progress(Some(bar))
     }
 
@@ -46,9 +68,25 @@ impl Progress {
         Progress::new(quiet, None, &format!("{{spinner}} {what} {{elapsed}}"))
     }
 
+    /// A spinner for a compaction, which nobody knows the length of: what was
+    /// written, and what the tables hold.
+    pub(crate) fn compacting(quiet: bool, db: &Db) -> Progress {
+        let (before, db) = (db.stats().tables_written_bytes(), db.clone());
+        let figures = move |_: &ProgressState, text: &mut dyn fmt::Write| {
+            let stats = db.stats();
+            let written = stats.tables_written_bytes().saturating_sub(before);
+            let (written, held) = (human::size(written), human::size(stats.tree_bytes()));
+            let _ = write!(text, "{written} written, {held} in tables");
+        };
+        let style = ProgressStyle::with_template("{spinner} compacting: {figures}, {elapsed}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner())
+            .with_key("figures", figures);
+        Progress::of_style(quiet, None, style)
+    }
+
     /// How far it is.
     pub(crate) fn at(&self, position: u64) {
-        if let Some(bar) = &self.0 {
+        if let Some(bar) = self.0.as_ref().filter(|bar| !bar.is_finished()) {
             bar.set_position(position);
         }
     }
@@ -56,8 +94,9 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(bar) = self.0.take() {
-            bar.finish_and_clear();
+        // Not a bar that was cleared: something may have been said since.
+        if self.0.take().is_some() {
+            clear();
         }
     }
 }

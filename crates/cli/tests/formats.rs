@@ -4,8 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
 mod common;
-use common::{Shell, stderr};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use common::{Shell, stderr, terminal};
 use std::io::Read;
 use std::process::Stdio;
 
@@ -133,18 +132,13 @@ fn a_scan_prints_nothing_ambiguous() {
 
 /// What the program prints where its standard output is a terminal.
 fn on_terminal(sh: &Shell, line: &str) -> String {
-    let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&main).unwrap();
-    unlockpt(&main).unwrap();
-    let name = ptsname(&main, Vec::new()).unwrap();
-    let name = name.to_str().unwrap().to_owned();
-    let terminal = std::fs::OpenOptions::new().read(true).write(true).open(name).unwrap();
+    let (mut main, terminal) = terminal();
     let mut command = sh.command(line.split_whitespace());
     command.stdout(Stdio::from(terminal)).stdin(Stdio::null());
     let mut child = command.spawn().unwrap();
     // It holds the other end, which would never be at its end.
     drop(command);
-    let (mut seen, mut main) = (Vec::new(), std::fs::File::from(main));
+    let mut seen = Vec::new();
     // Fails once nobody holds the other end.
     let _ = main.read_to_end(&mut seen);
     assert!(child.wait().unwrap().success(), "{line}");

@@ -401,7 +401,19 @@ impl Db {
     /// # Errors
     /// `Io`, `Closed`; damage is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
-        verify::verify(self.core())
+        self.verify_with_progress(|_| {})
+    }
+
+    /// As [`Db::verify`]; `progress` is told after each table and log what was
+    /// found so far.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn verify_with_progress(
+        &self,
+        mut progress: impl FnMut(&VerifyReport),
+    ) -> Result<VerifyReport> {
+        verify::verify(self.core(), &mut progress)
     }
 
     /// What the database did since it was opened, and what it holds now. All

@@ -78,7 +78,8 @@ fn is_refusal(error: &Error) -> bool {
 }
 
 /// Verifies the manifest, every table of every keyspace, and the logs, as they are now.
-pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
+/// Tells after each table and log what was found so far.
+pub(crate) fn verify(core: &Core, progress: &mut dyn FnMut(&VerifyReport)) -> Result<VerifyReport> {
     core.latch.check_read()?;
     let mut report = VerifyReport::default();
     logs::verify_manifest(core, &mut report);
@@ -94,9 +95,10 @@ pub(crate) fn verify(core: &Core) -> Result<VerifyReport> {
                 Ok(entries) => report.entries += entries,
                 Err(error) => report.problems.push(error),
             }
+            progress(&report);
         }
     }
-    logs::verify_logs(core, &mut report);
+    logs::verify_logs(core, &mut report, progress);
     Ok(report)
 }
 
@@ -146,4 +148,29 @@ fn check_entries(core: &Core, tree: &Tree, file: &ReadFile) -> Result<u64> {
         )));
     }
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Db, Options};
+    use windrow_env::testing::env;
+
+    #[test]
+    fn progress_is_told_after_each_file() {
+        let mut options = Options::default();
+        options.components.env = Some(env(1).0);
+        let db = Db::open_with("db", options).unwrap();
+        for key in ["a", "b"] {
+            db.put(key, "value").unwrap();
+            db.flush().unwrap();
+        }
+        let mut seen = Vec::new();
+        let report = db.verify_with_progress(|so_far| seen.push((so_far.tables, so_far.bytes)));
+        let report = report.unwrap();
+        assert!(report.is_ok() && report.logs > 0 && report.tables > 0);
+        assert_eq!(seen.len() as u64, report.tables + report.logs);
+        assert!(seen.is_sorted() && seen[0].0 == 1 && seen[0].1 > 0, "{seen:?}");
+        assert_eq!(seen.last(), Some(&(report.tables, report.bytes)));
+        db.close().unwrap();
+    }
 }

@@ -5,14 +5,15 @@ use crate::failure::{Failure, Result};
 use crate::human::{self, Stopwatch};
 use crate::picture;
 use crate::progress::Progress;
+use crate::stop;
 use crate::store::{self, Access};
 use std::io::{self, IsTerminal, Write};
 use windrow::{DamagedLog, DamagedTable, Db, LostRange, RepairReport, VerifyReport};
 
 pub(crate) fn verify(args: &VerifyArgs, quiet: bool) -> Result<()> {
     let report = store::with(&args.open, Access::Read, |db| {
-        let _progress = Progress::waiting(quiet, "verifying");
-        Ok(db.verify()?)
+        let progress = Progress::bytes(quiet, "verifying", tables_bytes(db));
+        Ok(db.verify_with_progress(|so_far| progress.at(so_far.bytes))?)
     })?;
     let printed = print_verified(&mut io::stdout().lock(), &report);
     // First: damage is a failure whether or not anybody reads what it is.
@@ -133,24 +134,22 @@ fn shown(key: &[u8]) -> String {
 }
 
 pub(crate) fn compact(args: &CompactArgs, quiet: bool) -> Result<()> {
-    store::with(&args.open, Access::Change, |db| {
+    let (before, after, time) = store::with(&args.open, Access::Change, |db| {
         let (before, watch) = (tables_bytes(db), Stopwatch::start());
-        let progress = Progress::waiting(quiet, "compacting");
-        match &args.keyspace {
-            Some(name) => store::keyspace(db, name)?.compact_range(None, None)?,
-            None => db.compact()?,
-        }
+        let progress = Progress::compacting(quiet, db);
+        stop::closes(db, || match &args.keyspace {
+            Some(name) => Ok(store::keyspace(db, name)?.compact_range(None, None)?),
+            None => Ok(db.compact()?),
+        })?;
         drop(progress);
-        if !quiet {
-            let (before, after) = (human::size(before), human::size(tables_bytes(db)));
-            let time = human::time(watch.elapsed());
-            let _ = writeln!(
-                io::stderr(),
-                "compacted in {time}: tables {before} before, {after} after"
-            );
-        }
-        Ok(())
-    })
+        Ok((before, tables_bytes(db), watch.elapsed()))
+    })?;
+    if !quiet {
+        let (before, after, time) = (human::size(before), human::size(after), human::time(time));
+        let _ =
+            writeln!(io::stderr(), "compacted in {time}: tables {before} before, {after} after");
+    }
+    Ok(())
 }
 
 fn tables_bytes(db: &Db) -> u64 {
@@ -169,9 +168,8 @@ pub(crate) fn destroy(args: &DestroyArgs) -> Result<()> {
     store::must_exist(&args.path)?;
     let shown = args.path.display();
     if !args.yes && io::stdin().is_terminal() {
-        let mut err = io::stderr().lock();
-        let _ = write!(err, "Delete the database {shown} for good? Type yes: ");
-        let _ = err.flush();
+        // Not locked while it waits: Ctrl-C has something to say, too.
+        let _ = write!(io::stderr(), "Delete the database {shown} for good? Type yes: ");
         let mut answer = String::new();
         io::stdin()
             .read_line(&mut answer)

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
@@ -115,6 +116,16 @@ impl Shell {
 
 fn files_of(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// The two ends of a terminal: what is seen on it, and what a program is given.
+pub fn terminal() -> (fs::File, fs::File) {
+    let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&main).unwrap();
+    unlockpt(&main).unwrap();
+    let name = ptsname(&main, Vec::new()).unwrap();
+    let other = fs::OpenOptions::new().read(true).write(true).open(name.to_str().unwrap());
+    (fs::File::from(main), other.unwrap())
 }
 
 pub fn stderr(output: &Output) -> String {

@@ -69,7 +69,11 @@ fn manifest_in_force(core: &Core) -> Result<Option<Arc<dyn ReadFile>>> {
 }
 
 /// Checks every log that may be needed.
-pub(super) fn verify_logs(core: &Core, report: &mut VerifyReport) {
+pub(super) fn verify_logs(
+    core: &Core,
+    report: &mut VerifyReport,
+    progress: &mut dyn FnMut(&VerifyReport),
+) {
     for segment in segments(core) {
         let path = core.dir.join(names::wal(segment.number));
         let file = match core.env.fs.open(&path, ReadOptions::default()) {
@@ -86,6 +90,7 @@ pub(super) fn verify_logs(core: &Core, report: &mut VerifyReport) {
         if let Err(error) = verify_log(file, &segment, report) {
             report.problems.push(named(error));
         }
+        progress(report);
     }
 }
 
