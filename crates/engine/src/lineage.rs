@@ -33,8 +33,11 @@ use windrow_base::key::{self, Kind, SeqNo};
 
 /// Where entries come from.
 pub(crate) enum Origin {
-    /// Logs: the operations as they were written.
-    Log,
+    /// Logs: the operations as they were written, all of those of a chain.
+    Log {
+        /// Gaps in the logs before them: operations may be missing between two chains.
+        chain: u32,
+    },
     Table {
         number: FileNumber,
         /// What it was made of, where that is known.
@@ -48,7 +51,7 @@ impl Origin {
     /// The newest is the largest.
     fn age(&self) -> FileNumber {
         match self {
-            Origin::Log => 0,
+            Origin::Log { .. } => 0,
             Origin::Table { number, .. } => *number,
         }
     }
@@ -140,7 +143,15 @@ impl<'a> Lineage<'a> {
     }
 
     fn is_log(&self, entry: &Entry) -> bool {
-        matches!(self.origins[entry.origin], Origin::Log)
+        self.chain(entry).is_some()
+    }
+
+    /// Of an entry of a log: which chain it is of.
+    fn chain(&self, entry: &Entry) -> Option<u32> {
+        match self.origins[entry.origin] {
+            Origin::Log { chain } => Some(chain),
+            Origin::Table { .. } => None,
+        }
     }
 
     /// Notes whose operands a table's operand may have in it.
@@ -165,7 +176,7 @@ impl<'a> Lineage<'a> {
                 // that one was an input, or is an output. Of a log's operands
                 // all were looked at, down to the end.
                 _ if holds.between => Counted::Yes,
-                (Origin::Log, _) => Counted::Unknown,
+                (Origin::Log { .. }, _) => Counted::Unknown,
                 (Origin::Table { number, .. }, Some(made_of)) => match made_of.contains(number) {
                     true => Counted::Yes,
                     false => Counted::No,
@@ -181,10 +192,12 @@ impl<'a> Lineage<'a> {
     }
 
     /// Whether a table's operand is the log's operand of its sequence number
-    /// and some of those below it, combined.
+    /// and some of those below it, combined. Across a gap nothing is told: what
+    /// it lacks may be in the table's operand as well.
     fn explains(&self, raw: &Entry, below: &[Entry], table: &Entry) -> bool {
         let mut combined = raw.value.to_vec();
-        for entry in below.iter().filter(|e| self.is_log(e)) {
+        let chain = self.chain(raw);
+        for entry in below.iter().filter(|e| self.chain(e) == chain) {
             // A table's operand has nothing in it that lies under a value.
             if combined == table.value.as_bytes() || !entry.is(Kind::Merge) {
                 return true;
@@ -212,7 +225,7 @@ mod tests {
             made_of: made_of.map(<[FileNumber]>::to_vec),
             whole: true,
         };
-        std::iter::once(Origin::Log).chain(tables.iter().map(table)).collect()
+        std::iter::once(Origin::Log { chain: 0 }).chain(tables.iter().map(table)).collect()
     }
 
     /// The counter that is left of entries (origin, kind, sequence number, number),
@@ -290,6 +303,18 @@ mod tests {
         assert_eq!(with((2, Merge, 7, 44)), (74, vec![]), "below the log's, with an older one");
         assert_eq!(with((2, Put, 8, 65)), (75, vec![]), "on its base");
         assert_eq!(sum(&origins, &[(2, Merge, 12, 1), log[2]]), (1, vec![LOG]), "beyond its end");
+    }
+
+    #[test]
+    fn operands_of_two_chains_do_not_explain_a_tables() {
+        // 8 is missing between them, and in the second table's operand.
+        let mut origins = origins(&[(1, Some(&[])), (2, Some(&[]))]);
+        origins.push(Origin::Log { chain: 1 });
+        let entries = [(3, Merge, 9, 1), (2, Merge, 9, 2), (LOG, Merge, 7, 1), (1, Merge, 7, 1)];
+        assert_eq!(sum(&origins, &entries), (3, vec![]));
+        let chained = [(LOG, Merge, 9, 1), entries[1], entries[2], (1, Put, 6, 5)];
+        assert_eq!(sum(&origins, &chained), (7, vec![]));
+        assert_eq!(sum(&origins, &[entries[0], (3, Merge, 8, 1), entries[1]]), (2, vec![]));
     }
 
     #[test]

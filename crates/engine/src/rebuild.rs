@@ -60,6 +60,8 @@ impl Repair<'_> {
             }
             self.looked_at.insert(number, properties);
         }
+        let tables = self.looked_at.values().flatten();
+        self.proof.seq = tables.map(|table| table.seq_max).max().unwrap_or(0);
         for number in self.listing.wals.clone() {
             let mut found = BTreeSet::new();
             // What is damaged is reported as it is replayed.
@@ -101,12 +103,20 @@ impl Repair<'_> {
         Ok(Found { state, database_uid, manifest, current, left_out })
     }
 
-    /// Adds the keyspaces that a log has operations of, as far as it can be read.
-    fn keyspaces_of_log(&self, number: FileNumber, found: &mut BTreeSet<KeyspaceId>) -> Result<()> {
+    /// Adds the keyspaces that a log has operations of, as far as it can be
+    /// read, and notes what it says of older logs.
+    fn keyspaces_of_log(
+        &mut self,
+        number: FileNumber,
+        found: &mut BTreeSet<KeyspaceId>,
+    ) -> Result<()> {
         let path = self.dir.join(names::wal(number));
         let file = self.env.fs.open(&path, ReadOptions::default())?;
         let mut reader = Reader::open(file, LogKind::Wal, None)?;
         while let Some(record) = reader.next()? {
+            if record.durable_up_to > 0 {
+                self.proof.log = self.proof.log.max(number);
+            }
             if record.class != Class::Batch {
                 continue;
             }
@@ -120,7 +130,7 @@ impl Repair<'_> {
     /// Makes every keyspace's tree.
     pub(crate) fn gather(&mut self, core: &Arc<Core>) -> Result<Replayed> {
         let state = core.manifest.lock().state.clone();
-        let salvaged = self.replay(Replay::anywhere(core, &state), &state, 0)?;
+        let salvaged = self.replay(Replay::anywhere(core, &state, self.proof), &state, 0)?;
         let (mut replayed, mut raw) = (salvaged.replayed, salvaged.raw);
         let log_end = replayed.last_seq;
         let trees: Vec<Arc<Tree>> = core.trees().iter().cloned().collect();
@@ -129,7 +139,7 @@ impl Repair<'_> {
                 .remove(&tree.id)
                 .unwrap_or_default()
                 .into_iter()
-                .map(|file| Gathered { file, origin: Origin::Log })
+                .map(|(chain, file)| Gathered { file, origin: Origin::Log { chain } })
                 .collect();
             let damaged = self.gather_tables(core, tree, &mut gathered)?;
             let through = gathered.iter().map(|g| g.file.seq_max).max().unwrap_or(0).max(log_end);

@@ -6,7 +6,10 @@
 //! 2. Each table is verified. A damaged one is replaced, in its place, by a
 //!    table of what can be read of it (a file of the same level, within the
 //!    same bounds, so no order between files changes).
-//! 3. Logs are replayed up to their first damage or gap.
+//! 3. Logs are replayed up to their first damage or gap. Without a manifest
+//!    nothing says which logs are needed, and one that power loss brought back
+//!    may lie before a gap: there the replay goes on behind it where something
+//!    says that what is missing was durable (`replay.rs`, `Proof`).
 //! 4. Damaged files, and logs of which something was not taken over, are linked
 //!    into `lost/` (`originals.rs`).
 //! 5. A new manifest is written and put in force; then the names go that it
@@ -42,7 +45,7 @@ use crate::recovery::{
 };
 use crate::remains::refuse_foreign;
 use crate::repair::originals::Originals;
-use crate::replay::{Replay, Replayed, Salvaged};
+use crate::replay::{Proof, Replay, Replayed, Salvaged};
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -88,6 +91,7 @@ pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
         originals: Originals::new(),
         looked_at: BTreeMap::new(),
         logs_in_doubt: false,
+        proof: Proof::default(),
     };
     repair.run()?;
     repair.report.originals = repair.originals.kept;
@@ -110,6 +114,8 @@ pub(crate) struct Repair<'a> {
     pub(crate) looked_at: BTreeMap<FileNumber, Option<Properties>>,
     /// Not all that the logs hold was taken over: they are kept.
     pub(crate) logs_in_doubt: bool,
+    /// What says, where there is no manifest, that a gap in the logs is no end.
+    pub(crate) proof: Proof,
 }
 
 impl Repair<'_> {

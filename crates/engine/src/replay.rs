@@ -69,10 +69,38 @@ pub(crate) struct Replay<'a> {
     /// For repair without a manifest: tables of what the logs hold, entry by
     /// entry. They are no part of a tree yet.
     raw: Option<RawTables>,
+    /// For repair without a manifest: what says that a gap is no end.
+    proof: Proof,
+    /// How many gaps were passed.
+    gaps: u32,
+    /// Where the last record of the chain ended.
+    chain_end: Option<(FileNumber, PathBuf, u64)>,
+    /// For repair: logs of which something was not taken over, and why.
+    problems: Vec<(FileNumber, Error)>,
 }
 
-/// Tables of the entries that stand in logs, by keyspace.
-pub(crate) type RawTables = BTreeMap<KeyspaceId, Vec<File>>;
+/// Tables of the entries that stand in logs, by keyspace; each with the number
+/// of gaps in the logs before it.
+pub(crate) type RawTables = BTreeMap<KeyspaceId, Vec<(u32, File)>>;
+
+/// What says, without a manifest, that something was written only after all
+/// before it was durable: what a gap before it lacks is in tables, then, or was
+/// damaged. Without such a proof a gap is the end of what power loss left.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Proof {
+    /// The newest log with a record that says so of all older logs (rule R4).
+    pub(crate) log: FileNumber,
+    /// The newest sequence number in a table. What is older than a table's
+    /// writes is durable before it, or with it.
+    pub(crate) seq: SeqNo,
+}
+
+impl Proof {
+    /// Whether what begins in this log with this sequence number goes on behind a gap.
+    fn reaches(self, log: FileNumber, first_seq: SeqNo) -> bool {
+        log <= self.log || first_seq <= self.seq + 1
+    }
+}
 
 impl<'a> Replay<'a> {
     /// A replay of the logs that `state`, folded from `manifest`, asks for.
@@ -97,6 +125,10 @@ impl<'a> Replay<'a> {
             tolerant: false,
             anywhere: false,
             raw: None,
+            proof: Proof::default(),
+            gaps: 0,
+            chain_end: None,
+            problems: Vec::new(),
         }
     }
 
@@ -107,25 +139,24 @@ impl<'a> Replay<'a> {
 
     /// The same where the manifest is lost: nothing says with which sequence
     /// number the logs begin, or what of them is in tables.
-    pub(crate) fn anywhere(core: &'a Core, state: &ManifestState) -> Replay<'a> {
+    pub(crate) fn anywhere(core: &'a Core, state: &ManifestState, proof: Proof) -> Replay<'a> {
         let raw = Some(RawTables::new());
-        Replay { anywhere: true, raw, ..Replay::tolerant(core, state) }
+        Replay { anywhere: true, raw, proof, ..Replay::tolerant(core, state) }
     }
 
-    /// Replays the logs, oldest first, up to the first damage or gap.
+    /// Replays the logs, oldest first, up to the first damage, or gap that is an end.
     ///
     /// # Errors
     /// What writing a table said.
     pub(crate) fn run_tolerant(mut self, logs: &[(FileNumber, PathBuf)]) -> Result<Salvaged> {
-        let mut problems = Vec::new();
         for (number, path) in logs {
             if let Err(error) = self.log(*number, path) {
                 self.broken = true;
-                problems.push((*number, error));
+                self.problems.push((*number, error));
             }
         }
         let replayed = self.finish()?;
-        Ok(Salvaged { replayed, problems, raw: self.raw.unwrap_or_default() })
+        Ok(Salvaged { replayed, problems: self.problems, raw: self.raw.unwrap_or_default() })
     }
 
     /// Replays the logs, oldest first.
@@ -157,16 +188,23 @@ impl<'a> Replay<'a> {
             return Err(another_log(path));
         }
         while let Some(record) = reader.next()? {
-            let (offset, durable_up_to) = (record.offset, record.durable_up_to);
-            let done = match record.class {
+            let (class, offset, end) = (record.class, record.offset, record.end);
+            let durable_up_to = record.durable_up_to;
+            let done = match class {
                 _ if known.is_none() && !self.tolerant => {
                     Err(Error::corruption("a log holds records, but the manifest does not name it"))
                 }
-                Class::Batch => self.batch(record.payload, durable_up_to),
+                Class::Batch => {
+                    self.pass_gap((number, path, offset), record.payload)?;
+                    self.batch(record.payload, durable_up_to)
+                }
                 Class::Mark => self.mark(number, record.payload),
                 Class::Edit => Err(Error::corruption("an edit of the manifest stands in a log")),
             };
             done.map_err(|e| e.with_file(path.display().to_string()).with_offset(offset))?;
+            if class == Class::Batch && !self.broken {
+                self.chain_end = Some((number, path.to_path_buf(), end));
+            }
         }
         self.ends.insert(number, reader.valid_bytes());
         self.found.torn_bytes += reader.torn().unwrap_or(0);
@@ -236,6 +274,36 @@ impl<'a> Replay<'a> {
         done
     }
 
+    /// For repair without a manifest: goes on behind a gap, if what it lacks is in
+    /// tables or was damaged. After power loss a log may be back whose unlink was
+    /// not durable, and those between it and the logs in use gone, or without
+    /// records. The logs around it are reported all the same: nothing says that
+    /// the tables which held what is missing are whole.
+    fn pass_gap(
+        &mut self,
+        (log, path, offset): (FileNumber, &Path, u64),
+        payload: &[u8],
+    ) -> Result<()> {
+        if self.raw.is_none() || self.broken || self.anywhere || mutant!(RebuildStopsAtGap) {
+            return Ok(());
+        }
+        let (first_seq, ..) = batch::decode(payload)?;
+        if first_seq <= self.next_seq || !self.proof.reaches(log, first_seq) {
+            return Ok(());
+        }
+        self.put_away()?;
+        let (from, to) = (self.next_seq, first_seq - 1);
+        let what = format!("sequence numbers {from} to {to} are in no log: in tables, or lost");
+        let around = self.chain_end.take().into_iter().chain([(log, path.to_path_buf(), offset)]);
+        for (number, path, at) in around {
+            let error = Error::corruption(what.clone()).with_file(path.display().to_string());
+            self.problems.push((number, error.with_offset(at)));
+        }
+        self.gaps += 1;
+        self.next_seq = first_seq;
+        Ok(())
+    }
+
     /// A record that does not continue the chain.
     fn gap(&mut self, first_seq: SeqNo, durable_up_to: u64) -> Result<()> {
         if first_seq < self.next_seq && !self.broken {
@@ -289,7 +357,8 @@ impl<'a> Replay<'a> {
         let Some(raw) = &mut self.raw else { return self.store() };
         for (id, memtable) in std::mem::take(&mut self.memtables) {
             let tree = self.core.tree(id)?;
-            raw.entry(id).or_default().extend(raw_tables(self.core, &tree, &memtable)?);
+            let files = raw_tables(self.core, &tree, &memtable)?;
+            raw.entry(id).or_default().extend(files.into_iter().map(|file| (self.gaps, file)));
         }
         self.bytes = 0;
         Ok(())

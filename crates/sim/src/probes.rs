@@ -71,6 +71,7 @@ pub const PROBES: &[(&str, Probe)] = &[
         "repair keeps a log that it does not take over (P23)",
         repairing::a_log_that_is_not_taken_over_is_kept,
     ),
+    ("a log that is back ends no repair (P23)", repairing::a_log_that_is_back_is_no_end),
     ("a table without its index loses nothing (P23)", repairing::an_index_costs_nothing),
     ("repair says what is lost (P23)", repairing::what_is_lost_is_said),
     ("what cannot be opened is not lost (P23)", repairing::what_cannot_be_opened_is_not_lost),

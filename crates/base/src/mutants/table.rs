@@ -233,6 +233,7 @@ mutants! {
     171 RepairMovesFirst ["P23", "R7"] "repair moves damaged files away before a manifest without them is in force";
     172 RepairTracesForgotten ["P23", "R7"] "repair takes what one before it had begun to write for data";
     173 RepairLinksLate ["P23", "R7"] "repair links originals into lost/ after the manifest without them is in force";
+    174 RebuildStopsAtGap ["P23", "P23"] "a repair without a manifest stops at a gap in the logs that tables fill";
 }
 
 #[cfg(test)]
