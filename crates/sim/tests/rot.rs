@@ -3,7 +3,9 @@
 //! The part of every change; `cargo run --release -p windrow-sim --bin rot`
 //! does all of it.
 
-use windrow_sim::rot::{CLOSED, CRASHES, Density, Mended, Outcome, Plan, Script, Specimen};
+use windrow_sim::rot::{
+    CLOSED, CRASHES, Case, Damage, Density, Mended, Outcome, Plan, Script, Specimen,
+};
 use windrow_testkit::sweep;
 use windrow_testkit::variant::{VARIANTS, Variant};
 
@@ -105,5 +107,28 @@ fn repair_opens_everything_and_invents_nothing() {
         let mended = mended.unwrap_or_default();
         eprintln!("{}: {mended:?}", script.name);
         assert!(mended.whole > 0 && mended.rebuilt > 0 && mended.missing > 0, "{mended:?}");
+    }
+}
+
+/// Also where a power loss brings back logs whose unlink was not durable.
+#[test]
+fn a_repair_without_a_manifest_keeps_what_the_logs_hold() {
+    for name in ["small", "tiny blocks", "lz4", "partitioned index"] {
+        for script in CRASHES {
+            let specimen = specimen(name, script);
+            let logs = specimen.files().filter(|(file, _)| file.ends_with(".wal")).count();
+            assert!(logs > 1, "{name}, {}: the log did not go on in another", script.name);
+            let manifests: Vec<String> = specimen
+                .files()
+                .filter(|(file, _)| file.starts_with("MANIFEST"))
+                .map(|(file, _)| file.to_owned())
+                .collect();
+            for file in manifests {
+                let case = Case { file, damage: Damage::Gone };
+                if let Err(why) = specimen.check_repair(&case) {
+                    panic!("{name}, {}: {case}: {why}", script.name);
+                }
+            }
+        }
     }
 }

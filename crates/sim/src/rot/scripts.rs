@@ -5,7 +5,9 @@
 use super::specimen::Ending;
 use std::fmt::Write as _;
 
-/// Two keyspaces, several tables in several levels, every kind of entry.
+/// Two keyspaces, several tables in several levels, every kind of entry. What
+/// is put and deleted again fills the log, so that it goes on in another one at
+/// the flush: in zeros, of which a sweep damages few.
 const CONTENTS: &str = "
 keyspace sum operator:add
 put a 1
@@ -16,12 +18,16 @@ merge @sum m i:1
 put @sum n i:40
 put_ttl e soon 3600000
 put_ttl f late 36000000000
+put bc \\x00*33000
+delete bc
 compact
 put c 33
 put g x*700
 delete d
 merge @sum m i:2
 merge @sum n i:2
+put dd \\x00*33000
+delete dd
 flush
 clock +7200000
 delete_range b..bb
@@ -29,15 +35,21 @@ put b again
 put h y*900
 single_delete g
 put i 9
+put hh \\x00*33000
+delete hh
 flush
 merge @sum m i:4
 delete_range @sum x..z
 put j 10
+put jj \\x00*33000
+delete jj
 flush
 put k 11
 delete a
 merge @sum o i:7
 put l \\x00\\xff
+put kk \\x00*33000
+delete kk
 flush
 put m 12
 ";
@@ -109,6 +121,8 @@ put @sum p i:1 sync
 put p 1 sync
 merge @sum p i:2
 put q 2 sync
+put pp \\x00*33000
+delete pp
 flush @default
 put r 3
 put s last sync
@@ -119,6 +133,8 @@ const ROTATED: &str = "
 put @sum p i:1 sync
 put p 1 sync
 put q 2 sync
+put pp \\x00*33000
+delete pp
 flush @default
 ";
 
@@ -131,6 +147,13 @@ keyspace late
 drop gone
 ";
 
+/// Nothing is in the log that is written to.
+const FLUSHED: &str = "
+put mm \\x00*33000
+delete mm
+flush
+";
+
 /// Ends by crashes.
 pub const CRASHES: &[Script] = &[
     crashed("groups", GROUPS, Ending::PowerLoss),
@@ -138,7 +161,7 @@ pub const CRASHES: &[Script] = &[
     crashed("two logs", TWO_LOGS, Ending::PowerLoss),
     crashed("rotated", ROTATED, Ending::PowerLoss),
     crashed("keyspaces", KEYSPACES, Ending::PowerLoss),
-    crashed("flushed", "flush\n", Ending::Killed),
+    crashed("flushed", FLUSHED, Ending::Killed),
 ];
 
 const fn crashed(name: &'static str, tail: &'static str, ending: Ending) -> Script {
