@@ -20,6 +20,9 @@ use windrow_env::fs::{EntryKind, ReadOptions, is_not_found};
 use windrow_format::names;
 use windrow_format::owner::{HEAD_BYTES, Owner, of_head};
 
+/// The longest that Windrow writes to a lock file: a pid of 32 bits and a line's end.
+const LOCK_BYTES_MAX: u64 = "4294967295\n".len() as u64;
+
 /// Whose the file is; `None` if it is not there. What is no file is not Windrow's.
 ///
 /// # Errors
@@ -78,16 +81,22 @@ pub(crate) fn refuse_foreign(env: &Env, dir: &Path) -> Result<()> {
     }
 }
 
-/// Whether a lock file holds nothing but a pid, so that one may be written to it.
+/// Whether a lock file may be Windrow's: it is no longer than a pid's line, or
+/// blank. It is never synced, so a power loss may leave a part of the line in it,
+/// or anything else of that length: what such a file holds refuses nobody.
 fn lock_is_ours(env: &Env, dir: &Path) -> Result<bool> {
     let path = dir.join(names::LOCK);
     match env.fs.stamp(&path)?.map(|stamp| stamp.kind) {
-        Some(EntryKind::File) => {
-            Ok(matches!(owner_of(env, &path)?, None | Some(Owner::Blank | Owner::Windrow)))
-        }
+        Some(EntryKind::File) => {}
         // What is no file is refused when it is to be locked.
-        _ => Ok(true),
+        _ => return Ok(true),
     }
+    match env.fs.len(&path) {
+        Ok(bytes) if bytes <= LOCK_BYTES_MAX => return Ok(true),
+        Err(error) if !is_not_found(&error) => return Err(error),
+        _ => {}
+    }
+    Ok(matches!(owner_of(env, &path)?, None | Some(Owner::Blank | Owner::Windrow)))
 }
 
 fn foreign(dir: &Path, name: &str, whose: &str) -> Error {

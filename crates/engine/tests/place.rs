@@ -315,6 +315,37 @@ fn a_directory_of_another_program_is_refused_and_not_touched() {
 }
 
 #[test]
+fn a_lock_file_that_a_power_loss_left_keeps_nobody_from_opening() {
+    // The lock file is made first and never synced: its length may be there, and
+    // none of its bytes, a part of them, or those of a file that was there before.
+    let left: [&[u8]; 9] = [
+        b"",
+        b"1",
+        b"12345",
+        b"\0",
+        b"\0\0\0\0\0\0",
+        b"12\0\0\0\n",
+        b"\0\0345\n",
+        b"see notes",
+        b"\xff\xfe4294967\n",
+    ];
+    for bytes in left {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("LOCK"), bytes).unwrap();
+        let db = Db::open(dir.path()).unwrap_or_else(|error| panic!("{bytes:?}: {error}"));
+        db.put("key", "value").unwrap();
+        db.close().unwrap();
+        // And so in a database, of whatever length.
+        for again in [bytes, b"held by the archive job\n"] {
+            fs::write(dir.path().join("LOCK"), again).unwrap();
+            let db = Db::open(dir.path()).unwrap_or_else(|error| panic!("{again:?}: {error}"));
+            assert_eq!(db.get("key").unwrap().unwrap().to_vec(), b"value");
+            db.close().unwrap();
+        }
+    }
+}
+
+#[test]
 fn strangers_in_a_database_stay() {
     let (_dir, path, _) = backup();
     let strangers: [(&str, &[u8]); 5] = [
