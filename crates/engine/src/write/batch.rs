@@ -6,6 +6,7 @@
 //! come in; the first one broken is reported by the write.
 
 use crate::memtable::memory_bytes_of;
+use std::collections::HashMap;
 use std::time::Duration;
 use windrow_base::key::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX};
 use windrow_base::{Error, KeyspaceId, Result, mutant};
@@ -36,6 +37,15 @@ pub(crate) struct Touched {
     pub(crate) merges: bool,
 }
 
+impl Touched {
+    fn new(id: KeyspaceId) -> Touched {
+        Touched { id, bytes: 0, user_bytes: 0, range_deletes: 0, merges: false }
+    }
+}
+
+/// So many keyspaces of a batch are told apart one by one.
+const FEW: usize = 8;
+
 /// Operations that are written together.
 ///
 /// ```
@@ -52,6 +62,8 @@ pub(crate) struct Touched {
 pub struct Batch {
     pub(crate) buf: BatchBuf,
     pub(crate) touched: Vec<Touched>,
+    /// Where each keyspace stands in `touched`, once there are more than [`FEW`].
+    places: HashMap<KeyspaceId, usize>,
     pub(crate) error: Option<Error>,
     pub(crate) database_id: Option<u64>,
 }
@@ -144,6 +156,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.buf.clear();
         self.touched.clear();
+        self.places.clear();
         self.error = None;
         self.database_id = None;
     }
@@ -175,19 +188,32 @@ impl Batch {
         let user_bytes = key.len() + value.len();
         let bytes = memory_bytes_of(kind, user_bytes);
         let range_deletes = usize::from(kind == Kind::RangeDelete);
-        match self.touched.iter_mut().find(|t| t.id == id) {
-            Some(touched) => {
-                touched.bytes += bytes;
-                touched.user_bytes += user_bytes;
-                touched.range_deletes += range_deletes;
-                touched.merges |= kind.is_merge();
-            }
-            None => {
-                let merges = kind.is_merge();
-                self.touched.push(Touched { id, bytes, user_bytes, range_deletes, merges });
-            }
-        }
+        let at = self.place_of(id);
+        let touched = &mut self.touched[at];
+        touched.bytes += bytes;
+        touched.user_bytes += user_bytes;
+        touched.range_deletes += range_deletes;
+        touched.merges |= kind.is_merge();
         true
+    }
+
+    /// Where the keyspace stands in `touched`; it is put there if it was not.
+    fn place_of(&mut self, id: KeyspaceId) -> usize {
+        let count = self.touched.len();
+        let found = match count <= FEW {
+            true => self.touched.iter().position(|touched| touched.id == id),
+            false => self.places.get(&id).copied(),
+        };
+        if let Some(at) = found {
+            return at;
+        }
+        self.touched.push(Touched::new(id));
+        match count {
+            0..FEW => {}
+            FEW => self.places.extend(self.touched.iter().map(|t| t.id).zip(0..)),
+            _ => _ = self.places.insert(id, count),
+        }
+        count
     }
 }
 
@@ -207,4 +233,44 @@ fn check_limits(kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Db, Options, Sync};
+
+    #[test]
+    fn a_batch_over_many_keyspaces_writes_each_its_own() {
+        const COUNT: usize = 2000;
+        let (env, _handles) = windrow_env::testing::env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        let db = Db::open_with("db", options).unwrap();
+        let names: Vec<String> = (0..COUNT).map(|n| format!("ks{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let spaces = db.create_keyspaces(&names).unwrap();
+        let mut batch = Batch::new();
+        // The second round finds what it remembers of the first forgotten.
+        for (round, used) in [COUNT, FEW + 1, FEW, COUNT].into_iter().enumerate() {
+            for i in 0..3 * used {
+                let n = i * 7 % used;
+                batch.put(&spaces[n], format!("{round} {i}"), n.to_string());
+            }
+            assert_eq!(batch.touched.len(), used);
+            for touched in &batch.touched {
+                let n = spaces.iter().position(|s| s.keyspace_id() == touched.id).unwrap();
+                let own = (0..3 * used).filter(|i| i * 7 % used == n);
+                let bytes = own.map(|i| format!("{round} {i}{n}").len()).sum::<usize>();
+                assert_eq!((touched.user_bytes, touched.merges), (bytes, false));
+            }
+            db.write_reusing(&mut batch, Sync::No).unwrap();
+            for i in 0..3 * used {
+                let n = i * 7 % used;
+                let found = spaces[n].get(format!("{round} {i}")).unwrap();
+                assert_eq!(found.as_deref(), Some(n.to_string().as_bytes()));
+            }
+            batch.clear();
+        }
+    }
 }
