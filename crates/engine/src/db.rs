@@ -300,8 +300,9 @@ impl Db {
     /// that it makes: one of the manifest, one of the log.)
     ///
     /// A database is meant for up to 10,000 keyspaces. One with a table that nobody
-    /// writes to takes some 3.5 KiB of memory, which `memory_bytes` does not cover;
-    /// one that is written to takes 20 KiB more until its flush.
+    /// writes to takes some 2 KiB of memory (each further table some 0.5 KiB), which
+    /// `memory_bytes` does not cover; one that is written to takes 20 KiB more until
+    /// its flush.
     ///
     /// # Errors
     /// As [`Db::keyspace`].

@@ -52,7 +52,8 @@ pub(crate) struct Memtable {
     list: OnceLock<Arc<SkipList<UserOrder>>>,
     chunks: Arc<ChunkPool>,
     order: KeyOrder,
-    tombstones: MemTombstones,
+    /// Made by the first range tombstone, as the list is.
+    tombstones: OnceLock<Box<MemTombstones>>,
     /// Bytes promised to writers, counted under the commit queue's lock.
     reserved_bytes: AtomicUsize,
     /// The oldest log that holds a record of this memtable.
@@ -70,7 +71,7 @@ impl Memtable {
             list: OnceLock::new(),
             chunks,
             order,
-            tombstones: MemTombstones::default(),
+            tombstones: OnceLock::new(),
             reserved_bytes: AtomicUsize::new(0),
             first_wal: AtomicU64::new(NO_WAL),
             last_seq: AtomicU64::new(0),
@@ -99,7 +100,7 @@ impl Memtable {
     /// Bytes that it took from the allocator, range tombstones included.
     pub(crate) fn allocated_bytes(&self) -> usize {
         let points = self.list().map_or(0, |list| list.allocated_bytes());
-        points + self.tombstones.memory_bytes()
+        points + self.tombstones.get().map_or(0, |tombstones| tombstones.memory_bytes())
     }
 
     /// Counts bytes that a writer is about to insert, whose record stands in
@@ -141,7 +142,7 @@ impl Memtable {
     pub(crate) fn insert(&self, kind: Kind, seq: SeqNo, key: &[u8], value: &[u8]) {
         if kind == Kind::RangeDelete {
             let tombstone = RangeTombstone { start: key.to_vec(), end: value.to_vec(), seq };
-            self.tombstones.insert(tombstone, &self.order);
+            self.tombstones.get_or_init(Box::default).insert(tombstone, &self.order);
         } else {
             let new = || {
                 let order = UserOrder(self.order.clone());
@@ -154,18 +155,21 @@ impl Memtable {
     /// Whether it holds a range tombstone.
     #[inline]
     pub(crate) fn has_tombstones(&self) -> bool {
-        self.tombstones.any()
+        self.tombstones.get().is_some_and(|tombstones| tombstones.any())
     }
 
     /// Newest range tombstone with a sequence number of at most `max_seq` that
     /// covers the user key.
     pub(crate) fn newest_tombstone(&self, key: &[u8], max_seq: SeqNo) -> Option<SeqNo> {
-        self.tombstones.newest_covering(&self.order, key, max_seq)
+        self.tombstones.get()?.newest_covering(&self.order, key, max_seq)
     }
 
     /// The range tombstones by the chunk, oldest first.
     pub(crate) fn tombstones(&self) -> Arc<[Arc<Chunk>]> {
-        self.tombstones.chunks(&self.order)
+        match self.tombstones.get() {
+            Some(tombstones) => tombstones.chunks(&self.order),
+            None => Arc::default(),
+        }
     }
 
     /// The range tombstones that readers at these snapshots, ascending, can

@@ -95,7 +95,7 @@ impl Repair<'_> {
             let record = new_keyspace(id, &name, &options, &self.options.components)?;
             let order = self.options.components.key_order(&record.comparator)?;
             let version = Arc::new(Version::empty(order));
-            state.keyspaces.insert(id, KeyspaceState { record, version });
+            state.keyspaces.insert(id, KeyspaceState { record: Arc::new(record), version });
             state.next_keyspace = id.0.saturating_add(1);
         }
         let database_uid = self.env.random.next_u64();

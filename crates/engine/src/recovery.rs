@@ -425,13 +425,16 @@ pub(crate) fn assemble(
     let flushed = state.keyspaces.values().map(|k| k.version.flushed_through).max();
     state.last_seq =
         state.last_seq.max(state.log_first_seq.saturating_sub(1)).max(flushed.unwrap_or(0));
+    // All keyspaces share them: each of 10,000 counts.
+    let sizes = plan_settings(&settings, &shares, policy);
+    let steering = (Arc::new(policy.clone()), Arc::new(sizes));
+    let read_env = Arc::new(env.clone());
     let trees = state
         .keyspaces
         .values()
         .map(|keyspace| {
-            let shared = (&env, &tables, &blocks, read_memory.chunks(), &counters);
-            let steering = (policy, plan_settings(&settings, &shares, policy));
-            Ok(Arc::new(build_tree(keyspace, &options.components, steering, shared)?))
+            let shared = (&read_env, &tables, &blocks, read_memory.chunks(), &counters);
+            Ok(Arc::new(build_tree(keyspace, &options.components, &steering, shared)?))
         })
         .collect::<Result<Vec<_>>>()?;
     check_default(&state, &found.left_out, &options.default_keyspace)?;
@@ -521,13 +524,13 @@ pub(crate) fn check_agrees(record: &KeyspaceRecord, asked: &KeyspaceOptions) -> 
 }
 
 type Shared<'a> =
-    (&'a Env, &'a Arc<TableCache>, &'a Arc<BlockCache>, &'a Arc<ChunkPool>, &'a Arc<Counters>);
+    (&'a Arc<Env>, &'a Arc<TableCache>, &'a Arc<BlockCache>, &'a Arc<ChunkPool>, &'a Arc<Counters>);
 
 /// Opens a keyspace over its version.
 pub(crate) fn build_tree(
     keyspace: &KeyspaceState,
     components: &Components,
-    (policy, sizes): (&Policy, PlanSettings),
+    (policy, sizes): &(Arc<Policy>, Arc<PlanSettings>),
     (env, tables, blocks, chunks, counters): Shared<'_>,
 ) -> Result<Tree> {
     let record = keyspace.record.clone();
@@ -552,10 +555,9 @@ pub(crate) fn build_tree(
         order,
         operator,
         policy: policy.clone(),
-        sizes,
-        version: (*keyspace.version).clone(),
+        sizes: sizes.clone(),
+        version: keyspace.version.clone(),
         frozen: Vec::new(),
-        tables: tables.clone(),
         reads,
         chunks: chunks.clone(),
     }))

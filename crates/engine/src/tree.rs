@@ -6,7 +6,6 @@
 //! the manifest is installed (under the manifest's lock); both take
 //! `view_lock`, which orders them. Never reads or writes a file.
 
-use crate::cache::table::TableCache;
 use crate::chain::Chain;
 use crate::memtable::Memtable;
 use crate::merge::filters::FilterLedger;
@@ -53,7 +52,8 @@ pub(crate) struct Work {
 pub(crate) struct Tree {
     pub(crate) id: KeyspaceId,
     pub(crate) name: Arc<str>,
-    pub(crate) record: KeyspaceRecord,
+    /// Shared with the manifest's state.
+    pub(crate) record: Arc<KeyspaceRecord>,
     pub(crate) order: KeyOrder,
     pub(crate) operator: Option<Arc<dyn MergeOperator>>,
     pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
@@ -64,10 +64,9 @@ pub(crate) struct Tree {
     pub(crate) reads: Arc<ReadOwner>,
     /// How hot keys are; made when a merge first asks for it. Not persisted:
     /// what it tells is, with each table.
-    pub(crate) hot_map: OnceLock<Mutex<HotMap>>,
-    /// What running jobs may add to the filters.
-    pub(crate) filter_ledger: Arc<Mutex<FilterLedger>>,
-    tables: Arc<TableCache>,
+    pub(crate) hot_map: OnceLock<Box<Mutex<HotMap>>>,
+    /// What running jobs may add to the filters; made by the first.
+    filter_ledger: OnceLock<Arc<Mutex<FilterLedger>>>,
     /// Memory of memtables, shared by all keyspaces.
     chunks: Arc<ChunkPool>,
     view: ArcSwap<ReadView>,
@@ -79,16 +78,16 @@ pub(crate) struct Tree {
 
 /// What a tree is made of.
 pub(crate) struct TreeParts {
-    pub(crate) record: KeyspaceRecord,
+    /// Shared with the manifest's state.
+    pub(crate) record: Arc<KeyspaceRecord>,
     pub(crate) order: KeyOrder,
     pub(crate) operator: Option<Arc<dyn MergeOperator>>,
     pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
-    pub(crate) policy: Policy,
-    pub(crate) sizes: Settings,
-    pub(crate) version: Version,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) sizes: Arc<Settings>,
+    pub(crate) version: Arc<Version>,
     /// Frozen memtables a read-only open replayed the logs into, newest first.
     pub(crate) frozen: Vec<Arc<Memtable>>,
-    pub(crate) tables: Arc<TableCache>,
     pub(crate) reads: Arc<ReadOwner>,
     pub(crate) chunks: Arc<ChunkPool>,
 }
@@ -104,12 +103,11 @@ impl Tree {
             sizes,
             version,
             frozen,
-            tables,
             reads,
             chunks,
         } = parts;
-        let version = Arc::new(version);
-        let levels = ReadView::next_levels(&[], &version, |file| tables.handle(file, &order));
+        let handle = |file: &Arc<File>| reads.tables.handle(file, &order);
+        let levels = ReadView::next_levels(&[], &version, handle);
         pin_level0(&[], &levels);
         let memtable = Arc::new(Memtable::new(order.clone(), chunks.clone()));
         let view = ReadView::new(memtable, frozen, version, levels);
@@ -120,13 +118,12 @@ impl Tree {
             order,
             operator,
             filter,
-            policy: ArcSwap::from_pointee(policy),
-            sizes: ArcSwap::from_pointee(sizes),
+            policy: ArcSwap::new(policy),
+            sizes: ArcSwap::new(sizes),
             work: Mutex::new(Work::default()),
             reads,
             hot_map: OnceLock::new(),
-            filter_ledger: Arc::default(),
-            tables,
+            filter_ledger: OnceLock::new(),
             chunks,
             view: ArcSwap::from_pointee(view),
             view_lock: Mutex::new(()),
@@ -149,6 +146,11 @@ impl Tree {
     /// The current version.
     pub(crate) fn version(&self) -> Arc<Version> {
         self.view().version.clone()
+    }
+
+    /// What running jobs may add to its filters.
+    pub(crate) fn filter_ledger(&self) -> &Arc<Mutex<FilterLedger>> {
+        self.filter_ledger.get_or_init(Arc::default)
     }
 
     /// An empty memtable of the keyspace.
@@ -185,7 +187,7 @@ impl Tree {
         let old = self.pin();
         let stays = |m: &&Arc<Memtable>| flushed.is_none_or(|gone| !Arc::ptr_eq(m, gone));
         let frozen = old.frozen.iter().filter(stays).cloned().collect();
-        let handle = |file: &Arc<File>| self.tables.handle(file, &self.order);
+        let handle = |file: &Arc<File>| self.reads.tables.handle(file, &self.order);
         let levels = ReadView::next_levels(&old.levels, &version, handle);
         pin_level0(&old.levels, &levels);
         let view = ReadView::new(old.memtable.clone(), frozen, version, levels);

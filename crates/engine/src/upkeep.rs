@@ -223,11 +223,13 @@ impl Core {
 
     fn tree_of(&self, keyspace: &KeyspaceState) -> Result<Tree> {
         let default = self.tree(KeyspaceId::DEFAULT)?;
-        let policy = default.policy.load();
-        let shared =
-            (&self.env, &self.tables, &self.blocks, self.read_memory.chunks(), &self.counters);
+        let (policy, env) = (default.policy.load_full(), &default.reads.env);
+        let shared = (env, &self.tables, &self.blocks, self.read_memory.chunks(), &self.counters);
+        // The default's sizes, unless its policy is being changed: they go together.
         let sizes = plan_settings(&self.settings, &self.shares, &policy);
-        build_tree(keyspace, &self.components, (&policy, sizes), shared)
+        let theirs = default.sizes.load_full();
+        let sizes = if *theirs == sizes { theirs } else { Arc::new(sizes) };
+        build_tree(keyspace, &self.components, &(policy, sizes), shared)
     }
 
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {

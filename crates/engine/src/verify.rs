@@ -107,7 +107,7 @@ fn check_table(core: &Core, tree: &Tree, file: &ReadFile) -> Result<u64> {
     let path = file.table.path();
     let named = |e: Error| e.with_file(path.display().to_string());
     let read = ReadOptions { direct: core.settings.direct_io };
-    let raw = core.env.fs.open(path, read)?;
+    let raw = core.env.fs.open(&path, read)?;
     let expect =
         Expect { file_bytes: file.file.bytes, uid: file.file.uid, order: tree.order.clone() };
     unless_mutant!(VerifySkipsBytes, table::verify(&raw, expect).map_err(named)?);

@@ -11,7 +11,7 @@
 use crate::read::access::RecordSlot;
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use windrow_base::{FileNumber, FileUid, KeyOrder, Result, mutant};
 use windrow_env::fs::ReadOptions;
@@ -72,7 +72,6 @@ pub(crate) struct TableHandle {
     pub(crate) number: FileNumber,
     pub(crate) uid: FileUid,
     pub(crate) file_bytes: u64,
-    path: PathBuf,
     order: KeyOrder,
     slot: ArcSwapOption<OpenTable>,
     /// Set by every use, cleared by the clock's hand.
@@ -91,6 +90,7 @@ pub(crate) struct TableHandle {
 
 /// Every live handle by file number.
 struct Registry {
+    dir: PathBuf,
     handles: Mutex<HashMap<FileNumber, Weak<TableHandle>>>,
     on_obsolete: OnObsolete,
 }
@@ -121,9 +121,9 @@ impl TableHandle {
         }
     }
 
-    /// The file's path, for messages.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// The file's path. Not kept: thousands of tables may be idle.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.registry.dir.join(names::table(self.number))
     }
 }
 
@@ -186,7 +186,6 @@ impl Clock {
 /// The table cache. One per database.
 pub(crate) struct TableCache {
     fs: Arc<dyn FileSystem>,
-    dir: PathBuf,
     direct_io: bool,
     limit_files: usize,
     limit_bytes: AtomicU64,
@@ -211,14 +210,17 @@ impl TableCache {
     ) -> TableCache {
         TableCache {
             fs,
-            dir: dir.into(),
             direct_io,
             limit_files: limit_files.max(1),
             limit_bytes: AtomicU64::new(limit_bytes),
             on_opened,
             totals: Arc::default(),
             clock: Mutex::new(Clock::default()),
-            registry: Arc::new(Registry { handles: Mutex::new(HashMap::new()), on_obsolete }),
+            registry: Arc::new(Registry {
+                dir: dir.into(),
+                handles: Mutex::new(HashMap::new()),
+                on_obsolete,
+            }),
         }
     }
 
@@ -233,7 +235,6 @@ impl TableCache {
             number: file.number,
             uid: file.uid,
             file_bytes: file.bytes,
-            path: self.dir.join(names::table(file.number)),
             order: order.clone(),
             slot: ArcSwapOption::empty(),
             used: AtomicBool::new(false),
@@ -273,7 +274,7 @@ impl TableCache {
         }
         // Room first, so that the limit on files holds while this one opens.
         self.evict(1, handle);
-        let file = self.fs.open(&handle.path, ReadOptions { direct: self.direct_io });
+        let file = self.fs.open(&handle.path(), ReadOptions { direct: self.direct_io });
         assert!(file.is_ok() || !mutant!(DescriptorPanic), "a table could not be opened");
         let file = file?;
         let expect =

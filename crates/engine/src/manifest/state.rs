@@ -14,7 +14,7 @@ use windrow_plan::tree::{Edit, Version};
 /// A keyspace as the manifest knows it.
 #[derive(Clone)]
 pub(crate) struct KeyspaceState {
-    pub(crate) record: KeyspaceRecord,
+    pub(crate) record: Arc<KeyspaceRecord>,
     pub(crate) version: Arc<Version>,
 }
 
@@ -67,7 +67,7 @@ impl ManifestState {
             Field::Snapshot => *self = ManifestState::default(),
             Field::KeyspaceCreate(record) => {
                 let version = Arc::new(Version::empty(order_of(&record.comparator)?));
-                let state = KeyspaceState { record: record.clone(), version };
+                let state = KeyspaceState { record: Arc::new(record.clone()), version };
                 if self.keyspaces.insert(record.id, state).is_some() {
                     return Err(corrupt(format!("keyspace {} is made twice", record.id)));
                 }
@@ -125,7 +125,7 @@ impl ManifestState {
     pub(crate) fn snapshot(&self) -> Record {
         let mut fields = vec![Field::Snapshot];
         for (id, keyspace) in &self.keyspaces {
-            fields.push(Field::KeyspaceCreate(keyspace.record.clone()));
+            fields.push(Field::KeyspaceCreate(KeyspaceRecord::clone(&keyspace.record)));
             fields.push(Field::KeyspaceEdit(*id, keyspace.version.snapshot_edit()));
         }
         fields.push(Field::NextFile(self.next_file));

@@ -277,7 +277,7 @@ impl Core {
         // The ledger before the version: a job leaves it after its edit is in,
         // so that what it wrote is seen here or there. And planned under the
         // lock: two jobs must not both take what is left.
-        let mut ledger = tree.filter_ledger.lock();
+        let mut ledger = tree.filter_ledger().lock();
         let reserved_bits = ledger.growth_bits.values().sum();
         let version = tree.version();
         let estimates = Estimates::of(tree);
@@ -304,7 +304,7 @@ impl Core {
             heirs: Vec::new(),
             is_flush,
             tables: self.tables.clone(),
-            _reserved: Some(Reservation { ledger: tree.filter_ledger.clone(), line }),
+            _reserved: Some(Reservation { ledger: tree.filter_ledger().clone(), line }),
         }
     }
 
@@ -361,7 +361,7 @@ pub(crate) fn with_statistics(tree: &Tree, mut edit: Edit) -> Edit {
 /// asked; what is saved is the reading of partitions' filters.
 fn mark_skipped(tree: &Tree, plan: &FilterPlan, estimates: &Estimates) {
     for (number, level) in (0..).zip(&tree.view().levels) {
-        let run = level.run.files.iter().map(|file| (Part::Run, file));
+        let run = level.run.iter().flat_map(|run| &run.files).map(|file| (Part::Run, file));
         let log = level.log.iter().flat_map(|run| &run.files).map(|file| (Part::Log, file));
         for (part, file) in run.chain(log) {
             let consults = plan.consults(number, part, &file.file, estimates.get(&file.file));

@@ -339,7 +339,7 @@ impl Core {
     /// done. The map is part of the merges' memory.
     fn heat<'a>(&self, tree: &'a Tree, merge: &Merge, again: bool) -> Heat<'a> {
         let memory_bytes = self.shares.merge_bytes / HOT_MAP_SHARE;
-        let map = tree.hot_map.get_or_init(|| Mutex::new(HotMap::new(memory_bytes)));
+        let map = tree.hot_map.get_or_init(|| Box::new(Mutex::new(HotMap::new(memory_bytes))));
         if again { Heat::known(map) } else { Heat::new(map, merge) }
     }
 

@@ -42,7 +42,7 @@ use view::ReadView;
 pub(crate) struct ReadOwner {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
-    pub(crate) env: Env,
+    pub(crate) env: Arc<Env>,
     pub(crate) order: KeyOrder,
     pub(crate) operator: Option<Arc<dyn MergeOperator>>,
     /// The operator that the keyspace was made with, registered or not.

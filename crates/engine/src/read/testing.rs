@@ -93,7 +93,7 @@ impl World {
         let owner = ReadOwner {
             tables: Arc::new(tables),
             blocks: Arc::new(BlockCache::new(1 << 20)),
-            env,
+            env: Arc::new(env),
             order,
             operator: operators::built_in("append"),
             operator_name: Some("append".into()),

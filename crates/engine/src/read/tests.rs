@@ -522,7 +522,7 @@ fn a_cold_seek_and_a_cold_batch_take_one_submission_each() {
         world.view(&[], vec![(vec![], log), (vec![d.clone()], vec![]), (vec![e.clone()], vec![])]);
     let counter = Arc::new(Submissions(Default::default()));
     let mut owner = Arc::try_unwrap(world.with_cold_caches(1 << 20, 10)).ok().unwrap();
-    owner.env.fs = Arc::clone(&counter) as Arc<dyn FileSystem>;
+    Arc::make_mut(&mut owner.env).fs = Arc::clone(&counter) as Arc<dyn FileSystem>;
     let owner = Arc::new(owner);
     let cold = world.view_for(&owner, &view);
     assert_eq!(cold.runs.len(), 5);

@@ -60,14 +60,14 @@ impl ReadFile {
 /// Files that are disjoint and sorted by key.
 pub(crate) struct SortedRun {
     pub(crate) level: u32,
-    pub(crate) files: Vec<ReadFile>,
+    shared_bytes: u32,
+    pub(crate) files: Box<[ReadFile]>,
     /// Eight bytes of each file's largest key, after what all keys of the run
     /// share (bytewise orders only): the binary search runs over these and
     /// touches a file's own bounds once or twice.
-    prefixes: Vec<u64>,
-    shared_bytes: usize,
+    prefixes: Box<[u64]>,
     /// Indexes of the files that hold range tombstones.
-    with_tombstones: Vec<usize>,
+    with_tombstones: Box<[u32]>,
     order: KeyOrder,
 }
 
@@ -87,11 +87,19 @@ impl SortedRun {
         };
         let prefixes = match order.is_bytewise() {
             true => files.iter().map(|f| prefix_u64(&f.file.largest[shared_bytes..])).collect(),
-            false => Vec::new(),
+            false => Box::default(),
         };
-        let with_tombstones =
-            (0..files.len()).filter(|&i| files[i].file.range_tombstones > 0).collect();
-        SortedRun { level, files, prefixes, shared_bytes, with_tombstones, order: order.clone() }
+        let with_tombstones = (0..files.len() as u32)
+            .filter(|&i| files[i as usize].file.range_tombstones > 0)
+            .collect();
+        SortedRun {
+            level,
+            shared_bytes: shared_bytes as u32,
+            files: files.into(),
+            prefixes,
+            with_tombstones,
+            order: order.clone(),
+        }
     }
 
     /// Whether one of its files holds range tombstones.
@@ -109,8 +117,8 @@ impl SortedRun {
         narrow: impl FnOnce(Bound<&[u8]>, Bound<&[u8]>),
     ) -> Option<&ReadFile> {
         let after_end = |file: &ReadFile| file.is_below(&self.order, user_key);
-        let at = self.with_tombstones.partition_point(|&i| after_end(&self.files[i]));
-        let next = self.with_tombstones.get(at).map(|&i| &self.files[i]);
+        let at = self.with_tombstones.partition_point(|&i| after_end(&self.files[i as usize]));
+        let next = self.with_tombstones.get(at).map(|&i| &self.files[i as usize]);
         if let Some(file) = next.filter(|file| file.covers(&self.order, user_key)) {
             let largest = file.file.largest.as_slice();
             let to = match file.file.largest_exclusive {
@@ -122,7 +130,7 @@ impl SortedRun {
         }
         let from = match at
             .checked_sub(1)
-            .map(|before| &self.files[self.with_tombstones[before]].file)
+            .map(|before| &self.files[self.with_tombstones[before] as usize].file)
         {
             Some(before) if before.largest_exclusive => Bound::Included(before.largest.as_slice()),
             Some(before) => Bound::Excluded(before.largest.as_slice()),
@@ -139,7 +147,7 @@ impl SortedRun {
         if self.prefixes.is_empty() {
             return self.files.partition_point(below);
         }
-        let shared = &self.files[0].file.smallest[..self.shared_bytes];
+        let shared = &self.files[0].file.smallest[..self.shared_bytes as usize];
         let prefix = match user_key.strip_prefix(shared) {
             Some(rest) => prefix_u64(rest),
             None if user_key < shared => return 0,
@@ -163,8 +171,8 @@ impl SortedRun {
 
 /// A level's files, ready to be searched. Shared between views while the level stays.
 pub(crate) struct ReadLevel {
-    /// The run; no files where the level has none.
-    pub(crate) run: Arc<SortedRun>,
+    /// The run, where the level has files in it.
+    pub(crate) run: Option<Arc<SortedRun>>,
     /// The log packed into runs, newest first: where two files overlap, the
     /// newer one stands in an earlier run (I4).
     pub(crate) log: Vec<Arc<SortedRun>>,
@@ -179,9 +187,9 @@ impl ReadLevel {
         table: &impl Fn(&Arc<File>) -> Arc<TableHandle>,
     ) -> ReadLevel {
         let read_file = |file: &Arc<File>| ReadFile { file: Arc::clone(file), table: table(file) };
-        let run = SortedRun::new(number, level.run.iter().map(read_file).collect(), order);
+        let new_run = || SortedRun::new(number, level.run.iter().map(read_file).collect(), order);
         ReadLevel {
-            run: Arc::new(run),
+            run: (!level.run.is_empty()).then(|| Arc::new(new_run())),
             log: pack_log(number, level.log.iter().map(read_file), order),
             source: Arc::clone(level),
         }
@@ -189,7 +197,7 @@ impl ReadLevel {
 
     /// All files of the level.
     pub(crate) fn files(&self) -> impl Iterator<Item = &ReadFile> {
-        self.run.files.iter().chain(self.log.iter().flat_map(|run| &run.files))
+        self.run.iter().chain(&self.log).flat_map(|run| &run.files)
     }
 }
 
@@ -225,8 +233,8 @@ pub(crate) struct ReadView {
     pub(crate) frozen: Vec<Arc<Memtable>>,
     pub(crate) version: Arc<Version>,
     pub(crate) levels: Vec<Arc<ReadLevel>>,
-    /// Every run that holds files, in read order.
-    pub(crate) runs: Vec<Arc<SortedRun>>,
+    /// Every run, in read order; none is empty.
+    pub(crate) runs: Box<[Arc<SortedRun>]>,
 }
 
 impl ReadView {
@@ -237,9 +245,8 @@ impl ReadView {
         version: Arc<Version>,
         levels: Vec<Arc<ReadLevel>>,
     ) -> ReadView {
-        let in_order =
-            levels.iter().flat_map(|level| std::iter::once(&level.run).chain(&level.log));
-        let runs = in_order.filter(|run| !run.files.is_empty()).cloned().collect();
+        let in_order = levels.iter().flat_map(|level| level.run.iter().chain(&level.log));
+        let runs = in_order.cloned().collect();
         ReadView { memtable, frozen, version, levels, runs }
     }
 

@@ -190,6 +190,8 @@ impl Level {
             |old, new| log_order(order, old, new).is_lt(),
             |a, b| a.epoch != b.epoch || disjoint(order, a, b),
         )?;
+        level.run_numbers.shrink_to_fit();
+        level.log_numbers.shrink_to_fit();
         if log_changed {
             level.log_depth = deepest_point(order, level.log.iter()).depth;
         }
