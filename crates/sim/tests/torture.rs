@@ -69,6 +69,17 @@ fn a_spoilt_database_is_noticed() {
     let _ = std::fs::remove_dir_all(std::path::Path::new(kept).parent().expect("a directory"));
 }
 
+/// A short run, without any verdict on speed: no write is refused or lost, and level
+/// 0 has a bound, whatever is damaged next door or short.
+#[test]
+fn damage_in_one_keyspace_is_survived_by_the_others() {
+    let output = torture(&["partial", "--rounds", "1", "--seconds", "1"]);
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("ratio"), "{said}");
+    eprintln!("{said}");
+}
+
 /// Descriptors, a second process, read-only opens. Memory is left out: what it
 /// takes depends on how far the load gets, and so on the machine.
 #[test]

@@ -24,6 +24,7 @@ pub mod kill;
 pub mod ledger;
 pub mod limits;
 mod memory;
+pub mod partial;
 pub mod setup;
 pub mod starve;
 pub mod starve_cases;
@@ -60,6 +61,9 @@ enum Command {
     /// Largest batches, nested range deletes, longest keys and many keyspaces under
     /// an address-space limit, with aborts at the n-th allocation.
     Memory(Plan),
+    /// Damage in one keyspace under a full load of two others, in at most five rounds
+    /// of `--seconds` each with and without it; then a second without descriptors.
+    Partial(Plan),
     /// Forks, moved directories, foreign files, links, rights, mounts, clocks: scene by scene.
     Surroundings {
         #[command(flatten)]
@@ -94,7 +98,8 @@ pub struct Plan {
     /// The file system of `cut` and `full`.
     #[arg(long, value_enum, default_value_t = volume::Kind::Ext4)]
     pub fs: volume::Kind,
-    /// How long `limits` keeps up the load that is short of memory.
+    /// How long `limits` keeps up the load that is short of memory, and `partial` its
+    /// load in each run.
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
     /// The case of `memory`; without it all are run.
@@ -158,6 +163,7 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Worker(task) => return worker::run(&task),
         Command::Starved(task) => return starved::run(&task),
         Command::Memory(plan) => ("memory", plan),
+        Command::Partial(plan) => ("partial", plan),
         Command::Actor => return surroundings::actor::run(),
         Command::Surroundings { plan, scene } => {
             wanted = scene;
@@ -174,6 +180,7 @@ pub fn run(cli: Cli) -> ExitCode {
         "cut" => cut::run(&plan),
         "full" => full::run(&plan),
         "memory" => starve::run(&plan),
+        "partial" => partial::run(&plan),
         "surroundings" => surroundings::run(&plan, &wanted),
         _ => limits::run(&plan),
     };
