@@ -58,7 +58,9 @@ fn an_idle_keyspace_takes_at_most_two_kib() {
     let idle = MEMORY.current_usage().saturating_sub(before + alone) / count;
     println!("{count} keyspaces: {idle} bytes each");
     assert!(idle <= IDLE_BYTES_MAX, "{idle} bytes for an idle keyspace with a key");
-    let spaces = Vec::from_iter(names.iter().map(|name| {
+    // A flush of all is timed where a number is asked for.
+    let flushed = if std::env::var_os("WINDROW_KEYSPACES").is_some() { count } else { 200 };
+    let spaces = Vec::from_iter(names[..flushed].iter().map(|name| {
         let space = db.open_keyspace(name).expect("open").expect("it is there");
         assert_eq!(space.get("key").expect("read").as_deref(), Some(&b"value"[..]));
         space.put("key", "again").expect("it is written");
