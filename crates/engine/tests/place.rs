@@ -325,7 +325,7 @@ fn a_lock_file_that_a_power_loss_left_keeps_nobody_from_opening() {
         b"\0",
         b"\0\0\0\0\0\0",
         b"12\0\0\0\n",
-        b"\0\0345\n",
+        b"\x00\x00345\n",
         b"see notes",
         b"\xff\xfe4294967\n",
     ];
