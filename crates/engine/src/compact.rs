@@ -22,7 +22,7 @@
 use crate::core::{Core, dropped};
 use crate::tree::Tree;
 use std::sync::Arc;
-use windrow_base::{Error, Result};
+use windrow_base::Result;
 use windrow_plan::tree::Version;
 use windrow_plan::{Decision, ManualState};
 
@@ -136,9 +136,14 @@ impl Core {
             manual.step = Some(decision);
             return Some(Ok(()));
         }
-        if work.merging == 0 && !done && !work.damaged.is_empty() {
-            return Some(Err(Error::corruption(
-                "a damaged table is in the way of the compaction: run `verify`, then `repair`",
+        if work.merging == 0
+            && !done
+            && let Some(damage) = &work.damage
+        {
+            // Wrong bytes or bytes that could not be read: what is to be done differs.
+            return Some(Err(damage.clone().context(
+                "a table that could not be read is in the way of the compaction: reopen the \
+                 database, or run `verify`, then `repair`",
             )));
         }
         done.then_some(Ok(()))

@@ -13,7 +13,7 @@ use crate::operators::{CompactionFilter, MergeOperator};
 use crate::read::ReadOwner;
 use crate::read::view::{ReadLevel, ReadView};
 use std::sync::{Arc, OnceLock};
-use windrow_base::{KeyOrder, KeyspaceId, SeqNo};
+use windrow_base::{Error, KeyOrder, KeyspaceId, SeqNo};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow_env::sync::{ArcSwap, Guard, Mutex};
 use windrow_plan::busy::Busy;
@@ -37,6 +37,8 @@ pub(crate) struct Work {
     pub(crate) busy: Busy,
     /// Of that, what is damaged: no job takes it until the database is reopened.
     pub(crate) damaged: Busy,
+    /// The first that was said of that.
+    pub(crate) damage: Option<Error>,
     pub(crate) merging: u32,
     /// Manual compactions under way: the picker relieves level 0 and nothing else.
     pub(crate) hold: u32,

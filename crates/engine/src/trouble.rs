@@ -127,6 +127,7 @@ impl Core {
             }
         }
         if let Err(error) = result {
+            work.damage.get_or_insert_with(|| error.clone());
             self.events.send(&Event::CorruptionFound { error: error.clone() });
         }
     }
