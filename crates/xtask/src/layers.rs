@@ -24,7 +24,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         package: "windrow-env",
         windrow: &["windrow-base"],
-        outside: Some(&["arc-swap", "crc32c", "io-uring", "libc", "parking_lot", "rustix"]),
+        outside: Some(&["arc-swap", "crc32c", "io-uring", "libc", "rustix"]),
     },
     Layer {
         package: "windrow-format",

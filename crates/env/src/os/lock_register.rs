@@ -16,7 +16,7 @@ use rustix::fs::FlockOperation;
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 #[allow(clippy::disallowed_types)]
-// unlocked in a child, where `parking_lot` may look for threads that are gone
+// const, and held from `prepare` to `parent` or `child`
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// A descriptor that is locked.

@@ -1,8 +1,8 @@
 //! The same names on top of a model checker, loom or shuttle, whose types
 //! follow `std`: guards come in a `Result`, and a wait takes its guard by value.
 //!
-//! Owns: the difference in form to `parking_lot` and `arc_swap`. Never does:
-//! poison, as `parking_lot` does not; time out, as no time passes.
+//! Owns: the difference in form to the locks of `real` and `arc_swap`. Never does:
+//! poison, as those do not; time out, as no time passes.
 
 #[cfg(loom)]
 use loom as checker;

@@ -1,14 +1,13 @@
 //! What runs in production, and what talks to the operating system always takes.
 //!
-//! Locks are `parking_lot`'s: they do not poison, and a guard is had without a
-//! `Result`. Owns nothing; adds nothing.
+//! Locks are the standard library's, without poison (`locks.rs`). Owns nothing.
 #![cfg_attr(
     any(loom, shuttle),
     allow(unreachable_pub, unused_imports, reason = "there the other names stand behind `sync`")
 )]
 
+pub use super::locks::{Condvar, Mutex, MutexGuard};
 pub use arc_swap::{ArcSwap, ArcSwapOption, Guard};
-pub use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Atomic integers, flags and pointers, and the fences between them.
 pub mod atomic {

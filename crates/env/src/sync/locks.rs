@@ -1,0 +1,103 @@
+//! Locks and conditions that do not poison: a guard is had without a `Result`.
+//!
+//! They are the standard library's, which keep nothing but a word in themselves.
+//! Rejected: `parking_lot`, whose waiting threads stand in one table of the
+//! process. A child made by `fork` inherits that table with threads that are not
+//! there and whose memory its own threads take over, so the first wait of a
+//! database that it opens may follow a pointer into nothing.
+//!
+//! Owns nothing. Never does: tell that a holder panicked; the engine's
+//! background error says so where it matters.
+
+#![allow(clippy::disallowed_types, reason = "this is what stands behind the names to be used")]
+
+use std::ops::{Deref, DerefMut};
+use std::sync::PoisonError;
+use std::time::Instant;
+
+/// A value that one thread has at a time.
+#[derive(Debug, Default)]
+pub struct Mutex<T: ?Sized>(std::sync::Mutex<T>);
+
+/// The right to a [`Mutex`]'s value, until it is dropped.
+#[derive(Debug)]
+pub struct MutexGuard<'a, T: ?Sized>(Option<std::sync::MutexGuard<'a, T>>);
+
+/// What threads wait for that hold a [`Mutex`].
+#[derive(Debug, Default)]
+pub struct Condvar(std::sync::Condvar);
+
+impl<T> Mutex<T> {
+    /// Holds `value`.
+    pub const fn new(value: T) -> Mutex<T> {
+        Mutex(std::sync::Mutex::new(value))
+    }
+
+    /// The value, which nobody else can have any more.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Waits until nobody else has it.
+    #[inline]
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// The value, of a lock that nobody else knows.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const WAITS: &str = "a guard is away only while its thread waits";
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect(WAITS)
+    }
+}
+
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect(WAITS)
+    }
+}
+
+impl Condvar {
+    /// Nobody waits.
+    pub const fn new() -> Condvar {
+        Condvar(std::sync::Condvar::new())
+    }
+
+    /// Gives the lock away until somebody notifies, or for no reason.
+    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        let held = guard.0.take().expect(WAITS);
+        guard.0 = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The same, but not beyond `until`.
+    pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) {
+        #[allow(clippy::disallowed_methods, reason = "the time by which the caller's is reckoned")]
+        let left = until.saturating_duration_since(Instant::now());
+        let held = guard.0.take().expect(WAITS);
+        let (held, _) = self.0.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner);
+        guard.0 = Some(held);
+    }
+
+    /// Wakes one who waits.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all who wait.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
