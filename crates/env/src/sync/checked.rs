@@ -125,6 +125,12 @@ impl<P: Clone> Swap<P> {
     }
 }
 
+impl<P: Clone + Default> Default for Swap<P> {
+    fn default() -> Swap<P> {
+        Swap::new(P::default())
+    }
+}
+
 impl<T> Swap<Arc<T>> {
     /// Holds a pointer to this value.
     pub fn from_pointee(value: T) -> Swap<Arc<T>> {

@@ -10,6 +10,10 @@
 //! background error says so where it matters.
 
 #![allow(clippy::disallowed_types, reason = "this is what stands behind the names to be used")]
+#![cfg_attr(
+    any(loom, shuttle),
+    allow(unreachable_pub, dead_code, reason = "there the other names stand behind `sync`")
+)]
 
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
