@@ -346,6 +346,29 @@ mod tests {
         assert!(done.recv().is_err(), "both senders are gone");
     }
 
+    /// A child that makes threads must not meet its parent's, who wait, in what a
+    /// library keeps of threads.
+    #[test]
+    fn a_forked_child_makes_a_pool_of_its_own() {
+        let pool = ThreadPool::new(8);
+        while pool.inner.queue.state.lock().idle < 8 {
+            std::thread::yield_now();
+        }
+        for _ in 0..5 {
+            assert!(crate::sys::fork::in_child(|| {
+                (0..10).all(|_| {
+                    let own = ThreadPool::new(8);
+                    let (report, done) = mpsc::channel();
+                    for number in 0..100 {
+                        let tell = report.clone();
+                        own.submit(Urgency::Normal, Box::new(move || tell.send(number).unwrap()));
+                    }
+                    (0..100).map(|_| done.recv().unwrap()).sum::<u32>() == 4950
+                })
+            }));
+        }
+    }
+
     /// Its threads are not there: to wait for them would be to wait for ever.
     #[test]
     fn a_forked_child_may_drop_its_copy() {
