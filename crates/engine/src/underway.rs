@@ -62,10 +62,12 @@ impl Gate {
     }
 }
 
-thread_local! {
+windrow_env::sync::thread_local! {
     /// The databases whose work this thread does, the innermost last: it may
     /// call a filter or a listener, and that whatever it likes.
-    static WORKING_FOR: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    // Not const: the model checkers' threads have their own form of this.
+    #[allow(clippy::missing_const_for_thread_local)]
+    static WORKING_FOR: RefCell<Vec<u64>> = RefCell::new(Vec::new());
 }
 
 /// While it lives, the thread works for a database.
@@ -73,14 +75,14 @@ struct Working;
 
 impl Working {
     fn begin(core: &Core) -> Working {
-        WORKING_FOR.with_borrow_mut(|ids| ids.push(core.instance_id));
+        WORKING_FOR.with(|ids| ids.borrow_mut().push(core.instance_id));
         Working
     }
 }
 
 impl Drop for Working {
     fn drop(&mut self) {
-        WORKING_FOR.with_borrow_mut(|ids| ids.pop());
+        WORKING_FOR.with(|ids| ids.borrow_mut().pop());
     }
 }
 
@@ -150,7 +152,7 @@ impl Core {
 
     /// Whether this thread is in work of this database, which a close waits for.
     pub(crate) fn is_worked_for_here(&self) -> bool {
-        WORKING_FOR.with_borrow(|ids| ids.contains(&self.instance_id))
+        WORKING_FOR.with(|ids| ids.borrow().contains(&self.instance_id))
     }
 }
 

@@ -12,6 +12,9 @@ use shuttle as checker;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, PoisonError};
 
+/// Of the checker's threads, which share those of the system.
+pub use checker::thread_local;
+
 /// Atomic integers, flags and pointers, and the fences between them.
 pub mod atomic {
     pub use super::checker::sync::atomic::{

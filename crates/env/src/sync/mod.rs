@@ -26,7 +26,11 @@ mod locks;
 pub(crate) mod real;
 
 #[cfg(any(loom, shuttle))]
-pub use checked::{ArcSwap, ArcSwapOption, Condvar, Guard, Mutex, MutexGuard, atomic, thread};
+pub use checked::{
+    ArcSwap, ArcSwapOption, Condvar, Guard, Mutex, MutexGuard, atomic, thread, thread_local,
+};
 #[cfg(not(any(loom, shuttle)))]
-pub use real::{ArcSwap, ArcSwapOption, Condvar, Guard, Mutex, MutexGuard, atomic, thread};
+pub use real::{
+    ArcSwap, ArcSwapOption, Condvar, Guard, Mutex, MutexGuard, atomic, thread, thread_local,
+};
 pub use std::sync::{Arc, OnceLock, Weak};

@@ -9,6 +9,8 @@
 pub use super::locks::{Condvar, Mutex, MutexGuard};
 pub use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 
+pub use std::thread_local;
+
 /// Atomic integers, flags and pointers, and the fences between them.
 pub mod atomic {
     pub use std::sync::atomic::{
