@@ -247,15 +247,17 @@ impl Judge {
         }
         self.detected |= self.allowed.lies && kind == ErrorKind::Corruption;
         if (write || keyspace) && !self.latched {
-            if kind == ErrorKind::ReadOnly {
-                // Refused: some background work had failed before.
+            // Refused before anything was written: some background work had failed
+            // before, or the log had no room for it; writing is on still then.
+            let is_on = database.db().write_error().is_none();
+            if kind == ErrorKind::ReadOnly || is_on {
                 if write {
                     self.oracle.withdraw();
                 } else {
                     self.oracle.withdraw_keyspace();
                 }
             }
-            self.latched = true;
+            self.latched = !is_on;
         }
         Ok(())
     }
