@@ -103,13 +103,38 @@ impl KeyOrder {
     }
 }
 
+impl KeyOrder {
+    /// Writes to `out` (cleared before) a key at or after `a`, for the end of an index.
+    pub fn successor(&self, a: &[u8], out: &mut Vec<u8>) {
+        match self {
+            KeyOrder::Bytewise => bytewise_successor(a, 0, out),
+            KeyOrder::Custom(_) => {
+                out.clear();
+                out.extend_from_slice(a);
+            }
+        }
+    }
+}
+
 impl fmt::Debug for KeyOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KeyOrder({})", self.id())
     }
 }
 
-/// The shortest key in `[a, b)`: the common prefix and one byte more, raised by one.
+/// A short key at or after `a`: as little of it as can be raised.
+fn bytewise_successor(a: &[u8], from: usize, out: &mut Vec<u8>) {
+    out.clear();
+    match a.iter().skip(from).position(|&byte| byte < 0xff) {
+        Some(raised) => {
+            out.extend_from_slice(&a[..=from + raised]);
+            out[from + raised] += 1;
+        }
+        None => out.extend_from_slice(a),
+    }
+}
+
+/// A short key in `[a, b)`: the common prefix and one byte more, raised by one.
 fn bytewise_separator(a: &[u8], b: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
@@ -119,6 +144,9 @@ fn bytewise_separator(a: &[u8], b: &[u8], out: &mut Vec<u8>) {
     } else if common < a.len() && common + 1 < b.len() && a[common] < b[common] {
         // b is longer than the first differing byte: b's prefix separates.
         out.extend_from_slice(&b[..=common]);
+    } else if common < a.len() {
+        // b ends at that byte, one above: what is raised in a is behind it.
+        bytewise_successor(a, common + 1, out);
     } else {
         out.extend_from_slice(a);
     }
@@ -140,6 +168,25 @@ mod tests {
                 assert!(*a <= out.as_slice() && out.as_slice() < *b, "{a:?} {b:?} {out:?}");
                 assert!(out.len() <= a.len().max(1));
             }
+            KeyOrder::Bytewise.successor(a, &mut out);
+            assert!(*a <= out.as_slice() && out.len() <= a.len());
         }
+    }
+
+    #[test]
+    fn long_keys_are_shortened_wherever_they_differ() {
+        let key = |head: &[u8]| [head, &[b'x'; 1000]].concat();
+        let mut out = Vec::new();
+        for (a, b) in [(&b"ab"[..], &b"ac"[..]), (b"a", b"c"), (b"a\xff", b"b"), (b"a", b"ab")] {
+            for b in [b.to_vec(), key(b)] {
+                let a = if b.starts_with(a) { a.to_vec() } else { key(a) };
+                KeyOrder::Bytewise.separator(&a, &b, &mut out);
+                assert!(a <= out && out < b && out.len() <= 4, "{out:?}");
+            }
+        }
+        KeyOrder::Bytewise.successor(&key(b"\xff"), &mut out);
+        assert_eq!(out, b"\xffy");
+        KeyOrder::Bytewise.successor(b"\xff\xff", &mut out);
+        assert_eq!(out, b"\xff\xff");
     }
 }

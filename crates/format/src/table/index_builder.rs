@@ -14,53 +14,163 @@ pub(super) enum Place {
     Partition { data_end: u64, index_offset: u64, index_bytes: u32, filter_bytes: u32 },
 }
 
+/// What all keys share counts as if it were not taken off them up to so many bytes:
+/// sizes are estimates, and of short keys simple ones.
+const SHORT_BYTES: usize = 64;
+
 struct Entry {
-    /// End of its internal key in `keys`.
-    key_end: usize,
+    /// Bytes of its user key that the entry before has as well.
+    shared: usize,
+    user_key_bytes: usize,
+    trailer: u64,
+    /// End of the rest of its user key in `rests`.
+    rest_end: usize,
     place: Place,
 }
 
-/// Entries of an index block in the making.
+impl Entry {
+    /// Bytes of its key in a block that takes `shared` bytes off all.
+    fn key_bytes(&self, shared: usize) -> usize {
+        let trailer = if self.trailer == 0 { 0 } else { TRAILER_BYTES };
+        self.user_key_bytes - shared + trailer
+    }
+}
+
+/// Entries of an index block in the making. Keys of 64 KiB may differ in their
+/// last bytes only: of each the part that the one before lacks is held.
 pub(super) struct IndexBuilder {
     level: IndexLevel,
     base: u64,
-    keys: Vec<u8>,
+    /// Whether what all keys share is taken off them. A custom comparator is given
+    /// whole keys.
+    shares: bool,
+    rests: Vec<u8>,
     entries: Vec<Entry>,
+    /// User key of the last entry.
+    last_key: Vec<u8>,
+    /// Sum of the entries' internal keys.
+    key_bytes: usize,
 }
 
 impl IndexBuilder {
     /// A builder for entries whose data begins at file offset `base`.
-    pub(super) fn new(level: IndexLevel, base: u64) -> IndexBuilder {
-        IndexBuilder { level, base, keys: Vec::new(), entries: Vec::new() }
+    pub(super) fn new(level: IndexLevel, base: u64, order: &KeyOrder) -> IndexBuilder {
+        IndexBuilder {
+            level,
+            base,
+            shares: order.is_bytewise(),
+            rests: Vec::new(),
+            entries: Vec::new(),
+            last_key: Vec::new(),
+            key_bytes: 0,
+        }
     }
 
     pub(super) fn add(&mut self, internal_key: &[u8], place: Place) {
-        self.keys.extend_from_slice(internal_key);
-        self.entries.push(Entry { key_end: self.keys.len(), place });
+        let (user_key, trailer) = split(internal_key);
+        let shared = match self.entries.is_empty() {
+            true => 0,
+            false => common_prefix(user_key, &self.last_key),
+        };
+        self.rests.extend_from_slice(&user_key[shared..]);
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&user_key[shared..]);
+        let (user_key_bytes, rest_end) = (user_key.len(), self.rests.len());
+        let entry = Entry { shared, user_key_bytes, trailer, rest_end, place };
+        self.key_bytes += user_key_bytes + TRAILER_BYTES;
+        self.entries.push(entry);
     }
 
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
+    /// Bytes at most of a block of so many keys that share so much.
+    fn block_bytes(&self, count: usize, key_bytes: usize, shared: usize) -> usize {
+        let place = if self.level == IndexLevel::Blocks { 4 } else { 24 };
+        let taken_off = count.saturating_sub(1) * shared.saturating_sub(SHORT_BYTES);
+        HEAD_BYTES + count * (12 + place) + key_bytes - taken_off
+    }
+
+    /// Bytes that all of the first `count` user keys begin with: as they ascend,
+    /// the least that any two neighbours share.
+    fn shared_by(&self, count: usize) -> usize {
+        let Some(first) = self.entries.first().filter(|_| self.shares && count > 0) else {
+            return 0;
+        };
+        let between = self.entries[1..count].iter().map(|entry| entry.shared).min();
+        between.map_or(first.user_key_bytes, |shared| shared.min(first.user_key_bytes))
+    }
+
+    /// Bytes that all keys begin with.
+    pub(super) fn shared_bytes(&self) -> usize {
+        self.shared_by(self.len())
+    }
+
     /// Bytes of the block at most, if it were finished now.
     pub(super) fn bytes(&self) -> usize {
-        let place = if self.level == IndexLevel::Blocks { 4 } else { 24 };
-        HEAD_BYTES + self.entries.len() * (12 + place) + self.keys.len()
+        self.block_bytes(self.len(), self.key_bytes, self.shared_by(self.len()))
+    }
+
+    /// How many bytes longer the block gets with this key: by what all then no longer
+    /// share, or by the rest of the key itself, whichever is more.
+    pub(super) fn bytes_more_with(&self, internal_key: &[u8]) -> usize {
+        let (user_key, _) = split(internal_key);
+        let shared = self.shared_bytes();
+        let common = common_prefix(user_key, &self.last_key).min(shared);
+        let lost = self.len().saturating_sub(1) * (shared - common);
+        lost.max(user_key.len() - common)
+    }
+
+    /// How many of the first entries make a block of about `target` bytes besides
+    /// the first one's key; and whether the next would not go with them, since
+    /// all would share much less.
+    pub(super) fn first_within(&self, target: usize) -> (usize, bool) {
+        let (mut key_bytes, mut shared, mut before) = (0, usize::MAX, 0);
+        let mut most = target;
+        for (i, entry) in self.entries.iter().enumerate() {
+            key_bytes += entry.user_key_bytes + TRAILER_BYTES;
+            shared = match i {
+                0 => entry.user_key_bytes,
+                _ => shared.min(entry.shared),
+            };
+            let bytes = self.block_bytes(i + 1, key_bytes, if self.shares { shared } else { 0 });
+            if i == 0 {
+                most += bytes;
+            } else if bytes > most {
+                return (i, bytes - before > target);
+            }
+            before = bytes;
+        }
+        (self.len(), true)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.keys.capacity() + self.entries.capacity() * size_of::<Entry>()
+        self.rests.capacity()
+            + self.last_key.capacity()
+            + self.entries.capacity() * size_of::<Entry>()
     }
 
-    fn key(&self, i: usize) -> &[u8] {
-        let from = if i == 0 { 0 } else { self.entries[i - 1].key_end };
-        &self.keys[from..self.entries[i].key_end]
+    /// Calls `see` with the first `count` user keys, in turn, each with its entry.
+    fn for_each_key(&self, count: usize, mut see: impl FnMut(&[u8], &Entry)) {
+        let (mut key, mut at) = (Vec::new(), 0);
+        for entry in &self.entries[..count] {
+            key.truncate(entry.shared);
+            key.extend_from_slice(&self.rests[at..entry.rest_end]);
+            at = entry.rest_end;
+            see(&key, entry);
+        }
     }
 
     /// The internal key of an entry.
-    pub(super) fn key_of(&self, entry: usize) -> &[u8] {
-        self.key(entry)
+    pub(super) fn key_of(&self, entry: usize) -> Vec<u8> {
+        let mut internal = Vec::new();
+        self.for_each_key(entry + 1, |user_key, entry| {
+            internal.clear();
+            internal.extend_from_slice(user_key);
+            internal.extend_from_slice(&entry.trailer.to_le_bytes());
+        });
+        internal
     }
 
     /// Data bytes that the entries are over.
@@ -78,31 +188,20 @@ impl IndexBuilder {
 
     /// The block of the first `count` entries, appended to `out`; they are
     /// forgotten, and the data of the rest begins where theirs ends.
-    pub(super) fn finish_first(&mut self, count: usize, order: &KeyOrder, out: &mut Vec<u8>) {
-        // A custom comparator is given whole keys, so nothing is taken off them.
-        let shared_len = match (order.is_bytewise(), count) {
-            (true, 1..) => {
-                // Keys ascend: what the first and last share, all share.
-                let (first, last) = (split(self.key(0)).0, split(self.key(count - 1)).0);
-                common_prefix(first, last)
-            }
-            _ => 0,
-        };
+    pub(super) fn finish_first(&mut self, count: usize, out: &mut Vec<u8>) {
+        let shared_len = self.shared_by(count);
         out.push(self.level as u8);
         out.push(0);
         out.extend_from_slice(&(shared_len as u16).to_le_bytes());
         out.extend_from_slice(&(count as u32).to_le_bytes());
         out.extend_from_slice(&self.base.to_le_bytes());
-        for i in 0..count {
-            let rest = &split(self.key(i)).0[shared_len..];
-            out.extend_from_slice(&prefix_u64(rest).to_le_bytes());
-        }
+        self.for_each_key(count, |user_key, _| {
+            out.extend_from_slice(&prefix_u64(&user_key[shared_len..]).to_le_bytes());
+        });
         let mut end = 0u32;
-        for i in 0..count {
-            let (user_key, trailer) = split(self.key(i));
-            end += (user_key.len() - shared_len) as u32;
-            let flag = if trailer == 0 { 0 } else { HAS_TRAILER };
-            end += if trailer == 0 { 0 } else { TRAILER_BYTES as u32 };
+        for entry in &self.entries[..count] {
+            end += entry.key_bytes(shared_len) as u32;
+            let flag = if entry.trailer == 0 { 0 } else { HAS_TRAILER };
             debug_assert!(end < HAS_TRAILER, "the writer partitions before that");
             out.extend_from_slice(&(end | flag).to_le_bytes());
         }
@@ -119,14 +218,14 @@ impl IndexBuilder {
                 }
             }
         }
-        if count > 0 {
-            out.extend_from_slice(&self.key(0)[..shared_len]);
-        }
-        for i in 0..count {
-            let key = self.key(i);
-            let kept = if split(key).1 == 0 { key.len() - TRAILER_BYTES } else { key.len() };
-            out.extend_from_slice(&key[shared_len..kept]);
-        }
+        // The first entry is stored whole.
+        out.extend_from_slice(&self.rests[..shared_len]);
+        self.for_each_key(count, |user_key, entry| {
+            out.extend_from_slice(&user_key[shared_len..]);
+            if entry.trailer != 0 {
+                out.extend_from_slice(&entry.trailer.to_le_bytes());
+            }
+        });
         self.forget_first(count);
     }
 
@@ -135,10 +234,19 @@ impl IndexBuilder {
             return;
         }
         self.base = self.data_end(count - 1);
-        let key_bytes = self.entries[count - 1].key_end;
-        self.keys.drain(..key_bytes);
+        let gone = self.entries[count - 1].rest_end;
+        let next = (count < self.len()).then(|| self.key_of(count));
+        // The next one is the first, and so stored whole.
+        let whole = next.as_deref().map_or(&[][..], |next| split(next).0);
+        let shared = self.entries.get(count).map_or(0, |next| next.shared);
+        self.rests.splice(..gone, whole[..shared].iter().copied());
         self.entries.drain(..count);
-        self.entries.iter_mut().for_each(|e| e.key_end -= key_bytes);
+        if let Some(first) = self.entries.first_mut() {
+            first.shared = 0;
+        }
+        self.entries.iter_mut().for_each(|e| e.rest_end = e.rest_end - gone + shared);
+        let key_bytes = self.entries.iter().map(|entry| entry.user_key_bytes + TRAILER_BYTES);
+        self.key_bytes = key_bytes.sum();
     }
 
     /// Sets where the data of the first entry begins; only while there are none.

@@ -25,7 +25,6 @@ const SPAN_BYTES_MAX: u64 = 1 << 31;
 
 /// Index entries and filter hashes that are not written yet.
 pub(super) struct Directory {
-    order: KeyOrder,
     bits_per_key: f64,
     /// Whether keys are hashed: there are bits, or there may be later.
     filtered: bool,
@@ -53,14 +52,13 @@ impl Directory {
     ) -> Directory {
         let filtered = order.equality_is_bytewise() && (bits_per_key > 0.0 || late_filter);
         Directory {
-            order,
             bits_per_key: if filtered { bits_per_key } else { 0.0 },
             filtered,
             partition_bytes,
-            leaf: IndexBuilder::new(IndexLevel::Blocks, data_offset),
+            leaf: IndexBuilder::new(IndexLevel::Blocks, data_offset, &order),
             hash_ends: Vec::new(),
             hashes: FilterBuilder::new(),
-            top: IndexBuilder::new(IndexLevel::Partitions, data_offset),
+            top: IndexBuilder::new(IndexLevel::Partitions, data_offset, &order),
             partitioned: false,
             data_end: data_offset,
             index_bytes: 0,
@@ -147,36 +145,63 @@ impl Directory {
         self.data_end = handle.end();
         self.leaf.add(separator, Place::BlockEnd(self.data_end));
         self.hash_ends.push(self.hashes.len());
-        let limit = if self.partitioned {
-            PARTITION_TARGET_BYTES
-        } else {
-            self.partition_bytes.min(1 << 30)
-        };
-        let pending = self.leaf.bytes() + filter_bytes(self.hashes.len(), self.bits_per_key);
-        if pending > limit || self.leaf.span_bytes() > SPAN_BYTES_MAX {
+        if self.splittable_bytes() > self.limit() || self.leaf.span_bytes() > SPAN_BYTES_MAX {
             self.partitioned = true;
             self.write_partitions(sink)?;
         }
         Ok(())
     }
 
+    /// Pending bytes beyond which partitions are written.
+    fn limit(&self) -> usize {
+        match self.partitioned {
+            true => PARTITION_TARGET_BYTES,
+            false => self.partition_bytes.min(1 << 30),
+        }
+    }
+
+    /// Before a data block is written: long keys go into partitions with those that
+    /// share most of them, so what is pending is written where the block's key shares
+    /// much less with it. Later would be too late: the blocks of a partition lie
+    /// back to back.
+    pub(super) fn make_way(&mut self, separator: &[u8], sink: &mut BlockSink) -> Result<()> {
+        let more = self.leaf.bytes_more_with(separator);
+        if more > PARTITION_TARGET_BYTES && self.splittable_bytes() + more > self.limit() {
+            self.partitioned = true;
+            self.write_partitions(sink)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of pending index and filter, but for what all keys share, which
+    /// would be in each partition.
+    fn splittable_bytes(&self) -> usize {
+        let index = self.leaf.bytes() - self.leaf.shared_bytes();
+        index + filter_bytes(self.hashes.len(), self.bits_per_key)
+    }
+
     /// Writes all pending entries as partitions of about the target size.
     fn write_partitions(&mut self, sink: &mut BlockSink) -> Result<()> {
         while self.leaf.len() > 0 {
-            let bytes = self.leaf.bytes() + filter_bytes(self.hashes.len(), self.bits_per_key);
-            let parts = bytes.div_ceil(PARTITION_TARGET_BYTES);
+            let parts = self.splittable_bytes().div_ceil(PARTITION_TARGET_BYTES);
             let spans = self.leaf.span_bytes().div_ceil(SPAN_BYTES_MAX) as usize;
-            self.write_partition(self.leaf.len().div_ceil(parts.max(spans).max(1)), sink)?;
+            let even = self.leaf.len().div_ceil(parts.max(spans));
+            // Long keys go with those that share most of them.
+            let blocks = match self.leaf.first_within(PARTITION_TARGET_BYTES) {
+                (first, true) if first < self.leaf.len() => first,
+                (first, _) => even.min(first),
+            };
+            self.write_partition(blocks, sink)?;
         }
         Ok(())
     }
 
     fn write_partition(&mut self, blocks: usize, sink: &mut BlockSink) -> Result<()> {
-        let last_key = self.leaf.key_of(blocks - 1).to_vec();
+        let last_key = self.leaf.key_of(blocks - 1);
         let data_end = self.leaf.data_end(blocks - 1);
         let filter = self.write_filter(blocks, sink)?;
         self.scratch.clear();
-        self.leaf.finish_first(blocks, &self.order, &mut self.scratch);
+        self.leaf.finish_first(blocks, &mut self.scratch);
         let index = sink.write_plain(BlockKind::Index, &self.scratch)?;
         self.index_bytes += u64::from(index.bytes);
         let place = Place::Partition {
@@ -226,7 +251,7 @@ impl Directory {
     pub(super) fn finish_index(&mut self, sink: &mut BlockSink, footer: &mut Footer) -> Result<()> {
         let index = if self.partitioned { &mut self.top } else { &mut self.leaf };
         self.scratch.clear();
-        index.finish_first(index.len(), &self.order, &mut self.scratch);
+        index.finish_first(index.len(), &mut self.scratch);
         footer.index = sink.write_plain(BlockKind::Index, &self.scratch)?;
         self.index_bytes += u64::from(footer.index.bytes);
         Ok(())

@@ -573,3 +573,39 @@ fn either_end_of_a_table_says_whose_it_is() {
     bytes[16] ^= 1;
     assert_eq!(uids(&*mem_file(bytes)), [UID]);
 }
+
+/// Keys of the greatest length that differ at their end, where no separator is
+/// short; at their beginning; and by groups of both.
+fn longest_keys(count: usize) -> Vec<Vec<u8>> {
+    let of = |head: String, tail: String| {
+        let fill = vec![b'x'; windrow_base::key::KEY_BYTES_MAX - head.len() - tail.len()];
+        [head.as_bytes(), &fill, tail.as_bytes()].concat()
+    };
+    let ends = (0..count).map(|i| of("a".into(), format!("{i:08}")));
+    let begins = (0..count).map(|i| of(format!("b{i:08}"), String::new()));
+    let groups = (0..count).map(|i| of(format!("c{:08}", i / 20), format!("{i:08}")));
+    ends.chain(begins).chain(groups).collect()
+}
+
+#[test]
+fn an_index_of_the_longest_keys_is_small() {
+    const COUNT: usize = 200;
+    let entries = Vec::from_iter(longest_keys(COUNT).iter().map(|key| point(key, 9, b"value")));
+    let mut options = options(&KeyOrder::Bytewise);
+    options.partition_bytes = 512 << 10;
+    let file = MemWriter::default();
+    let mut writer = TableWriter::new(Box::new(file), options.clone()).unwrap();
+    for (key, value) in &entries {
+        writer.add(key, value).unwrap();
+        let held = writer.memory_bytes();
+        assert!(held < 3 << 20, "the writer holds {held} bytes");
+    }
+    let summary = writer.finish().unwrap();
+    // Each group has the part that its keys share once in its partition and once above.
+    let groups = 1 + COUNT / 20;
+    let most = (2 * groups + 4) * windrow_base::key::KEY_BYTES_MAX;
+    assert!(summary.index_bytes < most as u64, "{} bytes of index", summary.index_bytes);
+    let written = write(options, &entries, &Tombstones::empty());
+    let asked = Vec::from_iter(longest_keys(COUNT).into_iter().map(|key| (key, 9)).step_by(7));
+    check(&written, &entries, &Tombstones::empty(), &asked);
+}

@@ -313,23 +313,27 @@ impl TableWriter {
 
     /// Writes the block in the making. `next_key` is the user key after it, if any.
     fn end_block(&mut self, next_key: Option<&[u8]>) -> Result<()> {
+        self.separate(next_key);
+        self.directory.make_way(&self.separator, &mut self.sink)?;
         let payload = self.block.finish();
         let (codec, payload) = self.compressor.compress(payload);
         let handle = self.sink.write(BlockKind::Data, codec, payload)?;
         self.properties.data_bytes += u64::from(handle.bytes);
         self.properties.data_blocks += 1;
         self.block.reset();
-        self.separate(next_key);
         self.directory.add_block(&self.separator, handle, &mut self.sink)
     }
 
     /// Puts the index key between the last key and `next_key` into `separator`.
     fn separate(&mut self, next_key: Option<&[u8]>) {
         self.separator.clear();
-        if let Some(next) = next_key
-            && !self.order.equal(&self.last_key, next)
-        {
-            self.order.separator(&self.last_key, next, &mut self.separator_user);
+        if next_key.is_none_or(|next| !self.order.equal(&self.last_key, next)) {
+            match next_key {
+                Some(next) => {
+                    self.order.separator(&self.last_key, next, &mut self.separator_user);
+                }
+                None => self.order.successor(&self.last_key, &mut self.separator_user),
+            }
             if !self.order.equal(&self.last_key, &self.separator_user) {
                 // Trailer 0 is after every version of the separator's user key.
                 return push_internal(&mut self.separator, &self.separator_user, 0);
