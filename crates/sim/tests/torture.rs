@@ -87,3 +87,16 @@ fn limits_are_met_with_errors() {
     let output = torture(&["limits", "--rounds", "8", "--seconds", "0"]);
     assert!(output.status.success(), "{}", said(&output));
 }
+
+/// A part of the cases of `torture memory` in a small budget, to their end and with
+/// aborts. The others are run by hand.
+#[test]
+fn memory_stays_within_the_budget_and_aborts_lose_nothing() {
+    for (case, permille) in [("deletes", "1000"), ("snapshots", "60"), ("keyspaces", "20")] {
+        let size = ["--rounds", "2", "--budget-mib", "16", "--permille", permille];
+        let output = torture(&[&["memory", "--case", case], &size[..]].concat());
+        let said = said(&output);
+        assert!(output.status.success(), "{said}");
+        eprintln!("{said}");
+    }
+}
