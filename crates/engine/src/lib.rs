@@ -77,6 +77,7 @@ mod tree;
 mod trees;
 mod trouble;
 mod underway;
+mod undo;
 mod upkeep;
 mod verify;
 mod write;

@@ -1,10 +1,12 @@
 //! Opening: from what lies in a directory to an open database.
 //!
 //! lock -> CURRENT -> fold the manifest -> check files -> replay the logs ->
-//! tables for what was replayed -> new manifest -> CURRENT -> new log ->
-//! remove orphans. Nothing found at open is ever appended to (rule R2), and
+//! tables for what was replayed -> new manifest -> CURRENT -> remove orphans
+//! -> new log. Nothing found at open is ever appended to (rule R2), and
 //! what was replayed is in synced tables before the first acknowledgement
-//! (R3), since the page cache may show bytes that the device lacks.
+//! (R3), since the page cache may show bytes that the device lacks. The old
+//! logs go before the new one comes: on a device that is nearly full their
+//! room is the room there is. What an open that fails takes back: `undo.rs`.
 //!
 //! A read-only open stops after the replay and keeps it in memory; it writes
 //! nothing at all.
@@ -27,6 +29,7 @@ use crate::repair::traces;
 use crate::replay::{Replay, Replayed};
 use crate::stats::Counters;
 use crate::tree::{KeyspaceRecord, Tree, TreeParts};
+use crate::undo::Attempt;
 use crate::write::segments::create_wal;
 use crate::write::wal::Wal;
 use std::cmp::Ordering;
@@ -143,18 +146,10 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     let place = Place::new(env, dir, &*lock);
     place.found(found.current.as_ref());
     let core = assemble(env.clone(), place, &options, &listing, found, &policy)?;
-    if !options.read_only {
-        core.release_reserve_if_short(&listing)?;
-    }
-    let replayed = core.replay_logs(&listing, manifest)?;
-    if core.settings.verify_on_open {
-        // Before anything is written: damage must leave the directory as it was.
-        crate::verify::verify(&core, &mut |_| {})?.into_result()?;
-    }
-    if !options.read_only {
-        core.start_writing(&listing, &replayed)?;
-        core.restore_reserve(&listing);
-    }
+    let attempt = core.begin_attempt();
+    let replayed = core
+        .recover(&attempt, &listing, manifest, options.read_only)
+        .map_err(|error| core.undo(&attempt, &listing, error))?;
     core.events.send_with(|| Event::Opened {
         wal_files: replayed.wal_files,
         batches: replayed.batches,
@@ -698,6 +693,29 @@ pub(crate) fn another_log(path: &Path) -> Error {
 }
 
 impl Core {
+    /// Replays the logs and, unless the open is read-only, begins to write.
+    fn recover(
+        &self,
+        attempt: &Attempt,
+        listing: &Listing,
+        manifest: Option<Folded>,
+        read_only: bool,
+    ) -> Result<Replayed> {
+        if !read_only {
+            self.release_reserve_if_short(attempt, listing)?;
+        }
+        let replayed = self.replay_logs(listing, manifest)?;
+        if self.settings.verify_on_open {
+            // Before anything is written: damage must leave the directory as it was.
+            crate::verify::verify(self, &mut |_| {})?.into_result()?;
+        }
+        if !read_only {
+            self.start_writing(listing, &replayed)?;
+            self.restore_reserve(listing);
+        }
+        Ok(replayed)
+    }
+
     fn replay_logs(&self, listing: &Listing, manifest: Option<Folded>) -> Result<Replayed> {
         let state = self.manifest.lock().state.clone();
         if state.clean_close.is_some() {
@@ -738,11 +756,11 @@ impl Core {
         manifest.log = Some(log);
         drop(manifest);
         traces::remove(&self.env, &self.dir, listing);
+        self.remove_orphans(listing);
         let capacity = self.wal_capacity_bytes();
         let wal = create_wal(&self.env, &self.dir, wal_number, in_force, capacity)?;
         self.log_fields(vec![wal.added()])?;
         self.begin_log(if mutant!(SeqAnew) { 0 } else { last_seq }, Arc::new(wal));
-        self.remove_orphans(listing);
         self.cleanup.arm(self.me.clone());
         self.start_timers();
         self.note_all_due();

@@ -13,11 +13,9 @@
 use crate::core::Core;
 use crate::recovery::Listing;
 use crate::remains::remove_ours;
+use crate::undo::{Attempt, MARGIN_BYTES};
 use windrow_base::Result;
 use windrow_format::names;
-
-/// Room for a manifest and for what a file system takes for itself.
-const MARGIN_BYTES: u64 = 1 << 20;
 
 impl Core {
     /// Gives the reserve up where a recovery of these files may lack room. What
@@ -25,16 +23,15 @@ impl Core {
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn release_reserve_if_short(&self, listing: &Listing) -> Result<()> {
+    pub(crate) fn release_reserve_if_short(
+        &self,
+        attempt: &Attempt,
+        listing: &Listing,
+    ) -> Result<()> {
         if !listing.reserve {
             return Ok(());
         }
-        let log_number = self.manifest.lock().state.log_number;
-        let mut needed = self.wal_capacity_bytes() + MARGIN_BYTES;
-        for &wal in listing.wals.range(log_number..) {
-            needed += self.env.fs.len(&self.dir.join(names::wal(wal)))?;
-        }
-        if needed <= self.env.fs.free_bytes(&self.dir)? {
+        if self.open_needs_bytes(attempt, listing) <= self.env.fs.free_bytes(&self.dir)? {
             return Ok(());
         }
         if remove_ours(&self.env, &self.dir, names::RESERVE)?.is_some() {

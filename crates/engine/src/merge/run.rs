@@ -288,6 +288,7 @@ impl Core {
         outputs.heat = heat;
         outputs.made_of = Some(made_of);
         let mut elider = Elider::new(rules);
+        outputs.bytes_max = merge.input_bytes();
         outputs.entries_left = merge.files().map(|(_, _, file)| file.entries).sum();
         iter.seek_first()?;
         let mut since_check = 0;

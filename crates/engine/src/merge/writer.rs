@@ -81,7 +81,7 @@ pub(crate) struct Outputs<'a> {
     pub(crate) entries: u64,
     /// Most that may still be kept, this one included.
     pub(crate) entries_left: u64,
-    /// Most bytes that a table may get, about: no more is reserved for it.
+    /// Most bytes that all tables together may get, about: no more is reserved.
     pub(crate) bytes_max: u64,
     /// Tables that are written and not finished, where the caller does that.
     pub(crate) unfinished: Option<Unfinished>,
@@ -106,6 +106,18 @@ impl<'a> Outputs<'a> {
         }
     }
 
+    /// Bytes to reserve for the next table: of its size, and of what is left to write.
+    fn preallocate_bytes(&self) -> u64 {
+        let file_bytes = self.tree.sizes.load().file_bytes;
+        let done: u64 = self.finished.iter().map(|file| file.summary.file_bytes).sum();
+        let left = self.bytes_max.saturating_sub(done);
+        if self.bytes_max < PREALLOCATED_MIN {
+            // For a small table it is one more change of the file, and no use.
+            return 0;
+        }
+        file_bytes.min(left).saturating_add(file_bytes.min(left) / 8)
+    }
+
     fn begin_table(&mut self) -> Result<()> {
         let core = self.core;
         // Not into a directory that was restored under the database.
@@ -113,7 +125,6 @@ impl<'a> Outputs<'a> {
         let number = core.new_file_number();
         let uid = core.env.random.next_u64();
         let settings = &core.settings;
-        let file_bytes = self.tree.sizes.load().file_bytes;
         let codec = codec_of(settings.compression.as_str(), self.spec.level)?;
         let options = TableOptions {
             uid,
@@ -131,12 +142,8 @@ impl<'a> Outputs<'a> {
             created_ms: core.env.clock.wall_ms(),
         };
         let path = core.dir.join(names::table(number));
-        let expected = file_bytes + file_bytes / 8;
-        let write = WriteOptions {
-            direct: settings.direct_io,
-            // For a small table it is one more change of the file, and no use.
-            preallocate_bytes: if self.bytes_max < PREALLOCATED_MIN { 0 } else { expected },
-        };
+        let preallocate_bytes = self.preallocate_bytes();
+        let write = WriteOptions { direct: settings.direct_io, preallocate_bytes };
         let file = core.env.fs.create(&path, write)?;
         let table = TableWriter::new(file, options)?;
         self.open = Some(Open { number, uid, table });

@@ -340,6 +340,26 @@ fn a_log_takes_space_in_steps_and_gives_back_what_it_does_not_use() {
 }
 
 #[test]
+fn what_is_reserved_ahead_goes_back_or_is_not_taken_at_all() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let fs = OsFs::new();
+    let free = fs.free_bytes(dir.path()).unwrap();
+    let taken = |path: &Path| std::fs::metadata(path).unwrap().blocks() * 512;
+    // More than may be taken from others; more than is used.
+    for (name, preallocate_bytes) in [("much", free / 4), ("some", 1 << 20)] {
+        let path = dir.path().join(name);
+        let options = WriteOptions { direct: false, preallocate_bytes };
+        let mut file = fs.create(&path, options).unwrap();
+        assert!(taken(&path) <= 1 << 20, "{name}: {} bytes are taken", taken(&path));
+        file.append(&[7; 5_000]).unwrap();
+        file.finish().unwrap();
+        assert!(taken(&path) <= 64 << 10, "{name}: {} bytes stay", taken(&path));
+        assert_eq!(fs.len(&path).unwrap(), 5_000);
+    }
+}
+
+#[test]
 fn a_lock_is_busy_for_the_same_process_too() {
     let dir = tempfile::tempdir().unwrap();
     let (fs, path) = (OsFs::new(), dir.path().join("LOCK"));

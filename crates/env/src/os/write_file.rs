@@ -2,7 +2,8 @@
 //!
 //! Buffers in the process. A buffered file starts write-out as it goes, a
 //! direct one writes whole aligned buffers and pads its last block, which
-//! `finish` cuts off again.
+//! `finish` cuts off again. What was reserved ahead and is not used goes back
+//! there too; where room is short nothing is reserved, since a log may need it.
 
 use super::place::Place;
 use crate::error::io_error;
@@ -23,6 +24,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 const DIRECT_BUFFER_BYTES: usize = 256 << 10;
 /// A buffered file starts write-out each time this much is dirty.
 const WRITEBACK_BYTES: u64 = 1 << 20;
+/// What is reserved ahead is at most one in this of what is free.
+const RESERVED_SHARE: u64 = 8;
 
 /// How a file is made: never one that is there, nor what a link leads to.
 pub(super) const NEW_FILE: OFlags = OFlags::CREATE.union(OFlags::EXCL);
@@ -53,11 +56,10 @@ impl OsWriteFile {
         let path = place.path;
         let (fd, direct) = open_for_writing(place, options.direct)
             .map_err(|errno| io_error("create the file", path, errno))?;
-        if options.preallocate_bytes > 0 {
-            // A hint: if the space is not there, the writes will say so.
-            let _ =
-                rustix::fs::fallocate(&fd, FallocateFlags::KEEP_SIZE, 0, options.preallocate_bytes);
-        }
+        let preallocated_bytes = match preallocate(&fd, options.preallocate_bytes) {
+            true => options.preallocate_bytes,
+            false => 0,
+        };
         Ok(OsWriteFile {
             fd: Some(fd),
             path: path.to_path_buf(),
@@ -66,7 +68,7 @@ impl OsWriteFile {
             flushed: 0,
             written_back: 0,
             synced_bytes: None,
-            preallocated_bytes: options.preallocate_bytes,
+            preallocated_bytes,
             direct,
             failed: false,
             process: Process::current(),
@@ -252,6 +254,26 @@ pub(super) fn finish_all(files: Vec<Box<dyn WriteFile>>) -> Result<()> {
             .map(|thread| thread.join().unwrap_or_else(panicked))
             .fold(own, Result::and)
     })
+}
+
+/// Reserves space behind the end of an empty file. A hint: without it the writes
+/// will say whether there is room. Returns whether it did; if not, nothing is
+/// reserved.
+fn preallocate(fd: &OwnedFd, bytes: u64) -> bool {
+    if bytes == 0 {
+        return false;
+    }
+    let free = retry(|| rustix::fs::fstatvfs(fd))
+        .map_or(0, |stat| stat.f_bavail.saturating_mul(stat.f_frsize));
+    if free / RESERVED_SHARE < bytes {
+        return false;
+    }
+    let done = rustix::fs::fallocate(fd, FallocateFlags::KEEP_SIZE, 0, bytes).is_ok();
+    if !done {
+        // Some file systems keep what they had reserved before they failed.
+        let _ = retry(|| rustix::fs::ftruncate(fd, 0));
+    }
+    done
 }
 
 fn open_for_writing(place: Place<'_>, direct: bool) -> rustix::io::Result<(OwnedFd, bool)> {
