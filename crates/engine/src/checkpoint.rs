@@ -56,6 +56,7 @@ fn one_moment(core: &Core) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
     let _one = core.checkpointing.lock();
     let through = freeze_all(core)?;
     let _held = HeldFlushes(core);
+    core.retry_now();
     core.schedule();
     core.wait_until(|| {
         if let Err(error) = core.latch.check().and_then(|()| core.check_open()) {
@@ -63,7 +64,10 @@ fn one_moment(core: &Core) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
         }
         let later =
             |tree: &Arc<Tree>| tree.view().frozen.last().is_none_or(|m| through < m.last_seq());
-        core.trees().iter().all(later).then_some(Ok(()))
+        if core.trees().iter().all(later) {
+            return Some(Ok(()));
+        }
+        core.stuck_flush().map(Err)
     })?;
     let manifest = core.manifest.lock();
     // A close flushes what was held, and installs it under this lock.

@@ -27,6 +27,7 @@ use crate::pace::Pace;
 use crate::place::Place;
 use crate::progress::Progress;
 use crate::read::view::ReadLevel;
+use crate::shortage::Retry;
 use crate::snapshot::{SnapshotList, Taken};
 use crate::stats::{Counters, PauseReason};
 use crate::tree::{KeyspaceRecord, Tree};
@@ -124,6 +125,10 @@ pub(crate) struct Core {
     pub(crate) opened_ns: u64,
     pub(crate) merges_running: AtomicUsize,
     pub(crate) preparing_wal: AtomicBool,
+    /// When flushes that found something run out are tried again.
+    pub(crate) flush_retry: Mutex<Retry>,
+    /// A timer looks for work that found something run out.
+    pub(crate) looking_again: AtomicBool,
     progress: Progress,
 }
 
@@ -196,6 +201,8 @@ impl Core {
             opened_ns,
             merges_running: AtomicUsize::new(0),
             preparing_wal: AtomicBool::new(false),
+            flush_retry: Mutex::default(),
+            looking_again: AtomicBool::new(false),
             progress: Progress::default(),
         })
     }

@@ -111,7 +111,8 @@ impl Core {
         // As if nothing ran: is there a job that the damage does not bar?
         let sound = self.plan_view(&version, &work.damaged, &sizes);
         let is_damaged = !work.damaged.is_empty();
-        if policy.level0_score(&version, &sizes) >= 1.0 {
+        let waits_for_room = work.merge_retry.error().is_some();
+        if policy.level0_score(&version, &sizes) >= 1.0 && !waits_for_room {
             // Else the policy is content at this depth, whatever runs elsewhere.
             load.level0_depth = match is_damaged {
                 true => depth_beside(&version, &work.damaged),

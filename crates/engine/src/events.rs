@@ -89,6 +89,9 @@ pub enum Event {
     StallEnd { reason: PauseReason, duration_us: u64 },
     /// Writes are off until the database is opened again (rule R13).
     Latched { error: Error },
+    /// A close found no room for tables: what was in memory is in logs, durable,
+    /// and the next open replays it.
+    LeftToReplay { error: Error },
     /// A table is complete and durable, not yet part of the tree.
     TableCreated { keyspace: Arc<str>, file: FileNumber, level: u32, bytes: u64 },
     /// A table that nothing uses any more was removed.
@@ -142,6 +145,9 @@ impl fmt::Display for Event {
             Event::Latched { error } => write!(f, "writes are off until reopened: {error}"),
             Event::OrphanLeft { name, reason } => {
                 write!(f, "{name} is no part of the database and was left: {reason}")
+            }
+            Event::LeftToReplay { error } => {
+                write!(f, "closed without a flush, logs are left to be replayed: {error}")
             }
             Event::CorruptionFound { error } => write!(f, "corruption found: {error}"),
             Event::KeyspaceCreated { keyspace } => write!(f, "keyspace {keyspace} created"),

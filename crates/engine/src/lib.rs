@@ -66,6 +66,7 @@ mod repair;
 mod replay;
 mod reserve;
 mod schedule;
+mod shortage;
 mod slice;
 mod snapshot;
 mod stats;

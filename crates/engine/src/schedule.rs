@@ -90,7 +90,7 @@ impl Core {
     }
 
     fn schedule_flushes(&self, underway: &Underway<&Core>) {
-        loop {
+        while self.flush_is_due() {
             let group = self.claim_flush();
             if group.is_empty() {
                 return;
@@ -101,7 +101,10 @@ impl Core {
 
     fn flush_job(&self, group: &[Frozen]) {
         let mut tries = Tries::default();
-        while let Err(error) = self.latch.check().and_then(|()| self.flush_group(group)) {
+        loop {
+            let flushed = self.latch.check().and_then(|()| self.flush_group(group));
+            self.note_flush(&flushed);
+            let Err(error) = flushed else { break };
             if !self.try_again(&mut tries, &error) {
                 break;
             }
@@ -175,7 +178,7 @@ impl Core {
     fn begin_merge(&self, underway: &Underway<&Core>, tree: &Arc<Tree>, turn: u64) -> bool {
         self.due.asking(tree);
         let mut work = tree.work.lock();
-        if tree.is_dropped() {
+        if tree.is_dropped() || !work.merge_retry.is_due(self.env.clock.monotonic_ns()) {
             return false;
         }
         let version = tree.version();
@@ -243,6 +246,7 @@ impl Core {
 
     fn merge_job(&self, tree: &Tree, decision: &Decision) {
         let result = self.carry_out_retrying(tree, decision);
+        self.note_merge(tree, &result);
         let mut work = tree.work.lock();
         self.end_decision(&mut work, decision, &result);
         work.merging -= 1;
@@ -275,12 +279,16 @@ impl Core {
     /// Waits until no flush is due and no merge is picked or running.
     ///
     /// # Errors
-    /// `ReadOnly` if the database was latched meanwhile.
+    /// `ReadOnly` if the database was latched meanwhile; that of a job that found
+    /// something run out.
     pub(crate) fn wait_idle(&self) -> Result<()> {
-        self.note_all_due();
+        self.retry_now();
         self.schedule();
         self.wait_until(|| {
             if let Err(error) = self.latch.check() {
+                return Some(Err(error));
+            }
+            if let Some(error) = self.stuck_work() {
                 return Some(Err(error));
             }
             let quiet = self.queue.lock().unflushed.frozen().len() == 0;

@@ -12,6 +12,7 @@ use crate::merge::filters::FilterLedger;
 use crate::operators::{CompactionFilter, MergeOperator};
 use crate::read::ReadOwner;
 use crate::read::view::{ReadLevel, ReadView};
+use crate::shortage::Retry;
 use std::sync::{Arc, OnceLock};
 use windrow_base::{Error, KeyOrder, KeyspaceId, SeqNo};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -48,6 +49,8 @@ pub(crate) struct Work {
     pub(crate) turn: u64,
     /// The chain of merges that is under way.
     pub(crate) chain: Chain,
+    /// When merges that found something run out are tried again.
+    pub(crate) merge_retry: Retry,
 }
 
 /// A keyspace that is open.

@@ -7,7 +7,7 @@
 //!   table out of merging until the database is reopened. Reads of the damage
 //!   err, everything else goes on.
 //! - Any other failure is tried again a few times, under new file numbers, and
-//!   then turns writing off; a full device does so at once.
+//!   then turns writing off; a full device is waited for (`shortage.rs`).
 //!
 //! Owns no state. Never tries a failed sync again: what it covered is written to other files.
 
@@ -59,6 +59,10 @@ impl Core {
             let wait_ms = (WAIT_MS_MIN << tries.shortages).min(WAIT_MS_MAX);
             tries.shortages += 1;
             return self.wait_out(wait_ms).is_ok();
+        }
+        if self.is_short(error) {
+            // Tried again later, by whoever has it noted: see `shortage.rs`.
+            return false;
         }
         tries.failures += 1;
         if error.kind() != ErrorKind::Io || tries.failures >= ATTEMPTS_MAX {

@@ -14,9 +14,11 @@ use crate::trouble::Tries;
 use crate::write::queue::QueueState;
 use crate::write::segments::EMPTY_BYTES;
 use crate::write::unflushed::Frozen;
+use crate::write::wal::Wal;
 use std::collections::HashSet;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, mutant, unless_mutant};
+use windrow_env::fs::is_shortage;
 use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
@@ -28,8 +30,8 @@ const NAME_BYTES_MAX: usize = 255;
 impl Core {
     /// Writes a keyspace's memtables to tables, and waits for it.
     pub(crate) fn flush_tree(&self, tree: &Arc<Tree>) -> Result<()> {
-        self.latch.check()?;
         let mut queue = self.queue.lock();
+        self.latch.check()?;
         self.check_open()?;
         if tree.is_dropped() {
             // The drop took its bytes from the account, under this lock.
@@ -52,8 +54,8 @@ impl Core {
 
     /// Writes the memtables of all keyspaces to tables, and waits for it.
     pub(crate) fn flush_all(&self) -> Result<()> {
-        self.latch.check()?;
         let mut queue = self.queue.lock();
+        self.latch.check()?;
         self.check_open()?;
         if queue.unflushed.active().len() > 0 {
             self.rotate_wal(&mut queue);
@@ -69,6 +71,7 @@ impl Core {
         if waiting.is_empty() {
             return Ok(());
         }
+        self.retry_now();
         self.schedule();
         self.wait_until(|| {
             if let Err(error) = self.latch.check() {
@@ -77,7 +80,10 @@ impl Core {
             while waiting.last().is_some_and(|last| !last.is_waiting()) {
                 waiting.pop();
             }
-            waiting.is_empty().then_some(Ok(()))
+            if waiting.is_empty() {
+                return Some(Ok(()));
+            }
+            self.stuck_flush().map(Err)
         })
     }
 
@@ -299,7 +305,8 @@ impl Core {
         let read_only = self.manifest.lock().log.is_none();
         let published = writable.and_then(|()| self.queue.wait_visible(last_seq, &self.latch));
         unless_mutant!(CloseLeavesJobs, self.wait_until(|| self.gate.is_quiet().then_some(())));
-        let closed = published.and_then(|()| self.leave_clean(last_seq));
+        let left = |()| self.leave_clean(last_seq).or_else(|error| self.leave_to_replay(error));
+        let closed = published.and_then(left);
         // What is said to be closed is there.
         let closed = closed.and_then(|()| self.place.check());
         if closed.is_ok() {
@@ -350,6 +357,27 @@ impl Core {
             self.queue.lock().unflushed.release(&group);
             flushed?;
         }
+    }
+
+    /// Ends a close that found no room for a clean one: what is not in tables
+    /// stays in logs, made durable, and the next open replays it. Every write was
+    /// published, so a log and whatever table or manifest was not finished are as
+    /// a crash would leave them.
+    ///
+    /// # Errors
+    /// `error`, if it is another one; what syncing a log said.
+    fn leave_to_replay(&self, error: Error) -> Result<()> {
+        if !is_shortage(&error) && error.kind() != ErrorKind::NoSpace {
+            return Err(error);
+        }
+        unless_mutant!(CloseForgetsLog, self.wal_sync.sync_all()?);
+        let logs: Vec<Arc<Wal>> = {
+            let queue = self.queue.lock();
+            queue.older_wals.iter().map(|(wal, _)| wal).chain([&queue.wal]).cloned().collect()
+        };
+        logs.iter().for_each(|wal| wal.give_back());
+        self.events.send(&Event::LeftToReplay { error });
+        Ok(())
     }
 
     /// Removes every log but the one of the clean close.

@@ -248,7 +248,7 @@ impl Judge {
         self.detected |= self.allowed.lies && kind == ErrorKind::Corruption;
         if (write || keyspace) && !self.latched {
             // Refused before anything was written: some background work had failed
-            // before, or the log had no room for it; writing is on still then.
+            // before, or there was no room in memory; writing is on still then.
             let is_on = database.db().write_error().is_none();
             if kind == ErrorKind::ReadOnly || is_on {
                 if write {

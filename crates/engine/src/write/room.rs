@@ -137,7 +137,11 @@ impl Core {
                 Switch::NeedFlush => {
                     drop(queue);
                     self.schedule();
-                    self.pause(PauseReason::MemtablesFull, || !self.frozen_share_is_full());
+                    if let Some(refusal) = self.refused_for_shortage() {
+                        return Err(refusal);
+                    }
+                    let full = || self.frozen_share_is_full() && self.stuck_flush().is_none();
+                    self.pause(PauseReason::MemtablesFull, || !full());
                     queue = self.queue.lock();
                 }
             }

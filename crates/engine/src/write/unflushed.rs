@@ -126,6 +126,11 @@ impl Unflushed {
         }
     }
 
+    /// Whether frozen memtables wait and none of them is being flushed.
+    pub(crate) fn is_stuck(&self) -> bool {
+        !self.frozen.is_empty() && self.flushing.is_empty()
+    }
+
     /// The oldest log that a memtable beside these has its first record in.
     pub(crate) fn oldest_log(&self, beside: &[Arc<Memtable>]) -> Option<FileNumber> {
         let of = |log| beside.iter().filter(|m| m.first_wal() == Some(log)).count();

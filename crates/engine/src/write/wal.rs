@@ -12,9 +12,9 @@ use crate::latch::Latch;
 use crate::manifest::record::Field;
 use crate::place::Place;
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, FileUid, Result, mutant, unless_mutant};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, mutant, unless_mutant};
 use windrow_env::LogFile;
-use windrow_env::sync::atomic::{AtomicU64, Ordering};
+use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex};
 use windrow_format::log::FILE_HEADER_BYTES;
 
@@ -32,6 +32,8 @@ pub(crate) struct Wal {
     synced: AtomicU64,
     /// Where the last slot ends, once the log has gone on in another segment.
     sealed_end: AtomicU64,
+    /// A sync of it has failed: none is tried again (rule R13).
+    failed: AtomicBool,
 }
 
 impl Wal {
@@ -46,7 +48,22 @@ impl Wal {
             written: AtomicU64::new(header),
             synced: AtomicU64::new(0),
             sealed_end: AtomicU64::new(u64::MAX),
+            failed: AtomicBool::new(false),
         }
+    }
+
+    /// Makes what is written durable, unless that has failed before.
+    fn sync(&self) -> Result<()> {
+        if self.failed.load(Ordering::Acquire) && !mutant!(WalSyncRetried) {
+            return Err(Error::new(ErrorKind::Io, "an earlier sync of the log has failed"));
+        }
+        let synced = if mutant!(WalSync) { Ok(()) } else { self.file.sync() };
+        synced.inspect_err(|_| self.failed.store(true, Ordering::Release))
+    }
+
+    /// Cuts what is reserved and not used, where nobody writes any more. Best effort.
+    pub(crate) fn give_back(&self) {
+        let _ = self.file.truncate(self.written().max(self.bytes));
     }
 
     /// What the manifest must hold of it before a record goes in.
@@ -120,7 +137,7 @@ fn sync_in_order(batch: &[Arc<Wal>]) -> Result<()> {
         }
         let target = wal.written();
         if wal.synced.load(Ordering::Acquire) < target {
-            let synced = if mutant!(WalSync) { Ok(()) } else { wal.file.sync() };
+            let synced = wal.sync();
             unless_mutant!(WalSyncIgnored, synced?);
             wal.synced.fetch_max(target, Ordering::AcqRel);
         }
@@ -222,6 +239,16 @@ impl WalSync {
             result?;
             synced_here = true;
         }
+    }
+
+    /// Makes every segment durable to its end, whatever the latch says: for a
+    /// close, when nobody writes or syncs any more.
+    ///
+    /// # Errors
+    /// What the device said; that a sync of one has failed before.
+    pub(crate) fn sync_all(&self) -> Result<()> {
+        let batch = self.state.lock().unsynced.clone();
+        sync_in_order(&batch)
     }
 
     /// As a leader that has panicked leaves it.

@@ -1,0 +1,145 @@
+//! Background work that found no room on the device.
+//!
+//! Such a failure changed nothing and turns nothing off: what was to be flushed
+//! is in memory and in a log still, what was to be merged is as it was. So the
+//! job is tried again, later and later, and at once when somebody asks for what
+//! it does; meanwhile writes go on while they fit into memory and the log. One
+//! that does not fit is refused with the job's error, before anything of it is
+//! written. Rejected: to turn writing off (a merge that needs more room than
+//! there is would keep out the deletes that make room); to have writers wait
+//! (nobody says when there will be room).
+//! Owns: when flushes, and a tree's merges, are tried again. Never does: try again
+//! what touched the log, the manifest or a directory's names: that is the latch's.
+
+use crate::core::Core;
+use crate::tree::Tree;
+use std::sync::Arc;
+use windrow_base::{Error, ErrorKind, Result};
+use windrow_env::sync::atomic::Ordering;
+
+/// Until the first further attempt, in ns; doubled by each that fails.
+const DELAY_NS_MIN: u64 = 10_000_000;
+/// At most.
+const DELAY_NS_MAX: u64 = 2_000_000_000;
+/// How often it is looked whether an attempt is due, in ms.
+const LOOK_MS: u64 = 500;
+
+/// When a kind of job of a tree is tried again.
+#[derive(Default)]
+pub(crate) struct Retry {
+    /// Why the last attempt failed; `None` where it did not.
+    error: Option<Error>,
+    until_ns: u64,
+    delay_ns: u64,
+}
+
+impl Retry {
+    fn failed(&mut self, error: &Error, now_ns: u64) {
+        self.delay_ns = (self.delay_ns * 2).clamp(DELAY_NS_MIN, DELAY_NS_MAX);
+        self.until_ns = now_ns.saturating_add(self.delay_ns);
+        self.error = Some(error.clone());
+    }
+
+    /// The next attempt may begin, and what came of the last is of no matter.
+    fn ask(&mut self) {
+        (self.error, self.until_ns) = (None, 0);
+    }
+
+    /// The next attempt may begin.
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
+        self.error.is_none() || self.until_ns <= now_ns
+    }
+
+    /// Why the last attempt failed.
+    pub(crate) fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+}
+
+impl Core {
+    /// Whether a job failed for a shortage that turned nothing off.
+    pub(crate) fn is_short(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::NoSpace && self.latch.check().is_ok()
+    }
+
+    /// Notes how a flush ended. `Ok`: there is no shortage any more.
+    pub(crate) fn note_flush(&self, result: &Result<()>) {
+        if self.note(&mut self.flush_retry.lock(), result) {
+            self.look_again();
+        }
+    }
+
+    /// Notes how a merge of a tree ended.
+    pub(crate) fn note_merge(&self, tree: &Tree, result: &Result<()>) {
+        let waits = self.note(&mut tree.work.lock().merge_retry, result);
+        if waits {
+            self.note_due(tree);
+            self.look_again();
+        }
+    }
+
+    fn note(&self, retry: &mut Retry, result: &Result<()>) -> bool {
+        match result {
+            Ok(()) => *retry = Retry::default(),
+            Err(error) if self.is_short(error) => {
+                retry.failed(error, self.env.clock.monotonic_ns());
+                return true;
+            }
+            Err(_) => {}
+        }
+        false
+    }
+
+    /// Whether flushes may begin now.
+    pub(crate) fn flush_is_due(&self) -> bool {
+        self.flush_retry.lock().is_due(self.env.clock.monotonic_ns())
+    }
+
+    /// Has the jobs that are due again begun, for as long as there are any.
+    fn look_again(&self) {
+        if self.looking_again.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let core = self.me.clone();
+        let look = move || {
+            let Some(core) = core.upgrade() else { return false };
+            core.contain(|core| core.schedule_if_open());
+            let merge_waits = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error.is_some();
+            let flush_waits = core.flush_retry.lock().error.is_some();
+            let waits = flush_waits || core.trees().iter().any(merge_waits);
+            let goes_on = waits && !core.gate.is_closing();
+            if !goes_on {
+                core.looking_again.store(false, Ordering::Release);
+            }
+            goes_on
+        };
+        self.env.jobs.every(LOOK_MS, Arc::new(look));
+    }
+
+    /// Somebody asks for what waits: it is due at once.
+    pub(crate) fn retry_now(&self) {
+        self.flush_retry.lock().ask();
+        self.trees().iter().for_each(|tree| tree.work.lock().merge_retry.ask());
+        self.note_all_due();
+    }
+
+    /// Why frozen memtables stay in memory, where the last flush has failed for a
+    /// shortage and none is under way.
+    pub(crate) fn stuck_flush(&self) -> Option<Error> {
+        let error = self.flush_retry.lock().error().cloned()?;
+        self.queue.lock().unflushed.is_stuck().then_some(error)
+    }
+
+    /// Why a flush or merge waits.
+    pub(crate) fn stuck_work(&self) -> Option<Error> {
+        let of = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error().cloned();
+        self.stuck_flush().or_else(|| self.trees().iter().find_map(of))
+    }
+
+    /// The error of a write that finds memory full of what cannot be flushed.
+    pub(crate) fn refused_for_shortage(&self) -> Option<Error> {
+        let cause = self.stuck_flush()?;
+        let text = "nothing was written: memory is full of what cannot be flushed yet, since";
+        Some(cause.context(text))
+    }
+}
