@@ -21,7 +21,8 @@ pub enum ErrorKind {
     Corruption,
     /// The operating system refused an operation.
     Io,
-    /// The device is full: make room, then reopen the database.
+    /// The device is full: make room, and try again. Where writing was turned off
+    /// ([`ErrorKind::ReadOnly`]), `Db::resume` turns it on again.
     NoSpace,
     /// The call was wrong (a limit, a name, an option): change the call.
     InvalidArgument,
@@ -29,7 +30,8 @@ pub enum ErrorKind {
     NotSupported,
     /// The database, keyspace or iterator was closed or dropped.
     Closed,
-    /// Writing is off: opened read-only, or latched after a failed write. Reopen to write.
+    /// Writing is off: opened read-only, or latched after a failed write. `Db::resume`
+    /// or reopening turns it on again.
     ReadOnly,
     /// Somebody else holds what was asked for: try again later.
     Busy,

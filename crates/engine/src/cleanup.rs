@@ -27,6 +27,8 @@ pub(crate) struct Cleanup {
     counters: Arc<Counters>,
     /// Names, and the number where the file is a table.
     waiting: Mutex<Vec<(String, Option<FileNumber>)>>,
+    /// The same of files that a failure left, which the manifest on disk may name.
+    kept: Mutex<Vec<(String, Option<FileNumber>)>>,
     core: OnceLock<Weak<crate::core::Core>>,
 }
 
@@ -38,8 +40,8 @@ impl Cleanup {
         counters: Arc<Counters>,
     ) -> Arc<Cleanup> {
         let dir = place.dir().to_path_buf();
-        let (waiting, core) = (Mutex::default(), OnceLock::new());
-        Arc::new(Cleanup { env, dir, place, events, counters, waiting, core })
+        let (waiting, kept, core) = (Mutex::default(), Mutex::default(), OnceLock::new());
+        Arc::new(Cleanup { env, dir, place, events, counters, waiting, kept, core })
     }
 
     /// Begins to delete: before this nothing is removed, as recovery must be
@@ -61,6 +63,22 @@ impl Cleanup {
     /// Tables that did not become part of a tree.
     pub(crate) fn unlink_tables(&self, numbers: &[FileNumber]) {
         numbers.iter().for_each(|&number| self.unlink_table(number));
+    }
+
+    /// A file that may be in force until another manifest is.
+    pub(crate) fn keep(&self, name: &str) {
+        self.kept.lock().push((name.to_owned(), None));
+    }
+
+    /// The same, where the file is a table.
+    pub(crate) fn keep_table(&self, number: FileNumber) {
+        self.kept.lock().push((names::table(number), Some(number)));
+    }
+
+    /// Another manifest is in force: what was kept may go.
+    pub(crate) fn let_go(&self) {
+        let kept = std::mem::take(&mut *self.kept.lock());
+        self.waiting.lock().extend(kept);
     }
 
     fn add(&self, name: String, table: Option<FileNumber>) {

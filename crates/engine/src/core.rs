@@ -127,6 +127,8 @@ pub(crate) struct Core {
     pub(crate) preparing_wal: AtomicBool,
     /// When flushes that found something run out are tried again.
     pub(crate) flush_retry: Mutex<Retry>,
+    /// One resume at a time.
+    pub(crate) resuming: Mutex<()>,
     /// A timer looks for work that found something run out.
     pub(crate) looking_again: AtomicBool,
     progress: Progress,
@@ -202,6 +204,7 @@ impl Core {
             merges_running: AtomicUsize::new(0),
             preparing_wal: AtomicBool::new(false),
             flush_retry: Mutex::default(),
+            resuming: Mutex::new(()),
             looking_again: AtomicBool::new(false),
             progress: Progress::default(),
         })
@@ -304,11 +307,19 @@ impl Core {
         // A move costs no sync: lost with the power, the tree is as before it.
         let relocates = fields.len() == 1 && edit.only_relocates();
         let (added, gone) = (mutants::added(&edit), &removed);
+        let outputs: Vec<FileNumber> = edit.added.iter().map(|(_, _, file)| file.number).collect();
         logged.push(ManifestState::edit_field(tree.id, edit));
         mutants::before_edit(self, gone, false);
         let durable = !relocates && !mutant!(UnlinkUnsyncedEdit);
         let appended = self.append_record(&mut manifest, &Record(logged), durable);
-        appended.inspect_err(|_| mutants::after_failed_edit(self, &added))?;
+        if let Err(error) = appended {
+            mutants::after_failed_edit(self, &added);
+            // What was moved is in the tree already; what was written may be named.
+            let before = &manifest.state.keyspaces[&tree.id].version;
+            let is_new = |number: &FileNumber| before.files().all(|(_, _, f)| f.number != *number);
+            outputs.iter().copied().filter(is_new).for_each(|n| self.cleanup.keep_table(n));
+            return Err(error);
+        }
         let state = &mut manifest.state;
         state.apply(&Record(fields), &|id| self.components.key_order(id))?;
         state.keyspaces.get_mut(&tree.id).expect("looked up above").version = version.clone();
@@ -397,7 +408,12 @@ impl Core {
             return Ok(());
         }
         let rolled = created.and_then(|log| self.put_in_force(&log).map(|()| log));
-        let new = rolled.inspect_err(|error| self.trip(error))?;
+        let new = rolled.inspect_err(|error| {
+            self.trip(error);
+            // CURRENT may name the new one.
+            self.cleanup.keep(&names::manifest(number));
+            self.cleanup.keep(&names::temp(number));
+        })?;
         self.queue.lock().manifest = new.durable();
         let mut old = manifest.log.replace(new).expect("checked above");
         let finished = old.finish();

@@ -434,6 +434,24 @@ impl Db {
         self.core().versions()
     }
 
+    /// Turns writing on again after a failure, without reopening, once its cause is
+    /// gone: there is room on the device again, descriptors, memory, or the device
+    /// takes writes. Everything that was acknowledged stays; a write that failed
+    /// is not there, now or after a crash. What is in memory is written to tables,
+    /// which takes as much room. Nothing happens where writing is on.
+    ///
+    /// To be called by a thread of yours: not by an [`crate::EventListener`], nor
+    /// by a compaction filter, whose end it would wait for.
+    ///
+    /// # Errors
+    /// `ReadOnly` where reopening is the only way on, or `repair` (damage, a panic),
+    /// or the database was opened read-only; `Closed`. `NoSpace`, which says how
+    /// much is needed, and `Io`: writing stays off then, nothing is lost, and it
+    /// may be called again.
+    pub fn resume(&self) -> Result<()> {
+        self.core().resume()
+    }
+
     /// The error that turned writing off, if one did.
     pub fn write_error(&self) -> Option<Error> {
         self.core().latch.cause()

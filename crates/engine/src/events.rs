@@ -87,8 +87,10 @@ pub enum Event {
     StallBegin { reason: PauseReason },
     /// A writer goes on.
     StallEnd { reason: PauseReason, duration_us: u64 },
-    /// Writes are off until the database is opened again (rule R13).
+    /// Writes are off until the database is resumed or opened again (rule R13).
     Latched { error: Error },
+    /// Writes are on again; what was in memory is in tables.
+    Resumed { duration_us: u64 },
     /// A close found no room for tables: what was in memory is in logs, durable,
     /// and the next open replays it.
     LeftToReplay { error: Error },
@@ -142,7 +144,8 @@ impl fmt::Display for Event {
             Event::StallEnd { reason, duration_us } => {
                 write!(f, "writes go on after {duration_us} us: {reason}")
             }
-            Event::Latched { error } => write!(f, "writes are off until reopened: {error}"),
+            Event::Latched { error } => write!(f, "writes are off: {error}"),
+            Event::Resumed { duration_us } => write!(f, "writes are on again, {duration_us} us"),
             Event::OrphanLeft { name, reason } => {
                 write!(f, "{name} is no part of the database and was left: {reason}")
             }

@@ -24,7 +24,8 @@ use crate::tree::Tree;
 use crate::write::unflushed::Frozen;
 use std::collections::HashSet;
 use std::sync::Arc;
-use windrow_base::{Result, SeqNo, mutant, unless_mutant};
+use windrow_base::key::trailer_seq;
+use windrow_base::{FileNumber, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::WriteFile;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Tombstones;
@@ -51,6 +52,11 @@ impl Flushed {
     /// What is still to be finished.
     pub(crate) fn take_unfinished(&mut self) -> Vec<Box<dyn WriteFile>> {
         std::mem::take(&mut self.unfinished)
+    }
+
+    /// Bytes of the tables.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
     }
 
     /// The edit that installs them.
@@ -185,7 +191,7 @@ impl Core {
         let mut fields = vec![Field::NextFile(self.next_file.load(Ordering::Relaxed))];
         fields.extend(self.log_begin(&memtables));
         let mut logged = fields.clone();
-        let mut added = Vec::new();
+        let (mut added, mut outputs) = (Vec::new(), Vec::<FileNumber>::new());
         let mut installs = Vec::with_capacity(group.len());
         for Written { frozen, job, flushed, _filters } in group {
             let current = &keyspaces[&frozen.tree.id].version;
@@ -195,6 +201,7 @@ impl Core {
             }
             let bytes = flushed.files.iter().map(|file| file.bytes).sum();
             let summary = (job, flushed.files.len() as u64, bytes);
+            outputs.extend(flushed.files.iter().map(|file| file.number));
             let edit = flushed.edit(current, last_seq);
             let version = Arc::new(current.apply(&edit)?);
             added.extend(mutants::added(&edit));
@@ -207,7 +214,10 @@ impl Core {
         mutants::before_edit(self, &HashSet::new(), true);
         let durable = !mutant!(UnlinkUnsyncedEdit);
         let appended = self.append_record(&mut manifest, &Record(logged), durable);
-        appended.inspect_err(|_| mutants::after_failed_edit(self, &added))?;
+        appended.inspect_err(|_| {
+            mutants::after_failed_edit(self, &added);
+            outputs.iter().for_each(|&number| self.cleanup.keep_table(number));
+        })?;
         let state = &mut manifest.state;
         state.apply(&Record(fields), &|id| self.components.key_order(id))?;
         for (Frozen { tree, memtable }, version, ..) in &installs {
@@ -298,8 +308,11 @@ impl Core {
 fn drain(memtable: &Memtable, mut elider: Elider, sink: &mut impl Sink) -> Result<()> {
     let mut entries = memtable.cursor();
     entries.iter_mut().for_each(MemCursor::seek_first);
+    let seq_max = memtable.seq_max();
     while let Some(cursor) = entries.as_mut().filter(|cursor| cursor.valid()) {
-        elider.push(cursor.key(), cursor.trailer(), cursor.value(), sink)?;
+        if trailer_seq(cursor.trailer()) <= seq_max {
+            elider.push(cursor.key(), cursor.trailer(), cursor.value(), sink)?;
+        }
         cursor.next();
     }
     elider.finish(sink)?;

@@ -103,7 +103,7 @@ impl Keyspace {
         self.check()?;
         // The view first, then the sequence number: see `write/queue.rs`.
         let view = self.tree.view();
-        let seq = self.core.queue.visible();
+        let seq = view.seq_at(self.core.queue.visible());
         let value =
             read::get::get(&self.tree.reads, &view, key.as_ref(), seq, || self.core.now_ms());
         value.inspect_err(|error| self.note(error))
@@ -172,7 +172,10 @@ impl Keyspace {
             Some(snapshot) => {
                 Moment { view, seq: snapshot.inner.seq, now_ms: snapshot.inner.now_ms }
             }
-            None => Moment { view, seq: self.core.queue.visible(), now_ms: self.core.now_ms() },
+            None => {
+                let seq = view.seq_at(self.core.queue.visible());
+                Moment { view, seq, now_ms: self.core.now_ms() }
+            }
         }
     }
 

@@ -1,8 +1,9 @@
 //! The latch: once a write to the log, the manifest or the directory has
-//! failed, no later write is acknowledged until the database is opened anew
-//! (rule R13). Reads go on.
+//! failed, no later write is acknowledged (rule R13) until the database is opened
+//! again or, where the cause can go away, resumed (`resume.rs`). Reads go on.
 //!
-//! Owns the first failure. Never resets: reopening is the way back.
+//! Owns the first failure; one that cannot go away takes the place of one that
+//! can. Never does: decide that it is over.
 
 use windrow_base::{Error, ErrorKind, Result, mutant};
 use windrow_env::Process;
@@ -82,22 +83,38 @@ impl Latch {
     fn latched_error(&self) -> Error {
         let cause = self.cause.lock().clone();
         let cause = cause.expect("a latched database knows its cause");
-        let error = Error::new(
-            ErrorKind::ReadOnly,
-            format!("writing is off until the database is reopened, since: {cause}"),
-        );
+        let way = if can_go_away(&cause) { "resumed or reopened" } else { "reopened" };
+        let text = format!("writing is off until the database is {way}, since: {cause}");
+        let error = Error::new(ErrorKind::ReadOnly, text);
         error.with_source(cause)
     }
 
-    /// Turns writing off for good. Returns whether this was the first failure.
+    /// Turns writing off. Returns whether this was the first failure.
     pub(crate) fn trip(&self, error: &Error) -> bool {
         let mut cause = self.cause.lock();
         if self.state.load(Ordering::Acquire) != OPEN {
+            if let Some(first) = &mut *cause
+                && can_go_away(first)
+                && !can_go_away(error)
+                && error.kind() != ErrorKind::ReadOnly
+            {
+                *first = error.clone();
+            }
             return false;
         }
         *cause = Some(error.clone());
         self.state.store(LATCHED, Ordering::Release);
         true
+    }
+
+    /// Turns writing on again: the cause is gone, and all that it left in doubt is
+    /// settled. Nobody waits for a write of before.
+    pub(crate) fn reset(&self) {
+        let mut cause = self.cause.lock();
+        if self.state.load(Ordering::Acquire) == LATCHED {
+            *cause = None;
+            self.state.store(OPEN, Ordering::Release);
+        }
     }
 
     /// Marks the database closed; reads and writes err from here on.
@@ -127,6 +144,19 @@ pub(crate) fn forked(opener: &Process) -> Error {
     )
 }
 
+/// Whether what an error says can end while the database stays open: what the
+/// system refused (a full device, too many open files, a failed write) may do
+/// better another time, into other files. Damage does not, nor a panic, of which
+/// nobody knows what it left half done.
+pub(crate) fn can_go_away(error: &Error) -> bool {
+    use std::error::Error as _;
+    match error.kind() {
+        ErrorKind::NoSpace => true,
+        ErrorKind::Io => error.source().is_some(),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,11 +166,18 @@ mod tests {
         let latch = Latch::new(false);
         assert!(latch.check().is_ok());
         assert!(latch.trip(&Error::new(ErrorKind::NoSpace, "full")));
-        assert!(!latch.trip(&Error::new(ErrorKind::Io, "later")));
+        assert!(!latch.trip(&Error::new(ErrorKind::NoSpace, "later")));
         let error = latch.check().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ReadOnly);
         assert!(error.message().contains("full"), "{error}");
         assert!(latch.check_read().is_ok());
+        assert!(error.message().contains("resumed or reopened"), "{error}");
+        // A panic is no matter of room.
+        assert!(!latch.trip(&Error::new(ErrorKind::Io, "a job panicked")));
+        let error = latch.check().unwrap_err();
+        assert!(error.message().contains("panicked") && !error.message().contains("resumed"));
+        latch.reset();
+        assert!(latch.check().is_ok() && latch.cause().is_none());
         latch.close();
         assert_eq!(latch.check_read().unwrap_err().kind(), ErrorKind::Closed);
     }

@@ -65,6 +65,7 @@ mod remains;
 mod repair;
 mod replay;
 mod reserve;
+mod resume;
 mod schedule;
 mod shortage;
 mod slice;

@@ -60,6 +60,9 @@ pub(crate) struct Memtable {
     first_wal: AtomicU64,
     /// Set when frozen: every sequence number in here is at or below it.
     last_seq: AtomicU64,
+    /// Entries above it were never published, and are not to be seen: the writes
+    /// that they are of have failed.
+    seq_max: AtomicU64,
     /// Set when flushed: readers of an old view hold it from then on.
     retired: OnceLock<Charge>,
 }
@@ -75,6 +78,7 @@ impl Memtable {
             reserved_bytes: AtomicUsize::new(0),
             first_wal: AtomicU64::new(NO_WAL),
             last_seq: AtomicU64::new(0),
+            seq_max: AtomicU64::new(SeqNo::MAX),
             retired: OnceLock::new(),
         }
     }
@@ -131,6 +135,17 @@ impl Memtable {
         self.last_seq.load(Ordering::Acquire)
     }
 
+    /// Nobody sees entries above `seq` from here on, whatever is published later.
+    pub(crate) fn cut(&self, seq: SeqNo) {
+        self.seq_max.store(seq, Ordering::Release);
+    }
+
+    /// The last sequence number that may be read in it.
+    #[inline]
+    pub(crate) fn seq_max(&self) -> SeqNo {
+        self.seq_max.load(Ordering::Relaxed)
+    }
+
     /// Has it carry a charge for its memory from its flush until the last view
     /// that holds it is gone.
     pub(crate) fn retire(&self, charge: Charge) {
@@ -177,6 +192,8 @@ impl Memtable {
     pub(crate) fn tombstones_under(&self, snapshots: &[SeqNo]) -> Tombstones {
         let chunks = self.tombstones();
         let all = chunks.iter().flat_map(|chunk| chunk.tombstones());
+        let seq_max = self.seq_max();
+        let all = all.filter(|(_, _, seq)| *seq <= seq_max);
         Tombstones::newest_of_stripes(all, &self.order, snapshots)
     }
 }

@@ -38,7 +38,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::{
-    COUNTER_MAX, Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, mutant, unless_mutant,
+    COUNTER_MAX, Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, SeqNo, mutant,
+    unless_mutant,
 };
 use windrow_env::fs::{FileLock, LockMode, ReadOptions};
 use windrow_env::{Env, LogFile, Process};
@@ -738,34 +739,50 @@ impl Core {
             self.remove_orphans(listing);
         }
         let last_seq = replayed.last_seq;
-        let manifest_number = self.new_file_number();
-        let wal_number = self.new_file_number();
         let mut manifest = self.manifest.lock();
-        let state = &mut manifest.state;
-        state.clean_close = None;
-        state.last_seq = last_seq;
-        state.log_number = wal_number;
-        state.log_first_seq = last_seq + 1;
-        state.wals.clear();
-        state.settings_text = self.settings.to_text();
-        state.next_file = self.next_file.load(std::sync::atomic::Ordering::Relaxed);
-        let snapshot = state.snapshot();
-        let log = ManifestLog::create(&self.env, &self.dir, manifest_number, &snapshot)?;
-        self.put_in_force(&log)?;
-        let in_force = log.in_force();
+        let log = self.begin_manifest(&mut manifest.state, last_seq)?;
         manifest.log = Some(log);
         drop(manifest);
         traces::remove(&self.env, &self.dir, listing);
         self.remove_orphans(listing);
-        let capacity = self.wal_capacity_bytes();
-        let wal = create_wal(&self.env, &self.dir, wal_number, in_force, capacity)?;
-        self.log_fields(vec![wal.added()])?;
+        let wal = self.first_wal(&mut self.manifest.lock())?;
         self.begin_log(if mutant!(SeqAnew) { 0 } else { last_seq }, Arc::new(wal));
         self.cleanup.arm(self.me.clone());
         self.start_timers();
         self.note_all_due();
         self.schedule();
         Ok(())
+    }
+
+    /// Writes a new manifest, in which all up to `last_seq` is in tables, and has
+    /// CURRENT name it: no log of before is in force from then on.
+    pub(crate) fn begin_manifest(
+        &self,
+        state: &mut ManifestState,
+        last_seq: SeqNo,
+    ) -> Result<ManifestLog> {
+        let manifest_number = self.new_file_number();
+        state.clean_close = None;
+        state.last_seq = last_seq;
+        state.log_number = self.new_file_number();
+        state.log_first_seq = last_seq + 1;
+        state.wals.clear();
+        state.settings_text = self.settings.to_text();
+        state.next_file = self.next_file.load(std::sync::atomic::Ordering::Relaxed);
+        let log = ManifestLog::create(&self.env, &self.dir, manifest_number, &state.snapshot())?;
+        self.put_in_force(&log)?;
+        Ok(log)
+    }
+
+    /// Makes the log that a manifest just begun waits for, and tells it.
+    pub(crate) fn first_wal(&self, manifest: &mut Manifest) -> Result<Wal> {
+        let log = manifest.log.as_ref().expect("just begun");
+        let (number, in_force) = (manifest.state.log_number, log.in_force());
+        let wal = create_wal(&self.env, &self.dir, number, in_force, self.wal_capacity_bytes())?;
+        let record = Record(vec![wal.added()]);
+        self.append_record(manifest, &record, true)?;
+        manifest.state.apply(&record, &|id| self.components.key_order(id))?;
+        Ok(wal)
     }
 
     /// Work that only time brings: entries that expire in an idle database, and
@@ -784,7 +801,11 @@ impl Core {
         }
         let core = self.me.clone();
         let sync = move || match core.upgrade() {
-            Some(core) => core.contain(|core| core.sync_wal()).is_some_and(|synced| synced.is_ok()),
+            Some(core) => {
+                // It goes on where writing is off: that may end.
+                core.contain(|core| core.sync_wal());
+                !core.gate.is_closing()
+            }
             None => false,
         };
         self.env.jobs.every(interval_ms, Arc::new(sync));

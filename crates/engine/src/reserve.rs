@@ -8,7 +8,7 @@
 //! lie there still, since a failed open removes nothing.
 //! Owns: the file `RESERVE`. Nothing refers to it, its name is never synced, and
 //! whatever happens to it is harmless. Never does: give it up under a running
-//! database: one whose device is full is latched, and reopening is the way back.
+//! database, but where that is resumed ([`Core::resume`]).
 
 use crate::core::Core;
 use crate::recovery::Listing;

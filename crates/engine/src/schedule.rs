@@ -116,7 +116,8 @@ impl Core {
 
     /// Makes the next log segment ahead of its need.
     fn schedule_wal(&self, underway: &Underway<&Core>) {
-        if self.is_spare_due(&self.queue.lock()) {
+        let is_due = self.is_spare_due(&self.queue.lock());
+        if is_due && !self.is_short_of_room() {
             underway.submit(Urgency::High, |core| {
                 // Without it the active one goes on.
                 let _ = core.prepare_wal();

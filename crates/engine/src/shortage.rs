@@ -12,15 +12,21 @@
 //! what touched the log, the manifest or a directory's names: that is the latch's.
 
 use crate::core::Core;
+use crate::stats::PauseReason;
 use crate::tree::Tree;
+use crate::write::wal::Wal;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, Result};
+use windrow_base::{Error, ErrorKind, Result, mutant};
 use windrow_env::sync::atomic::Ordering;
 
 /// Until the first further attempt, in ns; doubled by each that fails.
 const DELAY_NS_MIN: u64 = 10_000_000;
 /// At most.
 const DELAY_NS_MAX: u64 = 2_000_000_000;
+/// Room beside the log and the tables: for the manifest, and what tables have beside entries.
+const MARGIN_BYTES: u64 = 16 << 10;
+/// With less than this free, beside room to flush, no log is made ahead.
+const SPARE_BYTES_MIN: u64 = 1 << 20;
 /// How often it is looked whether an attempt is due, in ms.
 const LOOK_MS: u64 = 500;
 
@@ -134,6 +140,80 @@ impl Core {
     pub(crate) fn stuck_work(&self) -> Option<Error> {
         let of = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error().cloned();
         self.stuck_flush().or_else(|| self.trees().iter().find_map(of))
+    }
+
+    /// Makes room in the log for a record, unless too little would be left for the
+    /// tables of what the log then holds: what was written could not be flushed,
+    /// and not replayed by an open either. Before a write is refused for that, what
+    /// is in memory is flushed, once, which lets the log go.
+    ///
+    /// # Errors
+    /// `NoSpace` for this write alone: nothing of it was written.
+    #[cold]
+    pub(crate) fn find_room(&self, lack: (Arc<Wal>, u64), flushed: &mut bool) -> Result<()> {
+        let refusal = match self.too_little_is_left(&lack) {
+            Some(refusal) => refusal,
+            None => match self.make_room(lack) {
+                Err(error) if error.kind() == ErrorKind::NoSpace => error,
+                made => return made,
+            },
+        };
+        if std::mem::replace(flushed, true) || self.bytes_in_memory() == 0 {
+            return Err(refusal);
+        }
+        let pause = self.pause_begin(PauseReason::MemtablesFull);
+        // Without another log this one would stay.
+        let _ = self.begin_work().and_then(|_underway| self.prepare_wal());
+        let done = self.flush_all();
+        self.pause_end(pause);
+        done.map_err(|error| if error.kind() == ErrorKind::NoSpace { refusal } else { error })?;
+        self.cleanup.run(self.latch.cause().is_some());
+        Ok(())
+    }
+
+    /// Has a merge give up where it would take the room that what is in memory
+    /// needs in tables: nothing is lost if it waits, and much is if that finds none.
+    ///
+    /// # Errors
+    /// `NoSpace`.
+    pub(crate) fn leave_room_to_flush(&self) -> Result<()> {
+        let Ok(free) = self.env.fs.free_bytes(&self.dir) else { return Ok(()) };
+        let needed = self.bytes_in_memory().saturating_add(MARGIN_BYTES);
+        if needed <= free || mutant!(LogTakesAll) {
+            return Ok(());
+        }
+        let text = format!(
+            "a merge leaves {free} bytes free, of which a flush of what is in memory needs {needed}"
+        );
+        Err(Error::new(ErrorKind::NoSpace, text))
+    }
+
+    /// Whether so little is free that a log is made when it is needed and not ahead.
+    pub(crate) fn is_short_of_room(&self) -> bool {
+        let needed = self.bytes_in_memory().saturating_add(SPARE_BYTES_MIN);
+        self.env.fs.free_bytes(&self.dir).is_ok_and(|free| free < needed)
+    }
+
+    /// What memtables hold, in bytes: about what it takes in tables, at most.
+    pub(crate) fn bytes_in_memory(&self) -> u64 {
+        let active = self.queue.lock().active_bytes;
+        (active + self.frozen_bytes.load(Ordering::Acquire)) as u64
+    }
+
+    fn too_little_is_left(&self, (wal, end): &(Arc<Wal>, u64)) -> Option<Error> {
+        let free = self.env.fs.free_bytes(&self.dir).ok()?;
+        let reserved = wal.file.reserved_bytes();
+        // A step takes a quarter of what is free at most, or what is asked for.
+        let step = reserved.min(free / 4).max(end.saturating_sub(reserved));
+        let needed = self.bytes_in_memory().saturating_add(2 * step + MARGIN_BYTES);
+        if needed <= free || mutant!(LogTakesAll) {
+            return None;
+        }
+        let text = format!(
+            "{free} bytes are free, and {needed} are needed to log and to flush what is in memory: \
+             nothing of the write was done; make room and retry"
+        );
+        Some(Error::new(ErrorKind::NoSpace, text))
     }
 
     /// The error of a write that finds memory full of what cannot be flushed.

@@ -129,6 +129,8 @@ tickers! {
     wal_syncs,
     /// Memtables flushed.
     flushes,
+    /// Times writing was turned on again after a failure ([`crate::Db::resume`]).
+    resumes,
     /// Entries that merges and flushes read.
     merge_entries_in,
     /// Entries that they wrote.

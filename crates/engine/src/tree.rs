@@ -199,6 +199,19 @@ impl Tree {
         self.view.store(Arc::new(view));
     }
 
+    /// Installs a version that holds all that was published, and lets go of every
+    /// memtable. Returns those.
+    pub(crate) fn restart(&self, version: Arc<Version>) -> Vec<Arc<Memtable>> {
+        let _lock = self.view_lock.lock();
+        let old = self.pin();
+        let handle = |file: &Arc<File>| self.tables.handle(file, &self.order);
+        let levels = ReadView::next_levels(&old.levels, &version, handle);
+        pin_level0(&old.levels, &levels);
+        let memtable = Arc::new(self.new_memtable());
+        self.view.store(Arc::new(ReadView::new(memtable, Vec::new(), version, levels)));
+        old.memtables().cloned().collect()
+    }
+
     /// Marks the keyspace dropped: handles of it err from here on, but for what
     /// they read in snapshots with ids below `snapshot`. Nothing leaves its last
     /// view, which holds all that those see.

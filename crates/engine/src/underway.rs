@@ -56,6 +56,11 @@ impl Gate {
         self.word.load(Ordering::Acquire) & CLOSING != 0
     }
 
+    /// Whether one thing alone is under way.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.word.load(Ordering::Acquire) & !CLOSING == ONE
+    }
+
     /// Whether nothing is under way.
     pub(crate) fn is_quiet(&self) -> bool {
         self.word.load(Ordering::Acquire) < ONE

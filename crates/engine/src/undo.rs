@@ -11,11 +11,12 @@
 use crate::core::Core;
 use crate::recovery::{Listing, read_current};
 use windrow_base::{Error, ErrorKind, FileNumber, mutant};
-use windrow_env::fs::is_not_found;
+use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::Ordering;
+use windrow_format::log::{LogKind, Reader};
 use windrow_format::names;
 
-/// Room for a manifest and for what a file system takes for itself.
+/// Room for a manifest, the first step of a log, and for what a file system takes for itself.
 pub(crate) const MARGIN_BYTES: u64 = 1 << 20;
 
 /// An open under way.
@@ -47,20 +48,23 @@ impl Core {
         }
     }
 
-    fn remove_own(&self, attempt: &Attempt) {
-        if self.place.check().is_err() || self.may_be_in_force(attempt) || mutant!(UndoneInForce) {
-            return;
-        }
-        let Ok(made) = Listing::read(&self.env, &self.dir) else { return };
+    /// Removes what the attempt made, unless it may be in force: then its names.
+    pub(crate) fn remove_own(&self, attempt: &Attempt) -> Vec<String> {
+        let Ok(made) = Listing::read(&self.env, &self.dir) else { return Vec::new() };
         let own = attempt.first..;
         let tables = made.tables.range(own.clone()).map(|&n| names::table(n));
         let wals = made.wals.range(own.clone()).map(|&n| names::wal(n));
         let manifests = made.manifests.range(own.clone()).map(|&n| names::manifest(n));
         let temporary = made.temporary.range(own.clone()).map(|&n| names::temp(n));
-        for name in tables.chain(wals).chain(manifests).chain(temporary) {
+        let own = tables.chain(wals).chain(manifests).chain(temporary).collect::<Vec<_>>();
+        if self.place.check().is_err() || self.may_be_in_force(attempt) && !mutant!(UndoneInForce) {
+            return own;
+        }
+        for name in own {
             // One that stays is removed by the next open.
             let _ = self.env.fs.remove(&self.dir.join(name));
         }
+        Vec::new()
     }
 
     /// Whether CURRENT names a manifest of the attempt, as far as can be told.
@@ -80,12 +84,28 @@ impl Core {
         )
     }
 
-    /// What an open takes at most before it can remove anything: tables of what
-    /// is in the logs, a manifest; and then a log, in bytes.
+    /// What an open takes before it can remove anything: tables of what is in the
+    /// logs, a manifest; and then the first step of a log, in bytes.
     pub(crate) fn open_needs_bytes(&self, attempt: &Attempt, listing: &Listing) -> u64 {
         let first = attempt.log_number.unwrap_or(FileNumber::MAX);
-        let len = |&wal| self.env.fs.len(&self.dir.join(names::wal(wal))).unwrap_or(0);
-        let logs: u64 = listing.wals.range(first..).map(len).sum();
-        self.wal_capacity_bytes() + MARGIN_BYTES + logs
+        let logs = listing.wals.range(first..).map(|&wal| self.log_bytes(wal));
+        MARGIN_BYTES + logs.sum::<u64>()
+    }
+
+    /// What a log holds, in bytes: its length says what it may come to hold.
+    fn log_bytes(&self, number: FileNumber) -> u64 {
+        let path = self.dir.join(names::wal(number));
+        let file = self.env.fs.open(&path, ReadOptions::default());
+        let Ok(mut reader) = file.and_then(|file| Reader::open(file, LogKind::Wal, None)) else {
+            return 0;
+        };
+        while let Ok(Some(_)) = reader.next() {}
+        reader.valid_bytes()
+    }
+
+    /// What a resume takes at most, before the old logs go, with so much in memory,
+    /// in bytes.
+    pub(crate) fn resume_needs_bytes(&self, in_memory: u64) -> u64 {
+        MARGIN_BYTES + in_memory
     }
 }

@@ -30,6 +30,7 @@ const NAME_BYTES_MAX: usize = 255;
 impl Core {
     /// Writes a keyspace's memtables to tables, and waits for it.
     pub(crate) fn flush_tree(&self, tree: &Arc<Tree>) -> Result<()> {
+        self.latch.check()?;
         let mut queue = self.queue.lock();
         self.latch.check()?;
         self.check_open()?;
@@ -54,6 +55,7 @@ impl Core {
 
     /// Writes the memtables of all keyspaces to tables, and waits for it.
     pub(crate) fn flush_all(&self) -> Result<()> {
+        self.latch.check()?;
         let mut queue = self.queue.lock();
         self.latch.check()?;
         self.check_open()?;
@@ -252,6 +254,7 @@ impl Core {
         // lock, which writers that are not visible yet may need.
         unless_mutant!(DropUnsynced, self.sync_unflushed()?);
         let mut manifest = self.manifest.lock();
+        self.latch.check()?;
         self.check_open()?;
         if tree.is_dropped() {
             return Err(crate::core::dropped(&tree.name));

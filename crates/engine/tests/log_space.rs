@@ -87,7 +87,7 @@ fn a_writer_without_room_is_refused_alone_and_goes_on_when_there_is_some() {
         }
     };
     assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
-    assert!(written > 500, "{written}: what is free is used");
+    assert!(written > 500, "{written}: what is free is used; {error}");
     // Reads go on, and what is acknowledged can be synced.
     assert_eq!(db.iter().count(), written);
     db.sync().unwrap();

@@ -49,6 +49,8 @@ pub struct Summary {
     pub turns: u64,
     /// Lives in which a device failed.
     pub failing: u64,
+    /// Times that writing was turned on again, without reopening.
+    pub resumed: u64,
     /// Runs that ended because damage by a lying device was found.
     pub detected: u64,
     /// Hash of every operation on files: the same seed gives the same.
@@ -65,6 +67,7 @@ impl Summary {
             in_recovery: self.in_recovery + other.in_recovery,
             turns: self.turns + other.turns,
             failing: self.failing + other.failing,
+            resumed: self.resumed + other.resumed,
             detected: self.detected + other.detected,
             trace_hash: self.trace_hash ^ other.trace_hash,
         }
@@ -373,8 +376,35 @@ impl Run<'_> {
                 _ => self.act(database, &actor, &mut rng)?,
             }
             (0..jobs).for_each(|_| _ = self.handles.jobs.step());
+            self.resume(life, number, database)?;
         }
         Ok(())
+    }
+
+    /// Where writing has gone off, turns it on again now and then, at times after
+    /// some room was made. All that was acknowledged must be there then, and
+    /// durable; a write that failed is there if readers saw it, or never.
+    fn resume(&mut self, life: u64, turn: u64, database: &Database) -> Result<(), String> {
+        let mut rng = self.scenario.stream(Stream::Resume(life, turn));
+        let is_off = database.db().write_error().is_some();
+        if self.fs().is_dead() || !is_off || rng.below(3) != 0 {
+            return Ok(());
+        }
+        if rng.below(2) == 0 && self.fs().capacity_bytes().is_some() {
+            let room = rng.below(ROOM_BYTES_MAX);
+            self.fs().set_capacity(Some(self.fs().used_bytes() + room));
+        }
+        let resumed = database.db().resume();
+        self.note(|| format!("resume: {resumed:?}"));
+        match resumed {
+            _ if self.fs().is_dead() => Ok(()),
+            Ok(()) => {
+                self.summary.resumed += 1;
+                self.judge.resumed(database.db())
+            }
+            Err(error) if self.judge.excuses(error.kind()) => Ok(()),
+            Err(error) => Err(format!("resume: {error}")),
+        }
     }
 
     /// Judges what came back; an error while the device fails is no answer.

@@ -2,7 +2,7 @@
 //! hundred operations on files, as scripts (`crates/sim/features`).
 //!
 //! Owns: reading them. What a script of the corpus cannot say, since it is
-//! judged otherwise, is said here: `checkpoint`, `repair`, and `reopen` under
+//! judged otherwise, is said here: `checkpoint`, `repair`, `resume`, and `reopen` under
 //! other settings. Never does: run one.
 
 use windrow_testkit::op::Op;
@@ -15,6 +15,8 @@ pub enum Deed {
     Op(Op),
     /// A checkpoint, which is opened.
     Checkpoint,
+    /// Writing is turned on again, where it went off.
+    Resume,
     /// A close, and a repair of what is then there.
     Repair,
     /// A close, and an open with these settings changed.
@@ -41,7 +43,7 @@ macro_rules! features {
 /// Every workload.
 pub const FEATURES: &[Feature] = features!(
     "everything" "batches" "flush_and_merge" "keyspaces" "checkpoints" "repairs" "switches"
-    "range_deletes" "expiry" "merges" "closes" "manifests"
+    "range_deletes" "expiry" "merges" "closes" "manifests" "resumes"
 );
 
 impl Feature {
@@ -57,6 +59,7 @@ impl Feature {
             let deed = match words.next() {
                 Some("checkpoint") => Deed::Checkpoint,
                 Some("repair") => Deed::Repair,
+                Some("resume") => Deed::Resume,
                 Some("reopen") => {
                     let pair = |word: &str| {
                         let (name, value) = word.split_once('=')?;

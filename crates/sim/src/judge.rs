@@ -130,6 +130,20 @@ impl Judge {
         }
     }
 
+    /// Judges what is there when writing was turned on again.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn resumed(&mut self, db: &Db) -> Result<(), String> {
+        self.latched = false;
+        self.tell_time(db)?;
+        // What is compared is what there is, not how reads fail.
+        self.fs.set_quiet(true);
+        let judged = self.oracle.resumed(db);
+        self.fs.set_quiet(false);
+        judged.map_err(|why| format!("after a resume: {why}"))
+    }
+
     /// Runs one operation, and judges its answer.
     ///
     /// # Errors

@@ -232,6 +232,8 @@ pub enum Stream {
     Turn(u64, u64),
     /// What the device lies about.
     Lies,
+    /// Whether writing is turned on again after a turn in which it went off.
+    Resume(u64, u64),
 }
 
 /// The draws of `seed` for `stream`.
@@ -243,6 +245,7 @@ pub fn stream(seed: u64, stream: Stream) -> Rng {
         Stream::Fate(life) => (4, life, 0),
         Stream::Turn(life, turn) => (5, life, turn),
         Stream::Lies => (6, 0, 0),
+        Stream::Resume(life, turn) => (7, life, turn),
     };
     let mut rng = Rng::new(seed);
     // One step mixes each part before the next is added.

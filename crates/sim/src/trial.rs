@@ -130,6 +130,10 @@ impl Trial {
                     self.close(database)?;
                     self.open()?
                 }
+                Deed::Resume => {
+                    self.resume(&database)?;
+                    Some(database)
+                }
                 Deed::Repair => {
                     self.close(database)?;
                     self.repair()?;
@@ -141,6 +145,21 @@ impl Trial {
             self.handles.jobs.step();
         }
         self.close(database)
+    }
+
+    /// Turns writing on again, if it went off; what fails may go on failing.
+    fn resume(&mut self, database: &Database) -> Result<(), String> {
+        let was_off = database.db().write_error().is_some();
+        if self.fs().is_dead() {
+            return Ok(());
+        }
+        match database.db().resume() {
+            _ if self.fs().is_dead() => Ok(()),
+            Ok(()) if !was_off => Ok(()),
+            Ok(()) => self.judge.resumed(database.db()),
+            Err(error) if self.judge.excuses(error.kind()) => Ok(()),
+            Err(error) => Err(format!("resume: {error}")),
+        }
     }
 
     /// Closes; its errors are reported, and may be.

@@ -222,6 +222,27 @@ impl Oracle {
         Ok(())
     }
 
+    /// Judges a database in which writing was turned on again after a failure, and
+    /// goes on: all that was acknowledged is there and durable; the batch that
+    /// failed is there if it was visible before, else never again.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn resumed(&mut self, db: &Db) -> Result<(), String> {
+        self.settle_keyspace(db)?;
+        let seq = db.snapshot().seq();
+        let (count, acknowledged) = (self.last.count_at(seq), self.acknowledged());
+        if count < acknowledged {
+            return Err(format!("{count} of {acknowledged} acknowledged batches are there"));
+        }
+        self.last.pending.truncate(count);
+        if acknowledged < count {
+            self.acknowledge(seq, false);
+        }
+        self.sync();
+        compare(db, &self.current)
+    }
+
     fn recovered_with(&mut self, db: &Db, least: usize) -> Result<(), String> {
         self.settle_keyspace(db)?;
         let seq = db.snapshot().seq();

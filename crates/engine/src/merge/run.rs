@@ -31,6 +31,8 @@ use windrow_plan::{Decision, Drop as DropFiles, Input, Merge, Move, Reshape};
 
 /// Bytes of entries between two looks at what else is due: a close, a flush.
 const CHECK_BYTES: usize = 16 << 10;
+/// Bytes of entries between two looks at how much of the device is free.
+const LOOK_BYTES: usize = 64 << 10;
 /// What an entry counts there besides its own bytes.
 const CHECK_BYTES_OF_ENTRY: usize = 64;
 
@@ -290,8 +292,9 @@ impl Core {
         let mut elider = Elider::new(rules);
         outputs.bytes_max = merge.input_bytes();
         outputs.entries_left = merge.files().map(|(_, _, file)| file.entries).sum();
+        self.leave_room_to_flush()?;
         iter.seek_first()?;
-        let mut since_check = 0;
+        let (mut since_check, mut since_look) = (0, 0);
         while iter.valid() {
             if let Some(heat) = &mut outputs.heat {
                 heat.read(iter.user_key(), iter.trailer());
@@ -302,7 +305,12 @@ impl Core {
             let stepped = iter.next();
             unless_mutant!(MergeEndsAtError, stepped?);
             if CHECK_BYTES <= since_check {
+                since_look += since_check;
                 since_check = 0;
+                if LOOK_BYTES <= since_look {
+                    since_look = 0;
+                    self.leave_room_to_flush()?;
+                }
                 self.check_not_closing(tree)?;
                 self.env.jobs.run_urgent();
             }

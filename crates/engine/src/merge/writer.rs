@@ -218,7 +218,7 @@ impl<'a> Outputs<'a> {
         let summary = match finished {
             Ok(summary) => summary,
             Err(error) => {
-                self.core.cleanup.unlink_table(number);
+                self.discard(number);
                 return Err(error);
             }
         };
@@ -297,6 +297,14 @@ impl<'a> Outputs<'a> {
     }
 }
 
+impl Outputs<'_> {
+    /// Removes a table that no manifest ever named, at once: what failed may
+    /// have failed for want of its room. One that stays goes at the next open.
+    fn discard(&self, number: FileNumber) {
+        let _ = self.core.env.fs.remove(&self.core.dir.join(names::table(number)));
+    }
+}
+
 impl Core {
     /// Makes the names of tables durable.
     ///
@@ -362,10 +370,10 @@ impl Drop for Outputs<'_> {
     fn drop(&mut self) {
         if let Some(open) = self.open.take() {
             open.table.abandon();
-            self.core.cleanup.unlink_table(open.number);
+            self.discard(open.number);
         }
-        for finished in self.finished.drain(..) {
-            self.core.cleanup.unlink_table(finished.number);
+        for finished in std::mem::take(&mut self.finished) {
+            self.discard(finished.number);
         }
     }
 }

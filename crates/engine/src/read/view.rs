@@ -15,7 +15,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 use windrow_base::key::prefix_u64;
-use windrow_base::{KeyOrder, Result};
+use windrow_base::{KeyOrder, Result, SeqNo};
 use windrow_plan::tree::{File, Level, Version};
 
 /// A file of the version with the handle that opens it.
@@ -238,6 +238,13 @@ pub(crate) struct ReadView {
 }
 
 impl ReadView {
+    /// At which sequence number to read this view, once so much is published: what
+    /// is above the view's own last one was written after it, or has failed.
+    #[inline]
+    pub(crate) fn seq_at(&self, visible: SeqNo) -> SeqNo {
+        visible.min(self.memtable.seq_max())
+    }
+
     /// A view of these memtables and levels.
     pub(crate) fn new(
         memtable: Arc<Memtable>,

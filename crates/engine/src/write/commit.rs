@@ -88,7 +88,7 @@ impl Core {
             self.queue.publish(&slot, &self.latch)?;
             return appended.map(|()| slot.last_seq);
         }
-        unless_mutant!(WalAppendIgnored, appended.inspect_err(|error| self.trip(error))?);
+        unless_mutant!(WalAppendIgnored, appended.inspect_err(|error| self.fail_slot(error))?);
         let unwinding = Unwinding(self);
         apply(buf, &slot);
         std::mem::forget(unwinding);
@@ -142,11 +142,21 @@ impl Core {
     /// What the log said, which latches the database.
     pub(crate) fn witness_manifest(&self) -> Result<()> {
         self.latch.check()?;
-        let slot = self.queue.lock().take(0, 0, Memtables::Many(Vec::new()));
-        self.append_mark(&slot).inspect_err(|error| self.trip(error))?;
+        let slot = {
+            let mut queue = self.queue.lock();
+            self.latch.check()?;
+            queue.take(0, 0, Memtables::Many(Vec::new()))
+        };
+        self.append_mark(&slot).inspect_err(|error| self.fail_slot(error))?;
         self.queue.publish(&slot, &self.latch)?;
         self.counters.wal_bytes.add(slot.end - slot.begin);
         self.sync_slot(&slot)
+    }
+
+    /// The record of a slot is not in the log, or not whole.
+    fn fail_slot(&self, error: &Error) {
+        self.trip(error);
+        self.queue.fail();
     }
 
     fn sync_slot(&self, slot: &Slot) -> Result<()> {
@@ -189,7 +199,7 @@ struct Unwinding<'a>(&'a Core);
 
 impl Drop for Unwinding<'_> {
     fn drop(&mut self) {
-        self.0.trip(&Error::new(
+        self.0.fail_slot(&Error::new(
             ErrorKind::Io,
             "a writer panicked in a comparator: what it was writing is in the log, not in memory",
         ));

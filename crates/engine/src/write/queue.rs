@@ -102,6 +102,18 @@ struct Publication {
     base: u64,
     done: VecDeque<Option<Done>>,
     waiting: usize,
+    /// Tickets from `base` on whose record was not appended.
+    failed: u64,
+    /// Somebody waits for all tickets to be done or failed.
+    settling: bool,
+}
+
+impl Publication {
+    /// Whether every ticket before `next` is done or failed, and nobody waits.
+    fn is_settled(&self, next: u64) -> bool {
+        let done = self.done.iter().flatten().count() as u64;
+        self.waiting == 0 && self.base + done + self.failed == next
+    }
 }
 
 /// The queue of a database.
@@ -177,6 +189,9 @@ impl Queue {
         }
         publication.done[index] =
             Some(Done { last_seq: slot.last_seq, wal: slot.wal.clone(), end: slot.end });
+        if publication.settling {
+            self.published.notify_all();
+        }
         if index == 0 {
             self.publish_ready(&mut publication);
             return Ok(());
@@ -184,13 +199,71 @@ impl Queue {
         publication.waiting += 1;
         while publication.base <= slot.ticket {
             if let Err(error) = latch.check() {
-                publication.waiting -= 1;
+                self.stop_waiting(&mut publication);
                 return Err(error);
             }
             self.published.wait(&mut publication);
         }
-        publication.waiting -= 1;
+        self.stop_waiting(&mut publication);
         Ok(())
+    }
+
+    fn stop_waiting(&self, publication: &mut Publication) {
+        publication.waiting -= 1;
+        if publication.settling {
+            self.published.notify_all();
+        }
+    }
+
+    /// A slot's record was not appended, and the latch tripped for it: it is never
+    /// published.
+    pub(crate) fn fail(&self) {
+        self.publication.lock().failed += 1;
+        self.published.notify_all();
+    }
+
+    /// Returns once every slot that was given out is filled or failed, and nobody
+    /// waits for one any more. The latch is tripped, so that no more are given out
+    /// and whoever waits gives up.
+    pub(crate) fn settle(&self) {
+        // Under the lock under which slots are given out, and refused.
+        let next_ticket = self.state.lock().next_ticket;
+        let mut publication = self.publication.lock();
+        publication.settling = true;
+        while !publication.is_settled(next_ticket) {
+            self.published.wait(&mut publication);
+        }
+        publication.settling = false;
+    }
+
+    /// Lets go of all segments: what was published of them is in tables.
+    pub(crate) fn forget_logs(&self) -> Vec<Arc<Wal>> {
+        let mut state = self.state.lock();
+        state.active_bytes = 0;
+        state.unflushed = Unflushed::default();
+        let older = std::mem::take(&mut state.older_wals);
+        let mut gone: Vec<Arc<Wal>> = older.into_iter().map(|(wal, _)| wal).collect();
+        gone.extend(state.spare.take());
+        gone.push(state.wal.clone());
+        gone
+    }
+
+    /// Goes on in a new segment after what was published. What was filled behind
+    /// a slot that failed is given up: its callers have been told, and its
+    /// sequence numbers are free again. For when all is settled.
+    pub(crate) fn restart(&self, wal: Arc<Wal>, manifest: Length) {
+        let mut state = self.state.lock();
+        let mut publication = self.publication.lock();
+        publication.base = state.next_ticket;
+        publication.done.clear();
+        publication.failed = 0;
+        drop(publication);
+        state.next_seq = self.visible() + 1;
+        state.wal_first_seq = state.next_seq;
+        state.wal_offset = wal.written();
+        state.wal = wal;
+        state.manifest = manifest;
+        state.marked = Length::default();
     }
 
     fn publish_ready(&self, publication: &mut Publication) {
@@ -226,7 +299,7 @@ impl Queue {
             }
             self.published.wait(&mut publication);
         };
-        publication.waiting -= 1;
+        self.stop_waiting(&mut publication);
         result
     }
 

@@ -97,7 +97,7 @@ impl Core {
     ) -> Result<(Slot, bool)> {
         let need: usize = touched.iter().map(|touch| self.charge(touch)).sum();
         let mut queue = self.queue.lock();
-        let (mut due, mut stay) = (false, false);
+        let (mut due, mut stay, mut flushed) = (false, false, false);
         let limit = self.shares.memtable_bytes as usize;
         let slot = loop {
             self.latch.check()?;
@@ -114,7 +114,7 @@ impl Core {
             if fits {
                 if let Some(lack) = self.lacks_room(&queue, log_bytes) {
                     drop(queue);
-                    self.make_room(lack)?;
+                    self.find_room(lack, &mut flushed)?;
                     queue = self.queue.lock();
                     continue;
                 }

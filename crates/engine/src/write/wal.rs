@@ -61,9 +61,10 @@ impl Wal {
         synced.inspect_err(|_| self.failed.store(true, Ordering::Release))
     }
 
-    /// Cuts what is reserved and not used, where nobody writes any more. Best effort.
+    /// Gives back the space that it reserved and did not use, where nobody writes
+    /// any more.
     pub(crate) fn give_back(&self) {
-        let _ = self.file.truncate(self.written().max(self.bytes));
+        self.file.release(self.written());
     }
 
     /// What the manifest must hold of it before a record goes in.
@@ -180,6 +181,14 @@ impl WalSync {
         let mut state = self.state.lock();
         state.unsynced.retain(|wal| wal.number >= number);
         state.forget_complete();
+    }
+
+    /// Returns once nobody syncs. The latch is tripped, so that nobody begins to.
+    pub(crate) fn wait_idle(&self) {
+        let mut state = self.state.lock();
+        while state.running {
+            self.done.wait(&mut state);
+        }
     }
 
     /// Forgets all segments: a clean close has put what they held into tables. A

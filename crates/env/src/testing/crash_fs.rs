@@ -151,6 +151,11 @@ impl CrashFs {
         self.shared.lock().quiet = quiet;
     }
 
+    /// Bytes that fit on the device; `None`: any number.
+    pub fn capacity_bytes(&self) -> Option<u64> {
+        self.shared.lock().capacity_bytes
+    }
+
     /// Limits the device to this many bytes of file lengths; `None` is endless.
     pub fn set_capacity(&self, capacity_bytes: Option<u64>) {
         self.shared.lock().capacity_bytes = capacity_bytes;

@@ -121,12 +121,13 @@ fn seeds(args: &Args, settings: &Settings) -> Result<(), String> {
         total = total.plus(sum.unwrap_or_default());
         let seconds = begin.elapsed().as_secs_f64();
         println!(
-            "{} seeds, {} crashes ({} in recovery), {} lives on failing devices, \
+            "{} seeds, {} crashes ({} in recovery), {} lives on failing devices, {} resumes, \
              {} lies found out, {:.0} s, {:.0} crashes/s",
             chunk.end - args.start,
             total.crashes(),
             total.in_recovery,
             total.failing,
+            total.resumed,
             total.detected,
             seconds,
             total.crashes() as f64 / seconds,

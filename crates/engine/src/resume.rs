@@ -1,0 +1,274 @@
+//! Resume: writing is turned on again after a failure whose cause can go away,
+//! as an open would, but without losing sight of what is in memory.
+//!
+//! 1. Everybody stops: jobs and writers see that writing is off. What was
+//!    published by then stays; what was filled behind a slot that failed is cut
+//!    off, for ever and for every view ([`Memtable::cut`]): its callers were told
+//!    that it failed, and its sequence numbers are given out again.
+//! 2. The memtables are written to new tables. Nothing of before is synced or
+//!    appended to again (rule R13): not the logs, not the manifest; names of
+//!    before that a failed sync may have lost are not relied on.
+//! 3. A new manifest, and CURRENT: the old logs are out of force, with all that
+//!    may stand in them of writes that failed. They go, and leave their room.
+//! 4. A new log, and writing is on.
+//!
+//! A failure before CURRENT leaves everything as it was, and what was made is
+//! removed (`undo.rs`); after it, what is in memory agrees with the new manifest
+//! and the next attempt begins with an empty memtable. Either way writing is
+//! off still, and nothing is lost.
+//! Rejected: to go on in the old log. Of a record that failed nobody knows
+//! whether it is there; a reader that did not see it could see it after a crash.
+
+use crate::core::{Core, Manifest};
+use crate::events::Event;
+use crate::flush::GROUP_MAX;
+use crate::latch::can_go_away;
+use crate::manifest::log::ManifestLog;
+use crate::manifest::state::{KeyspaceState, ManifestState};
+use crate::memtable::Memtable;
+use crate::tree::Tree;
+use crate::undo::Attempt;
+use std::sync::Arc;
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, mutant, unless_mutant};
+use windrow_env::WriteFile;
+use windrow_env::sync::atomic::Ordering;
+use windrow_format::names;
+
+impl Core {
+    /// Turns writing on again. See [`crate::Db::resume`].
+    pub(crate) fn resume(&self) -> Result<()> {
+        // Before any lock is taken: a fork may never see it released.
+        self.latch.check_read()?;
+        let _one = self.resuming.lock();
+        // A close waits until this is over.
+        let _underway = self.begin_work()?;
+        let Err(refusal) = self.latch.check() else {
+            // What waits for room need not wait longer.
+            self.retry_now();
+            self.schedule();
+            return Ok(());
+        };
+        if !self.latch.cause().as_ref().is_some_and(can_go_away) {
+            return Err(refusal);
+        }
+        let begin_ns = self.env.clock.monotonic_ns();
+        self.stop_everybody();
+        let attempt = self.begin_attempt();
+        let last_seq = self.queue.visible();
+        let resumed = self.latch_panics(|core| core.take_over(last_seq));
+        resumed.map_err(|error| self.undo_resume(&attempt, error))?;
+        let mut manifest = self.manifest.lock();
+        let wal = self.first_wal(&mut manifest).map_err(|error| {
+            // The manifest may name it.
+            self.cleanup.keep(&names::wal(manifest.state.log_number));
+            self.still_off(0, error)
+        })?;
+        let wal = Arc::new(wal);
+        let durable = manifest.log.as_ref().expect("put in force").durable();
+        self.wal_sync.activate(wal.clone());
+        self.queue.restart(wal, durable);
+        self.latch.reset();
+        drop(manifest);
+        self.cleanup.let_go();
+        self.cleanup.run(false);
+        self.counters.resumes.add(1);
+        let duration_us = (self.env.clock.monotonic_ns() - begin_ns) / 1000;
+        self.events.send(&Event::Resumed { duration_us });
+        self.schedule();
+        Ok(())
+    }
+
+    /// Returns once no job runs, and no writer fills a slot or waits for one.
+    /// Writing is off: whoever comes is refused.
+    fn stop_everybody(&self) {
+        self.wait_until(|| self.gate.is_alone().then_some(()));
+        self.queue.settle();
+        self.wal_sync.wait_idle();
+        // Whoever makes or drops a keyspace is through with it.
+        drop(self.manifest.lock());
+    }
+
+    /// Makes what is in memory durable in tables of a new manifest that is in
+    /// force, and lets go of memtables and logs.
+    fn take_over(&self, last_seq: SeqNo) -> Result<()> {
+        let mut state = self.agreeing_state();
+        let trees: Vec<Arc<Tree>> = self.trees().iter().cloned().collect();
+        for tree in &trees {
+            for memtable in tree.pin().memtables() {
+                memtable.cut(last_seq);
+            }
+        }
+        self.release_reserve_if_lacking();
+        let mut unfinished = Vec::new();
+        for tree in trees.iter().filter(|_| !mutant!(ResumeForgets)) {
+            let keyspace = state.keyspaces.get_mut(&tree.id).expect("they agree");
+            unfinished.extend(self.write_memtables(tree, keyspace, last_seq)?);
+            if GROUP_MAX <= unfinished.len() {
+                self.finish_tables(std::mem::take(&mut unfinished))?;
+            }
+        }
+        self.finish_tables(unfinished)?;
+        let mut manifest = self.manifest.lock();
+        let log = self.begin_manifest(&mut state, last_seq)?;
+        self.adopt(&mut manifest, log, state, &trees);
+        Ok(())
+    }
+
+    /// The manifest's state, in which there are the keyspaces that are open: one
+    /// that was being made or dropped when writing failed is as its caller was told.
+    fn agreeing_state(&self) -> ManifestState {
+        let mut state = self.manifest.lock().state.clone();
+        let trees = self.trees();
+        let is_open = |id: &KeyspaceId| trees.get(*id).is_some();
+        unless_mutant!(ResumedKeyspaces, state.keyspaces.retain(|id, _| is_open(id)));
+        for tree in trees.iter() {
+            let (record, version) = (tree.record.clone(), tree.version());
+            let open = || KeyspaceState { record, version };
+            state.keyspaces.entry(tree.id).or_insert_with(open);
+        }
+        state
+    }
+
+    /// Writes what a keyspace has in memory to tables, and those into its version.
+    /// Returns the tables, to be finished.
+    fn write_memtables(
+        &self,
+        tree: &Tree,
+        keyspace: &mut KeyspaceState,
+        last_seq: SeqNo,
+    ) -> Result<Vec<Box<dyn WriteFile>>> {
+        let mut unfinished = Vec::new();
+        let view = tree.pin();
+        for memtable in view.frozen.iter().rev().chain([&view.memtable]) {
+            if memtable.reserved_bytes() == 0 {
+                continue;
+            }
+            let filters = Arc::new(self.flush_filters(tree, memtable.entries()));
+            let mut flushed = self.write_level0(tree, memtable, filters)?;
+            unfinished.extend(flushed.take_unfinished());
+            self.counters.merged(0, 0, flushed.bytes());
+            let edit = flushed.edit(&keyspace.version, last_seq);
+            keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
+        }
+        Ok(unfinished)
+    }
+
+    /// What is in memory becomes what the new manifest says.
+    fn adopt(
+        &self,
+        manifest: &mut Manifest,
+        log: ManifestLog,
+        state: ManifestState,
+        trees: &[Arc<Tree>],
+    ) {
+        manifest.state = state;
+        if let Some(old) = manifest.log.replace(log) {
+            self.cleanup.keep(&names::manifest(old.number));
+        }
+        for tree in trees {
+            let version = manifest.state.keyspaces[&tree.id].version.clone();
+            for memtable in tree.restart(version) {
+                self.retire(&memtable);
+            }
+        }
+        self.frozen_bytes.store(0, Ordering::Release);
+        // Not by the cleanup, which waits while writing is off: the new log may
+        // need their room.
+        for wal in self.queue.forget_logs() {
+            let _ = self.env.fs.remove(&self.dir.join(names::wal(wal.number)));
+        }
+        self.wal_sync.retire_all();
+    }
+
+    fn retire(&self, memtable: &Memtable) {
+        memtable.retire(self.blocks.hold(memtable.allocated_bytes() as u64));
+    }
+
+    /// Takes back what a failed attempt made, or leaves it until a later one is in
+    /// force, where CURRENT may name it.
+    fn undo_resume(&self, attempt: &Attempt, error: Error) -> Error {
+        for name in self.remove_own(attempt) {
+            self.cleanup.keep(&name);
+        }
+        self.still_off(self.bytes_in_memory(), error)
+    }
+
+    /// The error of an attempt that has failed, so much being in memory.
+    fn still_off(&self, in_memory: u64, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::NoSpace => {
+                let free = self.env.fs.free_bytes(&self.dir).unwrap_or(0);
+                error.context(format!(
+                    "writing stays off: to go on takes about {} bytes of free space, and {free} \
+                     are free: make room, then resume again",
+                    self.resume_needs_bytes(in_memory),
+                ))
+            }
+            _ => error.context("writing stays off"),
+        }
+    }
+
+    /// Gives the reserve up where the device may lack room for what is in memory.
+    fn release_reserve_if_lacking(&self) {
+        let needed = self.resume_needs_bytes(self.bytes_in_memory());
+        if self.env.fs.free_bytes(&self.dir).is_ok_and(|free| free < needed) {
+            let _ = self.env.fs.remove(&self.dir.join(names::RESERVE));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::write::queue::Memtables;
+    use crate::{Db, ErrorKind, Options, Sync};
+    use std::thread;
+    use windrow_base::Error;
+
+    /// A write that was filled behind one whose append failed was never visible,
+    /// and is not when its sequence number is given out again: not to a reader
+    /// who got hold of the memtable before either.
+    #[test]
+    fn what_was_filled_behind_a_failure_is_never_seen() {
+        let (env, handles) = windrow_env::testing::env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        let db = Db::open_with("db", options).unwrap();
+        db.put("before", "1").unwrap();
+        let core = db.core();
+        let failing = core.queue.lock().take(1, 100, Memtables::Many(Vec::new()));
+        let other = db.clone();
+        let behind = thread::spawn(move || other.put_with("behind", "1", Sync::No));
+        let tree = db.default_keyspace().tree.clone();
+        while tree.view().memtable.entries() < 2 {
+            thread::yield_now();
+        }
+        let view = tree.pin();
+        drop(failing);
+        core.trip(&Error::new(ErrorKind::NoSpace, "the append failed"));
+        core.queue.fail();
+        assert_eq!(behind.join().unwrap().unwrap_err().kind(), ErrorKind::ReadOnly);
+        db.resume().unwrap();
+        let before = db.snapshot().seq();
+        db.put("after", "1").unwrap();
+        db.put("after", "2").unwrap();
+        assert_eq!(db.snapshot().seq(), before + 2);
+        let seen = view.seq_at(core.queue.visible());
+        assert_eq!(seen, before);
+        let now = || 0;
+        let got = crate::read::get::get(&tree.reads, &view, b"behind", seen, now).unwrap();
+        assert!(got.is_none(), "a reader with an old view sees what failed");
+        assert!(db.get("behind").unwrap().is_none());
+        let reopened = {
+            handles.jobs.discard();
+            handles.fs.kill(1);
+            let handles = handles.reborn(2);
+            let mut options = Options::default();
+            options.components.env = Some(handles.env());
+            Db::open_with("db", options).unwrap()
+        };
+        let found = |key| reopened.get(key).unwrap().map(|value| value.to_vec());
+        assert_eq!(found("before"), Some(b"1".to_vec()));
+        assert_eq!(found("after"), Some(b"2".to_vec()));
+        assert_eq!(found("behind"), None);
+    }
+}

@@ -1,0 +1,180 @@
+//! Writing turned on again after a failure, without reopening.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use windrow::{Db, ErrorKind, Event, Options, Sync};
+use windrow_env::testing::{Fault, FaultKind, Handles, Ops, PowerLoss, When, env};
+
+const DIR: &str = "/db";
+
+fn options(handles: &Handles) -> Options {
+    let mut options = Options::default();
+    options.settings.memory_bytes = 8 << 20;
+    options.settings.memtable_bytes = 64 << 10;
+    options.components.env = Some(handles.env());
+    options
+}
+
+fn open(handles: &Handles) -> Db {
+    Db::open_with(DIR, options(handles)).unwrap()
+}
+
+/// After a loss of power, which keeps nothing that was not synced.
+fn after_power_loss(db: Db, handles: &Handles) -> (Db, Handles) {
+    handles.fs.halt();
+    drop(db);
+    handles.jobs.discard();
+    handles.fs.crash_with(PowerLoss {
+        seed: 1,
+        files: Some(windrow_env::testing::FileDamage::DropAll),
+        names: Some(windrow_env::testing::NameDamage::DropAll),
+    });
+    handles.fs.clear_faults();
+    handles.fs.set_capacity(None);
+    let handles = handles.reborn(2);
+    (open(&handles), handles)
+}
+
+fn is_there(db: &Db, key: &str) -> bool {
+    db.get(key).unwrap().is_some()
+}
+
+#[test]
+fn a_full_device_is_gone_on_from_once_there_is_room() {
+    let (_, handles) = env(1);
+    let events = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+    let mut options = options(&handles);
+    let seen = events.clone();
+    options.components.listener = Some(Arc::new(move |event: &Event| match event {
+        Event::Latched { .. } => _ = seen[0].fetch_add(1, Ordering::Relaxed),
+        Event::Resumed { .. } => _ = seen[1].fetch_add(1, Ordering::Relaxed),
+        _ => {}
+    }));
+    let db = Db::open_with(DIR, options).unwrap();
+    db.put("first", "1").unwrap();
+    handles
+        .fs
+        .inject(Fault::new(FaultKind::NoSpace, Ops::WRITE, When::MatchingFrom(0)).on_path(".wal"));
+    assert_eq!(db.put("failed", "1").unwrap_err().kind(), ErrorKind::NoSpace);
+    let refused = db.put("refused", "1").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly);
+    assert!(refused.message().contains("resumed or reopened"), "{refused}");
+    // Still full: nothing changes, and nothing is left behind by the attempt.
+    handles.fs.set_capacity(Some(handles.fs.used_bytes()));
+    let files = handles.fs.files(Path::new(DIR));
+    let error = db.resume().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoSpace);
+    assert!(error.message().contains("bytes of free space"), "{error}");
+    assert_eq!(handles.fs.files(Path::new(DIR)), files);
+    assert!(is_there(&db, "first"));
+    // There is room again.
+    handles.fs.set_capacity(None);
+    handles.fs.clear_faults();
+    db.resume().unwrap();
+    db.resume().unwrap();
+    assert!(db.write_error().is_none());
+    assert_eq!([&events[0], &events[1]].map(|n| n.load(Ordering::Relaxed)), [1, 1]);
+    assert_eq!(db.stats().resumes, 1);
+    db.put("second", "1").unwrap();
+    db.sync().unwrap();
+    let (db, _handles) = after_power_loss(db, &handles);
+    let found = ["first", "failed", "refused", "second"].map(|key| is_there(&db, key));
+    assert_eq!(found, [true, false, false, true]);
+    db.close().unwrap();
+}
+
+/// The log whose sync failed is never synced again (rule R13), and what readers
+/// saw of it is durable nevertheless.
+#[test]
+fn what_a_failed_sync_left_in_doubt_is_made_durable_elsewhere() {
+    let (_, handles) = env(1);
+    let db = open(&handles);
+    db.put("unsynced", "1").unwrap();
+    let log = handles.fs.files(Path::new(DIR));
+    let log = log.iter().find(|name| name.ends_with(".wal")).unwrap();
+    let name = log.rsplit('/').next().unwrap();
+    handles.fs.inject(Fault::new(FaultKind::Io, Ops::SYNC, When::MatchingFrom(0)).on_path(name));
+    assert_eq!(db.put_with("seen", "1", Sync::Yes).unwrap_err().kind(), ErrorKind::Io);
+    assert!(is_there(&db, "seen"));
+    // It would fail again.
+    db.resume().unwrap();
+    assert!(is_there(&db, "seen"));
+    let (db, _handles) = after_power_loss(db, &handles);
+    assert!(is_there(&db, "unsynced") && is_there(&db, "seen"));
+    db.close().unwrap();
+}
+
+/// The interval at which the log is synced goes on after a resume.
+#[test]
+fn timers_go_on() {
+    let (_, handles) = env(1);
+    let mut options = options(&handles);
+    options.settings.wal_sync_interval_ms = 10;
+    let db = Db::open_with(DIR, options).unwrap();
+    let write = Fault::new(FaultKind::Io, Ops::WRITE, When::Matching(0)).on_path(".wal");
+    handles.fs.inject(write);
+    db.put("failed", "1").unwrap_err();
+    handles.jobs.fire_timers();
+    db.resume().unwrap();
+    db.put("kept", "1").unwrap();
+    handles.jobs.fire_timers();
+    let (db, _handles) = after_power_loss(db, &handles);
+    assert!(is_there(&db, "kept"), "no timer synced the log");
+    db.close().unwrap();
+}
+
+#[test]
+fn what_cannot_go_away_is_refused() {
+    let (_, handles) = env(1);
+    let db = open(&handles);
+    db.put("key", "1").unwrap();
+    let panics = Fault::new(FaultKind::Panic, Ops::CREATE, When::MatchingFrom(0)).on_path(".sst");
+    handles.fs.inject(panics);
+    db.flush().unwrap_err();
+    handles.fs.clear_faults();
+    let error = db.resume().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ReadOnly);
+    assert!(error.message().contains("until the database is reopened"), "{error}");
+    let _ = db.close();
+    assert_eq!(db.resume().unwrap_err().kind(), ErrorKind::Closed);
+    let handles = handles.reborn(2);
+    let mut read_only = options(&handles);
+    read_only.read_only = true;
+    let db = Db::open_with(DIR, read_only).unwrap();
+    assert_eq!(db.resume().unwrap_err().kind(), ErrorKind::ReadOnly);
+}
+
+/// A device too small for a flush, but not for the log: writes go on until memory
+/// is full of what cannot be flushed, and by themselves once there is room.
+#[test]
+fn a_flush_without_room_turns_nothing_off() {
+    let (_, handles) = env(1);
+    let db = open(&handles);
+    let full = Fault::new(FaultKind::NoSpace, Ops::CREATE | Ops::WRITE, When::MatchingFrom(0));
+    handles.fs.inject(full.on_path(".sst"));
+    let mut written = 0;
+    let error = loop {
+        match db.put(format!("{written:06}"), [7; 1000]) {
+            Ok(()) => written += 1,
+            Err(error) => break error,
+        }
+        assert!(written < 100_000);
+    };
+    assert_eq!(error.kind(), ErrorKind::NoSpace);
+    assert!(error.message().contains("nothing was written"), "{error}");
+    assert!(written > 200, "{written}");
+    assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::NoSpace);
+    assert_eq!(db.wait_idle().unwrap_err().kind(), ErrorKind::NoSpace);
+    assert!(db.write_error().is_none());
+    // A close leaves all of it to be replayed, durable.
+    handles.fs.clear_faults();
+    db.flush().unwrap();
+    db.put(format!("{written:06}"), [7; 1000]).unwrap();
+    let full = Fault::new(FaultKind::NoSpace, Ops::CREATE | Ops::WRITE, When::MatchingFrom(0));
+    handles.fs.inject(full.on_path(".sst"));
+    db.close().unwrap();
+    let (db, _handles) = after_power_loss(db, &handles);
+    assert_eq!(db.iter().count(), written + 1);
+    db.close().unwrap();
+}
