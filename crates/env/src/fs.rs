@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, Result};
+use windrow_base::{Error, Result};
 
 /// Alignment of offsets, lengths and buffers of direct writes, in bytes, and of
 /// direct reads where the system does not say that less will do

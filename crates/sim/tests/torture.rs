@@ -1,5 +1,5 @@
 //! The real program, killed: 200 times in every change. More of it, and what
-//! needs root, is run by hand: `torture kill|cut|full|limits`.
+//! needs root, is run by hand: `torture kill|cut|full|limits|small`.
 
 use std::process::{Command, Output};
 
@@ -77,6 +77,16 @@ fn damage_in_one_keyspace_is_survived_by_the_others() {
     let said = said(&output);
     assert!(output.status.success(), "{said}");
     assert!(said.contains("ratio"), "{said}");
+    eprintln!("{said}");
+}
+
+/// Devices of 8 and 32 MiB, where this may mount them.
+#[test]
+fn a_small_device_is_filled_and_gone_on_from() {
+    let output = torture(&["small", "--sizes", "8,32"]);
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("8 small devices") || said.contains("SKIPPED"), "{said}");
     eprintln!("{said}");
 }
 

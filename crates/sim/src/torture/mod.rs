@@ -26,6 +26,7 @@ pub mod limits;
 mod memory;
 pub mod partial;
 pub mod setup;
+pub mod small;
 pub mod starve;
 pub mod starve_cases;
 pub mod starved;
@@ -72,6 +73,8 @@ enum Command {
         #[arg(long, default_value = "")]
         scene: String,
     },
+    /// Fills devices of a few MiB, then makes room (needs root, or user namespaces).
+    Small(small::Plan),
     #[command(hide = true)]
     Actor,
     #[command(hide = true)]
@@ -161,6 +164,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let mut wanted = String::new();
     let (name, plan) = match cli.command {
         Command::Worker(task) => return worker::run(&task),
+        Command::Small(plan) => return run_small(&plan),
         Command::Starved(task) => return starved::run(&task),
         Command::Memory(plan) => ("memory", plan),
         Command::Partial(plan) => ("partial", plan),
@@ -184,6 +188,26 @@ pub fn run(cli: Cli) -> ExitCode {
         "surroundings" => surroundings::run(&plan, &wanted),
         _ => limits::run(&plan),
     };
+    let repeat = |seed| {
+        format!(
+            "{name} --seed {seed} --rounds {} --preset '{}' --fs {}",
+            plan.rounds, plan.preset, plan.fs
+        )
+    };
+    report(name, outcome, repeat)
+}
+
+fn run_small(plan: &small::Plan) -> ExitCode {
+    stop::install();
+    report("small", small::run(plan), |seed| format!("small --seed {seed}"))
+}
+
+/// Says how a run ended. `repeat`: the arguments that repeat it, by its seed.
+fn report(
+    name: &str,
+    outcome: Result<Outcome, Failure>,
+    repeat: impl Fn(u64) -> String,
+) -> ExitCode {
     match outcome {
         Ok(Outcome::Held(figures)) => println!("{name}: {figures}"),
         Ok(Outcome::Skipped(why)) => println!("{name}: SKIPPED: {why}"),
@@ -193,9 +217,8 @@ pub fn run(cli: Cli) -> ExitCode {
                 eprintln!("kept: {}", kept.display());
             }
             eprintln!(
-                "repeat: cargo run --release -p windrow-sim --bin torture -- {name} --seed {} \
-                 --rounds {} --preset '{}' --fs {}",
-                failure.seed, plan.rounds, plan.preset, plan.fs
+                "repeat: cargo run --release -p windrow-sim --bin torture -- {}",
+                repeat(failure.seed)
             );
             return ExitCode::FAILURE;
         }
