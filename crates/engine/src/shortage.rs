@@ -25,6 +25,8 @@ const DELAY_NS_MIN: u64 = 10_000_000;
 const DELAY_NS_MAX: u64 = 2_000_000_000;
 /// Room beside the log and the tables: for the manifest, and what tables have beside entries.
 const MARGIN_BYTES: u64 = 16 << 10;
+/// Room that the next log takes when it is made, or a sixteenth of what is free.
+const NEXT_LOG_BYTES: u64 = 64 << 10;
 /// With less than this free, beside room to flush, no log is made ahead.
 const SPARE_BYTES_MIN: u64 = 1 << 20;
 /// How often it is looked whether an attempt is due, in ms.
@@ -205,7 +207,9 @@ impl Core {
         let reserved = wal.file.reserved_bytes();
         // A step takes a quarter of what is free at most, or what is asked for.
         let step = reserved.min(free / 4).max(end.saturating_sub(reserved));
-        let needed = self.bytes_in_memory().saturating_add(2 * step + MARGIN_BYTES);
+        // A flush lets this log go only where there is another.
+        let next_log = (free / 16).min(NEXT_LOG_BYTES);
+        let needed = self.bytes_in_memory().saturating_add(2 * step + next_log + MARGIN_BYTES);
         if needed <= free || mutant!(LogTakesAll) {
             return None;
         }

@@ -5,16 +5,24 @@
 //! the simulated file system follow the same schedule.
 //! Owns: the schedule. Never does: reserve.
 
-/// Space that a new log has, in bytes, and what steps are multiples of.
+/// Space that a new log has where there is enough, in bytes, and what steps are
+/// multiples of.
 pub(crate) const FIRST_STEP_BYTES: u64 = 64 << 10;
 /// Most that a step adds, in bytes.
 const STEP_BYTES_MAX: u64 = 8 << 20;
 /// A step leaves three quarters of what is free to everyone else.
 const FREE_SHARE: u64 = 4;
 
+/// Least that a new log has, in bytes: its header, in whole blocks.
+const FIRST_STEP_BYTES_MIN: u64 = 4 << 10;
+/// A new log may be made so that a flush can let the last one go: it leaves the
+/// room of that flush.
+const FIRST_SHARE: u64 = 16;
+
 /// Up to where a log of `len` bytes reserves when it is made.
-pub(crate) fn first_step(len: u64) -> u64 {
-    len.min(FIRST_STEP_BYTES)
+pub(crate) fn first_step(len: u64, free: u64) -> u64 {
+    let share = free / FIRST_SHARE / FIRST_STEP_BYTES_MIN * FIRST_STEP_BYTES_MIN;
+    len.min(share.clamp(FIRST_STEP_BYTES_MIN, FIRST_STEP_BYTES))
 }
 
 /// Up to where a log goes on to reserve when `reserved` is to become `end` at
@@ -35,7 +43,7 @@ mod tests {
     #[test]
     fn steps_double_and_stay_within_the_log_and_what_is_free() {
         const LEN: u64 = 80 << 20;
-        let mut reserved = first_step(LEN);
+        let mut reserved = first_step(LEN, u64::MAX);
         let mut steps = vec![reserved >> 10];
         while reserved < LEN {
             reserved = next_step(reserved, reserved + 1, LEN, u64::MAX);
@@ -50,6 +58,8 @@ mod tests {
         assert_eq!(next_step(1 << 20, (1 << 20) + 1, LEN, 0), (1 << 20) + 1);
         assert_eq!(next_step(1 << 20, (1 << 20) + 1, LEN, 1 << 20), (1 << 20) + (256 << 10));
         assert_eq!(next_step(u64::MAX - 1, u64::MAX, LEN, u64::MAX), u64::MAX);
-        assert_eq!((first_step(10), next_step(10, 12, 10, 0)), (10, 12));
+        let first = [0, 100 << 10, 300 << 10, 1 << 20].map(|free| first_step(LEN, free) >> 10);
+        assert_eq!(first, [4, 4, 16, 64]);
+        assert_eq!((first_step(10, u64::MAX), next_step(10, 12, 10, 0)), (10, 12));
     }
 }

@@ -62,7 +62,7 @@ impl OsLogFile {
         let fd = place
             .open(NEW_FILE | OFlags::RDWR)
             .map_err(|errno| io_error("create the log", path, errno))?;
-        let first = space::first_step(len_bytes);
+        let first = space::first_step(len_bytes, free_bytes(&fd));
         let set_len = |reserved| match first < len_bytes {
             true => retry(|| rustix::fs::ftruncate(&fd, len_bytes)).map(|()| reserved),
             false => Ok(reserved),

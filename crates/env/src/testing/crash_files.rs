@@ -265,8 +265,8 @@ impl CrashFs {
     /// Creates a file: a log of this length, or an empty one.
     fn create_file(&self, path: &Path, log_bytes: Option<u64>) -> Result<Handle> {
         let len = log_bytes.unwrap_or(0);
-        let reserved = log_bytes.map(first_step);
         let mut state = self.shared.lock();
+        let reserved = log_bytes.map(|len| first_step(len, state.free_bytes()));
         let attempt = Attempt { len, ..Attempt::on(Ops::CREATE, path) };
         let (done, result) = all_or_nothing(state.begin(&attempt)?);
         state.check_descriptors(path)?;
