@@ -28,6 +28,7 @@
 //! about the tree (`windrow-plan` does) and touches no file or clock itself
 //! (`windrow-env` does).
 
+mod begin;
 mod budget;
 mod cache;
 mod chain;

@@ -17,7 +17,6 @@ use crate::cleanup::Cleanup;
 use crate::core::{Core, CoreParts, Manifest, plan_settings};
 use crate::events::{Event, EventSink};
 use crate::left_out::{self, LeftOut};
-use crate::manifest::log::ManifestLog;
 use crate::manifest::record::Record;
 use crate::manifest::state::{KeyspaceState, ManifestState, WalState};
 use crate::options::{Components, KeyspaceOptions, Options, Settings};
@@ -30,7 +29,6 @@ use crate::replay::{Replay, Replayed};
 use crate::stats::Counters;
 use crate::tree::{KeyspaceRecord, Tree, TreeParts};
 use crate::undo::Attempt;
-use crate::write::segments::create_wal;
 use crate::write::wal::Wal;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -38,8 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::{
-    COUNTER_MAX, Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, SeqNo, mutant,
-    unless_mutant,
+    COUNTER_MAX, Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, mutant, unless_mutant,
 };
 use windrow_env::fs::{FileLock, LockMode, ReadOptions};
 use windrow_env::{Env, LogFile, Process};
@@ -740,8 +737,7 @@ impl Core {
         }
         let last_seq = replayed.last_seq;
         let mut manifest = self.manifest.lock();
-        let log = self.begin_manifest(&mut manifest.state, last_seq)?;
-        manifest.log = Some(log);
+        manifest.log = Some(self.begin_manifest(&mut manifest.state, last_seq)?);
         drop(manifest);
         traces::remove(&self.env, &self.dir, listing);
         self.remove_orphans(listing);
@@ -752,37 +748,6 @@ impl Core {
         self.note_all_due();
         self.schedule();
         Ok(())
-    }
-
-    /// Writes a new manifest, in which all up to `last_seq` is in tables, and has
-    /// CURRENT name it: no log of before is in force from then on.
-    pub(crate) fn begin_manifest(
-        &self,
-        state: &mut ManifestState,
-        last_seq: SeqNo,
-    ) -> Result<ManifestLog> {
-        let manifest_number = self.new_file_number();
-        state.clean_close = None;
-        state.last_seq = last_seq;
-        state.log_number = self.new_file_number();
-        state.log_first_seq = last_seq + 1;
-        state.wals.clear();
-        state.settings_text = self.settings.to_text();
-        state.next_file = self.next_file.load(std::sync::atomic::Ordering::Relaxed);
-        let log = ManifestLog::create(&self.env, &self.dir, manifest_number, &state.snapshot())?;
-        self.put_in_force(&log)?;
-        Ok(log)
-    }
-
-    /// Makes the log that a manifest just begun waits for, and tells it.
-    pub(crate) fn first_wal(&self, manifest: &mut Manifest) -> Result<Wal> {
-        let log = manifest.log.as_ref().expect("just begun");
-        let (number, in_force) = (manifest.state.log_number, log.in_force());
-        let wal = create_wal(&self.env, &self.dir, number, in_force, self.wal_capacity_bytes())?;
-        let record = Record(vec![wal.added()]);
-        self.append_record(manifest, &record, true)?;
-        manifest.state.apply(&record, &|id| self.components.key_order(id))?;
-        Ok(wal)
     }
 
     /// Work that only time brings: entries that expire in an idle database, and

@@ -204,7 +204,7 @@ impl Tree {
     pub(crate) fn restart(&self, version: Arc<Version>) -> Vec<Arc<Memtable>> {
         let _lock = self.view_lock.lock();
         let old = self.pin();
-        let handle = |file: &Arc<File>| self.tables.handle(file, &self.order);
+        let handle = |file: &Arc<File>| self.reads.tables.handle(file, &self.order);
         let levels = ReadView::next_levels(&old.levels, &version, handle);
         pin_level0(&old.levels, &levels);
         let memtable = Arc::new(self.new_memtable());
