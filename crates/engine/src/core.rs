@@ -247,7 +247,11 @@ impl Core {
     pub(crate) fn trip(&self, error: &Error) {
         // What failed since the directory was taken away is told as that.
         let taken = self.place.check().err();
-        let error = taken.as_ref().unwrap_or(error);
+        self.trip_as(taken.as_ref().unwrap_or(error));
+    }
+
+    /// As [`Core::trip`], but asks the file system nothing: it may be what panicked.
+    pub(crate) fn trip_as(&self, error: &Error) {
         if error.kind() != ErrorKind::ReadOnly && self.latch.trip(error) {
             self.events.send(&Event::Latched { error: error.clone() });
         }

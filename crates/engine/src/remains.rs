@@ -68,7 +68,8 @@ pub(crate) fn refuse_foreign(env: &Env, dir: &Path) -> Result<()> {
     for name in manifests.chain(wals).chain(tables) {
         match owner_of(env, &dir.join(&name))? {
             Some(Owner::Windrow) => return Ok(()),
-            Some(Owner::Blank) | None => {}
+            // A crash at creation may have left it torn.
+            Some(Owner::Blank | Owner::Torn) | None => {}
             Some(Owner::LevelDb | Owner::Other) => _ = stranger.get_or_insert(name),
         }
     }
@@ -113,7 +114,7 @@ pub(crate) fn remove_ours(env: &Env, dir: &Path, name: &str) -> Result<Option<Er
     let path = dir.join(name);
     match owner_of(env, &path) {
         Ok(None) => Ok(None),
-        Ok(Some(Owner::LevelDb | Owner::Other)) if !mutant!(StrangersRemoved) => {
+        Ok(Some(Owner::LevelDb | Owner::Torn | Owner::Other)) if !mutant!(StrangersRemoved) => {
             let why = Error::invalid("it is not a file of Windrow's");
             Ok(Some(why.with_file(path.display().to_string())))
         }

@@ -228,6 +228,7 @@ mod tests {
     /// and is not when its sequence number is given out again: not to a reader
     /// who got hold of the memtable before either.
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "a writer that waits for another")]
     fn what_was_filled_behind_a_failure_is_never_seen() {
         let (env, handles) = windrow_env::testing::env(1);
         let mut options = Options::default();

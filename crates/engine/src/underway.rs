@@ -147,7 +147,7 @@ impl Core {
     fn watch<T>(&self, what: &str, work: impl FnOnce(&Core) -> T) -> std::result::Result<T, Panic> {
         let tell = |panic: &Panic| {
             let text = format!("{what} panicked: {}", panic_text(&**panic));
-            unless_mutant!(PanicIgnored, self.trip(&Error::new(ErrorKind::Io, text)));
+            unless_mutant!(PanicIgnored, self.trip_as(&Error::new(ErrorKind::Io, text)));
         };
         let working = Working::begin(self);
         let done = catch_unwind(AssertUnwindSafe(|| work(self)));

@@ -14,11 +14,15 @@ pub const HEAD_BYTES: usize = 512;
 pub enum Owner {
     /// It begins as Windrow's files do.
     Windrow,
-    /// It is empty, or begins with zeros, or with no more than a lock file's pid,
-    /// as a file that a crash or a power loss left may: nobody's bytes are in it.
+    /// It is empty, or holds zeros, or no more than a lock file's pid, as a file
+    /// that a crash or a power loss left may: nobody's bytes are in it.
     Blank,
     /// It is a CURRENT of LevelDB or of those that came of it, RocksDB among them.
     LevelDb,
+    /// It begins with zeros or with digits, and not all of it is such. A power
+    /// loss may have torn it from a file of ours, and it may be anybody's: it says
+    /// nothing about the directory, and is nobody's to remove.
+    Torn,
     /// It begins in another way.
     Other,
 }
@@ -38,12 +42,22 @@ pub fn of_head(head: &[u8]) -> Owner {
         return Owner::Windrow;
     }
     // And so will a lock file's pid.
-    if let [pid @ .., b'\n'] = written
-        && pid.iter().all(u8::is_ascii_digit)
-    {
+    if is_pid(written) && written.ends_with(b"\n") {
         return Owner::Blank;
     }
+    // Of two writes to one sector a power loss may have kept the later alone.
+    let begin = &head[..head.len().min(current::MAGIC.len())];
+    let zeros = begin.iter().rev().take_while(|&&byte| byte == 0).count();
+    if is_pid(&begin[..begin.len() - zeros]) {
+        return Owner::Torn;
+    }
     if head.starts_with(b"MANIFEST-") { Owner::LevelDb } else { Owner::Other }
+}
+
+/// Whether this is a lock file's line, or a part of it from its beginning.
+fn is_pid(bytes: &[u8]) -> bool {
+    let pid = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    pid.iter().all(u8::is_ascii_digit)
 }
 
 #[cfg(test)]
@@ -81,7 +95,12 @@ mod tests {
             assert_eq!(of_head(torn), Owner::Windrow);
         }
         assert_eq!(of_head(b"1234\n\0\0"), Owner::Blank);
-        for other in [&b"WndrX"[..], b"Wn\0\0\0\0\0\0\x01", b"1234", b"12x\n", b"RocksDB"] {
+        let later = b"\0\0\0\0\0\0\0\0\0\x01";
+        for torn in [&b"1"[..], b"1234", b"1234\0\0", b"12\n\0\0\0\0\0\x01", later] {
+            assert_eq!(of_head(torn), Owner::Torn);
+        }
+        let early = b"\0\0\0\0\0\0\x01";
+        for other in [&b"WndrX"[..], b"Wn\0\0\0\0\0\0\x01", b"12x\n", b"RocksDB", early] {
             assert_eq!(of_head(other), Owner::Other);
         }
     }

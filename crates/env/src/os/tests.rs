@@ -340,6 +340,7 @@ fn a_log_takes_space_in_steps_and_gives_back_what_it_does_not_use() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods)] // what no trait tells
 fn what_is_reserved_ahead_goes_back_or_is_not_taken_at_all() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();
