@@ -229,7 +229,7 @@ mutants! {
     141 StrangersRemoved ["P20", "R7"] "what is not Windrow's is removed for its name";
     145 ForkUnseen ["P13", "P13"] "a forked child uses its parent's database";
     155 UndoneInForce ["P7", "P8"] "an open that fails removes what CURRENT names already";
-    156 LogTakesAll ["P8"] "a log takes the room that its records need in tables";
+    156 LogTakesAll ["P8", "P8"] "a log takes the room that its records need in tables";
     157 CloseForgetsLog ["P1", "P8"] "a close without room for tables leaves logs that were not synced";
     158 ResumeForgets ["P1", "P7"] "a resume does not write what is in memory to tables";
     159 ResumedKeyspaces ["P7", "P20"] "a keyspace whose making failed is there after a resume";
