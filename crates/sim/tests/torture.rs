@@ -76,7 +76,9 @@ fn damage_in_one_keyspace_is_survived_by_the_others() {
     let output = torture(&["partial", "--rounds", "1", "--seconds", "1"]);
     let said = said(&output);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("ratio"), "{said}");
+    for damage in ["none", "flips", "cut", "eio"] {
+        assert!(said.contains(&format!("\n| {damage} | ")), "{said}");
+    }
     eprintln!("{said}");
 }
 

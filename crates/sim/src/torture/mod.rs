@@ -18,6 +18,7 @@
 
 pub mod child;
 pub mod cut;
+pub mod failing_reads;
 pub mod full;
 pub mod judge;
 pub mod kill;
@@ -25,6 +26,7 @@ pub mod ledger;
 pub mod limits;
 mod memory;
 pub mod partial;
+pub mod partial_load;
 pub mod setup;
 pub mod small;
 pub mod starve;
@@ -62,9 +64,9 @@ enum Command {
     /// Largest batches, nested range deletes, longest keys and many keyspaces under
     /// an address-space limit, with aborts at the n-th allocation.
     Memory(Plan),
-    /// Damage in one keyspace under a full load of two others, in at most five rounds
-    /// of `--seconds` each with and without it; then a second without descriptors.
-    Partial(Plan),
+    /// Damage in one keyspace under a full load of two others, whose reads and writes a
+    /// second are compared with runs without it; then a second without descriptors.
+    Partial(partial::Plan),
     /// Forks, moved directories, foreign files, links, rights, mounts, clocks: scene by scene.
     Surroundings {
         #[command(flatten)]
@@ -101,8 +103,7 @@ pub struct Plan {
     /// The file system of `cut` and `full`.
     #[arg(long, value_enum, default_value_t = volume::Kind::Ext4)]
     pub fs: volume::Kind,
-    /// How long `limits` keeps up the load that is short of memory, and `partial` its
-    /// load in each run.
+    /// How long `limits` keeps up the load that is short of memory.
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
     /// The case of `memory`; without it all are run.
@@ -138,16 +139,20 @@ impl Plan {
     /// # Errors
     /// Where none can be made.
     pub fn scratch(&self, otherwise: PathBuf) -> Result<tempfile::TempDir, Failure> {
-        let parent = self.dir.clone().unwrap_or(otherwise);
-        std::fs::create_dir_all(&parent)
-            .and_then(|()| tempfile::Builder::new().prefix("torture-").tempdir_in(&parent))
-            .map_err(|e| self.failure(self.seed, format!("{}: {e}", parent.display())))
+        scratch(self.dir.clone().unwrap_or(otherwise), self.seed)
     }
 
     /// A failure without remains.
     pub fn failure(&self, seed: u64, why: impl Into<String>) -> Failure {
         Failure { why: why.into(), seed, kept: None }
     }
+}
+
+/// A directory in `parent`, which is made if need be; removed at the end unless it is kept.
+fn scratch(parent: PathBuf, seed: u64) -> Result<tempfile::TempDir, Failure> {
+    std::fs::create_dir_all(&parent)
+        .and_then(|()| tempfile::Builder::new().prefix("torture-").tempdir_in(&parent))
+        .map_err(|e| Failure { why: format!("{}: {e}", parent.display()), seed, kept: None })
 }
 
 /// How a run ended.
@@ -165,9 +170,9 @@ pub fn run(cli: Cli) -> ExitCode {
     let (name, plan) = match cli.command {
         Command::Worker(task) => return worker::run(&task),
         Command::Small(plan) => return run_small(&plan),
+        Command::Partial(plan) => return run_partial(&plan),
         Command::Starved(task) => return starved::run(&task),
         Command::Memory(plan) => ("memory", plan),
-        Command::Partial(plan) => ("partial", plan),
         Command::Actor => return surroundings::actor::run(),
         Command::Surroundings { plan, scene } => {
             wanted = scene;
@@ -184,7 +189,6 @@ pub fn run(cli: Cli) -> ExitCode {
         "cut" => cut::run(&plan),
         "full" => full::run(&plan),
         "memory" => starve::run(&plan),
-        "partial" => partial::run(&plan),
         "surroundings" => surroundings::run(&plan, &wanted),
         _ => limits::run(&plan),
     };
@@ -200,6 +204,16 @@ pub fn run(cli: Cli) -> ExitCode {
 fn run_small(plan: &small::Plan) -> ExitCode {
     stop::install();
     report("small", small::run(plan), |seed| format!("small --seed {seed}"))
+}
+
+fn run_partial(plan: &partial::Plan) -> ExitCode {
+    stop::install();
+    let (rounds, seconds) = (plan.rounds, plan.seconds);
+    let cases: Vec<String> = plan.case.iter().map(ToString::to_string).collect();
+    let cases = cases.join(",");
+    report("partial", partial::run(plan), |seed| {
+        format!("partial --seed {seed} --rounds {rounds} --seconds {seconds} --case {cases}")
+    })
 }
 
 /// Says how a run ended. `repeat`: the arguments that repeat it, by its seed.

@@ -1,74 +1,176 @@
 //! `torture partial`: damage in one keyspace, while two others are written and
 //! read at full speed.
 //!
-//! In one keyspace's tables bytes are flipped, and a table loses its end under the
-//! open database, so that reads and merges of it err. What the others get done is
-//! compared with runs without damage, in turns; then the process has no
-//! descriptors for a second. Owns: the load, the damage, and what must hold
-//! whatever the time: no write is refused, none is lost, level 0 has a bound.
-//! Never does: call a figure of speed right or wrong.
+//! Bytes of the keyspace's tables are flipped, a table loses its end under the
+//! open database, or every read of its tables errs with EIO. What the others read
+//! and what they write a second is measured each by itself, and compared with runs
+//! without damage, in turns; then the process has no descriptors for a second.
+//! Owns: the runs, the damage, and the figures. Never does: fail for a figure of
+//! speed; what must hold whatever the time is with the load (`partial_load.rs`).
 
-use super::{Failure, Outcome, Plan, stop};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use super::failing_reads::FailingReads;
+use super::partial_load::{Load, Rates, SICK, SPACES, fill};
+use super::{Failure, Outcome, stop};
+use clap::{Args, ValueEnum};
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
-use windrow::{Db, ErrorKind, Keyspace, Options};
-use windrow_env::testing::Rng;
+use std::sync::Arc;
+use windrow::{Db, Options};
+use windrow_env::Env;
 use windrow_format::names;
 
-/// Most rounds; each is a run with damage and one without.
-const ROUNDS_MAX: u64 = 5;
-/// Keys of each keyspace.
-const KEYS: u64 = 20_000;
-const VALUE_BYTES: usize = 200;
-/// How often a byte is flipped in the damaged table's first half.
+/// How often a byte is flipped in the first half of a damaged table.
 const FLIP_EVERY_BYTES: usize = 2048;
-/// The keyspace that is damaged is used this often, in both kinds of run.
-const SICK_EVERY: Duration = Duration::from_millis(1);
+/// What the others may lose: their rate is at least so much of that without damage.
+const RATIO_MIN: f64 = 0.9;
+
+/// What is run.
+#[derive(Args, Clone, Debug)]
+pub struct Plan {
+    /// How often the load is run without damage, and with each kind of it.
+    #[arg(long, default_value_t = 5)]
+    pub rounds: u64,
+    /// How long each run is measured.
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u64,
+    /// Where the choice of keys comes from.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Which damage is done.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Damage::ALL)]
+    pub case: Vec<Damage>,
+    /// Where databases are kept while it runs; a failure stays there.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+}
+
+/// What is done to the tables of one keyspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Damage {
+    /// Bytes are flipped in the first half of each.
+    Flips,
+    /// The last one loses its second half under the open database.
+    Cut,
+    /// Every read of them errs with EIO.
+    Eio,
+}
+
+impl Damage {
+    const ALL: [Damage; 3] = [Damage::Flips, Damage::Cut, Damage::Eio];
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Damage::Flips => "flips",
+            Damage::Cut => "cut",
+            Damage::Eio => "eio",
+        })
+    }
+}
+
+/// The runs of a kind: without damage, or with this one.
+struct Runs {
+    damage: Option<Damage>,
+    rates: Vec<Rates>,
+}
+
+impl Runs {
+    fn name(&self) -> String {
+        self.damage.map_or("none".to_owned(), |damage| damage.to_string())
+    }
+}
 
 /// Runs the rounds.
 ///
 /// # Errors
 /// What did not hold.
 pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
-    let scratch = plan.scratch(std::env::temp_dir())?;
-    let (mut sound, mut damaged) = (Vec::new(), Vec::new());
-    for round in 0..plan.rounds.min(ROUNDS_MAX) {
-        // Which comes first changes, since a disk may slow down or warm up.
-        for damage in [round % 2 == 0, round % 2 == 1] {
-            let dir = scratch.path().join(format!("{round}-{damage}"));
-            match one_run(&dir, plan, damage) {
-                Ok(rate) => if damage { &mut damaged } else { &mut sound }.push(rate),
+    let scratch = super::scratch(plan.dir.clone().unwrap_or_else(std::env::temp_dir), plan.seed)?;
+    let damages = [None].into_iter().chain(plan.case.iter().copied().map(Some));
+    let mut kinds = Vec::from_iter(damages.map(|damage| Runs { damage, rates: Vec::new() }));
+    for round in 0..plan.rounds {
+        let mut line = format!("round {round}:");
+        for at in 0..kinds.len() {
+            // Which comes first changes, since a disk may slow down or warm up.
+            let kind = (at + round as usize) % kinds.len();
+            let runs = &mut kinds[kind];
+            let dir = scratch.path().join(format!("{round}-{}", runs.name()));
+            match one_run(&dir, plan, runs.damage) {
+                Ok(rates) => {
+                    line += &format!(" {} {rates};", runs.name());
+                    runs.rates.push(rates);
+                }
                 Err(why) => {
                     let _ = scratch.keep();
-                    let why = format!("round {round}, damage {damage}: {why}");
+                    let why = format!("round {round}, damage {}: {why}", runs.name());
                     return Err(Failure { why, seed: plan.seed, kept: Some(dir) });
                 }
             }
             let _ = std::fs::remove_dir_all(&dir);
         }
-        eprintln!("round {round}: {:.0} a second, {:.0} with damage", last(&sound), last(&damaged));
+        eprintln!("{line}");
         if stop::requested() {
             break;
         }
     }
-    let rounds = damaged.len();
-    let (sound, damaged) = (median(sound), median(damaged));
-    Ok(Outcome::Held(format!(
-        "{rounds} rounds: median {sound:.0} operations a second, {damaged:.0} with damage in \
-         another keyspace, ratio {:.3}",
-        damaged / sound
-    )))
+    Ok(Outcome::Held(table(plan, &kinds)))
 }
 
-fn last(rates: &[f64]) -> f64 {
-    rates.last().copied().unwrap_or(0.0)
+/// Medians, spreads and ratios, as a table.
+fn table(plan: &Plan, kinds: &[Runs]) -> String {
+    let mut table = format!(
+        "{} runs of {} s of each kind: operations a second of the sound keyspaces, median (least \
+         to most), and ratio of medians\n\n\
+         | damage | reads | ratio | writes | ratio | both at least {RATIO_MIN} | level 0 next door |\n\
+         |---|---|---|---|---|---|---|",
+        kinds[0].rates.len(),
+        plan.seconds
+    );
+    let figures = |runs: &Runs, of: fn(&Rates) -> f64| {
+        Figures::of(runs.rates.iter().map(of)).unwrap_or_default()
+    };
+    let of_all =
+        |runs: &Runs| [figures(runs, |rates| rates.reads), figures(runs, |rates| rates.writes)];
+    let sound = of_all(&kinds[0]);
+    for runs in kinds {
+        let [reads, writes] = of_all(runs);
+        let ratios = [reads.median / sound[0].median, writes.median / sound[1].median];
+        let verdict = if ratios.iter().all(|ratio| RATIO_MIN <= *ratio) { "yes" } else { "no" };
+        let deepest = runs.rates.iter().map(|rates| rates.sick_depth).max().unwrap_or(0);
+        table += &format!(
+            "\n| {} | {reads} | {:.3} | {writes} | {:.3} | {verdict} | {deepest} |",
+            runs.name(),
+            ratios[0],
+            ratios[1]
+        );
+    }
+    table
 }
 
-fn median(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates.get(rates.len() / 2).copied().unwrap_or(f64::NAN)
+/// What some runs came to, per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Figures {
+    least: f64,
+    median: f64,
+    most: f64,
+}
+
+impl Figures {
+    /// `None` of no runs.
+    fn of(rates: impl Iterator<Item = f64>) -> Option<Figures> {
+        let mut rates = Vec::from_iter(rates);
+        rates.sort_by(f64::total_cmp);
+        let (&least, &most) = (rates.first()?, rates.last()?);
+        let median = f64::midpoint(rates[(rates.len() - 1) / 2], rates[rates.len() / 2]);
+        Some(Figures { least, median, most })
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.0} ({:.0} to {:.0})", self.median, self.least, self.most)
+    }
 }
 
 fn options() -> Options {
@@ -79,69 +181,69 @@ fn options() -> Options {
     options
 }
 
-fn text(error: impl std::fmt::Display) -> String {
+fn text(error: impl fmt::Display) -> String {
     error.to_string()
 }
 
-fn key(n: u64) -> String {
-    format!("key{n:08}")
-}
-
-/// The n-th value of a writer.
-fn value(n: u64) -> Vec<u8> {
-    let mut value = n.to_le_bytes().to_vec();
-    value.resize(VALUE_BYTES, b'.');
-    value
-}
-
-/// Fills a database, damages it if asked to, and loads it. Returns operations a second.
-fn one_run(dir: &Path, plan: &Plan, damage: bool) -> Result<f64, String> {
-    let spaces = ["sick", "a", "b"];
+/// Fills a database, damages it if asked to, and loads it.
+fn one_run(dir: &Path, plan: &Plan, damage: Option<Damage>) -> Result<Rates, String> {
     let db = Db::open_with(dir, options()).map_err(text)?;
-    for name in spaces {
-        let space = db.keyspace(name).map_err(text)?;
-        (0..KEYS).try_for_each(|n| space.put(key(n), value(n))).map_err(text)?;
-    }
+    SPACES.iter().try_for_each(|name| fill(&db, name))?;
     db.flush().and_then(|()| db.wait_idle()).map_err(text)?;
-    let tables = tables_of(&db, dir, "sick");
+    let tables = tables_of(&db, SICK);
     db.close().map_err(text)?;
-    let kept = match (tables.first(), tables.last()) {
-        (Some(first), Some(last)) if first != last => [keep(first)?, keep(last)?],
-        _ => return Err(format!("{} tables are too few to be damaged", tables.len())),
+    let [.., last] = &tables[..] else {
+        return Err("there are no tables to damage".into());
     };
-    if damage {
-        flip(&kept[0])?;
+    let path = |name: &String| dir.join(name);
+    let kept = match damage {
+        Some(Damage::Flips) => tables.iter().map(|name| keep(path(name))).collect(),
+        Some(Damage::Cut) => keep(path(last)).map(|kept| vec![kept]),
+        Some(Damage::Eio) | None => Ok(Vec::new()),
+    }?;
+    if damage == Some(Damage::Flips) {
+        kept.iter().try_for_each(flip)?;
     }
-    let db = Db::open_with(dir, options()).map_err(text)?;
-    if damage {
-        cut(&kept[1])?;
+    // In every run, so that nothing else differs.
+    let fs = FailingReads::new(tables);
+    let mut failing = options();
+    let threads = failing.settings.background_threads as usize;
+    failing.components.env = Some(Env { fs: Arc::new(fs.clone()), ..Env::os(threads) });
+    let db = Db::open_with(dir, failing).map_err(text)?;
+    match damage {
+        Some(Damage::Cut) => kept.iter().try_for_each(cut)?,
+        Some(Damage::Eio) => fs.fail(true),
+        Some(Damage::Flips) | None => {}
     }
-    let load = Load::new(&db, spaces)?;
-    let rate = load.run(plan, damage)?;
-    if damage {
-        // Only now: what is damaged is damaged for as long as the load runs.
-        kept.iter().try_for_each(|(path, bytes)| std::fs::write(path, bytes)).map_err(text)?;
+    let load = Load::new(&db, plan.seed, damage.is_some())?;
+    let rates = load.run(plan.seconds)?;
+    if damage == Some(Damage::Eio) && fs.failures() == 0 {
+        return Err("no read of a table erred with EIO: this tests nothing".into());
     }
+    // Only now: what is damaged is damaged for as long as the load runs.
+    fs.fail(false);
+    kept.iter().try_for_each(|(path, bytes)| std::fs::write(path, bytes)).map_err(text)?;
     db.close().map_err(text)?;
     let db = Db::open_with(dir, options()).map_err(text)?;
-    load.check(&db, spaces)?;
+    load.check(&db)?;
     db.close().map_err(text)?;
-    Ok(rate)
+    Ok(rates)
 }
 
-/// The table files of a keyspace, by number.
-fn tables_of(db: &Db, dir: &Path, name: &str) -> Vec<PathBuf> {
+/// The names of a keyspace's table files, by number.
+fn tables_of(db: &Db, name: &str) -> Vec<String> {
     let tree = db.tree().into_iter().find(|(space, _)| space == name);
     let files = tree.iter().flat_map(|(_, version)| version.files());
     let mut numbers = Vec::from_iter(files.map(|(_, _, file)| file.number));
     numbers.sort_unstable();
-    numbers.into_iter().map(|number| dir.join(names::table(number))).collect()
+    numbers.into_iter().map(names::table).collect()
 }
 
 type Kept = (PathBuf, Vec<u8>);
 
-fn keep(path: &Path) -> Result<Kept, String> {
-    Ok((path.to_path_buf(), std::fs::read(path).map_err(text)?))
+fn keep(path: PathBuf) -> Result<Kept, String> {
+    let bytes = std::fs::read(&path).map_err(text)?;
+    Ok((path, bytes))
 }
 
 /// Flips bytes in the first half of a table, which holds its first blocks.
@@ -158,155 +260,28 @@ fn cut((path, bytes): &Kept) -> Result<(), String> {
     file.set_len(bytes.len() as u64 / 2).map_err(text)
 }
 
-/// What is done to a database's keyspaces; the first is the one that is damaged.
-struct Load {
-    spaces: Vec<Keyspace>,
-    db: Db,
-    /// Writes acknowledged, by keyspace.
-    written: [AtomicU64; 3],
-    /// Reads and writes of the sound keyspaces.
-    done: AtomicU64,
-    /// Reads of the damaged keyspace that erred.
-    erred: AtomicU64,
-    starving: AtomicBool,
-    stop: AtomicBool,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Load {
-    fn new(db: &Db, spaces: [&str; 3]) -> Result<Load, String> {
-        let open = |name| db.keyspace(name).map_err(text);
-        Ok(Load {
-            spaces: spaces.into_iter().map(open).collect::<Result<_, _>>()?,
-            db: db.clone(),
-            written: Default::default(),
-            done: AtomicU64::new(0),
-            erred: AtomicU64::new(0),
-            starving: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-        })
+    #[test]
+    fn figures_are_of_sorted_rates() {
+        let of = |rates: &[f64]| Figures::of(rates.iter().copied());
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[3.0, 1.0, 2.0]), Some(Figures { least: 1.0, median: 2.0, most: 3.0 }));
+        assert_eq!(of(&[4.0, 1.0]), Some(Figures { least: 1.0, median: 2.5, most: 4.0 }));
     }
 
-    /// Operations of the sound keyspaces a second.
-    fn run(&self, plan: &Plan, damage: bool) -> Result<f64, String> {
-        std::thread::scope(|scope| {
-            let mut all = vec![scope.spawn(|| self.use_sick(plan.seed, damage))];
-            for space in [1, 2] {
-                all.push(scope.spawn(move || self.write(space)));
-                all.push(scope.spawn(move || self.read(space, plan.seed)));
-            }
-            let rate = self.measure(plan);
-            let starved = if damage { self.starve() } else { Ok(()) };
-            self.stop.store(true, Ordering::Relaxed);
-            for thread in all {
-                thread.join().map_err(|_| "a thread panicked".to_owned())??;
-            }
-            starved?;
-            if damage && self.erred.load(Ordering::Relaxed) == 0 {
-                return Err("no read met the damage: this tests nothing".into());
-            }
-            rate
-        })
-    }
-
-    fn is_going_on(&self) -> bool {
-        !self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Counts what is done for as long as the plan says.
-    fn measure(&self, plan: &Plan) -> Result<f64, String> {
-        let depth_max = 2 * Options::default().settings.level0_stop_files;
-        let (begin, before) = (Instant::now(), self.done.load(Ordering::Relaxed));
-        while begin.elapsed() < Duration::from_secs(plan.seconds) && !stop::requested() {
-            std::thread::sleep(Duration::from_millis(50));
-            for (name, version) in self.db.tree().iter().filter(|(name, _)| name != "sick") {
-                let depth = version.levels[0].log_depth();
-                if depth > depth_max {
-                    return Err(format!("level 0 of `{name}` is {depth} deep"));
-                }
-            }
-        }
-        let done = self.done.load(Ordering::Relaxed) - before;
-        Ok(done as f64 / begin.elapsed().as_secs_f64())
-    }
-
-    /// A second in which the process gets no descriptor more.
-    fn starve(&self) -> Result<(), String> {
-        self.starving.store(true, Ordering::SeqCst);
-        let before = getrlimit(Resource::Nofile);
-        let none = Rlimit { current: Some(1), maximum: before.maximum };
-        setrlimit(Resource::Nofile, none).map_err(text)?;
-        std::thread::sleep(Duration::from_secs(1));
-        setrlimit(Resource::Nofile, before).map_err(text)?;
-        self.starving.store(false, Ordering::SeqCst);
-        Ok(())
-    }
-
-    fn put_next(&self, space: usize) -> Result<(), String> {
-        let n = self.written[space].load(Ordering::Relaxed);
-        let put = self.spaces[space].put(key(n % KEYS), value(n));
-        put.map_err(|e| format!("a write was refused: {e}"))?;
-        self.written[space].store(n + 1, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn write(&self, space: usize) -> Result<(), String> {
-        while self.is_going_on() {
-            self.put_next(space)?;
-            self.done.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    /// Reads keys, which are all there. Reads may err while there is no descriptor.
-    fn read(&self, space: usize, seed: u64) -> Result<(), String> {
-        let mut rng = Rng::new(seed + space as u64);
-        while self.is_going_on() {
-            let starving = self.starving.load(Ordering::SeqCst);
-            match self.spaces[space].get(key(rng.below(KEYS))) {
-                Ok(Some(_)) => _ = self.done.fetch_add(1, Ordering::Relaxed),
-                Ok(None) => return Err("a key of a sound keyspace is gone".into()),
-                Err(e) if e.kind() == ErrorKind::Io && self.is_starving(starving) => {}
-                Err(e) => return Err(format!("a sound keyspace could not be read: {e}")),
-            }
-        }
-        Ok(())
-    }
-
-    fn is_starving(&self, before: bool) -> bool {
-        before || self.starving.load(Ordering::SeqCst)
-    }
-
-    /// Uses the damaged keyspace now and then: reads may err, writes not.
-    fn use_sick(&self, seed: u64, damage: bool) -> Result<(), String> {
-        let mut rng = Rng::new(seed);
-        while self.is_going_on() {
-            std::thread::sleep(SICK_EVERY);
-            self.put_next(0)?;
-            match self.spaces[0].get(key(rng.below(KEYS))) {
-                Ok(Some(_)) => {}
-                Ok(None) => return Err("a key of the damaged keyspace is said to be gone".into()),
-                Err(_) if damage => _ = self.erred.fetch_add(1, Ordering::Relaxed),
-                Err(e) => return Err(format!("nothing is damaged, and yet: {e}")),
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether every keyspace holds the last acknowledged value of each key.
-    fn check(&self, db: &Db, names: [&str; 3]) -> Result<(), String> {
-        for (name, written) in names.into_iter().zip(&self.written) {
-            let space = db.keyspace(name).map_err(text)?;
-            let written = written.load(Ordering::Relaxed);
-            for n in 0..KEYS {
-                // The last of the values n, n + KEYS, n + 2 KEYS, ... that was written.
-                let rounds = written.saturating_sub(n).div_ceil(KEYS);
-                let expected = value(n + rounds.saturating_sub(1) * KEYS);
-                let found = space.get(key(n)).map_err(|e| format!("`{name}`: {e}"))?;
-                if found.as_deref() != Some(&expected[..]) {
-                    return Err(format!("`{name}`: {} is not what was acknowledged", key(n)));
-                }
-            }
-        }
-        Ok(())
+    #[test]
+    fn reads_and_writes_are_compared_each_by_itself() {
+        let plan = Plan { rounds: 1, seconds: 1, seed: 1, case: vec![Damage::Cut], dir: None };
+        let runs = |damage, reads, writes| Runs {
+            damage,
+            rates: vec![Rates { reads, writes, sick_depth: 40 }],
+        };
+        let kinds = [runs(None, 100.0, 200.0), runs(Some(Damage::Cut), 130.0, 170.0)];
+        let table = table(&plan, &kinds);
+        let last = table.lines().last().unwrap();
+        assert_eq!(last, "| cut | 130 (130 to 130) | 1.300 | 170 (170 to 170) | 0.850 | no | 40 |");
     }
 }

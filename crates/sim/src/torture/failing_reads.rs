@@ -1,0 +1,236 @@
+//! The operating system's files, of which chosen ones cannot be read: for as long
+//! as a switch is on, every read of them errs with EIO, as those of a device do
+//! whose sectors are gone.
+//!
+//! Every other file is the system's own, with nothing in between, so that using
+//! it costs what it does without this. Owns: the names and the switch. Never
+//! does: fail a write, or change a byte.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use windrow::{Error, ErrorKind, Result};
+use windrow_env::fs::{FileLock, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions};
+use windrow_env::{FileSystem, LogFile, OsFs, ReadFile, WriteFile};
+
+/// What Linux says of a sector that cannot be read.
+const EIO: i32 = 5;
+
+/// The chosen files, shared by everything that was opened.
+#[derive(Default)]
+struct Chosen {
+    names: BTreeSet<String>,
+    failing: AtomicBool,
+    failures: AtomicU64,
+}
+
+impl Chosen {
+    fn has(&self, path: &Path) -> bool {
+        path.file_name()
+            .and_then(|name| name.to_str())
+            .is_some_and(|name| self.names.contains(name))
+    }
+
+    /// # Errors
+    /// `Io`, while the switch is on.
+    fn check(&self, path: &Path, offset: u64) -> Result<()> {
+        if !self.failing.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        let cause = std::io::Error::from_raw_os_error(EIO);
+        Err(Error::new(ErrorKind::Io, format!("cannot read the file: {cause}"))
+            .with_file(path.display().to_string())
+            .with_offset(offset)
+            .with_source(cause))
+    }
+}
+
+/// The system's files, of which chosen ones may fail. Clones share the switch.
+#[derive(Clone)]
+pub struct FailingReads {
+    inner: Arc<dyn FileSystem>,
+    chosen: Arc<Chosen>,
+}
+
+impl FailingReads {
+    /// The system's files; those of these names are the chosen ones, whatever
+    /// directory they are in. None of them fails yet.
+    pub fn new(names: impl IntoIterator<Item = String>) -> FailingReads {
+        let chosen = Chosen { names: names.into_iter().collect(), ..Chosen::default() };
+        FailingReads { inner: Arc::new(OsFs::new()), chosen: Arc::new(chosen) }
+    }
+
+    /// Turns the switch on or off.
+    pub fn fail(&self, on: bool) {
+        self.chosen.failing.store(on, Ordering::Relaxed);
+    }
+
+    /// Reads that have failed.
+    pub fn failures(&self) -> u64 {
+        self.chosen.failures.load(Ordering::Relaxed)
+    }
+}
+
+/// A chosen file, open.
+struct ChosenFile {
+    inner: Arc<dyn ReadFile>,
+    chosen: Arc<Chosen>,
+}
+
+/// Without `raw_fd`: each read of it comes by here.
+impl ReadFile for ChosenFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.chosen.check(self.inner.path(), offset)?;
+        self.inner.read_at(offset, buf)
+    }
+
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+
+    fn read_ahead(&self, offset: u64, len: u64) {
+        self.inner.read_ahead(offset, len);
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn direct_align(&self) -> Option<usize> {
+        self.inner.direct_align()
+    }
+}
+
+impl FileSystem for FailingReads {
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        self.inner.absolute(path)
+    }
+
+    fn anchor(&self, dir: &Path) -> Result<Arc<dyn FileSystem>> {
+        let inner = self.inner.anchor(dir)?;
+        Ok(Arc::new(FailingReads { inner, chosen: Arc::clone(&self.chosen) }))
+    }
+
+    fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
+        self.inner.stamp(path)
+    }
+
+    fn create(&self, path: &Path, options: WriteOptions) -> Result<Box<dyn WriteFile>> {
+        self.inner.create(path, options)
+    }
+
+    fn create_log(&self, path: &Path, len_bytes: u64) -> Result<Arc<dyn LogFile>> {
+        self.inner.create_log(path, len_bytes)
+    }
+
+    fn finish_all(&self, files: Vec<Box<dyn WriteFile>>) -> Result<()> {
+        self.inner.finish_all(files)
+    }
+
+    fn open(&self, path: &Path, options: ReadOptions) -> Result<Arc<dyn ReadFile>> {
+        let inner = self.inner.open(path, options)?;
+        if !self.chosen.has(path) {
+            return Ok(inner);
+        }
+        Ok(Arc::new(ChosenFile { inner, chosen: Arc::clone(&self.chosen) }))
+    }
+
+    fn read_all(&self, path: &Path) -> Result<Vec<u8>> {
+        if self.chosen.has(path) {
+            self.chosen.check(path, 0)?;
+        }
+        self.inner.read_all(path)
+    }
+
+    fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
+        self.inner.read_many(requests);
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        self.inner.list(dir)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.inner.exists(path)
+    }
+
+    fn len(&self, path: &Path) -> Result<u64> {
+        self.inner.len(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.link(from, to)
+    }
+
+    fn create_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.create_dir(dir)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.remove_dir(dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.inner.sync_dir(dir)
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
+        self.inner.lock(path, mode)
+    }
+
+    fn open_files_max(&self) -> usize {
+        self.inner.open_files_max()
+    }
+
+    fn free_bytes(&self, dir: &Path) -> Result<u64> {
+        self.inner.free_bytes(dir)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windrow_env::fs::is_shortage;
+
+    #[test]
+    fn chosen_files_fail_while_the_switch_is_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = ["000007.sst", "000008.sst"].map(|name| dir.path().join(name));
+        paths.iter().for_each(|path| std::fs::write(path, b"bytes").unwrap());
+        let fs = FailingReads::new(["000007.sst".to_owned()]);
+        // Through the directory too, as the engine reads.
+        let anchored = fs.anchor(dir.path()).unwrap();
+        let files =
+            paths.each_ref().map(|path| anchored.open(path, ReadOptions::default()).unwrap());
+        let read_many = || {
+            let mut bufs = [[0; 5], [0; 5]];
+            let mut requests = Vec::new();
+            for (file, buf) in files.iter().zip(&mut bufs) {
+                requests.push(ReadRequest { file: &**file, offset: 0, buf, result: Ok(()) });
+            }
+            anchored.read_many(&mut requests);
+            let done = requests.into_iter().map(|request| request.result.is_ok()).collect();
+            (done, bufs)
+        };
+        assert_eq!(read_many(), (vec![true, true], [*b"bytes", *b"bytes"]));
+        fs.fail(true);
+        assert_eq!(read_many().0, [false, true]);
+        let error = files[0].read_at(0, &mut [0; 5]).unwrap_err();
+        assert_eq!((error.kind(), is_shortage(&error)), (ErrorKind::Io, false));
+        assert_eq!(error.file(), paths[0].to_str());
+        assert!(anchored.read_all(&paths[0]).is_err() && anchored.read_all(&paths[1]).is_ok());
+        assert_eq!(fs.failures(), 3);
+        fs.fail(false);
+        assert_eq!(read_many().0, [true, true]);
+    }
+}
