@@ -81,6 +81,11 @@ impl Core {
         self.tables.set_limit_bytes(tables);
     }
 
+    /// Whether background work would not be refused at once.
+    fn takes_work(&self) -> bool {
+        self.check_open().and_then(|()| self.latch.check()).is_ok()
+    }
+
     /// Starts whatever is due by now in any keyspace; `false` once there is no
     /// more to come.
     pub(crate) fn schedule_if_open(&self) -> bool {
@@ -90,7 +95,9 @@ impl Core {
     }
 
     fn schedule_flushes(&self, underway: &Underway<&Core>) {
-        while self.flush_is_due() {
+        // Asked each time: a job that is refused is over at once, and its group is
+        // the next one again.
+        while self.takes_work() && self.flush_is_due() {
             let group = self.claim_flush();
             if group.is_empty() {
                 return;
@@ -147,9 +154,7 @@ impl Core {
             for need in asked {
                 // Asked each time: a job that is refused is over at once, and
                 // its decision is the next one again.
-                if self.check_open().and_then(|()| self.latch.check()).is_err()
-                    || !self.has_free_thread()
-                {
+                if !self.takes_work() || !self.has_free_thread() {
                     return;
                 }
                 turn += 1;
