@@ -118,6 +118,12 @@ struct SyncState {
 }
 
 impl SyncState {
+    /// Whether a segment needs no sync: its records are in synced tables, or it
+    /// was synced to its very end.
+    fn is_retired(&self, wal: &Wal) -> bool {
+        !self.unsynced.iter().any(|w| w.number == wal.number)
+    }
+
     /// Lets go of segments that are durable to their very end.
     fn forget_complete(&mut self) {
         self.unsynced.retain(|wal| !wal.is_complete());
@@ -219,8 +225,7 @@ impl WalSync {
             if wal.synced.load(Ordering::Acquire) >= end {
                 return Ok(synced_here);
             }
-            if !state.unsynced.iter().any(|w| w.number == wal.number) {
-                // Retired: its records are in synced tables.
+            if state.is_retired(wal) {
                 return Ok(synced_here);
             }
             // Under the lock: a leader that panics wakes its followers only by
@@ -243,10 +248,16 @@ impl WalSync {
             let mut state = self.state.lock();
             state.running = false;
             state.forget_complete();
+            let is_retired = state.is_retired(wal);
             drop(state);
             self.done.notify_all();
-            result?;
-            synced_here = true;
+            match result {
+                Ok(()) => synced_here = true,
+                // As for who waited behind it. After a close another may have the
+                // directory already: what is there now says nothing of this write.
+                Err(_) if is_retired => return Ok(synced_here),
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -316,6 +327,23 @@ mod tests {
         old.seal(100);
         sync.activate(new.clone());
         assert_eq!(new.durable_up_to(), FILE_HEADER_BYTES as u64);
+    }
+
+    /// A close comes while a writer looks at the directory, or syncs, and the next
+    /// open replaces what is there.
+    #[test]
+    fn a_write_that_a_close_made_durable_is_not_refused() {
+        let (env, handles) = env(1);
+        let wal = wal(&env.fs, 1);
+        let (sync, latch) = (WalSync::default(), Latch::new(false));
+        sync.activate(wal.clone());
+        wal.advance_written(100);
+        handles.fs.crash_at(0);
+        let close = |_: &Error| {
+            sync.retire_all();
+            latch.close();
+        };
+        assert!(!sync.sync_to(&wal, 100, &latch, close).unwrap());
     }
 
     #[test]
