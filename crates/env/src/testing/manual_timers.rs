@@ -38,6 +38,10 @@ impl Jobs for ManualTimers {
         self.pool.submit(urgency, job);
     }
 
+    fn run_apart(&self, job: Job) {
+        self.pool.run_apart(job);
+    }
+
     fn parallelism(&self) -> usize {
         self.pool.parallelism()
     }
