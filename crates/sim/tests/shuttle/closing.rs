@@ -3,11 +3,11 @@
 //! has returned.
 
 use crate::history::{History, WRITERS, observe, within};
-use crate::machine::{DIR, Machine, draw, spaces, unless_closed};
+use crate::machine::{self, DIR, Machine, draw, spaces, unless_closed};
 use crate::runner::check;
 use shuttle::thread::{self, JoinHandle};
 use std::sync::Arc;
-use windrow::{Db, Keyspace, Result, Sync};
+use windrow::{Db, ErrorKind, Keyspace, Result, Sync};
 
 /// More than any schedule lets a writer write before the close.
 const BATCHES: u64 = 8;
@@ -107,26 +107,35 @@ fn drop_with_an_iterator_and_a_keyspace_alive() {
         for writer in [0, 1, 0] {
             history.write(&db, &spaces, writer, Sync::No).expect("write");
         }
-        let flusher = {
-            let space = spaces[0].clone();
-            thread::spawn(move || unless_closed("flush", space.flush()))
-        };
-        let compacter = {
-            let space = spaces[1].clone();
-            thread::spawn(move || unless_closed("compact", space.compact_range(None, None)))
-        };
+        let (flushed, compacted) = (spaces[0].clone(), spaces[1].clone());
+        let threads = [
+            thread::spawn(move || flushed.flush().expect("flush")),
+            thread::spawn(move || compacted.compact_range(None, None).expect("compact")),
+        ];
         let mut iter = db.iter();
         let first = iter.next().expect("an entry").expect("first");
         drop(jobs);
         drop(db);
-        let rest: Vec<_> = iter.map(|item| item.expect("item")).collect();
+        // Whichever handles are left keep it open, for all that they can do.
+        let rest: Vec<_> = iter.by_ref().map(|item| item.expect("item")).collect();
         assert_eq!(1 + rest.len(), 4, "after {first:?}");
-        drop(rest);
+        spaces[1].put("later", "value").expect("put");
+        let refused = machine.try_open(DIR).err().expect("opened twice");
+        assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
+        let join = || threads.into_iter().for_each(|thread| thread.join().expect("a thread"));
+        let let_go = move || match draw(2) {
+            0 => drop((iter, spaces)),
+            _ => drop((spaces, iter)),
+        };
+        // The last one closes, on whose thread it may be: after that the directory is free.
+        match draw(2) {
+            0 => (join(), let_go()),
+            _ => (let_go(), join()),
+        };
         reopen(&machine, &history, true);
-        flusher.join().expect("the flusher");
-        compacter.join().expect("the compacter");
-        drop(spaces);
-        reopen(&machine, &history, true);
+        let (db, _jobs) = machine.open(DIR);
+        let [_, other] = machine::spaces(&db);
+        assert!(other.get("later").expect("get").is_some());
     });
 }
 
