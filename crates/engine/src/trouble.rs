@@ -2,7 +2,7 @@
 //! what of its input is left alone, and when writing is turned off.
 //!
 //! - A shortage that passes (descriptors, memory) is waited out, 10 ms at first and
-//!   up to 10 s, before it counts as a failure.
+//!   up to 2 s, before it counts as a failure.
 //! - Damage in an input, bytes that are wrong or cannot be read, takes that
 //!   table out of merging until the database is reopened. Reads of the damage
 //!   err, everything else goes on.
@@ -23,13 +23,14 @@ use windrow_plan::Decision;
 /// How often a failed job is tried again before writing is turned off.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// Shortages that are waited out: the last ones 10 s each, about a minute in all.
-const SHORTAGES_MAX: u32 = 16;
+/// Shortages that are waited out: the last ones 2 s each, some 15 s in all: with fewer
+/// descriptors than it needs a process learns of it, and `Db::resume` goes on once there are.
+const SHORTAGES_MAX: u32 = 14;
 /// Those of a close.
 const SHORTAGES_CLOSING: u32 = 7;
 /// The first wait, and the step in which it looks whether there is still a reason to wait.
 const WAIT_MS_MIN: u64 = 10;
-const WAIT_MS_MAX: u64 = 10_000;
+const WAIT_MS_MAX: u64 = 2_000;
 
 /// How often a job has failed so far.
 #[derive(Default)]
