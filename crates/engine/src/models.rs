@@ -13,7 +13,8 @@ use crate::progress::Progress;
 use crate::snapshot::{SnapshotList, Taken};
 use crate::underway::Gate;
 use crate::write::queue::{Memtables, Queue, Slot};
-use crate::write::wal::{Wal, WalSync};
+use crate::write::wal::Wal;
+use crate::write::wal_sync::WalSync;
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use loom::sync::{Arc as LoomArc, Mutex as LoomMutex};
 use loom::thread;
@@ -239,6 +240,32 @@ fn what_is_acknowledged_with_sync_is_on_the_device() {
         };
         write(&device, &shared);
         other.join().unwrap();
+    });
+}
+
+#[test]
+fn who_comes_while_a_sync_runs_is_woken_by_the_next() {
+    model(|| {
+        let log = wal(1, Arc::default());
+        let shared = Arc::new((WalSync::default(), Latch::new(false)));
+        shared.0.activate(log.clone());
+        let sync_to = |log: &Arc<Wal>, (sync, latch): &(WalSync, Latch), end| {
+            sync.sync_to(log, end, latch, |_| ()).expect("sync");
+            assert!(end <= log.durable_up_to());
+        };
+        log.advance_written(100);
+        let write = |end| {
+            let (log, shared) = (log.clone(), shared.clone());
+            thread::spawn(move || sync_to(&log, &shared, end))
+        };
+        // Whichever is first leads; of the others one may lead the next sync, or
+        // find that there is nothing left to lead, and then tells the last.
+        let first = write(100);
+        log.advance_written(200);
+        let second = write(200);
+        sync_to(&log, &shared, 200);
+        first.join().unwrap();
+        second.join().unwrap();
     });
 }
 

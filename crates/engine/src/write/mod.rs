@@ -2,8 +2,8 @@
 //! `commit` (log, apply, publish, on one screen), `queue` (the short lock that
 //! gives out sequence numbers and log slots, and the publication in order),
 //! `room` (where a writer waits and a memtable is switched), `segments` (how
-//! log segments are made, and get room), `wal` (a log segment and its group
-//! sync).
+//! log segments are made, and get room), `wal` (a log segment), `wal_sync` (one
+//! sync for all who wait).
 
 pub(crate) mod batch;
 pub(crate) mod commit;
@@ -12,3 +12,4 @@ pub(crate) mod room;
 pub(crate) mod segments;
 pub(crate) mod unflushed;
 pub(crate) mod wal;
+pub(crate) mod wal_sync;

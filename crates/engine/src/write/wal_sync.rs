@@ -1,0 +1,300 @@
+//! The group sync over all segments of the write-ahead log.
+//!
+//! One sync covers whatever was published when it began, so writers that wait
+//! for the device share it. Who was published before the running sync began
+//! waits for its end, who came later for the next one's: the end of a sync wakes
+//! those whom it covered, and of the others one, who leads the next.
+//!
+//! Order kept here: an older segment is synced whole before a newer one is
+//! synced at all (rule R4), so that what survives is a prefix of the commits.
+//!
+//! Owns: which segments a sync must cover, and who syncs now. Never does: write.
+
+use crate::latch::Latch;
+use crate::place::Place;
+use crate::write::wal::Wal;
+use std::sync::Arc;
+use windrow_base::{Error, FileNumber, Result, mutant, unless_mutant};
+use windrow_env::sync::{Condvar, Mutex, MutexGuard};
+use windrow_format::log::FILE_HEADER_BYTES;
+
+#[derive(Default)]
+struct SyncState {
+    /// Segments that are not known to be durable to their end, oldest first;
+    /// the last one is the active segment.
+    unsynced: Vec<Arc<Wal>>,
+    /// A sync is running: the one with the number `turn`; else that is the next.
+    running: bool,
+    turn: u64,
+    /// The active segment when the running sync began, and what was published of it.
+    covered: (FileNumber, u64),
+    /// Who waits for the end of a sync of an even number, and of an odd one.
+    waiting: [u32; 2],
+}
+
+impl SyncState {
+    /// Begins a sync: returns what it covers, oldest first.
+    fn begin(&mut self) -> Vec<Arc<Wal>> {
+        self.running = true;
+        self.covered = self.unsynced.last().map_or((0, 0), |wal| (wal.number, wal.written()));
+        self.unsynced.clone()
+    }
+
+    /// The number of the sync that covers what was published up to `end` of a
+    /// segment, at the latest.
+    fn turn_of(&self, wal: &Wal, end: u64) -> u64 {
+        let is_covered = (wal.number, end) <= self.covered;
+        self.turn + u64::from(self.running && !is_covered)
+    }
+
+    /// Whether the segment may hold anything that is not durable.
+    fn has(&self, wal: &Wal) -> bool {
+        self.unsynced.iter().any(|w| w.number == wal.number)
+    }
+
+    /// Lets go of segments that are durable to their very end.
+    fn forget_complete(&mut self) {
+        self.unsynced.retain(|wal| !wal.is_complete());
+        if let Some(first) = self.unsynced.first() {
+            // Nothing older is left that could be lost.
+            first.set_durable_up_to(FILE_HEADER_BYTES as u64);
+        }
+    }
+}
+
+/// Syncs segments oldest first, each to what is written now. Stops at one whose
+/// slots are not all filled: a newer one must not become durable before it
+/// (rule R4). Who waits for a newer slot is published, so then they all are.
+fn sync_in_order(batch: &[Arc<Wal>]) -> Result<()> {
+    for (at, wal) in batch.iter().enumerate() {
+        if mutant!(WalOlderFirst) && at + 1 < batch.len() {
+            continue;
+        }
+        let target = wal.written();
+        if wal.durable_up_to() < target {
+            let synced = wal.sync();
+            unless_mutant!(WalSyncIgnored, synced?);
+            wal.set_durable_up_to(target);
+        }
+        if at + 1 < batch.len() && !wal.is_complete() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// All segments that a sync must cover, and who syncs now.
+#[derive(Default)]
+pub(crate) struct WalSync {
+    state: Mutex<SyncState>,
+    /// The end of a sync of an even number, and of an odd one.
+    done: [Condvar; 2],
+    /// Where the segments lie; looked at before each sync.
+    place: Option<Arc<Place>>,
+}
+
+impl WalSync {
+    /// The sync of the segments that lie in this place.
+    pub(crate) fn of(place: Arc<Place>) -> WalSync {
+        WalSync { place: Some(place), ..WalSync::default() }
+    }
+
+    /// Makes `wal` the active segment. Called under the commit queue's lock.
+    pub(crate) fn activate(&self, wal: Arc<Wal>) {
+        let mut state = self.state.lock();
+        // One that was synced to its end before it was sealed is complete now:
+        // the first record of the new one must say so.
+        state.forget_complete();
+        if state.unsynced.is_empty() {
+            wal.set_durable_up_to(FILE_HEADER_BYTES as u64);
+        }
+        state.unsynced.push(wal);
+    }
+
+    /// Forgets segments below `number`: what they held is in tables now.
+    pub(crate) fn retire_below(&self, number: FileNumber) {
+        let mut state = self.state.lock();
+        state.unsynced.retain(|wal| wal.number >= number);
+        state.forget_complete();
+    }
+
+    fn done(&self, turn: u64) -> &Condvar {
+        &self.done[(turn % 2) as usize]
+    }
+
+    /// Waits for the end of a sync, or until somebody is woken to lead that one.
+    fn wait(&self, state: &mut MutexGuard<'_, SyncState>, turn: u64) {
+        let parity = (turn % 2) as usize;
+        state.waiting[parity] += 1;
+        self.done[parity].wait(state);
+        state.waiting[parity] -= 1;
+    }
+
+    /// Wakes one of those who wait for the next sync, if nobody leads it yet.
+    fn wake_leader(&self, state: &SyncState) {
+        if !state.running && state.waiting[(state.turn % 2) as usize] > 0 {
+            self.done(state.turn).notify_one();
+        }
+    }
+
+    /// Returns once nobody syncs. The latch is tripped, so that nobody begins to.
+    pub(crate) fn wait_idle(&self) {
+        let mut state = self.state.lock();
+        while state.running {
+            let turn = state.turn;
+            self.wait(&mut state, turn);
+        }
+    }
+
+    /// Forgets all segments: a clean close has put what they held into tables. A
+    /// write that still waits for the device is durable, not refused.
+    pub(crate) fn retire_all(&self) {
+        self.state.lock().unsynced.clear();
+        self.done.iter().for_each(Condvar::notify_all);
+    }
+
+    /// Returns once everything up to `end` of `wal` is durable, and whether it was
+    /// synced here. The first to come syncs for all who wait (group commit).
+    ///
+    /// # Errors
+    /// What the device said, which latches the database; `ReadOnly` where it is latched.
+    pub(crate) fn sync_to(
+        &self,
+        wal: &Arc<Wal>,
+        end: u64,
+        latch: &Latch,
+        trip: impl Fn(&Error),
+    ) -> Result<bool> {
+        if wal.durable_up_to() >= end {
+            return Ok(false);
+        }
+        let (mut synced_here, mut waited_for) = (false, None);
+        let mut state = self.state.lock();
+        // Where the segment was retired its records are in synced tables.
+        while wal.durable_up_to() < end && state.has(wal) {
+            // Under the lock: a leader that panics wakes its followers only by
+            // the latch, and none may begin to wait after that.
+            latch.check()?;
+            if state.running {
+                let turn = state.turn_of(wal, end);
+                waited_for = Some(turn);
+                self.wait(&mut state, turn);
+                continue;
+            }
+            let batch = state.begin();
+            drop(state);
+            self.lead(&batch, &trip)?;
+            synced_here = true;
+            state = self.state.lock();
+        }
+        if waited_for == Some(state.turn) {
+            // Woken to lead, and with nothing left to sync for itself.
+            self.wake_leader(&state);
+        }
+        Ok(synced_here)
+    }
+
+    /// Syncs for all who wait, and wakes those whom it covered, and who leads next.
+    fn lead(&self, batch: &[Arc<Wal>], trip: impl Fn(&Error)) -> Result<()> {
+        // Nobody is told that it is durable in a directory that was deleted.
+        let in_place = self.place.as_ref().map_or(Ok(()), |place| place.check());
+        let result = in_place.and_then(|()| sync_in_order(batch));
+        if let Err(error) = &result {
+            // Before anybody else may lead: no sync is tried again (R13).
+            unless_mutant!(WalSyncRetried, trip(error));
+        }
+        let mut state = self.state.lock();
+        let ended = state.turn;
+        state.running = false;
+        state.turn += 1;
+        state.forget_complete();
+        self.wake_leader(&state);
+        drop(state);
+        self.done(ended).notify_all();
+        result
+    }
+
+    /// Makes every segment durable to its end, whatever the latch says: for a
+    /// close, when nobody writes or syncs any more.
+    ///
+    /// # Errors
+    /// What the device said; that a sync of one has failed before.
+    pub(crate) fn sync_all(&self) -> Result<()> {
+        let batch = self.state.lock().unsynced.clone();
+        sync_in_order(&batch)
+    }
+
+    /// As a leader that has panicked leaves it.
+    #[cfg(all(test, loom))]
+    pub(crate) fn lead_for_ever(&self) {
+        self.state.lock().running = true;
+    }
+
+    /// Wakes everybody who waits, after the latch was tripped.
+    pub(crate) fn wake_all(&self) {
+        let _state = self.state.lock();
+        self.done.iter().for_each(Condvar::notify_all);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use windrow_env::FileSystem;
+    use windrow_env::testing::env;
+
+    fn wal(fs: &Arc<dyn FileSystem>, number: FileNumber) -> Arc<Wal> {
+        let path = format!("/{number}.wal");
+        Arc::new(Wal::new(number, number, fs.create_log(Path::new(&path), 4096).unwrap(), 4096))
+    }
+
+    #[test]
+    fn a_segment_with_a_slot_still_open_stays_to_be_synced() {
+        let (env, _handles) = env(1);
+        let (old, new) = (wal(&env.fs, 1), wal(&env.fs, 2));
+        let (sync, latch) = (WalSync::default(), Latch::new(false));
+        let trip = |error: &Error| panic!("{error}");
+        sync.activate(old.clone());
+        // Two slots were given out in the old segment; one is filled.
+        old.advance_written(100);
+        old.seal(200);
+        sync.activate(new.clone());
+        assert!(sync.sync_to(&old, 100, &latch, trip).unwrap());
+        assert_eq!((old.durable_up_to(), new.durable_up_to()), (100, 0));
+        // The other is filled: who asks for the new segment syncs the old one too.
+        old.advance_written(200);
+        new.advance_written(300);
+        assert!(sync.sync_to(&new, 300, &latch, trip).unwrap());
+        assert_eq!((old.durable_up_to(), new.durable_up_to()), (200, 300));
+    }
+
+    #[test]
+    fn the_first_mark_of_a_segment_vouches_for_the_one_before() {
+        let (env, _handles) = env(1);
+        let (old, new) = (wal(&env.fs, 1), wal(&env.fs, 2));
+        let (sync, latch) = (WalSync::default(), Latch::new(false));
+        sync.activate(old.clone());
+        old.advance_written(100);
+        assert!(sync.sync_to(&old, 100, &latch, |error| panic!("{error}")).unwrap());
+        old.seal(100);
+        sync.activate(new.clone());
+        assert_eq!(new.durable_up_to(), FILE_HEADER_BYTES as u64);
+    }
+
+    #[test]
+    fn the_latch_is_tripped_before_anybody_else_may_sync() {
+        let (env, handles) = env(1);
+        let wal = wal(&env.fs, 1);
+        let (sync, latch) = (WalSync::default(), Latch::new(false));
+        sync.activate(wal.clone());
+        wal.advance_written(100);
+        handles.fs.crash_at(0);
+        let trip = |error: &Error| {
+            assert!(sync.state.lock().running, "the leader is still the leader");
+            latch.trip(error);
+        };
+        assert!(sync.sync_to(&wal, 100, &latch, trip).is_err());
+        assert!(latch.check().is_err());
+    }
+}
