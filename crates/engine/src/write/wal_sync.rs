@@ -47,9 +47,10 @@ impl SyncState {
         self.turn + u64::from(self.running && !is_covered)
     }
 
-    /// Whether the segment may hold anything that is not durable.
-    fn has(&self, wal: &Wal) -> bool {
-        self.unsynced.iter().any(|w| w.number == wal.number)
+    /// Whether a segment needs no sync: its records are in synced tables, or it
+    /// was synced to its very end.
+    fn is_retired(&self, wal: &Wal) -> bool {
+        !self.unsynced.iter().any(|w| w.number == wal.number)
     }
 
     /// Lets go of segments that are durable to their very end.
@@ -170,8 +171,7 @@ impl WalSync {
         }
         let (mut synced_here, mut waited_for) = (false, None);
         let mut state = self.state.lock();
-        // Where the segment was retired its records are in synced tables.
-        while wal.durable_up_to() < end && state.has(wal) {
+        while wal.durable_up_to() < end && !state.is_retired(wal) {
             // Under the lock: a leader that panics wakes its followers only by
             // the latch, and none may begin to wait after that.
             latch.check()?;
@@ -183,9 +183,15 @@ impl WalSync {
             }
             let batch = state.begin();
             drop(state);
-            self.lead(&batch, &trip)?;
-            synced_here = true;
+            let led = self.lead(&batch, &trip);
             state = self.state.lock();
+            match led {
+                Ok(()) => synced_here = true,
+                // As for who waited behind it. After a close another may have the
+                // directory already: what is there now says nothing of this write.
+                Err(_) if state.is_retired(wal) => break,
+                Err(error) => return Err(error),
+            }
         }
         if waited_for == Some(state.turn) {
             // Woken to lead, and with nothing left to sync for itself.
@@ -280,6 +286,23 @@ mod tests {
         old.seal(100);
         sync.activate(new.clone());
         assert_eq!(new.durable_up_to(), FILE_HEADER_BYTES as u64);
+    }
+
+    /// A close comes while a writer looks at the directory, or syncs, and the next
+    /// open replaces what is there.
+    #[test]
+    fn a_write_that_a_close_made_durable_is_not_refused() {
+        let (env, handles) = env(1);
+        let wal = wal(&env.fs, 1);
+        let (sync, latch) = (WalSync::default(), Latch::new(false));
+        sync.activate(wal.clone());
+        wal.advance_written(100);
+        handles.fs.crash_at(0);
+        let close = |_: &Error| {
+            sync.retire_all();
+            latch.close();
+        };
+        assert!(!sync.sync_to(&wal, 100, &latch, close).unwrap());
     }
 
     #[test]
