@@ -437,8 +437,9 @@ impl Db {
     /// Turns writing on again after a failure, without reopening, once its cause is
     /// gone: there is room on the device again, descriptors, memory, or the device
     /// takes writes. Everything that was acknowledged stays; a write that failed
-    /// is not there, now or after a crash. What is in memory is written to tables,
-    /// which takes as much room. Nothing happens where writing is on.
+    /// is not there, now or after a crash, but for one with [`Sync::Yes`] of which the
+    /// sync alone failed: readers saw it already, and it stays. What is in memory is
+    /// written to tables, which takes as much room. Nothing happens where writing is on.
     ///
     /// To be called by a thread of yours: not by an [`crate::EventListener`], nor
     /// by a compaction filter, whose end it would wait for.

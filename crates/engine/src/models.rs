@@ -185,10 +185,36 @@ fn a_failed_append_is_never_visible_and_nobody_waits_for_it() {
         // As `Core::trip` does.
         commits.latch.trip(&Error::new(ErrorKind::Io, "the append failed"));
         commits.queue.wake_all();
-        drop(failing);
+        commits.queue.fail(&failing);
         assert_eq!(later.join().unwrap().unwrap_err().kind(), ErrorKind::ReadOnly);
         assert_eq!(waiter.join().unwrap().unwrap_err().kind(), ErrorKind::ReadOnly);
         assert_eq!(commits.queue.visible(), 0);
+    });
+}
+
+/// Something else turns writing off, a flush say, while slots are being filled:
+/// what is refused stays unseen, and what is seen was not refused.
+#[test]
+fn a_write_is_seen_or_refused_whatever_else_fails() {
+    model(|| {
+        let commits = LoomArc::new(Commits::new());
+        let first = take(&commits.queue);
+        let later = {
+            let commits = commits.clone();
+            thread::spawn(move || commits.commit().is_ok())
+        };
+        let failing = {
+            let commits = commits.clone();
+            thread::spawn(move || {
+                commits.latch.trip(&Error::new(ErrorKind::Io, "a flush failed"));
+                commits.queue.wake_all();
+            })
+        };
+        assert_eq!(commits.fill(&first).expect("nothing is before it"), 1);
+        failing.join().unwrap();
+        let was_told = later.join().unwrap();
+        assert_eq!(commits.queue.visible() == 2, was_told);
+        assert_eq!(commits.read(), commits.queue.visible());
     });
 }
 

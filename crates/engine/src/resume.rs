@@ -244,9 +244,8 @@ mod tests {
             thread::yield_now();
         }
         let view = tree.pin();
-        drop(failing);
         core.trip(&Error::new(ErrorKind::NoSpace, "the append failed"));
-        core.queue.fail();
+        core.queue.fail(&failing);
         assert_eq!(behind.join().unwrap().unwrap_err().kind(), ErrorKind::ReadOnly);
         db.resume().unwrap();
         let before = db.snapshot().seq();

@@ -189,6 +189,25 @@ fn in_the_timer_that_syncs_the_log() {
     scene.check("the timer that syncs");
 }
 
+/// In a writer, behind whose place in the log everybody else would wait for ever.
+#[test]
+fn in_a_write() {
+    let Scene { db, handles, .. } = Scene::new();
+    let fault = Fault::new(FaultKind::Panic, Ops::WRITE, When::Matching(0));
+    handles.fs.inject(fault.on_path(".wal"));
+    let put = || db.put("b", "2");
+    assert!(catch_unwind(AssertUnwindSafe(put)).is_err(), "the file system's panic");
+    let refused = put().expect_err("a write after the panic");
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly);
+    assert!(refused.to_string().contains("a writer panicked"), "{refused}");
+    assert_eq!(db.close().expect_err("close").kind(), ErrorKind::ReadOnly);
+    drop(db);
+    let db = Db::open_with(DIR, options(handles.env())).expect("open again");
+    assert_eq!(db.get("a").expect("get").as_deref(), Some(&b"1"[..]));
+    assert!(db.get("b").expect("get").is_none());
+    db.close().expect("close");
+}
+
 /// On the thread that asked for it, to which the panic goes on.
 #[test]
 fn in_a_manual_compaction() {

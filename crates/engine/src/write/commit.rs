@@ -82,16 +82,19 @@ impl Core {
         self.make_way(buf.byte_len());
         let log_bytes = log::framed_bytes(buf.payload().len());
         let (slot, due) = self.reserve(touched, buf.count() as u64, log_bytes)?;
+        let unwinding = Unwinding(self, &slot);
         self.make_room_beyond_share(touched);
         let appended = self.append_mark(&slot).and_then(|()| self.append(buf, &slot));
+        if appended.is_ok() || mutant!(WalAppendIgnored) {
+            apply(buf, &slot);
+        }
+        std::mem::forget(unwinding);
         if mutant!(WalAppendUnlatched) && appended.is_err() {
             self.queue.publish(&slot, &self.latch)?;
             return appended.map(|()| slot.last_seq);
         }
-        unless_mutant!(WalAppendIgnored, appended.inspect_err(|error| self.fail_slot(error))?);
-        let unwinding = Unwinding(self);
-        apply(buf, &slot);
-        std::mem::forget(unwinding);
+        let fail = |error: &Error| self.fail_slot(&slot, error);
+        unless_mutant!(WalAppendIgnored, appended.inspect_err(fail)?);
         self.queue.publish(&slot, &self.latch)?;
         if due {
             self.schedule();
@@ -147,16 +150,19 @@ impl Core {
             self.latch.check()?;
             queue.take(0, 0, Memtables::Many(Vec::new()))
         };
-        self.append_mark(&slot).inspect_err(|error| self.fail_slot(error))?;
+        let unwinding = Unwinding(self, &slot);
+        let appended = self.append_mark(&slot);
+        std::mem::forget(unwinding);
+        appended.inspect_err(|error| self.fail_slot(&slot, error))?;
         self.queue.publish(&slot, &self.latch)?;
         self.counters.wal_bytes.add(slot.end - slot.begin);
         self.sync_slot(&slot)
     }
 
     /// The record of a slot is not in the log, or not whole.
-    fn fail_slot(&self, error: &Error) {
+    fn fail_slot(&self, slot: &Slot, error: &Error) {
         self.trip(error);
-        self.queue.fail();
+        self.queue.fail(slot);
     }
 
     fn sync_slot(&self, slot: &Slot) -> Result<()> {
@@ -193,16 +199,17 @@ impl Core {
     }
 }
 
-/// Turns writing off if the comparator of a keyspace panics under a slot that
+/// Turns writing off if a comparator, or the file system, panics under a slot that
 /// everybody behind it waits for.
-struct Unwinding<'a>(&'a Core);
+struct Unwinding<'a>(&'a Core, &'a Slot);
 
 impl Drop for Unwinding<'_> {
     fn drop(&mut self) {
-        self.0.fail_slot(&Error::new(
+        let error = Error::new(
             ErrorKind::Io,
-            "a writer panicked in a comparator: what it was writing is in the log, not in memory",
-        ));
+            "a writer panicked: what it was writing may be in the log, and is not in memory",
+        );
+        self.0.fail_slot(self.1, &error);
     }
 }
 

@@ -15,6 +15,9 @@
 //!   and all before it are done.
 //! - Q3 a failed ticket is never published, nor is any after it; the latch
 //!   was tripped before it was marked, so nobody waits for it in vain.
+//! - Q4 a ticket that is done is refused only if one before it failed. (Not
+//!   because the latch was tripped by something else, a flush say: what is before
+//!   it may still be filled, and publishes it, too.)
 
 use crate::latch::Latch;
 use crate::memtable::Memtable;
@@ -104,11 +107,18 @@ struct Publication {
     waiting: usize,
     /// Tickets from `base` on whose record was not appended.
     failed: u64,
-    /// Somebody waits for all tickets to be done or failed.
-    settling: bool,
+    /// The first of them.
+    first_failed: Option<u64>,
+    /// How many wait for all tickets to be done or failed.
+    settling: usize,
 }
 
 impl Publication {
+    /// Whether a ticket comes after one that failed: its turn will never come.
+    fn is_cut_off(&self, ticket: u64) -> bool {
+        self.first_failed.is_some_and(|failed| failed < ticket)
+    }
+
     /// Whether every ticket before `next` is done or failed, and nobody waits.
     fn is_settled(&self, next: u64) -> bool {
         let done = self.done.iter().flatten().count() as u64;
@@ -180,7 +190,7 @@ impl Queue {
     /// once the slot itself is visible.
     ///
     /// # Errors
-    /// `ReadOnly` if the latch was tripped before the slot's turn came.
+    /// `ReadOnly` if a slot before it failed: this one is never published.
     pub(crate) fn publish(&self, slot: &Slot, latch: &Latch) -> Result<()> {
         let mut publication = self.publication.lock();
         let index = (slot.ticket - publication.base) as usize;
@@ -189,7 +199,7 @@ impl Queue {
         }
         publication.done[index] =
             Some(Done { last_seq: slot.last_seq, wal: slot.wal.clone(), end: slot.end });
-        if publication.settling {
+        if publication.settling > 0 {
             self.published.notify_all();
         }
         if index == 0 {
@@ -198,7 +208,9 @@ impl Queue {
         }
         publication.waiting += 1;
         while publication.base <= slot.ticket {
-            if let Err(error) = latch.check() {
+            if publication.is_cut_off(slot.ticket)
+                && let Err(error) = latch.check()
+            {
                 self.stop_waiting(&mut publication);
                 return Err(error);
             }
@@ -210,15 +222,19 @@ impl Queue {
 
     fn stop_waiting(&self, publication: &mut Publication) {
         publication.waiting -= 1;
-        if publication.settling {
+        if publication.settling > 0 {
             self.published.notify_all();
         }
     }
 
     /// A slot's record was not appended, and the latch tripped for it: it is never
-    /// published.
-    pub(crate) fn fail(&self) {
-        self.publication.lock().failed += 1;
+    /// published, nor is any behind it.
+    pub(crate) fn fail(&self, slot: &Slot) {
+        let mut publication = self.publication.lock();
+        publication.failed += 1;
+        let first = publication.first_failed.map_or(slot.ticket, |first| first.min(slot.ticket));
+        publication.first_failed = Some(first);
+        drop(publication);
         self.published.notify_all();
     }
 
@@ -229,11 +245,11 @@ impl Queue {
         // Under the lock under which slots are given out, and refused.
         let next_ticket = self.state.lock().next_ticket;
         let mut publication = self.publication.lock();
-        publication.settling = true;
+        publication.settling += 1;
         while !publication.is_settled(next_ticket) {
             self.published.wait(&mut publication);
         }
-        publication.settling = false;
+        publication.settling -= 1;
     }
 
     /// Lets go of all segments: what was published of them is in tables.
@@ -256,7 +272,7 @@ impl Queue {
         let mut publication = self.publication.lock();
         publication.base = state.next_ticket;
         publication.done.clear();
-        publication.failed = 0;
+        (publication.failed, publication.first_failed) = (0, None);
         drop(publication);
         state.next_seq = self.visible() + 1;
         state.wal_first_seq = state.next_seq;
@@ -283,7 +299,7 @@ impl Queue {
     /// Returns once everything at or below `seq` is published.
     ///
     /// # Errors
-    /// As [`Queue::publish`].
+    /// `ReadOnly` if the latch was tripped before.
     pub(crate) fn wait_visible(&self, seq: SeqNo, latch: &Latch) -> Result<()> {
         if self.visible() >= seq {
             return Ok(());
