@@ -307,6 +307,10 @@ impl Core {
         // done: from here on the list of keyspaces stays as it is.
         let read_only = self.manifest.lock().log.is_none();
         let published = writable.and_then(|()| self.queue.wait_visible(last_seq, &self.latch));
+        if published.is_err() {
+            // Nobody writes to the log of a directory that is free.
+            self.queue.settle();
+        }
         unless_mutant!(CloseLeavesJobs, self.wait_until(|| self.gate.is_quiet().then_some(())));
         let left = |()| self.leave_clean(last_seq).or_else(|error| self.leave_to_replay(error));
         let closed = published.and_then(left);

@@ -8,6 +8,7 @@ use crate::runner::check;
 use shuttle::thread::{self, JoinHandle};
 use std::sync::Arc;
 use windrow::{Db, ErrorKind, Keyspace, Result, Sync};
+use windrow_env::testing::{Fault, FaultKind, Ops, When};
 
 /// More than any schedule lets a writer write before the close.
 const BATCHES: u64 = 8;
@@ -95,6 +96,36 @@ fn close_with_everything_alive() {
             thread.join().expect("a thread of the scene");
         }
         reopen(&machine, &history, true);
+    });
+}
+
+/// A flush fails, which turns writing off while writers fill their slots of the log.
+#[test]
+fn close_with_writing_off_and_writers_alive() {
+    check("close_with_writing_off_and_writers_alive", || {
+        let machine = Machine::new();
+        let (db, _jobs) = machine.open(DIR);
+        let (spaces, history) = (spaces(&db), Arc::new(History::default()));
+        let fault = Fault::new(FaultKind::Io, Ops::CREATE, When::MatchingFrom(0));
+        machine.fs.inject(fault.on_path(".sst"));
+        let writer = |writer| {
+            let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
+            thread::spawn(move || {
+                let one_more = |_: &u64| history.write(&db, &spaces, writer, Sync::No).is_ok();
+                (0..BATCHES).take_while(one_more).count()
+            })
+        };
+        let writers: Vec<_> = (0..WRITERS).map(writer).collect();
+        let _ = spaces[0].flush();
+        for _ in 0..draw(10) {
+            thread::yield_now();
+        }
+        let _ = db.close();
+        machine.fs.clear_faults();
+        let (reopened, _reopened_jobs) = machine.open(DIR);
+        let seen = observe(&machine::spaces(&reopened), &reopened.snapshot()).expect("observe");
+        writers.into_iter().for_each(|writer| _ = writer.join().expect("a writer"));
+        within("after the close", history.acknowledged(), seen, history.attempted());
     });
 }
 
