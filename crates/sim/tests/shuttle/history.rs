@@ -29,6 +29,9 @@ pub(crate) struct History {
     acknowledged: [AtomicU64; WRITERS],
     synced: [AtomicU64; WRITERS],
     attempted: [AtomicU64; WRITERS],
+    /// A bit for each batch that failed for good, and for each that was seen.
+    refused: [AtomicU64; WRITERS],
+    seen: [AtomicU64; WRITERS],
 }
 
 fn counts(of: &[AtomicU64; WRITERS]) -> Counts {
@@ -96,6 +99,30 @@ impl History {
             assert_eq!(got.map_or(0, |value| parse(&value).0), want, "one's own write");
         }
         Ok(())
+    }
+
+    /// Notes that a writer was told that its last batch is not there, and never will be.
+    pub(crate) fn refused(&self, writer: usize) {
+        let number = self.attempted[writer].load(Ordering::SeqCst);
+        self.refused[writer].fetch_or(1 << number, Ordering::SeqCst);
+    }
+
+    /// As [`observe`], and notes what was seen.
+    pub(crate) fn look(&self, spaces: &[Keyspace; 2], snapshot: &Snapshot) -> Counts {
+        let counts = observe(spaces, snapshot).expect("observe");
+        for (seen, number) in self.seen.iter().zip(counts) {
+            seen.fetch_or(1 << number, Ordering::SeqCst);
+        }
+        counts
+    }
+
+    /// Asserts that no look has ever found a batch that was refused.
+    pub(crate) fn assert_nothing_refused_was_seen(&self) {
+        let both = counts(&self.refused).into_iter().zip(counts(&self.seen));
+        for (writer, (refused, seen)) in both.enumerate() {
+            let bad = refused & seen;
+            assert_eq!(bad, 0, "writer {writer}: batches (by bit) were refused, and seen");
+        }
     }
 
     /// What is acknowledged now.

@@ -14,4 +14,5 @@ mod crashing;
 mod history;
 mod machine;
 mod reading;
+mod resuming;
 mod runner;
