@@ -11,6 +11,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod bound;
 pub mod coding;
 pub mod comparator;
 pub mod error;

@@ -80,8 +80,8 @@ pub(crate) fn of(db: &windrow::Db) -> Vec<TreeView> {
                 bytes: file.bytes,
                 entries: file.entries,
                 tombstones: file.point_tombstones + file.range_tombstones,
-                smallest: file.smallest.clone(),
-                largest: file.largest.clone(),
+                smallest: file.smallest.to_vec(),
+                largest: file.largest.to_vec(),
             };
             let level = &mut levels[level];
             if part.name() == "run" { level.run.push(view) } else { level.log.push(view) }

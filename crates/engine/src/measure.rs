@@ -42,7 +42,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
         memtables_bytes,
         cache_bytes: core.blocks.bytes_used(),
         readers_bytes: core.blocks.readers_bytes(),
-        tables_bytes: core.tables.memory_bytes(),
+        tables_bytes: core.tables.used_bytes(),
         merge_bytes: core.shares.merge_bytes * core.merges_running.load(Ordering::Relaxed) as u64
             / (core.merges_max() as u64 + 1),
     };

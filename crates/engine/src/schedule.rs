@@ -77,7 +77,7 @@ impl Core {
         let frozen = self.frozen_bytes.load(Ordering::Acquire);
         let beyond = (active + frozen) as u64;
         let beyond = beyond.saturating_sub(self.shares.memtables_bytes());
-        let tables = self.read_memory.froze(frozen as u64, beyond, self.tables.memory_bytes());
+        let tables = self.read_memory.froze(frozen as u64, beyond, self.tables.used_bytes());
         self.tables.set_limit_bytes(tables);
     }
 

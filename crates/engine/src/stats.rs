@@ -411,7 +411,8 @@ pub struct MemoryStats {
     /// What only readers hold: iterators, the blocks they and values stand
     /// on, what was read ahead, and memtables that were flushed under them.
     pub readers_bytes: u64,
-    /// Indexes, filters and tombstones of open tables.
+    /// Indexes, filters and tombstones of open tables, and what is known of all tables
+    /// in use: their bounds, which are keys, and their counts.
     pub tables_bytes: u64,
     /// Buffers of merges and flushes.
     pub merge_bytes: u64,

@@ -163,10 +163,10 @@ fn check_halves(version: &Version, count: u64) {
         if estimate.queries < 10.0 {
             continue;
         }
-        if file.largest < middle {
+        if *file.largest < *middle {
             lower += 1;
             assert!(estimate.hits > 0.9 * estimate.queries, "{estimate:?}");
-        } else if file.smallest > middle {
+        } else if *file.smallest > *middle {
             upper += 1;
             assert!(estimate.hits < 0.1 * estimate.queries, "{estimate:?}");
         }
@@ -194,9 +194,9 @@ fn bits_learnt(seed: u64) -> (f64, f64) {
     let bits = |file: &File| file.filter_bytes as f64 * 8.0 / file.entries as f64;
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
     for (_, _, file) in files(&version(&world.db)).into_iter().filter(|f| f.2.entries > 500) {
-        if file.largest < middle {
+        if *file.largest < *middle {
             lower.push(bits(&file));
-        } else if file.smallest > middle {
+        } else if *file.smallest > *middle {
             upper.push(bits(&file));
         }
     }

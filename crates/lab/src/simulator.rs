@@ -229,9 +229,9 @@ impl Simulator {
             uid: number.wrapping_mul(0x9e37_79b9),
             bytes: keys.len() as u64,
             entries: keys.len() as u64,
-            smallest: smallest.to_vec(),
-            largest: largest.to_vec(),
-            point_bounds: Some((smallest.to_vec(), largest.to_vec())),
+            smallest: smallest.into(),
+            largest: largest.into(),
+            point_bounds: Some((smallest.into(), largest.into())),
             seq_max: self.seq,
             hotness: self
                 .hot_map

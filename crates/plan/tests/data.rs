@@ -227,7 +227,7 @@ impl Bench {
                 added.clear();
                 added.push_str(line.strip_prefix("+ ").unwrap_or(line));
                 let one = match Version::from_text(&added) {
-                    Ok(version) => version.snapshot_edit(),
+                    Ok(version) => version.snapshot_edits().remove(0),
                     Err(error) => return format!("{error}\n"),
                 };
                 edit.added.extend(one.added);
@@ -303,6 +303,7 @@ impl Bench {
         let files = || merge.files().map(|(_, _, f)| f);
         let keeps = !Outside::new(&self.version, merge).is_empty();
         let (smallest, largest, largest_exclusive) = merge.bounds.clone();
+        let (smallest, largest): (Arc<[u8]>, Arc<[u8]>) = (smallest.into(), largest.into());
         let last = if largest_exclusive { &smallest } else { &largest };
         let point_bounds = Some((smallest.clone(), last.clone()));
         File {

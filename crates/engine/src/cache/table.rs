@@ -36,6 +36,8 @@ const OPEN_OVERHEAD_BYTES: u64 = 512;
 struct Totals {
     files: AtomicUsize,
     bytes: AtomicU64,
+    /// Of all handles, and of what the tree knows of their files.
+    known_bytes: AtomicU64,
 }
 
 struct Charge {
@@ -86,6 +88,8 @@ pub(crate) struct TableHandle {
     /// Held while the table is being opened, so that it is opened once.
     opening: Mutex<()>,
     registry: Arc<Registry>,
+    known_bytes: u64,
+    totals: Arc<Totals>,
 }
 
 /// Every live handle by file number.
@@ -129,6 +133,7 @@ impl TableHandle {
 
 impl Drop for TableHandle {
     fn drop(&mut self) {
+        self.totals.known_bytes.fetch_sub(self.known_bytes, Ordering::Relaxed);
         let mut handles = self.registry.handles.lock();
         // A new handle of the same number may have been made since the count fell to 0.
         if handles.get(&self.number).is_some_and(|weak| weak.strong_count() == 0) {
@@ -231,6 +236,8 @@ impl TableCache {
             debug_assert_eq!(handle.uid, file.uid);
             return handle;
         }
+        let known_bytes = (size_of::<TableHandle>() + file.memory_bytes()) as u64;
+        self.totals.known_bytes.fetch_add(known_bytes, Ordering::Relaxed);
         let handle = Arc::new(TableHandle {
             number: file.number,
             uid: file.uid,
@@ -244,6 +251,8 @@ impl TableCache {
             skip_filter: AtomicBool::new(false),
             opening: Mutex::new(()),
             registry: Arc::clone(&self.registry),
+            known_bytes,
+            totals: Arc::clone(&self.totals),
         });
         handles.insert(file.number, Arc::downgrade(&handle));
         handle
@@ -293,7 +302,7 @@ impl TableCache {
         self.clock.lock().push(handle, self.open_count());
         drop(opening);
         self.evict(0, handle);
-        (self.on_opened)(self.memory_bytes());
+        (self.on_opened)(self.used_bytes());
         Ok(OpenGuard(Guard::from_inner(Some(open))))
     }
 
@@ -302,9 +311,16 @@ impl TableCache {
         self.limit_bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// What open tables may take: what is known of all tables takes a part of the
+    /// limit, but leaves half of it.
+    fn open_limit_bytes(&self) -> u64 {
+        let limit = self.limit_bytes.load(Ordering::Relaxed);
+        limit - self.known_bytes().min(limit / 2)
+    }
+
     fn is_over(&self, files_more: usize) -> bool {
         self.open_count() + files_more > self.limit_files
-            || self.memory_bytes() > self.limit_bytes.load(Ordering::Relaxed)
+            || self.memory_bytes() > self.open_limit_bytes()
     }
 
     /// Closes tables that were not used since the hand last passed, until the
@@ -343,6 +359,17 @@ impl TableCache {
     /// Memory of all open tables, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.totals.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Memory of what is known of all tables in use, open or not: their handles, and
+    /// their bounds, keys of up to 64 KiB.
+    pub(crate) fn known_bytes(&self) -> u64 {
+        self.totals.known_bytes.load(Ordering::Relaxed)
+    }
+
+    /// All of it.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.memory_bytes() + self.known_bytes()
     }
 
     /// Tables that are open (one file descriptor each).

@@ -14,7 +14,7 @@ use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, mutant, unless
 use windrow_env::fs::{FileId, WriteOptions};
 use windrow_env::{Env, WriteFile};
 use windrow_format::current::Current;
-use windrow_format::log::{self, Class, FileHeader, Length, LogKind};
+use windrow_format::log::{self, Class, FileHeader, Framer, Length, LogKind};
 use windrow_format::names;
 
 /// The manifest that is written now.
@@ -115,14 +115,18 @@ impl ManifestLog {
             return Err(Error::new(ErrorKind::Io, "an earlier write of the manifest failed")
                 .with_file(self.path.display().to_string()));
         }
-        let mut payload = Vec::new();
-        record.encode(&mut payload);
-        let mut framed = Vec::with_capacity(payload.len() + 256);
-        let offset = self.file.len();
-        log::frame(&mut framed, &payload, self.uid, offset, Class::Edit, self.durable_bytes);
-        let written = self.file.append(&framed);
+        let written = self.write_fields(record);
         self.failed = written.is_err() && !mutant!(ManifestUnlatched);
         written
+    }
+
+    /// Field by field: a record with the bounds of all tables is not held as bytes.
+    fn write_fields(&mut self, record: &Record) -> Result<()> {
+        let offset = self.file.len();
+        let mut framer = Framer::new(self.uid, offset, Class::Edit, self.durable_bytes);
+        let mut put = |_, fragment: &[u8]| self.file.append(fragment);
+        record.encode_parts(|part| framer.push(part, &mut put))?;
+        framer.finish(put)
     }
 
     /// Bytes of the manifest, durable or not.

@@ -83,14 +83,31 @@ impl Record {
     }
 
     /// Appends the record's bytes.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        let mut payload = Vec::new();
+        let encoded = self.encode_parts(|part| {
+            out.extend_from_slice(part);
+            Ok(())
+        });
+        debug_assert!(encoded.is_ok(), "appending to memory does not fail");
+    }
+
+    /// Hands out the record's bytes in order, a field's at most at a time.
+    ///
+    /// # Errors
+    /// What `put` said.
+    pub(crate) fn encode_parts(&self, mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let (mut head, mut payload) = (Vec::new(), Vec::new());
         for field in &self.0 {
+            head.clear();
             payload.clear();
             let tag = encode_field(field, &mut payload);
-            put_varint(out, tag);
-            put_slice(out, &payload);
+            put_varint(&mut head, tag);
+            put_varint(&mut head, payload.len() as u64);
+            put(&head)?;
+            put(&payload)?;
         }
+        Ok(())
     }
 
     /// Reads a record.

@@ -126,7 +126,8 @@ impl ManifestState {
         let mut fields = vec![Field::Snapshot];
         for (id, keyspace) in &self.keyspaces {
             fields.push(Field::KeyspaceCreate(KeyspaceRecord::clone(&keyspace.record)));
-            fields.push(Field::KeyspaceEdit(*id, keyspace.version.snapshot_edit()));
+            let edits = keyspace.version.snapshot_edits().into_iter();
+            fields.extend(edits.map(|edit| Field::KeyspaceEdit(*id, edit)));
         }
         fields.push(Field::NextFile(self.next_file));
         fields.push(Field::NextKeyspace(self.next_keyspace));

@@ -80,7 +80,7 @@ impl SortedRun {
         );
         let shared_bytes = match (files.first(), files.last()) {
             (Some(first), Some(last)) if order.is_bytewise() => {
-                let pairs = first.file.smallest.iter().zip(&last.file.largest);
+                let pairs = first.file.smallest.iter().zip(last.file.largest.iter());
                 pairs.take_while(|(a, b)| a == b).count()
             }
             _ => 0,
@@ -120,7 +120,7 @@ impl SortedRun {
         let at = self.with_tombstones.partition_point(|&i| after_end(&self.files[i as usize]));
         let next = self.with_tombstones.get(at).map(|&i| &self.files[i as usize]);
         if let Some(file) = next.filter(|file| file.covers(&self.order, user_key)) {
-            let largest = file.file.largest.as_slice();
+            let largest = &*file.file.largest;
             let to = match file.file.largest_exclusive {
                 true => Bound::Excluded(largest),
                 false => Bound::Included(largest),
@@ -132,8 +132,8 @@ impl SortedRun {
             .checked_sub(1)
             .map(|before| &self.files[self.with_tombstones[before] as usize].file)
         {
-            Some(before) if before.largest_exclusive => Bound::Included(before.largest.as_slice()),
-            Some(before) => Bound::Excluded(before.largest.as_slice()),
+            Some(before) if before.largest_exclusive => Bound::Included(&*before.largest),
+            Some(before) => Bound::Excluded(&*before.largest),
             None => Bound::Unbounded,
         };
         narrow(from, next.map_or(Bound::Unbounded, |next| Bound::Excluded(&next.file.smallest)));
@@ -303,8 +303,8 @@ mod tests {
         let key = |n: u64| format!("shared-{:05}-{}", n / 4, n % 4).into_bytes();
         let file = Arc::new(File {
             number,
-            smallest: key(lo),
-            largest: key(hi),
+            smallest: key(lo).into(),
+            largest: key(hi).into(),
             largest_exclusive: hi_exclusive,
             range_tombstones: u64::from(hi_exclusive),
             ..File::default()

@@ -13,10 +13,12 @@
 //! Owns: the file header, the fragment header, and the rule for the torn tail.
 //! Never does: write to files, or know what a payload means.
 
+mod framer;
 mod header;
 mod mark;
 mod reader;
 
+pub use framer::Framer;
 pub use header::{
     FILE_HEADER_BYTES, FileHeader, LogKind, MAGIC, decode_file_header, encode_file_header, is_blank,
 };
@@ -199,37 +201,10 @@ pub fn frame_pieces(
     durable_up_to: u64,
     mut put: impl FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<()> {
-    let mut at = offset;
-    let mut rest = payload;
-    let mut framed = Vec::with_capacity(HEADER_BYTES + payload.len().min(FRAGMENT_BYTES_MAX));
-    loop {
-        let (piece, after) = rest.split_at(rest.len().min(FRAGMENT_BYTES_MAX));
-        let fragment = match (at == offset, after.is_empty()) {
-            (true, true) => Fragment::Full,
-            (true, false) => Fragment::First,
-            (false, false) => Fragment::Middle,
-            (false, true) => Fragment::Last,
-        };
-        let header = FragmentHeader {
-            payload_crc: payload_crc(uid, at, piece),
-            len: piece.len() as u32,
-            class: class as u8,
-            fragment: fragment as u8,
-            stream: 0,
-            durable_up_to,
-        };
-        let mut head = [0; HEADER_BYTES];
-        header.write(&mut head, uid, at);
-        framed.clear();
-        framed.extend_from_slice(&head);
-        framed.extend_from_slice(piece);
-        put(at, &framed)?;
-        at += framed.len() as u64;
-        rest = after;
-        if rest.is_empty() {
-            return Ok(());
-        }
-    }
+    let mut framer = Framer::new(uid, offset, class, durable_up_to);
+    framer.reserve(payload.len());
+    framer.push(payload, &mut put)?;
+    framer.finish(&mut put)
 }
 
 #[cfg(test)]

@@ -281,3 +281,27 @@ fn a_length_is_checked_before_it_is_believed() {
     let outcome = read(&bytes, None).unwrap();
     assert!(outcome.records.is_empty() && outcome.torn.is_some());
 }
+
+/// A payload that comes in parts is framed as one that comes whole, and no more of
+/// it than a fragment is held.
+#[test]
+fn a_payload_in_parts_is_framed_as_a_whole_one() {
+    for len in [0, 1, FRAGMENT_BYTES_MAX - 1, FRAGMENT_BYTES_MAX, 3 * FRAGMENT_BYTES_MAX + 7] {
+        let payload: Vec<u8> = (0..len).map(|i| (i * 7 % 251) as u8).collect();
+        let mut whole = Vec::new();
+        frame(&mut whole, &payload, UID, 64, Class::Edit, 64);
+        for part in [1000, FRAGMENT_BYTES_MAX - 1, FRAGMENT_BYTES_MAX, 2 * FRAGMENT_BYTES_MAX] {
+            let mut framer = Framer::new(UID, 64, Class::Edit, 64);
+            let mut framed = Vec::new();
+            let mut put = |at: u64, fragment: &[u8]| {
+                assert_eq!(at, 64 + framed.len() as u64);
+                assert!(fragment.len() <= HEADER_BYTES + FRAGMENT_BYTES_MAX);
+                framed.extend_from_slice(fragment);
+                Ok(())
+            };
+            payload.chunks(part).for_each(|part| framer.push(part, &mut put).unwrap());
+            framer.finish(put).unwrap();
+            assert!(framed == whole, "{len} bytes in parts of {part}");
+        }
+    }
+}

@@ -118,7 +118,7 @@ impl Table {
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         let p = &self.properties;
-        let bounds = 2 * (p.smallest.capacity() + p.largest.capacity());
+        let bounds = p.bounds_memory_bytes();
         size_of::<Table>()
             + self.index.memory_bytes()
             + self.filter.as_ref().map_or(0, Filter::memory_bytes)

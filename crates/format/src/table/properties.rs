@@ -5,6 +5,8 @@
 
 use crate::codec::Codec;
 use crate::fields::{Field, FieldReader, FieldWriter};
+use std::sync::Arc;
+use windrow_base::bound;
 use windrow_base::coding::{Decoder, put_varint};
 use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX};
 use windrow_base::{Error, FileNumber, FileUid, KeyspaceId, Result, SeqNo};
@@ -43,13 +45,13 @@ pub struct Properties {
     /// Bits per key the filter was built with, in thousandths.
     pub filter_bits_per_key_milli: u64,
     /// Smallest user key, range tombstones included.
-    pub smallest: Vec<u8>,
+    pub smallest: Arc<[u8]>,
     /// Largest user key, range tombstones included.
-    pub largest: Vec<u8>,
+    pub largest: Arc<[u8]>,
     /// Whether `largest` is the exclusive end of a range tombstone.
     pub largest_exclusive: bool,
     /// First and last user key of the point entries, if there are any.
-    pub point_bounds: Option<(Vec<u8>, Vec<u8>)>,
+    pub point_bounds: Option<(Arc<[u8]>, Arc<[u8]>)>,
     /// Entries with an expiry.
     pub expiring_entries: u64,
     /// The earliest expiry, ms since 1970; 0 without expiring entries.
@@ -99,6 +101,15 @@ const RESTART_INTERVAL: u64 = 27;
 const MADE_OF: u64 = 28;
 
 impl Properties {
+    /// Bytes of memory of the bounds.
+    pub(super) fn bounds_memory_bytes(&self) -> usize {
+        let (first, last) = match &self.point_bounds {
+            Some((first, last)) => (first, last),
+            None => (&self.smallest, &self.largest),
+        };
+        bound::memory_bytes(&self.smallest, first) + bound::memory_bytes(&self.largest, last)
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
         let mut w = FieldWriter::new(&mut out);
@@ -147,13 +158,17 @@ impl Properties {
         while let Some(field) = fields.next()? {
             seen |= 1u64.checked_shl(field.tag.min(63) as u32).unwrap_or(0);
             match field.tag {
-                POINT_SMALLEST => point.0 = Some(field.value.to_vec()),
-                POINT_LARGEST => point.1 = Some(field.value.to_vec()),
+                POINT_SMALLEST => point.0 = Some(Arc::from(field.value)),
+                POINT_LARGEST => point.1 = Some(Arc::from(field.value)),
                 _ => p.take(&field)?,
             }
         }
         p.point_bounds = match point {
-            (Some(first), Some(last)) => Some((first, last)),
+            (Some(mut first), Some(mut last)) => {
+                bound::share_equal(&p.smallest, &mut first);
+                bound::share_equal(&p.largest, &mut last);
+                Some((first, last))
+            }
             (None, None) => None,
             _ => return Err(Error::corruption("table properties with half of its point bounds")),
         };
@@ -193,8 +208,8 @@ impl Properties {
             INDEX_BYTES => self.index_bytes = field.number()?,
             FILTER_BYTES => self.filter_bytes = field.number()?,
             FILTER_BITS => self.filter_bits_per_key_milli = field.number()?,
-            SMALLEST => self.smallest = field.value.to_vec(),
-            LARGEST => self.largest = field.value.to_vec(),
+            SMALLEST => self.smallest = field.value.into(),
+            LARGEST => self.largest = field.value.into(),
             LARGEST_EXCLUSIVE => self.largest_exclusive = field.number()? != 0,
             EXPIRING_ENTRIES => self.expiring_entries = field.number()?,
             EXPIRY_MIN_MS => self.expiry_min_ms = field.number()?,

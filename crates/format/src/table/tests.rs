@@ -206,7 +206,7 @@ fn check_summary(written: &Written, table: &Table, entries: &Entries) {
     assert_eq!(p.point_bounds, s.point_bounds);
     assert_eq!((p.level_hint, p.created_ms, p.keyspace), (3, 99, KeyspaceId(5)));
     let ends = entries.first().zip(entries.last());
-    let ends = ends.map(|(a, b)| (split(&a.0).0.to_vec(), split(&b.0).0.to_vec()));
+    let ends = ends.map(|(a, b)| (split(&a.0).0.into(), split(&b.0).0.into()));
     assert_eq!(s.point_bounds, ends);
     let bytes: u64 = entries.iter().map(|(k, v)| (k.len() + v.len()) as u64).sum();
     assert_eq!(s.raw_key_bytes + s.raw_value_bytes, bytes);
@@ -492,7 +492,7 @@ fn expiry_and_tombstones_are_counted() {
     assert_eq!((s.expiring_entries, s.expiry_min_ms, s.point_tombstones), (2, 300, 1));
     assert_eq!((s.range_tombstones, s.seq_min, s.seq_max), (3, 3, 20));
     // The exclusive end "c" of the range and the point "c": the point is in.
-    assert_eq!(s.bounds, (b"0".to_vec(), b"c".to_vec(), false));
+    assert_eq!(s.bounds, (b"0".as_slice().into(), b"c".as_slice().into(), false));
     let expect = Expect { file_bytes: s.file_bytes, uid: UID, order };
     assert_eq!(verify(&mem_file(file.bytes()), expect).unwrap().range_tombstones, 3);
 }

@@ -40,6 +40,14 @@ impl Limits {
 /// part of a file.
 const REST_PART: u64 = 4;
 
+/// Keys of so many bytes are no burden as bounds of a file.
+const BOUND_BYTES: usize = 1 << 10;
+
+/// A file has so many bytes for each that its bounds take beyond that: bounds are
+/// held in memory, and written to the manifest, for as long as the file is there.
+/// Files of a megabyte with keys of 64 KiB had a quarter of their bytes there.
+const FILE_BYTES_PER_BOUND_BYTE: u64 = 128;
+
 /// Says, key by key, whether a new file begins.
 #[derive(Clone, Debug)]
 pub struct Cutter {
@@ -50,6 +58,8 @@ pub struct Cutter {
     borders_passed: usize,
     /// A border cuts off no less than this.
     piece_min_bytes: u64,
+    /// Length of the key that the present file begins with; `None` before the first.
+    first_bytes: Option<usize>,
 }
 
 impl Cutter {
@@ -66,6 +76,7 @@ impl Cutter {
             borders: Arc::new([]),
             borders_passed: 0,
             piece_min_bytes: 1,
+            first_bytes: None,
         }
     }
 
@@ -87,7 +98,8 @@ impl Cutter {
     ///
     /// `bytes_left` says, roughly, what is to come from `user_key` on. A file does not
     /// end by its size where that is little: a merge that finds a file below its
-    /// limit as full as it left it would add a file of a few keys each time.
+    /// limit as full as it left it would add a file of a few keys each time. Nor does it
+    /// end where it is small for the length of its bounds.
     pub fn cut_before(
         &mut self,
         order: &KeyOrder,
@@ -99,13 +111,16 @@ impl Cutter {
         if let Some(overlap) = &mut self.overlap {
             overlap.reach(order, user_key);
         }
+        let first_bytes = *self.first_bytes.get_or_insert(user_key.len());
         let cut = bytes_so_far > 0
+            && bytes_so_far >= bytes_for_bounds(first_bytes, user_key.len())
             && ((border && bytes_so_far >= self.piece_min_bytes)
                 || self.is_full(bytes_so_far, bytes_left));
-        if let Some(overlap) = &mut self.overlap
-            && cut
-        {
-            overlap.passed = 0;
+        if cut {
+            self.first_bytes = Some(user_key.len());
+            if let Some(overlap) = &mut self.overlap {
+                overlap.passed = 0;
+            }
         }
         cut
     }
@@ -127,6 +142,12 @@ impl Cutter {
         }
         self.borders_passed > before
     }
+}
+
+/// Least bytes of a file whose bounds are so long.
+fn bytes_for_bounds(first_bytes: usize, last_bytes: usize) -> u64 {
+    let burden = |bytes: usize| bytes.saturating_sub(BOUND_BYTES) as u64;
+    (burden(first_bytes) + burden(last_bytes)) * FILE_BYTES_PER_BOUND_BYTE
 }
 
 /// What the present file overlaps in the run below.
@@ -162,5 +183,46 @@ impl Overlapped {
     /// Bytes below of the file with the last key.
     fn touched(&self) -> u64 {
         self.passed.saturating_add(self.inside)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    /// Sizes of the files of entries that are keys of `key_bytes` alone.
+    fn files(mut cutter: Cutter, key_bytes: usize, entries: u32) -> Vec<u64> {
+        let (mut files, mut so_far) = (Vec::new(), 0);
+        for n in 0..entries {
+            let key = [&n.to_be_bytes()[..], &vec![7; key_bytes - 4]].concat();
+            if cutter.cut_before(&KeyOrder::Bytewise, &key, so_far, || u64::MAX) {
+                files.push(core::mem::take(&mut so_far));
+            }
+            so_far += key_bytes as u64;
+        }
+        files
+    }
+
+    /// Files of a mebibyte held a quarter of their bytes in memory as bounds.
+    #[test]
+    fn files_are_large_for_their_bounds() {
+        let border = |n: u32| [&n.to_be_bytes()[..], &[7; 1000]].concat();
+        for key_bytes in [100, 1 << 10, 2000, 8000, 65_535] {
+            let by_size = Cutter::new(Limits { file_bytes: 1 << 20, ..Limits::NONE }, None);
+            let entries = (64 << 20) / key_bytes as u32;
+            let borders = (1..50).map(|n| border(n * (entries / 50))).collect();
+            for cutter in [by_size, Cutter::at(borders)] {
+                let files = files(cutter, key_bytes, entries);
+                assert!(files.len() > 2, "{key_bytes}: {files:?}");
+                for bytes in files {
+                    let long = key_bytes > 2 * BOUND_BYTES;
+                    let part = bytes / (2 * key_bytes as u64);
+                    assert!(!long || part >= 96, "{key_bytes}: {bytes}");
+                    // Ordinary keys make files of the size that was asked for.
+                    assert!(key_bytes > BOUND_BYTES || bytes < 3 << 19, "{key_bytes}: {bytes}");
+                }
+            }
+        }
     }
 }

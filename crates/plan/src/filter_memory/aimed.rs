@@ -71,7 +71,7 @@ fn position(order: &KeyOrder, file: &File, key: &[u8]) -> f64 {
     if !order.is_bytewise() {
         return 0.5;
     }
-    let shared = file.smallest.iter().zip(&file.largest).take_while(|(a, b)| a == b).count();
+    let shared = file.smallest.iter().zip(file.largest.iter()).take_while(|(a, b)| a == b).count();
     let number = |key: &[u8]| prefix_u64(key.get(shared..).unwrap_or_default()) as f64;
     let (first, last) = (number(&file.smallest), number(&file.largest));
     ((number(key) - first) / (last - first).max(1.0)).clamp(0.0, 1.0)
@@ -86,7 +86,7 @@ mod tests {
     use std::vec;
 
     fn file(number: u64, lo: &str, hi: &str) -> Arc<File> {
-        let bounds = (lo.as_bytes().to_vec(), hi.as_bytes().to_vec());
+        let bounds: (Arc<[u8]>, Arc<[u8]>) = (lo.as_bytes().into(), hi.as_bytes().into());
         Arc::new(File {
             number,
             bytes: 1,

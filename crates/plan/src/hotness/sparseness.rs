@@ -22,7 +22,7 @@ use alloc::sync::Arc;
 /// Bytes that the bounds of all files begin with. O(files).
 pub fn shared_prefix(files: &[Arc<File>]) -> usize {
     let Some(first) = files.first() else { return 0 };
-    let base = first.smallest.as_slice();
+    let base = &*first.smallest;
     let shared = |key: &[u8], most: usize| {
         base.iter().zip(key).take(most).take_while(|(a, b)| a == b).count()
     };
@@ -51,7 +51,7 @@ mod tests {
     use alloc::vec::Vec;
 
     fn file(smallest: &[u8], largest: &[u8], entries: u64) -> Arc<File> {
-        let (smallest, largest) = (smallest.to_vec(), largest.to_vec());
+        let (smallest, largest) = (smallest.into(), largest.into());
         Arc::new(File { smallest, largest, entries, ..File::default() })
     }
 

@@ -72,10 +72,10 @@ pub(super) fn lanes_of(version: &Version) -> Vec<Lane> {
 }
 
 /// The lanes that hold a part of the file.
-fn touched(version: &Version, borders: &[Vec<u8>], file: &File) -> RangeInclusive<usize> {
+fn touched<K: AsRef<[u8]>>(version: &Version, borders: &[K], file: &File) -> RangeInclusive<usize> {
     let order = &version.order;
-    let first = borders.partition_point(|b| order.compare(b, &file.smallest).is_le());
-    let last = borders.partition_point(|b| !file.span().ends_before(order, b));
+    let first = borders.partition_point(|b| order.compare(b.as_ref(), &file.smallest).is_le());
+    let last = borders.partition_point(|b| !file.span().ends_before(order, b.as_ref()));
     first..=last.max(first)
 }
 
@@ -164,7 +164,7 @@ fn spread(version: &Version, source: u32, k: u32) -> Spread<'_> {
 }
 
 /// The load of each lane that `borders` make.
-fn loads(version: &Version, borders: &[Vec<u8>], spread: &Spread<'_>) -> Vec<f64> {
+fn loads<K: AsRef<[u8]>>(version: &Version, borders: &[K], spread: &Spread<'_>) -> Vec<f64> {
     let mut loads = vec![0.0; borders.len() + 1];
     for (file, load) in spread {
         let touched = touched(version, borders, file);
@@ -179,18 +179,18 @@ fn loads(version: &Version, borders: &[Vec<u8>], spread: &Spread<'_>) -> Vec<f64
 /// width of a lane is a matter of chance, where a lane has two or three of them:
 /// 9.39 bytes and 118 files in the same lab, and where updates cluster in 3 % of the
 /// keys, chains of 79 files instead of 31.
-fn candidates(version: &Version, source: u32, lanes: usize) -> Vec<Vec<u8>> {
+fn candidates(version: &Version, source: u32, lanes: usize) -> Vec<&[u8]> {
     let mut keys: Vec<&[u8]> = Vec::new();
     for level in source..version.levels.len() as u32 {
         let run = version.part(level, Part::Run);
-        keys.extend(run.iter().skip(1).map(|f| f.smallest.as_slice()));
+        keys.extend(run.iter().skip(1).map(|f| &*f.smallest));
         if keys.len() >= lanes * CANDIDATES_PER_LANE {
             break;
         }
     }
     keys.sort_by(|a, b| version.order.compare(a, b));
     keys.dedup();
-    keys.into_iter().map(<[u8]>::to_vec).collect()
+    keys
 }
 
 /// At most `lanes - 1` borders that share the load out: each at the first key
@@ -208,7 +208,7 @@ fn borders(version: &Version, source: u32, lanes: usize, spread: &Spread<'_>) ->
         // Nearer than the end of the next file is.
         let reached = sum + pair[1] / 2.0;
         if next < lanes && due(next) <= reached {
-            borders.push(key);
+            borders.push(key.to_vec());
             while next < lanes && due(next) <= reached {
                 next += 1;
             }

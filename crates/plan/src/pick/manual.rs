@@ -206,7 +206,7 @@ fn gains(view: &View<'_>, file: &File, state: &ManualState) -> bool {
 
 /// Where the file ends, to go on from there.
 fn end(file: &File) -> (Vec<u8>, bool) {
-    (file.largest.clone(), file.largest_exclusive)
+    (file.largest.to_vec(), file.largest_exclusive)
 }
 
 /// The files of the level's run in the range that end beyond the position.

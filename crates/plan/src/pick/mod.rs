@@ -91,7 +91,7 @@ pub(crate) fn merge_of(view: &View<'_>, closure: &Closure<'_>, reason: Reason) -
 pub(crate) fn with_cursor(decision: Decision, level: u32) -> Decision {
     let files = decision.files();
     let last = files.iter().rfind(|(n, part, _)| (*n, *part) == (level, Part::Run));
-    let cursor = last.map(|(_, _, file)| (level, file.largest.clone()));
+    let cursor = last.map(|(_, _, file)| (level, file.largest.to_vec()));
     match decision {
         Decision::Merge(merge) => Decision::Merge(Merge { cursor, ..merge }),
         Decision::Move(m) => Decision::Move(Move { cursor, ..m }),

@@ -173,7 +173,7 @@ mod tests {
     const FLUSH_BYTES: u64 = 2000;
 
     fn file(number: u64, key: u64) -> File {
-        let key = format!("{key:08}").into_bytes();
+        let key: Arc<[u8]> = format!("{key:08}").into_bytes().into();
         File {
             number,
             bytes: FLUSH_BYTES,

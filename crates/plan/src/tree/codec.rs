@@ -236,11 +236,11 @@ fn decode_file(input: &[u8]) -> Result<File> {
             tag::FILE_ENTRIES => file.entries = field.varint()?,
             tag::FILE_POINT_TOMBSTONES => file.point_tombstones = field.varint()?,
             tag::FILE_RANGE_TOMBSTONES => file.range_tombstones = field.varint()?,
-            tag::FILE_SMALLEST => file.smallest = field.bytes(payload.len())?.to_vec(),
-            tag::FILE_LARGEST => file.largest = field.bytes(payload.len())?.to_vec(),
+            tag::FILE_SMALLEST => file.smallest = field.bytes(payload.len())?.into(),
+            tag::FILE_LARGEST => file.largest = field.bytes(payload.len())?.into(),
             tag::FILE_LARGEST_EXCLUSIVE => file.largest_exclusive = true,
             tag::FILE_POINT_BOUNDS => {
-                file.point_bounds = Some((field.slice()?.to_vec(), field.slice()?.to_vec()));
+                file.point_bounds = Some((field.slice()?.into(), field.slice()?.into()));
             }
             tag::FILE_SEQS => {
                 (file.seq_min, file.seq_max) = (get_seq(&mut field)?, get_seq(&mut field)?);
@@ -268,7 +268,7 @@ fn decode_file(input: &[u8]) -> Result<File> {
     let required =
         [tag::FILE_NUMBER, tag::FILE_UID, tag::FILE_BYTES, tag::FILE_SMALLEST, tag::FILE_LARGEST];
     match required.into_iter().find(|tag| seen & (1 << (tag >> 1)) == 0) {
-        None => check_counts(&file).map(|()| file),
+        None => check_counts(&file).map(|()| file.sharing_bounds()),
         Some(tag) => Err(Error::corruption(format!("a table lacks field {}", tag >> 1))),
     }
 }
@@ -388,10 +388,10 @@ mod tests {
             entries: 1000,
             point_tombstones: 7,
             range_tombstones: 2,
-            smallest: b"".to_vec(),
-            largest: b"zebra".to_vec(),
+            smallest: b"".as_slice().into(),
+            largest: b"zebra".as_slice().into(),
             largest_exclusive: true,
-            point_bounds: Some((b"a".to_vec(), b"b".to_vec())),
+            point_bounds: Some((b"a".as_slice().into(), b"b".as_slice().into())),
             seq_min: 1,
             seq_max: (1 << 56) - 1,
             epoch: 12,
@@ -402,8 +402,12 @@ mod tests {
             hotness: 77,
             statistics: vec![1, 2, 3],
         };
-        let bare =
-            File { number: 4, smallest: b"k".to_vec(), largest: b"k".to_vec(), ..File::default() };
+        let bare = File {
+            number: 4,
+            smallest: b"k".as_slice().into(),
+            largest: b"k".as_slice().into(),
+            ..File::default()
+        };
         Edit {
             removed: vec![(3, Part::Run, 9), (0, Part::Log, u64::MAX)],
             added: vec![(0, Part::Log, Arc::new(file)), (31, Part::Run, Arc::new(bare))],
@@ -431,12 +435,18 @@ mod tests {
     fn the_tags_on_disk_do_not_change() {
         let edit = Edit {
             removed: vec![(1, Part::Log, 5)],
-            cursors: vec![(2, Some(b"k".to_vec()))],
+            cursors: vec![(2, Some(b"k".as_slice().into()))],
             flushed_through: Some(300),
             ..Edit::default()
         };
         assert_eq!(bytes_of(&edit), [3, 3, 1, 1, 5, 12, 3, 2, 1, b'k', 15, 2, 0xac, 2]);
-        let file = File { number: 1, uid: 2, bytes: 3, largest: b"a".to_vec(), ..File::default() };
+        let file = File {
+            number: 1,
+            uid: 2,
+            bytes: 3,
+            largest: b"a".as_slice().into(),
+            ..File::default()
+        };
         let mut out = Vec::new();
         encode_file(&file, &mut out);
         assert_eq!(out, [3, 1, 1, 7, 1, 3, 5, 8, 2, 0, 0, 0, 0, 0, 0, 0, 15, 0, 17, 1, b'a']);

@@ -4,8 +4,10 @@
 
 use super::span::Span;
 use alloc::format;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+use windrow_base::bound;
 use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX};
 use windrow_base::{Epoch, Error, FileNumber, FileUid, KeyOrder, Result, SeqNo};
 
@@ -71,13 +73,13 @@ pub struct File {
     /// Range tombstones (fragments) beside `entries`.
     pub range_tombstones: u64,
     /// First user key of the hull of points and range tombstones.
-    pub smallest: Vec<u8>,
+    pub smallest: Arc<[u8]>,
     /// Last user key of that hull.
-    pub largest: Vec<u8>,
+    pub largest: Arc<[u8]>,
     /// Whether `largest` is the open end of a range tombstone.
     pub largest_exclusive: bool,
     /// First and last user key that has a point entry; `None` if there is none.
-    pub point_bounds: Option<(Vec<u8>, Vec<u8>)>,
+    pub point_bounds: Option<(Arc<[u8]>, Arc<[u8]>)>,
     /// Smallest sequence number of any entry (0 where it was zeroed).
     pub seq_min: SeqNo,
     /// Largest sequence number of any entry.
@@ -124,6 +126,30 @@ impl File {
     #[must_use]
     pub fn at_epoch(&self, epoch: Epoch) -> File {
         File { epoch, ..self.clone() }
+    }
+
+    /// The same file, whose equal bounds are one key in memory. Bounds are shared
+    /// with every clone: keys can be as long as 64 KiB, and there are two or four
+    /// of them for each table.
+    #[must_use]
+    pub fn sharing_bounds(mut self) -> File {
+        if let Some((first, last)) = &mut self.point_bounds {
+            bound::share_equal(&self.smallest, first);
+            bound::share_equal(&self.largest, last);
+        }
+        self
+    }
+
+    /// Bytes of memory, where the file shares bounds with its own clones alone.
+    pub fn memory_bytes(&self) -> usize {
+        let (first, last) = match &self.point_bounds {
+            Some((first, last)) => (first, last),
+            None => (&self.smallest, &self.largest),
+        };
+        size_of::<File>()
+            + self.statistics.capacity()
+            + bound::memory_bytes(&self.smallest, first)
+            + bound::memory_bytes(&self.largest, last)
     }
 
     /// Point and range tombstones.

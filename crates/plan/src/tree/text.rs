@@ -107,8 +107,8 @@ fn parse_bounds(text: &str) -> Option<File> {
     };
     let (lo, hi) = inner.split_once(',')?;
     Some(File {
-        smallest: parse_key(lo)?,
-        largest: parse_key(hi)?,
+        smallest: parse_key(lo)?.into(),
+        largest: parse_key(hi)?.into(),
         largest_exclusive,
         ..File::default()
     })
@@ -135,7 +135,7 @@ fn parse_attribute(text: &str, file: &mut File) -> Option<()> {
         }
         "points" => {
             let (first, last) = value.split_once('-')?;
-            file.point_bounds = Some((parse_key(first)?, parse_key(last)?));
+            file.point_bounds = Some((parse_key(first)?.into(), parse_key(last)?.into()));
         }
         "expiring" => {
             let (count, ms) = value.split_once('@')?;

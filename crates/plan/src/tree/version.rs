@@ -20,6 +20,10 @@ use windrow_base::{Epoch, Error, FileNumber, KeyOrder, Result, SeqNo};
 /// over a megabyte it lies in the petabytes.
 pub const LEVELS_MAX: u32 = 32;
 
+/// Bytes of files that one edit of a snapshot adds, about. It is encoded as a whole;
+/// applying one takes time for all files of its levels, so they are not small.
+const SNAPSHOT_EDIT_BYTES: usize = 1 << 20;
+
 /// An immutable tree. Cheap to clone: an `Arc` per level.
 #[derive(Clone, Debug)]
 pub struct Version {
@@ -247,11 +251,27 @@ impl Version {
         Err(Error::corruption("the boundaries of the lanes do not ascend"))
     }
 
-    /// This version as one edit from [`Version::empty`].
-    pub fn snapshot_edit(&self) -> Edit {
+    /// This version as edits from [`Version::empty`]: one, or where files take more
+    /// than [`SNAPSHOT_EDIT_BYTES`] to describe, several that add some each.
+    pub fn snapshot_edits(&self) -> Vec<Edit> {
+        let (mut edits, mut bytes) = (vec![Edit::default()], 0);
+        for (n, part, file) in self.files() {
+            if bytes >= SNAPSHOT_EDIT_BYTES {
+                edits.push(Edit::default());
+                bytes = 0;
+            }
+            bytes += file.memory_bytes();
+            let edit = edits.last_mut().expect("one to begin with");
+            edit.added.push((n, part, file.clone()));
+        }
+        let last = edits.last_mut().expect("one to begin with");
+        *last = Edit { added: core::mem::take(&mut last.added), ..self.fields_edit() };
+        edits
+    }
+
+    /// All but the files.
+    fn fields_edit(&self) -> Edit {
         Edit {
-            removed: Vec::new(),
-            added: self.files().map(|(n, part, f)| (n, part, f.clone())).collect(),
             shape_levels: Some(self.shape_levels),
             next_epoch: Some(self.next_epoch),
             lanes: (!self.lanes.is_empty()).then(|| self.lanes.clone()),
@@ -261,6 +281,7 @@ impl Version {
                 .map(|(n, key)| (n, key.clone()))
                 .collect(),
             flushed_through: Some(self.flushed_through),
+            ..Edit::default()
         }
     }
 }
@@ -276,5 +297,55 @@ fn touched(edit: &Edit) -> Result<Vec<u32>> {
             Err(Error::corruption(format!("an edit names level {n} of at most {LEVELS_MAX}")))
         }
         _ => Ok(levels),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A snapshot of tables with long bounds was one edit, encoded in one piece.
+    #[test]
+    fn a_snapshot_of_long_bounds_is_several_edits() {
+        let key = |n: u64| [&n.to_be_bytes()[..], &[7; KEY_BYTES_MAX - 8]].concat();
+        let file = |(level, part, number): (u32, Part, u64)| {
+            let file = File {
+                number,
+                uid: number,
+                bytes: 1 << 24,
+                entries: 200,
+                smallest: key(number * 2).into(),
+                largest: key(number * 2 + 1).into(),
+                seq_min: 1000 - number,
+                seq_max: 1000 - number,
+                epoch: if part == Part::Log { number } else { 0 },
+                ..File::default()
+            };
+            (level, part, Arc::new(file))
+        };
+        let places = (1..=20).map(|number| match number {
+            1..=5 => (0, Part::Log, number),
+            6..=10 => (1, Part::Run, number),
+            _ => (3, Part::Run, number),
+        });
+        let edit = Edit {
+            added: places.map(file).collect(),
+            shape_levels: Some(3),
+            lanes: Some(Arc::new([key(30)])),
+            cursors: vec![(1, Some(key(12)))],
+            flushed_through: Some(5000),
+            ..Edit::default()
+        };
+        let version = Version::empty(KeyOrder::Bytewise).apply(&edit).unwrap();
+        let edits = version.snapshot_edits();
+        for edit in &edits {
+            let bytes: usize = edit.added.iter().map(|(_, _, file)| file.memory_bytes()).sum();
+            assert!(bytes <= SNAPSHOT_EDIT_BYTES + 3 * KEY_BYTES_MAX, "{bytes}");
+        }
+        assert!(edits.len() > 2);
+        let empty = Version::empty(KeyOrder::Bytewise);
+        let again = edits.iter().fold(empty, |version, edit| version.apply(edit).unwrap());
+        assert!(again.files().eq(version.files()));
+        assert_eq!(again.fields_edit(), version.fields_edit());
     }
 }

@@ -174,7 +174,8 @@ impl Tree {
         let places = std::iter::once(&self.level0).chain(&self.runs).enumerate();
         let tables = places.flat_map(|(level, tables)| tables.iter().map(move |t| (level, t)));
         for (number, (level, table)) in (1u64..).zip(tables) {
-            let bounds = (key(table.keys[0]), key(table.keys[table.keys.len() - 1]));
+            let bounds: (Arc<[u8]>, Arc<[u8]>) =
+                (key(table.keys[0]).into(), key(table.keys[table.keys.len() - 1]).into());
             let file = File {
                 number,
                 bytes: 1,

@@ -454,10 +454,10 @@ fn metadata(table: &Table, number: FileNumber) -> File {
         entries,
         point_tombstones: table.points.iter().filter(|p| p.2 == Entry::Delete).count() as u64,
         range_tombstones: table.ranges.len() as u64,
-        smallest: bytes(smallest),
-        largest: bytes(largest),
+        smallest: bytes(smallest).into(),
+        largest: bytes(largest).into(),
         largest_exclusive,
-        point_bounds: first.zip(last).map(|(a, b)| (bytes(a), bytes(b))),
+        point_bounds: first.zip(last).map(|(a, b)| (bytes(a).into(), bytes(b).into())),
         seq_min: seqs().min().unwrap(),
         seq_max: seqs().max().unwrap(),
         ..File::default()

@@ -1,0 +1,35 @@
+//! Bounds of a table: keys of up to 64 KiB, that are held once however often
+//! they bound something.
+//!
+//! Owns: telling whether two bounds are one key in memory. Never does: compare
+//! keys by a keyspace's order.
+
+use alloc::sync::Arc;
+
+/// Has `key` share the memory of `bound` where they are the same bytes.
+pub fn share_equal(bound: &Arc<[u8]>, key: &mut Arc<[u8]>) {
+    if bound == key {
+        *key = Arc::clone(bound);
+    }
+}
+
+/// Bytes of two bounds: of one where they share their memory.
+pub fn memory_bytes(bound: &Arc<[u8]>, key: &Arc<[u8]>) -> usize {
+    bound.len() + if Arc::ptr_eq(bound, key) { 0 } else { key.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_bounds_are_one_key_in_memory() {
+        let (bound, mut same): (Arc<[u8]>, Arc<[u8]>) = ([7; 100].into(), [7; 100].into());
+        let mut other: Arc<[u8]> = [8; 100].into();
+        assert_eq!(memory_bytes(&bound, &same), 200);
+        share_equal(&bound, &mut same);
+        share_equal(&bound, &mut other);
+        assert_eq!((memory_bytes(&bound, &same), memory_bytes(&bound, &other)), (100, 200));
+        assert_eq!((&same[..], &other[..]), (&[7; 100][..], &[8; 100][..]));
+    }
+}
