@@ -461,7 +461,9 @@ impl Db {
     /// Flushes, makes everything durable, records a clean close, and releases
     /// the directory. All handles err from here on; a second close is `Ok`.
     /// Iterators, cursors and snapshots that are alive stay readable; the latter
-    /// through their own methods and those of handles that take a snapshot.
+    /// through their own methods and those of handles that take a snapshot. Where the
+    /// directory is opened again and merges remove a table that they had not opened,
+    /// they err with `Closed`.
     ///
     /// # Errors
     /// Whatever kept the last writes from being made durable: they are then

@@ -319,6 +319,7 @@ impl Core {
         if closed.is_ok() {
             self.wal_sync.retire_all();
         }
+        self.tables.release_directory();
         self.latch.close();
         self.note_progress();
         if read_only || mutant!(CloseErrorIgnored) { Ok(()) } else { closed }

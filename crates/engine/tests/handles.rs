@@ -84,6 +84,31 @@ impl CompactionFilter for Owner {
     }
 }
 
+/// A snapshot is readable after the close, until the next owner of the directory
+/// merges a table away that it has not opened: which is no missing file.
+#[test]
+fn a_snapshot_outlives_the_close_until_its_tables_go() {
+    let (_, handles) = env(1);
+    let db = Db::open_with(DIR, options(&handles)).unwrap();
+    fill(&db);
+    db.close().unwrap();
+    let db = Db::open_with(DIR, options(&handles)).unwrap();
+    let (early, late) = (db.snapshot(), db.snapshot());
+    db.close().unwrap();
+    assert!(early.range::<&[u8]>(..).all(|pair| pair.is_ok()), "nobody has changed anything");
+    let again = Db::open_with(DIR, options(&handles)).unwrap();
+    let unread = again.snapshot();
+    again.close().unwrap();
+    let next = Db::open_with(DIR, options(&handles)).unwrap();
+    fill(&next);
+    next.compact().unwrap();
+    handles.jobs.run_until_idle();
+    // Its tables were opened by its neighbour.
+    assert!(late.range::<&[u8]>(..).all(|pair| pair.is_ok()));
+    let error = unread.range::<&[u8]>(..).find_map(|pair| pair.err()).expect("its tables are gone");
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+}
+
 fn fill(db: &Db) {
     for round in 0..12 {
         for key in 0..200 {

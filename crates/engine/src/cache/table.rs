@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
-use windrow_base::{FileNumber, FileUid, KeyOrder, Result, mutant};
-use windrow_env::fs::ReadOptions;
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyOrder, Result, mutant};
+use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{ArcSwapOption, Guard, Mutex};
 use windrow_env::{FileSystem, ReadFile};
@@ -198,6 +198,8 @@ pub(crate) struct TableCache {
     totals: Arc<Totals>,
     clock: Mutex<Clock>,
     registry: Arc<Registry>,
+    /// The directory is, or may soon be, another's.
+    released: AtomicBool,
 }
 
 impl TableCache {
@@ -226,6 +228,7 @@ impl TableCache {
                 handles: Mutex::new(HashMap::new()),
                 on_obsolete,
             }),
+            released: AtomicBool::new(false),
         }
     }
 
@@ -285,7 +288,7 @@ impl TableCache {
         self.evict(1, handle);
         let file = self.fs.open(&handle.path(), ReadOptions { direct: self.direct_io });
         assert!(file.is_ok() || !mutant!(DescriptorPanic), "a table could not be opened");
-        let file = file?;
+        let file = file.map_err(|error| self.judge_absence(error))?;
         let expect =
             Expect { file_bytes: handle.file_bytes, uid: handle.uid, order: handle.order.clone() };
         let table = Table::open(&file, expect)?;
@@ -304,6 +307,20 @@ impl TableCache {
         self.evict(0, handle);
         (self.on_opened)(self.used_bytes());
         Ok(OpenGuard(Guard::from_inner(Some(open))))
+    }
+
+    /// From here on a table that is not there went as the next owner of the directory
+    /// saw fit, and is not missing.
+    pub(crate) fn release_directory(&self) {
+        self.released.store(true, Ordering::Release);
+    }
+
+    fn judge_absence(&self, error: Error) -> Error {
+        if is_not_found(&error) && self.released.load(Ordering::Acquire) {
+            let text = "the database was closed, and a table that this reads is gone since";
+            return Error::new(ErrorKind::Closed, text);
+        }
+        error
     }
 
     /// Changes the limit on memory; what is above it is closed as tables are opened.
