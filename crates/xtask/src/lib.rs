@@ -9,6 +9,7 @@
     reason = "reads the source tree, not a database: there is nothing to simulate"
 )]
 
+pub mod coverage;
 pub mod docs;
 pub mod layers;
 pub mod lengths;

@@ -6,7 +6,7 @@
 //! failed (`target/repeat`). Never does: judge speed; the seconds in the table
 //! say how long a run takes, and nothing fails by them.
 
-use cargo_metadata::{Message, Target};
+use cargo_metadata::{Artifact, Message, Target};
 use std::error::Error;
 use std::fs;
 use std::io::BufReader;
@@ -131,11 +131,8 @@ fn build(root: &Path, plan: &Plan) -> Result<Vec<Binary>, Box<dyn Error>> {
         true => command.args(["--workspace", "--exclude", "windrow-bench-peers"]),
         false => command.args(plan.packages.iter().flat_map(|name| ["--package", name])),
     };
-    let mut child = command.stdout(Stdio::piped()).spawn()?;
-    let out = child.stdout.take().ok_or("no output of cargo")?;
     let mut binaries = Vec::new();
-    for message in Message::parse_stream(BufReader::new(out)) {
-        let Message::CompilerArtifact(artifact) = message? else { continue };
+    for artifact in artifacts(&mut command)? {
         let Some(path) = artifact.executable.filter(|_| artifact.profile.test) else { continue };
         let dir = artifact.manifest_path.parent().ok_or("a manifest without a directory")?;
         let package = dir.file_name().unwrap_or_default();
@@ -144,11 +141,30 @@ fn build(root: &Path, plan: &Plan) -> Result<Vec<Binary>, Box<dyn Error>> {
             binaries.push(Binary { name, path: path.into(), dir: dir.into() });
         }
     }
+    binaries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(binaries)
+}
+
+/// What a run of cargo that prints its messages as JSON builds.
+fn artifacts(command: &mut Command) -> Result<Vec<Artifact>, Box<dyn Error>> {
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let out = child.stdout.take().ok_or("no output of cargo")?;
+    let mut artifacts = Vec::new();
+    for message in Message::parse_stream(BufReader::new(out)) {
+        if let Message::CompilerArtifact(artifact) = message? {
+            artifacts.push(artifact);
+        }
+    }
     if !child.wait()?.success() {
         return Err("the tests do not build".into());
     }
-    binaries.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(binaries)
+    Ok(artifacts)
+}
+
+/// The programs that such a run of cargo builds, tests and what they start.
+pub(crate) fn executables(command: &mut Command) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let built = artifacts(command)?;
+    Ok(built.into_iter().filter_map(|artifact| artifact.executable).map(Into::into).collect())
 }
 
 fn kind(target: &Target) -> String {
