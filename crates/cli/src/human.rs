@@ -21,14 +21,15 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
-/// `n` and a noun in the right number: "1 file", "2 files", "3 batches".
+/// `n` and a noun in the right number: "1 file", "2 files", "3 batches", "4 entries".
 pub(crate) fn plural(n: u64, noun: &str) -> String {
-    let suffix = match n {
-        1 => "",
-        _ if noun.ends_with("ch") => "es",
-        _ => "s",
+    let (stem, suffix) = match noun.strip_suffix('y') {
+        _ if n == 1 => (noun, ""),
+        Some(stem) => (stem, "ies"),
+        None if noun.ends_with("ch") => (noun, "es"),
+        None => (noun, "s"),
     };
-    format!("{} {noun}{suffix}", count(n))
+    format!("{} {stem}{suffix}", count(n))
 }
 
 /// Bytes in the largest binary unit that leaves a number of one or more.
@@ -154,5 +155,9 @@ mod tests {
         assert_eq!(time(Duration::from_nanos(1_234)), "1.23 µs");
         assert_eq!(time(Duration::from_millis(12_345)), "12.3 s");
         assert_eq!((plural(1, "file"), plural(2, "file")), ("1 file".into(), "2 files".into()));
+        assert_eq!(
+            (plural(1, "entry"), plural(0, "entry")),
+            ("1 entry".into(), "0 entries".into())
+        );
     }
 }

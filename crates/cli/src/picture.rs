@@ -170,7 +170,7 @@ pub(crate) fn draw(tree: &TreeView, columns: usize, paint: Paint) -> String {
             "{}, {}, {}",
             human::plural(files, "file"),
             human::size(tree.bytes()),
-            entries_of(entries)
+            human::plural(entries, "entry")
         )),
     );
     if files == 0 {
@@ -190,10 +190,6 @@ pub(crate) fn draw(tree: &TreeView, columns: usize, paint: Paint) -> String {
     }
     draw_ends(&mut out, tree, width, paint);
     out
-}
-
-fn entries_of(n: u64) -> String {
-    if n == 1 { "1 entry".to_owned() } else { format!("{} entries", human::count(n)) }
 }
 
 fn draw_level(
@@ -304,7 +300,7 @@ pub(crate) fn list(tree: &TreeView) -> String {
                 "  L{n} {part} {:06}.sst {:>10} {:>12} {:>16}  {} .. {}",
                 file.number,
                 human::size(file.bytes),
-                entries_of(file.entries),
+                human::plural(file.entries, "entry"),
                 human::plural(file.tombstones, "tombstone"),
                 bytes::shown(&file.smallest, 24),
                 bytes::shown(&file.largest, 24),

@@ -36,10 +36,10 @@ fn print_verified(out: &mut impl Write, report: &VerifyReport) -> Result<()> {
     };
     writeln!(
         out,
-        "{} of {}, {} entries; {} of {}, {} with {}; {} of the manifest: {verdict}",
+        "{} of {}, {}; {} of {}, {} with {}; {} of the manifest: {verdict}",
         human::plural(report.tables, "table"),
         human::size(report.bytes),
-        human::count(report.entries),
+        human::plural(report.entries, "entry"),
         human::plural(report.logs, "log"),
         human::size(report.log_bytes),
         human::plural(report.log_batches, "batch"),
@@ -82,10 +82,10 @@ fn print_repaired(out: &mut impl Write, args: &RepairArgs, report: &RepairReport
     }
     writeln!(
         out,
-        "{} kept whole, {} saved in part ({} entries), {} lost; {} replayed from logs",
+        "{} kept whole, {} saved in part ({}), {} lost; {} replayed from logs",
         human::plural(report.tables_kept, "table"),
         human::count(report.tables_salvaged),
-        human::count(report.entries_salvaged),
+        human::plural(report.entries_salvaged, "entry"),
         human::count(report.tables_lost),
         human::plural(report.batches_replayed, "batch"),
     )?;
@@ -105,8 +105,11 @@ fn print_repaired(out: &mut impl Write, args: &RepairArgs, report: &RepairReport
 fn print_table(out: &mut impl Write, table: &DamagedTable) -> Result<()> {
     let keyspace = table.keyspace.as_deref().unwrap_or("an unknown keyspace");
     let saved = human::count(table.entries_saved);
-    let of = table.entries.map_or("an unknown number of".to_owned(), human::count);
-    writeln!(out, "{} of {keyspace}: {saved} of {of} entries saved", table.file)?;
+    let of = match table.entries {
+        Some(entries) => human::plural(entries, "entry"),
+        None => "an unknown number of entries".to_owned(),
+    };
+    writeln!(out, "{} of {keyspace}: {saved} of {of} saved", table.file)?;
     if table.range_tombstones != Some(0) && !table.range_tombstones_saved {
         writeln!(out, "  lost: its range deletes, if it had any")?;
     }
