@@ -25,8 +25,10 @@ const DELAY_NS_MIN: u64 = 10_000_000;
 const DELAY_NS_MAX: u64 = 2_000_000_000;
 /// Room beside the log and the tables: for the manifest, and what tables have beside entries.
 const MARGIN_BYTES: u64 = 16 << 10;
-/// Room that the next log takes when it is made, or a sixteenth of what is free.
+/// Room that the next log takes at most when it is made.
 const NEXT_LOG_BYTES: u64 = 64 << 10;
+/// Room that a log reserves at once where there is enough.
+const STEP_BYTES_MIN: u64 = 64 << 10;
 /// With less than this free, beside room to flush, no log is made ahead.
 const SPARE_BYTES_MIN: u64 = 1 << 20;
 /// How often it is looked whether an attempt is due, in ms.
@@ -62,6 +64,12 @@ impl Retry {
     pub(crate) fn error(&self) -> Option<&Error> {
         self.error.as_ref()
     }
+}
+
+/// What the next log takes of so much free space: a flush lets a log go only where
+/// there is another.
+fn next_log_bytes(free: u64) -> u64 {
+    (free / 16).min(NEXT_LOG_BYTES)
 }
 
 impl Core {
@@ -175,12 +183,16 @@ impl Core {
 
     /// Has a merge give up where it would take the room that what is in memory
     /// needs in tables: nothing is lost if it waits, and much is if that finds none.
+    /// `step`: what it may write before it asks again, in bytes; so may each of the others.
     ///
     /// # Errors
     /// `NoSpace`.
-    pub(crate) fn leave_room_to_flush(&self) -> Result<()> {
+    pub(crate) fn leave_room_to_flush(&self, step: u64) -> Result<()> {
         let Ok(free) = self.env.fs.free_bytes(&self.dir) else { return Ok(()) };
-        let needed = self.bytes_in_memory().saturating_add(MARGIN_BYTES);
+        let to_come = self.bytes_in_memory().saturating_add(self.reserved_ahead());
+        let steps = step.saturating_mul(self.merges_running.load(Ordering::Acquire).max(1) as u64);
+        let beside = steps.saturating_add(next_log_bytes(free) + MARGIN_BYTES);
+        let needed = to_come.saturating_add(beside);
         if needed <= free || mutant!(LogTakesAll) {
             return Ok(());
         }
@@ -202,14 +214,27 @@ impl Core {
         (active + self.frozen_bytes.load(Ordering::Acquire)) as u64
     }
 
+    /// What logs have room for already, in bytes: it comes into memory without anybody
+    /// asking whether a flush has room for it.
+    fn reserved_ahead(&self) -> u64 {
+        let queue = self.queue.lock();
+        let rest = |wal: &Wal, written: u64| match wal.file.reserved_bytes() {
+            // The file system reserves nothing.
+            u64::MAX => 0,
+            reserved => reserved.saturating_sub(written),
+        };
+        let spare = queue.spare.as_ref().map_or(0, |spare| rest(spare, 0));
+        rest(&queue.wal, queue.wal_offset) + spare
+    }
+
     fn too_little_is_left(&self, (wal, end): &(Arc<Wal>, u64)) -> Option<Error> {
         let free = self.env.fs.free_bytes(&self.dir).ok()?;
         let reserved = wal.file.reserved_bytes();
-        // A step takes a quarter of what is free at most, or what is asked for.
-        let step = reserved.min(free / 4).max(end.saturating_sub(reserved));
-        // A flush lets this log go only where there is another.
-        let next_log = (free / 16).min(NEXT_LOG_BYTES);
-        let needed = self.bytes_in_memory().saturating_add(2 * step + next_log + MARGIN_BYTES);
+        // A step doubles what is reserved, is 64 KiB at least, takes a quarter of what is
+        // free at most, or else what is asked for.
+        let step = reserved.max(STEP_BYTES_MIN).min(free / 4).max(end.saturating_sub(reserved));
+        let to_come = self.bytes_in_memory().saturating_add(self.reserved_ahead());
+        let needed = to_come.saturating_add(2 * step + next_log_bytes(free) + MARGIN_BYTES);
         if needed <= free || mutant!(LogTakesAll) {
             return None;
         }

@@ -30,8 +30,11 @@ pub(crate) fn first_step(len: u64, free: u64) -> u64 {
 /// passes the log's `len` is no longer than it must be.
 pub(crate) fn next_step(reserved: u64, end: u64, len: u64, free: u64) -> u64 {
     let ahead = reserved.clamp(FIRST_STEP_BYTES, STEP_BYTES_MAX).min(free / FREE_SHARE);
-    let wanted = reserved.saturating_add(ahead).checked_next_multiple_of(FIRST_STEP_BYTES);
-    let wanted = wanted.unwrap_or(u64::MAX);
+    let wanted = reserved.saturating_add(ahead);
+    // Down, and not up to more than the share of what is free.
+    let in_steps = wanted - wanted % FIRST_STEP_BYTES;
+    let in_blocks = wanted - wanted % FIRST_STEP_BYTES_MIN;
+    let wanted = if reserved < in_steps { in_steps } else { in_blocks };
     let limit = if end <= len { len } else { end.saturating_add(ahead) };
     end.max(wanted.min(limit))
 }
@@ -57,6 +60,9 @@ mod tests {
         // Next to nothing is free: what is asked for, and no more.
         assert_eq!(next_step(1 << 20, (1 << 20) + 1, LEN, 0), (1 << 20) + 1);
         assert_eq!(next_step(1 << 20, (1 << 20) + 1, LEN, 1 << 20), (1 << 20) + (256 << 10));
+        // A log that was made where little was free takes no more than a quarter either.
+        assert_eq!(next_step(4 << 10, 5 << 10, LEN, 100 << 10), 28 << 10);
+        assert_eq!(next_step(4 << 10, 5 << 10, LEN, u64::MAX), 64 << 10);
         assert_eq!(next_step(u64::MAX - 1, u64::MAX, LEN, u64::MAX), u64::MAX);
         let first = [0, 100 << 10, 300 << 10, 1 << 20].map(|free| first_step(LEN, free) >> 10);
         assert_eq!(first, [4, 4, 16, 64]);

@@ -4,6 +4,7 @@
 //! Owns: the scenes. Never does: draw anything by seed; what needs many cases
 //! is the crash harness's or the sweep's.
 
+mod filling;
 mod forking;
 mod merging;
 mod placing;
@@ -77,6 +78,7 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("what cannot be opened is not lost (P23)", repairing::what_cannot_be_opened_is_not_lost),
     ("repair looks into lost/ (P23)", repairing::moved_tables_are_found),
     ("verify reads manifest and logs (P23)", repairing::verify_reads_manifest_and_logs),
+    ("a full device leaves room to flush (P8)", filling::a_full_device_leaves_room_to_flush),
 ];
 
 fn options(handles: &Handles) -> Options {

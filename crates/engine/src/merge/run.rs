@@ -292,7 +292,7 @@ impl Core {
         let mut elider = Elider::new(rules);
         outputs.bytes_max = merge.input_bytes();
         outputs.entries_left = merge.files().map(|(_, _, file)| file.entries).sum();
-        self.leave_room_to_flush()?;
+        self.leave_room_to_flush(LOOK_BYTES as u64)?;
         iter.seek_first()?;
         let (mut since_check, mut since_look) = (0, 0);
         while iter.valid() {
@@ -309,7 +309,7 @@ impl Core {
                 since_check = 0;
                 if LOOK_BYTES <= since_look {
                     since_look = 0;
-                    self.leave_room_to_flush()?;
+                    self.leave_room_to_flush(LOOK_BYTES as u64)?;
                 }
                 self.check_not_closing(tree)?;
                 self.env.jobs.run_urgent();
