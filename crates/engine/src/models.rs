@@ -69,10 +69,6 @@ impl LogFile for Device {
         }
         Ok(())
     }
-
-    fn truncate(&self, _len: u64) -> Result<()> {
-        Ok(())
-    }
 }
 
 fn wal(number: FileNumber, device: Arc<Device>) -> Arc<Wal> {

@@ -789,10 +789,6 @@ impl LogFile for NoLog {
     fn sync(&self) -> Result<()> {
         Ok(())
     }
-
-    fn truncate(&self, _len: u64) -> Result<()> {
-        Ok(())
-    }
 }
 
 fn no_wal() -> Wal {

@@ -328,12 +328,6 @@ pub trait LogFile: Send + Sync {
     /// # Errors
     /// `Io`.
     fn sync(&self) -> Result<()>;
-
-    /// Cuts the file to `len` bytes (drops unused preallocation); durable after `sync`.
-    ///
-    /// # Errors
-    /// `Io`.
-    fn truncate(&self, len: u64) -> Result<()>;
 }
 
 /// A file open for positional reads.

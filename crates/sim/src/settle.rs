@@ -111,10 +111,6 @@ impl LogFile for Logged {
     fn sync(&self) -> Result<()> {
         self.watch.settled(self.inner.sync())
     }
-
-    fn truncate(&self, len: u64) -> Result<()> {
-        self.inner.truncate(len)
-    }
 }
 
 impl FileSystem for SettleFs {

@@ -247,22 +247,6 @@ impl LogFile for OsLogFile {
         }
         Ok(())
     }
-
-    fn truncate(&self, len: u64) -> Result<()> {
-        // A store beyond the new end would be a signal, so the windows go
-        // first; whoever writes later uses `pwrite`.
-        for window in &self.windows {
-            window.close();
-        }
-        while self.windows.iter().any(Window::is_pinned) {
-            crate::sync::real::yield_now();
-        }
-        let _one = self.growing.lock();
-        retry(|| rustix::fs::ftruncate(&self.fd, len))
-            .map_err(|errno| self.fail("cut the log", errno))?;
-        self.reserved_bytes.fetch_min(len, Ordering::Relaxed);
-        Ok(())
-    }
 }
 
 /// Reserves zeros, and sets the length if they pass it. `false` where the file system cannot

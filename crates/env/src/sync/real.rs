@@ -23,9 +23,3 @@ pub mod atomic {
 pub mod thread {
     pub use std::thread::{Builder, JoinHandle, current};
 }
-
-/// Gives the rest of the time slice away.
-#[inline]
-pub(crate) fn yield_now() {
-    std::thread::yield_now();
-}

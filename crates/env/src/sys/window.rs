@@ -115,11 +115,6 @@ impl Window {
         }
     }
 
-    /// Whether a writer is inside.
-    pub(crate) fn is_pinned(&self) -> bool {
-        self.state.load(Ordering::Acquire) & PINS != 0
-    }
-
     #[inline]
     fn pin(&self) -> Pin {
         let mut state = self.state.load(Ordering::Relaxed);

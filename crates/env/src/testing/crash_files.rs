@@ -124,18 +124,6 @@ impl LogFile for Handle {
     fn sync(&self) -> Result<()> {
         Handle::sync(self)
     }
-
-    fn truncate(&self, len: u64) -> Result<()> {
-        let mut state = self.shared.lock();
-        let attempt = Attempt { offset: len, ..Attempt::on(Ops::SET_LEN, &self.path) };
-        let (done, result) = all_or_nothing(state.begin_on(self.generation, &attempt)?);
-        if done {
-            let mut inode = self.node.lock();
-            inode.set_len(len);
-            inode.reserved = inode.reserved.map(|reserved| reserved.min(len));
-        }
-        result
-    }
 }
 
 struct CrashReadFile {

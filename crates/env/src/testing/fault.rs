@@ -26,8 +26,6 @@ impl Ops {
     pub const REMOVE: Ops = Ops(1 << 7);
     /// Making a hard link.
     pub const LINK: Ops = Ops(1 << 8);
-    /// Cutting a log.
-    pub const SET_LEN: Ops = Ops(1 << 9);
     /// Creating a directory.
     pub const CREATE_DIR: Ops = Ops(1 << 10);
     /// Removing a directory.
