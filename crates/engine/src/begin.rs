@@ -8,7 +8,6 @@ use crate::core::{Core, Manifest};
 use crate::manifest::log::ManifestLog;
 use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
-use crate::write::segments::create_wal;
 use crate::write::wal::Wal;
 use windrow_base::{Result, SeqNo};
 use windrow_env::sync::atomic::Ordering;
@@ -38,7 +37,7 @@ impl Core {
     pub(crate) fn first_wal(&self, manifest: &mut Manifest) -> Result<Wal> {
         let log = manifest.log.as_ref().expect("just begun");
         let (number, in_force) = (manifest.state.log_number, log.in_force());
-        let wal = create_wal(&self.env, &self.dir, number, in_force, self.wal_capacity_bytes())?;
+        let wal = self.new_wal(number, in_force, self.wal_capacity_bytes()).create()?;
         let record = Record(vec![wal.added()]);
         self.append_record(manifest, &record, true)?;
         manifest.state.apply(&record, &|id| self.components.key_order(id))?;

@@ -13,7 +13,7 @@ use crate::manifest::state::ManifestState;
 use crate::place::enter;
 use crate::read::view::ReadView;
 use crate::tree::Tree;
-use crate::write::segments::{EMPTY_BYTES, create_wal};
+use crate::write::segments::{EMPTY_BYTES, NewWal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, SeqNo, mutant};
@@ -195,8 +195,14 @@ impl Copy {
         let (env, dir) = (self.env.clone(), self.dir.clone());
         let made = ManifestLog::create(&env, &dir, manifest_number, &state.snapshot());
         let mut log = self.note(names::manifest(manifest_number), made)?;
-        let made = create_wal(&env, &dir, wal_number, log.in_force(), EMPTY_BYTES);
-        let wal = self.note(names::wal(wal_number), made)?;
+        let wal = NewWal {
+            env: &env,
+            dir: &dir,
+            number: wal_number,
+            manifest: log.in_force(),
+            capacity_bytes: EMPTY_BYTES,
+        };
+        let wal = self.note(names::wal(wal_number), wal.create())?;
         log.append(&Record(vec![
             wal.added(),
             Field::CleanClose { wal: wal_number, bytes: EMPTY_BYTES },

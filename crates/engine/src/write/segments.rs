@@ -62,10 +62,11 @@ impl Core {
         }
         self.watch_place()?;
         let number = self.new_file_number();
-        let (env, dir, capacity) = (&self.env, &self.dir, self.wal_capacity_bytes());
-        let wal = create_file(env, dir, number, self.manifest_in_force(), capacity)?;
+        let wal =
+            self.new_wal(number, self.manifest_in_force(), self.wal_capacity_bytes()).file()?;
         // A failed sync may have forgotten the names of others, tables among them.
-        unless_mutant!(WalNameSync, env.fs.sync_dir(dir).inspect_err(|error| self.trip(error))?);
+        let synced = || self.env.fs.sync_dir(&self.dir).inspect_err(|error| self.trip(error));
+        unless_mutant!(WalNameSync, synced()?);
         let next = self.next_file.load(Ordering::Relaxed);
         self.log_fields(vec![wal.added(), Field::NextFile(next)])?;
         self.queue.lock().spare = Some(Arc::new(wal));
@@ -76,7 +77,17 @@ impl Core {
     pub(crate) fn create_empty_wal(&self) -> Result<Wal> {
         self.place.check()?;
         let number = self.new_file_number();
-        create_wal(&self.env, &self.dir, number, self.manifest_in_force(), EMPTY_BYTES)
+        self.new_wal(number, self.manifest_in_force(), EMPTY_BYTES).create()
+    }
+
+    /// A segment of this database's log, to be made.
+    pub(crate) fn new_wal(
+        &self,
+        number: FileNumber,
+        manifest: InForce,
+        capacity_bytes: u64,
+    ) -> NewWal<'_> {
+        NewWal { env: &self.env, dir: &self.dir, number, manifest, capacity_bytes }
     }
 
     fn manifest_in_force(&self) -> InForce {
@@ -151,49 +162,50 @@ impl Core {
     }
 }
 
-/// Creates a log segment, its header written and synced and its name durable.
-pub(crate) fn create_wal(
-    env: &Env,
-    dir: &Path,
-    number: FileNumber,
-    manifest: InForce,
-    capacity_bytes: u64,
-) -> Result<Wal> {
-    let wal = create_file(env, dir, number, manifest, capacity_bytes)?;
-    unless_mutant!(WalNameSync, env.fs.sync_dir(dir)?);
-    Ok(wal)
+/// A log segment to be made.
+pub(crate) struct NewWal<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) dir: &'a Path,
+    pub(crate) number: FileNumber,
+    /// The manifest beside which it is made.
+    pub(crate) manifest: InForce,
+    pub(crate) capacity_bytes: u64,
 }
 
-/// The same but for its name, which is not durable. What was created and is
-/// of no use is removed again.
-fn create_file(
-    env: &Env,
-    dir: &Path,
-    number: FileNumber,
-    manifest: InForce,
-    capacity_bytes: u64,
-) -> Result<Wal> {
-    let path = dir.join(names::wal(number));
-    let uid = env.random.next_u64();
-    let header = FileHeader {
-        kind: LogKind::Wal,
-        number,
-        uid,
-        manifest_number: manifest.durable.number,
-        manifest_durable_bytes: manifest.durable.bytes,
-        manifest_uid: manifest.uid,
-    };
-    let file = env.fs.create_log(&path, capacity_bytes)?;
-    let begin = || {
-        file.write_at(0, &log::encode_file_header(&header))?;
-        if capacity_bytes > EMPTY_BYTES || !mutant!(CloseLogSync) {
-            unless_mutant!(WalHeaderSync, file.sync()?);
-        }
-        // The length it was given, where the file system does that.
-        env.fs.len(&path)
-    };
-    let bytes = begin().inspect_err(|_| {
-        let _ = env.fs.remove(&path);
-    })?;
-    Ok(Wal::new(number, uid, file, bytes))
+impl NewWal<'_> {
+    /// Makes it, its header written and synced and its name durable.
+    pub(crate) fn create(&self) -> Result<Wal> {
+        let wal = self.file()?;
+        unless_mutant!(WalNameSync, self.env.fs.sync_dir(self.dir)?);
+        Ok(wal)
+    }
+
+    /// The same but for its name, which is not durable. What was created and is
+    /// of no use is removed again.
+    fn file(&self) -> Result<Wal> {
+        let NewWal { env, dir, number, ref manifest, capacity_bytes } = *self;
+        let path = dir.join(names::wal(number));
+        let uid = env.random.next_u64();
+        let header = FileHeader {
+            kind: LogKind::Wal,
+            number,
+            uid,
+            manifest_number: manifest.durable.number,
+            manifest_durable_bytes: manifest.durable.bytes,
+            manifest_uid: manifest.uid,
+        };
+        let file = env.fs.create_log(&path, capacity_bytes)?;
+        let begin = || {
+            file.write_at(0, &log::encode_file_header(&header))?;
+            if capacity_bytes > EMPTY_BYTES || !mutant!(CloseLogSync) {
+                unless_mutant!(WalHeaderSync, file.sync()?);
+            }
+            // The length it was given, where the file system does that.
+            env.fs.len(&path)
+        };
+        let bytes = begin().inspect_err(|_| {
+            let _ = env.fs.remove(&path);
+        })?;
+        Ok(Wal::new(number, uid, file, bytes))
+    }
 }
