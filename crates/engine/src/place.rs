@@ -209,7 +209,7 @@ mod tests {
         paths.map(|path| (path.clone(), handles.fs.read_file(&path).expect("listed"))).collect()
     }
 
-    /// What is done, step by step, with a manifest that is made anew at each chance.
+    /// What is done, step by step, with a new manifest at each chance.
     fn step(db: &Db, step: usize) -> Result<()> {
         match step % 8 {
             0 => db.put(format!("{step}"), "1"),

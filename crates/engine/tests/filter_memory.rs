@@ -175,7 +175,7 @@ fn check_halves(version: &Version, count: u64) {
 }
 
 /// Mean bits per key where every query is a hit and where every one is in vain,
-/// once all tables were written anew.
+/// once all tables were written again.
 fn bits_learnt(seed: u64) -> (f64, f64) {
     let dir = tempfile::tempdir().unwrap();
     let count = 40_000;
