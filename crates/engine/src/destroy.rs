@@ -3,8 +3,8 @@
 //! Looks first: what holds another program's files is refused before anything
 //! in it is touched, and so is a link, whose own directory is another.
 
+use crate::listing::Listing;
 use crate::place::enter;
-use crate::recovery::Listing;
 use crate::remains::{refuse_foreign, remove_ours};
 use std::path::Path;
 use windrow_base::{Error, Result};

@@ -47,6 +47,7 @@ mod keyspace;
 mod latch;
 mod left_out;
 mod lineage;
+mod listing;
 mod manifest;
 mod measure;
 mod memtable;

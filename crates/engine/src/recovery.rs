@@ -17,6 +17,7 @@ use crate::cleanup::Cleanup;
 use crate::core::{Core, CoreParts, Manifest, plan_settings};
 use crate::events::{Event, EventSink};
 use crate::left_out::{self, LeftOut};
+use crate::listing::Listing;
 use crate::manifest::record::Record;
 use crate::manifest::state::{KeyspaceState, ManifestState, WalState};
 use crate::options::{Components, KeyspaceOptions, Options, Settings};
@@ -31,26 +32,22 @@ use crate::tree::{KeyspaceRecord, Tree, TreeParts};
 use crate::undo::Attempt;
 use crate::write::wal::Wal;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::{
-    COUNTER_MAX, Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, mutant, unless_mutant,
+    Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, mutant, unless_mutant,
 };
 use windrow_env::fs::{FileLock, LockMode, ReadOptions};
 use windrow_env::{Env, LogFile, Process};
 use windrow_format::current::Current;
 use windrow_format::log::{Class, FileHeader, Length, LogKind, Reader};
-use windrow_format::names::{self, FileKind};
+use windrow_format::names;
 use windrow_plan::{Policy, Settings as PlanSettings};
 use windrow_skiplist::ChunkPool;
 
 /// How often an idle database looks for work, in ms.
 const IDLE_LOOK_MS: u64 = 30_000;
-
-/// File numbers that must be left at an open.
-const NUMBERS_MIN: u64 = 1 << 40;
 
 /// Name of the keyspace that every database has.
 pub(crate) const DEFAULT_KEYSPACE: &str = "default";
@@ -59,58 +56,6 @@ pub(crate) const DEFAULT_KEYSPACE: &str = "default";
 pub(crate) struct Opened {
     pub(crate) core: Arc<Core>,
     pub(crate) lock: Box<dyn FileLock>,
-}
-
-/// What lies in a database directory.
-#[derive(Default)]
-pub(crate) struct Listing {
-    pub(crate) current: bool,
-    pub(crate) tables: BTreeSet<FileNumber>,
-    pub(crate) wals: BTreeSet<FileNumber>,
-    pub(crate) manifests: BTreeSet<FileNumber>,
-    pub(crate) temporary: BTreeSet<FileNumber>,
-    /// Traces of repairs that were cut short.
-    pub(crate) repairs: BTreeSet<FileNumber>,
-    pub(crate) reserve: bool,
-}
-
-impl Listing {
-    pub(crate) fn read(env: &Env, dir: &Path) -> Result<Listing> {
-        let mut listing = Listing::default();
-        for name in env.fs.list(dir)? {
-            match names::parse(&name) {
-                Some((FileKind::Current, _)) => listing.current = true,
-                Some((FileKind::Table, number)) => _ = listing.tables.insert(number),
-                Some((FileKind::Wal, number)) => _ = listing.wals.insert(number),
-                Some((FileKind::Manifest, number)) => _ = listing.manifests.insert(number),
-                Some((FileKind::Temp, number)) => _ = listing.temporary.insert(number),
-                Some((FileKind::Repair, number)) => _ = listing.repairs.insert(number),
-                Some((FileKind::Reserve, _)) => listing.reserve = true,
-                _ => {}
-            }
-        }
-        Ok(listing)
-    }
-
-    /// Whether there are numbers left behind the largest, which may be a
-    /// stranger's. A number beyond the limit would be no name of ours.
-    fn check_numbers(&self, dir: &Path) -> Result<()> {
-        let number = self.number_max();
-        if number <= COUNTER_MAX - NUMBERS_MIN {
-            return Ok(());
-        }
-        Err(Error::invalid(format!(
-            "a file in {} has the number {number}, which leaves none for new files: move it away",
-            dir.display()
-        )))
-    }
-
-    /// The largest file number in use, orphans' included (rule R8): a number
-    /// given anew would be removed as the orphan it was.
-    pub(crate) fn number_max(&self) -> FileNumber {
-        let sets = [&self.tables, &self.wals, &self.manifests, &self.temporary, &self.repairs];
-        sets.iter().filter_map(|set| set.last().copied()).max().unwrap_or(0)
-    }
 }
 
 /// Opens or creates the database in `dir`.

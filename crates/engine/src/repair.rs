@@ -35,13 +35,14 @@ pub use report::{DamagedLog, DamagedTable, LostRange, RepairReport};
 pub(crate) use salvage::Known;
 
 use crate::core::Core;
+use crate::listing::Listing;
 use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
 use crate::mutants;
 use crate::options::Options;
 use crate::place::{Place, enter};
 use crate::recovery::{
-    Folded, Found, Listing, assemble, fold_manifest, is_log, is_own, read_current, refuse_newer,
+    Folded, Found, assemble, fold_manifest, is_log, is_own, read_current, refuse_newer,
 };
 use crate::remains::refuse_foreign;
 use crate::repair::originals::Originals;

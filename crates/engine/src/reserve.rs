@@ -11,7 +11,7 @@
 //! database, but where that is resumed ([`Core::resume`]).
 
 use crate::core::Core;
-use crate::recovery::Listing;
+use crate::listing::Listing;
 use crate::remains::remove_ours;
 use crate::undo::{Attempt, MARGIN_BYTES};
 use windrow_base::Result;

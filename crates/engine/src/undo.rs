@@ -9,7 +9,8 @@
 //! Never does: remove a file that was there before.
 
 use crate::core::Core;
-use crate::recovery::{Listing, read_current};
+use crate::listing::Listing;
+use crate::recovery::read_current;
 use windrow_base::{Error, ErrorKind, FileNumber, mutant};
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::Ordering;

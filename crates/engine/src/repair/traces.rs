@@ -16,7 +16,8 @@
 //! Rejected: a mark in the tables themselves. Whether such a table counts
 //! depends on whether its sources are still there, file by file.
 
-use crate::recovery::{Listing, read_current};
+use crate::listing::Listing;
+use crate::recovery::read_current;
 use crate::remains::remove_ours;
 use std::path::Path;
 use windrow_base::{FileNumber, Result, mutant};
