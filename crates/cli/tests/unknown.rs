@@ -5,9 +5,10 @@
 
 mod common;
 use common::{Shell, stderr};
-use std::cmp::Ordering;
 use std::sync::Arc;
-use windrow::{Comparator, Db, KeyspaceOptions, MergeOperator, Options};
+use windrow::{Db, KeyspaceOptions, MergeOperator, Options};
+use windrow_testkit::model::REVERSE_ID;
+use windrow_testkit::variant::Reverse;
 
 struct Union;
 
@@ -18,18 +19,6 @@ impl MergeOperator for Union {
 
     fn full_merge(&self, _: &[u8], _: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
         Some(operands.concat())
-    }
-}
-
-struct Reverse;
-
-impl Comparator for Reverse {
-    fn id(&self) -> &str {
-        "reverse"
-    }
-
-    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        b.cmp(a)
     }
 }
 
@@ -50,7 +39,7 @@ fn make(sh: &Shell, with_order: bool) {
     db.flush().unwrap();
     sets.merge("set", "b").unwrap();
     if with_order {
-        let comparator = Some("reverse".into());
+        let comparator = Some(REVERSE_ID.into());
         let back = db
             .keyspace_with("back", KeyspaceOptions { comparator, ..KeyspaceOptions::default() })
             .unwrap();
@@ -93,11 +82,11 @@ fn a_comparator_of_its_own_is_in_the_way_of_its_keyspace_and_of_writes() {
         let output = sh.run(line);
         let told = stderr(&output);
         assert!(output.status.success(), "{line}: {told}");
-        assert!(told.contains("`back`") && told.contains("`reverse`"), "{line}: {told}");
+        assert!(told.contains("`back`") && told.contains(REVERSE_ID), "{line}: {told}");
     }
     for line in ["export db -k back", "put db a b", "compact db", "load db"] {
         let text = sh.fails(line, 1);
-        assert!(text.contains("`reverse`"), "{line}: {text}");
+        assert!(text.contains(REVERSE_ID), "{line}: {text}");
     }
     assert!(sh.image("db") == before, "something was written");
 }

@@ -169,8 +169,8 @@ pub fn options_of<'a>(settings: impl Iterator<Item = (&'a str, &'a str)>) -> Res
     Ok(Options { settings: all, components, ..Options::default() })
 }
 
-/// The bytewise order, backwards.
-struct Reverse;
+/// The bytewise order, backwards; its id is [`REVERSE_ID`].
+pub struct Reverse;
 
 impl Comparator for Reverse {
     fn id(&self) -> &str {
