@@ -179,16 +179,14 @@ fn is_for_tests(attribute: &syn::Attribute) -> bool {
 
 impl<'a> Visit<'a> for TestCode {
     fn visit_item_mod(&mut self, item: &'a syn::ItemMod) {
-        match &item.content {
-            Some((brace, _)) => {
-                if !self.add(&item.attrs, brace.span.close().end().line) {
-                    visit::visit_item_mod(self, item);
-                }
-            }
-            None if item.attrs.iter().any(is_for_tests) => {
+        let Some((brace, _)) = &item.content else {
+            if item.attrs.iter().any(is_for_tests) {
                 self.modules.push(format!("{}/{}", self.dir, item.ident));
             }
-            None => {}
+            return;
+        };
+        if !self.add(&item.attrs, brace.span.close().end().line) {
+            visit::visit_item_mod(self, item);
         }
     }
 
