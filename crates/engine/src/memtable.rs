@@ -36,11 +36,18 @@ pub(crate) type MemCursor = Cursor<UserOrder>;
 /// Memory an entry takes besides its key and value: header, trailer and tower, on average.
 const ENTRY_OVERHEAD_BYTES: usize = if cfg!(debug_assertions) { 52 } else { 44 };
 
+/// Memory that its flush takes for a range tombstone besides its keys: lists of all,
+/// by key and by end, and its fragment.
+const RANGE_FLUSH_BYTES: usize = 112;
+
 /// Memory that an operation takes whose key and value (or ends of a range) have
-/// so many bytes. Reads keep a second copy of the latest range tombstones.
+/// so many bytes. Reads keep a second copy of the latest range tombstones; their
+/// flush has a set of all, and that as bytes.
 pub(crate) fn memory_bytes_of(kind: Kind, user_bytes: usize) -> usize {
-    let copies = if kind == Kind::RangeDelete { 2 } else { 1 };
-    copies * user_bytes + ENTRY_OVERHEAD_BYTES
+    match kind {
+        Kind::RangeDelete => 4 * user_bytes + ENTRY_OVERHEAD_BYTES + RANGE_FLUSH_BYTES,
+        _ => user_bytes + ENTRY_OVERHEAD_BYTES,
+    }
 }
 
 /// No record of this memtable stands in any log yet.
@@ -191,10 +198,11 @@ impl Memtable {
     /// tell apart; for a memtable that takes no more.
     pub(crate) fn tombstones_under(&self, snapshots: &[SeqNo]) -> Tombstones {
         let chunks = self.tombstones();
-        let all = chunks.iter().flat_map(|chunk| chunk.tombstones());
         let seq_max = self.seq_max();
-        let all = all.filter(|(_, _, seq)| *seq <= seq_max);
-        Tombstones::newest_of_stripes(all, &self.order, snapshots)
+        let all = chunks.iter().flat_map(|chunk| chunk.tombstones());
+        let mut list = Vec::with_capacity(chunks.iter().map(|chunk| chunk.count()).sum());
+        list.extend(all.filter(|(_, _, seq)| *seq <= seq_max));
+        Tombstones::newest_of_stripes(list, &self.order, snapshots)
     }
 }
 

@@ -363,7 +363,7 @@ pub(crate) fn newest_tombstones<'a>(
     tree: &Tree,
     all: impl Iterator<Item = Parts<'a>>,
 ) -> Tombstones {
-    Tombstones::newest_of_stripes(all, &tree.order, &[])
+    Tombstones::newest_of_stripes(all.collect(), &tree.order, &[])
 }
 
 /// Takes what repair writes.

@@ -108,6 +108,11 @@ impl Chunk {
         self.seqs.last().copied().unwrap_or(0)
     }
 
+    /// How many it has.
+    pub(crate) fn count(&self) -> usize {
+        self.seqs.len()
+    }
+
     /// Its tombstones, as they came.
     pub(crate) fn tombstones(&self) -> impl Iterator<Item = Parts<'_>> {
         (0..self.seqs.len()).filter_map(|bit| {

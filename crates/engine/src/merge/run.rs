@@ -242,7 +242,12 @@ impl Core {
         let with_tombstones = files.filter(|file| file.file.range_tombstones > 0);
         let open =
             with_tombstones.map(|file| file.open(&tree.reads)).collect::<Result<Vec<_>>>()?;
-        let all = open.iter().flat_map(|open| open.table.tombstones().rejoined());
+        let mut all = Vec::new();
+        for open in &open {
+            let mut more = open.table.tombstones().rejoined();
+            all.reserve_exact(more.len());
+            all.append(&mut more);
+        }
         Ok(Tombstones::newest_of_stripes(all, &tree.order, &held.seqs))
     }
 

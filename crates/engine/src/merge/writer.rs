@@ -200,10 +200,7 @@ impl<'a> Outputs<'a> {
         }
         let statistics = self.spec.filters.statistics(&self.so_far(upper));
         let mut open = self.open.take().expect("begun just above");
-        for layer in self.tombstones_to(upper) {
-            { layer }.try_for_each(|fragment| open.table.add_fragment(fragment))?;
-            open.table.end_tombstone_layer();
-        }
+        self.add_tombstones(&mut open.table, upper)?;
         let Open { number, uid, mut table } = open;
         if let Some(numbers) = self.made_of(upper) {
             table.set_made_of(numbers);
@@ -225,6 +222,20 @@ impl<'a> Outputs<'a> {
         let hotness = self.heat.as_mut().map_or(0, Heat::end_table);
         self.finished.push(Finished { number, uid, summary, hotness, statistics });
         self.lower = upper.map(<[u8]>::to_vec);
+        Ok(())
+    }
+
+    /// Adds what lies between the last cut and `upper` to a table. One that takes
+    /// all, as a flush's does, shares it.
+    fn add_tombstones(&self, table: &mut TableWriter, upper: Option<&[u8]>) -> Result<()> {
+        if self.lower.is_none() && upper.is_none() {
+            let mut layers = self.spec.tombstones.layers().iter();
+            return layers.try_for_each(|layer| table.add_tombstone_layer(layer));
+        }
+        for layer in self.tombstones_to(upper) {
+            { layer }.try_for_each(|fragment| table.add_fragment(fragment))?;
+            table.end_tombstone_layer();
+        }
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use super::{BlockHandle, BlockKind, FOOTER_BYTES, HEADER_BYTES, TableOptions};
 use crate::block::{BLOCK_TRAILER_BYTES, BlockBuilder, common_prefix, trailer};
 use crate::codec::{Codec, Compressor};
 use crate::filter;
-use crate::tombstone::{Collector, FragmentRef, RangeTombstone, Tombstones};
+use crate::tombstone::{Collector, FragmentRef, Fragments, RangeTombstone, Tombstones};
 use std::sync::Arc;
 use windrow_base::key::{
     KEY_BYTES_MAX, Kind, TRAILER_BYTES, VALUE_BYTES_MAX, push_internal, trailer_kind, trailer_seq,
@@ -262,6 +262,16 @@ impl TableWriter {
     pub fn add_fragment(&mut self, fragment: FragmentRef<'_>) -> Result<()> {
         self.tombstones.add_fragment(&self.order, fragment)?;
         self.count_tombstones(fragment.seqs);
+        Ok(())
+    }
+
+    /// Adds a layer of range tombstones, newer than those before, and shares its memory.
+    ///
+    /// # Errors
+    /// `Corruption` if it is not newer, or its fragments are out of order.
+    pub fn add_tombstone_layer(&mut self, layer: &Fragments) -> Result<()> {
+        self.tombstones.add_layer(&self.order, layer)?;
+        layer.iter().for_each(|fragment| self.count_tombstones(fragment.seqs));
         Ok(())
     }
 

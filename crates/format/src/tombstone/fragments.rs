@@ -243,6 +243,12 @@ impl Layer {
         self.fragments.last().map(|f| self.key(f.end))
     }
 
+    /// An empty one, with room for so many fragments of a sequence number each.
+    pub(super) fn with_room(count: usize) -> Layer {
+        let (fragments, seqs) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        Layer { keys: Vec::new(), fragments, seqs }
+    }
+
     pub(super) fn pairs(&self) -> usize {
         self.seqs.len()
     }

@@ -39,15 +39,15 @@ impl Tombstones {
     /// of each stripe of its layer only: of those that the same of the
     /// `snapshots`, ascending, see. What a stripe hides of itself, its newest
     /// tombstone hides.
-    pub fn newest_of_stripes<'a>(
-        tombstones: impl Iterator<Item = Parts<'a>>,
+    pub fn newest_of_stripes(
+        tombstones: Vec<Parts<'_>>,
         order: &KeyOrder,
         snapshots: &[SeqNo],
     ) -> Tombstones {
         let pick = |active: &Active, seqs: &mut Vec<SeqNo>| {
             sweep::newest_of_stripes(snapshots, active, seqs);
         };
-        Tombstones::layered(tombstones.collect(), order, &pick)
+        Tombstones::layered(tombstones, order, &pick)
     }
 
     fn layered(
@@ -55,8 +55,9 @@ impl Tombstones {
         order: &KeyOrder,
         pick: &impl Fn(&Active, &mut Vec<SeqNo>),
     ) -> Tombstones {
-        // As they come from a memtable or a table of one layer.
-        list.sort_by_key(|t| t.2);
+        // As they come from a memtable or a table of one layer. Sorted in place: what
+        // a stable sort holds besides is as large again.
+        list.sort_unstable_by_key(|t| t.2);
         let mut layers = Vec::new();
         let mut pending = vec![list.as_mut_slice()];
         // Oldest last, so that it is taken first.
@@ -67,7 +68,7 @@ impl Tombstones {
             match sweep::cut(part, order, pairs_max, pick) {
                 Some(layer) => layers.push(Fragments::from_layer(layer)),
                 None => {
-                    part.sort_by_key(|t| t.2);
+                    part.sort_unstable_by_key(|t| t.2);
                     let (older, newer) = part.split_at_mut(middle);
                     pending.extend([newer, older]);
                 }
@@ -247,17 +248,29 @@ impl Collector {
     /// # Errors
     /// As [`Collector::add`].
     pub(crate) fn add_fragment(&mut self, order: &KeyOrder, f: FragmentRef<'_>) -> Result<()> {
-        let descending = f.seqs.is_sorted_by(|a, b| a > b);
-        let after = self.layer.last().is_none_or(|last| order.compare(last.end, f.start).is_le());
-        let (Some(&newest), Some(&oldest)) = (f.seqs.first(), f.seqs.last()) else {
-            return Err(misplaced());
-        };
-        if !order.compare(f.start, f.end).is_lt() || newest > SEQ_MAX || !descending || !after {
-            return Err(misplaced());
-        }
+        let (oldest, newest) = placed(order, self.layer.last(), f)?;
         self.check_layer(oldest)?;
         self.newest = self.newest.max(newest);
         self.layer.push(f.start, f.end, f.seqs);
+        Ok(())
+    }
+
+    /// Adds a layer as it is, newer than those before, and shares its memory.
+    ///
+    /// # Errors
+    /// As [`Collector::add`].
+    pub(crate) fn add_layer(&mut self, order: &KeyOrder, layer: &Fragments) -> Result<()> {
+        self.end_layer();
+        let (mut last, mut newest) = (None, self.newest_done);
+        for f in layer.iter() {
+            let (oldest, newest_of_f) = placed(order, last, f)?;
+            self.check_layer(oldest)?;
+            newest = newest.max(newest_of_f);
+            last = Some(f);
+        }
+        (self.newest, self.newest_done) = (newest, newest);
+        self.done_bytes += layer.memory_bytes();
+        self.done.push(layer.clone());
         Ok(())
     }
 
@@ -288,6 +301,27 @@ impl Collector {
 
     pub(crate) fn memory_bytes(&self) -> usize {
         self.done_bytes + self.layer.memory_bytes()
+    }
+}
+
+/// The oldest and newest sequence number of a fragment that may come after `last`.
+fn placed(
+    order: &KeyOrder,
+    last: Option<FragmentRef<'_>>,
+    f: FragmentRef<'_>,
+) -> Result<(SeqNo, SeqNo)> {
+    let descending = f.seqs.is_sorted_by(|a, b| a > b);
+    let after = last.is_none_or(|last| order.compare(last.end, f.start).is_le());
+    match (f.seqs.last(), f.seqs.first()) {
+        (Some(&oldest), Some(&newest))
+            if order.compare(f.start, f.end).is_lt()
+                && newest <= SEQ_MAX
+                && descending
+                && after =>
+        {
+            Ok((oldest, newest))
+        }
+        _ => Err(misplaced()),
     }
 }
 

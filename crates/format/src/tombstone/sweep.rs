@@ -37,16 +37,19 @@ pub(super) fn cut(
     pairs_max: usize,
     pick: &impl Fn(&Active, &mut Vec<SeqNo>),
 ) -> Option<Layer> {
-    list.sort_by(|a, b| order.compare(a.0, b.0));
+    list.sort_unstable_by(|a, b| order.compare(a.0, b.0));
     let list = &*list;
-    let mut by_end: Vec<u32> = (0..list.len() as u32)
-        .filter(|&i| order.compare(list[i as usize].0, list[i as usize].1).is_lt())
-        .collect();
-    by_end.sort_by(|&a, &b| order.compare(list[a as usize].1, list[b as usize].1));
+    let mut by_end: Vec<u32> = Vec::with_capacity(list.len());
+    by_end.extend(
+        (0..list.len() as u32)
+            .filter(|&i| order.compare(list[i as usize].0, list[i as usize].1).is_lt()),
+    );
+    by_end.sort_unstable_by(|&a, &b| order.compare(list[a as usize].1, list[b as usize].1));
     let covers = |t: &&Parts<'_>| order.compare(t.0, t.1).is_lt();
     let mut starting = list.iter().filter(covers).peekable();
     let mut ending = by_end.iter().map(|&i| &list[i as usize]).peekable();
-    let mut layer = Layer::default();
+    // Where they neither overlap nor repeat, there are as many fragments.
+    let mut layer = Layer::with_room(list.len());
     let mut active = Active::new();
     let mut seqs = Vec::new();
     let mut from: &[u8] = &[];

@@ -53,10 +53,10 @@ fn overlaps_are_cut_at_each_others_ends() {
 fn nested_tombstones_cost_what_snapshots_tell_apart() {
     let nested = Vec::from_iter((1..=100_000u32).map(|i| (i.to_be_bytes(), u64::from(i))));
     let all = || nested.iter().map(|(end, seq)| (&[][..], &end[..], *seq));
-    let f = Tombstones::newest_of_stripes(all(), &ORDER, &[]);
+    let f = Tombstones::newest_of_stripes(all().collect(), &ORDER, &[]);
     assert_eq!((f.fragments().count(), f.pairs()), (1, 1));
     // A key is under the tombstones of the numbers above it.
-    let f = Tombstones::newest_of_stripes(all(), &ORDER, &[500, 70_000]);
+    let f = Tombstones::newest_of_stripes(all().collect(), &ORDER, &[500, 70_000]);
     let seqs = Vec::from_iter(f.fragments().map(|f| f.seqs.to_vec()));
     assert_eq!(seqs, [vec![100_000, 70_000, 500], vec![100_000, 70_000], vec![100_000]]);
 }
@@ -69,7 +69,7 @@ fn nested_tombstones_with_a_snapshot_each_cost_what_they_number() {
     let at = |seq: u64| ((N - seq) as usize, (N + seq - 1) as usize);
     let all = (1..=N).map(|seq| (&keys[at(seq).0][..], &keys[at(seq).1][..], seq));
     let snapshots = Vec::from_iter(1..N);
-    let set = Tombstones::newest_of_stripes(all, &ORDER, &snapshots);
+    let set = Tombstones::newest_of_stripes(all.collect(), &ORDER, &snapshots);
     assert!(set.pairs() <= 64 * N, "{} pairs", set.pairs());
     assert!(set.memory_bytes() < N as usize * 1024, "{} bytes", set.memory_bytes());
     for (key, max_seq) in [(0, N), (1, N), (N, N), (N, 7), (N + 3, N), (N + 3, 4), (N + 3, 3)] {
@@ -80,7 +80,7 @@ fn nested_tombstones_with_a_snapshot_each_cost_what_they_number() {
     }
     // A merge takes in as many as there were, not the pairs.
     assert_eq!(set.rejoined().len() as u64, N);
-    let again = Tombstones::newest_of_stripes(set.rejoined().into_iter(), &ORDER, &snapshots);
+    let again = Tombstones::newest_of_stripes(set.rejoined(), &ORDER, &snapshots);
     assert_eq!(again.pairs(), set.pairs());
     let mut bytes = Vec::new();
     set.encode(&mut bytes);
@@ -107,7 +107,12 @@ fn layers_out_of_order_are_damage() {
     collector.end_layer();
     assert!(collector.add(&ORDER, (b"a", b"b", 5)).is_err(), "no newer than the layer before");
     collector.add(&ORDER, (b"a", b"b", 6)).unwrap();
-    assert_eq!(collector.finish().layers().len(), 2);
+    // A layer that is shared as a whole is looked at as well.
+    let layer = |seq| one(seq).layers()[0].clone();
+    assert!(collector.add_layer(&ORDER, &layer(6)).is_err(), "no newer than the layer before");
+    collector.add_layer(&ORDER, &layer(7)).unwrap();
+    collector.add(&ORDER, (b"a", b"b", 8)).unwrap();
+    assert_eq!(collector.finish().layers().len(), 4);
 }
 
 proptest! {
@@ -123,7 +128,7 @@ proptest! {
             seq,
         }));
         let all = build(&list);
-        let few = Tombstones::newest_of_stripes(all.rejoined().into_iter(), &ORDER, &snapshots);
+        let few = Tombstones::newest_of_stripes(all.rejoined(), &ORDER, &snapshots);
         for key in 0..20 {
             for bound in snapshots.iter().copied().chain([u64::MAX]) {
                 let of = |f: &Tombstones| f.newest_covering(&ORDER, &[key], bound);
