@@ -301,7 +301,7 @@ impl Db {
     ///
     /// A database is meant for up to 10,000 keyspaces. One with a table that nobody
     /// writes to takes some 2 KiB of memory (each further table some 0.5 KiB), which
-    /// `memory_bytes` does not cover; one that is written to takes 20 KiB more until
+    /// `memory_bytes` does not cover; one that is written to takes 1.5 KiB more until
     /// its flush.
     ///
     /// # Errors

@@ -50,6 +50,9 @@ pub(crate) fn memory_bytes_of(kind: Kind, user_bytes: usize) -> usize {
     }
 }
 
+/// Memory that the first write to a memtable takes besides its entry.
+pub(crate) const LIST_BYTES: usize = SkipList::<UserOrder>::EMPTY_BYTES;
+
 /// No record of this memtable stands in any log yet.
 const NO_WAL: FileNumber = FileNumber::MAX;
 

@@ -13,7 +13,7 @@
 use crate::core::Core;
 use crate::flush::{Flushed, GROUP_MAX};
 use crate::manifest::state::{ManifestState, WalState};
-use crate::memtable::{Memtable, memory_bytes_of};
+use crate::memtable::{LIST_BYTES, Memtable, memory_bytes_of};
 use crate::rebuild::raw_tables;
 use crate::recovery::{Folded, another_log, is_log};
 use crate::tree::Tree;
@@ -345,6 +345,7 @@ impl<'a> Replay<'a> {
         }
         let memtable = Arc::new(self.core.tree(id)?.new_memtable());
         self.memtables.insert(id, memtable.clone());
+        self.bytes += LIST_BYTES;
         Ok(Some(memtable))
     }
 

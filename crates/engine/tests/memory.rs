@@ -206,3 +206,30 @@ fn bounds_of_the_longest_keys_are_few_and_counted() {
     db.verify().unwrap().into_result().unwrap();
     db.close().unwrap();
 }
+
+/// The first write to each took 20 KiB that no memtable was frozen for.
+#[test]
+fn thousands_of_keyspaces_with_a_key_each_stay_within_the_budget() {
+    const SPACES: u64 = 1_500;
+    let db = Db::open_with("db", options(&world(), 8 * MIB)).unwrap();
+    let names = Vec::from_iter((0..SPACES).map(key));
+    let spaces = db.create_keyspaces(&Vec::from_iter(names.iter().map(String::as_str))).unwrap();
+    for (i, space) in spaces.iter().enumerate() {
+        space.put("key", i.to_le_bytes()).unwrap();
+        if i % 100 == 0 {
+            within_budget(&db, "one by one");
+        }
+    }
+    within_budget(&db, "one by one");
+    db.flush().unwrap();
+    for round in 0..3u64 {
+        let mut batch = Batch::new();
+        spaces.iter().for_each(|space| batch.put(space, "key", round.to_le_bytes()));
+        db.write(batch, Sync::No).unwrap();
+        within_budget(&db, "in a batch");
+    }
+    for space in &spaces {
+        assert_eq!(space.get("key").unwrap().as_deref(), Some(&2u64.to_le_bytes()[..]));
+    }
+    db.close().unwrap();
+}

@@ -14,6 +14,9 @@ use std::sync::Arc;
 
 /// Size at which chunks stop growing.
 pub(crate) const CHUNK_BYTES_MAX: usize = if cfg!(loom) { 1 << 12 } else { 1 << 20 };
+/// Entries up to this size are to share chunks. Of larger ones few fit into a
+/// chunk, and what is left of it is lost.
+const SMALL_BYTES_MAX: usize = 8 << 10;
 /// Chunks start on a cache line.
 const CHUNK_ALIGN: usize = 64;
 /// Alignment of every allocation.
@@ -52,7 +55,8 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// An arena with a first chunk of `first_bytes`; each next one is twice the last.
+    /// An arena with a first chunk of `first_bytes`; each next one is twice the last,
+    /// or as large as all it has.
     pub(crate) fn new(first_bytes: usize, pool: Option<Arc<ChunkPool>>) -> Arena {
         let chunk = take_chunk(pool.as_deref(), first_bytes, ptr::null_mut());
         Arena {
@@ -83,7 +87,9 @@ impl Arena {
     fn allocate_slow(&self, mut full: *mut Chunk, bytes: usize) -> NonNull<u8> {
         loop {
             // SAFETY: chunks live as long as the arena, and `total_bytes` is never written again.
-            let next_bytes = (unsafe { (*full).total_bytes } * 2).min(CHUNK_BYTES_MAX);
+            let doubled_bytes = unsafe { (*full).total_bytes } * 2;
+            let grown_bytes = if bytes <= SMALL_BYTES_MAX { self.rounded_bytes() } else { 0 };
+            let next_bytes = doubled_bytes.max(grown_bytes).min(CHUNK_BYTES_MAX);
             if bytes > next_bytes / 4 {
                 return self.allocate_large(bytes);
             }
@@ -106,6 +112,13 @@ impl Arena {
             }
             full = chunk;
         }
+    }
+
+    /// All it took, rounded down to a power of two. Chunks of one entry count: where
+    /// all entries are large for the first chunks, each would have one for ever, if
+    /// chunks grew by chunks alone.
+    fn rounded_bytes(&self) -> usize {
+        if cfg!(loom) { 0 } else { 1 << self.allocated_bytes().max(1).ilog2() }
     }
 
     fn allocate_large(&self, bytes: usize) -> NonNull<u8> {
@@ -245,6 +258,22 @@ mod tests {
         taken.sort_unstable();
         assert!(taken.windows(2).all(|pair| pair[0].1 <= pair[1].0));
         assert!(sum <= arena.allocated_bytes() && arena.allocated_bytes() < sum + sum / 10);
+    }
+
+    #[test]
+    fn chunks_grow_with_entries_that_are_large_for_the_first() {
+        for bytes in [200, 600, 1200, 5000, SMALL_BYTES_MAX] {
+            let pool = Arc::new(ChunkPool::new(0));
+            let arena = Arena::new(512, Some(pool.clone()));
+            let entries = (32 << 20) / bytes;
+            for _ in 0..entries {
+                let _ = arena.allocate(bytes / ALIGN * ALIGN);
+            }
+            // But for the first mebibyte or two.
+            assert!(pool.held_bytes() > 29 << 20, "{bytes}: {} in chunks", pool.held_bytes());
+            let (used, taken) = (entries * bytes, arena.allocated_bytes());
+            assert!(taken < used + used / 10, "{bytes}: {taken} taken for {used}");
+        }
     }
 
     #[test]

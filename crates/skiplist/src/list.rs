@@ -30,9 +30,9 @@ const HEIGHT_MAX: usize = if cfg!(loom) { 3 } else { 18 };
 /// most steps of a search are over them, so they should share few pages.
 const SHORT_HEIGHT_MAX: usize = 4;
 /// First chunk of the arena of short nodes. Under loom it has room for two.
-const SHORT_BYTES_FIRST: usize = if cfg!(loom) { 192 } else { 16 << 10 };
-/// First chunk of the arena of tall nodes.
-const TALL_BYTES_FIRST: usize = 4 << 10;
+const SHORT_BYTES_FIRST: usize = if cfg!(loom) { 192 } else { 512 };
+/// First chunk of the arena of tall nodes, with the sentinel.
+const TALL_BYTES_FIRST: usize = if cfg!(loom) { 4 << 10 } else { 512 };
 /// Entries after which the window is chosen.
 const WINDOW_AFTER: usize = if cfg!(loom) { 1 } else { 256 };
 
@@ -200,7 +200,10 @@ impl<'a> Path<'a> {
 }
 
 impl<C: KeyCompare> SkipList<C> {
-    /// An empty list. Takes 20 KiB.
+    /// Memory of a list that has no entry, in bytes: its own, and its first chunks.
+    pub const EMPTY_BYTES: usize = size_of::<SkipList<C>>() + SHORT_BYTES_FIRST + TALL_BYTES_FIRST;
+
+    /// An empty list. Takes [`SkipList::EMPTY_BYTES`]: there may be thousands.
     pub fn new(compare: C) -> SkipList<C> {
         SkipList::with_arenas(compare, None)
     }

@@ -9,7 +9,7 @@
 //! its reason.
 
 use crate::core::Core;
-use crate::memtable::Memtable;
+use crate::memtable::{LIST_BYTES, Memtable};
 use crate::stats::PauseReason;
 use crate::tree::Tree;
 use crate::write::batch::Touched;
@@ -68,6 +68,19 @@ impl Core {
         touch.bytes.max(by_number.min(limit))
     }
 
+    /// What lists the batch would make take, one of them aside. A write to one
+    /// keyspace does not ask: [`Core::memtables_for`] counts it all the same.
+    fn lists_bytes(&self, touched: &[Touched]) -> usize {
+        if touched.len() < 2 {
+            return 0;
+        }
+        let is_empty = |touch: &&Touched| {
+            let tree = self.tree(touch.id);
+            tree.is_ok_and(|tree| tree.view().memtable.first_wal().is_none())
+        };
+        touched.iter().filter(is_empty).count().saturating_sub(1) * LIST_BYTES
+    }
+
     /// Before a batch larger than the memtables' share goes into them, reads give
     /// up as much.
     pub(crate) fn make_room_beyond_share(&self, touched: &[Touched]) {
@@ -103,6 +116,7 @@ impl Core {
             self.latch.check()?;
             self.check_open()?;
             let active = queue.active_bytes;
+            let need = need + self.lists_bytes(touched);
             let fits = active == 0 || active + need <= limit;
             if fits && self.is_beyond_all(active + need) {
                 drop(queue);
@@ -157,8 +171,8 @@ impl Core {
         let mut take = |touch: &Touched| -> Result<Arc<Memtable>> {
             let tree = self.tree(touch.id)?;
             let memtable = tree.view().memtable.clone();
-            let bytes = self.charge(touch);
             let is_first = memtable.first_wal().is_none();
+            let bytes = self.charge(touch) + if is_first { LIST_BYTES } else { 0 };
             memtable.reserve(bytes, wal);
             if is_first {
                 queue.unflushed.wrote(&tree, &memtable);
