@@ -101,10 +101,17 @@ fn limits_are_met_with_errors() {
 }
 
 /// A part of the cases of `torture memory` in a small budget, to their end and with
-/// aborts. The others are run by hand.
+/// aborts.
 #[test]
 fn memory_stays_within_the_budget_and_aborts_lose_nothing() {
-    for (case, permille) in [("deletes", "1000"), ("snapshots", "60"), ("keyspaces", "20")] {
+    let cases = [
+        ("deletes", "1000"),
+        ("ranges", "1000"),
+        ("snapshots", "60"),
+        ("keys", "60"),
+        ("keyspaces", "20"),
+    ];
+    for (case, permille) in cases {
         let size = ["--rounds", "2", "--budget-mib", "16", "--permille", permille];
         let output = torture(&[&["memory", "--case", case], &size[..]].concat());
         let said = said(&output);

@@ -39,9 +39,9 @@ pub struct Case {
 }
 
 const BESIDES: u64 = 2 << 20;
-/// What merges hold of the longest keys, a few copies for each input and output, that
-/// no budget counts.
-const LONG_KEYS_BYTES: u64 = 128 * KEY_BYTES as u64;
+/// What merges hold of the longest keys that no budget counts: at hand in each input
+/// and output, and last.
+const LONG_KEYS_BYTES: u64 = 48 * KEY_BYTES as u64;
 /// What a keyspace takes that no budget counts.
 const KEYSPACE_BYTES: u64 = 3 << 10;
 
@@ -57,6 +57,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "ranges",
         steps: |_| 4,
+        // And the sets that a merge makes of the range tombstones of all batches.
         besides: |scale| scale.budget / 2 + BESIDES,
         step: ranges,
         judge: batches_are_whole,
@@ -121,10 +122,17 @@ fn deletes(db: &Db, scale: &Scale, step: u64, _: &mut Vec<Snapshot>) -> Result<(
     db.write(batch, Sync::No).map(drop)
 }
 
+/// Ranges that are deleted many times, or each once.
 fn ranges(db: &Db, scale: &Scale, step: u64, _: &mut Vec<Snapshot>) -> Result<(), Error> {
-    let push = |batch: &mut Batch, i: u64| {
-        let from = (i as u16 % 20_000).to_be_bytes();
-        batch.delete_range(db, from, [from[0], from[1], 1]);
+    let push = |batch: &mut Batch, i: u64| match step % 2 {
+        0 => {
+            let from = (i as u16 % 20_000).to_be_bytes();
+            batch.delete_range(db, from, [from[0], from[1], 1]);
+        }
+        _ => {
+            let from = (i as u32).to_be_bytes();
+            batch.delete_range(db, from, [&from[..], &[1]].concat());
+        }
     };
     db.write(largest(db, scale, step, push), Sync::No).map(drop)
 }
