@@ -6,15 +6,18 @@
 
 use alloc::sync::Arc;
 
+/// A key that bounds tables. Clones share its memory.
+pub type Bound = Arc<[u8]>;
+
 /// Has `key` share the memory of `bound` where they are the same bytes.
-pub fn share_equal(bound: &Arc<[u8]>, key: &mut Arc<[u8]>) {
+pub fn share_equal(bound: &Bound, key: &mut Bound) {
     if bound == key {
         *key = Arc::clone(bound);
     }
 }
 
 /// Bytes of two bounds: of one where they share their memory.
-pub fn memory_bytes(bound: &Arc<[u8]>, key: &Arc<[u8]>) -> usize {
+pub fn memory_bytes(bound: &Bound, key: &Bound) -> usize {
     bound.len() + if Arc::ptr_eq(bound, key) { 0 } else { key.len() }
 }
 
@@ -24,8 +27,8 @@ mod tests {
 
     #[test]
     fn equal_bounds_are_one_key_in_memory() {
-        let (bound, mut same): (Arc<[u8]>, Arc<[u8]>) = ([7; 100].into(), [7; 100].into());
-        let mut other: Arc<[u8]> = [8; 100].into();
+        let (bound, mut same): (Bound, Bound) = ([7; 100].into(), [7; 100].into());
+        let mut other: Bound = [8; 100].into();
         assert_eq!(memory_bytes(&bound, &same), 200);
         share_equal(&bound, &mut same);
         share_equal(&bound, &mut other);

@@ -5,8 +5,7 @@
 
 use crate::codec::Codec;
 use crate::fields::{Field, FieldReader, FieldWriter};
-use std::sync::Arc;
-use windrow_base::bound;
+use windrow_base::bound::{self, Bound};
 use windrow_base::coding::{Decoder, put_varint};
 use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX};
 use windrow_base::{Error, FileNumber, FileUid, KeyspaceId, Result, SeqNo};
@@ -45,13 +44,13 @@ pub struct Properties {
     /// Bits per key the filter was built with, in thousandths.
     pub filter_bits_per_key_milli: u64,
     /// Smallest user key, range tombstones included.
-    pub smallest: Arc<[u8]>,
+    pub smallest: Bound,
     /// Largest user key, range tombstones included.
-    pub largest: Arc<[u8]>,
+    pub largest: Bound,
     /// Whether `largest` is the exclusive end of a range tombstone.
     pub largest_exclusive: bool,
     /// First and last user key of the point entries, if there are any.
-    pub point_bounds: Option<(Arc<[u8]>, Arc<[u8]>)>,
+    pub point_bounds: Option<(Bound, Bound)>,
     /// Entries with an expiry.
     pub expiring_entries: u64,
     /// The earliest expiry, ms since 1970; 0 without expiring entries.
@@ -158,8 +157,8 @@ impl Properties {
         while let Some(field) = fields.next()? {
             seen |= 1u64.checked_shl(field.tag.min(63) as u32).unwrap_or(0);
             match field.tag {
-                POINT_SMALLEST => point.0 = Some(Arc::from(field.value)),
-                POINT_LARGEST => point.1 = Some(Arc::from(field.value)),
+                POINT_SMALLEST => point.0 = Some(Bound::from(field.value)),
+                POINT_LARGEST => point.1 = Some(Bound::from(field.value)),
                 _ => p.take(&field)?,
             }
         }

@@ -13,7 +13,7 @@ use crate::block::{BLOCK_TRAILER_BYTES, BlockBuilder, common_prefix, trailer};
 use crate::codec::{Codec, Compressor};
 use crate::filter;
 use crate::tombstone::{Collector, FragmentRef, Fragments, RangeTombstone, Tombstones};
-use std::sync::Arc;
+use windrow_base::bound::Bound;
 use windrow_base::key::{
     KEY_BYTES_MAX, Kind, TRAILER_BYTES, VALUE_BYTES_MAX, push_internal, trailer_kind, trailer_seq,
 };
@@ -35,10 +35,10 @@ pub struct TableSummary {
     /// Range tombstones, counted by fragment and sequence number.
     pub range_tombstones: u64,
     /// First and last user key of the point entries.
-    pub point_bounds: Option<(Arc<[u8]>, Arc<[u8]>)>,
+    pub point_bounds: Option<(Bound, Bound)>,
     /// Smallest and largest user key of points and range tombstones, and
     /// whether the largest is the exclusive end of a range tombstone.
-    pub bounds: (Arc<[u8]>, Arc<[u8]>, bool),
+    pub bounds: (Bound, Bound, bool),
     /// Smallest sequence number, range tombstones included.
     pub seq_min: SeqNo,
     /// Largest sequence number, range tombstones included.
@@ -233,7 +233,7 @@ impl TableWriter {
             return Err(Error::corruption("a range tombstone stands among point entries"));
         }
         if p.entries == 0 {
-            p.point_bounds = Some((user_key.into(), Arc::default()));
+            p.point_bounds = Some((user_key.into(), Bound::default()));
         }
         p.entries += 1;
         p.point_tombstones += u64::from(kind.is_point_tombstone());
@@ -409,12 +409,12 @@ impl TableWriter {
     }
 
     /// The hull of points and range tombstones.
-    fn bounds(&mut self, tombstones: &Tombstones) -> Result<(Arc<[u8]>, Arc<[u8]>, bool)> {
+    fn bounds(&mut self, tombstones: &Tombstones) -> Result<(Bound, Bound, bool)> {
         if let Some((_, last)) = &mut self.properties.point_bounds {
             *last = self.last_key.as_slice().into();
         }
         let ranges = tombstones.bounds(&self.order);
-        let ranges = ranges.map(|(start, end)| (Arc::from(start), Arc::from(end)));
+        let ranges = ranges.map(|(start, end)| (Bound::from(start), Bound::from(end)));
         Ok(match (self.properties.point_bounds.clone(), ranges) {
             (None, None) => return Err(Error::invalid("a table of nothing is not written")),
             (Some((first, last)), None) => (first, last, false),

@@ -4,10 +4,9 @@
 
 use super::span::Span;
 use alloc::format;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
-use windrow_base::bound;
+use windrow_base::bound::{self, Bound};
 use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX};
 use windrow_base::{Epoch, Error, FileNumber, FileUid, KeyOrder, Result, SeqNo};
 
@@ -73,13 +72,13 @@ pub struct File {
     /// Range tombstones (fragments) beside `entries`.
     pub range_tombstones: u64,
     /// First user key of the hull of points and range tombstones.
-    pub smallest: Arc<[u8]>,
+    pub smallest: Bound,
     /// Last user key of that hull.
-    pub largest: Arc<[u8]>,
+    pub largest: Bound,
     /// Whether `largest` is the open end of a range tombstone.
     pub largest_exclusive: bool,
     /// First and last user key that has a point entry; `None` if there is none.
-    pub point_bounds: Option<(Arc<[u8]>, Arc<[u8]>)>,
+    pub point_bounds: Option<(Bound, Bound)>,
     /// Smallest sequence number of any entry (0 where it was zeroed).
     pub seq_min: SeqNo,
     /// Largest sequence number of any entry.
