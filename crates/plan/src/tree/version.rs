@@ -252,7 +252,7 @@ impl Version {
     }
 
     /// This version as edits from [`Version::empty`]: one, or where files take more
-    /// than [`SNAPSHOT_EDIT_BYTES`] to describe, several that add some each.
+    /// than `SNAPSHOT_EDIT_BYTES` to describe, several that add some each.
     pub fn snapshot_edits(&self) -> Vec<Edit> {
         let (mut edits, mut bytes) = (vec![Edit::default()], 0);
         for (n, part, file) in self.files() {
