@@ -178,3 +178,31 @@ fn a_flush_without_room_turns_nothing_off() {
     assert_eq!(db.iter().count(), written + 1);
     db.close().unwrap();
 }
+
+/// A resume that fails leaves what is sound, at whichever operation: also between
+/// the replacement of CURRENT and the sync that makes it durable.
+#[test]
+fn a_resume_that_fails_at_any_operation_leaves_a_sound_database() {
+    let mut failed = 0;
+    for at in 0..100 {
+        let (_, handles) = env(at);
+        let db = open(&handles);
+        db.put_with("before", "1", Sync::Yes).unwrap();
+        let sync = Fault::new(FaultKind::Io, Ops::SYNC, When::Matching(0));
+        handles.fs.inject(sync.on_path(".wal"));
+        db.put_with("seen", "1", Sync::Yes).unwrap_err();
+        handles.fs.clear_faults();
+        handles.fs.inject(Fault::new(FaultKind::Io, Ops::MUTATING, When::Matching(at)));
+        let resumed = db.resume();
+        handles.fs.clear_faults();
+        db.verify().unwrap().into_result().unwrap_or_else(|error| panic!("{at}: {error}"));
+        assert!(is_there(&db, "before") && is_there(&db, "seen"), "{at}");
+        if resumed.is_ok() {
+            break;
+        }
+        failed += 1;
+        db.resume().unwrap();
+        db.put("after", "1").unwrap();
+    }
+    assert!((10..90).contains(&failed), "{failed} operations failed");
+}

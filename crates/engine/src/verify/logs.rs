@@ -57,11 +57,13 @@ fn manifest_in_force(core: &Core) -> Result<Option<Arc<dyn ReadFile>>> {
     }
     let current = read_current(&core.env, &core.dir)?;
     let number = current.manifest_number;
-    if manifest
+    let is_another = manifest
         .log
         .as_ref()
-        .is_some_and(|log| (log.number, log.uid) != (number, current.manifest_uid))
-    {
+        .is_some_and(|log| (log.number, log.uid) != (number, current.manifest_uid));
+    // Where writing is off it may be the one of a change of manifests that failed
+    // behind the replacement of CURRENT: what it says is as true.
+    if is_another && core.latch.check().is_ok() {
         let path = core.dir.join(names::CURRENT).display().to_string();
         return Err(Error::corruption("CURRENT names another manifest").with_file(path));
     }
