@@ -37,6 +37,7 @@ use crate::write::queue::{Queue, QueueState};
 use crate::write::wal::Wal;
 use crate::write::wal_sync::WalSync;
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use windrow_base::{
@@ -246,13 +247,11 @@ impl Core {
 
     /// Turns writing off after a failure, and wakes whoever would wait in vain.
     pub(crate) fn trip(&self, error: &Error) {
-        // What failed since the directory was taken away is told as that.
-        let taken = self.place.check().err();
-        self.trip_as(taken.as_ref().unwrap_or(error));
-    }
-
-    /// As [`Core::trip`], but asks the file system nothing: it may be what panicked.
-    pub(crate) fn trip_as(&self, error: &Error) {
+        // What failed since the directory was taken away is told as that. The file
+        // system may be what panicked: one that does so again says nothing.
+        let look = catch_unwind(AssertUnwindSafe(|| self.place.check()));
+        let taken = look.ok().and_then(Result::err);
+        let error = taken.as_ref().unwrap_or(error);
         if error.kind() != ErrorKind::ReadOnly && self.latch.trip(error) {
             self.events.send(&Event::Latched { error: error.clone() });
         }

@@ -5,6 +5,7 @@
 //! Owns the first failure; one that cannot go away takes the place of one that
 //! can. Never does: decide that it is over.
 
+use std::any::Any;
 use windrow_base::{Error, ErrorKind, Result, mutant};
 use windrow_env::Process;
 use windrow_env::sync::Mutex;
@@ -155,6 +156,16 @@ pub(crate) fn can_go_away(error: &Error) -> bool {
         ErrorKind::Io => error.source().is_some(),
         _ => false,
     }
+}
+
+/// What a panic carries.
+pub(crate) type Panic = Box<dyn Any + Send>;
+
+/// The error that a panic in `what` turns writing off with.
+pub(crate) fn panicked(what: &str, panic: &Panic) -> Error {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    Error::new(ErrorKind::Io, format!("{what} panicked: {}", text.as_deref().unwrap_or("?")))
 }
 
 #[cfg(test)]

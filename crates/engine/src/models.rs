@@ -18,6 +18,7 @@ use crate::write::wal_sync::WalSync;
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use loom::sync::{Arc as LoomArc, Mutex as LoomMutex};
 use loom::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use windrow_base::{Error, ErrorKind, FileNumber, KeyOrder, Result};
@@ -42,6 +43,7 @@ fn model(body: impl Fn() + Send + Sync + 'static) {
 #[derive(Default)]
 struct Device {
     fails: bool,
+    panics: bool,
     syncs: AtomicUsize,
     /// A bit for each record that was written.
     cached: AtomicU64,
@@ -63,6 +65,7 @@ impl LogFile for Device {
             assert!(before.syncs.load(Ordering::SeqCst) > 0, "a newer log was synced first");
         }
         let before = self.syncs.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.panics, "a fault in the device (simulated)");
         if self.fails {
             assert_eq!(before, 0, "a failed sync was tried again (rule R13)");
             return Err(Error::new(ErrorKind::Io, "the device is gone"));
@@ -317,21 +320,29 @@ fn a_failed_sync_fails_all_who_wait_and_is_not_tried_again() {
 }
 
 #[test]
-fn a_sync_whose_leader_is_gone_is_not_waited_for() {
+fn a_sync_that_panics_fails_who_waits_for_it() {
     model(|| {
-        let log = wal(1, Arc::default());
+        let log = wal(1, Arc::new(Device { panics: true, ..Device::default() }));
         let shared = Arc::new((WalSync::default(), Latch::new(false)));
         shared.0.activate(log.clone());
         log.advance_written(100);
-        // A leader that has panicked: it leads for ever, and its job's guard trips.
-        shared.0.lead_for_ever();
-        let follower = {
-            let (log, shared) = (log, shared.clone());
-            thread::spawn(move || shared.0.sync_to(&log, 100, &shared.1, |_| ()))
+        // Whichever leads panics, and the other is neither left waiting nor told
+        // that the bytes are durable.
+        let sync_to = |log: &Arc<Wal>, shared: &(WalSync, Latch)| {
+            let (sync, latch) = shared;
+            let trip = |error: &Error| {
+                latch.trip(error);
+                sync.wake_all();
+            };
+            catch_unwind(AssertUnwindSafe(|| sync.sync_to(log, 100, latch, trip)))
         };
-        shared.1.trip(&Error::new(ErrorKind::Io, "a background job panicked"));
-        shared.0.wake_all();
-        assert!(follower.join().unwrap().is_err());
+        let follower = {
+            let (log, shared) = (log.clone(), shared.clone());
+            thread::spawn(move || sync_to(&log, &shared))
+        };
+        let done = [sync_to(&log, &shared), follower.join().unwrap()];
+        assert_eq!(done.iter().filter(|one| one.is_err()).count(), 1, "one sync, one panic");
+        assert!(done.iter().flatten().all(Result::is_err));
     });
 }
 

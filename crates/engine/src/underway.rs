@@ -7,12 +7,12 @@
 //! was queued that flushed a memtable a second time, beside the close itself.)
 
 use crate::core::{Core, closed};
-use std::any::Any;
+use crate::latch::{Panic, panicked};
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, Result, unless_mutant};
+use windrow_base::{Result, unless_mutant};
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::atomic::{AtomicUsize, Ordering};
 
@@ -146,8 +146,7 @@ impl Core {
 
     fn watch<T>(&self, what: &str, work: impl FnOnce(&Core) -> T) -> std::result::Result<T, Panic> {
         let tell = |panic: &Panic| {
-            let text = format!("{what} panicked: {}", panic_text(&**panic));
-            unless_mutant!(PanicIgnored, self.trip_as(&Error::new(ErrorKind::Io, text)));
+            unless_mutant!(PanicIgnored, self.trip(&panicked(what, panic)));
         };
         let working = Working::begin(self);
         let done = catch_unwind(AssertUnwindSafe(|| work(self)));
@@ -159,12 +158,4 @@ impl Core {
     pub(crate) fn is_worked_for_here(&self) -> bool {
         WORKING_FOR.with(|ids| ids.borrow().contains(&self.instance_id))
     }
-}
-
-/// What a panic carries.
-type Panic = Box<dyn Any + Send>;
-
-fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "?".to_owned())
 }

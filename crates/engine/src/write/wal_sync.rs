@@ -10,9 +10,10 @@
 //!
 //! Owns: which segments a sync must cover, and who syncs now. Never does: write.
 
-use crate::latch::Latch;
+use crate::latch::{Latch, panicked};
 use crate::place::Place;
 use crate::write::wal::Wal;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, Result, mutant, unless_mutant};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
@@ -172,8 +173,8 @@ impl WalSync {
         let (mut synced_here, mut waited_for) = (false, None);
         let mut state = self.state.lock();
         while wal.durable_up_to() < end && !state.is_retired(wal) {
-            // Under the lock: a leader that panics wakes its followers only by
-            // the latch, and none may begin to wait after that.
+            // Under the lock: a leader that fails trips the latch before its sync
+            // ends, and nobody may lead the next one after that.
             latch.check()?;
             if state.running {
                 let turn = state.turn_of(wal, end);
@@ -202,13 +203,25 @@ impl WalSync {
 
     /// Syncs for all who wait, and wakes those whom it covered, and who leads next.
     fn lead(&self, batch: &[Arc<Wal>], trip: impl Fn(&Error)) -> Result<()> {
-        // Nobody is told that it is durable in a directory that was deleted.
-        let in_place = self.place.as_ref().map_or(Ok(()), |place| place.check());
-        let result = in_place.and_then(|()| sync_in_order(batch));
-        if let Err(error) = &result {
+        let synced = catch_unwind(AssertUnwindSafe(|| {
+            // Nobody is told that it is durable in a directory that was deleted.
+            self.place.as_ref().map_or(Ok(()), |place| place.check())?;
+            sync_in_order(batch)
+        }));
+        let failure = match &synced {
+            Ok(result) => result.clone().err(),
+            Err(panic) => Some(panicked("a sync of the write-ahead log", panic)),
+        };
+        if let Some(error) = failure {
             // Before anybody else may lead: no sync is tried again (R13).
-            unless_mutant!(WalSyncRetried, trip(error));
+            unless_mutant!(WalSyncRetried, trip(&error));
         }
+        self.end();
+        synced.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Ends the sync that runs.
+    fn end(&self) {
         let mut state = self.state.lock();
         let ended = state.turn;
         state.running = false;
@@ -217,7 +230,6 @@ impl WalSync {
         self.wake_leader(&state);
         drop(state);
         self.done(ended).notify_all();
-        result
     }
 
     /// Makes every segment durable to its end, whatever the latch says: for a
@@ -228,12 +240,6 @@ impl WalSync {
     pub(crate) fn sync_all(&self) -> Result<()> {
         let batch = self.state.lock().unsynced.clone();
         sync_in_order(&batch)
-    }
-
-    /// As a leader that has panicked leaves it.
-    #[cfg(all(test, loom))]
-    pub(crate) fn lead_for_ever(&self) {
-        self.state.lock().running = true;
     }
 
     /// Wakes everybody who waits, after the latch was tripped.
@@ -253,6 +259,17 @@ mod tests {
     fn wal(fs: &Arc<dyn FileSystem>, number: FileNumber) -> Arc<Wal> {
         let path = format!("/{number}.wal");
         Arc::new(Wal::new(number, number, fs.create_log(Path::new(&path), 4096).unwrap(), 4096))
+    }
+
+    /// A segment with bytes to sync, on a file system that does nothing any more.
+    fn about_to_fail() -> (Arc<Wal>, WalSync, Latch) {
+        let (env, handles) = env(1);
+        let wal = wal(&env.fs, 1);
+        let sync = WalSync::default();
+        sync.activate(wal.clone());
+        wal.advance_written(100);
+        handles.fs.crash_at(0);
+        (wal, sync, Latch::new(false))
     }
 
     #[test]
@@ -292,12 +309,7 @@ mod tests {
     /// open replaces what is there.
     #[test]
     fn a_write_that_a_close_made_durable_is_not_refused() {
-        let (env, handles) = env(1);
-        let wal = wal(&env.fs, 1);
-        let (sync, latch) = (WalSync::default(), Latch::new(false));
-        sync.activate(wal.clone());
-        wal.advance_written(100);
-        handles.fs.crash_at(0);
+        let (wal, sync, latch) = about_to_fail();
         let close = |_: &Error| {
             sync.retire_all();
             latch.close();
@@ -307,12 +319,7 @@ mod tests {
 
     #[test]
     fn the_latch_is_tripped_before_anybody_else_may_sync() {
-        let (env, handles) = env(1);
-        let wal = wal(&env.fs, 1);
-        let (sync, latch) = (WalSync::default(), Latch::new(false));
-        sync.activate(wal.clone());
-        wal.advance_written(100);
-        handles.fs.crash_at(0);
+        let (wal, sync, latch) = about_to_fail();
         let trip = |error: &Error| {
             assert!(sync.state.lock().running, "the leader is still the leader");
             latch.trip(error);
