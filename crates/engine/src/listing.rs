@@ -57,7 +57,7 @@ impl Listing {
     }
 
     /// The largest file number in use, orphans' included (rule R8): a number
-    /// given anew would be removed as the orphan it was.
+    /// given again would be removed as the orphan it was.
     pub(crate) fn number_max(&self) -> FileNumber {
         let sets = [&self.tables, &self.wals, &self.manifests, &self.temporary, &self.repairs];
         sets.iter().filter_map(|set| set.last().copied()).max().unwrap_or(0)

@@ -26,6 +26,7 @@ use crate::latch::can_go_away;
 use crate::manifest::log::ManifestLog;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::memtable::Memtable;
+use crate::remains::remove_ours;
 use crate::tree::Tree;
 use crate::undo::Attempt;
 use std::sync::Arc;
@@ -212,7 +213,7 @@ impl Core {
     fn release_reserve_if_lacking(&self) {
         let needed = self.resume_needs_bytes(self.bytes_in_memory());
         if self.env.fs.free_bytes(&self.dir).is_ok_and(|free| free < needed) {
-            let _ = self.env.fs.remove(&self.dir.join(names::RESERVE));
+            let _ = remove_ours(&self.env, &self.dir, names::RESERVE);
         }
     }
 }

@@ -310,9 +310,12 @@ impl<'a> Outputs<'a> {
 
 impl Outputs<'_> {
     /// Removes a table that no manifest ever named, at once: what failed may
-    /// have failed for want of its room. One that stays goes at the next open.
+    /// have failed for want of its room. One that stays goes at the next open. In
+    /// a directory that was replaced the name may be another table's.
     fn discard(&self, number: FileNumber) {
-        let _ = self.core.env.fs.remove(&self.core.dir.join(names::table(number)));
+        if self.core.place.check().is_ok() {
+            let _ = self.core.env.fs.remove(&self.core.dir.join(names::table(number)));
+        }
     }
 }
 
