@@ -6,6 +6,7 @@
 
 use crate::probes::{damage_end, ensure, killed, kind, logs, options, text, with_contents};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use windrow::{Db, Error, ErrorKind, Options, RepairReport, Sync};
 use windrow_env::FileSystem;
@@ -110,12 +111,14 @@ fn dies_while_merging(variant: &str, operations: u64) -> Result<bool, String> {
     let report = repair_without_manifest(&handles, adding(&handles, variant))?;
     // The manifest is one. A table of which only the footer was not written yet
     // cannot be told from one that lost it.
-    let is_new = |problem: &Error| {
+    let is_unfinished = |problem: &Error| {
         let name = Path::new(problem.file().unwrap_or_default()).file_name();
-        name.is_some_and(|name| !there.iter().any(|old| **old == *name))
+        let is_new_table = |name: &str| name.ends_with(".sst") && !there.iter().any(|o| o == name);
+        problem.kind() == ErrorKind::Corruption
+            && name.and_then(OsStr::to_str).is_some_and(is_new_table)
     };
     let (_, others) = report.problems.split_first().ok_or("the manifest is not missed")?;
-    ensure(others.iter().all(is_new), &format!("{place}: {:?}", report.problems))?;
+    ensure(others.iter().all(is_unfinished), &format!("{place}: {:?}", report.problems))?;
     let db = Db::open_with(DIR, adding(&handles, variant)).map_err(text)?;
     for (key, count) in want {
         let found = db.get(&key).map_err(|e| format!("{place}, {key}: {e}"))?;
