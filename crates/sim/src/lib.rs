@@ -10,6 +10,8 @@ pub mod crash;
 pub mod exhaustive;
 pub mod faults;
 pub mod features;
+#[macro_use]
+mod forward;
 pub mod fuzz;
 pub mod judge;
 pub mod killed_repairs;

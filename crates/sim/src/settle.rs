@@ -38,7 +38,7 @@ impl Watch {
 /// A crash file system that notices syncs and renames. Clones are the same one.
 #[derive(Clone)]
 pub struct SettleFs {
-    inner: CrashFs,
+    inner: Arc<dyn FileSystem>,
     watch: Arc<Watch>,
 }
 
@@ -46,7 +46,7 @@ impl SettleFs {
     /// `inner`, watched.
     pub fn new(inner: CrashFs) -> SettleFs {
         let watch = Arc::new(Watch { fs: inner.clone(), plan: Mutex::new(None) });
-        SettleFs { inner, watch }
+        SettleFs { inner: Arc::new(inner), watch }
     }
 
     /// Has the process die at the `then`-th operation (from 0) after the
@@ -114,17 +114,11 @@ impl LogFile for Logged {
 }
 
 impl FileSystem for SettleFs {
-    fn absolute(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.absolute(path)
-    }
+    forward_to_inner!();
 
     fn anchor(&self, dir: &Path) -> Result<Arc<dyn FileSystem>> {
-        let inner = self.inner.anchored(dir)?;
+        let inner = self.inner.anchor(dir)?;
         Ok(Arc::new(SettleFs { inner, watch: Arc::clone(&self.watch) }))
-    }
-
-    fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
-        self.inner.stamp(path)
     }
 
     fn create(&self, path: &Path, options: WriteOptions) -> Result<Box<dyn WriteFile>> {
@@ -145,55 +139,11 @@ impl FileSystem for SettleFs {
         self.inner.read_all(path)
     }
 
-    fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
-        self.inner.read_many(requests);
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.inner.list(dir)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-
-    fn len(&self, path: &Path) -> Result<u64> {
-        FileSystem::len(&self.inner, path)
-    }
-
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         self.watch.settled(self.inner.rename(from, to))
     }
 
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-
-    fn link(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.link(from, to)
-    }
-
-    fn create_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.create_dir(dir)
-    }
-
-    fn remove_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.remove_dir(dir)
-    }
-
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         self.watch.settled(self.inner.sync_dir(dir))
-    }
-
-    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
-        self.inner.lock(path, mode)
-    }
-
-    fn open_files_max(&self) -> usize {
-        self.inner.open_files_max()
-    }
-
-    fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.inner.free_bytes(dir)
     }
 }

@@ -104,17 +104,11 @@ impl ReadFile for ChosenFile {
 }
 
 impl FileSystem for FailingReads {
-    fn absolute(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.absolute(path)
-    }
+    forward_to_inner!();
 
     fn anchor(&self, dir: &Path) -> Result<Arc<dyn FileSystem>> {
         let inner = self.inner.anchor(dir)?;
         Ok(Arc::new(FailingReads { inner, chosen: Arc::clone(&self.chosen) }))
-    }
-
-    fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
-        self.inner.stamp(path)
     }
 
     fn create(&self, path: &Path, options: WriteOptions) -> Result<Box<dyn WriteFile>> {
@@ -144,56 +138,12 @@ impl FileSystem for FailingReads {
         self.inner.read_all(path)
     }
 
-    fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
-        self.inner.read_many(requests);
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.inner.list(dir)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-
-    fn len(&self, path: &Path) -> Result<u64> {
-        self.inner.len(path)
-    }
-
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         self.inner.rename(from, to)
     }
 
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-
-    fn link(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.link(from, to)
-    }
-
-    fn create_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.create_dir(dir)
-    }
-
-    fn remove_dir(&self, dir: &Path) -> Result<()> {
-        self.inner.remove_dir(dir)
-    }
-
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         self.inner.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
-        self.inner.lock(path, mode)
-    }
-
-    fn open_files_max(&self) -> usize {
-        self.inner.open_files_max()
-    }
-
-    fn free_bytes(&self, dir: &Path) -> Result<u64> {
-        self.inner.free_bytes(dir)
     }
 }
 
