@@ -4,7 +4,7 @@
 //! does all of it.
 
 use windrow_sim::rot::{
-    CLOSED, CRASHES, Case, Damage, Density, Mended, Outcome, Plan, Script, Specimen,
+    CLOSED, CRASHES, Case, Damage, Density, Outcome, Plan, Repaired, Script, Specimen,
 };
 use windrow_testkit::sweep;
 use windrow_testkit::variant::{VARIANTS, Variant};
@@ -102,11 +102,11 @@ fn repair_opens_everything_and_invents_nothing() {
             let case = plan.case(i as u64 + index * step);
             specimen.check_repair(&case).map_err(|why| format!("{case}: {why}"))
         };
-        let mended = sweep::run(0..(plan.len() - i as u64) / step, one, Mended::plus)
+        let repaired = sweep::run(0..(plan.len() - i as u64) / step, one, Repaired::plus)
             .unwrap_or_else(|(_, why)| panic!("{}: {why}", script.name));
-        let mended = mended.unwrap_or_default();
-        eprintln!("{}: {mended:?}", script.name);
-        assert!(mended.whole > 0 && mended.rebuilt > 0 && mended.missing > 0, "{mended:?}");
+        let repaired = repaired.unwrap_or_default();
+        eprintln!("{}: {repaired:?}", script.name);
+        assert!(repaired.whole > 0 && repaired.rebuilt > 0 && repaired.missing > 0, "{repaired:?}");
     }
 }
 

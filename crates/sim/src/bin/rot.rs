@@ -22,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use windrow_sim::rot::{CLOSED, CRASHES, Case, Density, Mended, Outcome, Plan, Script, Specimen};
+use windrow_sim::rot::{CLOSED, CRASHES, Case, Density, Outcome, Plan, Repaired, Script, Specimen};
 use windrow_testkit::sweep;
 use windrow_testkit::variant::Variant;
 
@@ -114,7 +114,7 @@ fn run(args: &Args, variant: &Variant, script: &Script) -> Result<u64, String> {
     if let Some(count) = plan.len().checked_div(args.repair_part) {
         let at = |index: u64| plan.case(index * args.repair_part);
         let repaired = |case: &Case| specimen.check_repair(case);
-        failed += sweep_all(&format!("{name}: repaired"), count, at, repaired, Mended::plus);
+        failed += sweep_all(&format!("{name}: repaired"), count, at, repaired, Repaired::plus);
     }
     Ok(failed)
 }

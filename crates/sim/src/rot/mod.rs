@@ -13,14 +13,14 @@
 
 mod damage;
 mod judge;
-mod mend;
 mod plan;
+mod repaired;
 mod scripts;
 mod specimen;
 
 pub use damage::{Case, Damage, Donor, Source};
 pub use judge::Outcome;
-pub use mend::Mended;
 pub use plan::{Density, Plan};
+pub use repaired::Repaired;
 pub use scripts::{CLOSED, CRASHES, Script};
 pub use specimen::{Ending, Specimen};

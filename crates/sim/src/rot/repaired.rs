@@ -18,7 +18,7 @@ use windrow_testkit::text;
 
 /// What came of repairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mended {
+pub struct Repaired {
     /// Repairs.
     pub cases: u64,
     /// Everything was as before the damage.
@@ -33,11 +33,11 @@ pub struct Mended {
     pub unmerged: u64,
 }
 
-impl Mended {
+impl Repaired {
     /// Sums two.
     #[must_use]
-    pub fn plus(self, other: Mended) -> Mended {
-        Mended {
+    pub fn plus(self, other: Repaired) -> Repaired {
+        Repaired {
             cases: self.cases + other.cases,
             whole: self.whole + other.whole,
             rebuilt: self.rebuilt + other.rebuilt,
@@ -64,10 +64,10 @@ impl Specimen {
     ///
     /// # Errors
     /// What is wrong with it, in words.
-    pub fn check_repair(&self, case: &Case) -> Result<Mended, String> {
+    pub fn check_repair(&self, case: &Case) -> Result<Repaired, String> {
         let judge = Judge::new(self, case);
         if judge.changed.is_empty() {
-            return Ok(Mended::default());
+            return Ok(Repaired::default());
         }
         let handles = judge.damaged();
         let report = windrow::repair(path(""), self.options_on(&handles))
@@ -85,26 +85,30 @@ impl Specimen {
             log_only,
             log: !log_only && judge.changed.iter().any(is_log),
         };
-        let mut mended =
-            Mended { cases: 1, rebuilt: report.manifest_rebuilt.into(), ..Mended::default() };
+        let mut repaired =
+            Repaired { cases: 1, rebuilt: report.manifest_rebuilt.into(), ..Repaired::default() };
         for (id, name) in &self.keyspace_ids {
             let there = if report.manifest_rebuilt && *id > 0 {
                 format!("keyspace-{id}")
             } else {
                 name.clone()
             };
-            let got = read(&db, &there, &mut mended)?;
-            excuse.compare(name, got, &mut mended)?;
+            let got = read(&db, &there, &mut repaired)?;
+            excuse.compare(name, got, &mut repaired)?;
         }
-        let as_before = mended.missing + mended.older + mended.unmerged == 0;
-        mended.whole = as_before.into();
-        Ok(mended)
+        let as_before = repaired.missing + repaired.older + repaired.unmerged == 0;
+        repaired.whole = as_before.into();
+        Ok(repaired)
     }
 }
 
 /// Everything in a keyspace by gets of the keys that a scan gives; keys whose
 /// operands nothing can merge are counted.
-fn read(db: &Db, name: &str, mended: &mut Mended) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, String> {
+fn read(
+    db: &Db,
+    name: &str,
+    repaired: &mut Repaired,
+) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, String> {
     let mut pairs = BTreeMap::new();
     let Some(keyspace) = db.open_keyspace(name).map_err(|e| format!("keyspace {name}: {e}"))?
     else {
@@ -114,7 +118,7 @@ fn read(db: &Db, name: &str, mended: &mut Mended) -> Result<BTreeMap<Vec<u8>, Ve
         match item {
             Ok((key, value)) => _ = pairs.insert(key.to_vec(), value.to_vec()),
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {
-                mended.unmerged += 1;
+                repaired.unmerged += 1;
                 break;
             }
             Err(error) => return Err(format!("scan of {name} after repair: {error}")),
@@ -128,9 +132,9 @@ impl Excuse<'_> {
         &self,
         name: &str,
         got: BTreeMap<Vec<u8>, Vec<u8>>,
-        mended: &mut Mended,
+        repaired: &mut Repaired,
     ) -> Result<(), String> {
-        let unmerged = mended.unmerged > 0;
+        let unmerged = repaired.unmerged > 0;
         let as_then = |contents: &Contents| {
             let pairs = contents.iter().find(|(n, _)| n == name);
             pairs.is_some_and(|(_, pairs)| pairs.iter().map(|(k, v)| (k, v)).eq(&got))
@@ -157,13 +161,13 @@ impl Excuse<'_> {
             if !(self.touched(name, key) || self.log || self.log_only || self.rebuilt && deleted) {
                 return Err(format!("{shown}, which no damage explains"));
             }
-            mended.older += 1;
+            repaired.older += 1;
         }
         for key in want.keys().filter(|key| !got.contains_key(**key)) {
             if !(self.touched(name, key) || self.log || self.log_only || unmerged) {
                 return Err(format!("@{name} {} is gone", text::token(key)));
             }
-            mended.missing += u64::from(!unmerged);
+            repaired.missing += u64::from(!unmerged);
         }
         Ok(())
     }
