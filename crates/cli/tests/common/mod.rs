@@ -10,6 +10,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+/// The variable that says where instrumented programs write their profiles.
+const PROFILES: &str = "LLVM_PROFILE_FILE";
+
 /// A temporary directory in which the program runs.
 pub struct Shell {
     dir: tempfile::TempDir,
@@ -36,6 +39,8 @@ impl Shell {
             .current_dir(self.dir.path())
             .env_clear()
             .env("TMPDIR", self.dir.path())
+            // An instrumented program (`xtask coverage`) writes what it ran there.
+            .envs(std::env::var_os(PROFILES).map(|at| (PROFILES, at)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
