@@ -11,6 +11,7 @@ use crate::scans::Scans;
 use crate::scenario::{Actor, Hazard, LIES, Role, Scenario, Settings, Stream, stream};
 use crate::settle::SettleFs;
 use crate::targets::Targets;
+use crate::traces::Traces;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -55,6 +56,10 @@ pub struct Summary {
     pub detected: u64,
     /// Hash of every operation on files: the same seed gives the same.
     pub trace_hash: u64,
+    /// Hash of every event that the database told.
+    pub events_hash: u64,
+    /// Hash of the bytes in its directory at the end of each life.
+    pub files_hash: u64,
 }
 
 impl Summary {
@@ -70,6 +75,8 @@ impl Summary {
             resumed: self.resumed + other.resumed,
             detected: self.detected + other.detected,
             trace_hash: self.trace_hash ^ other.trace_hash,
+            events_hash: self.events_hash ^ other.events_hash,
+            files_hash: self.files_hash ^ other.files_hash,
         }
     }
 
@@ -116,6 +123,7 @@ struct Run<'a> {
     targets: Targets,
     /// The page cache has survived since the last successful open.
     kept: bool,
+    traces: Traces,
     summary: Summary,
 }
 
@@ -134,6 +142,7 @@ pub fn run(seed: u64, settings: &Settings) -> Result<Summary, Failure> {
         composer: Composer::new(0),
         targets: Targets::default(),
         kept: true,
+        traces: Traces::default(),
         summary: Summary::default(),
         scenario,
     };
@@ -145,6 +154,7 @@ pub fn run(seed: u64, settings: &Settings) -> Result<Summary, Failure> {
     let why = match lived.unwrap_or_else(|panic| Err(sweep::panic_text(&*panic))) {
         Ok(()) => {
             run.summary.trace_hash = run.fs().trace_hash();
+            (run.summary.events_hash, run.summary.files_hash) = run.traces.hashes();
             return Ok(run.summary);
         }
         Err(why) => why,
@@ -260,7 +270,8 @@ impl Run<'_> {
         let world = self.reborn(&mut fate);
         self.plan_crash(&mut fate);
         self.let_loose(&mut fate);
-        let (options, words) = self.scenario.options(life)?;
+        let (mut options, words) = self.scenario.options(life)?;
+        options.components.listener = Some(self.traces.listener());
         self.note(|| format!("--- life {life}: {words}"));
         // Iterators outlive the database (P14).
         let mut scans = Scans::default();
@@ -330,6 +341,7 @@ impl Run<'_> {
             self.fs().crash(seed);
             self.summary.power_losses += 1;
         }
+        self.traces.note_files(self.fs());
         self.note(|| {
             let how = if killed { "killed" } else { "power loss" };
             format!("--- {how} --- {}", self.fs().files(Path::new(DIR)).join(" "))
@@ -475,11 +487,13 @@ impl Run<'_> {
             self.fs().inject(fault.clone());
         }
         self.judge.allowed = Allowed { lies: self.judge.allowed.lies, ..Allowed::default() };
-        let (options, _) = self.scenario.options(life)?;
+        let (mut options, _) = self.scenario.options(life)?;
+        options.components.listener = Some(self.traces.listener());
         for _ in 0..2 {
             let world = self.reborn(&mut fate);
             let ended = self.look_over(&world, &options);
             self.handles.jobs.discard();
+            self.traces.note_files(self.fs());
             match ended {
                 Err(error) if self.judge.allowed.lies && error.is_damage => {
                     self.summary.detected += 1;

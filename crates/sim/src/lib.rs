@@ -27,4 +27,5 @@ pub mod settle;
 pub mod shrink;
 pub mod targets;
 pub mod torture;
+pub mod traces;
 pub mod trial;

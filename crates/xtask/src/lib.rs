@@ -15,6 +15,7 @@ pub mod layers;
 pub mod lengths;
 pub mod manifests;
 pub mod repeat;
+pub mod same;
 pub mod source;
 pub mod supply;
 pub mod words;

@@ -1,13 +1,14 @@
-//! `cargo run -p windrow-xtask -- tidy|docs|repeat|coverage`: the checks of the
-//! library by hand, the rewriting of generated pages, every test many times, and
-//! which lines the tests run.
+//! `cargo run -p windrow-xtask -- tidy|docs|repeat|coverage|same`: the checks of the
+//! library by hand, the rewriting of generated pages, every test many times, which
+//! lines the tests run, and whether two builds do the same.
 
 use std::error::Error;
+use std::path::Path;
 use std::process::ExitCode;
 use windrow_xtask::repeat::{self, Plan};
-use windrow_xtask::{CHECKS, coverage, docs, root};
+use windrow_xtask::{CHECKS, coverage, docs, root, same};
 
-const USAGE: &str = "usage: cargo run -p windrow-xtask -- tidy|docs|repeat|coverage [...]\n\n\
+const USAGE: &str = "usage: cargo run -p windrow-xtask -- tidy|docs|repeat|coverage|same [...]\n\n\
                      tidy  run every check of the workspace on itself (cargo test does too)\n\
                      docs  rewrite the generated pages under docs/\n\
                      repeat [--times 50] [--filter TEXT] [--package NAME]...\n\
@@ -15,14 +16,18 @@ const USAGE: &str = "usage: cargo run -p windrow-xtask -- tidy|docs|repeat|cover
                      \x20     all cores and on one core; TEXT is a part of `crate binary`, as in the table\n\
                      coverage [PACKAGE]...\n\
                      \x20     run the tests, instrumented, and print which share of the lines of\n\
-                     \x20     engine, format, plan and env they run";
+                     \x20     engine, format, plan and env they run\n\
+                     same REVISION [--seeds 10000]\n\
+                     \x20     run seeds of the crash harness with the engine of that revision and\n\
+                     \x20     with this one, and name those that do not do the same";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(),
         ["docs"] => rewrite(),
-        ["repeat", ref rest @ ..] => repeat_tests(rest),
+        ["repeat", ref rest @ ..] => planned(Plan::parse(rest), repeat::run),
+        ["same", ref rest @ ..] => planned(same::Plan::parse(rest), same::run),
         ["coverage", ref packages @ ..] => ended(coverage::run(&root(), packages)),
         _ => {
             eprintln!("{USAGE}");
@@ -31,15 +36,18 @@ fn main() -> ExitCode {
     }
 }
 
-fn repeat_tests(arguments: &[&str]) -> ExitCode {
-    let plan = match Plan::parse(arguments) {
-        Ok(plan) => plan,
+/// Does what was asked for, if it was understood.
+fn planned<P>(
+    plan: Result<P, String>,
+    run: impl FnOnce(&Path, &P) -> Result<bool, Box<dyn Error>>,
+) -> ExitCode {
+    match plan {
+        Ok(plan) => ended(run(&root(), &plan)),
         Err(error) => {
             eprintln!("{error}\n\n{USAGE}");
-            return ExitCode::from(2);
+            ExitCode::from(2)
         }
-    };
-    ended(repeat::run(&root(), &plan))
+    }
 }
 
 /// The exit code of what passed, did not, or could not be run.

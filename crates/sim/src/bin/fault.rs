@@ -38,6 +38,10 @@ struct Args {
     /// Print every operation
     #[arg(long)]
     trace: bool,
+    /// Print a line of hashes for each seed instead of progress: operations on files,
+    /// events, and bytes in the directory, by which two builds are compared
+    #[arg(long, conflicts_with = "trace")]
+    hashes: bool,
     /// Make a failing run smaller before it is reported (`--shrink false`: report it as it is)
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set)]
     shrink: bool,
@@ -116,9 +120,14 @@ fn seeds(args: &Args, settings: &Settings) -> Result<(), String> {
     while next < end {
         let chunk = next..end.min(next + CHUNK);
         let case = |seed| crash::run(seed, settings).map_err(|failure| failure.to_string());
+        let case = |seed| case(seed).inspect(|summary| tell_hashes(args, seed, summary));
         let sum = sweep::run(chunk.clone(), case, Summary::plus);
         let sum = sum.map_err(|(seed, why)| report(args, settings, seed, &why))?;
         total = total.plus(sum.unwrap_or_default());
+        next = chunk.end;
+        if args.hashes {
+            continue;
+        }
         let seconds = begin.elapsed().as_secs_f64();
         println!(
             "{} seeds, {} crashes ({} in recovery), {} lives on failing devices, {} resumes, \
@@ -132,10 +141,19 @@ fn seeds(args: &Args, settings: &Settings) -> Result<(), String> {
             seconds,
             total.crashes() as f64 / seconds,
         );
-        next = chunk.end;
     }
-    println!("no failure; trace hash {:016x}", total.trace_hash);
+    if !args.hashes {
+        println!("no failure; trace hash {:016x}", total.trace_hash);
+    }
     Ok(())
+}
+
+/// Seeds run side by side, so the lines come in any order.
+fn tell_hashes(args: &Args, seed: u64, summary: &Summary) {
+    let Summary { trace_hash, events_hash, files_hash, .. } = summary;
+    if args.hashes {
+        println!("{seed} {trace_hash:016x} {events_hash:016x} {files_hash:016x}");
+    }
 }
 
 /// The failure of a seed, made small, with the line that repeats it.

@@ -1,0 +1,76 @@
+//! What a seed's run leaves to compare two builds of the engine by: hashes of
+//! every event that the database told, and of the bytes in its directory
+//! whenever a session ended.
+//!
+//! Owns: the two hashes. Never does: judge; a rebuilt engine that means to change
+//! nothing must have the same (`fault --hashes`, `xtask same`).
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::sync::Arc;
+use windrow::{Event, EventListener};
+use windrow_env::sync::Mutex;
+use windrow_env::testing::CrashFs;
+use windrow_testkit::world::DIR;
+
+/// Hashes of a run. Clones share them.
+#[derive(Clone, Default)]
+pub struct Traces {
+    events: Arc<Mutex<DefaultHasher>>,
+    files: Arc<Mutex<DefaultHasher>>,
+}
+
+impl Traces {
+    /// A listener that hashes every event, as text.
+    pub fn listener(&self) -> Arc<dyn EventListener> {
+        let events = Arc::clone(&self.events);
+        Arc::new(move |event: &Event| event.to_string().hash(&mut *events.lock()))
+    }
+
+    /// Hashes names and bytes of the database's files as processes see them now.
+    pub fn note_files(&self, fs: &CrashFs) {
+        let mut hasher = self.files.lock();
+        let dir = Path::new(DIR);
+        for name in fs.files(dir) {
+            fs.read_file(&dir.join(&name)).hash(&mut *hasher);
+            name.hash(&mut *hasher);
+        }
+    }
+
+    /// The hashes of events and of files.
+    pub fn hashes(&self) -> (u64, u64) {
+        (self.events.lock().finish(), self.files.lock().finish())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windrow::{Db, Options};
+    use windrow_env::testing::env;
+
+    fn trace(value: &str, flush: bool) -> (u64, u64) {
+        let (env, handles) = env(1);
+        let traces = Traces::default();
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        options.components.listener = Some(traces.listener());
+        let db = Db::open_with(DIR, options).unwrap();
+        db.put("key", value).unwrap();
+        if flush {
+            db.flush().unwrap();
+        }
+        traces.note_files(&handles.fs);
+        traces.hashes()
+    }
+
+    #[test]
+    fn a_byte_and_an_event_make_a_difference_and_nothing_else_does() {
+        let (events, files) = trace("value", false);
+        assert_eq!(trace("value", false), (events, files));
+        let other_value = trace("walue", false);
+        assert!(other_value.0 == events && other_value.1 != files);
+        let flushed = trace("value", true);
+        assert!(flushed.0 != events && flushed.1 != files);
+    }
+}
