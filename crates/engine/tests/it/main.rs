@@ -1,0 +1,16 @@
+//! The library as its users meet it, in one program: a test binary costs a link of the whole
+//! engine. `cargo test -p windrow --test it place` runs one module.
+//!
+//! What belongs to the whole process has a program of its own: the files next to this directory.
+
+mod abuse;
+mod database;
+mod filter_memory;
+mod handles;
+mod log_space;
+mod memory;
+mod place;
+mod resume;
+mod syncs;
+mod unregistered;
+mod witnesses;
