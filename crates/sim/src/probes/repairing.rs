@@ -61,6 +61,14 @@ pub(super) fn every_operation_counts_once() -> Result<(), String> {
     })
 }
 
+/// Whether it says that a table is damaged that was not there before: one of which
+/// only the footer was not written yet cannot be told from one that lost it.
+fn is_unfinished(problem: &Error, there_before: &[String]) -> bool {
+    let name = Path::new(problem.file().unwrap_or_default()).file_name().and_then(OsStr::to_str);
+    let is_new = |name: &str| name.ends_with(".sst") && !there_before.iter().any(|old| old == name);
+    problem.kind() == ErrorKind::Corruption && name.is_some_and(is_new)
+}
+
 /// Whether all was done before the process died.
 fn dies_while_merging(variant: &str, operations: u64) -> Result<bool, String> {
     let (_, handles) = env(1);
@@ -109,16 +117,12 @@ fn dies_while_merging(variant: &str, operations: u64) -> Result<bool, String> {
     let handles = killed(db, &handles, 1);
     let place = format!("{variant}, {operations} operations on");
     let report = repair_without_manifest(&handles, adding(&handles, variant))?;
-    // The manifest is one. A table of which only the footer was not written yet
-    // cannot be told from one that lost it.
-    let is_unfinished = |problem: &Error| {
-        let name = Path::new(problem.file().unwrap_or_default()).file_name();
-        let is_new_table = |name: &str| name.ends_with(".sst") && !there.iter().any(|o| o == name);
-        problem.kind() == ErrorKind::Corruption
-            && name.and_then(OsStr::to_str).is_some_and(is_new_table)
-    };
+    // The manifest is one.
     let (_, others) = report.problems.split_first().ok_or("the manifest is not missed")?;
-    ensure(others.iter().all(is_unfinished), &format!("{place}: {:?}", report.problems))?;
+    ensure(
+        others.iter().all(|problem| is_unfinished(problem, &there)),
+        &format!("{place}: {:?}", report.problems),
+    )?;
     let db = Db::open_with(DIR, adding(&handles, variant)).map_err(text)?;
     for (key, count) in want {
         let found = db.get(&key).map_err(|e| format!("{place}, {key}: {e}"))?;
