@@ -14,13 +14,13 @@ use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::due::{Due, Loads};
 use crate::events::{Event, EventSink, JobId};
+use crate::gate::Gate;
 use crate::handle::Handles;
 use crate::latch::Latch;
 use crate::manifest::log::{ManifestLog, set_current};
-use crate::manifest::record::{Field, Record};
+use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use crate::manifest::state::ManifestState;
 use crate::memtable::Memtable;
-use crate::merge::filters::statistics_edit;
 use crate::mutants;
 use crate::options::{Components, Settings};
 use crate::pace::Pace;
@@ -28,11 +28,10 @@ use crate::place::Place;
 use crate::progress::Progress;
 use crate::read::view::ReadLevel;
 use crate::shortage::Retry;
-use crate::snapshot::{SnapshotList, Taken};
+use crate::snapshots::{SnapshotList, Taken};
 use crate::stats::{Counters, PauseReason};
-use crate::tree::{KeyspaceRecord, Tree};
+use crate::tree::Tree;
 use crate::trees::{Keyspaces, Trees};
-use crate::underway::Gate;
 use crate::write::queue::{Queue, QueueState};
 use crate::write::wal::Wal;
 use crate::write::wal_sync::WalSync;
@@ -400,7 +399,7 @@ impl Core {
         // The snapshot has every file anyway: with today's statistics.
         for tree in self.trees().iter().filter(|tree| tree.reads.access.is_on()) {
             if let Some(keyspace) = manifest.state.keyspaces.get_mut(&tree.id) {
-                let edit = statistics_edit(tree, &keyspace.version);
+                let edit = tree.estimates().edit(&keyspace.version);
                 let kept = keyspace.version.apply(&edit).inspect_err(|error| self.trip(error));
                 keyspace.version = Arc::new(kept?);
             }

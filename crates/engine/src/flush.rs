@@ -19,7 +19,7 @@ use crate::merge::elide::{ElideRules, Elider, Sink, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs};
 use crate::mutants;
-use crate::snapshot::Held;
+use crate::snapshots::Held;
 use crate::tree::Tree;
 use crate::write::unflushed::Frozen;
 use std::collections::HashSet;

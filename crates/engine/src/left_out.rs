@@ -7,9 +7,9 @@
 //! anything in an open for writing, which would lose them with the next manifest.
 
 use crate::core::Core;
+use crate::manifest::record::KeyspaceRecord;
 use crate::manifest::record::{Field, Record};
 use crate::options::Components;
-use crate::tree::KeyspaceRecord;
 use std::collections::BTreeMap;
 use windrow_base::{Error, KeyspaceId, Result};
 

@@ -42,6 +42,7 @@ mod due;
 pub mod dump;
 mod events;
 mod flush;
+mod gate;
 mod handle;
 mod keyspace;
 mod latch;
@@ -72,6 +73,7 @@ mod schedule;
 mod shortage;
 mod slice;
 mod snapshot;
+mod snapshots;
 mod stats;
 mod stored;
 #[cfg(feature = "testing")]

@@ -3,7 +3,6 @@
 //! Reads metadata and counters; opens a table only where a range cuts it.
 
 use crate::core::Core;
-use crate::merge::filters::Estimates;
 use crate::read::access::SAMPLE;
 use crate::read::view::ReadView;
 use crate::stats::{KeyspaceStats, LevelShape, MemoryStats, Stats};
@@ -79,7 +78,7 @@ pub struct TableSearches {
 pub(crate) fn table_searches(core: &Core) -> Vec<TableSearches> {
     let mut searches = Vec::new();
     for tree in core.trees().iter() {
-        let estimates = Estimates::of(tree);
+        let estimates = tree.estimates();
         searches.extend(estimates.iter().map(|(file, estimate)| TableSearches {
             keyspace: tree.name.clone(),
             file,

@@ -8,10 +8,10 @@
 //! which fails the model, as does a thread that nobody will ever wake.
 
 use crate::cache::TableCache;
+use crate::gate::Gate;
 use crate::latch::Latch;
 use crate::progress::Progress;
-use crate::snapshot::{SnapshotList, Taken};
-use crate::underway::Gate;
+use crate::snapshots::{SnapshotList, Taken};
 use crate::write::queue::{Memtables, Queue, Slot};
 use crate::write::wal::Wal;
 use crate::write::wal_sync::WalSync;

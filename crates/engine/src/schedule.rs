@@ -17,7 +17,7 @@
 use crate::chain::Chain;
 use crate::core::Core;
 use crate::pace::Pressure;
-use crate::snapshot::Held;
+use crate::snapshots::Held;
 use crate::tree::Tree;
 use crate::trouble::Tries;
 use crate::underway::Underway;

@@ -5,12 +5,12 @@
 //! before it decides how to open. Never does: open with them; that is for
 //! whoever asks.
 
+use crate::manifest::record::KeyspaceRecord;
 use crate::manifest::record::{Field, Record};
 use crate::options::Settings;
 use crate::place::enter;
 use crate::recovery::{fold_manifest, read_current, refuse_newer};
 use crate::remains::refuse_foreign;
-use crate::tree::KeyspaceRecord;
 use std::collections::BTreeMap;
 use std::path::Path;
 use windrow_base::Result;

@@ -7,10 +7,12 @@
 //! `view_lock`, which orders them. Never reads or writes a file.
 
 use crate::chain::Chain;
+use crate::manifest::record::KeyspaceRecord;
 use crate::memtable::Memtable;
-use crate::merge::filters::FilterLedger;
+use crate::merge::filter_ledger::FilterLedger;
 use crate::operators::{CompactionFilter, MergeOperator};
 use crate::read::ReadOwner;
+use crate::read::statistics::Estimates;
 use crate::read::view::{ReadLevel, ReadView};
 use crate::shortage::Retry;
 use std::sync::{Arc, OnceLock};
@@ -22,15 +24,6 @@ use windrow_plan::hotness::HotMap;
 use windrow_plan::tree::{File, Version};
 use windrow_plan::{Policy, Settings};
 use windrow_skiplist::ChunkPool;
-
-/// What of a keyspace is stored in the manifest beside its version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeyspaceRecord {
-    pub(crate) id: KeyspaceId,
-    pub(crate) name: String,
-    pub(crate) comparator: String,
-    pub(crate) merge_operator: Option<String>,
-}
 
 /// Background work that is under way on a tree.
 #[derive(Default)]
@@ -71,7 +64,7 @@ pub(crate) struct Tree {
     /// what it tells is, with each table.
     pub(crate) hot_map: OnceLock<Box<Mutex<HotMap>>>,
     /// What running jobs may add to the filters; made by the first.
-    filter_ledger: OnceLock<Arc<Mutex<FilterLedger>>>,
+    filter_ledger: OnceLock<FilterLedger>,
     /// Memory of memtables, shared by all keyspaces.
     chunks: Arc<ChunkPool>,
     view: ArcSwap<ReadView>,
@@ -153,9 +146,14 @@ impl Tree {
         self.view().version.clone()
     }
 
+    /// What reads have learned of its files.
+    pub(crate) fn estimates(&self) -> Estimates {
+        Estimates::of(&self.reads.access, &self.view())
+    }
+
     /// What running jobs may add to its filters.
-    pub(crate) fn filter_ledger(&self) -> &Arc<Mutex<FilterLedger>> {
-        self.filter_ledger.get_or_init(Arc::default)
+    pub(crate) fn filter_ledger(&self) -> &FilterLedger {
+        self.filter_ledger.get_or_init(FilterLedger::default)
     }
 
     /// An empty memtable of the keyspace.

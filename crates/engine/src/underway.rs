@@ -1,10 +1,7 @@
 //! Work that a close waits for: background jobs, and what a user's thread does
 //! to the files of a database beside reading and writing it.
 //!
-//! Owns the gate: how much is under way, and whether a close lets more begin.
-//! Both stand in one word, so that nothing begins once a close has seen that
-//! nothing is under way. (With a flag looked at before a job is queued, one
-//! was queued that flushed a memtable a second time, beside the close itself.)
+//! Owns: whom a thread works for. Never does: decide what is due.
 
 use crate::core::{Core, closed};
 use crate::latch::{Panic, panicked};
@@ -14,58 +11,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use windrow_base::{Result, unless_mutant};
 use windrow_env::jobs::Urgency;
-use windrow_env::sync::atomic::{AtomicUsize, Ordering};
-
-/// Set in the gate's word once the database closes; the count stands above it.
-const CLOSING: usize = 1;
-const ONE: usize = 2;
-
-/// How much is under way, and whether more may begin.
-#[derive(Default)]
-pub(crate) struct Gate {
-    word: AtomicUsize,
-}
-
-impl Gate {
-    /// Counts one more, unless the database is closing. Returns whether it did.
-    pub(crate) fn enter(&self) -> bool {
-        // Not counted first and taken back: a close could see that and wait for
-        // a change that nobody tells of.
-        let one_more = |word| (word & CLOSING == 0).then_some(word + ONE);
-        self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok()
-    }
-
-    /// Counts one more for somebody who is counted.
-    pub(crate) fn enter_again(&self) {
-        self.word.fetch_add(ONE, Ordering::Relaxed);
-    }
-
-    /// Counts one less.
-    pub(crate) fn leave(&self) {
-        self.word.fetch_sub(ONE, Ordering::AcqRel);
-    }
-
-    /// Lets nothing more begin. Returns whether that was so already.
-    pub(crate) fn close(&self) -> bool {
-        self.word.fetch_or(CLOSING, Ordering::AcqRel) & CLOSING != 0
-    }
-
-    /// Whether nothing more may begin.
-    #[inline]
-    pub(crate) fn is_closing(&self) -> bool {
-        self.word.load(Ordering::Acquire) & CLOSING != 0
-    }
-
-    /// Whether one thing alone is under way.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.word.load(Ordering::Acquire) & !CLOSING == ONE
-    }
-
-    /// Whether nothing is under way.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.word.load(Ordering::Acquire) < ONE
-    }
-}
 
 windrow_env::sync::thread_local! {
     /// The databases whose work this thread does, the innermost last: it may

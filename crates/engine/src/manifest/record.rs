@@ -5,7 +5,6 @@
 //! record fields apply in order. The payloads of keyspace edits are encoded
 //! by `windrow_plan::tree::Edit`.
 
-use crate::tree::KeyspaceRecord;
 use windrow_base::coding::{Decoder, put_slice, put_varint};
 use windrow_base::key::SEQ_MAX;
 use windrow_base::{COUNTER_MAX, Error, FileNumber, FileUid, KeyspaceId, Result, SeqNo};
@@ -24,6 +23,15 @@ const SNAPSHOT: u64 = 19;
 const WAL_SYNCED: u64 = 21;
 const TIME_FLOOR: u64 = 20;
 const SETTINGS: u64 = 22;
+
+/// What of a keyspace is stored in the manifest beside its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeyspaceRecord {
+    pub(crate) id: KeyspaceId,
+    pub(crate) name: String,
+    pub(crate) comparator: String,
+    pub(crate) merge_operator: Option<String>,
+}
 
 /// One field of a record.
 #[derive(Clone, Debug, PartialEq)]

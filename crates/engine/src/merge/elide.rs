@@ -26,7 +26,7 @@
 //! Owns no file and no clock; what is kept goes to a [`Sink`].
 
 use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
-use crate::snapshot::Held;
+use crate::snapshots::Held;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow_base::key::{self, Kind, SEQ_MAX, SeqNo, VALUE_BYTES_MAX};

@@ -4,7 +4,7 @@
 
 use super::elide::{ElideRules, Elider, Sink, surviving_tombstones};
 use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
-use crate::snapshot::Held;
+use crate::snapshots::Held;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow_base::key::{Kind, VALUE_BYTES_MAX, trailer, trailer_kind, trailer_seq};

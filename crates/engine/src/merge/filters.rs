@@ -7,77 +7,31 @@
 //! Memory is accounted by the bytes that are really written. Jobs run side by
 //! side: what one may still add is reserved in the tree's ledger while it runs.
 //!
-//! Owns: the ledger, the estimates handed over at a merge. Never does: decide
+//! Owns: the estimates handed over at a merge. Never does: decide
 //! (`windrow_plan::filter_memory`), or count queries (`read/access.rs`).
 
 use crate::cache::TableCache;
 use crate::core::Core;
+use crate::merge::filter_ledger::Reservation;
+use crate::read::statistics::Estimates;
 use crate::read::view::{ReadFile, SortedRun};
 use crate::tree::Tree;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use windrow_base::key::push_internal;
 use windrow_base::{FileNumber, Result};
-use windrow_env::sync::Mutex;
 use windrow_format::block::BLOCK_TRAILER_BYTES;
 use windrow_format::filter::{LINE_BYTES, filter_bytes};
 use windrow_plan::Merge;
 use windrow_plan::filter_memory::merlin::{self, Estimate, Gift};
 use windrow_plan::filter_memory::{FilterJob, FilterPlan, aimed};
-use windrow_plan::tree::{Edit, File, Part, Place, Version};
-
-/// What running jobs may add to a tree's filters.
-#[derive(Default)]
-pub(crate) struct FilterLedger {
-    next: u64,
-    growth_bits: BTreeMap<u64, f64>,
-}
-
-/// A job's line in the ledger; goes when it is dropped, after the edit is in.
-struct Reservation {
-    ledger: Arc<Mutex<FilterLedger>>,
-    line: u64,
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.ledger.lock().growth_bits.remove(&self.line);
-    }
-}
+use windrow_plan::tree::{File, Part, Place, Version};
 
 /// An input that hands its queries down.
 struct Heir {
     file: ReadFile,
     place: Place,
     estimate: Estimate,
-}
-
-/// Estimates of a tree's files at one moment.
-pub(crate) struct Estimates(HashMap<FileNumber, Estimate>);
-
-impl Estimates {
-    pub(crate) fn of(tree: &Tree) -> Estimates {
-        let mut known = HashMap::new();
-        let access = &tree.reads.access;
-        if access.is_on() {
-            for file in tree.view().levels.iter().flat_map(|level| level.files()) {
-                let record = file.table.record.get().map(|record| &**record);
-                if let Some(estimate) = access.estimate(&file.file, record) {
-                    known.insert(file.file.number, estimate);
-                }
-            }
-        }
-        Estimates(known)
-    }
-
-    /// All of them, by file.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (FileNumber, &Estimate)> {
-        self.0.iter().map(|(file, estimate)| (*file, estimate))
-    }
-
-    fn get(&self, file: &File) -> Option<Estimate> {
-        self.0.get(&file.number).copied()
-    }
 }
 
 /// Decides the filters of one job's outputs.
@@ -118,7 +72,7 @@ impl OutputFilters {
             queries: 0,
             learns: false,
             version,
-            estimates: Estimates(HashMap::new()),
+            estimates: Estimates::default(),
             heirs: Vec::new(),
             is_flush: false,
             tables: tables.clone(),
@@ -141,7 +95,7 @@ impl OutputFilters {
             let range = (table.lower, table.upper);
             let estimate =
                 aimed::flushed(&self.version, range, table.entries, self.queries, &known);
-            return (!self.estimates.0.is_empty()).then_some(estimate);
+            return (!self.estimates.is_empty()).then_some(estimate);
         }
         let gifts: Vec<Gift> = self
             .heirs
@@ -277,21 +231,18 @@ impl Core {
         // The ledger before the version: a job leaves it after its edit is in,
         // so that what it wrote is seen here or there. And planned under the
         // lock: two jobs must not both take what is left.
-        let mut ledger = tree.filter_ledger().lock();
-        let reserved_bits = ledger.growth_bits.values().sum();
+        let planning = tree.filter_ledger().plan();
+        let reserved_bits = planning.reserved_bits();
         let version = tree.version();
-        let estimates = Estimates::of(tree);
-        let queries = tree.reads.access.queries();
+        let estimates = tree.estimates();
+        let queries = estimates.queries;
         let known = |file: &File| estimates.get(file);
         let is_flush = inputs.is_empty();
-        let fresh = (is_flush && !estimates.0.is_empty())
+        let fresh = (is_flush && !estimates.is_empty())
             .then(|| aimed::flushed(&version, (None, None), entries, queries, &known));
         let job = FilterJob { inputs, output, entries, queries, reserved_bits };
         let plan = policy.filter_plan(&version, &job, fresh, &known);
-        let line = ledger.next;
-        ledger.next += 1;
-        ledger.growth_bits.insert(line, plan.growth_bits);
-        drop(ledger);
+        let reserved = planning.reserve(plan.growth_bits);
         if policy.learns_from_queries() {
             mark_skipped(tree, &plan, &estimates);
         }
@@ -304,7 +255,7 @@ impl Core {
             heirs: Vec::new(),
             is_flush,
             tables: self.tables.clone(),
-            _reserved: Some(Reservation { ledger: tree.filter_ledger().clone(), line }),
+            _reserved: Some(reserved),
         }
     }
 
@@ -317,43 +268,11 @@ impl Core {
         if tree.reads.access.queries() == tree.reads.access.origin() {
             return Ok(());
         }
-        let edit = statistics_edit(tree, &tree.version());
-        if edit.is_empty() {
+        if tree.estimates().edit(&tree.version()).is_empty() {
             return Ok(());
         }
-        self.install(tree, |version| statistics_edit(tree, version))
+        self.install(tree, |version| tree.estimates().edit(version))
     }
-}
-
-/// The edit that puts today's estimates into the metadata of a version's files:
-/// each leaves and comes back to where it stands.
-pub(crate) fn statistics_edit(tree: &Tree, version: &Version) -> Edit {
-    let estimates = Estimates::of(tree);
-    let queries = tree.reads.access.queries();
-    let mut edit = Edit::default();
-    for (level, part, file) in version.files() {
-        let Some(estimate) = estimates.get(file).filter(|_| queries > 0) else { continue };
-        let statistics = merlin::encode(&estimate, queries);
-        edit.removed.push((level, part, file.number));
-        edit.added.push((level, part, Arc::new(File { statistics, ..(**file).clone() })));
-    }
-    edit
-}
-
-/// The edit with today's estimates in the metadata of the files that it adds
-/// and that were there before: what a move writes anew is not to be stale.
-pub(crate) fn with_statistics(tree: &Tree, mut edit: Edit) -> Edit {
-    let queries = tree.reads.access.queries();
-    if tree.reads.access.is_on() && queries > 0 {
-        let estimates = Estimates::of(tree);
-        for (_, _, file) in &mut edit.added {
-            if let Some(estimate) = estimates.get(file) {
-                let statistics = merlin::encode(&estimate, queries);
-                *file = Arc::new(File { statistics, ..(**file).clone() });
-            }
-        }
-    }
-    edit
 }
 
 /// Tells every file whether its filter pays for being read (Mnemosyne, section

@@ -7,6 +7,7 @@
 pub(crate) mod elide;
 #[cfg(test)]
 mod elide_tests;
+pub(crate) mod filter_ledger;
 pub(crate) mod filters;
 pub(crate) mod heat;
 pub(crate) mod run;

@@ -10,14 +10,13 @@
 use crate::core::{Core, Installed, dropped};
 use crate::events::Event;
 use crate::merge::elide::{ElideCount, ElideRules, Elider, surviving_tombstones};
-use crate::merge::filters::with_statistics;
 use crate::merge::heat::Heat;
 use crate::merge::writer::{OutputSpec, Outputs};
 use crate::read::level_iter::LevelIter;
 use crate::read::merge_iter::{MergeIter, Source};
 use crate::read::table_iter::TableIterOptions;
 use crate::read::view::{ReadFile, SortedRun, pack_log};
-use crate::snapshot::{Held, Taken};
+use crate::snapshots::{Held, Taken};
 use crate::tree::Tree;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, mutant, unless_mutant};
@@ -63,7 +62,7 @@ impl Core {
     }
 
     fn carry_out_move(&self, tree: &Tree, step: &Move) -> Result<()> {
-        self.install(tree, |_| with_statistics(tree, step.edit()))?;
+        self.install(tree, |_| tree.estimates().refresh(step.edit()))?;
         self.counters.moved(step.to.0);
         self.events.send_with(|| Event::Moved {
             keyspace: tree.name.clone(),

@@ -16,6 +16,7 @@ pub(crate) mod merge_iter;
 pub(crate) mod multi_get;
 pub(crate) mod readahead;
 pub(crate) mod scan;
+pub(crate) mod statistics;
 pub(crate) mod table_iter;
 pub(crate) mod view;
 

@@ -1,0 +1,185 @@
+//! The list of the snapshots that are alive: which sequence numbers somebody may
+//! still read at, and the times at which they judge expiry.
+//!
+//! A merge takes one copy of it at its start: a snapshot made later has a
+//! sequence number above everything in the merge's inputs, so it needs
+//! nothing that the copy would let go by sequence numbers. What a compaction
+//! filter or the clock took is another matter: the snapshot may have read it
+//! while the merge ran. So a merge of which something was taken that way asks
+//! before it *lands* (becomes part of the tree), and does not where that is so.
+//!
+//! Owns: the list, and whether a merge lands. Never does: read, or drop entries.
+
+use std::collections::BTreeMap;
+use windrow_base::{SeqNo, mutant};
+use windrow_env::sync::{Condvar, Mutex};
+
+/// The snapshots that are held now.
+#[derive(Default)]
+pub(crate) struct SnapshotList {
+    live: Mutex<Live>,
+    landed: Condvar,
+}
+
+#[derive(Default)]
+struct Live {
+    next_id: u64,
+    /// (sequence number, id) -> wall time in ms at which it was taken.
+    by_seq: BTreeMap<(SeqNo, u64), u64>,
+    /// What a filter took is going: a snapshot taken now could see it both
+    /// there and gone.
+    landing: bool,
+}
+
+/// What a merge must respect.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Held {
+    /// Sequence numbers that are read at, ascending, without repeats.
+    pub(crate) seqs: Vec<SeqNo>,
+    /// The earliest time at which a snapshot judges expiry.
+    pub(crate) time_min_ms: Option<u64>,
+    /// The id of the next snapshot: those that the merge does not know have it or a later one.
+    pub(crate) next_id: u64,
+}
+
+/// What a merge took that a snapshot taken since it began may still see.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    /// The first id of those snapshots.
+    pub(crate) since_id: u64,
+    /// A compaction filter removed or changed a value.
+    pub(crate) filtered: bool,
+    /// Entries went because they had expired by this time, in ms since 1970; 0: none.
+    pub(crate) expired_ms: u64,
+}
+
+/// While it lives, what a merge took becomes part of the tree.
+pub(crate) struct Landing<'a> {
+    list: &'a SnapshotList,
+}
+
+impl Drop for Landing<'_> {
+    fn drop(&mut self) {
+        self.list.end_landing();
+    }
+}
+
+impl SnapshotList {
+    /// Registers a snapshot at the moment that `moment` reads (sequence number
+    /// and wall time in ms), with the list locked, so that no merge can miss
+    /// it. Waits for a landing to end. Returns (seq, wall time, id).
+    pub(crate) fn register(&self, moment: impl FnOnce() -> (SeqNo, u64)) -> (SeqNo, u64, u64) {
+        let mut live = self.live.lock();
+        while live.landing {
+            self.landed.wait(&mut live);
+        }
+        let (seq, now_ms) = moment();
+        let id = live.next_id;
+        live.next_id += 1;
+        live.by_seq.insert((seq, id), now_ms);
+        (seq, now_ms, id)
+    }
+
+    /// Begins the landing of what a merge took; at most one at a time, which the
+    /// manifest's lock sees to. `None` if a snapshot that the merge does not
+    /// know would miss it.
+    ///
+    /// A snapshot taken from here on judges expiry no earlier than the merge did
+    /// (`Core::now_ms`, of which the floor is raised by now), so that it need
+    /// wait only for what a filter took.
+    pub(crate) fn land(&self, taken: &Taken) -> Option<Landing<'_>> {
+        let mut live = self.live.lock();
+        let misses = |(&(_, id), &now_ms): (&(SeqNo, u64), &u64)| {
+            id >= taken.since_id && (taken.filtered || now_ms < taken.expired_ms)
+        };
+        if live.by_seq.iter().any(misses) && !mutant!(LandsUnderSnapshot) {
+            return None;
+        }
+        live.landing = taken.filtered;
+        Some(Landing { list: self })
+    }
+
+    /// Ends a landing, if there is one.
+    pub(crate) fn end_landing(&self) {
+        let mut live = self.live.lock();
+        if std::mem::take(&mut live.landing) {
+            self.landed.notify_all();
+        }
+    }
+
+    /// The id of the next snapshot: those that are registered have lower ones.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.live.lock().next_id
+    }
+
+    /// Forgets a snapshot.
+    pub(crate) fn release(&self, seq: SeqNo, id: u64) {
+        self.live.lock().by_seq.remove(&(seq, id));
+    }
+
+    /// What is held now.
+    pub(crate) fn held(&self) -> Held {
+        if mutant!(SnapshotForgotten) {
+            return Held { next_id: u64::MAX, ..Held::default() };
+        }
+        let live = self.live.lock();
+        let mut seqs: Vec<SeqNo> = live.by_seq.keys().map(|&(seq, _)| seq).collect();
+        seqs.dedup();
+        let time_min_ms = live.by_seq.values().copied().min();
+        Held { seqs, time_min_ms, next_id: live.next_id }
+    }
+
+    /// How many snapshots are held.
+    pub(crate) fn len(&self) -> usize {
+        self.live.lock().by_seq.len()
+    }
+}
+
+impl Held {
+    /// The stripe of a sequence number: how many held snapshots lie below it.
+    /// Two entries of a key in one stripe are told apart by no snapshot.
+    pub(crate) fn stripe(&self, seq: SeqNo) -> usize {
+        if self.seqs.is_empty() {
+            return 0;
+        }
+        self.seqs.partition_point(|&held| held < seq || mutant!(StripeOffByOne) && held == seq)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stripes_count_the_snapshots_below() {
+        let list = SnapshotList::default();
+        let register = |seq, now_ms| list.register(|| (seq, now_ms)).2;
+        let (a, _b, c) = (register(10, 500), register(20, 400), register(20, 600));
+        let held = list.held();
+        assert_eq!(held.seqs, [10, 20]);
+        assert_eq!(held.time_min_ms, Some(400));
+        let stripes: Vec<_> = [1, 10, 11, 20, 21].iter().map(|&s| held.stripe(s)).collect();
+        assert_eq!(stripes, [0, 0, 1, 1, 2]);
+        list.release(10, a);
+        list.release(20, c);
+        assert_eq!((list.held().seqs, list.len()), (vec![20], 1));
+    }
+    #[test]
+    fn what_a_later_snapshot_sees_does_not_land() {
+        let list = SnapshotList::default();
+        let (_, _, before) = list.register(|| (1, 100));
+        let since_id = list.held().next_id;
+        let filtered = Taken { since_id, filtered: true, expired_ms: 0 };
+        let expired = Taken { since_id, filtered: false, expired_ms: 50 };
+        assert!(list.land(&filtered).is_some(), "the merge knew of the only one");
+        let (_, _, early) = list.register(|| (2, 49));
+        assert!(list.land(&filtered).is_none() && list.land(&expired).is_none());
+        list.release(2, early);
+        let (_, _, late) = list.register(|| (2, 50));
+        assert!(list.land(&filtered).is_none() && list.land(&expired).is_some());
+        list.release(2, late);
+        assert!(list.land(&filtered).is_some());
+        list.release(1, before);
+        assert_eq!(list.register(|| (3, 0)).0, 3, "a landing has ended with its guard");
+    }
+}
