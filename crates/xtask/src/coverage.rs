@@ -6,6 +6,7 @@
 //! of test doubles do not count. Owns: the table, and `target/coverage/missed.txt`.
 //! Never does: fail for a share; what is not covered is for a reader to judge.
 
+use crate::conditions::is_for_tests;
 use crate::repeat::executables;
 use crate::source::Source;
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,16 +166,6 @@ impl TestCode {
         self.ranges.extend(test.map(|test| (test.pound_token.span.start().line, end)));
         test.is_some()
     }
-}
-
-/// Whether it is `#[cfg(...)]` of tests or of the feature `testing`.
-fn is_for_tests(attribute: &syn::Attribute) -> bool {
-    let syn::Meta::List(list) = &attribute.meta else { return false };
-    let condition = list.tokens.to_string();
-    let words = || condition.split(|c: char| !c.is_alphanumeric() && c != '_');
-    list.path.is_ident("cfg")
-        && words().next() != Some("not")
-        && words().any(|word| word == "test" || word == "testing")
 }
 
 impl<'a> Visit<'a> for TestCode {

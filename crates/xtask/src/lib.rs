@@ -1,6 +1,6 @@
 //! The workspace's checks on itself, and the documentation it generates.
 //!
-//! Owns: what a review would otherwise have to look for by hand: layers,
+//! Owns: what a review would otherwise have to look for by hand: layers, circles,
 //! lengths, `unsafe`, manifests, licences, stale pages. `cargo test` runs them
 //! (`tests/tidy.rs`). Never does: change code, or run in a database.
 
@@ -9,6 +9,8 @@
     reason = "reads the source tree, not a database: there is nothing to simulate"
 )]
 
+pub mod circles;
+pub mod conditions;
 pub mod coverage;
 pub mod docs;
 pub mod layers;
@@ -32,6 +34,7 @@ pub type Check = fn(&Path) -> Findings;
 /// All checks, by name.
 pub const CHECKS: &[(&str, Check)] = &[
     ("layers", layers::check),
+    ("circles", circles::check),
     ("lengths", lengths::check),
     ("words", words::check),
     ("manifests", manifests::check),

@@ -1,15 +1,20 @@
-//! `cargo run -p windrow-xtask -- tidy|docs|repeat|coverage|same`: the checks of the
-//! library by hand, the rewriting of generated pages, every test many times, which
-//! lines the tests run, and whether two builds do the same.
+//! `cargo run -p windrow-xtask -- tidy|circles|docs|repeat|coverage|same`: the checks
+//! of the library by hand, which files need each other, the rewriting of generated
+//! pages, every test many times, which lines the tests run, and whether two builds do
+//! the same.
 
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use windrow_xtask::repeat::{self, Plan};
-use windrow_xtask::{CHECKS, coverage, docs, root, same};
+use windrow_xtask::{CHECKS, circles, coverage, docs, root, same};
 
-const USAGE: &str = "usage: cargo run -p windrow-xtask -- tidy|docs|repeat|coverage|same [...]\n\n\
+const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
+                     tidy|circles|docs|repeat|coverage|same [...]\n\n\
                      tidy  run every check of the workspace on itself (cargo test does too)\n\
+                     circles [CRATE]...\n\
+                     \x20     print which files of a crate (engine, plan, ...) need each other, for\n\
+                     \x20     what, and which types have methods in more than two files\n\
                      docs  rewrite the generated pages under docs/\n\
                      repeat [--times 50] [--filter TEXT] [--package NAME]...\n\
                      \x20     run every test binary many times, by turns beside threads that take\n\
@@ -25,6 +30,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy(),
+        ["circles", ref crates @ ..] => ended(circles::print(&root(), crates)),
         ["docs"] => rewrite(),
         ["repeat", ref rest @ ..] => planned(Plan::parse(rest), repeat::run),
         ["same", ref rest @ ..] => planned(same::Plan::parse(rest), same::run),

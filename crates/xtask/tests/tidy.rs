@@ -14,6 +14,11 @@ fn layers() {
 }
 
 #[test]
+fn circles() {
+    run("circles");
+}
+
+#[test]
 fn lengths() {
     run("lengths");
 }
@@ -41,6 +46,6 @@ fn docs() {
 /// A check that is not run here would be a check that nobody runs.
 #[test]
 fn every_check_is_a_test() {
-    let tested = ["layers", "lengths", "words", "manifests", "supply", "docs"];
+    let tested = ["layers", "circles", "lengths", "words", "manifests", "supply", "docs"];
     assert!(CHECKS.iter().map(|(name, _)| *name).eq(tested));
 }

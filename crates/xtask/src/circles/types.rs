@@ -1,0 +1,266 @@
+//! What is known of a crate's types as they are written: fields, and methods with the
+//! file they are in.
+//!
+//! Owns: what a written type comes to once references and smart pointers are taken off.
+//! Never does: infer (`calls.rs` follows the simple cases).
+
+use super::tree::{ItemId, ModuleId, Named, Tree, attributes};
+use crate::conditions::is_for_tests;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use syn::{
+    Fields, FnArg, GenericArgument, ImplItem, Item, PathArguments, ReturnType, Signature,
+    TraitItem, Type, TypeParamBound,
+};
+
+/// Types that stand for what they point to.
+const POINTERS: [&str; 6] = ["Arc", "Box", "Rc", "Guard", "MutexGuard", "Ref"];
+
+/// What a type is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// It is one of the crate's.
+    Item(ItemId),
+    /// Its last name, where it is not.
+    Other(String),
+}
+
+/// A type, without references and smart pointers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ty {
+    pub(super) head: Head,
+    pub(super) args: Vec<Ty>,
+}
+
+impl Ty {
+    pub(super) fn other(name: &str, args: Vec<Ty>) -> Ty {
+        Ty { head: Head::Other(name.to_owned()), args }
+    }
+
+    pub(super) fn item(&self) -> Option<&ItemId> {
+        match &self.head {
+            Head::Item(item) => Some(item),
+            Head::Other(_) => None,
+        }
+    }
+}
+
+/// A function's place, and what it gives.
+pub(super) struct Function<'a> {
+    pub(super) module: ModuleId,
+    pub(super) output: Option<&'a Type>,
+}
+
+/// A written type, and the module it is written in.
+type Written<'a> = (ModuleId, &'a Type);
+
+/// The types of a crate.
+#[derive(Default)]
+pub(super) struct Types<'a> {
+    fields: HashMap<ItemId, HashMap<String, Written<'a>>>,
+    aliases: HashMap<ItemId, Written<'a>>,
+    methods: HashMap<(ItemId, String), Vec<Function<'a>>>,
+    functions: HashMap<ItemId, Function<'a>>,
+    /// The files of each type's own methods.
+    homes: BTreeMap<ItemId, BTreeSet<&'a str>>,
+}
+
+impl<'a> Types<'a> {
+    pub(super) fn of(tree: &Tree<'a>) -> Types<'a> {
+        let mut types = Types::default();
+        let items = || {
+            let modules = tree.modules.iter().enumerate();
+            let items = modules.flat_map(|(id, m)| m.items.iter().map(move |item| (id, item)));
+            items.filter(|(_, item)| !attributes(item).iter().any(is_for_tests))
+        };
+        items().for_each(|(module, item)| types.add_item(module, item));
+        for (module, item) in items() {
+            if let Item::Impl(item) = item {
+                types.add_impl(tree, module, item);
+            }
+        }
+        types
+    }
+
+    fn add_item(&mut self, module: ModuleId, item: &'a Item) {
+        let id = |name: &syn::Ident| ItemId { module, name: name.to_string() };
+        match item {
+            Item::Struct(item) => {
+                let mut fields = HashMap::new();
+                if let Fields::Named(named) = &item.fields {
+                    for field in &named.named {
+                        let name = field.ident.as_ref().map(ToString::to_string);
+                        fields.insert(name.unwrap_or_default(), (module, &field.ty));
+                    }
+                }
+                if let Fields::Unnamed(unnamed) = &item.fields {
+                    for (place, field) in unnamed.unnamed.iter().enumerate() {
+                        fields.insert(place.to_string(), (module, &field.ty));
+                    }
+                }
+                self.fields.insert(id(&item.ident), fields);
+            }
+            Item::Type(alias) => {
+                self.aliases.insert(id(&alias.ident), (module, &alias.ty));
+            }
+            Item::Fn(item) => {
+                self.functions.insert(id(&item.sig.ident), Function::of(module, &item.sig));
+            }
+            Item::Trait(item) => {
+                for part in &item.items {
+                    if let TraitItem::Fn(method) = part {
+                        self.add_method(id(&item.ident), module, &method.sig);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add_impl(&mut self, tree: &Tree<'a>, module: ModuleId, item: &'a syn::ItemImpl) {
+        let ty = self.read(tree, module, &item.self_ty, None);
+        let Some(id) = ty.item().cloned() else { return };
+        for part in &item.items {
+            let ImplItem::Fn(method) = part else { continue };
+            if method.attrs.iter().any(is_for_tests) {
+                continue;
+            }
+            self.add_method(id.clone(), module, &method.sig);
+            if item.trait_.is_none() {
+                self.homes.entry(id.clone()).or_default().insert(tree.modules[module].file);
+            }
+        }
+    }
+
+    fn add_method(&mut self, item: ItemId, module: ModuleId, signature: &'a Signature) {
+        let methods = self.methods.entry((item, signature.ident.to_string())).or_default();
+        methods.push(Function::of(module, signature));
+    }
+
+    /// What a written type comes to.
+    pub(super) fn read(
+        &self,
+        tree: &Tree<'a>,
+        module: ModuleId,
+        ty: &Type,
+        own: Option<&Ty>,
+    ) -> Ty {
+        let read = |ty: &Type| self.read(tree, module, ty, own);
+        match ty {
+            Type::Reference(ty) => read(&ty.elem),
+            Type::Ptr(ty) => read(&ty.elem),
+            Type::Paren(ty) => read(&ty.elem),
+            Type::Group(ty) => read(&ty.elem),
+            Type::Slice(ty) => Ty::other("[]", vec![read(&ty.elem)]),
+            Type::Array(ty) => Ty::other("[]", vec![read(&ty.elem)]),
+            Type::Tuple(ty) => Ty::other("()", ty.elems.iter().map(read).collect()),
+            Type::ImplTrait(ty) => self.read_bounds(tree, module, ty.bounds.iter()),
+            Type::TraitObject(ty) => self.read_bounds(tree, module, ty.bounds.iter()),
+            Type::Path(ty) if ty.qself.is_none() => self.read_path(tree, module, &ty.path, own),
+            _ => Ty::other("?", Vec::new()),
+        }
+    }
+
+    fn read_bounds<'b>(
+        &self,
+        tree: &Tree<'a>,
+        module: ModuleId,
+        bounds: impl Iterator<Item = &'b TypeParamBound>,
+    ) -> Ty {
+        let mut traits = bounds.filter_map(|bound| match bound {
+            TypeParamBound::Trait(bound) => Some(&bound.path),
+            _ => None,
+        });
+        let first = traits.next().map(|path| self.read_path(tree, module, path, None));
+        first.unwrap_or_else(|| Ty::other("?", Vec::new()))
+    }
+
+    fn read_path(
+        &self,
+        tree: &Tree<'a>,
+        module: ModuleId,
+        path: &syn::Path,
+        own: Option<&Ty>,
+    ) -> Ty {
+        if let (true, Some(own)) = (path.is_ident("Self"), own) {
+            return own.clone();
+        }
+        let names = names(path);
+        let args = match path.segments.last().map(|segment| &segment.arguments) {
+            Some(PathArguments::AngleBracketed(written)) => written.args.iter().collect(),
+            _ => Vec::new(),
+        };
+        let types = args.into_iter().filter_map(|arg| match arg {
+            GenericArgument::Type(ty) => Some(self.read(tree, module, ty, own)),
+            _ => None,
+        });
+        let args: Vec<Ty> = types.collect();
+        let led = tree.resolve(module, &names);
+        let item = led.into_iter().find_map(|found| match found {
+            (Named::Item(item), 0) => Some(item),
+            _ => None,
+        });
+        let last = names.last().map_or("?", String::as_str);
+        match item {
+            Some(item) => match self.aliases.get(&item) {
+                Some(_) if last == "Result" => Ty::other(last, args),
+                Some((module, ty)) => self.read(tree, *module, ty, None),
+                None => Ty { head: Head::Item(item), args },
+            },
+            None if POINTERS.contains(&last) && !args.is_empty() => args[args.len() - 1].clone(),
+            None => Ty::other(last, args),
+        }
+    }
+
+    /// What a struct's field is.
+    pub(super) fn field(&self, tree: &Tree<'a>, item: &ItemId, name: &str) -> Option<Ty> {
+        let (module, ty) = self.fields.get(item)?.get(name)?;
+        Some(self.read(tree, *module, ty, None))
+    }
+
+    /// A type's method, where it is the only one of that name.
+    pub(super) fn method(&self, item: &ItemId, name: &str) -> Option<&Function<'a>> {
+        match &self.methods.get(&(item.clone(), name.to_owned()))?[..] {
+            [method] => Some(method),
+            _ => None,
+        }
+    }
+
+    /// A function outside of any type.
+    pub(super) fn function(&self, item: &ItemId) -> Option<&Function<'a>> {
+        self.functions.get(item)
+    }
+
+    /// Whether it is a struct, whose name also makes one of it.
+    pub(super) fn is_struct(&self, item: &ItemId) -> bool {
+        self.fields.contains_key(item)
+    }
+
+    /// Types whose own methods are in more than two files: name and files.
+    pub(super) fn spread(&self) -> impl Iterator<Item = (&str, Vec<&'a str>)> {
+        let spread = self.homes.iter().filter(|(_, files)| files.len() > 2);
+        spread.map(|(item, files)| (item.name.as_str(), files.iter().copied().collect()))
+    }
+}
+
+impl<'a> Function<'a> {
+    fn of(module: ModuleId, signature: &'a Signature) -> Function<'a> {
+        let output = match &signature.output {
+            ReturnType::Default => None,
+            ReturnType::Type(_, ty) => Some(&**ty),
+        };
+        Function { module, output }
+    }
+}
+
+/// The names of a path.
+pub(super) fn names(path: &syn::Path) -> Vec<String> {
+    path.segments.iter().map(|segment| segment.ident.to_string()).collect()
+}
+
+/// The typed parameters of a function.
+pub(super) fn parameters(signature: &Signature) -> impl Iterator<Item = (&syn::Pat, &Type)> {
+    signature.inputs.iter().filter_map(|input| match input {
+        FnArg::Typed(typed) => Some((&*typed.pat, &*typed.ty)),
+        FnArg::Receiver(_) => None,
+    })
+}
