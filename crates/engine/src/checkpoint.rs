@@ -119,7 +119,7 @@ struct Copy {
 impl Copy {
     fn fill(&mut self, core: &Core) -> Result<()> {
         // A close waits for the copy, which gives up at the next file.
-        let _underway = core.begin_work()?;
+        let _underway = core.workers.begin()?;
         // The views keep every table alive until it is linked.
         let (mut state, _views) = one_moment(core)?;
         let (mut linked_bytes, mut copied_bytes, mut files) = (0, 0, 0);

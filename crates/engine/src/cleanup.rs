@@ -7,61 +7,51 @@
 //! file that cannot be deleted is left: the next open removes what no manifest
 //! names.
 
-use crate::events::{Event, EventSink};
-use crate::place::Place;
-use crate::stats::Counters;
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, Weak};
+use crate::events::Event;
+use crate::host::Host;
+use crate::workers::Workers;
+use std::sync::Arc;
 use windrow_base::{FileNumber, mutant};
-use windrow_env::Env;
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::Mutex;
+use windrow_env::sync::atomic::{AtomicBool, Ordering};
 use windrow_format::names;
 
 /// The names that may go, and who removes them.
 pub(crate) struct Cleanup {
-    env: Env,
-    dir: PathBuf,
-    place: Arc<Place>,
-    events: Arc<EventSink>,
-    counters: Arc<Counters>,
+    host: Arc<Host>,
+    workers: Arc<Workers>,
     /// Names, and the number where the file is a table.
     waiting: Mutex<Vec<(String, Option<FileNumber>)>>,
     /// The same of files that a failure left, which the manifest on disk may name.
     kept: Mutex<Vec<(String, Option<FileNumber>)>>,
-    core: OnceLock<Weak<crate::core::Core>>,
+    armed: AtomicBool,
 }
 
 impl Cleanup {
-    pub(crate) fn new(
-        env: Env,
-        place: Arc<Place>,
-        events: Arc<EventSink>,
-        counters: Arc<Counters>,
-    ) -> Arc<Cleanup> {
-        let dir = place.dir().to_path_buf();
-        let (waiting, kept, core) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        Arc::new(Cleanup { env, dir, place, events, counters, waiting, kept, core })
+    pub(crate) fn new(host: Arc<Host>, workers: Arc<Workers>) -> Arc<Cleanup> {
+        let (waiting, kept, armed) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
+        Arc::new(Cleanup { host, workers, waiting, kept, armed })
     }
 
     /// Begins to delete: before this nothing is removed, as recovery must be
     /// able to fail without a trace.
-    pub(crate) fn arm(&self, core: Weak<crate::core::Core>) {
-        let _ = self.core.set(core);
+    pub(crate) fn arm(&self) {
+        self.armed.store(true, Ordering::Release);
     }
 
     /// A log or manifest that is no longer needed.
-    pub(crate) fn unlink(&self, name: &str) {
+    pub(crate) fn unlink(self: &Arc<Cleanup>, name: &str) {
         self.add(name.to_owned(), None);
     }
 
     /// A table whose last reader is gone, or that was not finished.
-    pub(crate) fn unlink_table(&self, number: FileNumber) {
+    pub(crate) fn unlink_table(self: &Arc<Cleanup>, number: FileNumber) {
         self.add(names::table(number), Some(number));
     }
 
     /// Tables that did not become part of a tree.
-    pub(crate) fn unlink_tables(&self, numbers: &[FileNumber]) {
+    pub(crate) fn unlink_tables(self: &Arc<Cleanup>, numbers: &[FileNumber]) {
         numbers.iter().for_each(|&number| self.unlink_table(number));
     }
 
@@ -81,13 +71,16 @@ impl Cleanup {
         self.waiting.lock().extend(kept);
     }
 
-    fn add(&self, name: String, table: Option<FileNumber>) {
+    fn add(self: &Arc<Cleanup>, name: String, table: Option<FileNumber>) {
         self.waiting.lock().push((name, table));
         // A database that closes runs what waits itself, and the next open
         // removes what comes later: a job would outlive the close.
-        let core = self.core.get().and_then(Weak::upgrade);
-        if let Some(underway) = core.as_deref().and_then(|core| core.begin_work().ok()) {
-            underway.submit(Urgency::Normal, |core| core.cleanup.run(core.latch.cause().is_some()));
+        if self.armed.load(Ordering::Acquire)
+            && let Ok(underway) = self.workers.begin()
+        {
+            let cleanup = self.clone();
+            let run = move || cleanup.run(cleanup.host.latch.cause().is_some());
+            underway.submit(Urgency::Normal, run);
         }
     }
 
@@ -100,21 +93,21 @@ impl Cleanup {
         let waiting = std::mem::take(&mut *self.waiting.lock());
         for (name, table) in waiting {
             // A backup that was restored here has files of the same names.
-            if let Err(error) = self.place.check() {
-                if let Some(core) = self.core.get().and_then(Weak::upgrade) {
-                    core.trip(&error);
+            if let Err(error) = self.host.place.check() {
+                if self.armed.load(Ordering::Acquire) {
+                    self.host.trip(&error);
                 }
                 return;
             }
-            let path = self.dir.join(&name);
-            let bytes = if table.is_some() { self.env.fs.len(&path).unwrap_or(0) } else { 0 };
+            let (fs, path) = (&self.host.env.fs, self.host.dir.join(&name));
+            let bytes = if table.is_some() { fs.len(&path).unwrap_or(0) } else { 0 };
             // A file that stays is removed by the next open.
-            if self.env.fs.remove(&path).is_err() {
+            if fs.remove(&path).is_err() {
                 continue;
             }
             if let Some(file) = table {
-                self.counters.tables_deleted.add(1);
-                self.events.send(&Event::TableDeleted { file, bytes });
+                self.host.counters.tables_deleted.add(1);
+                self.host.events.send(&Event::TableDeleted { file, bytes });
             }
         }
     }

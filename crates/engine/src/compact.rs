@@ -84,7 +84,7 @@ impl Core {
         let mut manual = Manual::begin(tree, lo, hi);
         self.note_due(tree);
         // A panic latches before the files of its step are free again.
-        let result = self.latch_panics(|core| core.compact_steps(&mut manual));
+        let result = self.workers.latch_panics(|| self.compact_steps(&mut manual));
         drop(manual);
         self.note_due(tree);
         self.schedule();
@@ -102,7 +102,7 @@ impl Core {
             let Some(step) = &manual.step else {
                 return Ok(());
             };
-            let underway = self.begin_work();
+            let underway = self.workers.begin();
             let result = match &underway {
                 Ok(_) => self.carry_out_retrying(tree, step),
                 Err(error) => Err(error.clone()),

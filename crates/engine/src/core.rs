@@ -13,36 +13,30 @@ use crate::budget::Shares;
 use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::due::{Due, Loads};
-use crate::events::{Event, EventSink, JobId};
-use crate::gate::Gate;
 use crate::handle::Handles;
-use crate::latch::Latch;
+use crate::host::Host;
 use crate::manifest::log::{ManifestLog, set_current};
 use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use crate::manifest::state::ManifestState;
 use crate::memtable::Memtable;
 use crate::mutants;
-use crate::options::{Components, Settings};
+use crate::options::Settings;
 use crate::pace::Pace;
-use crate::place::Place;
-use crate::progress::Progress;
 use crate::read::view::ReadLevel;
 use crate::shortage::Retry;
 use crate::snapshots::{SnapshotList, Taken};
-use crate::stats::{Counters, PauseReason};
 use crate::tree::Tree;
 use crate::trees::{Keyspaces, Trees};
+use crate::workers::Workers;
 use crate::write::queue::{Queue, QueueState};
 use crate::write::wal::Wal;
 use crate::write::wal_sync::WalSync;
 use std::collections::HashSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use windrow_base::{
     Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo, mutant, unless_mutant,
 };
-use windrow_env::Env;
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{Guard, Mutex};
@@ -69,32 +63,16 @@ pub(crate) enum Installed {
     Dropped,
 }
 
-/// A pause of a writer, being measured.
-pub(crate) struct Pause {
-    reason: PauseReason,
-    begin_ns: u64,
-}
-
 /// An open database.
 pub(crate) struct Core {
+    host: Arc<Host>,
     /// For jobs, which keep the database alive while they run.
     pub(crate) me: Weak<Core>,
-    pub(crate) dir: PathBuf,
-    pub(crate) place: Arc<Place>,
-    pub(crate) env: Env,
-    /// Tells open databases of one process apart.
-    pub(crate) instance_id: u64,
-    pub(crate) database_uid: u64,
-    pub(crate) settings: Settings,
-    pub(crate) shares: Shares,
+    pub(crate) workers: Arc<Workers>,
     /// Debt from which writers are slowed, and at which they are slowed most.
     pub(crate) debt_limits: (u64, u64),
-    pub(crate) components: Components,
-    pub(crate) events: Arc<EventSink>,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) latch: Latch,
-    pub(crate) queue: Queue,
-    pub(crate) wal_sync: WalSync,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) wal_sync: Arc<WalSync>,
     pub(crate) pace: Pace,
     /// Keyspaces that are to be asked what they need.
     pub(crate) due: Due,
@@ -109,21 +87,14 @@ pub(crate) struct Core {
     pub(crate) keyspaces: Keyspaces,
     /// Keyspaces that a read-only open could not take: see `left_out.rs`.
     pub(crate) left_out: Vec<KeyspaceRecord>,
-    pub(crate) next_file: AtomicU64,
     /// Bytes of frozen memtables that wait for their flush.
     pub(crate) frozen_bytes: AtomicUsize,
-    /// Expiry was judged at this time by a merge, ms since 1970.
-    pub(crate) time_floor_ms: AtomicU64,
-    pub(crate) gate: Gate,
     pub(crate) handles: Handles,
     /// One checkpoint at a time: held from the freeze to the copy of the state.
     pub(crate) checkpointing: Mutex<()>,
     /// Memtables that hold anything later stay in memory until a checkpoint has
     /// taken its state.
     pub(crate) flush_through: AtomicU64,
-    next_job: AtomicU64,
-    /// Monotonic time of the open.
-    pub(crate) opened_ns: u64,
     pub(crate) merges_running: AtomicUsize,
     pub(crate) preparing_wal: AtomicBool,
     /// When flushes that found something run out are tried again.
@@ -132,22 +103,12 @@ pub(crate) struct Core {
     pub(crate) resuming: Mutex<()>,
     /// A timer looks for work that found something run out.
     pub(crate) looking_again: AtomicBool,
-    progress: Progress,
 }
 
-/// What a database is opened with; recovery fills it in.
+/// What a database is made of; recovery fills it in.
 pub(crate) struct CoreParts {
-    pub(crate) dir: PathBuf,
-    pub(crate) place: Arc<Place>,
-    pub(crate) env: Env,
-    pub(crate) instance_id: u64,
-    pub(crate) database_uid: u64,
-    pub(crate) settings: Settings,
-    pub(crate) shares: Shares,
-    pub(crate) components: Components,
-    pub(crate) events: Arc<EventSink>,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) read_only: bool,
+    pub(crate) host: Arc<Host>,
+    pub(crate) workers: Arc<Workers>,
     pub(crate) last_seq: SeqNo,
     pub(crate) wal: Arc<Wal>,
     pub(crate) manifest: Manifest,
@@ -158,31 +119,34 @@ pub(crate) struct CoreParts {
     /// By id ascending.
     pub(crate) trees: Vec<Arc<Tree>>,
     pub(crate) left_out: Vec<KeyspaceRecord>,
-    pub(crate) next_file: FileNumber,
+}
+
+impl Deref for Core {
+    type Target = Host;
+
+    #[inline]
+    fn deref(&self) -> &Host {
+        &self.host
+    }
 }
 
 impl Core {
     pub(crate) fn new(parts: CoreParts) -> Arc<Core> {
-        let time_floor_ms = parts.manifest.state.time_floor_ms;
-        let pace = Pace::new(parts.settings.pace_delay_us_max);
-        let opened_ns = parts.env.clock.monotonic_ns();
+        let host = parts.host;
+        let queue = Arc::new(Queue::new(parts.last_seq, parts.wal));
+        let wal_sync = Arc::new(WalSync::of(host.place.clone()));
+        let (waiting, syncing) = (queue.clone(), wal_sync.clone());
+        host.wake_writers_by(move || {
+            waiting.wake_all();
+            syncing.wake_all();
+        });
         Arc::new_cyclic(|me| Core {
             me: me.clone(),
-            dir: parts.dir,
-            wal_sync: WalSync::of(parts.place.clone()),
-            place: parts.place,
-            env: parts.env,
-            instance_id: parts.instance_id,
-            database_uid: parts.database_uid,
-            debt_limits: debt_limits(&parts.settings, &parts.shares),
-            settings: parts.settings,
-            shares: parts.shares,
-            components: parts.components,
-            events: parts.events,
-            counters: parts.counters,
-            latch: Latch::new(parts.read_only),
-            queue: Queue::new(parts.last_seq, parts.wal),
-            pace,
+            workers: parts.workers,
+            debt_limits: debt_limits(&host.settings, &host.shares),
+            queue,
+            wal_sync,
+            pace: Pace::new(host.settings.pace_delay_us_max),
             due: Due::default(),
             pacing: Mutex::default(),
             snapshots: SnapshotList::default(),
@@ -193,21 +157,16 @@ impl Core {
             cleanup: parts.cleanup,
             keyspaces: Keyspaces::new(&parts.trees),
             left_out: parts.left_out,
-            next_file: AtomicU64::new(parts.next_file),
             frozen_bytes: AtomicUsize::new(0),
-            time_floor_ms: AtomicU64::new(time_floor_ms),
-            gate: Gate::default(),
             handles: Handles::default(),
             checkpointing: Mutex::new(()),
             flush_through: AtomicU64::new(SeqNo::MAX),
-            next_job: AtomicU64::new(1),
-            opened_ns,
             merges_running: AtomicUsize::new(0),
             preparing_wal: AtomicBool::new(false),
             flush_retry: Mutex::default(),
             resuming: Mutex::new(()),
             looking_again: AtomicBool::new(false),
-            progress: Progress::default(),
+            host,
         })
     }
 
@@ -226,37 +185,6 @@ impl Core {
             let text = format!("keyspace {id}, which a batch writes to, was dropped");
             Error::new(ErrorKind::Closed, text)
         })
-    }
-
-    /// A file number that was never used before.
-    pub(crate) fn new_file_number(&self) -> FileNumber {
-        self.next_file.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// An id that ties a job's end to its beginning in events.
-    pub(crate) fn new_job_id(&self) -> JobId {
-        self.next_job.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// The wall clock as this database judges expiry by: never before the
-    /// time that a merge judged by.
-    pub(crate) fn now_ms(&self) -> u64 {
-        self.env.clock.wall_ms().max(self.time_floor_ms.load(Ordering::Relaxed))
-    }
-
-    /// Turns writing off after a failure, and wakes whoever would wait in vain.
-    pub(crate) fn trip(&self, error: &Error) {
-        // What failed since the directory was taken away is told as that. The file
-        // system may be what panicked: one that does so again says nothing.
-        let look = catch_unwind(AssertUnwindSafe(|| self.place.check()));
-        let taken = look.ok().and_then(Result::err);
-        let error = taken.as_ref().unwrap_or(error);
-        if error.kind() != ErrorKind::ReadOnly && self.latch.trip(error) {
-            self.events.send(&Event::Latched { error: error.clone() });
-        }
-        self.queue.wake_all();
-        self.wal_sync.wake_all();
-        self.note_progress();
     }
 
     /// Logs an edit of a keyspace's tree, and makes it visible. Tables that it
@@ -506,39 +434,6 @@ impl Core {
         Ok(())
     }
 
-    /// Waits until `done` answers. A stepper runs queued jobs instead of waiting.
-    pub(crate) fn wait_until<T>(&self, done: impl FnMut() -> Option<T>) -> T {
-        self.progress.wait_until(|| self.env.jobs.step(), done)
-    }
-
-    /// Tells those who wait that something changed.
-    pub(crate) fn note_progress(&self) {
-        self.progress.note();
-    }
-
-    /// Makes a writer wait until `done`, or writing is off, and records why.
-    pub(crate) fn pause(&self, reason: PauseReason, done: impl Fn() -> bool) {
-        let pause = self.pause_begin(reason);
-        self.wait_until(|| (done() || self.latch.check().is_err()).then_some(()));
-        self.pause_end(pause);
-    }
-
-    pub(crate) fn pause_begin(&self, reason: PauseReason) -> Pause {
-        self.events.send(&Event::StallBegin { reason });
-        Pause { reason, begin_ns: self.env.clock.monotonic_ns() }
-    }
-
-    pub(crate) fn pause_end(&self, pause: Pause) {
-        let us = (self.env.clock.monotonic_ns() - pause.begin_ns) / 1000;
-        self.counters.pauses.record(pause.reason, us);
-        self.events.send(&Event::StallEnd { reason: pause.reason, duration_us: us });
-    }
-
-    /// Records how long a synced write waited for the device.
-    pub(crate) fn note_sync_wait(&self, ns: u64) {
-        self.counters.pauses.record(PauseReason::SyncWait, ns / 1000);
-    }
-
     /// Every keyspace's version as it is now.
     pub(crate) fn versions(&self) -> Vec<(String, Arc<Version>)> {
         self.trees().iter().map(|tree| (tree.name.to_string(), tree.version())).collect()
@@ -581,11 +476,6 @@ fn debt_limits(settings: &Settings, shares: &Shares) -> (u64, u64) {
         bytes => bytes,
     };
     (slowdown, stop)
-}
-
-/// The error of whatever comes after a close.
-pub(crate) fn closed() -> Error {
-    Error::new(ErrorKind::Closed, "the database was closed")
 }
 
 /// The error of a handle whose keyspace is gone.

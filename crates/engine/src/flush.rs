@@ -101,7 +101,7 @@ impl Core {
         let oldest = oldest.cloned()?;
         let held = oldest.last_seq() > self.flush_through.load(Ordering::Acquire);
         // A close flushes all there is; the checkpoint finds out and gives up.
-        (!held || self.gate.is_closing()).then_some(oldest)
+        (!held || self.workers.gate.is_closing()).then_some(oldest)
     }
 
     /// Claims the next group to flush; none where nothing waits.

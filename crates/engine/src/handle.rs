@@ -12,7 +12,7 @@
 //! forgotten, whatever the last one would have torn down included.
 
 use crate::core::Core;
-use crate::underway::is_working;
+use crate::workers::is_working;
 use std::ops::Deref;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
@@ -49,7 +49,7 @@ impl Handle {
     /// As [`crate::Db::close`].
     pub(crate) fn close(&self) -> Result<()> {
         self.0.latch.check_process()?;
-        if self.0.is_worked_for_here() {
+        if self.0.workers.is_worked_for_here() {
             return Err(Error::invalid(
                 "close was called by a filter or listener in work of the same database, which it \
                  would wait for: drop the handle instead, or close it on another thread",

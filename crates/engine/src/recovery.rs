@@ -11,16 +11,17 @@
 //! A read-only open stops after the replay and keeps it in memory; it writes
 //! nothing at all.
 
-use crate::budget::{Budget, Shares};
+use crate::budget::Budget;
 use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::core::{Core, CoreParts, Manifest, plan_settings};
-use crate::events::{Event, EventSink};
+use crate::events::Event;
+use crate::host::{Ground, Host};
 use crate::left_out::{self, LeftOut};
 use crate::listing::Listing;
 use crate::manifest::record::{KeyspaceRecord, Record};
 use crate::manifest::state::{KeyspaceState, ManifestState, WalState};
-use crate::options::{Components, KeyspaceOptions, Options, Settings};
+use crate::options::{Components, KeyspaceOptions, Options};
 use crate::place::{Place, enter};
 use crate::read::ReadOwner;
 use crate::read::access::Access;
@@ -30,6 +31,7 @@ use crate::replay::{Replay, Replayed};
 use crate::stats::Counters;
 use crate::tree::{Tree, TreeParts};
 use crate::undo::Attempt;
+use crate::workers::Workers;
 use crate::write::wal::Wal;
 use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
@@ -339,19 +341,26 @@ pub(crate) fn assemble(
     found: Found,
     policy: &Policy,
 ) -> Result<Arc<Core>> {
-    let dir = place.dir();
-    let settings = options.settings.clone();
-    let shares = Budget::split_for(&settings, policy.memtable_bytes_max());
-    let events = Arc::new(EventSink::new(options.components.listener.clone()));
-    let counters = Arc::new(Counters::default());
-    let cleanup = Cleanup::new(env.clone(), place.clone(), events.clone(), counters.clone());
+    let shares = Budget::split_for(&options.settings, policy.memtable_bytes_max());
+    let host = Host::new(Ground {
+        env,
+        place,
+        database_uid: found.database_uid,
+        settings: options.settings.clone(),
+        shares,
+        components: options.components.clone(),
+        read_only: options.read_only,
+    });
+    let (env, dir, settings) = (&host.env, &host.dir, &host.settings);
+    let workers = Workers::new(host.clone());
+    let cleanup = Cleanup::new(host.clone(), workers.clone());
     let blocks = Arc::new(BlockCache::within(
         shares.cache_target_bytes(shares.frozen_bytes_max(), 0),
         shares.cache_target_bytes(0, 0),
         shares.cache_bytes_max,
     ));
     let read_memory = Arc::new(ReadMemory::new(shares, blocks.clone()));
-    let tables = table_cache(&env, dir, &settings, &shares, (&cleanup, &read_memory));
+    let tables = table_cache(&host, (&cleanup, &read_memory));
     if let Some(manifest) = &found.manifest {
         check_files(&env, dir, listing, &found.state, manifest)?;
     }
@@ -371,26 +380,15 @@ pub(crate) fn assemble(
         .keyspaces
         .values()
         .map(|keyspace| {
-            let shared = (&read_env, &tables, &blocks, read_memory.chunks(), &counters);
+            let shared = (&read_env, &tables, &blocks, read_memory.chunks(), &host.counters);
             Ok(Arc::new(build_tree(keyspace, &options.components, &steering, shared)?))
         })
         .collect::<Result<Vec<_>>>()?;
     check_default(&state, &found.left_out, &options.default_keyspace)?;
+    host.go_on_from(state.next_file, state.time_floor_ms);
     let parts = CoreParts {
-        dir: dir.to_path_buf(),
-        place,
-        instance_id: env.random.next_u64(),
-        env,
-        database_uid: found.database_uid,
-        settings,
-        shares,
-        components: options.components.clone(),
-        events,
-        counters,
-        read_only: options.read_only,
         last_seq: state.last_seq,
         wal: Arc::new(no_wal()),
-        next_file: state.next_file,
         manifest: Manifest { log: None, state },
         tables,
         blocks,
@@ -398,28 +396,27 @@ pub(crate) fn assemble(
         cleanup,
         trees,
         left_out: found.left_out,
+        workers,
+        host,
     };
     Ok(Core::new(parts))
 }
 
 fn table_cache(
-    env: &Env,
-    dir: &Path,
-    settings: &Settings,
-    shares: &Shares,
+    host: &Host,
     (cleanup, read_memory): (&Arc<Cleanup>, &Arc<ReadMemory>),
 ) -> Arc<TableCache> {
     let (obsolete, balance) = (cleanup.clone(), read_memory.clone());
-    let files_max = match settings.open_files_max {
-        0 => env.fs.open_files_max(),
-        asked => (asked as usize).min(env.fs.open_files_max()),
+    let files_max = match host.settings.open_files_max {
+        0 => host.env.fs.open_files_max(),
+        asked => (asked as usize).min(host.env.fs.open_files_max()),
     };
     Arc::new(TableCache::new(
-        env.fs.clone(),
-        dir,
+        host.env.fs.clone(),
+        &host.dir,
         files_max,
-        shares.tables_limit_bytes(0),
-        settings.direct_io,
+        host.shares.tables_limit_bytes(0),
+        host.settings.direct_io,
         Arc::new(move |number| obsolete.unlink_table(number)),
         Arc::new(move |used| balance.opened(used)),
     ))
@@ -688,7 +685,7 @@ impl Core {
         self.remove_orphans(listing);
         let wal = self.first_wal(&mut self.manifest.lock())?;
         self.begin_log(if mutant!(SeqAnew) { 0 } else { last_seq }, Arc::new(wal));
-        self.cleanup.arm(self.me.clone());
+        self.cleanup.arm();
         self.start_timers();
         self.note_all_due();
         self.schedule();
@@ -702,7 +699,7 @@ impl Core {
         let look = move || {
             let core = core.upgrade();
             let look = |core: &Core| core.schedule_if_open() && core.watch_place().is_ok();
-            core.is_some_and(|core| core.contain(look).unwrap_or(false))
+            core.is_some_and(|core| core.workers.contain(|| look(&core)).unwrap_or(false))
         };
         self.env.jobs.every(IDLE_LOOK_MS, Arc::new(look));
         let interval_ms = self.settings.wal_sync_interval_ms;
@@ -713,8 +710,8 @@ impl Core {
         let sync = move || match core.upgrade() {
             Some(core) => {
                 // It goes on where writing is off: that may end.
-                core.contain(|core| core.sync_wal());
-                !core.gate.is_closing()
+                core.workers.contain(|| core.sync_wal());
+                !core.workers.gate.is_closing()
             }
             None => false,
         };

@@ -42,7 +42,7 @@ impl Core {
         self.latch.check_read()?;
         let _one = self.resuming.lock();
         // A close waits until this is over.
-        let _underway = self.begin_work()?;
+        let _underway = self.workers.begin()?;
         let Err(refusal) = self.latch.check() else {
             // What waits for room need not wait longer.
             self.retry_now();
@@ -56,7 +56,7 @@ impl Core {
         self.stop_everybody();
         let attempt = self.begin_attempt();
         let last_seq = self.queue.visible();
-        let resumed = self.latch_panics(|core| core.take_over(last_seq));
+        let resumed = self.workers.latch_panics(|| self.take_over(last_seq));
         resumed.map_err(|error| self.undo_resume(&attempt, error))?;
         let mut manifest = self.manifest.lock();
         let wal = self.first_wal(&mut manifest).map_err(|error| {
@@ -82,7 +82,7 @@ impl Core {
     /// Returns once no job runs, and no writer fills a slot or waits for one.
     /// Writing is off: whoever comes is refused.
     fn stop_everybody(&self) {
-        self.wait_until(|| self.gate.is_alone().then_some(()));
+        self.wait_until(|| self.workers.gate.is_alone().then_some(()));
         self.queue.settle();
         self.wal_sync.wait_idle();
         // Whoever makes or drops a keyspace is through with it.

@@ -20,7 +20,7 @@ use crate::pace::Pressure;
 use crate::snapshots::Held;
 use crate::tree::Tree;
 use crate::trouble::Tries;
-use crate::underway::Underway;
+use crate::workers::Underway;
 use crate::write::unflushed::Frozen;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ fn slow_level0(version: &Version, slowdown: u32) -> Option<&Level> {
 impl Core {
     /// Starts whatever background work is due.
     pub(crate) fn schedule(&self) {
-        let Ok(underway) = self.begin_work() else {
+        let Ok(underway) = self.workers.begin() else {
             return;
         };
         if self.latch.check().is_err() {
@@ -91,10 +91,21 @@ impl Core {
     pub(crate) fn schedule_if_open(&self) -> bool {
         self.note_all_due();
         self.schedule();
-        !self.gate.is_closing()
+        !self.workers.gate.is_closing()
     }
 
-    fn schedule_flushes(&self, underway: &Underway<&Core>) {
+    fn submit(
+        &self,
+        underway: &Underway,
+        urgency: Urgency,
+        work: impl FnOnce(&Core) + Send + 'static,
+    ) {
+        if let Some(core) = self.me.upgrade() {
+            underway.submit(urgency, move || work(&core));
+        }
+    }
+
+    fn schedule_flushes(&self, underway: &Underway) {
         // Asked each time: a job that is refused is over at once, and its group is
         // the next one again.
         while self.takes_work() && self.flush_is_due() {
@@ -102,7 +113,7 @@ impl Core {
             if group.is_empty() {
                 return;
             }
-            underway.submit(Urgency::High, move |core| core.flush_job(&group));
+            self.submit(underway, Urgency::High, move |core| core.flush_job(&group));
         }
     }
 
@@ -122,10 +133,10 @@ impl Core {
     }
 
     /// Makes the next log segment ahead of its need.
-    fn schedule_wal(&self, underway: &Underway<&Core>) {
+    fn schedule_wal(&self, underway: &Underway) {
         let is_due = self.is_spare_due(&self.queue.lock());
         if is_due && !self.is_short_of_room() {
-            underway.submit(Urgency::High, |core| {
+            self.submit(underway, Urgency::High, |core| {
                 // Without it the active one goes on.
                 let _ = core.prepare_wal();
             });
@@ -141,7 +152,7 @@ impl Core {
     /// Asks the policies for merges while threads are free: one merge for each
     /// keyspace in the order of their need, and again.
     pub(crate) fn schedule_merges(&self) {
-        let Ok(underway) = self.begin_work() else {
+        let Ok(underway) = self.workers.begin() else {
             return;
         };
         if !self.has_free_thread() {
@@ -181,7 +192,7 @@ impl Core {
     }
 
     /// Begins what the policy of a keyspace wants most. Returns whether there was something.
-    fn begin_merge(&self, underway: &Underway<&Core>, tree: &Arc<Tree>, turn: u64) -> bool {
+    fn begin_merge(&self, underway: &Underway, tree: &Arc<Tree>, turn: u64) -> bool {
         self.due.asking(tree);
         let mut work = tree.work.lock();
         if tree.is_dropped() || !work.merge_retry.is_due(self.env.clock.monotonic_ns()) {
@@ -212,7 +223,7 @@ impl Core {
         self.due.ask_again(tree);
         self.merges_running.fetch_add(1, Ordering::AcqRel);
         let tree = tree.clone();
-        underway.submit(Urgency::Normal, move |core| core.merge_job(&tree, &decision));
+        self.submit(underway, Urgency::Normal, move |core| core.merge_job(&tree, &decision));
         true
     }
 
@@ -299,7 +310,7 @@ impl Core {
             }
             let quiet = self.queue.lock().unflushed.frozen().len() == 0;
             // A job counts until it has scheduled what comes after it.
-            (quiet && self.gate.is_quiet()).then_some(Ok(()))
+            (quiet && self.workers.gate.is_quiet()).then_some(Ok(()))
         })
     }
 }

@@ -119,11 +119,11 @@ impl Core {
         let core = self.me.clone();
         let look = move || {
             let Some(core) = core.upgrade() else { return false };
-            core.contain(|core| core.schedule_if_open());
+            core.workers.contain(|| core.schedule_if_open());
             let merge_waits = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error.is_some();
             let flush_waits = core.flush_retry.lock().error.is_some();
             let waits = flush_waits || core.trees().iter().any(merge_waits);
-            let goes_on = waits && !core.gate.is_closing();
+            let goes_on = waits && !core.workers.gate.is_closing();
             if !goes_on {
                 core.looking_again.store(false, Ordering::Release);
             }
@@ -173,7 +173,7 @@ impl Core {
         }
         let pause = self.pause_begin(PauseReason::MemtablesFull);
         // Without another log this one would stay.
-        let _ = self.begin_work().and_then(|_underway| self.prepare_wal());
+        let _ = self.workers.begin().and_then(|_underway| self.prepare_wal());
         let done = self.flush_all();
         self.pause_end(pause);
         done.map_err(|error| if error.kind() == ErrorKind::NoSpace { refusal } else { error })?;

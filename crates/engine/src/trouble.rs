@@ -11,9 +11,10 @@
 //!
 //! Owns no state. Never tries a failed sync again: what it covered is written to other files.
 
-use crate::core::{Core, closed};
+use crate::core::Core;
 use crate::events::Event;
 use crate::tree::{Tree, Work};
+use crate::workers::closed;
 use std::path::Path;
 use windrow_base::{Error, ErrorKind, FileNumber, Result};
 use windrow_env::fs::is_shortage;
@@ -88,7 +89,7 @@ impl Core {
     fn wait_out(&self, wait_ms: u64) -> Result<()> {
         for _ in 0..wait_ms / WAIT_MS_MIN {
             self.latch.check()?;
-            if self.gate.is_closing() {
+            if self.workers.gate.is_closing() {
                 return Err(closed());
             }
             self.env.clock.sleep_ns(WAIT_MS_MIN * 1_000_000);

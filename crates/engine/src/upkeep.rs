@@ -3,7 +3,7 @@
 //!
 //! Owns no state: each is a sequence of the steps that the background takes too.
 
-use crate::core::{Core, Manifest, closed, plan_settings};
+use crate::core::{Core, Manifest, plan_settings};
 use crate::events::Event;
 use crate::manifest::record::{Field, Record};
 use crate::manifest::state::KeyspaceState;
@@ -11,6 +11,7 @@ use crate::options::KeyspaceOptions;
 use crate::recovery::{DEFAULT_KEYSPACE, build_tree, check_agrees, new_keyspace};
 use crate::tree::Tree;
 use crate::trouble::Tries;
+use crate::workers::closed;
 use crate::write::queue::QueueState;
 use crate::write::segments::EMPTY_BYTES;
 use crate::write::unflushed::Frozen;
@@ -91,7 +92,7 @@ impl Core {
 
     /// Refuses new work once the database is closing. Under the queue's lock.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.gate.is_closing() {
+        if self.workers.gate.is_closing() {
             return Err(closed());
         }
         Ok(())
@@ -216,7 +217,7 @@ impl Core {
         if !is_long(&self.queue.lock()) {
             return;
         }
-        let Ok(_underway) = self.begin_work() else { return };
+        let Ok(_underway) = self.workers.begin() else { return };
         // What keeps a log from being made is told by what needs it.
         if self.prepare_wal().is_err() {
             return;
@@ -292,7 +293,7 @@ impl Core {
     pub(crate) fn close(&self) -> Result<()> {
         let in_place = self.latch.check().and_then(|()| self.watch_place());
         let mut queue = self.queue.lock();
-        if self.gate.close() {
+        if self.workers.gate.close() {
             return Ok(());
         }
         let writable = in_place.and_then(|()| self.latch.check());
@@ -311,7 +312,10 @@ impl Core {
             // Nobody writes to the log of a directory that is free.
             self.queue.settle();
         }
-        unless_mutant!(CloseLeavesJobs, self.wait_until(|| self.gate.is_quiet().then_some(())));
+        unless_mutant!(
+            CloseLeavesJobs,
+            self.wait_until(|| self.workers.gate.is_quiet().then_some(()))
+        );
         let left = |()| self.leave_clean(last_seq).or_else(|error| self.leave_to_replay(error));
         let closed = published.and_then(left);
         // What is said to be closed is there.

@@ -327,7 +327,7 @@ impl Core {
 
     /// A long merge does not hold up a close, or work for a dropped keyspace.
     fn check_not_closing(&self, tree: &Tree) -> Result<()> {
-        if self.gate.is_closing() || tree.is_dropped() {
+        if self.workers.gate.is_closing() || tree.is_dropped() {
             return Err(Error::new(ErrorKind::Closed, "the merge was abandoned: closing"));
         }
         self.latch.check()

@@ -142,7 +142,7 @@ impl Core {
                     let pause = self.pause_begin(PauseReason::WalPrepare);
                     // A close waits for it, or it is refused: else it would tell the
                     // manifest of a log behind the record of the clean close.
-                    let made = self.begin_work().and_then(|_underway| self.prepare_wal());
+                    let made = self.workers.begin().and_then(|_underway| self.prepare_wal());
                     self.pause_end(pause);
                     // Where there is none, the log goes on in its segment.
                     stay = !made?;

@@ -1,0 +1,119 @@
+//! Work that a close waits for: background jobs, and what a user's thread does
+//! to the files of a database besides reading and writing it.
+//!
+//! Owns: the gate, and whom a thread works for. A panic in such work turns
+//! writing off. Never does: decide what is due.
+
+use crate::gate::Gate;
+use crate::host::Host;
+use crate::latch::{Panic, panicked};
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use windrow_base::{Error, ErrorKind, Result, unless_mutant};
+use windrow_env::jobs::Urgency;
+
+windrow_env::sync::thread_local! {
+    /// The databases whose work this thread does, the innermost last: it may
+    /// call a filter or a listener, and that whatever it likes.
+    // Not const: the model checkers' threads have their own form of this.
+    #[allow(clippy::missing_const_for_thread_local)]
+    static WORKING_FOR: RefCell<Vec<u64>> = RefCell::new(Vec::new());
+}
+
+/// While it lives, the thread works for a database.
+struct Working;
+
+impl Working {
+    fn begin(instance_id: u64) -> Working {
+        WORKING_FOR.with(|ids| ids.borrow_mut().push(instance_id));
+        Working
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        WORKING_FOR.with(|ids| ids.borrow_mut().pop());
+    }
+}
+
+/// Whether this thread is in some database's work: it must not wait for jobs.
+pub(crate) fn is_working() -> bool {
+    // Where the thread is going down, it is in none.
+    WORKING_FOR.try_with(|ids| !ids.borrow().is_empty()).unwrap_or(false)
+}
+
+/// The error of whatever comes after a close.
+pub(crate) fn closed() -> Error {
+    Error::new(ErrorKind::Closed, "the database was closed")
+}
+
+/// Something is under way for as long as this lives.
+pub(crate) struct Underway(Arc<Workers>);
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.0.gate.leave();
+        self.0.host.note_progress();
+    }
+}
+
+impl Underway {
+    /// Queues a job, under way from here on. A panic in it turns writing off.
+    pub(crate) fn submit(&self, urgency: Urgency, work: impl FnOnce() + Send + 'static) {
+        self.0.gate.enter_again();
+        let job = Underway(self.0.clone());
+        let run = move || {
+            job.0.contain(work);
+            drop(job);
+        };
+        self.0.host.env.jobs.submit(urgency, Box::new(run));
+    }
+}
+
+/// Runs the work of a database.
+pub(crate) struct Workers {
+    host: Arc<Host>,
+    pub(crate) gate: Gate,
+}
+
+impl Workers {
+    pub(crate) fn new(host: Arc<Host>) -> Arc<Workers> {
+        Arc::new(Workers { host, gate: Gate::default() })
+    }
+
+    /// Begins something that a close must wait for.
+    ///
+    /// # Errors
+    /// `Closed` if the database is closing.
+    pub(crate) fn begin(self: &Arc<Workers>) -> Result<Underway> {
+        if self.gate.enter() { Ok(Underway(self.clone())) } else { Err(closed()) }
+    }
+
+    /// Runs background work. A panic in it turns writing off, and nothing
+    /// is returned.
+    pub(crate) fn contain<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        self.watch("a background job", work).ok()
+    }
+
+    /// Runs what is background work but for the thread, which is a user's: a
+    /// panic in it turns writing off, too, and then goes on.
+    pub(crate) fn latch_panics<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.watch("a compaction", work).unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    fn watch<T>(&self, what: &str, work: impl FnOnce() -> T) -> std::result::Result<T, Panic> {
+        let tell = |panic: &Panic| {
+            unless_mutant!(PanicIgnored, self.host.trip(&panicked(what, panic)));
+        };
+        let working = Working::begin(self.host.instance_id);
+        let done = catch_unwind(AssertUnwindSafe(work));
+        drop(working);
+        done.inspect_err(tell)
+    }
+
+    /// Whether this thread is in work of this database, which a close waits for.
+    pub(crate) fn is_worked_for_here(&self) -> bool {
+        WORKING_FOR.with(|ids| ids.borrow().contains(&self.host.instance_id))
+    }
+}
