@@ -69,12 +69,12 @@ fn one_moment(core: &Core) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
         }
         core.stuck_flush().map(Err)
     })?;
-    let manifest = core.manifest.lock();
+    let catalog = core.catalog.lock();
     // A close flushes what was held, and installs it under this lock.
     core.check_open()?;
     // Views are installed under the manifest's lock: these agree with the state.
     let views = core.trees().iter().map(|tree| tree.pin()).collect();
-    Ok((manifest.state.clone(), views))
+    Ok((catalog.state().clone(), views))
 }
 
 /// Freezes every keyspace's memtable at one sequence number, and holds flushes
@@ -208,7 +208,7 @@ impl Copy {
             Field::CleanClose { wal: wal_number, bytes: EMPTY_BYTES },
         ]))?;
         log.finish()?;
-        let current = core.current(&log);
+        let current = log.current(core.database_uid);
         let set = set_current(&env, &dir, &current);
         self.current = Some(current);
         self.note(names::temp(manifest_number), set)

@@ -15,9 +15,8 @@ use crate::cleanup::Cleanup;
 use crate::due::{Due, Loads};
 use crate::handle::Handles;
 use crate::host::Host;
-use crate::manifest::log::{ManifestLog, set_current};
-use crate::manifest::record::{Field, KeyspaceRecord, Record};
-use crate::manifest::state::ManifestState;
+use crate::manifest::catalog::{Catalog, TreeEdit};
+use crate::manifest::record::{Field, KeyspaceRecord};
 use crate::memtable::Memtable;
 use crate::mutants;
 use crate::options::Settings;
@@ -34,24 +33,13 @@ use crate::write::wal_sync::WalSync;
 use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
-use windrow_base::{
-    Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo, mutant, unless_mutant,
-};
-use windrow_env::fs::is_out_of_descriptors;
+use windrow_base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo, mutant};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{Guard, Mutex};
-use windrow_format::current::Current;
 use windrow_format::log::Length;
 use windrow_format::names;
 use windrow_plan::tree::{Edit, Version};
 use windrow_plan::{Policy, Settings as PlanSettings};
-
-/// The manifest as it is written and what it folds to.
-pub(crate) struct Manifest {
-    /// `None` where the database was opened read-only.
-    pub(crate) log: Option<ManifestLog>,
-    pub(crate) state: ManifestState,
-}
 
 /// What came of an edit that was to be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +67,7 @@ pub(crate) struct Core {
     /// Held while the pressure is measured and set.
     pub(crate) pacing: Mutex<Loads>,
     pub(crate) snapshots: SnapshotList,
-    pub(crate) manifest: Mutex<Manifest>,
+    pub(crate) catalog: Catalog,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) read_memory: Arc<ReadMemory>,
@@ -111,7 +99,7 @@ pub(crate) struct CoreParts {
     pub(crate) workers: Arc<Workers>,
     pub(crate) last_seq: SeqNo,
     pub(crate) wal: Arc<Wal>,
-    pub(crate) manifest: Manifest,
+    pub(crate) catalog: Catalog,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) read_memory: Arc<ReadMemory>,
@@ -133,7 +121,8 @@ impl Deref for Core {
 impl Core {
     pub(crate) fn new(parts: CoreParts) -> Arc<Core> {
         let host = parts.host;
-        let queue = Arc::new(Queue::new(parts.last_seq, parts.wal));
+        let queue =
+            Arc::new(Queue::new(parts.last_seq, parts.wal, parts.catalog.durable().clone()));
         let wal_sync = Arc::new(WalSync::of(host.place.clone()));
         let (waiting, syncing) = (queue.clone(), wal_sync.clone());
         host.wake_writers_by(move || {
@@ -150,7 +139,7 @@ impl Core {
             due: Due::default(),
             pacing: Mutex::default(),
             snapshots: SnapshotList::default(),
-            manifest: Mutex::new(parts.manifest),
+            catalog: parts.catalog,
             tables: parts.tables,
             blocks: parts.blocks,
             read_memory: parts.read_memory,
@@ -218,13 +207,13 @@ impl Core {
         taken: Option<Taken>,
         make_edit: impl FnOnce(&Version) -> Edit,
     ) -> Result<Installed> {
-        let mut manifest = self.manifest.lock();
-        self.latch.check()?;
-        let Some(keyspace) = manifest.state.keyspaces.get(&tree.id) else {
+        let mut catalog = self.catalog.lock_to_change()?;
+        let Some(keyspace) = catalog.state().keyspaces.get(&tree.id) else {
             return Ok(Installed::Dropped);
         };
-        let edit = make_edit(&keyspace.version);
-        let version = Arc::new(keyspace.version.apply(&edit)?);
+        let before = keyspace.version.clone();
+        let edit = make_edit(&before);
+        let version = Arc::new(before.apply(&edit)?);
         let removed: HashSet<FileNumber> = edit.obsolete().collect();
         let mut fields = vec![Field::NextFile(self.next_file.load(Ordering::Relaxed))];
         let landing = taken.as_ref().map(|taken| self.snapshots.land(taken));
@@ -234,31 +223,27 @@ impl Core {
         if let Some(ms) = taken.map(|taken| taken.expired_ms).filter(|&ms| ms > 0) {
             fields.push(Field::TimeFloor(ms));
         }
-        let mut logged = fields.clone();
         // A move costs no sync: lost with the power, the tree is as before it.
         let relocates = fields.len() == 1 && edit.only_relocates();
-        let (added, gone) = (mutants::added(&edit), &removed);
+        let added = mutants::added(&edit);
         let outputs: Vec<FileNumber> = edit.added.iter().map(|(_, _, file)| file.number).collect();
-        logged.push(ManifestState::edit_field(tree.id, edit));
-        mutants::before_edit(self, gone, false);
+        mutants::before_edit(self, &removed, false);
         let durable = !relocates && !mutant!(UnlinkUnsyncedEdit);
-        let appended = self.append_record(&mut manifest, &Record(logged), durable);
-        if let Err(error) = appended {
+        let edit = TreeEdit { keyspace: tree.id, edit, version: version.clone() };
+        // Nothing lands where that fails: who is told of it may take a snapshot.
+        let on_failure = || self.snapshots.end_landing();
+        let logged = catalog.append_edits(fields, vec![edit], durable, on_failure);
+        logged.inspect_err(|_| {
             mutants::after_failed_edit(self, &added);
             // What was moved is in the tree already; what was written may be named.
-            let before = &manifest.state.keyspaces[&tree.id].version;
             let is_new = |number: &FileNumber| before.files().all(|(_, _, f)| f.number != *number);
             outputs.iter().copied().filter(is_new).for_each(|n| self.cleanup.keep_table(n));
-            return Err(error);
-        }
-        let state = &mut manifest.state;
-        state.apply(&Record(fields), &|id| self.components.key_order(id))?;
-        state.keyspaces.get_mut(&tree.id).expect("looked up above").version = version.clone();
+        })?;
         let old = tree.pin();
         tree.install(version, None);
         drop(landing);
-        self.roll_if_wanted(&mut manifest)?;
-        drop(manifest);
+        catalog.roll_if_wanted(&self.trees())?;
+        drop(catalog);
         mutants::after_edit(self)?;
         self.retire_files(&old.levels, &removed);
         drop(old);
@@ -278,98 +263,6 @@ impl Core {
                     self.cleanup.unlink_table(file.file.number);
                 }
             }
-        }
-    }
-
-    /// Logs fields that concern no version.
-    ///
-    /// # Errors
-    /// As [`Core::install`].
-    pub(crate) fn log_fields(&self, fields: Vec<Field>) -> Result<()> {
-        let mut manifest = self.manifest.lock();
-        self.latch.check()?;
-        let record = Record(fields);
-        self.append_record(&mut manifest, &record, true)?;
-        manifest.state.apply(&record, &|id| self.components.key_order(id))
-    }
-
-    pub(crate) fn append_record(
-        &self,
-        manifest: &mut Manifest,
-        record: &Record,
-        durable: bool,
-    ) -> Result<()> {
-        let log = manifest.log.as_mut().expect("a writable database has a manifest");
-        let begin = log.bytes();
-        let appended = log.check_in_place(&self.place).and_then(|()| match durable {
-            true => log.append(record),
-            false => log.append_unsynced(record),
-        });
-        self.counters.manifest_bytes.add(log.bytes() - begin);
-        if let Err(error) = appended {
-            // Nothing lands: who is told of the failure may take a snapshot.
-            self.snapshots.end_landing();
-            unless_mutant!(ManifestUnlatched, self.trip(&error));
-            return Err(error);
-        }
-        self.queue.lock().manifest = log.durable();
-        Ok(())
-    }
-
-    /// Starts a new manifest when the old one is mostly history.
-    pub(crate) fn roll_if_wanted(&self, manifest: &mut Manifest) -> Result<()> {
-        let bytes_min = self.settings.manifest_bytes;
-        if !manifest.log.as_ref().is_some_and(|log| log.wants_roll(bytes_min)) {
-            return Ok(());
-        }
-        let number = self.new_file_number();
-        manifest.state.next_file = self.next_file.load(Ordering::Relaxed);
-        // The snapshot has every file anyway: with today's statistics.
-        for tree in self.trees().iter().filter(|tree| tree.reads.access.is_on()) {
-            if let Some(keyspace) = manifest.state.keyspaces.get_mut(&tree.id) {
-                let edit = tree.estimates().edit(&keyspace.version);
-                let kept = keyspace.version.apply(&edit).inspect_err(|error| self.trip(error));
-                keyspace.version = Arc::new(kept?);
-            }
-        }
-        let created = ManifestLog::create(&self.env, &self.dir, number, &manifest.state.snapshot());
-        if created.as_ref().is_err_and(is_out_of_descriptors) {
-            // The old one goes on until the next record finds some.
-            self.cleanup.unlink(&names::manifest(number));
-            return Ok(());
-        }
-        let rolled = created.and_then(|log| self.put_in_force(&log).map(|()| log));
-        let new = rolled.inspect_err(|error| {
-            self.trip(error);
-            // CURRENT may name the new one.
-            self.cleanup.keep(&names::manifest(number));
-            self.cleanup.keep(&names::temp(number));
-        })?;
-        self.queue.lock().manifest = new.durable();
-        let mut old = manifest.log.replace(new).expect("checked above");
-        let finished = old.finish();
-        self.cleanup.unlink(&names::manifest(old.number));
-        finished.inspect_err(|error| self.trip(error))
-    }
-
-    /// Has CURRENT name a manifest, durably, unless another program changed it.
-    pub(crate) fn put_in_force(&self, manifest: &ManifestLog) -> Result<()> {
-        self.place.check()?;
-        let current = self.current(manifest);
-        self.place.replacing(&current);
-        set_current(&self.env, &self.dir, &current)?;
-        self.place.replaced(&current);
-        Ok(())
-    }
-
-    /// What CURRENT says when it names this manifest.
-    pub(crate) fn current(&self, manifest: &ManifestLog) -> Current {
-        Current {
-            format_version: windrow_format::current::FORMAT_VERSION,
-            required_features: 0,
-            manifest_number: manifest.number,
-            manifest_uid: manifest.uid,
-            database_uid: self.database_uid,
         }
     }
 

@@ -12,8 +12,8 @@
 
 use crate::core::Core;
 use crate::events::{Event, JobId};
-use crate::manifest::record::{Field, Record};
-use crate::manifest::state::ManifestState;
+use crate::manifest::catalog::TreeEdit;
+use crate::manifest::record::Field;
 use crate::memtable::{MemCursor, Memtable};
 use crate::merge::elide::{ElideRules, Elider, Sink, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
@@ -181,17 +181,16 @@ impl Core {
     /// # Errors
     /// What the manifest said, which latches the database: tables stay then.
     fn install_flushed(&self, mut group: Vec<Written>, begin_ns: u64) -> Result<()> {
-        let mut manifest = self.manifest.lock();
-        self.latch.check()?;
-        let keyspaces = &manifest.state.keyspaces;
+        let mut catalog = self.catalog.lock_to_change()?;
+        let keyspaces = &catalog.state().keyspaces;
         for gone in group.extract_if(.., |w| !keyspaces.contains_key(&w.frozen.tree.id)) {
             discard(self, &gone.flushed);
         }
         let memtables: Vec<_> = group.iter().map(|w| w.frozen.memtable.clone()).collect();
         let mut fields = vec![Field::NextFile(self.next_file.load(Ordering::Relaxed))];
         fields.extend(self.log_begin(&memtables));
-        let mut logged = fields.clone();
-        let (mut added, mut outputs) = (Vec::new(), Vec::<FileNumber>::new());
+        let (mut added, mut outputs, mut edits) =
+            (Vec::new(), Vec::<FileNumber>::new(), Vec::with_capacity(group.len()));
         let mut installs = Vec::with_capacity(group.len());
         for Written { frozen, job, flushed, _filters } in group {
             let current = &keyspaces[&frozen.tree.id].version;
@@ -205,7 +204,7 @@ impl Core {
             let edit = flushed.edit(current, last_seq);
             let version = Arc::new(current.apply(&edit)?);
             added.extend(mutants::added(&edit));
-            logged.push(ManifestState::edit_field(frozen.tree.id, edit));
+            edits.push(TreeEdit { keyspace: frozen.tree.id, edit, version: version.clone() });
             installs.push((frozen, version, summary, _filters));
         }
         if installs.is_empty() {
@@ -213,25 +212,20 @@ impl Core {
         }
         mutants::before_edit(self, &HashSet::new(), true);
         let durable = !mutant!(UnlinkUnsyncedEdit);
-        let appended = self.append_record(&mut manifest, &Record(logged), durable);
-        appended.inspect_err(|_| {
+        catalog.append_edits(fields, edits, durable, || ()).inspect_err(|_| {
             mutants::after_failed_edit(self, &added);
             outputs.iter().for_each(|&number| self.cleanup.keep_table(number));
         })?;
-        let state = &mut manifest.state;
-        state.apply(&Record(fields), &|id| self.components.key_order(id))?;
         for (Frozen { tree, memtable }, version, ..) in &installs {
-            let keyspace = state.keyspaces.get_mut(&tree.id).expect("looked up above");
-            keyspace.version = version.clone();
             tree.install(version.clone(), Some(memtable));
             memtable.retire(self.blocks.hold(memtable.allocated_bytes() as u64));
         }
         let mut queue = self.queue.lock();
         memtables.iter().for_each(|memtable| queue.unflushed.flushed(memtable));
         drop(queue);
-        let log_number = state.log_number;
-        let rolled = self.roll_if_wanted(&mut manifest);
-        drop(manifest);
+        let log_number = catalog.state().log_number;
+        let rolled = catalog.roll_if_wanted(&self.trees());
+        drop(catalog);
         for (frozen, _, summary, _) in &installs {
             self.count_flush(frozen, *summary, begin_ns);
             self.note_due(&frozen.tree);

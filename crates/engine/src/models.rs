@@ -100,7 +100,7 @@ struct Commits {
 impl Commits {
     fn new() -> Commits {
         Commits {
-            queue: Queue::new(0, wal(1, Arc::default())),
+            queue: Queue::new(0, wal(1, Arc::default()), Arc::default()),
             latch: Latch::new(false),
             entries: [AtomicU64::new(0), AtomicU64::new(0)],
         }
@@ -249,7 +249,11 @@ fn what_is_acknowledged_with_sync_is_on_the_device() {
     model(|| {
         let device = Arc::new(Device::default());
         let log = wal(1, device.clone());
-        let shared = Arc::new((Queue::new(0, log.clone()), WalSync::default(), Latch::new(false)));
+        let shared = Arc::new((
+            Queue::new(0, log.clone(), Arc::default()),
+            WalSync::default(),
+            Latch::new(false),
+        ));
         shared.1.activate(log);
         let write = |device: &Device, (queue, sync, latch): &(Queue, WalSync, Latch)| {
             let slot = take(queue);

@@ -129,7 +129,7 @@ impl Repair<'_> {
 
     /// Makes every keyspace's tree.
     pub(crate) fn gather(&mut self, core: &Arc<Core>) -> Result<Replayed> {
-        let state = core.manifest.lock().state.clone();
+        let state = core.catalog.state();
         let salvaged = self.replay(Replay::anywhere(core, &state, self.proof), &state, 0)?;
         let (mut replayed, mut raw) = (salvaged.replayed, salvaged.raw);
         let log_end = replayed.last_seq;

@@ -14,11 +14,12 @@
 use crate::budget::Budget;
 use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
-use crate::core::{Core, CoreParts, Manifest, plan_settings};
+use crate::core::{Core, CoreParts, plan_settings};
 use crate::events::Event;
 use crate::host::{Ground, Host};
 use crate::left_out::{self, LeftOut};
 use crate::listing::Listing;
+use crate::manifest::catalog::Catalog;
 use crate::manifest::record::{KeyspaceRecord, Record};
 use crate::manifest::state::{KeyspaceState, ManifestState, WalState};
 use crate::options::{Components, KeyspaceOptions, Options};
@@ -389,10 +390,10 @@ pub(crate) fn assemble(
     let parts = CoreParts {
         last_seq: state.last_seq,
         wal: Arc::new(no_wal()),
-        manifest: Manifest { log: None, state },
         tables,
         blocks,
         read_memory,
+        catalog: Catalog::new(host.clone(), cleanup.clone(), state),
         cleanup,
         trees,
         left_out: found.left_out,
@@ -657,7 +658,7 @@ impl Core {
     }
 
     fn replay_logs(&self, listing: &Listing, manifest: Option<Folded>) -> Result<Replayed> {
-        let state = self.manifest.lock().state.clone();
+        let state = self.catalog.state();
         if state.clean_close.is_some() {
             return Ok(Replayed { last_seq: state.last_seq, ..Replayed::default() });
         }
@@ -678,12 +679,11 @@ impl Core {
             self.remove_orphans(listing);
         }
         let last_seq = replayed.last_seq;
-        let mut manifest = self.manifest.lock();
-        manifest.log = Some(self.begin_manifest(&mut manifest.state, last_seq)?);
-        drop(manifest);
+        let begun = self.catalog.begin(self.catalog.state(), last_seq)?;
+        self.catalog.lock().adopt(begun);
         traces::remove(&self.env, &self.dir, listing);
         self.remove_orphans(listing);
-        let wal = self.first_wal(&mut self.manifest.lock())?;
+        let wal = self.first_wal(&mut self.catalog.lock())?;
         self.begin_log(if mutant!(SeqAnew) { 0 } else { last_seq }, Arc::new(wal));
         self.cleanup.arm();
         self.start_timers();

@@ -127,7 +127,7 @@ impl Core {
     /// Removes the files that were found and are not needed any more. One that
     /// cannot be removed is told of, and keeps nobody from opening.
     pub(crate) fn remove_orphans(&self, listing: &Listing) {
-        let live = self.manifest.lock().state.live_tables();
+        let live = self.catalog.lock().state().live_tables();
         let orphans = listing.tables.difference(&live).map(|&n| names::table(n));
         let wals = listing.wals.iter().map(|&n| names::wal(n));
         let manifests = listing.manifests.iter().map(|&n| names::manifest(n));

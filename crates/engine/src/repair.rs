@@ -167,7 +167,7 @@ impl Repair<'_> {
         for tree in &trees {
             self.mend_tree(core, tree)?;
         }
-        let state = core.manifest.lock().state.clone();
+        let state = core.catalog.state();
         let salvaged = self.replay(Replay::tolerant(core, &state), &state, state.log_number)?;
         Ok(salvaged.replayed)
     }
@@ -296,10 +296,8 @@ impl Repair<'_> {
     }
 
     pub(crate) fn apply(&self, core: &Core, tree: &Tree, edit: Edit) -> Result<()> {
-        let mut manifest = core.manifest.lock();
-        let keyspace = manifest.state.keyspaces.get_mut(&tree.id).expect("the tree was made of it");
-        keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
-        tree.install(keyspace.version.clone(), None);
+        let mut catalog = core.catalog.lock();
+        tree.install(catalog.edit_unlogged(tree.id, |_| edit)?, None);
         Ok(())
     }
 

@@ -25,7 +25,7 @@ use windrow_env::fs::ReadOptions;
 use windrow_format::batch;
 use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
 use windrow_format::names;
-use windrow_plan::tree::File;
+use windrow_plan::tree::{File, Version};
 
 /// What a replay found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -174,7 +174,7 @@ impl<'a> Replay<'a> {
     fn finish(&mut self) -> Result<Replayed> {
         self.put_away()?;
         self.found.last_seq = self.next_seq - 1;
-        let stored = self.core.manifest.lock().state.last_seq;
+        let stored = self.core.catalog.lock().state().last_seq;
         self.found.last_seq = self.found.last_seq.max(stored);
         Ok(self.found)
     }
@@ -394,13 +394,10 @@ impl<'a> Replay<'a> {
     fn install(&self, mut written: Vec<(Arc<Tree>, Flushed)>, last_seq: SeqNo) -> Result<()> {
         let unfinished = written.iter_mut().flat_map(|(_, flushed)| flushed.take_unfinished());
         self.core.finish_tables(unfinished.collect())?;
-        let mut manifest = self.core.manifest.lock();
+        let mut catalog = self.core.catalog.lock();
         for (tree, flushed) in written {
-            let keyspace =
-                manifest.state.keyspaces.get_mut(&tree.id).expect("the tree was made of it");
-            let edit = flushed.edit(&keyspace.version, last_seq);
-            keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
-            tree.install(keyspace.version.clone(), None);
+            let edit = |version: &Version| flushed.edit(version, last_seq);
+            tree.install(catalog.edit_unlogged(tree.id, edit)?, None);
         }
         Ok(())
     }

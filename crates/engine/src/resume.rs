@@ -19,11 +19,10 @@
 //! Rejected: to go on in the old log. Of a record that failed nobody knows
 //! whether it is there; a reader that did not see it could see it after a crash.
 
-use crate::core::{Core, Manifest};
+use crate::core::Core;
 use crate::events::Event;
 use crate::flush::GROUP_MAX;
 use crate::latch::can_go_away;
-use crate::manifest::log::ManifestLog;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::memtable::Memtable;
 use crate::remains::remove_ours;
@@ -58,18 +57,17 @@ impl Core {
         let last_seq = self.queue.visible();
         let resumed = self.workers.latch_panics(|| self.take_over(last_seq));
         resumed.map_err(|error| self.undo_resume(&attempt, error))?;
-        let mut manifest = self.manifest.lock();
-        let wal = self.first_wal(&mut manifest).map_err(|error| {
+        let mut catalog = self.catalog.lock();
+        let wal = self.first_wal(&mut catalog).map_err(|error| {
             // The manifest may name it.
-            self.cleanup.keep(&names::wal(manifest.state.log_number));
+            self.cleanup.keep(&names::wal(catalog.state().log_number));
             self.still_off(0, error)
         })?;
         let wal = Arc::new(wal);
-        let durable = manifest.log.as_ref().expect("put in force").durable();
         self.wal_sync.activate(wal.clone());
-        self.queue.restart(wal, durable);
+        self.queue.restart(wal);
         self.latch.reset();
-        drop(manifest);
+        drop(catalog);
         self.cleanup.let_go();
         self.cleanup.run(false);
         self.counters.resumes.add(1);
@@ -86,7 +84,7 @@ impl Core {
         self.queue.settle();
         self.wal_sync.wait_idle();
         // Whoever makes or drops a keyspace is through with it.
-        drop(self.manifest.lock());
+        drop(self.catalog.lock());
     }
 
     /// Makes what is in memory durable in tables of a new manifest that is in
@@ -109,16 +107,17 @@ impl Core {
             }
         }
         self.finish_tables(unfinished)?;
-        let mut manifest = self.manifest.lock();
-        let log = self.begin_manifest(&mut state, last_seq)?;
-        self.adopt(&mut manifest, log, state, &trees);
+        let mut catalog = self.catalog.lock();
+        let begun = self.catalog.begin(state, last_seq)?;
+        catalog.adopt(begun);
+        self.adopt(catalog.state(), &trees);
         Ok(())
     }
 
     /// The manifest's state, in which there are the keyspaces that are open: one
     /// that was being made or dropped when writing failed is as its caller was told.
     fn agreeing_state(&self) -> ManifestState {
-        let mut state = self.manifest.lock().state.clone();
+        let mut state = self.catalog.state();
         let trees = self.trees();
         let is_open = |id: &KeyspaceId| trees.get(*id).is_some();
         unless_mutant!(ResumedKeyspaces, state.keyspaces.retain(|id, _| is_open(id)));
@@ -155,19 +154,9 @@ impl Core {
     }
 
     /// What is in memory becomes what the new manifest says.
-    fn adopt(
-        &self,
-        manifest: &mut Manifest,
-        log: ManifestLog,
-        state: ManifestState,
-        trees: &[Arc<Tree>],
-    ) {
-        manifest.state = state;
-        if let Some(old) = manifest.log.replace(log) {
-            self.cleanup.keep(&names::manifest(old.number));
-        }
+    fn adopt(&self, state: &ManifestState, trees: &[Arc<Tree>]) {
         for tree in trees {
-            let version = manifest.state.keyspaces[&tree.id].version.clone();
+            let version = state.keyspaces[&tree.id].version.clone();
             for memtable in tree.restart(version) {
                 self.retire(&memtable);
             }

@@ -31,7 +31,8 @@ pub(crate) struct Attempt {
 impl Core {
     /// Begins to write to what was found.
     pub(crate) fn begin_attempt(&self) -> Attempt {
-        let state = &self.manifest.lock().state;
+        let catalog = self.catalog.lock();
+        let state = catalog.state();
         Attempt {
             first: self.next_file.load(Ordering::Relaxed),
             log_number: state.clean_close.is_none().then_some(state.log_number),

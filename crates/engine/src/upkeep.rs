@@ -3,9 +3,10 @@
 //!
 //! Owns no state: each is a sequence of the steps that the background takes too.
 
-use crate::core::{Core, Manifest, plan_settings};
+use crate::core::{Core, plan_settings};
 use crate::events::Event;
-use crate::manifest::record::{Field, Record};
+use crate::manifest::catalog::Locked;
+use crate::manifest::record::Field;
 use crate::manifest::state::KeyspaceState;
 use crate::options::KeyspaceOptions;
 use crate::recovery::{DEFAULT_KEYSPACE, build_tree, check_agrees, new_keyspace};
@@ -20,7 +21,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, mutant, unless_mutant};
 use windrow_env::fs::is_shortage;
-use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
 use windrow_plan::Policy;
@@ -158,12 +158,11 @@ impl Core {
             return Ok(all);
         }
         self.shorten_log();
-        let mut manifest = self.manifest.lock();
-        self.latch.check()?;
+        let mut catalog = self.catalog.lock_to_change()?;
         self.check_open()?;
         let mut fields = Vec::new();
         let mut made = Vec::new();
-        let mut next = manifest.state.next_keyspace;
+        let mut next = catalog.state().next_keyspace;
         let mut seen = HashSet::new();
         for name in names.iter().filter(|name| seen.insert(**name)) {
             if open(name)?.is_some() {
@@ -181,32 +180,26 @@ impl Core {
         }
         if !made.is_empty() {
             fields.push(Field::NextKeyspace(next));
-            self.append_and_fold(&mut manifest, fields)?;
+            self.append_and_fold(&mut catalog, fields)?;
             self.witness_manifest()?;
         }
         for id in made {
-            let tree = Arc::new(self.tree_of(&manifest.state.keyspaces[&id])?);
+            let tree = Arc::new(self.tree_of(&catalog.state().keyspaces[&id])?);
             self.keyspaces.add(&tree);
             self.events.send_with(|| Event::KeyspaceCreated { keyspace: tree.name.clone() });
         }
-        drop(manifest);
+        drop(catalog);
         let there = |name: &&str| self.keyspaces.named(name).ok_or_else(|| dropped_named(name));
         names.iter().map(there).collect()
     }
 
     /// Logs that keyspaces were made or dropped, and from which log on recovery
     /// must replay: where nothing is written, nothing else says so.
-    fn append_and_fold(
-        &self,
-        manifest: &mut MutexGuard<'_, Manifest>,
-        mut fields: Vec<Field>,
-    ) -> Result<()> {
+    fn append_and_fold(&self, catalog: &mut Locked<'_>, mut fields: Vec<Field>) -> Result<()> {
         fields.extend(self.log_begin(&[]));
-        let record = Record(fields);
-        self.append_record(manifest, &record, true)?;
-        manifest.state.apply(&record, &|id| self.components.key_order(id))?;
-        self.roll_if_wanted(manifest)?;
-        self.retire_wals(manifest.state.log_number);
+        catalog.append(fields)?;
+        catalog.roll_if_wanted(&self.trees())?;
+        self.retire_wals(catalog.state().log_number);
         Ok(())
     }
 
@@ -254,13 +247,12 @@ impl Core {
         // it must not be lost where the drop is not (P2). Not under the manifest's
         // lock, which writers that are not visible yet may need.
         unless_mutant!(DropUnsynced, self.sync_unflushed()?);
-        let mut manifest = self.manifest.lock();
-        self.latch.check()?;
+        let mut catalog = self.catalog.lock_to_change()?;
         self.check_open()?;
         if tree.is_dropped() {
             return Err(crate::core::dropped(&tree.name));
         }
-        self.append_and_fold(&mut manifest, vec![Field::KeyspaceDrop(tree.id)])?;
+        self.append_and_fold(&mut catalog, vec![Field::KeyspaceDrop(tree.id)])?;
         self.witness_manifest()?;
         let mut queue = self.queue.lock();
         tree.mark_dropped(self.snapshots.next_id());
@@ -271,7 +263,7 @@ impl Core {
         let frozen: usize = view.frozen.iter().map(|m| m.reserved_bytes()).sum();
         self.frozen_bytes.fetch_sub(frozen, Ordering::AcqRel);
         drop(queue);
-        drop(manifest);
+        drop(catalog);
         for file in view.levels.iter().flat_map(|level| level.files()) {
             file.table.mark_obsolete();
         }
@@ -306,7 +298,7 @@ impl Core {
         self.note_progress();
         // A drop of a keyspace that passed the gate holds this lock until it is
         // done: from here on the list of keyspaces stays as it is.
-        let read_only = self.manifest.lock().log.is_none();
+        let read_only = self.catalog.lock().log().is_none();
         let published = writable.and_then(|()| self.queue.wait_visible(last_seq, &self.latch));
         if published.is_err() {
             // Nobody writes to the log of a directory that is free.
@@ -338,7 +330,7 @@ impl Core {
             self.keep_statistics(tree)?;
         }
         let wal = self.create_empty_wal()?;
-        self.log_fields(vec![
+        self.catalog.append(vec![
             Field::LastSeq(last_seq),
             Field::TimeFloor(self.time_floor_ms.load(Ordering::Relaxed)),
             Field::LogBegin { number: wal.number, first_seq: last_seq + 1 },
@@ -346,9 +338,7 @@ impl Core {
             Field::NextFile(self.next_file.load(Ordering::Relaxed)),
             Field::CleanClose { wal: wal.number, bytes: EMPTY_BYTES },
         ])?;
-        if let Some(log) = self.manifest.lock().log.as_mut() {
-            log.finish()?;
-        }
+        self.catalog.finish()?;
         self.remove_logs()
     }
 

@@ -144,6 +144,17 @@ impl ManifestLog {
         InForce { uid: self.uid, durable: self.durable() }
     }
 
+    /// What CURRENT says when it names this manifest.
+    pub(crate) fn current(&self, database_uid: FileUid) -> Current {
+        Current {
+            format_version: windrow_format::current::FORMAT_VERSION,
+            required_features: 0,
+            manifest_number: self.number,
+            manifest_uid: self.uid,
+            database_uid,
+        }
+    }
+
     /// Whether it has grown beyond `bytes_min`, and to where a new one with a
     /// snapshot is shorter.
     pub(crate) fn wants_roll(&self, bytes_min: u64) -> bool {

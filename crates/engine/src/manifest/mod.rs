@@ -1,9 +1,12 @@
 //! The manifest: which files make up the database, in records that are
 //! appended and synced before what they say becomes visible.
 //!
-//! `record` is one record as data and bytes, `state` what a sequence of
-//! records folds to, `log` the file they stand in.
+//! `record` is one record as data and bytes, `state` what a sequence of records
+//! folds to, `log` the file that they are in, `catalog` all of it in an open
+//! database, and `durable` what the write-ahead log is told of it.
 
+pub(crate) mod catalog;
+pub(crate) mod durable;
 pub(crate) mod log;
 pub(crate) mod record;
 pub(crate) mod state;

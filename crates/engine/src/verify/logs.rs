@@ -50,17 +50,15 @@ pub(super) fn verify_manifest(core: &Core, report: &mut VerifyReport) {
 /// Opened while it is in force: it may be followed by another one. `None` for
 /// a database that is being made, and has none yet.
 fn manifest_in_force(core: &Core) -> Result<Option<Arc<dyn ReadFile>>> {
-    let manifest = core.manifest.lock();
-    let is_being_opened = manifest.log.is_none() && core.latch.check().is_ok();
+    let catalog = core.catalog.lock();
+    let is_being_opened = catalog.log().is_none() && core.latch.check().is_ok();
     if is_being_opened && !core.env.fs.exists(&core.dir.join(names::CURRENT))? {
         return Ok(None);
     }
     let current = read_current(&core.env, &core.dir)?;
     let number = current.manifest_number;
-    let is_another = manifest
-        .log
-        .as_ref()
-        .is_some_and(|log| (log.number, log.uid) != (number, current.manifest_uid));
+    let is_another =
+        catalog.log().is_some_and(|log| (log.number, log.uid) != (number, current.manifest_uid));
     // Where writing is off it may be the one of a change of manifests that failed
     // behind the replacement of CURRENT: what it says is as true.
     if is_another && core.latch.check().is_ok() {
@@ -98,12 +96,12 @@ pub(super) fn verify_logs(
 
 /// Those that are written, or where nothing is, those that the manifest knows.
 fn segments(core: &Core) -> Vec<Segment> {
-    let manifest = core.manifest.lock();
-    if manifest.log.is_none() {
-        let known = manifest.state.wals.iter();
+    let catalog = core.catalog.lock();
+    if catalog.log().is_none() {
+        let known = catalog.state().wals.iter();
         return known.map(|(&number, wal)| Segment { number, uid: wal.uid, end: None }).collect();
     }
-    drop(manifest);
+    drop(catalog);
     let queue = core.queue.lock();
     let older = queue.older_wals.iter().map(|(wal, _)| wal);
     let all = older.chain([&queue.wal]).chain(&queue.spare);

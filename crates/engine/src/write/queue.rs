@@ -20,6 +20,7 @@
 //!   it may still be filled, and publishes it, too.)
 
 use crate::latch::Latch;
+use crate::manifest::durable::DurableManifest;
 use crate::memtable::Memtable;
 use crate::write::unflushed::Unflushed;
 use crate::write::wal::Wal;
@@ -49,10 +50,10 @@ pub(crate) struct QueueState {
     pub(crate) older_wals: Vec<(Arc<Wal>, SeqNo)>,
     /// The memtables that hold anything.
     pub(crate) unflushed: Unflushed,
-    /// How much of the manifest is durable.
-    pub(crate) manifest: Length,
-    /// The same as the active segment says it.
-    marked: Length,
+    manifest: Arc<DurableManifest>,
+    /// Changes of how much of the manifest is durable that the active segment
+    /// knows of.
+    marked: u64,
 }
 
 /// A place in the order of commits.
@@ -136,7 +137,7 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// A queue that goes on after `last_seq`, into `wal`.
-    pub(crate) fn new(last_seq: SeqNo, wal: Arc<Wal>) -> Queue {
+    pub(crate) fn new(last_seq: SeqNo, wal: Arc<Wal>, manifest: Arc<DurableManifest>) -> Queue {
         let wal_offset = wal.written();
         Queue {
             state: Mutex::new(QueueState {
@@ -150,8 +151,8 @@ impl Queue {
                 wal_first_seq: last_seq + 1,
                 older_wals: Vec::new(),
                 unflushed: Unflushed::default(),
-                manifest: Length::default(),
-                marked: Length::default(),
+                manifest,
+                marked: 0,
             }),
             publication: Mutex::new(Publication::default()),
             published: Condvar::new(),
@@ -267,7 +268,7 @@ impl Queue {
     /// Goes on in a new segment after what was published. What was filled behind
     /// a slot that failed is given up: its callers have been told, and its
     /// sequence numbers are free again. For when all is settled.
-    pub(crate) fn restart(&self, wal: Arc<Wal>, manifest: Length) {
+    pub(crate) fn restart(&self, wal: Arc<Wal>) {
         let mut state = self.state.lock();
         let mut publication = self.publication.lock();
         publication.base = state.next_ticket;
@@ -278,8 +279,7 @@ impl Queue {
         state.wal_first_seq = state.next_seq;
         state.wal_offset = wal.written();
         state.wal = wal;
-        state.manifest = manifest;
-        state.marked = Length::default();
+        state.marked = 0;
     }
 
     fn publish_ready(&self, publication: &mut Publication) {
@@ -334,7 +334,8 @@ impl QueueState {
         self.next_ticket += 1;
         let first_seq = self.next_seq;
         self.next_seq += count;
-        let mark = (self.marked != self.manifest).then(|| self.mark().encode());
+        let changes = self.manifest.changes();
+        let mark = (self.marked != changes).then(|| self.mark(changes).encode());
         let begin = self.wal_offset;
         let offset = begin + mark.as_ref().map_or(0, |payload| log::framed_bytes(payload.len()));
         self.wal_offset = offset + bytes;
@@ -360,16 +361,16 @@ impl QueueState {
         let first_seq = std::mem::replace(&mut self.wal_first_seq, self.next_seq);
         self.wal_offset = self.wal.written();
         self.spare_from = 0;
-        self.marked = Length::default();
+        self.marked = 0;
         (old, first_seq)
     }
 
     /// What the active segment must remember of other files from here on.
-    fn mark(&mut self) -> Mark {
-        self.marked = self.manifest;
+    fn mark(&mut self, changes: u64) -> Mark {
+        self.marked = changes;
         let mut logs = self.lengths();
         logs.retain(|log| log.number != self.wal.number);
-        Mark { manifest: self.manifest, logs }
+        Mark { manifest: self.manifest.length(), logs }
     }
 
     /// How much of each segment is durable, but for those of which nothing is

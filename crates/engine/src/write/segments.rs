@@ -63,12 +63,12 @@ impl Core {
         self.watch_place()?;
         let number = self.new_file_number();
         let wal =
-            self.new_wal(number, self.manifest_in_force(), self.wal_capacity_bytes()).file()?;
+            self.new_wal(number, self.catalog.in_force(), self.wal_capacity_bytes()).file()?;
         // A failed sync may have forgotten the names of others, tables among them.
         let synced = || self.env.fs.sync_dir(&self.dir).inspect_err(|error| self.trip(error));
         unless_mutant!(WalNameSync, synced()?);
         let next = self.next_file.load(Ordering::Relaxed);
-        self.log_fields(vec![wal.added(), Field::NextFile(next)])?;
+        self.catalog.append(vec![wal.added(), Field::NextFile(next)])?;
         self.queue.lock().spare = Some(Arc::new(wal));
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Core {
     pub(crate) fn create_empty_wal(&self) -> Result<Wal> {
         self.place.check()?;
         let number = self.new_file_number();
-        self.new_wal(number, self.manifest_in_force(), EMPTY_BYTES).create()
+        self.new_wal(number, self.catalog.in_force(), EMPTY_BYTES).create()
     }
 
     /// A segment of this database's log, to be made.
@@ -88,11 +88,6 @@ impl Core {
         capacity_bytes: u64,
     ) -> NewWal<'_> {
         NewWal { env: &self.env, dir: &self.dir, number, manifest, capacity_bytes }
-    }
-
-    fn manifest_in_force(&self) -> InForce {
-        let manifest = self.manifest.lock();
-        manifest.log.as_ref().expect("a writable database has a manifest").in_force()
     }
 
     /// The segment that lacks room for a record of `bytes`, and up to where it

@@ -1,0 +1,291 @@
+//! The catalog: the manifest as it is written, and what it folds to.
+//!
+//! Owns: the one state of the manifest that changes, and its order: a record is in
+//! the manifest before what it says is in the state, and a new manifest is durable
+//! before CURRENT names it. Never does: decide what a record says, or show a
+//! version to readers.
+
+use crate::cleanup::Cleanup;
+use crate::host::Host;
+use crate::manifest::durable::DurableManifest;
+use crate::manifest::log::{InForce, ManifestLog, set_current};
+use crate::manifest::record::{Field, Record};
+use crate::manifest::state::{KeyspaceState, ManifestState};
+use crate::trees::Trees;
+use std::sync::Arc;
+use windrow_base::{KeyspaceId, Result, SeqNo, unless_mutant};
+use windrow_env::fs::is_out_of_descriptors;
+use windrow_env::sync::atomic::Ordering;
+use windrow_env::sync::{Mutex, MutexGuard};
+use windrow_format::names;
+use windrow_plan::tree::{Edit, Version};
+
+/// The manifest, and what it folds to.
+struct Manifest {
+    /// `None` until the database is written to.
+    log: Option<ManifestLog>,
+    state: ManifestState,
+}
+
+/// The catalog of an open database.
+pub(crate) struct Catalog {
+    host: Arc<Host>,
+    cleanup: Arc<Cleanup>,
+    durable: Arc<DurableManifest>,
+    manifest: Mutex<Manifest>,
+}
+
+/// The catalog, locked.
+pub(crate) struct Locked<'a> {
+    catalog: &'a Catalog,
+    manifest: MutexGuard<'a, Manifest>,
+}
+
+/// A new manifest that is in force, and what it says.
+pub(crate) struct Begun {
+    log: ManifestLog,
+    state: ManifestState,
+}
+
+/// An edit of a keyspace's tree, and the version that it makes.
+pub(crate) struct TreeEdit {
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) edit: Edit,
+    pub(crate) version: Arc<Version>,
+}
+
+impl Catalog {
+    /// The catalog of a database that was found so, and is not written to yet.
+    pub(crate) fn new(host: Arc<Host>, cleanup: Arc<Cleanup>, state: ManifestState) -> Catalog {
+        let manifest = Mutex::new(Manifest { log: None, state });
+        Catalog { host, cleanup, durable: Arc::default(), manifest }
+    }
+
+    /// How much of the manifest is durable, now and later.
+    pub(crate) fn durable(&self) -> &Arc<DurableManifest> {
+        &self.durable
+    }
+
+    /// Keeps it as it is.
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        Locked { catalog: self, manifest: self.manifest.lock() }
+    }
+
+    /// Locks it for a change.
+    ///
+    /// # Errors
+    /// `ReadOnly` where writing is off; `Closed`.
+    pub(crate) fn lock_to_change(&self) -> Result<Locked<'_>> {
+        let locked = self.lock();
+        self.host.latch.check()?;
+        Ok(locked)
+    }
+
+    /// What the manifest folds to now.
+    pub(crate) fn state(&self) -> ManifestState {
+        self.lock().state().clone()
+    }
+
+    /// What a log that is made now remembers of the manifest.
+    pub(crate) fn in_force(&self) -> InForce {
+        self.lock().in_force()
+    }
+
+    /// Logs fields that concern no version.
+    ///
+    /// # Errors
+    /// As [`Locked::append`].
+    pub(crate) fn append(&self, fields: Vec<Field>) -> Result<()> {
+        self.lock_to_change()?.append(fields)
+    }
+
+    /// Writes a new manifest, in which all up to `last_seq` is in tables, and has
+    /// CURRENT name it: no log of before is in force from then on.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub(crate) fn begin(&self, mut state: ManifestState, last_seq: SeqNo) -> Result<Begun> {
+        let host = &self.host;
+        let manifest_number = host.new_file_number();
+        state.clean_close = None;
+        state.last_seq = last_seq;
+        state.log_number = host.new_file_number();
+        state.log_first_seq = last_seq + 1;
+        state.wals.clear();
+        state.settings_text = host.settings.to_text();
+        state.next_file = host.next_file.load(Ordering::Relaxed);
+        let log = ManifestLog::create(&host.env, &host.dir, manifest_number, &state.snapshot())?;
+        self.put_in_force(&log)?;
+        Ok(Begun { log, state })
+    }
+
+    /// Has CURRENT name a manifest, durably, unless another program changed it.
+    fn put_in_force(&self, log: &ManifestLog) -> Result<()> {
+        let Host { env, dir, place, database_uid, .. } = &*self.host;
+        place.check()?;
+        let current = log.current(*database_uid);
+        place.replacing(&current);
+        set_current(env, dir, &current)?;
+        place.replaced(&current);
+        Ok(())
+    }
+
+    /// Closes the manifest's file.
+    ///
+    /// # Errors
+    /// What the file system said; nothing is lost, as every record that matters
+    /// was synced.
+    pub(crate) fn finish(&self) -> Result<()> {
+        self.manifest.lock().log.as_mut().map_or(Ok(()), ManifestLog::finish)
+    }
+}
+
+impl Locked<'_> {
+    /// What the manifest folds to.
+    pub(crate) fn state(&self) -> &ManifestState {
+        &self.manifest.state
+    }
+
+    /// The manifest that is written; `None` until the database is written to.
+    pub(crate) fn log(&self) -> Option<&ManifestLog> {
+        self.manifest.log.as_ref()
+    }
+
+    /// What a log that is made now remembers of the manifest.
+    pub(crate) fn in_force(&self) -> InForce {
+        self.log().expect("a writable database has a manifest").in_force()
+    }
+
+    /// Logs fields, durably, and folds them in.
+    ///
+    /// # Errors
+    /// What the manifest said, which turns writing off. Nothing changed then.
+    pub(crate) fn append(&mut self, fields: Vec<Field>) -> Result<()> {
+        let record = Record(fields);
+        self.write(&record, true, || ())?;
+        self.fold(&record)
+    }
+
+    /// Logs fields and edits of trees in one record, and folds them in. What a
+    /// failure must see done before anybody is told of it is `on_failure`.
+    ///
+    /// # Errors
+    /// As [`Locked::append`]: the edits may be in the manifest then all the same.
+    pub(crate) fn append_edits(
+        &mut self,
+        fields: Vec<Field>,
+        edits: Vec<TreeEdit>,
+        durable: bool,
+        on_failure: impl FnOnce(),
+    ) -> Result<()> {
+        let mut record = Record(fields.clone());
+        let mut versions = Vec::with_capacity(edits.len());
+        for TreeEdit { keyspace, edit, version } in edits {
+            record.0.push(ManifestState::edit_field(keyspace, edit));
+            versions.push((keyspace, version));
+        }
+        self.write(&record, durable, on_failure)?;
+        self.fold(&Record(fields))?;
+        for (id, version) in versions {
+            self.keyspace(id).version = version;
+        }
+        Ok(())
+    }
+
+    /// Edits a tree before the database is written to: the manifest that it begins
+    /// with says it all. Returns the new version.
+    ///
+    /// # Errors
+    /// `Corruption` where the edit does not fit the version.
+    pub(crate) fn edit_unlogged(
+        &mut self,
+        id: KeyspaceId,
+        edit: impl FnOnce(&Version) -> Edit,
+    ) -> Result<Arc<Version>> {
+        debug_assert!(self.manifest.log.is_none());
+        let keyspace = self.keyspace(id);
+        keyspace.version = Arc::new(keyspace.version.apply(&edit(&keyspace.version))?);
+        Ok(keyspace.version.clone())
+    }
+
+    /// Goes on in a manifest that was begun. One before it may be named by CURRENT
+    /// until the new one's log is there.
+    pub(crate) fn adopt(&mut self, Begun { log, state }: Begun) {
+        self.manifest.state = state;
+        if let Some(old) = self.manifest.log.replace(log) {
+            self.catalog.cleanup.keep(&names::manifest(old.number));
+        }
+    }
+
+    /// Starts a new manifest when the old one is mostly history.
+    ///
+    /// # Errors
+    /// What the file system said, which turns writing off.
+    pub(crate) fn roll_if_wanted(&mut self, trees: &Trees) -> Result<()> {
+        let Catalog { host, cleanup, durable, .. } = self.catalog;
+        let bytes_min = host.settings.manifest_bytes;
+        if !self.log().is_some_and(|log| log.wants_roll(bytes_min)) {
+            return Ok(());
+        }
+        let number = host.new_file_number();
+        self.manifest.state.next_file = host.next_file.load(Ordering::Relaxed);
+        self.keep_statistics(trees).inspect_err(|error| host.trip(error))?;
+        let snapshot = self.state().snapshot();
+        let created = ManifestLog::create(&host.env, &host.dir, number, &snapshot);
+        if created.as_ref().is_err_and(is_out_of_descriptors) {
+            // The old one goes on until the next record finds some.
+            cleanup.unlink(&names::manifest(number));
+            return Ok(());
+        }
+        let rolled = created.and_then(|log| self.catalog.put_in_force(&log).map(|()| log));
+        let new = rolled.inspect_err(|error| {
+            host.trip(error);
+            // CURRENT may name the new one.
+            cleanup.keep(&names::manifest(number));
+            cleanup.keep(&names::temp(number));
+        })?;
+        durable.set(new.durable());
+        let mut old = self.manifest.log.replace(new).expect("checked above");
+        let finished = old.finish();
+        cleanup.unlink(&names::manifest(old.number));
+        finished.inspect_err(|error| host.trip(error))
+    }
+
+    /// The snapshot has every file anyway: with today's statistics.
+    fn keep_statistics(&mut self, trees: &Trees) -> Result<()> {
+        for tree in trees.iter().filter(|tree| tree.reads.access.is_on()) {
+            if let Some(keyspace) = self.manifest.state.keyspaces.get_mut(&tree.id) {
+                let edit = tree.estimates().edit(&keyspace.version);
+                keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, record: &Record, durable: bool, on_failure: impl FnOnce()) -> Result<()> {
+        let host = &self.catalog.host;
+        let log = self.manifest.log.as_mut().expect("a writable database has a manifest");
+        let begin = log.bytes();
+        let appended = log.check_in_place(&host.place).and_then(|()| match durable {
+            true => log.append(record),
+            false => log.append_unsynced(record),
+        });
+        host.counters.manifest_bytes.add(log.bytes() - begin);
+        if let Err(error) = appended {
+            on_failure();
+            unless_mutant!(ManifestUnlatched, host.trip(&error));
+            return Err(error);
+        }
+        self.catalog.durable.set(log.durable());
+        Ok(())
+    }
+
+    fn fold(&mut self, record: &Record) -> Result<()> {
+        let order_of = |id: &str| self.catalog.host.components.key_order(id);
+        self.manifest.state.apply(record, &order_of)
+    }
+
+    fn keyspace(&mut self, id: KeyspaceId) -> &mut KeyspaceState {
+        self.manifest.state.keyspaces.get_mut(&id).expect("a tree is of a keyspace")
+    }
+}

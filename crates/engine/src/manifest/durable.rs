@@ -1,0 +1,39 @@
+//! How much of the manifest is durable, for the write-ahead log, which remembers it
+//! (rules R10, R11).
+//!
+//! Owns: that length. Never does: wait for the lock of the catalog, which whoever
+//! writes to the log may hold.
+
+use windrow_env::sync::Mutex;
+use windrow_env::sync::atomic::{AtomicU64, Ordering};
+use windrow_format::log::Length;
+
+/// How much of the manifest is durable.
+#[derive(Default)]
+pub(crate) struct DurableManifest {
+    /// How often it changed.
+    changes: AtomicU64,
+    length: Mutex<Length>,
+}
+
+impl DurableManifest {
+    /// So much is durable from here on.
+    pub(crate) fn set(&self, length: Length) {
+        let mut now = self.length.lock();
+        if *now != length {
+            *now = length;
+            self.changes.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// A number that is another one after each change, and 0 before the first.
+    #[inline]
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// So much is durable, at least since `changes` was asked.
+    pub(crate) fn length(&self) -> Length {
+        *self.length.lock()
+    }
+}
