@@ -104,7 +104,7 @@ impl Core {
             };
             let underway = self.workers.begin();
             let result = match &underway {
-                Ok(_) => self.carry_out_retrying(tree, step),
+                Ok(_) => self.run_decision(tree, step),
                 Err(error) => Err(error.clone()),
             };
             manual.end_step(self, &result);

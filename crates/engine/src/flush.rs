@@ -17,7 +17,7 @@ use crate::manifest::record::Field;
 use crate::memtable::{MemCursor, Memtable};
 use crate::merge::elide::{ElideRules, Elider, Sink, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
-use crate::merge::writer::{OutputSpec, Outputs};
+use crate::merge::writer::{OutputSpec, Outputs, sync_table_names};
 use crate::mutants;
 use crate::snapshots::Held;
 use crate::tree::Tree;
@@ -142,7 +142,7 @@ impl Core {
             entries: memtable.entries(),
             memtable_bytes: memtable.allocated_bytes() as u64,
         });
-        let filters = Arc::new(self.flush_filters(tree, memtable.entries()));
+        let filters = Arc::new(OutputFilters::of_flush(tree, memtable.entries()));
         let flushed = self.write_level0(tree, memtable, filters.clone())?;
         Ok(Written { frozen: frozen.clone(), job, flushed, _filters: filters })
     }
@@ -159,7 +159,7 @@ impl Core {
             let finished = self.env.fs.finish_all(files);
             unless_mutant!(TableWriteIgnored, finished?);
         }
-        self.sync_table_names()
+        sync_table_names(self)
     }
 
     /// Makes the log durable if it holds writes that are in no table yet and not

@@ -15,6 +15,7 @@ use crate::lineage::{Entry, Lineage, Origin};
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::memtable::{MemCursor, Memtable};
 use crate::merge::elide::Sink;
+use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs};
 use crate::options::KeyspaceOptions;
 use crate::read::level_iter::LevelIter;
@@ -375,7 +376,7 @@ pub(crate) fn outputs<'c>(
 ) -> Outputs<'c> {
     let version = tree.version();
     let policy = tree.policy.load();
-    let filters = Arc::new(core.repair_filters(tree));
+    let filters = Arc::new(OutputFilters::of_repair(tree));
     let spec = OutputSpec {
         level,
         cutter: policy.cutter(&version, &tree.sizes.load(), level),

@@ -14,6 +14,7 @@ use crate::core::Core;
 use crate::flush::{Flushed, GROUP_MAX};
 use crate::manifest::state::{ManifestState, WalState};
 use crate::memtable::{LIST_BYTES, Memtable, memory_bytes_of};
+use crate::merge::filters::OutputFilters;
 use crate::rebuild::raw_tables;
 use crate::recovery::{Folded, another_log, is_log};
 use crate::tree::Tree;
@@ -377,7 +378,7 @@ impl<'a> Replay<'a> {
                 tree.adopt(memtable);
                 continue;
             }
-            let filters = Arc::new(self.core.flush_filters(&tree, memtable.entries()));
+            let filters = Arc::new(OutputFilters::of_flush(&tree, memtable.entries()));
             let flushed = self.core.write_level0(&tree, &memtable, filters)?;
             written.push((tree, flushed));
             if written.len() == GROUP_MAX {

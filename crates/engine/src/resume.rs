@@ -25,6 +25,7 @@ use crate::flush::GROUP_MAX;
 use crate::latch::can_go_away;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::memtable::Memtable;
+use crate::merge::filters::OutputFilters;
 use crate::remains::remove_ours;
 use crate::tree::Tree;
 use crate::undo::Attempt;
@@ -143,7 +144,7 @@ impl Core {
             if memtable.reserved_bytes() == 0 {
                 continue;
             }
-            let filters = Arc::new(self.flush_filters(tree, memtable.entries()));
+            let filters = Arc::new(OutputFilters::of_flush(tree, memtable.entries()));
             let mut flushed = self.write_level0(tree, memtable, filters)?;
             unfinished.extend(flushed.take_unfinished());
             self.counters.merged(0, 0, flushed.bytes());

@@ -262,7 +262,7 @@ impl Core {
     }
 
     fn merge_job(&self, tree: &Tree, decision: &Decision) {
-        let result = self.carry_out_retrying(tree, decision);
+        let result = self.run_decision(tree, decision);
         self.note_merge(tree, &result);
         let mut work = tree.work.lock();
         self.end_decision(&mut work, decision, &result);

@@ -13,6 +13,7 @@
 
 use crate::core::Core;
 use crate::events::Event;
+use crate::merge;
 use crate::tree::{Tree, Work};
 use crate::workers::closed;
 use std::path::Path;
@@ -97,15 +98,15 @@ impl Core {
         Ok(())
     }
 
-    /// Carries out a decision, again if its table could not be written.
+    /// Runs a decision, again if its table could not be written.
     ///
     /// # Errors
     /// The last failure.
-    pub(crate) fn carry_out_retrying(&self, tree: &Tree, decision: &Decision) -> Result<()> {
+    pub(crate) fn run_decision(&self, tree: &Tree, decision: &Decision) -> Result<()> {
         let mut tries = Tries::default();
         let mut unread = 0;
         loop {
-            let result = self.carry_out(tree, decision);
+            let result = merge::run::run(self, tree, decision);
             let Err(error) = &result else {
                 return result;
             };

@@ -342,6 +342,21 @@ impl Core {
         self.remove_logs()
     }
 
+    /// Writes today's estimates into the metadata of every file, so that they
+    /// survive the close.
+    ///
+    /// # Errors
+    /// As [`Core::install`].
+    fn keep_statistics(&self, tree: &Tree) -> Result<()> {
+        if tree.reads.access.queries() == tree.reads.access.origin() {
+            return Ok(());
+        }
+        if tree.estimates().edit(&tree.version()).is_empty() {
+            return Ok(());
+        }
+        self.install(tree, |version| tree.estimates().edit(version))
+    }
+
     /// Flushes what waits, group by group, on this thread.
     fn flush_rest(&self) -> Result<()> {
         loop {

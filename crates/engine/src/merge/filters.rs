@@ -11,15 +11,14 @@
 //! (`windrow_plan::filter_memory`), or count queries (`read/access.rs`).
 
 use crate::cache::TableCache;
-use crate::core::Core;
 use crate::merge::filter_ledger::Reservation;
 use crate::read::statistics::Estimates;
 use crate::read::view::{ReadFile, SortedRun};
 use crate::tree::Tree;
 use std::collections::HashMap;
 use std::sync::Arc;
+use windrow_base::FileNumber;
 use windrow_base::key::push_internal;
-use windrow_base::{FileNumber, Result};
 use windrow_format::block::BLOCK_TRAILER_BYTES;
 use windrow_format::filter::{LINE_BYTES, filter_bytes};
 use windrow_plan::Merge;
@@ -66,16 +65,16 @@ pub(crate) struct TableSoFar<'a> {
 
 impl OutputFilters {
     /// The same bits for every output.
-    fn fixed(bits: f64, version: Arc<Version>, tables: &Arc<TableCache>) -> OutputFilters {
+    fn fixed(bits: f64, tree: &Tree) -> OutputFilters {
         OutputFilters {
             plan: FilterPlan::fixed(bits),
             queries: 0,
             learns: false,
-            version,
+            version: tree.version(),
             estimates: Estimates::default(),
             heirs: Vec::new(),
             is_flush: false,
-            tables: tables.clone(),
+            tables: tree.reads.tables.clone(),
             _reserved: None,
         }
     }
@@ -175,23 +174,18 @@ fn fitting_bits(wanted: f64, keys: usize, pieces: u64, left_bytes: u64) -> f64 {
     if bits < 1.0 { 0.0 } else { bits.min(wanted) }
 }
 
-impl Core {
+impl OutputFilters {
     /// The filters of a flush of so many entries.
-    pub(crate) fn flush_filters(&self, tree: &Tree, entries: u64) -> OutputFilters {
-        self.output_filters(tree, &[], (0, Part::Log), entries)
+    pub(crate) fn of_flush(tree: &Tree, entries: u64) -> OutputFilters {
+        OutputFilters::plan(tree, &[], (0, Part::Log), entries)
     }
 
     /// The filters of a merge; `runs` are its inputs, open.
-    pub(crate) fn merge_filters(
-        &self,
-        tree: &Tree,
-        merge: &Merge,
-        runs: &[Arc<SortedRun>],
-    ) -> OutputFilters {
+    pub(crate) fn of_merge(tree: &Tree, merge: &Merge, runs: &[Arc<SortedRun>]) -> OutputFilters {
         let inputs: Vec<(u32, Part, Arc<File>)> =
             merge.files().map(|(level, part, file)| (level, part, file.clone())).collect();
         let output = (merge.output_level, merge.output_part);
-        let mut filters = self.output_filters(tree, &inputs, output, 0);
+        let mut filters = OutputFilters::plan(tree, &inputs, output, 0);
         if filters.learns {
             let places: HashMap<FileNumber, Place> = inputs
                 .iter()
@@ -207,18 +201,17 @@ impl Core {
         filters
     }
 
-    /// The filters of tables that are mended: the policy's mean, as there is no
+    /// The filters of tables that are repaired: the policy's mean, as there is no
     /// tree yet to share the memory out in.
-    pub(crate) fn repair_filters(&self, tree: &Tree) -> OutputFilters {
+    pub(crate) fn of_repair(tree: &Tree) -> OutputFilters {
         let bits = match tree.order.equality_is_bytewise() {
             true => tree.policy.load().filter_bits_mean(),
             false => 0.0,
         };
-        OutputFilters::fixed(bits, tree.version(), &self.tables)
+        OutputFilters::fixed(bits, tree)
     }
 
-    fn output_filters(
-        &self,
+    fn plan(
         tree: &Tree,
         inputs: &[(u32, Part, Arc<File>)],
         output: (u32, Part),
@@ -226,7 +219,7 @@ impl Core {
     ) -> OutputFilters {
         let policy = tree.policy.load();
         if !tree.order.equality_is_bytewise() {
-            return OutputFilters::fixed(0.0, tree.version(), &self.tables);
+            return OutputFilters::fixed(0.0, tree);
         }
         // The ledger before the version: a job leaves it after its edit is in,
         // so that what it wrote is seen here or there. And planned under the
@@ -254,24 +247,9 @@ impl Core {
             estimates,
             heirs: Vec::new(),
             is_flush,
-            tables: self.tables.clone(),
+            tables: tree.reads.tables.clone(),
             _reserved: Some(reserved),
         }
-    }
-
-    /// Writes today's estimates into the metadata of every file, so that they
-    /// survive the close.
-    ///
-    /// # Errors
-    /// As [`Core::install`].
-    pub(crate) fn keep_statistics(&self, tree: &Tree) -> Result<()> {
-        if tree.reads.access.queries() == tree.reads.access.origin() {
-            return Ok(());
-        }
-        if tree.estimates().edit(&tree.version()).is_empty() {
-            return Ok(());
-        }
-        self.install(tree, |version| tree.estimates().edit(version))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Carries out one decision of the policy.
+//! Runs one decision of the policy.
 //!
 //! A merge, in six steps: open the inputs; note what must be respected (held
 //! snapshots, what lies outside the job, the time expiry is judged at); pass
@@ -10,6 +10,7 @@
 use crate::core::{Core, Installed, dropped};
 use crate::events::Event;
 use crate::merge::elide::{ElideCount, ElideRules, Elider, surviving_tombstones};
+use crate::merge::filters::OutputFilters;
 use crate::merge::heat::Heat;
 use crate::merge::writer::{OutputSpec, Outputs};
 use crate::read::level_iter::LevelIter;
@@ -26,7 +27,7 @@ use windrow_format::names;
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::hotness::HotMap;
 use windrow_plan::tree::{File, Outside, Part, Version};
-use windrow_plan::{Decision, Drop as DropFiles, Input, Merge, Move, Reshape};
+use windrow_plan::{Decision, Input, Merge, Move, Reshape};
 
 /// Bytes of entries between two looks at what else is due: a close, a flush.
 const CHECK_BYTES: usize = 16 << 10;
@@ -45,53 +46,61 @@ struct Outcome {
     range_tombstones: u64,
 }
 
-impl Core {
-    /// Carries out a decision.
-    ///
-    /// # Errors
-    /// What reading an input, writing an output or the manifest said; `Closed`
-    /// if the database is closing. Nothing changed then.
-    pub(crate) fn carry_out(&self, tree: &Tree, decision: &Decision) -> Result<()> {
-        match decision {
-            Decision::Idle => Ok(()),
-            Decision::Move(step) => self.carry_out_move(tree, step),
-            Decision::Drop(drop) => self.carry_out_drop(tree, drop),
-            Decision::Merge(merge) => self.carry_out_merge(tree, merge),
-            Decision::Reshape(shape) => self.carry_out_reshape(tree, shape),
-        }
+/// Runs a decision.
+///
+/// # Errors
+/// What reading an input, writing an output or the manifest said; `Closed`
+/// if the database is closing. Nothing changed then.
+pub(crate) fn run(core: &Core, tree: &Tree, decision: &Decision) -> Result<()> {
+    match decision {
+        Decision::Idle => Ok(()),
+        Decision::Move(step) => run_move(core, tree, step),
+        Decision::Drop(drop) => core.install(tree, |_| drop.edit()),
+        Decision::Merge(merge) => MergeJob { core, tree, merge }.run(),
+        Decision::Reshape(shape) => run_reshape(core, tree, shape),
     }
+}
 
-    fn carry_out_move(&self, tree: &Tree, step: &Move) -> Result<()> {
-        self.install(tree, |_| tree.estimates().refresh(step.edit()))?;
-        self.counters.moved(step.to.0);
-        self.events.send_with(|| Event::Moved {
-            keyspace: tree.name.clone(),
-            file: step.file.number,
-            from_level: step.from.0,
-            to_level: step.to.0,
-            reason: step.reason.to_string(),
-        });
-        Ok(())
-    }
+fn run_move(core: &Core, tree: &Tree, step: &Move) -> Result<()> {
+    core.install(tree, |_| tree.estimates().refresh(step.edit()))?;
+    core.counters.moved(step.to.0);
+    core.events.send_with(|| Event::Moved {
+        keyspace: tree.name.clone(),
+        file: step.file.number,
+        from_level: step.from.0,
+        to_level: step.to.0,
+        reason: step.reason.to_string(),
+    });
+    Ok(())
+}
 
-    fn carry_out_reshape(&self, tree: &Tree, shape: &Reshape) -> Result<()> {
-        self.install(tree, |_| shape.edit())?;
-        self.events.send_with(|| Event::Reshaped {
-            keyspace: tree.name.clone(),
-            levels: shape.levels,
-            reason: shape.reason.to_string(),
-        });
-        Ok(())
-    }
+fn run_reshape(core: &Core, tree: &Tree, shape: &Reshape) -> Result<()> {
+    core.install(tree, |_| shape.edit())?;
+    core.events.send_with(|| Event::Reshaped {
+        keyspace: tree.name.clone(),
+        levels: shape.levels,
+        reason: shape.reason.to_string(),
+    });
+    Ok(())
+}
 
-    fn carry_out_drop(&self, tree: &Tree, drop: &DropFiles) -> Result<()> {
-        self.install(tree, |_| drop.edit())
-    }
+/// One merge of a tree.
+#[derive(Clone, Copy)]
+struct MergeJob<'a> {
+    core: &'a Core,
+    tree: &'a Tree,
+    merge: &'a Merge,
+}
 
-    fn carry_out_merge(&self, tree: &Tree, merge: &Merge) -> Result<()> {
-        let job = self.new_job_id();
-        let begin_ns = self.env.clock.monotonic_ns();
-        self.events.send_with(|| Event::MergeBegin {
+impl<'a> MergeJob<'a> {
+    /// Merges, and merges again without the compaction filter where a snapshot
+    /// that was taken meanwhile sees what the filter took. Whether a value
+    /// meets the filter is up to the tree: it meets it another time.
+    fn run(self) -> Result<()> {
+        let MergeJob { core, tree, merge } = self;
+        let job = core.new_job_id();
+        let begin_ns = core.env.clock.monotonic_ns();
+        core.events.send_with(|| Event::MergeBegin {
             job,
             keyspace: tree.name.clone(),
             reason: merge.reason.to_string(),
@@ -100,53 +109,44 @@ impl Core {
             input_files: merge.files().count() as u64,
             input_bytes: merge.input_bytes(),
         });
-        let done = self.run_merge(tree, merge);
-        let summary = done.as_ref().ok().copied().unwrap_or_default();
+        let mut done = self.attempt(false);
+        while let Ok(None) = done {
+            done = self.attempt(true);
+        }
+        let summary = done.as_ref().ok().copied().flatten().unwrap_or_default();
         if done.is_ok() {
             let read = merge.input_bytes();
-            self.counters.merged(merge.output_level, read, summary.written_bytes);
+            core.counters.merged(merge.output_level, read, summary.written_bytes);
             tree.work.lock().chain.add(merge.output_level, read + summary.written_bytes);
         }
-        self.events.send_with(|| Event::MergeEnd {
+        core.events.send_with(|| Event::MergeEnd {
             job,
             keyspace: tree.name.clone(),
             to_level: merge.output_level,
             output_files: summary.files,
             written_bytes: summary.written_bytes,
             dropped_entries: summary.dropped,
-            duration_us: (self.env.clock.monotonic_ns() - begin_ns) / 1000,
+            duration_us: (core.env.clock.monotonic_ns() - begin_ns) / 1000,
             error: done.as_ref().err().cloned(),
         });
         done.map(|_| ())
     }
 
-    /// Merges, and merges again without the compaction filter where a snapshot
-    /// that was taken meanwhile sees what the filter took. Whether a value
-    /// meets the filter is up to the tree: it meets it another time.
-    fn run_merge(&self, tree: &Tree, merge: &Merge) -> Result<Summary> {
-        let mut again = false;
-        loop {
-            if let Some(summary) = self.try_merge(tree, merge, again)? {
-                return Ok(summary);
-            }
-            again = true;
-        }
-    }
-
     /// `None`, with nothing changed, where a snapshot taken since sees what would go.
-    fn try_merge(&self, tree: &Tree, merge: &Merge, again: bool) -> Result<Option<Summary>> {
+    fn attempt(&self, again: bool) -> Result<Option<Summary>> {
+        let MergeJob { core, tree, merge } = *self;
         let version = tree.version();
-        let inputs = self.input_runs(tree, merge);
-        let held = self.snapshots.held();
+        let inputs = self.input_runs();
+        let held = core.snapshots.held();
         let since_id = held.next_id;
-        let judge_ms = self.judge_ms_under(&held);
-        let (mut rules, spec) = self.merge_rules(tree, merge, &version, &inputs, held, judge_ms)?;
+        let judge_ms = core.judge_ms_under(&held);
+        let (mut rules, spec) = self.rules(&version, &inputs, held, judge_ms)?;
         rules.filter = rules.filter.filter(|_| !again);
         // Held to the end: its share of filter memory is reserved until the edit is in.
         let filters = spec.filters.clone();
-        let heat = tree.policy.load().wants_hotness().then(|| self.heat(tree, merge, again));
-        let outcome = self.merge_entries(tree, merge, inputs, rules, spec, heat)?;
-        unless_mutant!(MergeEndsAtError, self.check_counts(merge, &outcome)?);
+        let heat = tree.policy.load().wants_hotness().then(|| self.heat(again));
+        let outcome = self.merge_entries(inputs, rules, spec, heat)?;
+        unless_mutant!(MergeEndsAtError, self.check_counts(&outcome)?);
         let summary = Summary {
             files: outcome.files.len() as u64,
             written_bytes: outcome.files.iter().map(|f| f.bytes).sum(),
@@ -154,19 +154,19 @@ impl Core {
         };
         let taken = self.taken(&outcome.count, since_id, judge_ms);
         let outputs: Vec<FileNumber> = outcome.files.iter().map(|file| file.number).collect();
-        let installed = self.try_install(tree, taken, |_| merge.edit(outcome.files))?;
+        let installed = core.try_install(tree, taken, |_| merge.edit(outcome.files))?;
         if installed == Installed::Yes {
             drop(filters);
-            self.counters.merge_entries_in.add(outcome.count.seen);
-            self.counters.merge_entries_out.add(outcome.count.kept);
+            core.counters.merge_entries_in.add(outcome.count.seen);
+            core.counters.merge_entries_out.add(outcome.count.kept);
             return Ok(Some(summary));
         }
-        unless_mutant!(DroppedLeavesTables, self.cleanup.unlink_tables(&outputs));
+        unless_mutant!(DroppedLeavesTables, core.cleanup.unlink_tables(&outputs));
         if installed == Installed::Dropped {
             return Err(dropped(&tree.name));
         }
-        self.counters.merged(merge.output_level, merge.input_bytes(), summary.written_bytes);
-        self.counters.merges_repeated.add(1);
+        core.counters.merged(merge.output_level, merge.input_bytes(), summary.written_bytes);
+        core.counters.merges_repeated.add(1);
         Ok(None)
     }
 
@@ -175,7 +175,7 @@ impl Core {
     fn taken(&self, count: &ElideCount, since_id: u64, judge_ms: u64) -> Option<Taken> {
         let expired = count.expired > 0 && !mutant!(TimeFloorForgotten);
         if expired {
-            self.time_floor_ms.fetch_max(judge_ms, Ordering::Relaxed);
+            self.core.time_floor_ms.fetch_max(judge_ms, Ordering::Relaxed);
         }
         let filtered = count.filtered > 0;
         let expired_ms = if expired { judge_ms } else { 0 };
@@ -183,10 +183,11 @@ impl Core {
     }
 
     /// Each input as sorted runs, newest first.
-    fn input_runs(&self, tree: &Tree, merge: &Merge) -> Vec<Arc<SortedRun>> {
+    fn input_runs(&self) -> Vec<Arc<SortedRun>> {
+        let tree = self.tree;
         let read_file = |file: &Arc<File>| ReadFile {
             file: file.clone(),
-            table: self.tables.handle(file, &tree.order),
+            table: tree.reads.tables.handle(file, &tree.order),
         };
         let runs_of = |input: &Input| {
             let files: Vec<ReadFile> = input.files.iter().map(read_file).collect();
@@ -195,26 +196,25 @@ impl Core {
                 Part::Log => pack_log(input.level, files.into_iter(), &tree.order),
             }
         };
-        merge.inputs.iter().flat_map(runs_of).collect()
+        self.merge.inputs.iter().flat_map(runs_of).collect()
     }
 
     /// What may be dropped, and how the output is cut.
-    fn merge_rules(
+    fn rules(
         &self,
-        tree: &Tree,
-        merge: &Merge,
         version: &Version,
         inputs: &[Arc<SortedRun>],
         held: Held,
         judge_ms: u64,
     ) -> Result<(ElideRules, OutputSpec)> {
-        let tombstones = self.input_tombstones(tree, inputs, &held)?;
+        let MergeJob { tree, merge, .. } = *self;
+        let tombstones = self.input_tombstones(inputs, &held)?;
         let outside = Outside::new(version, merge);
         let policy = tree.policy.load();
         let spec = OutputSpec {
             level: merge.output_level,
             cutter: policy.cutter(version, &tree.sizes.load(), merge.output_level),
-            filters: Arc::new(self.merge_filters(tree, merge, inputs)),
+            filters: Arc::new(OutputFilters::of_merge(tree, merge, inputs)),
             tombstones: surviving_tombstones(&tombstones, &held, Some(&outside)),
         };
         let rules = ElideRules {
@@ -231,40 +231,32 @@ impl Core {
     }
 
     /// The range tombstones of the inputs that the held snapshots tell apart.
-    fn input_tombstones(
-        &self,
-        tree: &Tree,
-        inputs: &[Arc<SortedRun>],
-        held: &Held,
-    ) -> Result<Tombstones> {
+    fn input_tombstones(&self, inputs: &[Arc<SortedRun>], held: &Held) -> Result<Tombstones> {
         let files = inputs.iter().flat_map(|run| &run.files);
         let with_tombstones = files.filter(|file| file.file.range_tombstones > 0);
         let open =
-            with_tombstones.map(|file| file.open(&tree.reads)).collect::<Result<Vec<_>>>()?;
+            with_tombstones.map(|file| file.open(&self.tree.reads)).collect::<Result<Vec<_>>>()?;
         let mut all = Vec::new();
         for open in &open {
             let mut more = open.table.tombstones().rejoined();
             all.reserve_exact(more.len());
             all.append(&mut more);
         }
-        Ok(Tombstones::newest_of_stripes(all, &tree.order, &held.seqs))
+        Ok(Tombstones::newest_of_stripes(all, &self.tree.order, &held.seqs))
     }
 
     /// What the outputs are made of, where that matters: with each input go
     /// the tables that it was made of itself, for as long as they are there
     /// (a reader may keep them when all that came of them is gone).
-    fn made_of(
-        &self,
-        tree: &Tree,
-        inputs: &[Arc<SortedRun>],
-    ) -> Result<Vec<(Arc<File>, FileNumber)>> {
+    fn made_of(&self, inputs: &[Arc<SortedRun>]) -> Result<Vec<(Arc<File>, FileNumber)>> {
+        let MergeJob { core, tree, .. } = *self;
         let mut made_of = Vec::new();
         let files = inputs.iter().flat_map(|run| &run.files);
         for file in files.filter(|_| tree.record.merge_operator.is_some()) {
             made_of.push((file.file.clone(), file.file.number));
             let open = file.open(&tree.reads)?;
             for &number in open.table.properties().made_of.iter().flatten() {
-                if self.env.fs.exists(&self.dir.join(names::table(number)))? {
+                if core.env.fs.exists(&core.dir.join(names::table(number)))? {
                     made_of.push((file.file.clone(), number));
                 }
             }
@@ -274,29 +266,28 @@ impl Core {
 
     fn merge_entries(
         &self,
-        tree: &Tree,
-        merge: &Merge,
         inputs: Vec<Arc<SortedRun>>,
         rules: ElideRules,
         spec: OutputSpec,
         heat: Option<Heat<'_>>,
     ) -> Result<Outcome> {
-        let readahead = self.merge_readahead_bytes(tree, inputs.len());
-        let made_of = self.made_of(tree, &inputs)?;
+        let MergeJob { core, tree, merge } = *self;
+        let readahead = self.readahead_bytes(inputs.len());
+        let made_of = self.made_of(&inputs)?;
         let source = |run: Arc<SortedRun>| {
             let options = TableIterOptions::sequential(readahead);
             Source::Level(LevelIter::new(run, tree.reads.clone(), options))
         };
         let sources = inputs.into_iter().map(source).collect();
-        let mut iter = MergeIter::new(sources, tree.order.clone(), self.env.fs.clone());
+        let mut iter = MergeIter::new(sources, tree.order.clone(), core.env.fs.clone());
         let range_tombstones = spec.tombstones.pairs();
-        let mut outputs = Outputs::new(self, tree, spec);
+        let mut outputs = Outputs::new(core, tree, spec);
         outputs.heat = heat;
         outputs.made_of = Some(made_of);
         let mut elider = Elider::new(rules);
         outputs.bytes_max = merge.input_bytes();
         outputs.entries_left = merge.files().map(|(_, _, file)| file.entries).sum();
-        self.leave_room_to_flush(LOOK_BYTES as u64)?;
+        core.leave_room_to_flush(LOOK_BYTES as u64)?;
         iter.seek_first()?;
         let (mut since_check, mut since_look) = (0, 0);
         while iter.valid() {
@@ -313,10 +304,10 @@ impl Core {
                 since_check = 0;
                 if LOOK_BYTES <= since_look {
                     since_look = 0;
-                    self.leave_room_to_flush(LOOK_BYTES as u64)?;
+                    core.leave_room_to_flush(LOOK_BYTES as u64)?;
                 }
-                self.check_not_closing(tree)?;
-                self.env.jobs.run_urgent();
+                self.check_not_closing()?;
+                core.env.jobs.run_urgent();
             }
         }
         unless_mutant!(MergeEndsAtError, iter.status()?);
@@ -326,17 +317,17 @@ impl Core {
     }
 
     /// A long merge does not hold up a close, or work for a dropped keyspace.
-    fn check_not_closing(&self, tree: &Tree) -> Result<()> {
-        if self.workers.gate.is_closing() || tree.is_dropped() {
+    fn check_not_closing(&self) -> Result<()> {
+        if self.core.workers.gate.is_closing() || self.tree.is_dropped() {
             return Err(Error::new(ErrorKind::Closed, "the merge was abandoned: closing"));
         }
-        self.latch.check()
+        self.core.latch.check()
     }
 
     /// Rule R16: what went in must have been read whole, and what came out is
     /// what was kept.
-    fn check_counts(&self, merge: &Merge, outcome: &Outcome) -> Result<()> {
-        let due: u64 = merge.files().map(|(_, _, file)| file.entries).sum();
+    fn check_counts(&self, outcome: &Outcome) -> Result<()> {
+        let due: u64 = self.merge.files().map(|(_, _, file)| file.entries).sum();
         if outcome.count.seen != due {
             return Err(Error::corruption(format!(
                 "a merge read {} entries where its inputs hold {due}",
@@ -350,22 +341,24 @@ impl Core {
 
     /// The heat of a merge's keys, whose updates count once however often it is
     /// done. The map is part of the merges' memory.
-    fn heat<'a>(&self, tree: &'a Tree, merge: &Merge, again: bool) -> Heat<'a> {
-        let memory_bytes = self.shares.merge_bytes / HOT_MAP_SHARE;
+    fn heat(&self, again: bool) -> Heat<'a> {
+        let MergeJob { core, tree, merge } = *self;
+        let memory_bytes = core.shares.merge_bytes / HOT_MAP_SHARE;
         let map = tree.hot_map.get_or_init(|| Box::new(Mutex::new(HotMap::new(memory_bytes))));
         if again { Heat::known(map) } else { Heat::new(map, merge) }
     }
 
     /// The share of the merge budget that each input run may read ahead.
-    fn merge_readahead_bytes(&self, tree: &Tree, runs: usize) -> u64 {
+    fn readahead_bytes(&self, runs: usize) -> u64 {
         const MIN: u64 = 64 << 10;
         const MAX: u64 = 1 << 20;
-        let jobs = self.merges_max() as u64 + 1;
+        let MergeJob { core, tree, .. } = *self;
+        let jobs = core.merges_max() as u64 + 1;
         let hot_map = match tree.policy.load().wants_hotness() {
-            true => self.shares.merge_bytes / HOT_MAP_SHARE,
+            true => core.shares.merge_bytes / HOT_MAP_SHARE,
             false => 0,
         };
-        let share = (self.shares.merge_bytes - hot_map) / jobs / (runs as u64 + 1);
+        let share = (core.shares.merge_bytes - hot_map) / jobs / (runs as u64 + 1);
         share.clamp(MIN, MAX)
     }
 }

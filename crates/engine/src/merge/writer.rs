@@ -7,7 +7,7 @@
 //! A table whose writing fails is discarded with its siblings; the job may be
 //! run again under new numbers. Nothing here touches the manifest.
 
-use crate::core::Core;
+use crate::host::Host;
 use crate::merge::elide::Sink;
 use crate::merge::filters::{OutputFilters, TableSoFar};
 use crate::merge::heat::Heat;
@@ -63,7 +63,7 @@ pub(crate) type Unfinished = Vec<Box<dyn WriteFile>>;
 
 /// Writes the outputs of one job.
 pub(crate) struct Outputs<'a> {
-    core: &'a Core,
+    host: &'a Host,
     tree: &'a Tree,
     spec: OutputSpec,
     /// Where the last output was cut: the next one's tombstones begin there.
@@ -88,9 +88,9 @@ pub(crate) struct Outputs<'a> {
 }
 
 impl<'a> Outputs<'a> {
-    pub(crate) fn new(core: &'a Core, tree: &'a Tree, spec: OutputSpec) -> Outputs<'a> {
+    pub(crate) fn new(host: &'a Host, tree: &'a Tree, spec: OutputSpec) -> Outputs<'a> {
         Outputs {
-            core,
+            host,
             tree,
             spec,
             lower: None,
@@ -119,12 +119,12 @@ impl<'a> Outputs<'a> {
     }
 
     fn begin_table(&mut self) -> Result<()> {
-        let core = self.core;
+        let host = self.host;
         // Not into a directory that was restored under the database.
-        core.place.check()?;
-        let number = core.new_file_number();
-        let uid = core.env.random.next_u64();
-        let settings = &core.settings;
+        host.place.check()?;
+        let number = host.new_file_number();
+        let uid = host.env.random.next_u64();
+        let settings = &host.settings;
         let codec = codec_of(settings.compression.as_str(), self.spec.level)?;
         let options = TableOptions {
             uid,
@@ -139,12 +139,12 @@ impl<'a> Outputs<'a> {
             late_filter: self.spec.filters.decides_late(),
             partition_bytes: settings.partition_bytes as usize,
             level_hint: self.spec.level,
-            created_ms: core.env.clock.wall_ms(),
+            created_ms: host.env.clock.wall_ms(),
         };
-        let path = core.dir.join(names::table(number));
+        let path = host.dir.join(names::table(number));
         let preallocate_bytes = self.preallocate_bytes();
         let write = WriteOptions { direct: settings.direct_io, preallocate_bytes };
-        let file = core.env.fs.create(&path, write)?;
+        let file = host.env.fs.create(&path, write)?;
         let table = TableWriter::new(file, options)?;
         self.open = Some(Open { number, uid, table });
         Ok(())
@@ -273,7 +273,7 @@ impl<'a> Outputs<'a> {
     pub(crate) fn finish(mut self, epoch: Epoch) -> Result<Vec<File>> {
         self.end_last()?;
         if !self.finished.is_empty() {
-            self.core.sync_table_names()?;
+            sync_table_names(self.host)?;
         }
         Ok(self.describe_all(epoch))
     }
@@ -302,7 +302,7 @@ impl<'a> Outputs<'a> {
     }
 
     fn describe_all(&mut self, epoch: Epoch) -> Vec<File> {
-        let created_ms = self.core.env.clock.wall_ms();
+        let created_ms = self.host.env.clock.wall_ms();
         let finished = std::mem::take(&mut self.finished);
         finished.into_iter().map(|f| describe(f, epoch, created_ms)).collect()
     }
@@ -313,35 +313,33 @@ impl Outputs<'_> {
     /// have failed for want of its room. One that stays goes at the next open. In
     /// a directory that was replaced the name may be another table's.
     fn discard(&self, number: FileNumber) {
-        if self.core.place.check().is_ok() {
-            let _ = self.core.env.fs.remove(&self.core.dir.join(names::table(number)));
+        if self.host.place.check().is_ok() {
+            let _ = self.host.env.fs.remove(&self.host.dir.join(names::table(number)));
         }
     }
 }
 
-impl Core {
-    /// Makes the names of tables durable.
-    ///
-    /// # Errors
-    /// What the file system said, which latches the database.
-    pub(crate) fn sync_table_names(&self) -> Result<()> {
-        if mutant!(TableNameSync) {
-            return Ok(());
-        }
-        if mutant!(TableNameAfterEdit) {
-            return Ok(());
-        }
-        let synced = self.env.fs.sync_dir(&self.dir);
-        if mutant!(NameSyncIgnored) {
-            return Ok(());
-        }
-        synced.inspect_err(|error| {
-            // Without a descriptor it was no sync yet.
-            if !is_out_of_descriptors(error) {
-                self.trip(error);
-            }
-        })
+/// Makes the names of tables durable.
+///
+/// # Errors
+/// What the file system said, which latches the database.
+pub(crate) fn sync_table_names(host: &Host) -> Result<()> {
+    if mutant!(TableNameSync) {
+        return Ok(());
     }
+    if mutant!(TableNameAfterEdit) {
+        return Ok(());
+    }
+    let synced = host.env.fs.sync_dir(&host.dir);
+    if mutant!(NameSyncIgnored) {
+        return Ok(());
+    }
+    synced.inspect_err(|error| {
+        // Without a descriptor it was no sync yet.
+        if !is_out_of_descriptors(error) {
+            host.trip(error);
+        }
+    })
 }
 
 impl Sink for Outputs<'_> {
