@@ -16,12 +16,14 @@
 //! | `window.rs` | the eight bytes of a key that hints compare |
 //! | `node.rs` | the layout of an entry |
 //! | `arena.rs` | the memory |
+//! | `chunk.rs` | a piece of it |
 //! | `pool.rs` | [`ChunkPool`], memory that lists leave to the next ones |
 //! | `sync.rs` | atomics, or loom's |
 //!
 //! Never interprets a trailer, never looks into a value.
 
 mod arena;
+mod chunk;
 mod cursor;
 mod list;
 mod node;

@@ -11,7 +11,7 @@
 //! nobody can see it twice. Never keeps chunks of other sizes.
 #![allow(unsafe_code)]
 
-use crate::arena::{CHUNK_BYTES_MAX, Chunk, free_chunk, new_chunk, renew_chunk};
+use crate::chunk::{CHUNK_BYTES_MAX, Chunk, free_chunk, new_chunk, renew_chunk};
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering};
 use core::fmt;
 use core::ptr::{self, NonNull};
