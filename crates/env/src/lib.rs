@@ -10,6 +10,7 @@ mod error;
 pub mod fs;
 pub mod jobs;
 mod os;
+mod random;
 mod space;
 pub mod sync;
 mod sys;
@@ -20,6 +21,7 @@ pub use clock::Clock;
 pub use fs::{FileSystem, LogFile, ReadFile, WriteFile};
 pub use jobs::Jobs;
 pub use os::{OsClock, OsFs, OsRandom, ThreadPool};
+pub use random::Random;
 pub use sys::arenas::share_one_heap;
 pub use sys::process::{NotInherited, Process};
 
@@ -49,10 +51,4 @@ impl Env {
             random: Arc::new(OsRandom),
         }
     }
-}
-
-/// A source of random numbers; seeded in simulation.
-pub trait Random: Send + Sync + 'static {
-    /// The next number, uniform over u64.
-    fn next_u64(&self) -> u64;
 }

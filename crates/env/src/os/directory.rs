@@ -1,8 +1,8 @@
 //! Directories: making them durable, creating them with their parents, what is in them.
 
-use super::file_system::OsFs;
+use super::anchors::Anchors;
 use super::place::{Place, id_of};
-use super::write_file::retry;
+use super::retry::retry;
 use crate::error::io_error;
 use rustix::fs::{Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -54,11 +54,11 @@ pub(super) fn named<'a>(dir: Place<'a>) -> Result<Place<'a>> {
 
 /// Creates a directory and its missing parents, outermost first, and syncs
 /// the parent of each, so that no crash leaves a child under a lost name.
-pub(super) fn create(fs: &OsFs, dir: &Path) -> Result<()> {
+pub(super) fn create(anchors: &Anchors, dir: &Path) -> Result<()> {
     let mut missing: Vec<&Path> = Vec::new();
     let mut at = Some(dir);
     while let Some(path) = at.filter(|path| !path.as_os_str().is_empty()) {
-        if is_dir(fs.place(path)) {
+        if is_dir(anchors.place(path)) {
             break;
         }
         missing.push(path);
@@ -67,16 +67,18 @@ pub(super) fn create(fs: &OsFs, dir: &Path) -> Result<()> {
     if missing.is_empty() {
         // It may have been made just before a crash of the process that made
         // it: its name is not known to be durable.
-        return sync_found(fs.place(&parent(dir)));
+        return sync_found(anchors.place(&parent(dir)));
     }
     if let Some(found) = at.filter(|path| !path.as_os_str().is_empty()) {
         // So may have been the innermost that is there.
-        sync_found(fs.place(&parent(found)))?;
+        sync_found(anchors.place(&parent(found)))?;
     }
     for path in missing.into_iter().rev() {
-        let Place { at, name, .. } = fs.place(path);
+        let Place { at, name, .. } = anchors.place(path);
         match retry(|| rustix::fs::mkdirat(at, name, Mode::from_raw_mode(0o755))) {
-            Ok(()) | Err(Errno::EXIST) if is_dir(fs.place(path)) => sync(fs.place(&parent(path)))?,
+            Ok(()) | Err(Errno::EXIST) if is_dir(anchors.place(path)) => {
+                sync(anchors.place(&parent(path)))?
+            }
             Ok(()) => return Err(io_error("create the directory", path, Errno::NOENT)),
             Err(errno) => return Err(io_error("create the directory", path, errno)),
         }

@@ -7,7 +7,7 @@
 
 use super::lock_register::{Locked, register};
 use super::place::{Place, check_regular, id_of};
-use super::write_file::retry;
+use super::retry::retry;
 use crate::error::io_error;
 use crate::fs::{FileId, FileLock, LockMode};
 use rustix::fs::{FlockOperation, OFlags};

@@ -1,9 +1,11 @@
 //! [`FileSystem`] over system calls.
 
+use super::anchors::Anchors;
 use super::log_file::OsLogFile;
-use super::place::{Anchor, Place};
+use super::place::Place;
 use super::read_file::OsReadFile;
-use super::write_file::{OsWriteFile, finish_all, retry};
+use super::retry::retry;
+use super::write_file::{OsWriteFile, finish_all};
 use super::{directory, file_lock, read_many};
 use crate::error::io_error;
 use crate::fs::{FileLock, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions};
@@ -25,15 +27,14 @@ const OPEN_FILES_RESERVE_MIN: u64 = 32;
 pub struct OsFs {
     map_logs: bool,
     open_files_max: usize,
-    /// Directories held open; of two that a path lies in, the inner one counts.
-    anchors: Vec<Arc<Anchor>>,
+    anchors: Anchors,
 }
 
 impl OsFs {
     /// A file system that writes its logs by `pwrite`. Raises the process's
     /// soft limit of open files.
     pub fn new() -> OsFs {
-        OsFs { map_logs: false, open_files_max: raise_open_files(), anchors: Vec::new() }
+        OsFs { map_logs: false, open_files_max: raise_open_files(), anchors: Anchors::default() }
     }
 
     /// Whether logs are written through memory mappings, where that is safe
@@ -48,10 +49,8 @@ impl OsFs {
     }
 
     /// Where a path leads.
-    pub(super) fn place<'a>(&'a self, path: &'a Path) -> Place<'a> {
-        let within = |anchor: &'a Arc<Anchor>| Some((anchor.depth(), anchor.place(path)?));
-        let innermost = self.anchors.iter().filter_map(within).max_by_key(|(depth, _)| *depth);
-        innermost.map_or(Place::from(path), |(_, place)| place)
+    fn place<'a>(&'a self, path: &'a Path) -> Place<'a> {
+        self.anchors.place(path)
     }
 }
 
@@ -87,7 +86,7 @@ impl FileSystem for OsFs {
 
     fn anchor(&self, dir: &Path) -> Result<Arc<dyn FileSystem>> {
         let mut anchored = self.clone();
-        anchored.anchors.push(Arc::new(Anchor::open(self.place(dir))?));
+        anchored.anchors.open(dir)?;
         Ok(Arc::new(anchored))
     }
 
@@ -170,7 +169,7 @@ impl FileSystem for OsFs {
     }
 
     fn create_dir(&self, dir: &Path) -> Result<()> {
-        directory::create(self, dir)
+        directory::create(&self.anchors, dir)
     }
 
     fn remove_dir(&self, dir: &Path) -> Result<()> {

@@ -19,7 +19,8 @@
 //! signal, where the device fails while a sync has the pages protected.
 
 use super::place::Place;
-use super::write_file::{NEW_FILE, retry};
+use super::retry::retry;
+use super::write_file::NEW_FILE;
 use crate::LogFile;
 use crate::error::io_error;
 use crate::space;

@@ -3,10 +3,12 @@
 //! Owns: what Linux is asked for. Never does: retry a failed sync (rule R13),
 //! or look at what is in a file.
 
+mod anchors;
 mod clock;
 mod directory;
 mod file_lock;
 mod file_system;
+mod job_queue;
 mod lock_register;
 mod log_file;
 mod place;
@@ -16,6 +18,7 @@ mod pool;
 mod random;
 mod read_file;
 mod read_many;
+mod retry;
 #[cfg(test)]
 mod tests;
 mod timer;

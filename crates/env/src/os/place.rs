@@ -1,44 +1,16 @@
-//! Where a path leads: a name, and the directory that it is looked up in.
+//! A place: a name, and the directory that it is looked up in.
 //!
-//! Owns: anchors, which are directories held open, so that a path under one of
-//! them goes on meaning what it meant when the directory was opened, through a
-//! change of the process's directory and a move or replacement of this one.
+//! Owns: opening, looking at and removing what the name stands for. Never does:
+//! decide which directory a path is looked up in (`anchors.rs`).
 
-use super::write_file::retry;
+use super::retry::retry;
 use crate::error::io_error;
 use crate::fs::{EntryKind, FileId, Stamp};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
 use windrow_base::Result;
-
-/// A directory that is held open.
-#[derive(Debug)]
-pub(super) struct Anchor {
-    path: PathBuf,
-    fd: OwnedFd,
-}
-
-impl Anchor {
-    pub(super) fn open(dir: Place<'_>) -> Result<Anchor> {
-        let fd = dir
-            .open(OFlags::RDONLY | OFlags::DIRECTORY)
-            .map_err(|errno| io_error("open the directory", dir.path, errno))?;
-        Ok(Anchor { path: dir.path.to_path_buf(), fd })
-    }
-
-    /// The place of a path that lies in this directory, or is it.
-    pub(super) fn place<'a>(&'a self, path: &'a Path) -> Option<Place<'a>> {
-        let name = path.strip_prefix(&self.path).ok()?;
-        let name = if name.as_os_str().is_empty() { Path::new(".") } else { name };
-        Some(Place { at: self.fd.as_fd(), name, path })
-    }
-
-    pub(super) fn depth(&self) -> usize {
-        self.path.as_os_str().len()
-    }
-}
 
 /// A name in a directory.
 #[derive(Clone, Copy)]

@@ -8,15 +8,13 @@
 //! give no thread at all, the pool runs its jobs in `step`, on threads that
 //! wait for them.
 
+use super::job_queue::JobQueue;
 use super::timer::Timers;
 use crate::NotInherited;
 use crate::jobs::{Job, Jobs, Urgency};
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::Arc;
 use crate::sync::thread::{self, Builder, JoinHandle};
-use crate::sync::{Arc, Condvar, Mutex};
 use crate::sys::sched;
-use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// [`Jobs`] on threads of its own. Dropping it waits for running jobs and
 /// discards queued ones. A forked child has no such threads: it is to make its
@@ -31,94 +29,11 @@ struct Pool {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What threads, timers and the pool share.
-pub(super) struct JobQueue {
-    state: Mutex<State>,
-    /// Wakes a thread that has nothing to do.
-    any: Condvar,
-    /// Urgent jobs in the queue, to be looked at without the lock.
-    urgent: AtomicU64,
-    panics: AtomicU64,
-}
-
-#[derive(Default)]
-struct State {
-    high: VecDeque<Job>,
-    normal: VecDeque<Job>,
-    /// Threads that wait for a job.
-    idle: usize,
-    shut_down: bool,
-}
-
-impl JobQueue {
-    pub(super) fn push(&self, urgency: Urgency, job: Job) {
-        let mut state = self.state.lock();
-        if state.shut_down {
-            // Dropped outside the lock: what it holds may come back here.
-            drop(state);
-            drop(job);
-            return;
-        }
-        match urgency {
-            Urgency::High => {
-                state.high.push_back(job);
-                self.urgent.fetch_add(1, Ordering::Relaxed);
-            }
-            Urgency::Normal => state.normal.push_back(job),
-        }
-        drop(state);
-        self.any.notify_one();
-    }
-
-    pub(super) fn is_shut_down(&self) -> bool {
-        self.state.lock().shut_down
-    }
-
-    fn run(&self, job: Job) {
-        if catch_unwind(AssertUnwindSafe(job)).is_err() {
-            self.panics.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn take_urgent(&self, state: &mut State) -> Option<Job> {
-        let job = state.high.pop_front()?;
-        self.urgent.fetch_sub(1, Ordering::Relaxed);
-        Some(job)
-    }
-
-    fn take(&self, state: &mut State) -> Option<Job> {
-        self.take_urgent(state).or_else(|| state.normal.pop_front())
-    }
-
-    fn serve(&self) {
-        let mut state = self.state.lock();
-        loop {
-            if state.shut_down {
-                return;
-            }
-            if let Some(job) = self.take(&mut state) {
-                drop(state);
-                self.run(job);
-                state = self.state.lock();
-            } else {
-                state.idle += 1;
-                self.any.wait(&mut state);
-                state.idle -= 1;
-            }
-        }
-    }
-}
-
 impl ThreadPool {
     /// A pool of `threads` threads, at lower priority than the caller. Fewer
     /// if the system refuses some; [`Jobs::parallelism`] tells.
     pub fn new(threads: usize) -> ThreadPool {
-        let queue = Arc::new(JobQueue {
-            state: Mutex::new(State::default()),
-            any: Condvar::new(),
-            urgent: AtomicU64::new(0),
-            panics: AtomicU64::new(0),
-        });
+        let queue = Arc::new(JobQueue::default());
         let mut handles = Vec::with_capacity(threads);
         for index in 0..threads {
             let shared = queue.clone();
@@ -140,7 +55,7 @@ impl ThreadPool {
 
     /// How many jobs have panicked.
     pub fn panics(&self) -> u64 {
-        self.inner.queue.panics.load(Ordering::Relaxed)
+        self.inner.queue.panics()
     }
 }
 
@@ -165,22 +80,12 @@ impl Jobs for ThreadPool {
         if !self.inner.threads.is_empty() {
             return false;
         }
-        let job = self.inner.queue.take(&mut self.inner.queue.state.lock());
-        job.map(|job| self.inner.queue.run(job)).is_some()
+        self.inner.queue.run_next()
     }
 
     #[inline]
     fn run_urgent(&self) -> bool {
-        if self.inner.queue.urgent.load(Ordering::Relaxed) == 0 {
-            return false;
-        }
-        let mut state = self.inner.queue.state.lock();
-        if state.idle > 0 {
-            return false;
-        }
-        let job = self.inner.queue.take_urgent(&mut state);
-        drop(state);
-        job.map(|job| self.inner.queue.run(job)).is_some()
+        self.inner.queue.run_urgent()
     }
 
     fn every(&self, interval_ms: u64, work: Arc<dyn Fn() -> bool + Send + Sync>) {
@@ -190,12 +95,7 @@ impl Jobs for ThreadPool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        let mut state = self.queue.state.lock();
-        // Threads that wait are still to count themselves off.
-        let shut_down = State { shut_down: true, idle: state.idle, ..State::default() };
-        let discarded = std::mem::replace(&mut *state, shut_down);
-        drop(state);
-        self.queue.any.notify_all();
+        let discarded = self.queue.shut_down();
         let timer = self.timers.shut_down();
         drop(discarded);
         // A job may have held the last handle to the pool: its own thread
@@ -214,6 +114,7 @@ impl Drop for Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::atomic::{AtomicU64, Ordering};
     use std::sync::mpsc;
 
     #[test]
@@ -244,24 +145,6 @@ mod tests {
         assert!(done.try_recv().is_err());
         over.store(1, Ordering::Relaxed);
         assert_eq!(done.recv(), Ok("third merge"));
-    }
-
-    #[test]
-    fn who_is_free_takes_what_is_urgent() {
-        let pool = ThreadPool::new(2);
-        let (report, done) = mpsc::channel();
-        while pool.inner.queue.state.lock().idle < 2 {
-            std::thread::yield_now();
-        }
-        let queue = pool.inner.queue.clone();
-        let mut state = queue.state.lock();
-        state.high.push_back(Box::new(move || report.send(()).unwrap()));
-        queue.urgent.fetch_add(1, Ordering::Relaxed);
-        drop(state);
-        assert!(!pool.run_urgent(), "two threads are free");
-        queue.any.notify_one();
-        assert_eq!(done.recv(), Ok(()));
-        assert!(!pool.run_urgent(), "nothing is left");
     }
 
     #[test]
@@ -351,7 +234,7 @@ mod tests {
     #[test]
     fn a_forked_child_makes_a_pool_of_its_own() {
         let pool = ThreadPool::new(8);
-        while pool.inner.queue.state.lock().idle < 8 {
+        while pool.inner.queue.idle() < 8 {
             std::thread::yield_now();
         }
         for _ in 0..5 {

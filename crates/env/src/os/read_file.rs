@@ -1,7 +1,7 @@
 //! A file open for positional reads, through the page cache or around it.
 
 use super::place::{Place, check_regular};
-use super::write_file::retry;
+use super::retry::retry;
 use crate::ReadFile;
 use crate::error::{ends_early, io_error};
 use crate::fs::{DIRECT_ALIGN_BYTES, ReadOptions};

@@ -2,7 +2,7 @@
 //! first timer is. The work itself runs as an urgent job, so that a slow one
 //! does not hold up the others, and is due again an interval after it ended.
 
-use super::pool::JobQueue;
+use super::job_queue::JobQueue;
 use crate::jobs::Urgency;
 use crate::sync::Arc;
 use crate::sync::real::{Condvar, Mutex};

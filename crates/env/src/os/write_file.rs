@@ -6,6 +6,7 @@
 //! there too; where room is short nothing is reserved, since a log may need it.
 
 use super::place::Place;
+use super::retry::retry;
 use crate::error::io_error;
 use crate::fs::{DIRECT_ALIGN_BYTES, WriteOptions};
 use crate::sync::Mutex;
@@ -312,14 +313,4 @@ fn write_all(
         }
     }
     Ok(())
-}
-
-/// Runs a system call again when a signal interrupted it. Not for syncs.
-pub(super) fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
-    loop {
-        match call() {
-            Err(Errno::INTR) => {}
-            result => return result,
-        }
-    }
 }

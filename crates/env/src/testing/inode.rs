@@ -2,8 +2,10 @@
 //! and the operations between the two that no sync has covered.
 
 use super::image::Image;
-use super::power_loss::SECTOR_BYTES;
 use std::sync::Arc;
+
+/// What the device writes whole or not at all, in bytes.
+pub(super) const SECTOR_BYTES: u64 = 512;
 
 /// One operation on a file since its last sync.
 #[derive(Clone)]

@@ -6,11 +6,8 @@
 
 use super::directory::Directory;
 use super::image::Image;
-use super::inode::{Inode, Pending};
+use super::inode::{Inode, Pending, SECTOR_BYTES};
 use super::random::Rng;
-
-/// What the device writes whole or not at all, in bytes.
-pub(super) const SECTOR_BYTES: u64 = 512;
 
 /// Damage to a file's unsynced changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

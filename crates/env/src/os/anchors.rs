@@ -1,0 +1,63 @@
+//! Where a path leads: through a directory that is held open, if it lies in one.
+//!
+//! Owns: anchors, which are directories held open, so that a path under one of
+//! them goes on meaning what it meant when the directory was opened, through a
+//! change of the process's directory and a move or replacement of this one.
+
+use super::place::Place;
+use crate::error::io_error;
+use rustix::fs::OFlags;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use windrow_base::Result;
+
+/// Directories held open; of two that a path lies in, the inner one counts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Anchors(Vec<Arc<Anchor>>);
+
+impl Anchors {
+    /// Where a path leads.
+    pub(super) fn place<'a>(&'a self, path: &'a Path) -> Place<'a> {
+        let within = |anchor: &'a Arc<Anchor>| Some((anchor.depth(), anchor.place(path)?));
+        let innermost = self.0.iter().filter_map(within).max_by_key(|(depth, _)| *depth);
+        innermost.map_or(Place::from(path), |(_, place)| place)
+    }
+
+    /// Holds one more directory open.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub(super) fn open(&mut self, dir: &Path) -> Result<()> {
+        let anchor = Anchor::open(self.place(dir))?;
+        self.0.push(Arc::new(anchor));
+        Ok(())
+    }
+}
+
+/// A directory that is held open.
+#[derive(Debug)]
+struct Anchor {
+    path: PathBuf,
+    fd: OwnedFd,
+}
+
+impl Anchor {
+    fn open(dir: Place<'_>) -> Result<Anchor> {
+        let fd = dir
+            .open(OFlags::RDONLY | OFlags::DIRECTORY)
+            .map_err(|errno| io_error("open the directory", dir.path, errno))?;
+        Ok(Anchor { path: dir.path.to_path_buf(), fd })
+    }
+
+    /// The place of a path that lies in this directory, or is it.
+    fn place<'a>(&'a self, path: &'a Path) -> Option<Place<'a>> {
+        let name = path.strip_prefix(&self.path).ok()?;
+        let name = if name.as_os_str().is_empty() { Path::new(".") } else { name };
+        Some(Place { at: self.fd.as_fd(), name, path })
+    }
+
+    fn depth(&self) -> usize {
+        self.path.as_os_str().len()
+    }
+}
