@@ -15,17 +15,20 @@ mod account;
 mod builder;
 mod entry;
 mod get;
+mod handle;
+mod index;
 mod iter;
 
 pub use account::{Account, Charge};
 pub(crate) use builder::BlockBuilder;
 pub use get::BlockGet;
 pub(crate) use get::common_prefix;
+pub use handle::{BlockHandle, Locate, PartitionHandle};
+pub(crate) use index::{HAS_TRAILER, HEAD_BYTES, IndexLayout, IndexLevel};
 pub use iter::BlockIter;
 
 use crate::codec::Codec;
 use crate::filter::Filter;
-use crate::table::index::IndexLayout;
 use windrow_base::{Error, FileUid, KeyOrder, Result, mutant};
 use windrow_env::checksum::checksum;
 

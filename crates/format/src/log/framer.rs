@@ -3,7 +3,9 @@
 //!
 //! Owns: the fragment in the making. Never does: write to files.
 
-use super::{Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES, payload_crc};
+use super::fragment::{
+    Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES, payload_crc,
+};
 use windrow_base::{FileUid, Result};
 
 /// One record in the making.

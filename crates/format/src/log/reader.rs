@@ -12,8 +12,10 @@
 //! searched byte by byte: after damage nothing says where records begin.
 //! The last sync group has no later witness; only rule 1 can speak for it.
 
+use super::fragment::{
+    Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES, payload_crc,
+};
 use super::header::{FILE_HEADER_BYTES, FileHeader, LogKind, decode_file_header, expect_kind};
-use super::{Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES, payload_crc};
 use std::ops::Range;
 use std::sync::Arc;
 use windrow_base::{Error, Result, mutant};

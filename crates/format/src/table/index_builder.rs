@@ -1,7 +1,6 @@
 //! Builds index blocks: leaves over data blocks, and the top level over them.
 
-use super::index::{HAS_TRAILER, HEAD_BYTES, IndexLevel};
-use crate::block::common_prefix;
+use crate::block::{HAS_TRAILER, HEAD_BYTES, IndexLevel, common_prefix};
 use windrow_base::KeyOrder;
 use windrow_base::key::{TRAILER_BYTES, prefix_u64, split};
 

@@ -10,17 +10,20 @@
 //! entry of a key counts is the engine's business).
 
 mod footer;
-pub(crate) mod index;
+mod index;
 mod index_builder;
 mod open;
 mod partition;
 mod properties;
 mod read;
 mod remains;
+mod sink;
 mod verify;
 mod writer;
 
-pub use crate::block::{BLOCK_TRAILER_BYTES, Block, BlockKind};
+pub use crate::block::{
+    BLOCK_TRAILER_BYTES, Block, BlockHandle, BlockKind, Locate, PartitionHandle,
+};
 pub(crate) use footer::HEADER_MAGIC as MAGIC;
 pub use footer::{FOOTER_BYTES, HEADER_BYTES, HEADER_MAGIC};
 pub use index::{IndexIter, IndexPart, decode_partition};
@@ -33,42 +36,6 @@ pub use writer::{TableSummary, TableWriter};
 
 use crate::codec::Codec;
 use windrow_base::{FileUid, KeyOrder, KeyspaceId};
-
-/// Where a block lies in its file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct BlockHandle {
-    /// Byte offset in the file.
-    pub offset: u64,
-    /// Bytes on disk, trailer included; 0 for no block.
-    pub bytes: u32,
-}
-
-impl BlockHandle {
-    /// File offset after the block.
-    pub fn end(&self) -> u64 {
-        self.offset.saturating_add(self.bytes.into())
-    }
-}
-
-/// A partition of a large table's index and filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartitionHandle {
-    /// The partition's index block, for [`decode_partition`].
-    pub index: BlockHandle,
-    /// Its filter block, for [`Block::may_contain`]; covers exactly the keys of the partition.
-    pub filter: Option<BlockHandle>,
-}
-
-/// Where a key may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Locate {
-    /// In this data block.
-    Block(BlockHandle),
-    /// In this partition: read it first and ask again.
-    Partition(PartitionHandle),
-    /// Nowhere: the key is beyond the table's last.
-    None,
-}
 
 /// How a table is written.
 #[derive(Clone, Debug)]

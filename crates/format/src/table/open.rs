@@ -1,8 +1,9 @@
 //! An open table: what of it stays in memory, and which block a key is in.
 
 use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES};
-use super::index::{IndexLevel, IndexPart, decode_partition};
+use super::index::{IndexPart, decode_partition};
 use super::{Block, BlockHandle, BlockKind, Expect, IndexIter, Locate, Properties, decode_block};
+use crate::block::IndexLevel;
 use crate::filter::Filter;
 use crate::tombstone::Tombstones;
 use std::sync::Arc;

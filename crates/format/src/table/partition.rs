@@ -6,10 +6,10 @@
 //! in bounded memory.
 
 use super::footer::Footer;
-use super::index::IndexLevel;
 use super::index_builder::{IndexBuilder, Place};
-use super::writer::BlockSink;
+use super::sink::BlockSink;
 use super::{BlockHandle, BlockKind};
+use crate::block::IndexLevel;
 use crate::filter::{FilterBuilder, filter_bytes};
 use windrow_base::{KeyOrder, Result};
 

@@ -8,16 +8,17 @@
 use super::footer::{Footer, encode_header};
 use super::partition::Directory;
 use super::properties::Properties;
-use super::{BlockHandle, BlockKind, FOOTER_BYTES, HEADER_BYTES, TableOptions};
-use crate::block::{BLOCK_TRAILER_BYTES, BlockBuilder, common_prefix, trailer};
-use crate::codec::{Codec, Compressor};
+use super::sink::BlockSink;
+use super::{BLOCK_TRAILER_BYTES, BlockKind, FOOTER_BYTES, HEADER_BYTES, TableOptions};
+use crate::block::{BlockBuilder, common_prefix};
+use crate::codec::Compressor;
 use crate::filter;
 use crate::tombstone::{Collector, FragmentRef, Fragments, RangeTombstone, Tombstones};
 use windrow_base::bound::Bound;
 use windrow_base::key::{
     KEY_BYTES_MAX, Kind, TRAILER_BYTES, VALUE_BYTES_MAX, push_internal, trailer_kind, trailer_seq,
 };
-use windrow_base::{Error, FileNumber, FileUid, KeyOrder, Result, SeqNo, mutant, unless_mutant};
+use windrow_base::{Error, FileNumber, KeyOrder, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::WriteFile;
 
 /// Most bytes of a data block that can be asked for.
@@ -57,32 +58,6 @@ pub struct TableSummary {
     pub expiring_entries: u64,
     /// The earliest expiry, ms since 1970; 0 without expiring entries.
     pub expiry_min_ms: u64,
-}
-
-/// Appends blocks to the file, each with its trailer.
-pub(super) struct BlockSink {
-    file: Box<dyn WriteFile>,
-    uid: FileUid,
-}
-
-impl BlockSink {
-    fn offset(&self) -> u64 {
-        self.file.len()
-    }
-
-    fn write(&mut self, kind: BlockKind, codec: Codec, payload: &[u8]) -> Result<BlockHandle> {
-        let offset = self.offset();
-        let bytes = u32::try_from(payload.len() + BLOCK_TRAILER_BYTES)
-            .map_err(|_| Error::invalid("a block would pass 4 GiB"))?;
-        self.file.append(payload)?;
-        self.file.append(&trailer(self.uid, offset, kind, codec, payload))?;
-        Ok(BlockHandle { offset, bytes })
-    }
-
-    /// Writes a block that is read in place, so never compressed.
-    pub(super) fn write_plain(&mut self, kind: BlockKind, payload: &[u8]) -> Result<BlockHandle> {
-        self.write(kind, Codec::None, payload)
-    }
 }
 
 /// Writes one table. Dropped without `finish`, it leaves a file that the caller removes.

@@ -1,9 +1,9 @@
-//! One layer: sorted, disjoint fragments, and their form on disk.
+//! A finished layer: sorted, disjoint fragments, searched, and their form on disk.
 //!
-//! Keys lie in one buffer, and where a fragment begins at the last one's end
-//! they share it. Immutable once built; shared by reference count.
+//! Immutable; shared by reference count.
 //! Never does: cut tombstones (`sweep.rs`), or choose what goes into a layer.
 
+use super::layer::{Fragment, FragmentRef, Layer};
 use super::{Parts, sweep};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,67 +11,10 @@ use windrow_base::coding::{Decoder, put_slice, put_varint};
 use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX};
 use windrow_base::{Error, KeyOrder, Result, SeqNo};
 
-/// Where a key lies in `Layer::keys`.
-#[derive(Clone, Copy, Debug)]
-struct Key {
-    at: usize,
-    bytes: usize,
-}
-
-#[derive(Debug)]
-struct Fragment {
-    start: Key,
-    end: Key,
-    /// Where its sequence numbers lie in `Layer::seqs`.
-    seqs: (usize, usize),
-}
-
-/// Fragments in the making.
-#[derive(Debug, Default)]
-pub(crate) struct Layer {
-    keys: Vec<u8>,
-    fragments: Vec<Fragment>,
-    seqs: Vec<SeqNo>,
-}
-
 /// Sorted, disjoint fragments. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Fragments {
     layer: Option<Arc<Layer>>,
-}
-
-/// One fragment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FragmentRef<'a> {
-    /// First user key covered.
-    pub start: &'a [u8],
-    /// First user key not covered any more.
-    pub end: &'a [u8],
-    /// Sequence numbers of the tombstones over it, newest first; at least one.
-    pub seqs: &'a [SeqNo],
-}
-
-impl<'a> FragmentRef<'a> {
-    /// The newest sequence number that a read at `max_seq` sees.
-    #[inline]
-    pub fn newest(&self, max_seq: SeqNo) -> Option<SeqNo> {
-        let at = self.seqs.partition_point(|&seq| seq > max_seq);
-        self.seqs.get(at).copied()
-    }
-
-    /// What of it lies in `[from, to)` (unbounded where `None`).
-    pub fn within(
-        self,
-        order: &KeyOrder,
-        from: Option<&'a [u8]>,
-        to: Option<&'a [u8]>,
-    ) -> Option<FragmentRef<'a>> {
-        let start = from.filter(|from| order.compare(self.start, from).is_lt());
-        let end = to.filter(|to| order.compare(to, self.end).is_lt());
-        let (start, end) = (start.unwrap_or(self.start), end.unwrap_or(self.end));
-        let seqs = self.seqs;
-        order.compare(start, end).is_lt().then_some(FragmentRef { start, end, seqs })
-    }
 }
 
 impl Fragments {
@@ -214,89 +157,5 @@ impl Fragments {
         }
         layer.shrink();
         Ok(Fragments::from_layer(layer))
-    }
-}
-
-impl Layer {
-    fn key(&self, key: Key) -> &[u8] {
-        &self.keys[key.at..key.at + key.bytes]
-    }
-
-    fn put_key(&mut self, key: &[u8]) -> Key {
-        let at = self.keys.len();
-        self.keys.extend_from_slice(key);
-        Key { at, bytes: key.len() }
-    }
-
-    pub(super) fn get(&self, at: usize) -> Option<FragmentRef<'_>> {
-        let f = self.fragments.get(at)?;
-        let seqs = &self.seqs[f.seqs.0..f.seqs.1];
-        Some(FragmentRef { start: self.key(f.start), end: self.key(f.end), seqs })
-    }
-
-    /// The last fragment.
-    pub(super) fn last(&self) -> Option<FragmentRef<'_>> {
-        self.get(self.fragments.len().checked_sub(1)?)
-    }
-
-    fn last_end(&self) -> Option<&[u8]> {
-        self.fragments.last().map(|f| self.key(f.end))
-    }
-
-    /// An empty one, with room for so many fragments of a sequence number each.
-    pub(super) fn with_room(count: usize) -> Layer {
-        let (fragments, seqs) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        Layer { keys: Vec::new(), fragments, seqs }
-    }
-
-    pub(super) fn pairs(&self) -> usize {
-        self.seqs.len()
-    }
-
-    /// Adds a fragment at or after the last one's end.
-    pub(super) fn push(&mut self, start: &[u8], end: &[u8], seqs: &[SeqNo]) {
-        let shared = self.fragments.last().map(|f| f.end).filter(|&end| self.key(end) == start);
-        let start = shared.unwrap_or_else(|| self.put_key(start));
-        let end = self.put_key(end);
-        let at = self.seqs.len();
-        self.seqs.extend_from_slice(seqs);
-        let seqs = (at, self.seqs.len());
-        self.fragments.push(Fragment { start, end, seqs });
-    }
-
-    /// As `push`, but what goes on where the last fragment ends, with the same
-    /// sequence numbers, is part of it.
-    pub(super) fn push_or_extend(&mut self, start: &[u8], end: &[u8], seqs: &[SeqNo]) {
-        let goes_on = self.last().is_some_and(|last| *last.end == *start && *last.seqs == *seqs);
-        if !goes_on {
-            return self.push(start, end, seqs);
-        }
-        // An end is the last key that was put, so that the longer range takes its place.
-        let last = self.fragments.last().map_or(self.keys.len(), |f| f.end.at);
-        self.keys.truncate(last);
-        let end = self.put_key(end);
-        if let Some(fragment) = self.fragments.last_mut() {
-            fragment.end = end;
-        }
-    }
-
-    /// Adds an older sequence number to the last fragment.
-    pub(super) fn push_seq(&mut self, seq: SeqNo) {
-        self.seqs.push(seq);
-        if let Some(last) = self.fragments.last_mut() {
-            last.seqs.1 += 1;
-        }
-    }
-
-    pub(super) fn shrink(&mut self) {
-        self.keys.shrink_to_fit();
-        self.fragments.shrink_to_fit();
-        self.seqs.shrink_to_fit();
-    }
-
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.keys.capacity()
-            + self.fragments.capacity() * size_of::<Fragment>()
-            + self.seqs.capacity() * size_of::<SeqNo>()
     }
 }

@@ -5,7 +5,8 @@
 //! number for each of its tombstones; nearly every set is one layer.
 //! Never does: fragment (`sweep.rs`), or judge what may be dropped.
 
-use super::fragments::{FragmentRef, Fragments, Layer};
+use super::fragments::Fragments;
+use super::layer::{FragmentRef, Layer};
 use super::sweep::{self, Active};
 use super::{Parts, RangeTombstone};
 use std::sync::Arc;

@@ -15,19 +15,22 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `fragments.rs` | [`Fragments`]: one layer, its form on disk |
+//! | `layer.rs` | one layer in the making |
+//! | `fragments.rs` | [`Fragments`]: one layer, searched, and its form on disk |
 //! | `sweep.rs` | how tombstones are cut into one |
 //! | `layers.rs` | [`Tombstones`]: a set of any size |
 //!
 //! Never does: decide whether a tombstone may be dropped (the engine's I6).
 
 mod fragments;
+mod layer;
 mod layers;
 mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use fragments::{FragmentRef, Fragments};
+pub use fragments::Fragments;
+pub use layer::FragmentRef;
 pub(crate) use layers::Collector;
 pub use layers::Tombstones;
 

@@ -5,7 +5,7 @@
 //! tombstones, an order of their ends, and what is active.
 
 use super::Parts;
-use super::fragments::Layer;
+use super::layer::Layer;
 use std::collections::BTreeMap;
 use windrow_base::{KeyOrder, SeqNo};
 
