@@ -1,76 +1,30 @@
 //! The five axes, and a policy as one value on each.
 //!
 //! A value is a struct in a file of its own that holds options and nothing
-//! else; an axis is an enum over its values. Adding a value: its file, a
-//! variant, an arm in each method, a row in `preset.rs`. Enums and not trait
+//! else; an axis is an enum over its values, in the folder of those files.
+//! Adding a value: its file, a variant of the axis, an arm in each method, a row
+//! in `preset.rs`. Enums and not trait
 //! objects, so that policies compare, print, clone and are exhaustively
 //! matched where that matters.
 
-use crate::cut::{BySize, Cutter, Overlap};
+use crate::cut::Cutter;
 use crate::decision::Decision;
 use crate::filter_memory::merlin::Estimate;
-use crate::filter_memory::{FilterJob, FilterPlan, Mnemosyne, Monkey, Uniform};
-use crate::level0::{Fifo, Partitioned, Tiered};
-use crate::pick::leveled::Leveled;
+use crate::filter_memory::{FilterJob, FilterPlan};
+use crate::pick::Levels;
 use crate::pick::manual::{self, ManualState};
 use crate::pick::small;
-use crate::pick::sst_log::{LogMode, SstLog};
-use crate::shape::{Garnering, Leveling};
-use crate::tree::{File, LEVELS_MAX, Part, Version};
+use crate::sizes::{self, Sizes};
+use crate::tree::{File, Part, Version};
 use crate::view::{Settings, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// How large each level may grow.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Shape {
-    /// Each level is a fixed ratio larger than the one above.
-    Leveling(Leveling),
-    /// Ratios grow towards the top (Autumn).
-    Garnering(Garnering),
-}
-
-/// How flushed data waits in level 0, and what takes it to level 1.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Level0 {
-    /// Whole memtables pile up, and go down together.
-    Tiered(Tiered),
-    /// A queue: the oldest flush goes down alone (vLSM).
-    Fifo(Fifo),
-    /// Flushes are cut in lanes of the key space, each a queue of its own.
-    Partitioned(Partitioned),
-}
-
-/// What moves down from the other levels, and when.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Picker {
-    /// From the level most over its capacity, one file and what it overlaps.
-    Leveled(Leveled),
-    /// Files move to their level's log first, and down together (L2SM).
-    SstLog(SstLog),
-}
-
-/// Where output files end.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cut {
-    /// At a size, or earlier where the level below is dense.
-    BySize(BySize),
-    /// Where the level below is dense, at sizes between two bounds (vLSM).
-    Overlap(Overlap),
-}
-
-/// How many filter bits per key each file gets.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FilterMemory {
-    /// No filters.
-    None,
-    /// The same for every file.
-    Uniform(Uniform),
-    /// By the size of each run (Monkey+).
-    Monkey(Monkey),
-    /// By the empty lookups that each file gets.
-    Mnemosyne(Mnemosyne),
-}
+pub use crate::cut::Cut;
+pub use crate::filter_memory::FilterMemory;
+pub use crate::level0::Level0;
+pub use crate::pick::Picker;
+pub use crate::shape::Shape;
 
 /// One value per axis. Parsed from a preset's name or an option string, which
 /// `Display` gives back ([`crate::preset`]).
@@ -106,25 +60,23 @@ impl Policy {
         if view.busy.is_reshaping() {
             return Decision::Idle;
         }
-        if let Shape::Garnering(garnering) = &self.shape
-            && let Some(decision) = garnering.reshape(view)
-        {
+        if let Some(decision) = self.shape.reshape(view) {
             return decision;
         }
-        let decision = match &self.picker {
-            Picker::Leveled(leveled) => leveled.pick(self, view),
-            Picker::SstLog(sst_log) => sst_log.pick(self, view),
+        let decision = match self.picker.pick(self.levels(), view) {
+            Decision::Idle => self.shape.drain(view).unwrap_or(Decision::Idle),
+            decision => decision,
         };
-        let decision = match (&self.shape, decision) {
-            (Shape::Garnering(garnering), Decision::Idle) => {
-                garnering.drain(view).unwrap_or(Decision::Idle)
-            }
-            (_, decision) => decision,
-        };
+        let cutter = |level| self.cutter(view.version, view.settings, level);
         match decision {
-            Decision::Idle => small::pick(self, view).unwrap_or(Decision::Idle),
+            Decision::Idle => small::pick(view, cutter).unwrap_or(Decision::Idle),
             decision => decision,
         }
+    }
+
+    /// The axes that its picker goes by.
+    fn levels(&self) -> Levels<'_> {
+        Levels { shape: &self.shape, level0: &self.level0 }
     }
 
     /// What takes files out of level 0, or merges some of them there, whatever
@@ -134,7 +86,7 @@ impl Policy {
         if view.busy.is_reshaping() {
             return Decision::Idle;
         }
-        self.pick_level0(view).unwrap_or(Decision::Idle)
+        self.level0.pick(view).unwrap_or(Decision::Idle)
     }
 
     /// The next step of a manual compaction of `[lo, hi]` (`None`: unbounded).
@@ -162,12 +114,7 @@ impl Policy {
     /// will cost.
     pub fn debt(&self, version: &Version, settings: &Settings) -> Debt {
         let level0_depth = version.level(0).map_or(0, |l| l.log_depth());
-        let (mut carried, mut bytes) = match &self.level0 {
-            _ if self.level0_score(version, settings) < 1.0 => (0, 0),
-            Level0::Tiered(tiered) => tiered.debt(version),
-            Level0::Fifo(fifo) => fifo.debt(version),
-            Level0::Partitioned(partitioned) => partitioned.debt(version, settings),
-        };
+        let (mut carried, mut bytes) = self.level0.debt(version, settings);
         for level in 1..version.levels.len() as u32 {
             let run = version.part_bytes(level, Part::Run);
             let below = version.part_bytes(level + 1, Part::Run);
@@ -186,54 +133,29 @@ impl Policy {
 
     /// Bytes that `level`'s log may hold; 0 where the picker empties it.
     pub fn log_limit(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
-        match &self.picker {
-            Picker::Leveled(_) => 0,
-            Picker::SstLog(sst_log) => {
-                sst_log.log_limit(self, version, settings, level).unwrap_or(0)
-            }
-        }
+        self.picker.log_limit(self.levels(), version, settings, level)
     }
 
     /// Whether output tables are to say how hot their keys are (`hotness/`).
     pub fn wants_hotness(&self) -> bool {
-        matches!(&self.picker, Picker::SstLog(log) if log.mode == LogMode::Paper)
+        self.picker.wants_hotness()
     }
 
     /// How urgent level 0 is; merging starts at 1.
     pub fn level0_score(&self, version: &Version, settings: &Settings) -> f64 {
-        match &self.level0 {
-            Level0::Tiered(tiered) => tiered.score(version, settings),
-            Level0::Fifo(fifo) => fifo.score(version, settings),
-            Level0::Partitioned(partitioned) => partitioned.score(version, settings),
-        }
-    }
-
-    pub(crate) fn pick_level0(&self, view: &View<'_>) -> Option<Decision> {
-        match &self.level0 {
-            Level0::Tiered(tiered) => tiered.pick(view),
-            Level0::Fifo(fifo) => fifo.pick(view),
-            Level0::Partitioned(partitioned) => partitioned.pick(view),
-        }
+        self.level0.score(version, settings)
     }
 
     /// New boundaries of level 0's lanes, if the present ones no longer fit.
     /// Asked before each flush, which is cut by them and stores them with its
     /// edit.
     pub fn lanes(&self, version: &Version, settings: &Settings) -> Option<Arc<[Vec<u8>]>> {
-        match &self.level0 {
-            Level0::Partitioned(partitioned) => partitioned.lanes(version, settings),
-            Level0::Tiered(_) | Level0::Fifo(_) => {
-                (!version.lanes.is_empty()).then(|| Arc::new([]) as Arc<[Vec<u8>]>)
-            }
-        }
+        self.level0.lanes(version, settings)
     }
 
     /// Decides where the files of a flush end, given the lanes' boundaries.
     pub fn flush_cutter(&self, settings: &Settings, lanes: &Arc<[Vec<u8>]>) -> Cutter {
-        match &self.level0 {
-            Level0::Partitioned(partitioned) => partitioned.flush_cutter(settings, lanes),
-            Level0::Tiered(_) | Level0::Fifo(_) => Cutter::at(Arc::new([])),
-        }
+        self.level0.flush_cutter(settings, lanes)
     }
 
     /// Decides where the files of an output into `output_level` end.
@@ -242,14 +164,8 @@ impl Policy {
             // As a flush would have been: lanes go down apart.
             return self.flush_cutter(settings, &version.lanes);
         }
-        let cutter = match &self.cut {
-            Cut::BySize(by_size) => by_size.cutter(version, settings, output_level),
-            Cut::Overlap(overlap) => {
-                let capacity = self.capacity(version, settings, output_level);
-                let below = self.capacity(version, settings, output_level + 1);
-                overlap.cutter(version, settings, output_level, (capacity, below))
-            }
-        };
+        let capacity = |level| self.capacity(version, settings, level);
+        let cutter = self.cut.cutter(version, settings, output_level, capacity);
         // So that jobs of different lanes share no file of level 1: each would
         // have to wait for the other, and rewrite its part as well. A lane's job
         // writes all of its part of level 1, so that of small files there is
@@ -273,12 +189,7 @@ impl Policy {
 
     /// Filter bits per key on average over the tree.
     pub fn filter_bits_mean(&self) -> f64 {
-        match &self.filters {
-            FilterMemory::None => 0.0,
-            FilterMemory::Uniform(uniform) => uniform.bits,
-            FilterMemory::Monkey(monkey) => monkey.bits,
-            FilterMemory::Mnemosyne(mnemosyne) => mnemosyne.bits,
-        }
+        self.filters.bits_mean()
     }
 
     /// Whether queries are to be recorded file by file.
@@ -289,12 +200,16 @@ impl Policy {
     /// Bytes that `level`'s run may hold before it is picked from. Level 0 has
     /// no run; its limit is a depth. The last possible level has no limit.
     pub fn capacity(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
-        if level + 1 >= LEVELS_MAX {
-            return u64::MAX;
-        }
-        match &self.shape {
-            Shape::Leveling(leveling) => leveling.capacity(version, settings, level),
-            Shape::Garnering(garnering) => garnering.capacity(version, settings, level),
-        }
+        self.shape.capacity(version, settings, level)
+    }
+
+    /// Largest memtable that suits the policy; `u64::MAX` if any does.
+    pub fn memtable_bytes_max(&self) -> u64 {
+        sizes::memtable_bytes_max(&self.level0)
+    }
+
+    /// The sizes that go with a memtable of `memtable_bytes`.
+    pub fn sizes(&self, memtable_bytes: u64) -> Sizes {
+        Sizes::of(&self.level0, &self.cut, memtable_bytes)
     }
 }

@@ -8,7 +8,7 @@
 //! they do not compile), errors from deciding.
 //!
 //! The invariants I1 to I10 are stated where they are kept: I1, I2, I4 in
-//! `tree/version.rs` and `tree/level.rs`, I5 in `tree/closure.rs`, I6 in
+//! `tree/apply.rs` and `tree/level.rs`, I5 in `tree/closure.rs`, I6 in
 //! `tree/outside.rs`, I7 in `decision.rs`, I9 in `busy.rs`, I10 in `pick/`.
 
 #![no_std]

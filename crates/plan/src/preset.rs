@@ -13,13 +13,14 @@
 //! `Display` prints the second form, which parses to the same policy. An axis
 //! that is not named keeps the preset's value (`leveled` if none is named).
 
-use crate::axes::{Cut, FilterMemory, Level0, Picker, Policy, Shape};
-use crate::cut::{BySize, Overlap};
-use crate::filter_memory::{Mnemosyne, Monkey, Uniform};
-use crate::level0::{Fifo, Partitioned, Tiered};
+use crate::axes::Policy;
+use crate::cut::{BySize, Cut, Overlap};
+use crate::filter_memory::{FilterMemory, Mnemosyne, Monkey, Uniform};
+use crate::level0::{Fifo, Level0, Partitioned, Tiered};
+use crate::pick::Picker;
 use crate::pick::leveled::{FileChoice, Leveled};
 use crate::pick::sst_log::{LogMode, SstLog};
-use crate::shape::{Base, Garnering, Leveling};
+use crate::shape::{Base, Garnering, Leveling, Shape};
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;

@@ -4,7 +4,8 @@
 //! level 0 in lanes needs a level 1 of enough files to take boundaries from.
 //! Pure arithmetic; options that the user set are kept by the caller.
 
-use crate::axes::{Cut, Level0, Policy};
+use crate::cut::Cut;
+use crate::level0::Level0;
 
 const MIB: u64 = 1 << 20;
 
@@ -28,16 +29,16 @@ const FILES_PER_LANE: u64 = 2;
 /// Below this, files cost more in metadata than their small jobs save.
 const FILE_BYTES_MIN: u64 = MIB;
 
-impl Policy {
-    /// Largest memtable that suits the policy; `u64::MAX` if any does. vLSM
-    /// ties the memtable to its file size, S_M.
-    pub fn memtable_bytes_max(&self) -> u64 {
-        match self.level0 {
-            Level0::Fifo(_) => FILE_BYTES,
-            Level0::Tiered(_) | Level0::Partitioned(_) => u64::MAX,
-        }
+/// Largest memtable that suits a level 0; `u64::MAX` if any does. vLSM ties the
+/// memtable to its file size, S_M.
+pub(crate) fn memtable_bytes_max(level0: &Level0) -> u64 {
+    match level0 {
+        Level0::Fifo(_) => FILE_BYTES,
+        Level0::Tiered(_) | Level0::Partitioned(_) => u64::MAX,
     }
+}
 
+impl Sizes {
     /// The sizes that go with a memtable of `memtable_bytes`.
     ///
     /// Level 1 holds one and a half memtables. Small enough that its blocks,
@@ -45,13 +46,13 @@ impl Policy {
     /// two blocks from the device and not three. Measured with data 20 times
     /// the memory: 2.3 times RocksDB's speed, against 1.5 with four memtables,
     /// for a sixth more writes. In vLSM level 1 holds f files.
-    pub fn sizes(&self, memtable_bytes: u64) -> Sizes {
+    pub(crate) fn of(level0: &Level0, cut: &Cut, memtable_bytes: u64) -> Sizes {
         let base = memtable_bytes / 2 * 3;
-        match &self.level0 {
+        match level0 {
             Level0::Tiered(_) => Sizes { file_bytes: FILE_BYTES, level_base_bytes: base },
             Level0::Fifo(_) => {
                 let file_bytes = memtable_bytes.min(FILE_BYTES);
-                let f = match &self.cut {
+                let f = match cut {
                     Cut::Overlap(overlap) => overlap.f,
                     Cut::BySize(_) => 8.0,
                 };
@@ -69,6 +70,7 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Policy;
 
     #[test]
     fn sizes_follow_the_memtable() {

@@ -63,7 +63,7 @@ impl Bench {
     fn run(&mut self, command: &str, body: &str) -> String {
         let (name, args) = command.split_once(' ').unwrap_or((command, ""));
         match name {
-            "tree" => match Version::from_text(body) {
+            "tree" => match body.parse::<Version>() {
                 Ok(version) => {
                     *self = Bench { version, ..Bench::new() };
                     "ok\n".into()
@@ -122,7 +122,7 @@ impl Bench {
             "cost" => format!("{:.2?}\n", Cost::of(&self.version)),
             "print" => {
                 let text = self.version.to_string();
-                assert_eq!(Version::from_text(&text).unwrap().to_string(), text);
+                assert_eq!(text.parse::<Version>().unwrap().to_string(), text);
                 text
             }
             other => panic!("no command `{other}`"),
@@ -226,7 +226,7 @@ impl Bench {
                 // Each line alone, since two of them need not make a tree.
                 added.clear();
                 added.push_str(line.strip_prefix("+ ").unwrap_or(line));
-                let one = match Version::from_text(&added) {
+                let one = match added.parse::<Version>() {
                     Ok(version) => version.snapshot_edits().remove(0),
                     Err(error) => return format!("{error}\n"),
                 };

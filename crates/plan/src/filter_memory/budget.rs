@@ -13,10 +13,10 @@
 //! does not know yet is filled in as Monkey+ has it, so that a database
 //! without statistics starts out as Monkey+, and a few queries do not upset it.
 
+use super::FilterMemory;
 use super::curve::BUILT;
 use super::merlin::Estimate;
 use super::solver::{Load, solve};
-use crate::axes::FilterMemory;
 use crate::tree::{File, Part, Place, Version};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;

@@ -14,3 +14,28 @@ pub use budget::{FilterJob, FilterPlan};
 pub use mnemosyne::Mnemosyne;
 pub use monkey::Monkey;
 pub use uniform::Uniform;
+
+/// How many filter bits per key each file gets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FilterMemory {
+    /// No filters.
+    None,
+    /// The same for every file.
+    Uniform(Uniform),
+    /// By the size of each run (Monkey+).
+    Monkey(Monkey),
+    /// By the empty lookups that each file gets.
+    Mnemosyne(Mnemosyne),
+}
+
+impl FilterMemory {
+    /// Filter bits per key on average over the tree.
+    pub fn bits_mean(&self) -> f64 {
+        match self {
+            FilterMemory::None => 0.0,
+            FilterMemory::Uniform(uniform) => uniform.bits,
+            FilterMemory::Monkey(monkey) => monkey.bits,
+            FilterMemory::Mnemosyne(mnemosyne) => mnemosyne.bits,
+        }
+    }
+}

@@ -1,8 +1,11 @@
 //! Level 0: how flushed data waits, and what takes it to level 1.
 
 use crate::busy::Busy;
+use crate::cut::Cutter;
+use crate::decision::Decision;
 use crate::tree::level::deepest_point;
 use crate::tree::{File, Part, Span, Version};
+use crate::view::{Settings, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -14,6 +17,68 @@ mod tiered;
 pub use fifo::Fifo;
 pub use partitioned::Partitioned;
 pub use tiered::Tiered;
+
+/// How flushed data waits in level 0, and what takes it to level 1.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Level0 {
+    /// Whole memtables pile up, and go down together.
+    Tiered(Tiered),
+    /// A queue: the oldest flush goes down alone (vLSM).
+    Fifo(Fifo),
+    /// Flushes are cut in lanes of the key space, each a queue of its own.
+    Partitioned(Partitioned),
+}
+
+impl Level0 {
+    /// How urgent level 0 is; merging starts at 1.
+    pub fn score(&self, version: &Version, settings: &Settings) -> f64 {
+        match self {
+            Level0::Tiered(tiered) => tiered.score(version, settings),
+            Level0::Fifo(fifo) => fifo.score(version, settings),
+            Level0::Partitioned(partitioned) => partitioned.score(version, settings),
+        }
+    }
+
+    /// The most urgent job that takes files out of level 0, or merges some there.
+    pub(crate) fn pick(&self, view: &View<'_>) -> Option<Decision> {
+        match self {
+            Level0::Tiered(tiered) => tiered.pick(view),
+            Level0::Fifo(fifo) => fifo.pick(view),
+            Level0::Partitioned(partitioned) => partitioned.pick(view),
+        }
+    }
+
+    /// Bytes that leave level 0 for level 1, and what merging them costs; none
+    /// as long as nothing is to be merged.
+    pub(crate) fn debt(&self, version: &Version, settings: &Settings) -> (u64, u64) {
+        if self.score(version, settings) < 1.0 {
+            return (0, 0);
+        }
+        match self {
+            Level0::Tiered(tiered) => tiered.debt(version),
+            Level0::Fifo(fifo) => fifo.debt(version),
+            Level0::Partitioned(partitioned) => partitioned.debt(version, settings),
+        }
+    }
+
+    /// New boundaries of the lanes, if the present ones no longer fit.
+    pub(crate) fn lanes(&self, version: &Version, settings: &Settings) -> Option<Arc<[Vec<u8>]>> {
+        match self {
+            Level0::Partitioned(partitioned) => partitioned.lanes(version, settings),
+            Level0::Tiered(_) | Level0::Fifo(_) => {
+                (!version.lanes.is_empty()).then(|| Arc::new([]) as Arc<[Vec<u8>]>)
+            }
+        }
+    }
+
+    /// Decides where the files of a flush end, given the lanes' boundaries.
+    pub(crate) fn flush_cutter(&self, settings: &Settings, lanes: &Arc<[Vec<u8>]>) -> Cutter {
+        match self {
+            Level0::Partitioned(partitioned) => partitioned.flush_cutter(settings, lanes),
+            Level0::Tiered(_) | Level0::Fifo(_) => Cutter::at(Arc::new([])),
+        }
+    }
+}
 
 /// Epochs over the deepest point of level 0, without the files that cannot go
 /// down since `damaged` ones are in their way: of level 0 one that is older and

@@ -16,9 +16,9 @@
 //! that range is dense in its level, so that it is always cheapest to take
 //! down, before it has collected what shadows itself.
 
+use super::levels::Levels;
 use super::score::{Candidate, candidates};
 use super::{decide, garbage, job, with_cursor};
-use crate::axes::Policy;
 use crate::decision::{Decision, Reason};
 use crate::tree::closure::{Closure, Seat, close};
 use crate::tree::{Level, Part, Version};
@@ -55,13 +55,13 @@ impl Default for Leveled {
 impl Leveled {
     /// The most urgent job that can start now. Then, if no level is over its
     /// limit, what frees space.
-    pub fn pick(&self, policy: &Policy, view: &View<'_>) -> Decision {
-        candidates(policy, view)
+    pub fn pick(&self, levels: Levels<'_>, view: &View<'_>) -> Decision {
+        candidates(levels, view)
             .into_iter()
             .find_map(|candidate| match candidate {
-                Candidate { level: 0, .. } => policy.pick_level0(view),
+                Candidate { level: 0, .. } => levels.pick_level0(view),
                 Candidate { level, part: Part::Log, .. } => drain_log(view, level),
-                Candidate { level, .. } => self.pick_run(policy, view, level),
+                Candidate { level, .. } => self.pick_run(levels, view, level),
             })
             .or_else(|| garbage::pick(view))
             .unwrap_or(Decision::Idle)
@@ -70,14 +70,14 @@ impl Leveled {
     /// The best file of a run with what it meets, down into the next run.
     pub(super) fn pick_run(
         &self,
-        policy: &Policy,
+        levels: Levels<'_>,
         view: &View<'_>,
         level: u32,
     ) -> Option<Decision> {
         let version = view.version;
         let source = version.level(level)?;
         let bytes = source.part_bytes(Part::Run);
-        let capacity = policy.capacity(version, view.settings, level);
+        let capacity = levels.capacity(version, view.settings, level);
         let reason = || Reason::LevelFull { level, bytes, capacity };
         self.ranked(view, level, source).into_iter().find_map(|index| {
             let allow = |f: &crate::tree::File| !view.busy.is_busy(f.number);

@@ -6,10 +6,15 @@
 mod aggregate;
 pub mod garbage;
 pub mod leveled;
+pub mod levels;
 pub mod manual;
+mod picker;
 pub mod score;
 pub(crate) mod small;
 pub mod sst_log;
+
+pub use levels::Levels;
+pub use picker::Picker;
 
 use crate::decision::{Decision, Merge, Move, Reason};
 use crate::tree::Part;

@@ -4,7 +4,8 @@
 //! level 0 always above 1: a picker that does not feed logs empties them,
 //! whatever preset wrote them (I10).
 
-use crate::axes::{Level0, Policy};
+use super::levels::Levels;
+use crate::level0::Level0;
 use crate::tree::Part;
 use crate::view::View;
 use alloc::vec::Vec;
@@ -22,16 +23,16 @@ pub struct Candidate {
 
 /// Everything that wants work, most urgent first. Files that are on their way
 /// down already do not count.
-pub fn candidates(policy: &Policy, view: &View<'_>) -> Vec<Candidate> {
+pub fn candidates(levels: Levels<'_>, view: &View<'_>) -> Vec<Candidate> {
     let version = view.version;
     let mut found = Vec::new();
-    let score = policy.level0_score(version, view.settings);
+    let score = levels.level0.score(version, view.settings);
     if score >= 1.0 {
         found.push(Candidate { score, level: 0, part: Part::Log });
     }
     for (n, level) in version.levels.iter().enumerate().skip(1) {
         let n = n as u32;
-        let capacity = policy.capacity(version, view.settings, n);
+        let capacity = levels.capacity(version, view.settings, n);
         let mut run = level.part_bytes(Part::Run);
         if run > capacity {
             if !view.busy.is_empty() {
@@ -48,7 +49,7 @@ pub fn candidates(policy: &Policy, view: &View<'_>) -> Vec<Candidate> {
             found.push(Candidate { score: 1.0 + over, level: n, part: Part::Log });
         }
     }
-    if let Level0::Fifo(_) = policy.level0 {
+    if let Level0::Fifo(_) = levels.level0 {
         room_first(&mut found);
     }
     found.sort_by(|a, b| b.score.total_cmp(&a.score));

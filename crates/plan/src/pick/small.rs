@@ -19,7 +19,7 @@
 //! one, into a level 1 of as many.
 
 use super::merge_of;
-use crate::axes::Policy;
+use crate::cut::Cutter;
 use crate::decision::{Decision, Reason};
 use crate::tree::closure::{Seat, close};
 use crate::tree::level::deepest_point;
@@ -52,7 +52,8 @@ struct Member {
 }
 
 /// The first window that is worth a job, from the top of the tree down.
-pub(crate) fn pick(policy: &Policy, view: &View<'_>) -> Option<Decision> {
+/// `cutter` ends the files of an output into a level.
+pub(crate) fn pick(view: &View<'_>, cutter: impl Fn(u32) -> Cutter) -> Option<Decision> {
     let log = view.version.part(0, Part::Log);
     // The oldest epochs first: what comes after them is not finished.
     let found = windows(&epochs(view, log), view.settings.file_bytes)
@@ -62,7 +63,7 @@ pub(crate) fn pick(policy: &Policy, view: &View<'_>) -> Option<Decision> {
         return Some(decision);
     }
     (1..view.version.levels.len() as u32).find_map(|level| {
-        let members = files_of_run(policy, view, level);
+        let members = files_of_run(view, level, &cutter);
         let mut found = windows(&members, view.settings.file_bytes);
         found.find_map(|window| job(view, level, Part::Run, window))
     })
@@ -91,14 +92,14 @@ fn epochs(view: &View<'_>, log: &[Arc<File>]) -> Vec<Member> {
 }
 
 /// The files of a run, by key, with the places at which an output would be cut.
-fn files_of_run(policy: &Policy, view: &View<'_>, level: u32) -> Vec<Member> {
+fn files_of_run(view: &View<'_>, level: u32, cutter: &impl Fn(u32) -> Cutter) -> Vec<Member> {
     let run = view.version.part(level, Part::Run);
     let is_small = |file: &File| file.bytes <= view.settings.file_bytes / SMALL_PART_RUN;
     if run.iter().filter(|file| is_small(file)).count() < MEMBERS_MIN {
         return Vec::new();
     }
     let order = &view.version.order;
-    let mut cutter = policy.cutter(view.version, view.settings, level);
+    let mut cutter = cutter(level);
     // Bytes of the output that the file would be in.
     let mut so_far = 0u64;
     let mut member = |(i, file): (usize, &Arc<File>)| {
@@ -162,6 +163,7 @@ fn window_at(members: &[Member], first: usize, bytes_max: u64) -> Option<Range<u
 mod tests {
     use super::*;
     use crate::Busy;
+    use crate::Policy;
     use crate::preset::PRESETS;
     use crate::tree::{Edit, Version};
     use crate::view::Settings;

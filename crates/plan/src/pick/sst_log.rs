@@ -14,9 +14,9 @@
 use super::aggregate::{Log, free_bytes};
 use super::garbage;
 use super::leveled::{Leveled, drain_log};
+use super::levels::Levels;
 use super::score::{Candidate, candidates};
 use super::with_cursor;
-use crate::axes::Policy;
 use crate::decision::{Decision, Move, Reason};
 use crate::hotness;
 use crate::tree::level::deepest_point;
@@ -64,12 +64,12 @@ impl Limits {
 impl SstLog {
     /// The most urgent job that can start now. Moves into a log first: they
     /// cost nothing, and make room in the run for what comes from above.
-    pub fn pick(&self, policy: &Policy, view: &View<'_>) -> Decision {
-        let limits = self.limits(policy, view.version, view.settings);
-        self.fill(policy, view, &limits)
+    pub fn pick(&self, levels: Levels<'_>, view: &View<'_>) -> Decision {
+        let limits = self.limits(levels, view.version, view.settings);
+        self.fill(levels, view, &limits)
             .or_else(|| {
-                let due = self.due(policy, view, &limits).into_iter();
-                due.filter_map(|due| self.empty(policy, view, &limits, due)).next()
+                let due = self.due(levels, view, &limits).into_iter();
+                due.filter_map(|due| self.empty(levels, view, &limits, due)).next()
             })
             .or_else(|| garbage::pick(view))
             .unwrap_or(Decision::Idle)
@@ -78,18 +78,18 @@ impl SstLog {
     /// What `level`'s log may hold in bytes; `None` if it is not fed, and drained.
     pub fn log_limit(
         &self,
-        policy: &Policy,
+        levels: Levels<'_>,
         version: &Version,
         settings: &Settings,
         level: u32,
     ) -> Option<u64> {
-        self.limits(policy, version, settings).of(level)
+        self.limits(levels, version, settings).of(level)
     }
 
-    fn limits(&self, policy: &Policy, version: &Version, settings: &Settings) -> Limits {
+    fn limits(&self, levels: Levels<'_>, version: &Version, settings: &Settings) -> Limits {
         let last = version.deepest().unwrap_or(0).min(self.levels.saturating_add(1));
         // A level without capacity is on its way out, and its log with it.
-        let fed = |n: &u32| policy.capacity(version, settings, *n) > 0;
+        let fed = |n: &u32| levels.capacity(version, settings, *n) > 0;
         let fed: Vec<u32> = (1..last).filter(fed).collect();
         let runs: Vec<f64> = fed.iter().map(|&n| version.part_bytes(n, Part::Run) as f64).collect();
         let tree = (1..version.levels.len() as u32).map(|n| version.part_bytes(n, Part::Run));
@@ -107,7 +107,7 @@ impl SstLog {
     }
 
     /// Everything that wants to go down, most urgent first.
-    fn due(&self, policy: &Policy, view: &View<'_>, limits: &Limits) -> Vec<Candidate> {
+    fn due(&self, levels: Levels<'_>, view: &View<'_>, limits: &Limits) -> Vec<Candidate> {
         let scored = |candidate: Candidate| {
             let Candidate { level, part, .. } = candidate;
             let (Some(limit), Some(at)) = (limits.of(level), view.version.level(level)) else {
@@ -126,18 +126,18 @@ impl SstLog {
             (score > 1.0).then_some(Candidate { score, ..candidate })
         };
         let mut due: Vec<Candidate> =
-            candidates(policy, view).into_iter().filter_map(scored).collect();
+            candidates(levels, view).into_iter().filter_map(scored).collect();
         due.sort_by(|a, b| b.score.total_cmp(&a.score));
         due
     }
 
     /// Pseudo compaction: from a run over its capacity into its log, which has room.
-    fn fill(&self, policy: &Policy, view: &View<'_>, limits: &Limits) -> Option<Decision> {
+    fn fill(&self, levels: Levels<'_>, view: &View<'_>, limits: &Limits) -> Option<Decision> {
         (1..view.version.levels.len() as u32).find_map(|level| {
             let limit = limits.of(level)?;
             let at = view.version.level(level)?;
             let bytes = at.part_bytes(Part::Run);
-            let capacity = policy.capacity(view.version, view.settings, level);
+            let capacity = levels.capacity(view.version, view.settings, level);
             let is_free = |i: &usize| !view.busy.is_busy(at.run[*i].number);
             if bytes <= capacity || free_bytes(view, at) > limit {
                 return None;
@@ -187,18 +187,18 @@ impl SstLog {
     /// Carries something down.
     fn empty(
         &self,
-        policy: &Policy,
+        levels: Levels<'_>,
         view: &View<'_>,
         limits: &Limits,
         due: Candidate,
     ) -> Option<Decision> {
         match (due, limits.of(due.level)) {
-            (Candidate { level: 0, .. }, _) => policy.pick_level0(view),
+            (Candidate { level: 0, .. }, _) => levels.pick_level0(view),
             (Candidate { level, part: Part::Log, .. }, Some(limit)) => {
                 self.aggregate(view, level, limit)
             }
             (Candidate { level, part: Part::Log, .. }, None) => drain_log(view, level),
-            (Candidate { level, .. }, _) => Leveled::default().pick_run(policy, view, level),
+            (Candidate { level, .. }, _) => Leveled::default().pick_run(levels, view, level),
         }
     }
 

@@ -5,3 +5,46 @@ mod leveling;
 
 pub use garnering::{Base, Garnering};
 pub use leveling::Leveling;
+
+use crate::decision::Decision;
+use crate::tree::{LEVELS_MAX, Version};
+use crate::view::{Settings, View};
+
+/// How large each level may grow.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// Each level is a fixed ratio larger than the one above.
+    Leveling(Leveling),
+    /// Ratios grow towards the top (Autumn).
+    Garnering(Garnering),
+}
+
+impl Shape {
+    /// Bytes that `level`'s run may hold before it is picked from. Level 0 has
+    /// no run; its limit is a depth. The last possible level has no limit.
+    pub fn capacity(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
+        if level + 1 >= LEVELS_MAX {
+            return u64::MAX;
+        }
+        match self {
+            Shape::Leveling(leveling) => leveling.capacity(version, settings, level),
+            Shape::Garnering(garnering) => garnering.capacity(version, settings, level),
+        }
+    }
+
+    /// A change of the number of levels that is planned for, before anything else.
+    pub(crate) fn reshape(&self, view: &View<'_>) -> Option<Decision> {
+        match self {
+            Shape::Leveling(_) => None,
+            Shape::Garnering(garnering) => garnering.reshape(view),
+        }
+    }
+
+    /// What takes data to where the shape wants it, when nothing is over its capacity.
+    pub(crate) fn drain(&self, view: &View<'_>) -> Option<Decision> {
+        match self {
+            Shape::Leveling(_) => None,
+            Shape::Garnering(garnering) => garnering.drain(view),
+        }
+    }
+}

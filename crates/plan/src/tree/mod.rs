@@ -2,7 +2,8 @@
 //! the two questions that the invariants turn on: what a job must take along
 //! (`closure`, I5), and what it may not contradict (`outside`, I6).
 
-pub mod check;
+mod apply;
+mod check;
 pub mod closure;
 pub mod codec;
 pub mod edit;

@@ -22,9 +22,12 @@ use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
+use core::str::FromStr;
 use windrow_base::{Error, KeyOrder, Result};
 
-impl Version {
+impl FromStr for Version {
+    type Err = Error;
+
     /// Builds a tree in bytewise order from its text. What a line does not say
     /// is a default: 1 MiB, 100 entries, no tombstones, points over the whole bounds (up
     /// to `lo` if the end is exclusive), sequence numbers equal to the file number, epochs from
@@ -33,7 +36,7 @@ impl Version {
     /// # Errors
     /// `InvalidArgument` naming the line for what cannot be read, `Corruption`
     /// for a tree that breaks an invariant.
-    pub fn from_text(text: &str) -> Result<Version> {
+    fn from_str(text: &str) -> Result<Version> {
         let mut edit = Edit::default();
         for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
             parse_line(line, &mut edit)
@@ -232,7 +235,7 @@ impl fmt::Display for File {
     }
 }
 
-/// The tree as text that [`Version::from_text`] reads.
+/// The tree as text that parses to it again.
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.shape_levels != 1 {

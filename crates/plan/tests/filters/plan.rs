@@ -24,7 +24,7 @@ fn tree_held_by(holder: u32, held: f64) -> Version {
         ENTRIES / 4,
         ENTRIES
     );
-    let mut edit = Version::from_text(&text).unwrap().snapshot_edits().remove(0);
+    let mut edit = text.parse::<Version>().unwrap().snapshot_edits().remove(0);
     let total: u64 = edit.added.iter().map(|(_, _, file)| file.entries).sum();
     for (level, _, file) in &mut edit.added {
         if *level == holder {

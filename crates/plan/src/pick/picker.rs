@@ -1,0 +1,50 @@
+//! The pickers, as an axis.
+//!
+//! Owns: the choice between them. Never does: look at the tree itself.
+
+use super::leveled::Leveled;
+use super::levels::Levels;
+use super::sst_log::{LogMode, SstLog};
+use crate::decision::Decision;
+use crate::tree::Version;
+use crate::view::{Settings, View};
+
+/// What moves down from the other levels, and when.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Picker {
+    /// From the level most over its capacity, one file and what it overlaps.
+    Leveled(Leveled),
+    /// Files move to their level's log first, and down together (L2SM).
+    SstLog(SstLog),
+}
+
+impl Picker {
+    /// The most urgent job that can start now.
+    pub(crate) fn pick(&self, levels: Levels<'_>, view: &View<'_>) -> Decision {
+        match self {
+            Picker::Leveled(leveled) => leveled.pick(levels, view),
+            Picker::SstLog(sst_log) => sst_log.pick(levels, view),
+        }
+    }
+
+    /// Bytes that `level`'s log may hold; 0 where the picker empties it.
+    pub(crate) fn log_limit(
+        &self,
+        levels: Levels<'_>,
+        version: &Version,
+        settings: &Settings,
+        level: u32,
+    ) -> u64 {
+        match self {
+            Picker::Leveled(_) => 0,
+            Picker::SstLog(sst_log) => {
+                sst_log.log_limit(levels, version, settings, level).unwrap_or(0)
+            }
+        }
+    }
+
+    /// Whether output tables are to say how hot their keys are (`hotness/`).
+    pub(crate) fn wants_hotness(&self) -> bool {
+        matches!(self, Picker::SstLog(log) if log.mode == LogMode::Paper)
+    }
+}
