@@ -21,7 +21,7 @@ mod tree;
 mod types;
 mod uses;
 
-use crate::Findings;
+use crate::findings::Findings;
 use crate::source::{self, Source};
 use allowed::{ALLOWED, Allowed, Exception};
 use graph::{Graph, Reasons};

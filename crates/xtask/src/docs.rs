@@ -2,7 +2,7 @@
 //!
 //! Owns: the list of pages, and whether each is as the code makes it.
 
-use crate::Findings;
+use crate::findings::Findings;
 use std::error::Error;
 use std::fs;
 use std::path::Path;

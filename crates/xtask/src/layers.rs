@@ -4,7 +4,7 @@
 //! the core takes from outside. Never does: look at dev-dependencies; tests
 //! may reach anywhere.
 
-use crate::Findings;
+use crate::findings::Findings;
 use cargo_metadata::{Dependency, DependencyKind, MetadataCommand, Package};
 use std::path::Path;
 

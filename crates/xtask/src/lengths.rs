@@ -5,7 +5,7 @@
 //! reason. Never does: count what a formatter decides (attributes, comments
 //! above a function).
 
-use crate::Findings;
+use crate::findings::Findings;
 use crate::source::{self, Source};
 use std::collections::BTreeMap;
 use std::fs;

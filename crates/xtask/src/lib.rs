@@ -13,6 +13,7 @@ pub mod circles;
 pub mod conditions;
 pub mod coverage;
 pub mod docs;
+pub mod findings;
 pub mod layers;
 pub mod lengths;
 pub mod manifests;
@@ -22,14 +23,8 @@ pub mod source;
 pub mod supply;
 pub mod words;
 
-use std::error::Error;
-use std::path::{Path, PathBuf};
-
-/// What a check found, a line each that begins with the place; or why it could not look.
-pub type Findings = Result<Vec<String>, Box<dyn Error>>;
-
-/// A check of the workspace at a root directory.
-pub type Check = fn(&Path) -> Findings;
+use findings::Check;
+use std::path::PathBuf;
 
 /// All checks, by name.
 pub const CHECKS: &[(&str, Check)] = &[

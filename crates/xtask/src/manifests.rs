@@ -5,7 +5,8 @@
 //! Owns: the check of the promised version without a second toolchain (clippy's
 //! `incompatible_msrv` watches the standard library). Never does: build.
 
-use crate::{Findings, supply};
+use crate::findings::Findings;
+use crate::supply;
 use cargo_metadata::semver::Version;
 use cargo_metadata::{Metadata, Package};
 use std::collections::BTreeSet;

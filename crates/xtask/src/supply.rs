@@ -4,7 +4,7 @@
 //! reads the same file, where it is installed, and checks advisories besides).
 //! Never does: look at crates that only the peers' benchmark builds.
 
-use crate::Findings;
+use crate::findings::Findings;
 use cargo_metadata::{Metadata, MetadataCommand, Package, PackageId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;

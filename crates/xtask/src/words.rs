@@ -4,7 +4,7 @@
 //! Owns: where `unsafe` may stand and that each use names its promise.
 //! Never does: judge the promise.
 
-use crate::Findings;
+use crate::findings::Findings;
 use crate::source::{self, Source};
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use std::path::Path;

@@ -28,10 +28,7 @@ pub(super) const ALLOWED: &[Exception] = &[
     all("bench", "to be taken apart"),
     all("bench-peers", "to be taken apart"),
     all("cli", "to be taken apart"),
-    all("format", "to be taken apart"),
-    all("plan", "to be taken apart"),
     all("sim", "to be taken apart"),
-    all("xtask", "to be taken apart"),
 ];
 
 const fn all(crate_dir: &'static str, why: &'static str) -> Exception {
