@@ -38,7 +38,7 @@ struct RocksDb {
 }
 
 fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
-    let options = tuning::options(common)?;
+    let options = tuning::options(&ENGINE, common)?;
     let families: Vec<String> = match common.spaces {
         0 | 1 => Vec::new(),
         n => (0..n).map(|i| format!("space{i}")).collect(),

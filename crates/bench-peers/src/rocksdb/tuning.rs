@@ -6,14 +6,13 @@
 //! Owns: its options, by name where experiments change them. Never does: open
 //! a database.
 
-use super::ENGINE;
 use crate::settings::Settings;
 use rocksdb::statistics::StatsLevel;
 use rocksdb::{
     BlockBasedOptions, BlockBasedTablePinningTier, Cache, CompactionPri, DBCompressionType,
     DataBlockIndexType, Options, WriteBufferManager,
 };
-use windrow_bench::store::{Codec, Common, Result};
+use windrow_bench::store::{Codec, Common, Engine, Result};
 
 /// For the report.
 pub(super) const TEXT: &str = "Leveled compaction with dynamic level sizes. One block cache \
@@ -59,12 +58,12 @@ const MIB: u64 = 1 << 20;
 /// blocks. (With 168 of 192 MiB a read-only run held 235 MiB resident.)
 const CACHE_PERCENT: u64 = 70;
 
-/// The options that `common` comes to.
+/// The options that `common` comes to for this engine.
 ///
 /// # Errors
 /// If a setting, its value or the variant is unknown.
-pub(super) fn options(common: &Common) -> Result<Options> {
-    let settings = Settings::new(&ENGINE, NAMES, common)?;
+pub(super) fn options(engine: &Engine, common: &Common) -> Result<Options> {
+    let settings = Settings::new(engine, NAMES, common)?;
     let cache = cache(&settings)?;
     let mut options = Options::default();
     options.create_if_missing(true);
