@@ -3,15 +3,14 @@
 //! a fault at every operation, and every size of a device that is too small;
 //! and a kill at every operation of a repair (`killed_repairs.rs`).
 //!
-//! Owns: which cases there are, and which share of them is run where time is
-//! short. Never does: judge (`trial.rs`).
+//! Owns: which cases there are. Never does: judge (`trial.rs`).
 
 use crate::faults::Work;
 use crate::features::{FEATURES, Feature};
 use crate::killed_repairs;
+use crate::share::{Share, each};
 use crate::trial::{Death, Trial};
 use windrow_env::testing::{Fault, FaultKind, FileDamage, NameDamage, Ops, PowerLoss, When};
-use windrow_testkit::sweep;
 
 /// Ways to die at each operation.
 pub const DAMAGES: u64 = 32;
@@ -40,22 +39,6 @@ const SETTINGS: &[&[(&str, &str)]] = &[
         ("block_bytes", "256"),
     ],
 ];
-
-/// Which of all cases are run: every `step`-th from `first` on.
-#[derive(Clone, Copy, Debug)]
-pub struct Share {
-    /// The first case.
-    pub first: u64,
-    /// From one to the next.
-    pub step: u64,
-}
-
-impl Share {
-    /// Whether this case is one of them.
-    pub(crate) fn has(self, case: u64) -> bool {
-        case % self.step == self.first % self.step
-    }
-}
 
 /// Every way to die, for the crash at `operation`: each damage to files with
 /// each to names, mixtures, and kills.
@@ -180,17 +163,6 @@ fn limits(work: &Work, share: Share) -> Result<u64, String> {
         work.check_descriptors(count as usize).map(|()| 1)
     })?;
     Ok(full + few)
-}
-
-/// Runs the cases `0..count` on all processors, and sums what was done.
-pub(crate) fn each(
-    what: &str,
-    count: u64,
-    case: impl Fn(u64) -> Result<u64, String> + Sync,
-) -> Result<u64, String> {
-    let done = sweep::run(0..count, case, |a, b| a + b);
-    done.map(Option::unwrap_or_default)
-        .map_err(|(index, why)| format!("{what} at operation {index} of {count}: {why}"))
 }
 
 /// One of the loops, and its name.

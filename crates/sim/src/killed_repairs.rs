@@ -5,7 +5,7 @@
 //! Owns: the damaged databases, and what one run makes of them. Never does:
 //! say whether that is all that could be saved; `rot` judges single repairs.
 
-use crate::exhaustive::{Share, each};
+use crate::share::{Share, each};
 use crate::trial::Death;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -24,6 +24,7 @@ pub mod scans;
 pub mod scenario;
 pub mod set;
 pub mod settle;
+mod share;
 pub mod shrink;
 pub mod targets;
 pub mod torture;

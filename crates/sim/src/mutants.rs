@@ -12,7 +12,7 @@ use crate::crash;
 use crate::exhaustive;
 use crate::killed_repairs;
 use crate::probes::PROBES;
-use crate::rot::{CLOSED, CRASHES, Density, Plan, Script, Specimen};
+use crate::rot::{self, CLOSED, CRASHES, Density, Plan, Script, Specimen};
 use crate::scenario::Settings;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -132,11 +132,11 @@ fn ask(detector: Detector, cases: u64) -> Result<(), Failure> {
         Detector::KilledRepairs => {
             killed_repairs::all(REPAIRS_STEP, &|_| ()).map_err(|why| (0, why))
         }
-        Detector::Damages => {
-            damages(cases, &|specimen, plan, index| specimen.check(&plan.case(index)).map(drop))
-        }
+        Detector::Damages => damages(cases, &|specimen, plan, index| {
+            rot::check(specimen, &plan.case(index)).map(drop)
+        }),
         Detector::Repairs => damages(cases, &|specimen, plan, index| {
-            specimen.check_repair(&plan.case(index)).map(drop)
+            rot::check_repair(specimen, &plan.case(index)).map(drop)
         }),
         Detector::Misplaced => misplaced(cases * DAMAGES_PER_SEED),
         Detector::Probes => {
@@ -192,7 +192,7 @@ fn misplaced(cases: u64) -> Result<(), Failure> {
     let count = specimens.len() as u64;
     run(cases, |seed| {
         let specimen = &specimens[(seed % count) as usize];
-        let case = specimen.misplaced(seed);
-        specimen.check(&case).map(drop).map_err(|why| format!("{case}: {why}"))
+        let case = rot::misplaced(specimen, seed);
+        rot::check(specimen, &case).map(drop).map_err(|why| format!("{case}: {why}"))
     })
 }

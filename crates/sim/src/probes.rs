@@ -9,8 +9,10 @@ mod forking;
 mod merging;
 mod placing;
 mod repairing;
+mod steps;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use steps::{damage_end, ensure, killed, kind, logs, open, options, refused, text, with_contents};
 use windrow::testing::crowd;
 use windrow::{Batch, Db, ErrorKind, Options, Sync};
 use windrow_base::key::KEY_BYTES_MAX;
@@ -20,7 +22,7 @@ use windrow_env::testing::{
 use windrow_format::current::{Current, FORMAT_VERSION};
 use windrow_format::log::{self, FileHeader, LogKind};
 use windrow_format::names;
-use windrow_testkit::variant::{SMALL_MEMORY_BYTES, VARIANTS};
+use windrow_testkit::variant::SMALL_MEMORY_BYTES;
 use windrow_testkit::world::DIR;
 
 /// A scene: `Err` says which promise was broken, and how.
@@ -80,36 +82,6 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("verify reads manifest and logs (P23)", repairing::verify_reads_manifest_and_logs),
     ("a full device leaves room to flush (P8)", filling::a_full_device_leaves_room_to_flush),
 ];
-
-fn options(handles: &Handles) -> Options {
-    let mut options = VARIANTS[0].options().expect("the first variant is valid");
-    options.components.env = Some(handles.env());
-    options
-}
-
-fn open(handles: &Handles) -> Result<Db, String> {
-    Db::open_with(DIR, options(handles)).map_err(|e| format!("open: {e}"))
-}
-
-fn ensure(holds: bool, what: &str) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(what.to_owned()) }
-}
-
-fn kind<T>(result: windrow::Result<T>) -> Option<ErrorKind> {
-    result.err().map(|error| error.kind())
-}
-
-fn text(error: windrow::Error) -> String {
-    error.to_string()
-}
-
-/// A database with one key in a table and one in the log, closed or not.
-fn with_contents(handles: &Handles) -> Result<Db, String> {
-    let db = open(handles)?;
-    db.put("a", "1").and_then(|()| db.flush()).map_err(text)?;
-    db.put_with("b", "2", Sync::Yes).map_err(text)?;
-    Ok(db)
-}
 
 fn a_panic_turns_writing_off() -> Result<(), String> {
     let (_, handles) = env(1);
@@ -487,39 +459,6 @@ fn a_drop_follows_older_writes() -> Result<(), String> {
     let is_dropped = db.open_keyspace("gone").map_err(text)?.is_none();
     let is_there = db.get("older").map_err(text)?.is_some();
     ensure(is_there || !is_dropped, "a drop outlived what was written before it")
-}
-
-/// The world after the process was killed.
-fn killed(db: Db, handles: &Handles, seed: u64) -> Handles {
-    handles.fs.halt();
-    drop(db);
-    handles.jobs.discard();
-    handles.fs.clear_faults();
-    handles.fs.kill(seed);
-    handles.reborn(seed)
-}
-
-/// The logs that are there, oldest first.
-fn logs(handles: &Handles) -> Vec<PathBuf> {
-    let names = handles.fs.files(Path::new(DIR));
-    names
-        .iter()
-        .filter(|name| name.ends_with(".wal"))
-        .map(|name| Path::new(DIR).join(name))
-        .collect()
-}
-
-/// Damages the last byte that was written to a file.
-fn damage_end(handles: &Handles, path: &Path) -> Result<(), String> {
-    let bytes = handles.fs.read_file(path).ok_or("nothing to damage")?;
-    let last = bytes.iter().rposition(|byte| *byte != 0).ok_or("nothing was written")?;
-    handles.fs.flip(path, last as u64, 1);
-    Ok(())
-}
-
-fn refused(handles: &Handles, what: &str) -> Result<(), String> {
-    let found = kind(Db::open_with(DIR, options(handles)));
-    ensure(found == Some(ErrorKind::Corruption), &format!("{what} was opened: {found:?}"))
 }
 
 fn memtables_keep_to_their_budget() -> Result<(), String> {

@@ -4,7 +4,7 @@
 //! does all of it.
 
 use windrow_sim::rot::{
-    CLOSED, CRASHES, Case, Damage, Density, Outcome, Plan, Repaired, Script, Specimen,
+    self, CLOSED, CRASHES, Case, Damage, Density, Outcome, Plan, Repaired, Script, Specimen,
 };
 use windrow_testkit::sweep;
 use windrow_testkit::variant::{VARIANTS, Variant};
@@ -28,7 +28,7 @@ fn check(name: &str, script: &Script, (first, step): (u64, u64)) -> Outcome {
     let place = |index: u64| plan.case(first + index * step);
     let one = |index: u64| {
         let case = place(index);
-        specimen.check(&case).map_err(|why| format!("{case}: {why}"))
+        rot::check(&specimen, &case).map_err(|why| format!("{case}: {why}"))
     };
     let count = plan.len().saturating_sub(first).div_ceil(step);
     let outcome = sweep::run(0..count, one, Outcome::plus)
@@ -81,8 +81,8 @@ fn misplaced_writes_are_noticed() {
     for script in CRASHES.iter().chain([&CLOSED]) {
         let specimen = specimen("tiny blocks", script);
         let one = |seed: u64| {
-            let case = specimen.misplaced(seed);
-            specimen.check(&case).map_err(|why| format!("{case}: {why}"))
+            let case = rot::misplaced(&specimen, seed);
+            rot::check(&specimen, &case).map_err(|why| format!("{case}: {why}"))
         };
         let outcome = sweep::run(0..2_000, one, Outcome::plus)
             .unwrap_or_else(|(seed, why)| panic!("{}, seed {seed}: {why}", script.name));
@@ -100,7 +100,7 @@ fn repair_opens_everything_and_invents_nothing() {
         let step = 23;
         let one = |index: u64| {
             let case = plan.case(i as u64 + index * step);
-            specimen.check_repair(&case).map_err(|why| format!("{case}: {why}"))
+            rot::check_repair(&specimen, &case).map_err(|why| format!("{case}: {why}"))
         };
         let repaired = sweep::run(0..(plan.len() - i as u64) / step, one, Repaired::plus)
             .unwrap_or_else(|(_, why)| panic!("{}: {why}", script.name));
@@ -125,7 +125,7 @@ fn a_repair_without_a_manifest_keeps_what_the_logs_hold() {
                 .collect();
             for file in manifests {
                 let case = Case { file, damage: Damage::Gone };
-                if let Err(why) = specimen.check_repair(&case) {
+                if let Err(why) = rot::check_repair(&specimen, &case) {
                     panic!("{name}, {}: {case}: {why}", script.name);
                 }
             }

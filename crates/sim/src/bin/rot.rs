@@ -22,7 +22,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use windrow_sim::rot::{CLOSED, CRASHES, Case, Density, Outcome, Plan, Repaired, Script, Specimen};
+use windrow_sim::rot::{
+    self, CLOSED, CRASHES, Case, Density, Outcome, Plan, Repaired, Script, Specimen,
+};
 use windrow_testkit::sweep;
 use windrow_testkit::variant::Variant;
 
@@ -98,22 +100,26 @@ fn run(args: &Args, variant: &Variant, script: &Script) -> Result<u64, String> {
     println!("{name}: {} files, {bytes} bytes, {} damages", specimen.files().count(), plan.len());
     if let Some(index) = args.case {
         let case = plan.case(index);
-        println!("{case}: {:?}\n{:?}", specimen.check(&case), specimen.check_repair(&case));
+        println!(
+            "{case}: {:?}\n{:?}",
+            rot::check(&specimen, &case),
+            rot::check_repair(&specimen, &case)
+        );
         return Ok(0);
     }
     let parts = plan.len().div_ceil(args.part);
     let at = |index: u64| plan.case(index * args.part);
     let mut failed = 0;
-    let checked = |case: &Case| specimen.check(case);
+    let checked = |case: &Case| rot::check(&specimen, case);
     failed += sweep_all(&format!("{name}: swept"), parts, at, checked, Outcome::plus);
     if args.misplaced > 0 {
-        let at = |seed: u64| specimen.misplaced(seed);
+        let at = |seed: u64| rot::misplaced(&specimen, seed);
         let title = format!("{name}: misplaced");
         failed += sweep_all(&title, args.misplaced, at, checked, Outcome::plus);
     }
     if let Some(count) = plan.len().checked_div(args.repair_part) {
         let at = |index: u64| plan.case(index * args.repair_part);
-        let repaired = |case: &Case| specimen.check_repair(case);
+        let repaired = |case: &Case| rot::check_repair(&specimen, case);
         failed += sweep_all(&format!("{name}: repaired"), count, at, repaired, Repaired::plus);
     }
     Ok(failed)

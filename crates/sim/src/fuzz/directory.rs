@@ -1,7 +1,7 @@
 //! A whole directory: opened, read, written to, closed, opened again; and repaired.
 
 use super::archive::{Archive, CREATE, READ_ONLY, REPAIR, VARIANT_SHIFT, VERIFY_ON_OPEN};
-use super::raw_and_mended;
+use super::mend::raw_and_mended;
 use std::path::Path;
 use windrow::{Batch, Db, InKeyspace, Options, Sync, repair};
 use windrow_base::Result;

@@ -1,7 +1,7 @@
 //! A write-ahead log: every record, and every operation of every batch.
 
 use super::memory_file::MemoryFile;
-use super::{mend, raw_and_mended};
+use super::mend::{self, raw_and_mended};
 use windrow_base::Result;
 use windrow_format::batch;
 use windrow_format::log::{Class, LogKind, Reader};

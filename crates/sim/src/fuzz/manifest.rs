@@ -1,7 +1,7 @@
 //! A manifest: every record, folded into the trees it tells of, and those
 //! written and read once more.
 
-use super::{mend, raw_and_mended};
+use super::mend::{self, raw_and_mended};
 use std::path::Path;
 use windrow::testing::refold_manifest;
 use windrow_env::testing::env;

@@ -36,6 +36,21 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
+/// Runs `read` on the bytes as they are, and mended where that changes them.
+pub(super) fn raw_and_mended(
+    input: &[u8],
+    mend: impl FnOnce(&mut Vec<u8>),
+    read: impl Fn(Vec<u8>) -> bool,
+) -> bool {
+    let mut mended = input.to_vec();
+    mend(&mut mended);
+    if mended == input {
+        return read(mended);
+    }
+    let as_it_is = read(input.to_vec());
+    read(mended) || as_it_is
+}
+
 /// CURRENT: a checksum over all before it.
 pub fn current(bytes: &mut [u8]) {
     if let Some(covered) = bytes.get(..CURRENT_BYTES - 4) {

@@ -136,18 +136,3 @@ impl Target {
         accepted
     }
 }
-
-/// Runs `read` on the bytes as they are, and mended where that changes them.
-fn raw_and_mended(
-    input: &[u8],
-    mend: impl FnOnce(&mut Vec<u8>),
-    read: impl Fn(Vec<u8>) -> bool,
-) -> bool {
-    let mut mended = input.to_vec();
-    mend(&mut mended);
-    if mended == input {
-        return read(mended);
-    }
-    let as_it_is = read(input.to_vec());
-    read(mended) || as_it_is
-}

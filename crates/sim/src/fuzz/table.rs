@@ -2,7 +2,7 @@
 //! of it: readers meet tables that nobody has verified.
 
 use super::memory_file::MemoryFile;
-use super::{mend, raw_and_mended};
+use super::mend::{self, raw_and_mended};
 use std::sync::Arc;
 use windrow_base::key::push_internal;
 use windrow_base::{KeyOrder, Result};

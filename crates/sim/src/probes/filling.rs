@@ -2,7 +2,7 @@
 //!
 //! Owns: the scenes. Never does: fill a real device (`torture small` does).
 
-use crate::probes::{ensure, killed, open, text};
+use super::steps::{ensure, killed, open, text};
 use windrow::{Db, ErrorKind};
 use windrow_env::testing::{Handles, Rng, env};
 

@@ -2,7 +2,7 @@
 //!
 //! Owns: the child. Never does: more than ask; `torture surroundings` does.
 
-use super::{ensure, open};
+use super::steps::{ensure, open};
 use windrow::ErrorKind;
 use windrow_env::testing::{env, in_child};
 

@@ -4,7 +4,7 @@
 //! Owns: that filter, and the scenes. Never does: draw anything by seed, or
 //! judge what a merge writes without anybody looking (`merge/elide` has that).
 
-use crate::probes::{ensure, options, text};
+use super::steps::{ensure, options, text};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //!
 //! Owns: the scenes. Never does: move the directory; the engine's own tests do.
 
-use crate::probes::{ensure, killed, open, text, with_contents};
+use super::steps::{ensure, killed, open, text, with_contents};
 use std::path::{Path, PathBuf};
 use windrow::Sync;
 use windrow_env::testing::{Handles, env};

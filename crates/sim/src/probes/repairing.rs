@@ -4,7 +4,7 @@
 //! Owns: the scenes. Never does: damage anything but the manifest and a log;
 //! `rot` does that to every byte.
 
-use crate::probes::{damage_end, ensure, killed, kind, logs, options, text, with_contents};
+use super::steps::{damage_end, ensure, killed, kind, logs, options, text, with_contents};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -2,9 +2,12 @@
 //!
 //! Owns: what each damage means. Never does: choose damages (`plan.rs`) or judge.
 
-use super::specimen::Files;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
+
+/// Files by name.
+pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
 /// Which image bytes are taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -64,19 +64,17 @@ pub(super) struct Judge<'a> {
     only: Option<String>,
 }
 
-impl Specimen {
-    /// Reads everything from a damaged copy.
-    ///
-    /// # Errors
-    /// What came back wrong, in words.
-    pub fn check(&self, case: &Case) -> Result<Outcome, String> {
-        let judge = Judge::new(self, case);
-        if judge.changed.is_empty() {
-            return Ok(Outcome::default());
-        }
-        let outcome = judge.judge()?;
-        Ok(Outcome { cases: 1, ..outcome })
+/// Reads everything from a damaged copy.
+///
+/// # Errors
+/// What came back wrong, in words.
+pub fn check(specimen: &Specimen, case: &Case) -> Result<Outcome, String> {
+    let judge = Judge::new(specimen, case);
+    if judge.changed.is_empty() {
+        return Ok(Outcome::default());
     }
+    let outcome = judge.judge()?;
+    Ok(Outcome { cases: 1, ..outcome })
 }
 
 impl<'a> Judge<'a> {

@@ -8,7 +8,7 @@
 //! logs held may go, and then a prefix of the history is left.
 //!
 //! Owns: the images ([`Specimen`]), the damages ([`Damage`], [`Plan`]), the
-//! judgement ([`Specimen::check`], [`Specimen::check_repair`]). Never does:
+//! judgement ([`check`], [`check_repair`]). Never does:
 //! damage the lock file, which holds no data.
 
 mod damage;
@@ -19,8 +19,8 @@ mod scripts;
 mod specimen;
 
 pub use damage::{Case, Damage, Donor, Source};
-pub use judge::Outcome;
-pub use plan::{Density, Plan};
-pub use repaired::Repaired;
-pub use scripts::{CLOSED, CRASHES, Script};
-pub use specimen::{Ending, Specimen};
+pub use judge::{Outcome, check};
+pub use plan::{Density, Plan, misplaced};
+pub use repaired::{Repaired, check_repair};
+pub use scripts::{CLOSED, CRASHES, Ending, Script};
+pub use specimen::Specimen;

@@ -207,7 +207,7 @@ fn offsets(contents: &[u8], zeros: bool, step: usize) -> Vec<u64> {
 /// A misplaced write drawn from a seed: a record, a block-sized piece or a
 /// sector of any image, anywhere in a file, at the start of another piece or
 /// at any byte (P6).
-pub(super) fn draw_misplaced(specimen: &Specimen, seed: u64) -> Case {
+pub fn misplaced(specimen: &Specimen, seed: u64) -> Case {
     let mut rng = Rng::new(seed);
     if rng.below(4) == 0
         && let Some(case) = draw_blocks(specimen, &mut rng)
@@ -265,11 +265,4 @@ fn draw_place(specimen: &Specimen, rng: &mut Rng) -> (String, u64) {
         _ => rng.below(len),
     };
     (file.to_owned(), at)
-}
-
-impl Specimen {
-    /// The misplaced write of this seed.
-    pub fn misplaced(&self, seed: u64) -> Case {
-        draw_misplaced(self, seed)
-    }
 }

@@ -59,47 +59,45 @@ struct Excuse<'a> {
     log: bool,
 }
 
-impl Specimen {
-    /// Repairs a damaged copy and reads what is there.
-    ///
-    /// # Errors
-    /// What is wrong with it, in words.
-    pub fn check_repair(&self, case: &Case) -> Result<Repaired, String> {
-        let judge = Judge::new(self, case);
-        if judge.changed.is_empty() {
-            return Ok(Repaired::default());
-        }
-        let handles = judge.damaged();
-        let report = windrow::repair(path(""), self.options_on(&handles))
-            .map_err(|e| format!("repair: {e}"))?;
-        handles.jobs.discard();
-        let db = self.open(&handles).map_err(|e| format!("open after repair: {e}"))?;
-        let verified = db.verify().map_err(|e| format!("verify after repair: {e}"))?;
-        verified.into_result().map_err(|e| format!("verify after repair: {e}"))?;
-        let is_log = |(name, _): &(String, _)| name.ends_with(".wal");
-        let log_only = !report.manifest_rebuilt && judge.changed.iter().all(is_log);
-        let excuse = Excuse {
-            judge: &judge,
-            specimen: self,
-            rebuilt: report.manifest_rebuilt,
-            log_only,
-            log: !log_only && judge.changed.iter().any(is_log),
-        };
-        let mut repaired =
-            Repaired { cases: 1, rebuilt: report.manifest_rebuilt.into(), ..Repaired::default() };
-        for (id, name) in &self.keyspace_ids {
-            let there = if report.manifest_rebuilt && *id > 0 {
-                format!("keyspace-{id}")
-            } else {
-                name.clone()
-            };
-            let got = read(&db, &there, &mut repaired)?;
-            excuse.compare(name, got, &mut repaired)?;
-        }
-        let as_before = repaired.missing + repaired.older + repaired.unmerged == 0;
-        repaired.whole = as_before.into();
-        Ok(repaired)
+/// Repairs a damaged copy and reads what is there.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn check_repair(specimen: &Specimen, case: &Case) -> Result<Repaired, String> {
+    let judge = Judge::new(specimen, case);
+    if judge.changed.is_empty() {
+        return Ok(Repaired::default());
     }
+    let handles = judge.damaged();
+    let report = windrow::repair(path(""), specimen.options_on(&handles))
+        .map_err(|e| format!("repair: {e}"))?;
+    handles.jobs.discard();
+    let db = specimen.open(&handles).map_err(|e| format!("open after repair: {e}"))?;
+    let verified = db.verify().map_err(|e| format!("verify after repair: {e}"))?;
+    verified.into_result().map_err(|e| format!("verify after repair: {e}"))?;
+    let is_log = |(name, _): &(String, _)| name.ends_with(".wal");
+    let log_only = !report.manifest_rebuilt && judge.changed.iter().all(is_log);
+    let excuse = Excuse {
+        judge: &judge,
+        specimen,
+        rebuilt: report.manifest_rebuilt,
+        log_only,
+        log: !log_only && judge.changed.iter().any(is_log),
+    };
+    let mut repaired =
+        Repaired { cases: 1, rebuilt: report.manifest_rebuilt.into(), ..Repaired::default() };
+    for (id, name) in &specimen.keyspace_ids {
+        let there = if report.manifest_rebuilt && *id > 0 {
+            format!("keyspace-{id}")
+        } else {
+            name.clone()
+        };
+        let got = read(&db, &there, &mut repaired)?;
+        excuse.compare(name, got, &mut repaired)?;
+    }
+    let as_before = repaired.missing + repaired.older + repaired.unmerged == 0;
+    repaired.whole = as_before.into();
+    Ok(repaired)
 }
 
 /// Everything in a keyspace by gets of the keys that a scan gives; keys whose

@@ -2,7 +2,6 @@
 //!
 //! Owns: the texts. Never does: run them.
 
-use super::specimen::Ending;
 use std::fmt::Write as _;
 
 /// Two keyspaces, several tables in several levels, every kind of entry. What
@@ -57,6 +56,17 @@ put m 12
 /// Keys of the large script: so long that the index of their table is cut
 /// into partitions where they may be small.
 const LARGE_KEYS: u64 = 160;
+
+/// How a database's life ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By a clean close.
+    Closed,
+    /// The process dies: what it wrote is there.
+    Killed,
+    /// The power fails: what was not synced is gone.
+    PowerLoss,
+}
 
 /// A script, and how the database's life ends after it.
 #[derive(Clone, Copy, Debug)]

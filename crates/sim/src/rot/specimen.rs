@@ -3,8 +3,8 @@
 //!
 //! Owns: the images and the history. Never does: damage or judge.
 
-use super::damage::Images;
-use super::scripts::Script;
+use super::damage::{Files, Images};
+use super::scripts::{Ending, Script};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -34,25 +34,11 @@ const OTHER_SEED: u64 = 8;
 const STALE_LAST: usize = 3;
 const STALE_SPREAD: usize = 3;
 
-/// Files by name.
-pub(super) type Files = BTreeMap<String, Vec<u8>>;
-
 /// Everything visible, per keyspace.
 pub(super) type Contents = Vec<(String, Vec<Pair>)>;
 
 /// Counters and operands, by keyspace and key.
 type Counters = BTreeMap<(String, Vec<u8>), Vec<i64>>;
-
-/// How a database's life ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// By a clean close.
-    Closed,
-    /// The process dies: what it wrote is there.
-    Killed,
-    /// The power fails: what was not synced is gone.
-    PowerLoss,
-}
 
 /// A record of a write-ahead log.
 #[derive(Clone, Debug)]

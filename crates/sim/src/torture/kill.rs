@@ -8,9 +8,10 @@
 use super::child::{End, Spec, Worker};
 use super::judge::{Survives, Tally, Told, judge};
 use super::ledger::Ledger;
+use super::plan::{Failure, Outcome, Plan};
 use super::setup::Setup;
+use super::stop;
 use super::workload::{Expected, Shape};
-use super::{Failure, Outcome, Plan, stop};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use windrow::{Db, ErrorKind, Options};

@@ -4,32 +4,21 @@
 //! Owns: the limits, each in a part of its own. Never does: judge what is in
 //! the database.
 
-use super::child::{End, Spec, Worker};
-use super::judge::{Survives, Told, judge};
-use super::kill::open_patiently;
-use super::ledger::Ledger;
+use super::bench::Bench;
+use super::child::End;
+use super::judge::{Survives, judge};
+use super::plan::{Failure, Outcome, Plan};
 use super::setup::Setup;
-use super::workload::{Expected, Shape};
-use super::{Failure, Outcome, Plan, memory, stop, trace};
+use super::{memory, stop, trace};
 use rustix::mount::{MountFlags, UnmountFlags, mount_bind, mount_remount, unmount};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use windrow::{Db, ErrorKind};
-use windrow_env::testing::Rng;
 
 /// Descriptors that a process gets, standard streams and ledger included.
 const DESCRIPTORS: [u64; 8] = [10, 12, 16, 20, 24, 32, 48, 64];
 /// How long a worker with a limit may take.
 const WORK_MOST: Duration = Duration::from_secs(3600);
-
-/// A database of its own for each part.
-pub(super) struct Bench {
-    pub(super) dir: PathBuf,
-    pub(super) ledger: PathBuf,
-    pub(super) expected: Expected,
-    pub(super) rng: Rng,
-    pub(super) life: u64,
-}
 
 /// Runs every part.
 ///
@@ -65,73 +54,6 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
 }
 
 type Part = fn(&Plan, &mut Bench) -> Result<String, String>;
-
-impl Bench {
-    fn new(dir: &Path, seed: u64) -> std::io::Result<Bench> {
-        std::fs::create_dir_all(dir)?;
-        let shape =
-            Shape { seed, writers: 3, slots: 2_000, synced_percent: 2, deleted_percent: 10 };
-        Ok(Bench {
-            dir: dir.join("db"),
-            ledger: dir.join("ledger"),
-            expected: Expected::new(shape),
-            rng: Rng::new(seed),
-            life: 0,
-        })
-    }
-
-    /// Starts the next worker.
-    pub(super) fn start(
-        &mut self,
-        setup: &Setup,
-        more: Vec<String>,
-    ) -> Result<(Worker, Ledger), String> {
-        self.life += 1;
-        Spec {
-            dir: &self.dir,
-            ledger: &self.ledger,
-            life: self.life,
-            expected: &self.expected,
-            setup,
-            more,
-            strace: None,
-        }
-        .start()
-    }
-
-    /// What the last worker was promised.
-    pub(super) fn told(&self, ledger: &Ledger) -> Result<Told, String> {
-        let acks = ledger.all(self.expected.shape.writers).map_err(|e| e.to_string())?;
-        Ok(Told { life: self.life, before: acks.clone(), after: acks })
-    }
-
-    /// Opens `dir`, judges, closes. Returns how many batches were acknowledged.
-    pub(super) fn judged(
-        &mut self,
-        dir: &Path,
-        setup: &Setup,
-        read_only: bool,
-        told: Option<&Told>,
-    ) -> Result<u64, String> {
-        let mut options = setup.options()?;
-        options.read_only = read_only;
-        let db = open_patiently(dir, &options)?;
-        let tally = judge(&db, &mut self.expected, told, Survives::Everything)?;
-        db.close().map_err(|e| format!("close: {e}"))?;
-        Ok(tally.acknowledged)
-    }
-
-    /// A worker writes for a while and is killed: logs are left behind.
-    fn leave_logs(&mut self, setup: &Setup) -> Result<Told, String> {
-        let (mut worker, ledger) = self.start(setup, vec!["--pause-us".into(), "500".into()])?;
-        while !ledger.is_opened() && !worker.run_for(Duration::from_millis(1))? {}
-        worker.run_for(Duration::from_millis(5 + self.rng.below(40)))?;
-        match worker.kill()? {
-            End::Killed => self.told(&ledger),
-            end => Err(format!("the worker ended by itself: {end:?}")),
-        }
-    }
-}
 
 /// With too few descriptors a call errs, nothing panics, nothing is lost; with
 /// more it works again.

@@ -5,8 +5,8 @@
 //! dropped. Never does: count the page cache against the database: the kernel
 //! takes it back before it kills.
 
-use super::Plan;
-use super::limits::Bench;
+use super::bench::Bench;
+use super::plan::Plan;
 use super::setup::Setup;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

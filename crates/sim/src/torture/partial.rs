@@ -10,7 +10,8 @@
 
 use super::failing_reads::FailingReads;
 use super::partial_load::{Load, Rates, SICK, SPACES, fill};
-use super::{Failure, Outcome, stop};
+use super::plan::{Failure, Outcome, scratch};
+use super::stop;
 use clap::{Args, ValueEnum};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -86,7 +87,7 @@ impl Runs {
 /// # Errors
 /// What did not hold.
 pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
-    let scratch = super::scratch(plan.dir.clone().unwrap_or_else(std::env::temp_dir), plan.seed)?;
+    let scratch = scratch(plan.dir.clone().unwrap_or_else(std::env::temp_dir), plan.seed)?;
     let damages = [None].into_iter().chain(plan.case.iter().copied().map(Some));
     let mut kinds = Vec::from_iter(damages.map(|damage| Runs { damage, rates: Vec::new() }));
     for round in 0..plan.rounds {

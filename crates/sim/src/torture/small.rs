@@ -8,7 +8,8 @@
 //! which needs root or a user namespace of its own (`unshare -rm`). Never does:
 //! more than one process; kills are for `torture kill`.
 
-use super::{Failure, Outcome, stop};
+use super::plan::{Failure, Outcome};
+use super::stop;
 use clap::Args;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use std::fmt;

@@ -6,9 +6,10 @@
 //!
 //! Owns: the limit, the draws, the report. Never does: allocate for the processes.
 
+use super::plan::{Failure, Outcome, Plan};
 use super::starve_cases::{CASES, Case};
 use super::starved::Notes;
-use super::{Failure, Outcome, Plan, stop};
+use super::stop;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Output, Stdio};

@@ -26,9 +26,7 @@ pub(super) struct Exception {
 pub(super) const ALLOWED: &[Exception] = &[
     all("engine", "is being taken apart"),
     all("bench", "to be taken apart"),
-    all("bench-peers", "to be taken apart"),
     all("cli", "to be taken apart"),
-    all("sim", "to be taken apart"),
 ];
 
 const fn all(crate_dir: &'static str, why: &'static str) -> Exception {

@@ -4,8 +4,8 @@
 //! to be expired does not come back. In this process, with a clock by hand over
 //! real files and threads. Owns: that clock. Never does: touch the system's.
 
+use super::scene::{Scene, Verdict, held};
 use super::stage::{Stage, check, key, options, value};
-use super::{Scene, Verdict, held};
 use std::sync::Arc;
 use std::time::Duration;
 use windrow::env::Env;

@@ -3,8 +3,8 @@
 //!
 //! Owns: what lies there. Never does: expect more than that its bytes stay.
 
+use super::scene::{Scene, Verdict, held};
 use super::stage::Stage;
-use super::{Scene, Verdict, held};
 use std::path::Path;
 
 /// The scenes of this group.

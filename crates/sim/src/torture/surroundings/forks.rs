@@ -3,8 +3,8 @@
 //!
 //! Owns: what is asked of which process. Never does: fork; actors do.
 
+use super::scene::{Scene, Verdict, held};
 use super::stage::{Stage, wait_for_end};
-use super::{Scene, Verdict, held};
 
 /// The scenes of this group.
 pub(super) const SCENES: &[Scene] = &[

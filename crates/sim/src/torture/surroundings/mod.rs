@@ -15,37 +15,13 @@ mod forks;
 mod odd;
 mod places;
 mod rights;
+mod scene;
 mod stage;
 
-use super::{Failure, Outcome, Plan, stop};
+use super::plan::{Failure, Outcome, Plan};
+use super::stop;
+use scene::{Ending, Scene};
 use stage::Stage;
-
-/// How a scene ended, when nothing was found.
-enum Ending {
-    /// All held; what was seen.
-    Held(String),
-    /// It cannot be played here, and why.
-    Skipped(String),
-}
-
-/// What is said of a scene; an error is a finding.
-type Verdict = Result<Ending, String>;
-/// Its name, and what happens.
-type Scene = (&'static str, fn(&Stage) -> Verdict);
-
-fn held(seen: impl Into<String>) -> Verdict {
-    Ok(Ending::Held(seen.into()))
-}
-
-fn skipped(why: String) -> Verdict {
-    Ok(Ending::Skipped(why))
-}
-
-/// Why a scene of mounts cannot be played, if it cannot.
-fn needs_root() -> Option<String> {
-    let is_root = rustix::process::geteuid().is_root();
-    (!is_root).then(|| "needs root: mounts".to_owned())
-}
 
 /// All scenes, by group.
 fn scenes() -> Vec<Scene> {

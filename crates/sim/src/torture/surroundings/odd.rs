@@ -6,8 +6,8 @@
 //! place nothing is lost.
 //! Owns: what is put where. Never does: decide which of the two it must be.
 
+use super::scene::{Scene, Verdict, held};
 use super::stage::Stage;
-use super::{Scene, Verdict, held};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::path::{Path, PathBuf};
 

@@ -6,8 +6,8 @@
 //! latest by `close`, and what came to its place is not touched.
 //! Owns: who moves what. Never does: look into a database.
 
+use super::scene::{Scene, Verdict, held, needs_root, skipped};
 use super::stage::{Actor, Stage};
-use super::{Scene, Verdict, held, needs_root, skipped};
 use crate::torture::volume::{self, Kind, Volume};
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 use std::path::Path;

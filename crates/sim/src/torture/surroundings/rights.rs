@@ -4,8 +4,8 @@
 //! Owns: the rights. Never does: run as root where that is the scene; an actor
 //! becomes another user first.
 
+use super::scene::{Scene, Verdict, held, needs_root, skipped};
 use super::stage::Stage;
-use super::{Scene, Verdict, held, needs_root, skipped};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use std::ffi::CStr;
 use std::os::unix::fs::PermissionsExt;

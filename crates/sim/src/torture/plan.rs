@@ -1,0 +1,86 @@
+//! What is asked of a run, and how it ended.
+//!
+//! Owns: the arguments that runs have in common. Never does: run.
+
+use super::volume;
+use clap::Args;
+use std::path::PathBuf;
+
+/// What is done how often, and where.
+#[derive(Args, Clone, Debug)]
+pub struct Plan {
+    /// How many kills, cuts, fillings; for `limits`, of each of its parts.
+    #[arg(long, default_value_t = 200)]
+    pub rounds: u64,
+    /// Where all choices come from.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// A preset, or `all` for another one in each life of a database.
+    #[arg(long, default_value = "all")]
+    pub preset: String,
+    /// Where databases and images are kept while it runs; a failure stays there.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// The file system of `cut` and `full`.
+    #[arg(long, value_enum, default_value_t = volume::Kind::Ext4)]
+    pub fs: volume::Kind,
+    /// How long `limits` keeps up the load that is short of memory.
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u64,
+    /// The case of `memory`; without it all are run.
+    #[arg(long)]
+    pub case: Option<String>,
+    /// `memory_bytes` of the databases of `memory`, in MiB.
+    #[arg(long, default_value_t = 64)]
+    pub budget_mib: u64,
+    /// How much of each case of `memory` is done, in thousandths.
+    #[arg(long, default_value_t = 1000)]
+    pub permille: u64,
+    /// Damages the log after each kill, or what a scene left: `kill` and
+    /// `surroundings` must then fail.
+    #[arg(long, hide = true)]
+    pub sabotage: bool,
+}
+
+/// What was found, and where its remains lie.
+#[derive(Debug)]
+pub struct Failure {
+    /// In words.
+    pub why: String,
+    /// The seed under which the options and operations repeat.
+    pub seed: u64,
+    /// A directory that was kept.
+    pub kept: Option<PathBuf>,
+}
+
+impl Plan {
+    /// A directory for the run, removed at the end unless it is kept; in `otherwise`
+    /// where none was asked for.
+    ///
+    /// # Errors
+    /// Where none can be made.
+    pub fn scratch(&self, otherwise: PathBuf) -> Result<tempfile::TempDir, Failure> {
+        scratch(self.dir.clone().unwrap_or(otherwise), self.seed)
+    }
+
+    /// A failure without remains.
+    pub fn failure(&self, seed: u64, why: impl Into<String>) -> Failure {
+        Failure { why: why.into(), seed, kept: None }
+    }
+}
+
+/// A directory in `parent`, which is made if need be; removed at the end unless it is kept.
+pub(super) fn scratch(parent: PathBuf, seed: u64) -> Result<tempfile::TempDir, Failure> {
+    std::fs::create_dir_all(&parent)
+        .and_then(|()| tempfile::Builder::new().prefix("torture-").tempdir_in(&parent))
+        .map_err(|e| Failure { why: format!("{}: {e}", parent.display()), seed, kept: None })
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Everything held; the figures in a line.
+    Held(String),
+    /// It cannot be run here, and why.
+    Skipped(String),
+}
