@@ -55,8 +55,8 @@ impl<'a> Place<'_, 'a> {
             Expr::MethodCall(call) => {
                 let receiver = self.ty(&call.receiver)?;
                 let name = call.method.to_string();
-                match receiver.item().and_then(|item| self.types.method(item, &name)) {
-                    Some(method) => self.output(method, Some(&receiver)),
+                match receiver.item().and_then(|item| self.types.method(self.tree, item, &name)) {
+                    Some((method, owner)) => self.output(method, Some(&Ty::of(owner))),
                     None => passed_through(&receiver, &name),
                 }
             }
@@ -98,7 +98,8 @@ impl<'a> Place<'_, 'a> {
             ["Arc" | "Box" | "Rc", "new" | "clone"] => return first(),
             ["Self", method] => {
                 let own = self.own?;
-                return self.output(self.types.method(own.item()?, method)?, Some(own));
+                let (method, _) = self.types.method(self.tree, own.item()?, method)?;
+                return self.output(method, Some(own));
             }
             ["Self"] => return self.own.cloned(),
             _ => {}
@@ -109,14 +110,13 @@ impl<'a> Place<'_, 'a> {
                 0 => match self.types.function(&item) {
                     Some(function) => return self.output(function, None),
                     None if self.types.is_struct(&item) => {
-                        return Some(Ty { head: Head::Item(item), args: Vec::new() });
+                        return Some(Ty::of(item));
                     }
                     None => {}
                 },
                 1 => {
-                    if let Some(method) = self.types.method(&item, names.last()?) {
-                        let own = Ty { head: Head::Item(item), args: Vec::new() };
-                        return self.output(method, Some(&own));
+                    if let Some((method, _)) = self.types.method(self.tree, &item, names.last()?) {
+                        return self.output(method, Some(&Ty::of(item)));
                     }
                 }
                 _ => {}
@@ -131,9 +131,26 @@ impl<'a> Place<'_, 'a> {
             return self.own.cloned();
         }
         self.resolve(&names(path)).into_iter().find_map(|(named, _)| match named {
-            Named::Item(item) => Some(Ty { head: Head::Item(item), args: Vec::new() }),
+            Named::Item(item) => Some(Ty::of(item)),
             Named::Module(_) => None,
         })
+    }
+
+    /// What the field of the struct or variant that a path names is.
+    pub(super) fn field_of(&self, path: &syn::Path, field: &str) -> Option<Ty> {
+        let names = names(path);
+        let own = || Some((self.own?.item()?.clone(), names.len() - 1));
+        let led = || {
+            self.resolve(&names).into_iter().find_map(|(named, rest)| match named {
+                Named::Item(item) => Some((item, rest)),
+                Named::Module(_) => None,
+            })
+        };
+        let (item, rest) = if names[0] == "Self" { own() } else { led() }?;
+        match rest {
+            0 => self.types.field(self.tree, &item, field),
+            _ => self.types.field(self.tree, &item.variant(names.last()?), field),
+        }
     }
 
     /// What a path leads to; a `use` within the function goes before the module's names.

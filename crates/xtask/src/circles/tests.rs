@@ -97,6 +97,11 @@ fn calls_on_what_has_a_written_type_make_a_circle() {
         "fn f(holder: Holder) { holder.many.iter().for_each(|core| core.two()); }",
         "fn f(core: Option<Arc<Core>>) { if let Some(core) = &core { core.two(); } }",
         "fn f(core: std::result::Result<Core, ()>) { core?.two(); }",
+        "enum E { A(Core) }\nimpl E { fn f(&self) { match self { Self::A(a) => a.two() } } }",
+        "enum E { B { b: Core } }\nfn f(e: E) { if let E::B { b } = e { b.two(); } }",
+        "impl std::ops::Deref for Holder { type Target = Core; }\nfn f(h: &Holder) { h.two(); }",
+        "struct On(Holder);\nimpl Deref for On { type Target = Holder; }\n\
+         fn f(on: &On) { on.core.two(); }",
     ] {
         assert_eq!(circles(&around(call)), ["core.rs more.rs"], "{call}");
     }

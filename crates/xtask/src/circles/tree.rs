@@ -18,6 +18,13 @@ pub(super) struct ItemId {
     pub(super) name: String,
 }
 
+impl ItemId {
+    /// A variant of it, if it is an enum.
+    pub(super) fn variant(&self, name: &str) -> ItemId {
+        ItemId { module: self.module, name: format!("{}::{name}", self.name) }
+    }
+}
+
 /// What a path leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Named {

@@ -15,6 +15,9 @@ use syn::{
 /// Types that stand for what they point to.
 const POINTERS: [&str; 6] = ["Arc", "Box", "Rc", "Guard", "MutexGuard", "Ref"];
 
+/// Steps of `Deref` that are followed.
+const DEREFS_MAX: usize = 4;
+
 /// What a type is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Head {
@@ -34,6 +37,11 @@ pub(super) struct Ty {
 impl Ty {
     pub(super) fn other(name: &str, args: Vec<Ty>) -> Ty {
         Ty { head: Head::Other(name.to_owned()), args }
+    }
+
+    /// A type of the crate, its parameters unknown.
+    pub(super) fn of(item: ItemId) -> Ty {
+        Ty { head: Head::Item(item), args: Vec::new() }
     }
 
     pub(super) fn item(&self) -> Option<&ItemId> {
@@ -58,6 +66,8 @@ type Written<'a> = (ModuleId, &'a Type);
 pub(super) struct Types<'a> {
     fields: HashMap<ItemId, HashMap<String, Written<'a>>>,
     aliases: HashMap<ItemId, Written<'a>>,
+    /// What `Deref` leads to.
+    targets: HashMap<ItemId, Written<'a>>,
     methods: HashMap<(ItemId, String), Vec<Function<'a>>>,
     functions: HashMap<ItemId, Function<'a>>,
     /// The files of each type's own methods.
@@ -85,19 +95,13 @@ impl<'a> Types<'a> {
         let id = |name: &syn::Ident| ItemId { module, name: name.to_string() };
         match item {
             Item::Struct(item) => {
-                let mut fields = HashMap::new();
-                if let Fields::Named(named) = &item.fields {
-                    for field in &named.named {
-                        let name = field.ident.as_ref().map(ToString::to_string);
-                        fields.insert(name.unwrap_or_default(), (module, &field.ty));
-                    }
+                self.fields.insert(id(&item.ident), fields(module, &item.fields));
+            }
+            Item::Enum(item) => {
+                for variant in &item.variants {
+                    let name = id(&item.ident).variant(&variant.ident.to_string());
+                    self.fields.insert(name, fields(module, &variant.fields));
                 }
-                if let Fields::Unnamed(unnamed) = &item.fields {
-                    for (place, field) in unnamed.unnamed.iter().enumerate() {
-                        fields.insert(place.to_string(), (module, &field.ty));
-                    }
-                }
-                self.fields.insert(id(&item.ident), fields);
             }
             Item::Type(alias) => {
                 self.aliases.insert(id(&alias.ident), (module, &alias.ty));
@@ -119,7 +123,11 @@ impl<'a> Types<'a> {
     fn add_impl(&mut self, tree: &Tree<'a>, module: ModuleId, item: &'a syn::ItemImpl) {
         let ty = self.read(tree, module, &item.self_ty, None);
         let Some(id) = ty.item().cloned() else { return };
+        let is_deref = item.trait_.as_ref().is_some_and(|(path, _)| ends_in(path, "Deref"));
         for part in &item.items {
+            if let (true, ImplItem::Type(target)) = (is_deref, part) {
+                self.targets.insert(id.clone(), (module, &target.ty));
+            }
             let ImplItem::Fn(method) = part else { continue };
             if method.attrs.iter().any(is_for_tests) {
                 continue;
@@ -211,16 +219,36 @@ impl<'a> Types<'a> {
         }
     }
 
-    /// What a struct's field is.
-    pub(super) fn field(&self, tree: &Tree<'a>, item: &ItemId, name: &str) -> Option<Ty> {
-        let (module, ty) = self.fields.get(item)?.get(name)?;
-        Some(self.read(tree, *module, ty, None))
+    /// A type, and those that `Deref` leads to from it.
+    fn dereferenced(&self, tree: &Tree<'a>, item: &ItemId) -> impl Iterator<Item = ItemId> {
+        let next = |item: &ItemId| {
+            let (module, ty) = self.targets.get(item)?;
+            self.read(tree, *module, ty, None).item().cloned()
+        };
+        std::iter::successors(Some(item.clone()), next).take(DEREFS_MAX)
     }
 
-    /// A type's method, where it is the only one of that name.
-    pub(super) fn method(&self, item: &ItemId, name: &str) -> Option<&Function<'a>> {
-        match &self.methods.get(&(item.clone(), name.to_owned()))?[..] {
-            [method] => Some(method),
+    /// What the field of a struct or variant is.
+    pub(super) fn field(&self, tree: &Tree<'a>, item: &ItemId, name: &str) -> Option<Ty> {
+        let mut types = self.dereferenced(tree, item);
+        let (module, ty) = types.find_map(|item| self.fields.get(&item)?.get(name).copied())?;
+        Some(self.read(tree, module, ty, None))
+    }
+
+    /// The method that a call on a type runs, and whose it is, where there is only
+    /// one of that name.
+    pub(super) fn method(
+        &self,
+        tree: &Tree<'a>,
+        item: &ItemId,
+        name: &str,
+    ) -> Option<(&Function<'a>, ItemId)> {
+        let found = self.dereferenced(tree, item).find_map(|item| {
+            let methods = self.methods.get(&(item.clone(), name.to_owned()))?;
+            Some((methods, item))
+        });
+        match found? {
+            (methods, item) if methods.len() == 1 => Some((&methods[0], item)),
             _ => None,
         }
     }
@@ -250,6 +278,18 @@ impl<'a> Function<'a> {
         };
         Function { module, output }
     }
+}
+
+fn fields(module: ModuleId, fields: &Fields) -> HashMap<String, Written<'_>> {
+    let named = fields.iter().enumerate().map(|(place, field)| {
+        let name = field.ident.as_ref().map_or(place.to_string(), ToString::to_string);
+        (name, (module, &field.ty))
+    });
+    named.collect()
+}
+
+fn ends_in(path: &syn::Path, name: &str) -> bool {
+    path.segments.last().is_some_and(|segment| segment.ident == name)
 }
 
 /// The names of a path.

@@ -8,7 +8,7 @@ use super::graph::Graph;
 use super::locals::Locals;
 use super::tokens::{expressions, paths};
 use super::tree::{ItemId, ModuleId, Named, Tree, attributes, imports, is_reexport};
-use super::types::{Head, Ty, Types, names, parameters};
+use super::types::{Ty, Types, names, parameters};
 use crate::conditions::is_for_tests;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, Pat};
@@ -64,9 +64,9 @@ impl<'a> Walk<'_, 'a> {
     }
 
     fn call(&mut self, item: &ItemId, method: &str, line: usize) {
-        if let Some(function) = self.types.method(item, method) {
+        if let Some((function, owner)) = self.types.method(self.tree, item, method) {
             let file = self.tree.modules[function.module].file;
-            self.graph.add(self.file, file, format!("{}::{method}", item.name), line);
+            self.graph.add(self.file, file, format!("{}::{method}", owner.name), line);
         }
     }
 
@@ -96,14 +96,16 @@ impl<'a> Walk<'_, 'a> {
                 let passes = tuple.path.is_ident("Some") || tuple.path.is_ident("Ok");
                 let inner = ty.filter(|_| passes);
                 let inner = inner.and_then(|ty| element(&ty, &["Option", "Result"]));
-                tuple.elems.iter().for_each(|elem| self.bind(elem, inner.clone()));
+                for (place, elem) in tuple.elems.iter().enumerate() {
+                    let field = || self.place().field_of(&tuple.path, &place.to_string());
+                    let ty = inner.clone().or_else(field);
+                    self.bind(elem, ty);
+                }
             }
             Pat::Struct(literal) => {
-                let item = self.place().named(&literal.path).and_then(|ty| ty.item().cloned());
                 for field in &literal.fields {
                     let syn::Member::Named(name) = &field.member else { continue };
-                    let ty = item.as_ref();
-                    let ty = ty.and_then(|i| self.types.field(self.tree, i, &name.to_string()));
+                    let ty = self.place().field_of(&literal.path, &name.to_string());
                     self.bind(&field.pat, ty);
                 }
             }
@@ -184,8 +186,7 @@ impl<'ast> Visit<'ast> for Walk<'_, '_> {
 
     fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
         let id = ItemId { module: self.module, name: item.ident.to_string() };
-        let own = Ty { head: Head::Item(id), args: Vec::new() };
-        self.with_own(Some(own), |walk| visit::visit_item_trait(walk, item));
+        self.with_own(Some(Ty::of(id)), |walk| visit::visit_item_trait(walk, item));
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
