@@ -1,4 +1,4 @@
-//! Arguments of `bench`.
+//! Arguments of `windrow-bench`.
 //!
 //! Owns: commands, flags, defaults. Never does: run anything.
 
@@ -7,9 +7,9 @@ use crate::store::Engine;
 use crate::workload::{Scale, Workload, builtin, names};
 use std::path::PathBuf;
 
-/// Usage of `windrow bench` and of `windrow-bench-peers`.
-pub const USAGE: &str = "\
-usage: bench COMMAND [flags]
+/// Usage of `windrow-bench` and of `windrow-bench-peers`.
+pub(crate) const USAGE: &str = "\
+usage: windrow-bench COMMAND [flags]
 
 Workloads on one or several engines in turn; each engine's every run is a
 process of its own. A table on the terminal, JSON lines in a file.
@@ -21,6 +21,7 @@ process of its own. A table on the terminal, JSON lines in a file.
   report RUN.jsonl...   a page with pictures, and the pictures as SVG files
   list                  the workloads
   show NAME             a workload's file, to copy and change
+  paper NAME            a paper's experiment; `paper --help` tells its flags
 
   --engines LIST        contenders, as ENGINE or ENGINE:VARIANT; of Windrow the
                         variant is a preset or policy, as in windrow:leveled   [all engines]

@@ -30,30 +30,29 @@ mod runner;
 pub mod store;
 mod workload;
 
-pub use args::USAGE;
-pub use paper::cli as paper;
-
-use args::{Command, RunArgs};
+use args::{Command, RunArgs, USAGE};
 use record::Head;
 use runner::Runner;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use store::{Engine, Result};
 
-/// `windrow bench ...`: benchmarks of engines in turn. `args` are what follows
-/// `bench`, `prefix` is what stands before them, for the processes that it
-/// starts. Returns the exit code: 0, 1 after an error or a wrong answer, 2 for
-/// wrong arguments.
-pub fn run(engines: &[Engine], prefix: &[&str], args: &[String]) -> i32 {
+/// The benchmark of these engines in turn, as `windrow-bench` and `windrow-bench-peers`
+/// run it. `args` are what follows the program's name. Returns the exit code: 0, 1 after
+/// an error or a wrong answer, 2 for wrong arguments.
+pub fn run(engines: &[Engine], args: &[String]) -> i32 {
+    if let Some(("paper", rest)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return paper::cli(engines, rest);
+    }
     if args.is_empty() || args.iter().any(|a| a == "--help" || a == "-h") {
-        let printed = output::exit_code("bench", output::print(format_args!("{USAGE}\n")));
+        let printed = output::exit_code("windrow-bench", output::print(format_args!("{USAGE}\n")));
         return if args.is_empty() { 2 } else { printed };
     }
     let command = match Command::parse(args, engines) {
         Ok(command) => command,
         Err(problem) => {
             output::note(format_args!(
-                "bench: {problem}\n\n`bench --help` tells the commands and flags"
+                "windrow-bench: {problem}\n\n`windrow-bench --help` tells the commands and flags"
             ));
             return 2;
         }
@@ -65,10 +64,10 @@ pub fn run(engines: &[Engine], prefix: &[&str], args: &[String]) -> i32 {
             .map_err(Into::into)
             .and_then(|unit| child::run(engines, &unit)),
         Command::Report(report) => report::write(&report),
-        Command::Run(run) => begin(engines, prefix, args, &run),
-        Command::Resume(file, dir) => resume(engines, prefix, &file, dir),
+        Command::Run(run) => begin(engines, args, &run),
+        Command::Resume(file, dir) => resume(engines, &file, dir),
     };
-    output::exit_code("bench", done)
+    output::exit_code("windrow-bench", done)
 }
 
 fn list() -> Result<()> {
@@ -82,29 +81,29 @@ fn list() -> Result<()> {
 
 fn show(name: &str) -> Result<()> {
     let text = workload::builtin(name)
-        .ok_or_else(|| format!("no workload `{name}`; `bench list` names them"))?;
+        .ok_or_else(|| format!("no workload `{name}`; `windrow-bench list` names them"))?;
     output::print(text)
 }
 
 /// A new run.
-fn begin(engines: &[Engine], prefix: &[&str], command: &[String], args: &RunArgs) -> Result<()> {
+fn begin(engines: &[Engine], command: &[String], args: &RunArgs) -> Result<()> {
     let head = runner::head(args, engines, command)?;
     let name = || format!("windrow-bench-{}.jsonl", head.started.replace([':', '-'], ""));
     let path = args.json.clone().unwrap_or_else(|| name().into());
     let file = File::options().write(true).create_new(true).open(&path).map_err(|error| {
         format!(
-            "{}: {error}; name another file by --json, or `bench resume` this one",
+            "{}: {error}; name another file by --json, or `windrow-bench resume` this one",
             path.display()
         )
     })?;
-    let mut runner = Runner::new(args, prefix, file, Vec::new())?;
+    let mut runner = Runner::new(args, file, Vec::new())?;
     runner.begin(&head)?;
     finish(runner, head, &path)
 }
 
 /// Goes on with a run: what its lines have is not done again.
 #[allow(clippy::disallowed_methods, reason = "the user's file of results")]
-fn resume(engines: &[Engine], prefix: &[&str], path: &Path, dir: Option<PathBuf>) -> Result<()> {
+fn resume(engines: &[Engine], path: &Path, dir: Option<PathBuf>) -> Result<()> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|e| format!("{name}: {e}"))?;
     let run = report::run_of(&name, &text)?;
@@ -118,18 +117,24 @@ fn resume(engines: &[Engine], prefix: &[&str], path: &Path, dir: Option<PathBuf>
     let file = File::options().append(true).open(path)?;
     // What was killed may have left half a line.
     file.set_len(text.rfind('\n').map_or(0, |end| end as u64 + 1))?;
-    output::note(format_args!("bench: {} of the run's lines are there already", run.phases.len()));
-    finish(Runner::new(&args, prefix, file, run.phases)?, run.head, path)
+    output::note(format_args!(
+        "windrow-bench: {} of the run's lines are there already",
+        run.phases.len()
+    ));
+    finish(Runner::new(&args, file, run.phases)?, run.head, path)
 }
 
 /// Runs what is left, and prints the tables.
 fn finish(runner: Runner<'_>, head: Head, path: &Path) -> Result<()> {
     let (phases, end) = runner.run().map_err(|error| {
-        format!("{error}\nwhat was measured is kept: `bench resume {}` goes on", path.display())
+        format!(
+            "{error}\nwhat was measured is kept: `windrow-bench resume {}` goes on",
+            path.display()
+        )
     })?;
     let disagreements = end.disagreements.len();
     let run = report::Run { head, phases, end: Some(end) };
-    let last = format!("\nlines: {0}; pictures: bench report {0}\n", path.display());
+    let last = format!("\nlines: {0}; pictures: windrow-bench report {0}\n", path.display());
     let printed = output::print(report::table(&run) + &last);
     // First: a checksum that differs is a failure whether or not anybody reads the tables.
     match disagreements {

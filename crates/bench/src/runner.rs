@@ -25,8 +25,6 @@ use std::process::{Command, Stdio};
 /// Runs, and keeps lines.
 pub(crate) struct Runner<'a> {
     args: &'a RunArgs,
-    /// What stands between the program's name and a child's arguments.
-    prefix: &'a [&'a str],
     dir: PathBuf,
     file: File,
     phases: Vec<Phase>,
@@ -80,19 +78,14 @@ pub(crate) fn head(args: &RunArgs, engines: &[Engine], command: &[String]) -> Re
 impl<'a> Runner<'a> {
     /// A run whose lines go to `file`. `phases` are those of an earlier part
     /// of it, which are not done again; it kept its databases in `dir`.
-    pub(crate) fn new(
-        args: &'a RunArgs,
-        prefix: &'a [&'a str],
-        file: File,
-        phases: Vec<Phase>,
-    ) -> Result<Runner<'a>> {
+    pub(crate) fn new(args: &'a RunArgs, file: File, phases: Vec<Phase>) -> Result<Runner<'a>> {
         let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir).join(format!(
             "windrow-bench-{:016x}",
             // The same when it is resumed.
             args.fingerprint()
         ));
         make_dir(&dir)?;
-        Ok(Runner { args, prefix, dir, file, phases, disagreements: Vec::new() })
+        Ok(Runner { args, dir, file, phases, disagreements: Vec::new() })
     }
 
     /// Writes the head of a new run.
@@ -242,7 +235,6 @@ impl<'a> Runner<'a> {
         // What earlier units left to be written must not be this one's load.
         rustix::fs::sync();
         let output = Command::new(std::env::current_exe()?)
-            .args(self.prefix)
             .arg("--child")
             .arg(serde_json::to_string(unit)?)
             .stdout(Stdio::piped())
@@ -260,7 +252,7 @@ impl<'a> Runner<'a> {
     /// Keeps a line, and compares it with those of the other contenders.
     fn take(&mut self, line: Phase) -> Result<()> {
         for problem in disagreements(&self.phases, &line) {
-            output::note(format_args!("bench: {problem}"));
+            output::note(format_args!("windrow-bench: {problem}"));
             self.disagreements.push(problem);
         }
         self.write(&Line::Phase(Box::new(line.clone())))?;

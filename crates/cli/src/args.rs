@@ -73,14 +73,8 @@ pub(crate) enum Command {
     Destroy(DestroyArgs),
     /// Print what a file of a database holds, record by record
     Dump(DumpArgs),
-    /// Measure: workloads, latencies, reports
-    #[command(disable_help_flag = true)]
-    Bench(BenchArgs),
     /// Try policies on a simulated tree: what they write, read and keep, in a few seconds
     Lab(LabArgs),
-    /// Run the experiment of a paper that a policy comes from, beside the baseline
-    #[command(disable_help_flag = true)]
-    Paper(BenchArgs),
     /// List the options that --option sets
     Options,
     /// Print the completion script of a shell
@@ -111,8 +105,8 @@ impl Command {
             | Command::Checkpoint(_)
             | Command::Destroy(_)
             | Command::Dump(_) => OnStop::Leaves,
-            // In others' loops.
-            Command::Bench(_) | Command::Lab(_) | Command::Paper(_) => OnStop::System,
+            // Has nothing open.
+            Command::Lab(_) => OnStop::System,
             // Done in a moment.
             Command::Get(_)
             | Command::Delete(_)
@@ -395,13 +389,6 @@ pub(crate) enum DumpKind {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct BenchArgs {
-    /// Passed on; `--help` lists them
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) args: Vec<OsString>,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct LabArgs {
     /// A preset or a policy in full, with sizes in units among its words, such as
     /// `leveled memtable=8 file=8 base=32`; as often as you like (all presets)
@@ -451,8 +438,6 @@ mod tests {
             ("scan db", OnStop::Asks),
             ("export db", OnStop::Asks),
             ("demo", OnStop::Asks),
-            ("bench list", OnStop::System),
-            ("paper autumn", OnStop::System),
             ("lab", OnStop::System),
             ("compact db", OnStop::Leaves),
             ("verify db", OnStop::Leaves),

@@ -5,8 +5,8 @@
 //! as at any other end. One that spends its time in a single call of the engine
 //! leaves at once ([`OnStop::Leaves`]), but for the stretch in which it has
 //! something to close ([`closes`]). Either way the progress bar is gone before a
-//! word is said, and the exit code is 130. What runs loops of its own, in
-//! processes of its own, is left to the system ([`OnStop::System`]).
+//! word is said, and the exit code is 130. What has no database open
+//! for longer than a moment is left to the system ([`OnStop::System`]).
 
 use crate::failure::{Failure, Result};
 use crate::progress;

@@ -1,4 +1,4 @@
-//! Arguments of `windrow paper`.
+//! Arguments of `windrow-bench paper`.
 //!
 //! Owns: flags and defaults. Never does: run anything.
 
@@ -7,10 +7,10 @@ use crate::args::split_outside;
 use crate::workload::Scale;
 use std::path::PathBuf;
 
-/// Usage of `windrow paper`.
+/// Usage of `windrow-bench paper`.
 pub(crate) const USAGE: &str = "\
-usage: paper autumn|l2sm|vlsm|mnemosyne|merlin [flags]
-       paper --file FILE.toml [flags]
+usage: windrow-bench paper autumn|l2sm|vlsm|mnemosyne|merlin [flags]
+       windrow-bench paper --file FILE.toml [flags]
 
 Runs a paper's experiment: the paper's policy, the baseline and Windrow's own,
 side by side on real files with direct I/O, and RocksDB beside them where the

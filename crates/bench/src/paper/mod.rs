@@ -41,10 +41,10 @@ const EXPERIMENTS: [(&str, &str); 5] = [
 /// Engines that `windrow-bench-peers` links.
 const PEERS: [&str; 3] = ["rocksdb", "leveldb", "fjall"];
 
-/// `windrow paper ...`: runs a paper's experiment on the engines that this
+/// `windrow-bench paper ...`: runs a paper's experiment on the engines that this
 /// program has. `args` are what follows `paper`. Returns the exit code: 0 also
 /// if goals are missed, 1 after an error, 2 for wrong arguments.
-pub fn cli(engines: &[Engine], args: &[String]) -> i32 {
+pub(crate) fn cli(engines: &[Engine], args: &[String]) -> i32 {
     if args.is_empty() || args.iter().any(|a| a == "--help" || a == "-h") {
         let printed = output::exit_code("paper", output::print(format_args!("{USAGE}\n")));
         return if args.is_empty() { 2 } else { printed };

@@ -1,4 +1,4 @@
-//! `bench report`: files in, a page, pictures and tables out.
+//! `windrow-bench report`: files in, a page, pictures and tables out.
 //!
 //! Owns: the files that are read and written. Never does: draw.
 

@@ -146,7 +146,7 @@ pub(crate) fn read(files: &[(String, String)]) -> Result<Results, String> {
     if results.phases.is_empty() {
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         return Err(format!(
-            "{}: no phase was measured yet; `bench resume` goes on with such a run",
+            "{}: no phase was measured yet; `windrow-bench resume` goes on with such a run",
             names.join(", ")
         ));
     }
@@ -204,7 +204,9 @@ fn parts_of(file: &str, text: &str) -> Result<Vec<Part>, String> {
         }
     }
     if parts.is_empty() {
-        return Err(format!("{file}: is empty; `bench run --json {file}` writes such a file"));
+        return Err(format!(
+            "{file}: is empty; `windrow-bench run --json {file}` writes such a file"
+        ));
     }
     Ok(parts)
 }
@@ -212,8 +214,9 @@ fn parts_of(file: &str, text: &str) -> Result<Vec<Part>, String> {
 /// One line. The version is looked at first: another version's fields would
 /// only give a riddle for an error.
 fn parse(line: &str) -> Result<Line, String> {
-    let value: Value = serde_json::from_str(line)
-        .map_err(|e| format!("not JSON ({e}); is this a file that `bench run --json` wrote?"))?;
+    let value: Value = serde_json::from_str(line).map_err(|e| {
+        format!("not JSON ({e}); is this a file that `windrow-bench run --json` wrote?")
+    })?;
     if value["kind"] == "run" && value["version"].as_u64() != Some(VERSION) {
         return Err(format!(
             "written in version {} of the lines, and this program reads version {VERSION}; use \

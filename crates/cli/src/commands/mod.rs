@@ -1,6 +1,5 @@
 //! The commands, a file for each group of them.
 
-mod bench;
 mod demo;
 mod dump;
 mod inspect;
@@ -39,8 +38,6 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Checkpoint(args) => maintain::checkpoint(&args, quiet),
         Command::Destroy(args) => maintain::destroy(&args),
         Command::Dump(args) => dump::run(&args),
-        Command::Bench(args) => bench::run("bench", args),
-        Command::Paper(args) => bench::run("paper", args),
         Command::Lab(args) => lab::run(&args),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { command } => shell::man(command.as_deref()),

@@ -3,8 +3,56 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
-mod common;
-use common::{Shell, stderr};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+/// A temporary directory in which the program runs.
+struct Shell {
+    dir: tempfile::TempDir,
+}
+
+impl Shell {
+    fn new() -> Shell {
+        Shell { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), contents).unwrap();
+    }
+
+    /// The program with the words of a line, its streams piped.
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windrow-bench"));
+        command
+            .args(line.split_whitespace())
+            .current_dir(self.dir.path())
+            .env("TMPDIR", self.dir.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    /// Runs a command line that must go well; gives what it printed.
+    #[track_caller]
+    fn ok(&self, line: &str) -> String {
+        let output = self.run(line);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
 
 /// Small, with every kind of phase that a run treats apart.
 const WORKLOAD: &str = r#"
@@ -67,7 +115,7 @@ fn a_run_is_kept_resumed_and_reported() {
     let sh = Shell::new();
     sh.write("small.toml", WORKLOAD);
     let engines = "--engines windrow,windrow:leveled";
-    let out = sh.ok(&format!("bench run small.toml {engines} --json whole.jsonl --dir ."));
+    let out = sh.ok(&format!("run small.toml {engines} --json whole.jsonl --dir ."));
     assert!(out.contains("small") && out.contains("windrow:leveled"), "{out}");
     let whole = lines(&sh, "whole.jsonl");
     // The head, two contenders with two phases once and two in each of two rounds, the end.
@@ -76,10 +124,10 @@ fn a_run_is_kept_resumed_and_reported() {
     // Cut off in the middle of a line of the first round; its store is gone.
     let kept = whole[..6].join("\n") + "\n" + &whole[6][..40];
     sh.write("cut.jsonl", kept);
-    sh.ok("bench resume cut.jsonl");
+    sh.ok("resume cut.jsonl");
     assert_eq!(places(&lines(&sh, "cut.jsonl")), places(&whole));
 
-    sh.ok("bench report whole.jsonl --out report --markdown tables.md");
+    sh.ok("report whole.jsonl --out report --markdown tables.md");
     let page = read(&sh, "report/index.html");
     assert!(page.contains("<svg") && page.contains("windrow:leveled"));
     assert!(read(&sh, "tables.md").contains("| mixed |"));
@@ -91,14 +139,14 @@ fn mistakes_are_told() {
     sh.write("small.toml", WORKLOAD.replace("mixed", "load"));
     sh.write("old.jsonl", b"");
     for (line, part) in [
-        ("bench run small.toml", "two phases are called `load`"),
-        ("bench run nothing", "neither a workload nor a file"),
-        ("bench quick --engines rocksdb", "not an engine of this program"),
-        ("bench resume small.toml", "small.toml"),
-        ("bench resume none.jsonl", "none.jsonl"),
-        ("bench report none.jsonl", "none.jsonl"),
-        ("bench run queue --scale quick --json old.jsonl", "old.jsonl"),
-        ("bench show nothing", "bench list"),
+        ("run small.toml", "two phases are called `load`"),
+        ("run nothing", "neither a workload nor a file"),
+        ("quick --engines rocksdb", "not an engine of this program"),
+        ("resume small.toml", "small.toml"),
+        ("resume none.jsonl", "none.jsonl"),
+        ("report none.jsonl", "none.jsonl"),
+        ("run queue --scale quick --json old.jsonl", "old.jsonl"),
+        ("show nothing", "windrow-bench list"),
     ] {
         let output = sh.run(line);
         let told = stderr(&output);
@@ -110,16 +158,15 @@ fn mistakes_are_told() {
 #[test]
 fn output_that_nobody_takes_is_no_panic() {
     let sh = Shell::new();
-    let lines =
-        ["bench list", "bench show ycsb", "bench --help", "paper --help", "paper l2sm --list"];
+    let lines = ["list", "show ycsb", "--help", "paper --help", "paper l2sm --list"];
     for line in lines {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let closed = sh.command(line.split(' ')).stdout(writer).output().unwrap();
+        let closed = sh.command(line).stdout(writer).output().unwrap();
         assert_eq!(closed.status.code(), Some(0), "{line}: {}", stderr(&closed));
         assert_eq!(stderr(&closed), "", "{line}");
         let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else { continue };
-        let full = sh.command(line.split(' ')).stdout(full).output().unwrap();
+        let full = sh.command(line).stdout(full).output().unwrap();
         assert_eq!(full.status.code(), Some(1), "{line}: {}", stderr(&full));
         assert!(stderr(&full).contains("standard output"), "{line}: {}", stderr(&full));
     }

@@ -1,0 +1,10 @@
+//! `windrow-bench`: the benchmark on Windrow alone. `windrow-bench-peers` has it on other
+//! engines, too.
+
+use windrow_bench::store::windrow::ENGINE;
+
+fn main() {
+    windrow::env::share_one_heap();
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    std::process::exit(windrow_bench::run(&[ENGINE], &args));
+}
