@@ -1,7 +1,7 @@
 //! One random case: numbers become operations, the model and a database run
 //! them, and every answer must be the same.
 //!
-//! Owns: the loop that `tests/property.rs` and `tests/switching.rs` share.
+//! Owns: the loop that `tests/it/property.rs` and `tests/it/switching.rs` share.
 //! Never does: draw a number.
 
 use crate::compose::{Composer, Raw, respell};

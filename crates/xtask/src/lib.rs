@@ -21,6 +21,7 @@ pub mod repeat;
 pub mod same;
 pub mod source;
 pub mod supply;
+pub mod targets;
 pub mod words;
 
 use findings::Check;
@@ -33,6 +34,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("lengths", lengths::check),
     ("words", words::check),
     ("manifests", manifests::check),
+    ("targets", targets::check),
     ("supply", supply::check),
     ("docs", docs::check),
 ];

@@ -34,6 +34,11 @@ fn manifests() {
 }
 
 #[test]
+fn targets() {
+    run("targets");
+}
+
+#[test]
 fn supply() {
     run("supply");
 }
@@ -46,6 +51,7 @@ fn docs() {
 /// A check that is not run here would be a check that nobody runs.
 #[test]
 fn every_check_is_a_test() {
-    let tested = ["layers", "circles", "lengths", "words", "manifests", "supply", "docs"];
+    let tested =
+        ["layers", "circles", "lengths", "words", "manifests", "targets", "supply", "docs"];
     assert!(CHECKS.iter().map(|(name, _)| *name).eq(tested));
 }

@@ -3,8 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
-mod common;
-use common::{Shell, stderr, terminal};
+use crate::common::{Shell, stderr, terminal};
 use std::io::Read;
 use std::process::Stdio;
 

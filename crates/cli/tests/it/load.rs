@@ -3,8 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
-mod common;
-use common::{Rng, Shell, expected, stderr};
+use crate::common::{Rng, Shell, expected, stderr};
 use rustix::pipe::fcntl_getpipe_size;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -27,7 +26,7 @@ fn pairs(seed: u64, lines: u64, keys: u64) -> Vec<Pair> {
 }
 
 fn tsv(pairs: &[Pair]) -> Vec<u8> {
-    common::tsv(pairs.iter().map(|(key, value)| (key, value)))
+    crate::common::tsv(pairs.iter().map(|(key, value)| (key, value)))
 }
 
 #[test]

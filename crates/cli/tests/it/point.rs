@@ -3,8 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
-mod common;
-use common::{Shell, stderr};
+use crate::common::{Shell, stderr};
 use std::time::Duration;
 
 #[test]

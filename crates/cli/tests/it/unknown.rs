@@ -3,8 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
-mod common;
-use common::{Shell, stderr};
+use crate::common::{Shell, stderr};
 use std::sync::Arc;
 use windrow::{Db, KeyspaceOptions, MergeOperator, Options};
 use windrow_testkit::model::REVERSE_ID;

@@ -1,0 +1,10 @@
+//! The program as a shell runs it, a module for each kind of command:
+//! `cargo test -p windrow-cli --test it load` runs one.
+
+mod common;
+mod formats;
+mod load;
+mod look;
+mod point;
+mod stop;
+mod unknown;

@@ -1,0 +1,10 @@
+//! What the kit holds the engine to, in one program:
+//! `cargo test -p windrow-testkit --test it limits` runs one module. `threads` has a program of
+//! its own, which sanitizers run.
+
+mod bounds;
+mod conformance;
+mod lifetimes;
+mod limits;
+mod property;
+mod switching;
