@@ -13,7 +13,7 @@
 use crate::fs::{FileId, LockMode};
 use crate::sys::process::at_fork;
 use rustix::fs::FlockOperation;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::os::fd::OwnedFd;
 #[allow(clippy::disallowed_types)]
 // const, and held from `prepare` to `parent` or `child`
@@ -40,7 +40,7 @@ static REGISTER: Mutex<Register> = Mutex::new(Register { held: Vec::new(), next_
 
 thread_local! {
     /// Taken from before a fork until after it.
-    static ACROSS_FORK: RefCell<Option<MutexGuard<'static, Register>>> = const { RefCell::new(None) };
+    static ACROSS_FORK: Cell<Option<MutexGuard<'static, Register>>> = const { Cell::new(None) };
 }
 
 /// The register, locked: held while a file is opened and locked, so that no
@@ -98,12 +98,12 @@ impl Drop for Locked {
     }
 }
 
+/// Waits for whoever is in the register. A signal handler that forks while the thread
+/// it interrupted is in there waits for ever: `fork` is not for signal handlers
+/// (POSIX.1-2024; `_Fork` is, and does not come here).
 extern "C" fn before_fork() {
     let _ = ACROSS_FORK.try_with(|guard| {
-        // A thread that forks while it is in the register itself has it already.
-        if let Ok(mut guard) = guard.try_borrow_mut() {
-            *guard = Some(REGISTER.lock().unwrap_or_else(PoisonError::into_inner));
-        }
+        guard.set(Some(REGISTER.lock().unwrap_or_else(PoisonError::into_inner)));
     });
 }
 
