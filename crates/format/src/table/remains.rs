@@ -88,8 +88,9 @@ fn known_blocks(
     order: &KeyOrder,
 ) -> BTreeMap<u64, (BlockHandle, BlockKind)> {
     let mut known = BTreeMap::new();
+    // An index of a right checksum may still lead outside the file.
     let mut add = |handle: BlockHandle, kind| {
-        if handle.bytes > 0 {
+        if handle.bytes > 0 && handle.end() <= file.len() {
             known.insert(handle.offset, (handle, kind));
         }
     };

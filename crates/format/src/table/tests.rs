@@ -560,6 +560,58 @@ fn damage_costs_the_block_that_it_is_in() {
     }
 }
 
+/// A file that nobody may read beyond the end of.
+struct Ended(Arc<dyn ReadFile>);
+
+impl ReadFile for Ended {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        assert!(offset + buf.len() as u64 <= self.len(), "read at {offset}, behind the end");
+        self.0.read_at(offset, buf)
+    }
+
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn path(&self) -> &std::path::Path {
+        self.0.path()
+    }
+}
+
+/// An index with a right checksum that leads far behind the end of its file: the
+/// search walked there from the last block, by half a MiB.
+#[test]
+fn an_index_that_leads_outside_its_file_is_not_followed() {
+    let order = KeyOrder::Bytewise;
+    for partition_bytes in [1 << 20, 200] {
+        let options = TableOptions { partition_bytes, block_bytes: 256, ..options(&order) };
+        let Written { mut bytes, .. } = write(options, &numbered(40), &Tombstones::empty());
+        let whole = remains(&mem_file(bytes.clone()), UID, &order);
+        let end = bytes.len() - FOOTER_BYTES;
+        let footer = footer::Footer::decode(&bytes[end..], bytes.len() as u64, UID).unwrap();
+        let (from, to) = (footer.index.offset as usize, footer.index.end() as usize);
+        let index = &mut bytes[from..to - BLOCK_TRAILER_BYTES + 1];
+        let count = u32::from_le_bytes(index[4..8].try_into().unwrap()) as usize;
+        index[15] = 0x40;
+        if footer.partitioned {
+            for place in 0..count {
+                let at = crate::block::HEAD_BYTES + count * 12 + place * 24;
+                [at + 7, at + 15].iter().for_each(|&top| index[top] = 0x40);
+            }
+        }
+        let crc = windrow_env::checksum::checksum(UID, footer.index.offset, &[index]);
+        bytes[to - 4..to].copy_from_slice(&crc.to_le_bytes());
+        let read = read_block(&*mem_file(bytes.clone()), UID, footer.index, BlockKind::Index);
+        assert!(read.is_ok(), "{:?}", read.err());
+        // With no properties it asks what comes behind the last block.
+        bytes[footer.properties.offset as usize] ^= 1;
+        let file: Arc<dyn ReadFile> = Arc::new(Ended(mem_file(bytes)));
+        let found = remains(&file, UID, &order);
+        assert_eq!(found.data, whole.data);
+        assert!(found.properties.is_none() && found.gaps.iter().all(|gap| gap.end <= file.len()));
+    }
+}
+
 /// The uid is in the header and in the footer.
 #[test]
 fn either_end_of_a_table_says_whose_it_is() {
