@@ -120,8 +120,7 @@ impl Core {
             let fits = active == 0 || active + need <= limit;
             if fits && self.is_beyond_all(active + need) {
                 drop(queue);
-                self.schedule();
-                self.pause(PauseReason::MemtablesFull, || !self.is_beyond_all(active + need));
+                self.wait_for_flush(|| self.is_beyond_all(active + need))?;
                 queue = self.queue.lock();
                 continue;
             }
@@ -150,12 +149,7 @@ impl Core {
                 }
                 Switch::NeedFlush => {
                     drop(queue);
-                    self.schedule();
-                    if let Some(refusal) = self.refused_for_shortage() {
-                        return Err(refusal);
-                    }
-                    let full = || self.frozen_share_is_full() && self.stuck_flush().is_none();
-                    self.pause(PauseReason::MemtablesFull, || !full());
+                    self.wait_for_flush(|| self.frozen_share_is_full())?;
                     queue = self.queue.lock();
                 }
             }
@@ -163,6 +157,21 @@ impl Core {
         due |= self.asks_for_spare(&mut queue);
         drop(queue);
         Ok((slot, due))
+    }
+
+    /// Makes a writer wait while `is_full`, for a flush to change that; or until
+    /// the flush finds no room on the device, which nobody knows the end of.
+    ///
+    /// # Errors
+    /// `NoSpace`: the last flush has failed so, and none is under way.
+    fn wait_for_flush(&self, is_full: impl Fn() -> bool) -> Result<()> {
+        self.schedule();
+        if let Some(refusal) = self.refused_for_shortage() {
+            return Err(refusal);
+        }
+        let is_over = || !is_full() || self.stuck_flush().is_some();
+        self.pause(PauseReason::MemtablesFull, is_over);
+        Ok(())
     }
 
     /// The active memtables of the touched keyspaces, with their bytes counted.

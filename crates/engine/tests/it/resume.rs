@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use windrow::{Db, ErrorKind, Event, Options, Sync};
-use windrow_env::testing::{Fault, FaultKind, Handles, Ops, PowerLoss, When, env};
+use windrow::{Batch, Db, ErrorKind, Event, Options, Sync};
+use windrow_env::jobs::{Job, Jobs, Urgency};
+use windrow_env::testing::{Fault, FaultKind, Handles, Ops, PowerLoss, Stepper, When, env};
 
 const DIR: &str = "/db";
 
@@ -176,6 +177,64 @@ fn a_flush_without_room_turns_nothing_off() {
     db.close().unwrap();
     let (db, _handles) = after_power_loss(db, &handles);
     assert_eq!(db.iter().count(), written + 1);
+    db.close().unwrap();
+}
+
+/// Jobs of a stepper that nobody else steps: who would wait for them without end panics.
+struct NobodyElse(Arc<Stepper>);
+
+impl Jobs for NobodyElse {
+    fn submit(&self, urgency: Urgency, job: Job) {
+        self.0.submit(urgency, job);
+    }
+
+    fn parallelism(&self) -> usize {
+        self.0.parallelism()
+    }
+
+    fn step(&self) -> bool {
+        assert!(self.0.step(), "it waits, and nobody will ever wake it");
+        true
+    }
+
+    fn run_urgent(&self) -> bool {
+        self.0.run_urgent()
+    }
+
+    fn every(&self, interval_ms: u64, work: Arc<dyn Fn() -> bool + Send + std::marker::Sync>) {
+        self.0.every(interval_ms, work);
+    }
+}
+
+/// A batch that has the active memtable to itself, and none that it fits beside:
+/// it waited for a flush that nobody was to try again.
+#[test]
+fn a_large_batch_is_refused_while_memory_is_full_of_what_cannot_be_flushed() {
+    let (mut env, handles) = env(1);
+    env.jobs = Arc::new(NobodyElse(handles.jobs.clone()));
+    let mut options = options(&handles);
+    options.settings.memtable_bytes = 2 << 20;
+    options.components.env = Some(env);
+    let db = Db::open_with(DIR, options).unwrap();
+    (0..1750).for_each(|i| db.put(format!("{i:06}"), [7; 1000]).unwrap());
+    let full = Fault::new(FaultKind::NoSpace, Ops::CREATE | Ops::WRITE, When::MatchingFrom(0));
+    handles.fs.inject(full.on_path(".sst"));
+    assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::NoSpace);
+    let deletes = || {
+        let mut batch = Batch::new();
+        (0..60_000).for_each(|i| batch.delete(&db, format!("{i:06}")));
+        assert!(((5 << 19)..4 << 20).contains(&batch.memory_bytes()), "{}", batch.memory_bytes());
+        batch
+    };
+    let error = db.write(deletes(), Sync::No).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoSpace);
+    assert!(error.message().contains("nothing was written"), "{error}");
+    db.put("small", "1").unwrap();
+    assert!(db.write_error().is_none());
+    handles.fs.clear_faults();
+    db.resume().unwrap();
+    db.write(deletes(), Sync::No).unwrap();
+    assert_eq!(db.iter().count(), 1);
     db.close().unwrap();
 }
 
