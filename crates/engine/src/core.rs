@@ -22,6 +22,7 @@ use crate::mutants;
 use crate::options::Settings;
 use crate::pace::Pace;
 use crate::read::view::ReadLevel;
+use crate::retry_timer::RetryTimer;
 use crate::shortage::Retry;
 use crate::snapshots::{SnapshotList, Taken};
 use crate::tree::Tree;
@@ -90,7 +91,7 @@ pub(crate) struct Core {
     /// One resume at a time.
     pub(crate) resuming: Mutex<()>,
     /// A timer looks for work that found something run out.
-    pub(crate) looking_again: AtomicBool,
+    pub(crate) retry_timer: RetryTimer,
 }
 
 /// What a database is made of; recovery fills it in.
@@ -154,7 +155,7 @@ impl Core {
             preparing_wal: AtomicBool::new(false),
             flush_retry: Mutex::default(),
             resuming: Mutex::new(()),
-            looking_again: AtomicBool::new(false),
+            retry_timer: RetryTimer::default(),
             host,
         })
     }

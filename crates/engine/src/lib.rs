@@ -70,6 +70,7 @@ mod repair;
 mod replay;
 mod reserve;
 mod resume;
+mod retry_timer;
 mod schedule;
 mod shortage;
 mod slice;

@@ -11,6 +11,7 @@ use crate::cache::TableCache;
 use crate::gate::Gate;
 use crate::latch::Latch;
 use crate::progress::Progress;
+use crate::retry_timer::RetryTimer;
 use crate::snapshots::{SnapshotList, Taken};
 use crate::write::queue::{Memtables, Queue, Slot};
 use crate::write::wal::Wal;
@@ -492,5 +493,26 @@ fn a_snapshot_is_on_one_side_of_a_landing() {
         }
         drop(landing);
         reader.join().unwrap();
+    });
+}
+
+/// Jobs that are to be tried again, of which one fails while the timer ends.
+#[test]
+fn a_job_that_waits_has_a_timer_that_looks_for_it() {
+    model(|| {
+        let shared = LoomArc::new((RetryTimer::default(), LoomMutex::new(false)));
+        let waits = |shared: &(RetryTimer, LoomMutex<bool>)| *shared.1.lock().unwrap();
+        assert!(shared.0.begin());
+        let job = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                *shared.1.lock().unwrap() = true;
+                shared.0.begin()
+            })
+        };
+        let goes_on = shared.0.goes_on(|| waits(&shared));
+        let started = job.join().unwrap();
+        assert!(goes_on || started, "a job waits, and no timer looks for it");
+        assert!(!goes_on || !started, "two timers look for it");
     });
 }

@@ -113,23 +113,23 @@ impl Core {
 
     /// Has the jobs that are due again begun, for as long as there are any.
     fn look_again(&self) {
-        if self.looking_again.swap(true, Ordering::AcqRel) {
+        if !self.retry_timer.begin() {
             return;
         }
         let core = self.me.clone();
         let look = move || {
             let Some(core) = core.upgrade() else { return false };
             core.workers.contain(|| core.schedule_if_open());
-            let merge_waits = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error.is_some();
-            let flush_waits = core.flush_retry.lock().error.is_some();
-            let waits = flush_waits || core.trees().iter().any(merge_waits);
-            let goes_on = waits && !core.workers.gate.is_closing();
-            if !goes_on {
-                core.looking_again.store(false, Ordering::Release);
-            }
-            goes_on
+            core.retry_timer.goes_on(|| core.any_job_waits() && !core.workers.gate.is_closing())
         };
         self.env.jobs.every(LOOK_MS, Arc::new(look));
+    }
+
+    /// Whether a flush or a merge is to be tried again.
+    fn any_job_waits(&self) -> bool {
+        let merge_waits = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error.is_some();
+        let flush_waits = self.flush_retry.lock().error.is_some();
+        flush_waits || self.trees().iter().any(merge_waits)
     }
 
     /// Somebody asks for what waits: it is due at once.
