@@ -118,6 +118,20 @@ impl Shares {
         self.memtables_bytes().max(batch_memory_max(memory_bytes))
     }
 
+    /// What memtables hold, or come to hold before anybody is asked: the active ones
+    /// fill up to the size of one, and a large batch has more in them.
+    pub(crate) fn memtables_used(
+        &self,
+        active_bytes: u64,
+        frozen_bytes: u64,
+        memory_bytes: u64,
+    ) -> u64 {
+        let filled = active_bytes.max(self.memtable_bytes).saturating_add(frozen_bytes);
+        // Beyond that a write waits for a flush.
+        let most = self.memtables_bytes_max(memory_bytes);
+        filled.min(most).max(active_bytes.saturating_add(frozen_bytes))
+    }
+
     /// The shares while memtables hold so much beyond theirs: the reads' is less.
     pub(crate) fn beside(&self, beyond_bytes: u64) -> Shares {
         let given = beyond_bytes.min(self.reads_bytes_min / 4 * 3);
@@ -257,8 +271,22 @@ mod tests {
                 let shares = Budget::split(&settings);
                 let most = shares.memtables_bytes_max(memory_bytes);
                 assert!(batch_memory_max(memory_bytes) <= most);
-                let reads = shares.beside(most - shares.memtables_bytes()).reads_bytes_min;
-                assert!(reads > 0 && most + shares.merge_bytes + reads <= memory_bytes);
+                let one = shares.memtable_bytes;
+                for (active, frozen) in [
+                    (0, 0),
+                    (one, 0),
+                    (most, 0),
+                    (0, most),
+                    (most / 3 * 2, most / 3),
+                    (one, most - one),
+                ] {
+                    let used = shares.memtables_used(active, frozen, memory_bytes);
+                    let beyond = used.saturating_sub(shares.memtables_bytes());
+                    let reads = shares.beside(beyond).reads_bytes(used - one);
+                    assert!(active + frozen <= used && used <= most && reads > 0);
+                    let all = used + shares.merge_bytes + reads;
+                    assert!(all <= memory_bytes, "{active} {frozen} {all} {shares:?}");
+                }
             }
         }
     }

@@ -73,11 +73,12 @@ impl Core {
 
     /// Gives reads the memory that memtables do not use.
     pub(crate) fn share_memory(&self) {
-        let active = self.queue.lock().active_bytes;
-        let frozen = self.frozen_bytes.load(Ordering::Acquire);
-        let beyond = (active + frozen) as u64;
-        let beyond = beyond.saturating_sub(self.shares.memtables_bytes());
-        let tables = self.read_memory.froze(frozen as u64, beyond, self.tables.used_bytes());
+        let active = self.queue.lock().active_bytes as u64;
+        let frozen = self.frozen_bytes.load(Ordering::Acquire) as u64;
+        let used = self.shares.memtables_used(active, frozen, self.settings.memory_bytes);
+        let beyond = used.saturating_sub(self.shares.memtables_bytes());
+        let besides_one = used - self.shares.memtable_bytes;
+        let tables = self.read_memory.froze(besides_one, beyond, self.tables.used_bytes());
         self.tables.set_limit_bytes(tables);
     }
 

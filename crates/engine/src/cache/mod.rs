@@ -57,8 +57,8 @@ impl ReadMemory {
         self.blocks.resize(shares.cache_target_bytes(frozen, tables_bytes));
     }
 
-    /// Frozen memtables hold `frozen_bytes` now, all of them `beyond_bytes` more
-    /// than their share. Returns what open tables may take.
+    /// Memtables besides the size of one hold `frozen_bytes` now, all of them
+    /// `beyond_bytes` more than their share. Returns what open tables may take.
     pub(crate) fn froze(&self, frozen_bytes: u64, beyond_bytes: u64, tables_bytes: u64) -> u64 {
         self.frozen_bytes.store(frozen_bytes, Ordering::Relaxed);
         self.beyond_bytes.store(beyond_bytes, Ordering::Relaxed);

@@ -14,6 +14,7 @@ use crate::options::Sync;
 use crate::read::unregistered_operator;
 use crate::write::batch::{Batch, Touched};
 use crate::write::queue::{Memtables, Slot};
+use crate::write::room::Reserved;
 use windrow_base::Kind;
 use windrow_base::{Error, ErrorKind, Result, SeqNo, mutant, unless_mutant};
 use windrow_format::batch::{BatchBuf, Op};
@@ -81,9 +82,12 @@ impl Core {
         self.latch.check()?;
         self.make_way(buf.byte_len());
         let log_bytes = log::framed_bytes(buf.payload().len());
-        let (slot, due) = self.reserve(touched, buf.count() as u64, log_bytes)?;
+        let reserved = self.reserve(touched, buf.count() as u64, log_bytes)?;
+        let Reserved { slot, due, is_large } = reserved;
         let unwinding = Unwinding(self, &slot);
-        self.make_room_beyond_share(touched);
+        if is_large {
+            self.share_memory();
+        }
         let appended = self.append_mark(&slot).and_then(|()| self.append(buf, &slot));
         if appended.is_ok() || mutant!(WalAppendIgnored) {
             apply(buf, &slot);

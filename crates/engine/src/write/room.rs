@@ -29,6 +29,17 @@ const OLD_LOGS_MAX: usize = 4;
 /// there are many small ones, some at a time, which are flushed together.
 const FROZEN_PART: usize = 16;
 
+/// Room for a write.
+pub(crate) struct Reserved {
+    pub(crate) slot: Slot,
+    /// Memtables were switched for it, or the next log is due: there is work to
+    /// schedule, but not before the slot is published, which all behind it wait for.
+    pub(crate) due: bool,
+    /// It takes more than one memtable's size, which reads were lent: they give it
+    /// up before it is filled.
+    pub(crate) is_large: bool,
+}
+
 /// What came of an attempt to switch memtables.
 enum Switch {
     Done,
@@ -81,15 +92,6 @@ impl Core {
         touched.iter().filter(is_empty).count().saturating_sub(1) * LIST_BYTES
     }
 
-    /// Before a batch larger than the memtables' share goes into them, reads give
-    /// up as much.
-    pub(crate) fn make_room_beyond_share(&self, touched: &[Touched]) {
-        let need: usize = touched.iter().map(|touch| touch.bytes).sum();
-        if need as u64 > self.shares.memtables_bytes() {
-            self.share_memory();
-        }
-    }
-
     /// Whether memtables would hold more than they may with `bytes` in the active
     /// ones, and a flush can help.
     fn is_beyond_all(&self, bytes: usize) -> bool {
@@ -98,16 +100,13 @@ impl Core {
         frozen > 0 && (frozen + bytes) as u64 > most && !mutant!(MemoryUnbounded)
     }
 
-    /// Gives out a slot, after making room for it in the memtables. Whether
-    /// memtables were switched for it, or the next log is due, as well: there is
-    /// work to schedule then, but not before the slot is published, which all
-    /// behind it wait for.
+    /// Gives out a slot, after making room for it in the memtables.
     pub(crate) fn reserve(
         &self,
         touched: &[Touched],
         count: u64,
         log_bytes: u64,
-    ) -> Result<(Slot, bool)> {
+    ) -> Result<Reserved> {
         let need: usize = touched.iter().map(|touch| self.charge(touch)).sum();
         let mut queue = self.queue.lock();
         let (mut due, mut stay, mut flushed) = (false, false, false);
@@ -155,8 +154,8 @@ impl Core {
             }
         };
         due |= self.asks_for_spare(&mut queue);
-        drop(queue);
-        Ok((slot, due))
+        let is_large = limit < queue.active_bytes;
+        Ok(Reserved { slot, due, is_large })
     }
 
     /// Makes a writer wait while `is_full`, for a flush to change that; or until

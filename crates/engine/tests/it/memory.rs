@@ -147,6 +147,32 @@ fn a_batch_beyond_the_memtables_share_takes_the_memory_of_reads() {
     within_budget(&db, "after it");
 }
 
+/// Reads had been lent what the memtables left, and kept it while one batch filled
+/// all of those at once.
+#[test]
+fn the_largest_batch_takes_back_what_reads_were_lent() {
+    let db = Db::open_with("db", options(&world(), 32 * MIB)).unwrap();
+    (0..24_000).for_each(|i| db.put(key(i), [i as u8; 1000]).unwrap());
+    db.compact().unwrap();
+    (0..3).for_each(|_| assert_eq!(db.iter().count(), 24_000));
+    let before = db.stats().memory;
+    assert!(before.cache_bytes > 16 * MIB, "the cache has what was lent: {before:?}");
+    let mut batch = Batch::new();
+    let mut i = 0u32;
+    while batch.memory_bytes() as u64 <= 16 * MIB - (16 << 10) {
+        batch.put(&db, i.to_be_bytes(), b"value");
+        i += 1;
+    }
+    db.write(batch, Sync::No).unwrap();
+    let memory = db.stats().memory;
+    assert!(memory.memtables_bytes > 14 * MIB, "{memory:?}");
+    assert!(memory.used_bytes() <= memory.budget_bytes, "{memory:?}");
+    assert_eq!(db.iter().count(), 24_000 + i as usize);
+    let memory = db.stats().memory;
+    assert!(memory.used_bytes() <= memory.budget_bytes, "{memory:?}");
+    db.close().unwrap();
+}
+
 /// A log of an older version, or of a larger budget, has a batch that this
 /// budget cannot hold: it is replayed in parts, and whole.
 #[test]
