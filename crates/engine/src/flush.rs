@@ -218,7 +218,7 @@ impl Core {
         })?;
         for (Frozen { tree, memtable }, version, ..) in &installs {
             tree.install(version.clone(), Some(memtable));
-            memtable.retire(self.blocks.hold(memtable.allocated_bytes() as u64));
+            self.retire(memtable);
         }
         let mut queue = self.queue.lock();
         memtables.iter().for_each(|memtable| queue.unflushed.flushed(memtable));
@@ -234,6 +234,11 @@ impl Core {
         mutants::after_edit(self)?;
         self.retire_wals(log_number);
         Ok(())
+    }
+
+    /// What old views hold of a memtable is its readers' from here on.
+    pub(crate) fn retire(&self, memtable: &Memtable) {
+        memtable.retire(self.blocks.hold(memtable.allocated_bytes() as u64));
     }
 
     fn count_flush(

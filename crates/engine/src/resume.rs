@@ -3,7 +3,7 @@
 //!
 //! 1. Everybody stops: jobs and writers see that writing is off. What was
 //!    published by then stays; what was filled behind a slot that failed is cut
-//!    off, for ever and for every view ([`Memtable::cut`]): its callers were told
+//!    off, for ever and for every view (`Memtable::cut`): its callers were told
 //!    that it failed, and its sequence numbers are given out again.
 //! 2. The memtables are written to new tables. Nothing of before is synced or
 //!    appended to again (rule R13): not the logs, not the manifest; names of
@@ -24,7 +24,6 @@ use crate::events::Event;
 use crate::flush::GROUP_MAX;
 use crate::latch::can_go_away;
 use crate::manifest::state::{KeyspaceState, ManifestState};
-use crate::memtable::Memtable;
 use crate::merge::filters::OutputFilters;
 use crate::remains::remove_ours;
 use crate::tree::Tree;
@@ -169,10 +168,6 @@ impl Core {
             let _ = self.env.fs.remove(&self.dir.join(names::wal(wal.number)));
         }
         self.wal_sync.retire_all();
-    }
-
-    fn retire(&self, memtable: &Memtable) {
-        memtable.retire(self.blocks.hold(memtable.allocated_bytes() as u64));
     }
 
     /// Takes back what a failed attempt made, or leaves it until a later one is in

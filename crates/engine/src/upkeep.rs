@@ -262,8 +262,13 @@ impl Core {
         queue.active_bytes = queue.active_bytes.saturating_sub(view.memtable.reserved_bytes());
         let frozen: usize = view.frozen.iter().map(|m| m.reserved_bytes()).sum();
         self.frozen_bytes.fetch_sub(frozen, Ordering::AcqRel);
+        let last_seq = queue.last_seq();
         drop(queue);
         drop(catalog);
+        // A handle, snapshot or iterator may keep them. Who writes to them still is
+        // waited for, so that all of it counts; where writing is off, nobody is.
+        let _ = self.queue.wait_visible(last_seq, &self.latch);
+        view.memtables().for_each(|memtable| self.retire(memtable));
         for file in view.levels.iter().flat_map(|level| level.files()) {
             file.table.mark_obsolete();
         }
@@ -457,6 +462,30 @@ mod tests {
         (0..20).for_each(|n| db.put(format!("key{n}"), vec![7; 30_000]).unwrap());
         db.flush().unwrap();
         assert_eq!((bytes(), core.frozen_bytes.load(Ordering::Acquire)), (0, 0));
+        db.close().unwrap();
+    }
+
+    /// What a handle kept of dropped keyspaces was in no count.
+    #[test]
+    fn memtables_of_a_dropped_keyspace_count_while_a_handle_is_kept() {
+        let (env, _handles) = windrow_env::testing::env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        options.settings.set("memtable_bytes", "64KiB").unwrap();
+        let db = Db::open_with("db", options).unwrap();
+        let blocks = db.core().blocks.clone();
+        let held = || blocks.held_bytes() - blocks.bytes_used();
+        let space = db.keyspace("gone").unwrap();
+        // A memtable that is frozen and one that is active.
+        (0..3).for_each(|n| space.put(format!("key{n}"), vec![7; 30_000]).unwrap());
+        assert_eq!(space.tree.view().frozen.len(), 1);
+        assert_eq!(held(), 0);
+        db.drop_keyspace("gone").unwrap();
+        assert!(held() >= 90_000, "{}", held());
+        assert!(db.stats().memory.readers_bytes >= 90_000, "{:?}", db.stats().memory);
+        drop(space);
+        db.wait_idle().unwrap();
+        assert_eq!(held(), 0);
         db.close().unwrap();
     }
 
