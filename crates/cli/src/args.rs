@@ -3,8 +3,7 @@
 //! Never does: open, read or write anything.
 
 use crate::bytes::parse_duration;
-use crate::formats::Format;
-use crate::layout::{Column, parse_column, parse_delimiter};
+use crate::layout::{Column, Format, parse_column, parse_delimiter};
 use crate::stop::OnStop;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;

@@ -10,7 +10,7 @@ use crate::bytes;
 use crate::failure::{Failure, Result};
 use crate::input::{Line, Lines, Source};
 use crate::jsonl;
-use crate::layout::{Columns, CsvLayout, Layout};
+use crate::layout::{Columns, CsvLayout, Format, Layout};
 use crate::stop;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -18,17 +18,6 @@ use windrow::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// The byte order mark of UTF-8.
 const BOM: &[u8] = b"\xef\xbb\xbf";
-
-/// A format of pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
-    /// key TAB value, one pair a line, no escapes
-    Tsv,
-    /// two columns, quoted where needed
-    Csv,
-    /// {"key":"...","value":"..."}, one pair a line
-    Jsonl,
-}
 
 /// What reading met.
 pub(crate) enum Event<'a> {

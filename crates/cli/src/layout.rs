@@ -3,8 +3,18 @@
 //! Never does: read. What a file turns out to hold is matched in `formats.rs`.
 
 use crate::failure::{Failure, Result};
-use crate::formats::Format;
 use csv::ByteRecord;
+
+/// A format of pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// key TAB value, one pair a line, no escapes
+    Tsv,
+    /// two columns, quoted where needed
+    Csv,
+    /// {"key":"...","value":"..."}, one pair a line
+    Jsonl,
+}
 
 /// Everything that is to be known of an input beforehand.
 #[derive(Clone, Debug)]
