@@ -88,7 +88,7 @@ fn examine(sources: &[Source]) -> BTreeMap<String, Found> {
         let found = crates.entry(root.crate_dir().to_owned()).or_default();
         for (name, files) in types.spread() {
             let files = files.into_iter().map(|file| short(file).to_owned());
-            found.spread.insert(name.to_owned(), files.collect());
+            found.spread.entry(name.to_owned()).or_default().extend(files);
         }
     }
     for (name, found) in &mut crates {

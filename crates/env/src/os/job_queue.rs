@@ -135,12 +135,13 @@ impl JobQueue {
 mod tests {
     use super::*;
     use crate::sync::Arc;
+    use crate::sync::thread::Builder;
     use std::sync::mpsc;
 
     #[test]
     fn who_is_free_takes_what_is_urgent() {
         let queue = Arc::new(JobQueue::default());
-        let serve = |queue: Arc<JobQueue>| std::thread::spawn(move || queue.serve());
+        let serve = |queue: Arc<JobQueue>| Builder::new().spawn(move || queue.serve()).unwrap();
         let threads = [serve(queue.clone()), serve(queue.clone())];
         let (report, done) = mpsc::channel();
         while queue.idle() < 2 {
