@@ -674,7 +674,12 @@ impl Core {
 
     /// Makes what was replayed durable, starts a new manifest and a new log,
     /// and removes what neither names.
+    ///
+    /// # Errors
+    /// `ReadOnly` where the replay kept what it found in memory, or a sync of its
+    /// tables failed: a manifest would name less than the logs hold. `Io`, `NoSpace`.
     pub(crate) fn start_writing(&self, listing: &Listing, replayed: &Replayed) -> Result<()> {
+        self.latch.check()?;
         if mutant!(OrphansBeforeManifest) {
             self.remove_orphans(listing);
         }

@@ -65,12 +65,15 @@ use windrow_plan::tree::{Edit, File};
 /// Make a copy of the directory first if the data is precious.
 ///
 /// # Errors
-/// `Busy` if it is open; `InvalidArgument` if there is no database, or a
-/// comparator of it is not registered; `NotSupported` if a newer version wrote
-/// it; `Io`, `NoSpace`.
+/// `Busy` if it is open; `InvalidArgument` if there is no database, a
+/// comparator of it is not registered, or the options are read-only;
+/// `NotSupported` if a newer version wrote it; `Io`, `NoSpace`.
 pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
     let dir = dir.as_ref();
     options.validate()?;
+    if options.read_only {
+        return Err(Error::invalid("a repair writes: ask for it without read_only"));
+    }
     let env = options.components.env_or_os(&options.settings);
     if !env.fs.exists(dir)? {
         return Err(Error::invalid(format!("there is no database in {}", dir.display())));

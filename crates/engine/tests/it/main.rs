@@ -10,6 +10,7 @@ mod handles;
 mod log_space;
 mod memory;
 mod place;
+mod repair;
 mod resume;
 mod syncs;
 mod unregistered;

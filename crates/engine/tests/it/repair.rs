@@ -1,0 +1,65 @@
+//! Repairs that are refused, that fail, and what a repair says of logs: what is
+//! in the logs alone is never lost by it, and never passed over in silence.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use windrow::{Db, ErrorKind, Options, Sync};
+use windrow_env::testing::{Handles, env};
+
+const DIR: &str = "/db";
+
+fn options(handles: &Handles, memtable: &str) -> Options {
+    let mut options = Options::default();
+    options.components.env = Some(handles.env());
+    for (name, value) in [("memory_bytes", "8MiB"), ("memtable_bytes", memtable)] {
+        options.settings.set(name, value).unwrap();
+    }
+    options
+}
+
+/// What is left when the process is killed after `work`.
+fn killed(work: impl FnOnce(&Db)) -> Handles {
+    let (_, handles) = env(1);
+    let db = Db::open_with(DIR, options(&handles, "256KiB")).unwrap();
+    work(&db);
+    let fs = handles.fs.fork();
+    fs.kill(1);
+    Handles { fs, ..handles.reborn(1) }
+}
+
+/// Keys in logs alone.
+const KEYS: usize = 50;
+
+fn put_synced(db: &Db, keys: std::ops::Range<usize>) {
+    keys.for_each(|key| db.put_with(format!("{key:06}"), [1; 1_000], Sync::Yes).unwrap());
+}
+
+fn count(handles: &Handles) -> usize {
+    let db = Db::open_with(DIR, options(handles, "64KiB")).unwrap();
+    db.verify().unwrap().into_result().unwrap();
+    let count = db.iter().map(|pair| pair.map(drop).unwrap()).count();
+    db.close().unwrap();
+    count
+}
+
+fn paths(handles: &Handles, dir: &str, part: &str) -> Vec<PathBuf> {
+    let names = handles.fs.files(Path::new(dir)).into_iter().filter(|name| name.contains(part));
+    names.map(|name| Path::new(dir).join(name)).collect()
+}
+
+fn image(handles: &Handles) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let all = paths(handles, DIR, "").into_iter();
+    all.map(|path| (path.clone(), handles.fs.read_file(&path))).collect()
+}
+
+/// It put a manifest in force that says that all is in tables, and removed the logs.
+#[test]
+fn a_read_only_repair_is_refused_and_changes_nothing() {
+    let handles = killed(|db| put_synced(db, 0..KEYS));
+    let before = image(&handles);
+    let asked = Options { read_only: true, ..options(&handles, "64KiB") };
+    let error = windrow::repair(DIR, asked).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert!(image(&handles) == before);
+    assert_eq!(count(&handles), KEYS);
+}
