@@ -328,7 +328,6 @@ impl Repair<'_> {
                 paths.insert(number, moved);
             }
         }
-        let paths: Vec<(FileNumber, PathBuf)> = paths.into_iter().collect();
         let mut salvaged = replay.run_tolerant(&paths)?;
         self.report.batches_replayed = salvaged.replayed.batches;
         for (number, error) in salvaged.problems.drain(..) {

@@ -78,6 +78,9 @@ pub(crate) struct Replay<'a> {
     chain_end: Option<(FileNumber, PathBuf, u64)>,
     /// For repair: logs of which something was not taken over, and why.
     problems: Vec<(FileNumber, Error)>,
+    /// What says nothing of the logs: a table could not be written, or a log not
+    /// be opened. What the memtables held may be gone by then, so the replay ends.
+    failed: Option<Error>,
 }
 
 /// Tables of the entries that stand in logs, by keyspace; each with the number
@@ -130,6 +133,7 @@ impl<'a> Replay<'a> {
             gaps: 0,
             chain_end: None,
             problems: Vec::new(),
+            failed: None,
         }
     }
 
@@ -148,12 +152,15 @@ impl<'a> Replay<'a> {
     /// Replays the logs, oldest first, up to the first damage, or gap that is an end.
     ///
     /// # Errors
-    /// What writing a table said.
-    pub(crate) fn run_tolerant(mut self, logs: &[(FileNumber, PathBuf)]) -> Result<Salvaged> {
-        for (number, path) in logs {
-            if let Err(error) = self.log(*number, path) {
+    /// What writing a table said, or opening a log, which may be whole.
+    pub(crate) fn run_tolerant(mut self, logs: &BTreeMap<FileNumber, PathBuf>) -> Result<Salvaged> {
+        for (&number, path) in logs {
+            if let Err(error) = self.log(number, path) {
+                if let Some(failed) = self.failed {
+                    return Err(failed);
+                }
                 self.broken = true;
-                self.problems.push((*number, error));
+                self.problems.push((number, error));
             }
         }
         let replayed = self.finish()?;
@@ -181,7 +188,8 @@ impl<'a> Replay<'a> {
     }
 
     fn log(&mut self, number: FileNumber, path: &Path) -> Result<()> {
-        let file = self.core.env.fs.open(path, ReadOptions::default())?;
+        let opened = self.core.env.fs.open(path, ReadOptions::default());
+        let file = opened.inspect_err(|error| self.failed = Some(error.clone()))?;
         let known = self.wals.get(&number).copied();
         let synced = known.map(|wal| wal.synced_bytes).filter(|_| !mutant!(LogWitness));
         let mut reader = Reader::open(file, LogKind::Wal, synced)?;
@@ -354,8 +362,13 @@ impl<'a> Replay<'a> {
         self.core.latch.check().is_err()
     }
 
-    /// Empties the memtables.
+    /// Empties the memtables. What keeps it from that is no damage of the log
+    /// that is being read.
     fn put_away(&mut self) -> Result<()> {
+        self.write_tables().inspect_err(|error| self.failed = Some(error.clone()))
+    }
+
+    fn write_tables(&mut self) -> Result<()> {
         let Some(raw) = &mut self.raw else { return self.store() };
         for (id, memtable) in std::mem::take(&mut self.memtables) {
             let tree = self.core.tree(id)?;

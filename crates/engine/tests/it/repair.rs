@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use windrow::{Db, ErrorKind, Options, Sync};
-use windrow_env::testing::{Handles, env};
+use windrow::{Db, Error, ErrorKind, Options, RepairReport, Sync};
+use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 
 const DIR: &str = "/db";
 
@@ -15,6 +15,12 @@ fn options(handles: &Handles, memtable: &str) -> Options {
         options.settings.set(name, value).unwrap();
     }
     options
+}
+
+fn repair(handles: &Handles) -> Result<RepairReport, Error> {
+    let report = windrow::repair(DIR, options(handles, "64KiB"));
+    handles.jobs.discard();
+    report
 }
 
 /// What is left when the process is killed after `work`.
@@ -62,4 +68,58 @@ fn a_read_only_repair_is_refused_and_changes_nothing() {
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     assert!(image(&handles) == before);
     assert_eq!(count(&handles), KEYS);
+}
+
+/// Two logs whose records fill several memtables of a repair.
+fn full_logs() -> Handles {
+    let handles = killed(|db| {
+        let other = db.keyspace("other").unwrap();
+        put_synced(db, 0..140);
+        other.put("a", "1").unwrap();
+        // The next log is there, and the flush begins it.
+        db.wait_idle().unwrap();
+        other.flush().unwrap();
+        put_synced(db, 140..160);
+    });
+    assert!(paths(&handles, DIR, ".wal").len() > 1, "this tests too little");
+    handles
+}
+
+/// A table that could not be written was taken for damage of the log that was
+/// being read, and the logs before it for taken over.
+#[test]
+fn a_failed_write_during_a_repair_costs_nothing() {
+    let faults = [
+        (FaultKind::NoSpace, Ops::WRITE | Ops::SYNC, ".sst"),
+        (FaultKind::Io, Ops::WRITE | Ops::SYNC, ".sst"),
+        (FaultKind::TooManyFiles, Ops::CREATE, ".sst"),
+        (FaultKind::Io, Ops::SYNC_DIR, ""),
+        (FaultKind::TooManyFiles, Ops::OPEN, ".wal"),
+    ];
+    for (kind, on, path) in faults {
+        let mut failed = 0;
+        for at in 0..12 {
+            let handles = full_logs();
+            let id = handles.fs.inject(Fault::new(kind, on, When::Matching(at)).on_path(path));
+            let logs = paths(&handles, DIR, ".wal");
+            let outcome = repair(&handles);
+            handles.fs.remove_fault(id);
+            let place = format!("{kind:?} at {at} of {path}: {outcome:?}");
+            if let Ok(report) = outcome {
+                // It struck nothing, or something that does not matter.
+                assert!(!report.lost_something(), "{place}");
+                assert_eq!(count(&handles), 160, "{place}");
+                continue;
+            }
+            failed += 1;
+            if paths(&handles, DIR, ".wal") == logs {
+                let opened = Handles { fs: handles.fs.fork(), ..handles.reborn(2) };
+                assert_eq!(count(&opened), 160, "opened after {place}");
+            }
+            let report = repair(&handles).unwrap();
+            assert!(report.problems.is_empty() && !report.lost_something(), "{place}: {report:?}");
+            assert_eq!(count(&handles), 160, "{place}");
+        }
+        assert!(failed > 1, "{kind:?} of {path} failed {failed} repairs");
+    }
 }
