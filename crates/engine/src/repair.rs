@@ -26,6 +26,7 @@
 //! keyspaces but the default one are gone: they are called by their ids. So is
 //! the order of a keyspace that no table was written of: it is the bytewise one.
 
+mod named_logs;
 mod originals;
 mod report;
 mod salvage;
@@ -339,6 +340,13 @@ impl Repair<'_> {
             });
             self.keep_original(names::wal(number))?;
             self.report.problems.push(error);
+        }
+        for (&number, wal) in state.wals.range(from..) {
+            // That of a clean close holds nothing.
+            if state.clean_close.is_none_or(|(closed, _)| closed != number) {
+                let found = paths.get(&number).map(|path| (&**path, salvaged.ends.get(&number)));
+                self.account_for_log(number, wal, found)?;
+            }
         }
         Ok(salvaged)
     }

@@ -43,6 +43,8 @@ pub(crate) struct Salvaged {
     pub(crate) replayed: Replayed,
     /// Logs of which something was not taken over, and why.
     pub(crate) problems: Vec<(FileNumber, Error)>,
+    /// Up to which byte each other log is valid.
+    pub(crate) ends: BTreeMap<FileNumber, u64>,
     pub(crate) raw: RawTables,
 }
 
@@ -164,7 +166,8 @@ impl<'a> Replay<'a> {
             }
         }
         let replayed = self.finish()?;
-        Ok(Salvaged { replayed, problems: self.problems, raw: self.raw.unwrap_or_default() })
+        let Replay { problems, ends, raw, .. } = self;
+        Ok(Salvaged { replayed, problems, ends, raw: raw.unwrap_or_default() })
     }
 
     /// Replays the logs, oldest first.

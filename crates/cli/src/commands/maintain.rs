@@ -78,7 +78,14 @@ fn print_repaired(out: &mut impl Write, args: &RepairArgs, report: &RepairReport
     }
     report.tables.iter().try_for_each(|table| print_table(out, table))?;
     for DamagedLog { file, from_byte, bytes } in &report.logs {
-        writeln!(out, "{file}: lost: what bytes {from_byte}..{bytes} hold")?;
+        match bytes {
+            0 => writeln!(out, "{file}: lost: all that it held")?,
+            // Cut off exactly behind a record.
+            _ if from_byte >= bytes => {
+                writeln!(out, "{file}: lost: what followed byte {from_byte}")?;
+            }
+            _ => writeln!(out, "{file}: lost: what bytes {from_byte}..{bytes} hold")?,
+        }
     }
     writeln!(
         out,

@@ -177,10 +177,8 @@ fn a_repair_that_nobody_reads_has_its_exit_code() {
     assert!(text.contains("standard output") && !text.contains("panicked"), "{text}");
 }
 
-/// What is in logs alone is counted too.
-#[test]
-fn verify_counts_logs() {
-    let sh = Shell::new();
+/// A database with two pairs in its log alone.
+fn with_a_log(sh: &Shell) {
     sh.ok("put db a 1");
     let mut child = sh.spawn("load db --ack");
     let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
@@ -188,6 +186,39 @@ fn verify_counts_logs() {
     assert_eq!(BufReader::new(stdout).lines().next().unwrap().unwrap(), "2");
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+/// Nothing is left of a log that is gone, and nobody can say what was in it.
+#[test]
+fn a_repair_says_which_logs_are_missing_or_were_cut() {
+    for cut_bytes in [None, Some(5_000)] {
+        let sh = Shell::new();
+        with_a_log(&sh);
+        let log = sh.files("db", ".wal").pop().unwrap();
+        let name = log.file_name().unwrap().to_str().unwrap();
+        let words = match cut_bytes {
+            None => {
+                fs::remove_file(&log).unwrap();
+                format!("{name}: lost: all that it held")
+            }
+            Some(bytes) => {
+                fs::File::options().write(true).open(&log).unwrap().set_len(bytes).unwrap();
+                format!("{name}: lost: what bytes ")
+            }
+        };
+        let output = sh.run("repair db");
+        let report = String::from_utf8(output.stdout.clone()).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{report}{}", stderr(&output));
+        assert!(report.contains(&words) && report.contains("something is lost"), "{report}");
+        assert!(sh.ok("repair db").contains("nothing is lost"));
+    }
+}
+
+/// What is in logs alone is counted too.
+#[test]
+fn verify_counts_logs() {
+    let sh = Shell::new();
+    with_a_log(&sh);
     let text = sh.ok("verify db");
     assert!(text.contains(" log") && text.contains("2 operations"), "{text}");
     assert!(text.trim_end().ends_with(": sound"), "{text}");

@@ -25,7 +25,7 @@ pub struct RepairReport {
     pub batches_replayed: u64,
     /// Every damaged or missing table, and what is lost of it.
     pub tables: Vec<DamagedTable>,
-    /// Every log of which something was not taken over.
+    /// Every log of which something was not taken over, or may be missing.
     pub logs: Vec<DamagedLog>,
     /// Where this repair keeps the files that it replaced: in `lost/` of the
     /// database's directory, as they were.
@@ -86,13 +86,13 @@ pub struct LostRange {
     pub before: Option<Vec<u8>>,
 }
 
-/// A log of which something was not taken over.
+/// A log of which something was not taken over, or may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DamagedLog {
     /// Its file's name.
     pub file: String,
     /// What lies from this byte on was not taken over, or not all of it.
     pub from_byte: u64,
-    /// The file's length.
+    /// The file's length; 0 where it is missing.
     pub bytes: u64,
 }

@@ -123,3 +123,53 @@ fn a_failed_write_during_a_repair_costs_nothing() {
         assert!(failed > 1, "{kind:?} of {path} failed {failed} repairs");
     }
 }
+
+#[test]
+fn a_log_that_is_missing_is_reported() {
+    let handles = killed(|db| put_synced(db, 0..KEYS));
+    let log = paths(&handles, DIR, ".wal").pop().unwrap();
+    handles.fs.remove_file(&log);
+    let report = repair(&handles).unwrap();
+    assert!(report.lost_something(), "{report:?}");
+    let [lost] = &report.logs[..] else { panic!("{report:?}") };
+    assert!(log.ends_with(&lost.file) && (lost.from_byte, lost.bytes) == (0, 0), "{lost:?}");
+    let [problem] = &report.problems[..] else { panic!("{report:?}") };
+    assert_eq!(problem.file().map(Path::new), Some(&*log), "{problem}");
+    assert!(report.originals.is_empty(), "{report:?}");
+    assert_eq!(count(&handles), 0);
+    // It is said once.
+    assert!(!repair(&handles).unwrap().lost_something());
+}
+
+#[test]
+fn a_log_that_was_cut_is_reported_and_kept() {
+    let handles = killed(|db| put_synced(db, 0..KEYS));
+    let log = paths(&handles, DIR, ".wal").pop().unwrap();
+    handles.fs.truncate(&log, 10_500);
+    let cut = handles.fs.read_file(&log);
+    let report = repair(&handles).unwrap();
+    let [lost] = &report.logs[..] else { panic!("{report:?}") };
+    assert!(log.ends_with(&lost.file) && lost.bytes == 10_500, "{lost:?}");
+    assert!(9_000 < lost.from_byte && lost.from_byte <= lost.bytes, "{lost:?}");
+    let [problem] = &report.problems[..] else { panic!("{report:?}") };
+    assert_eq!(problem.offset(), Some(lost.from_byte));
+    assert!(report.lost_something());
+    let [original] = &report.originals[..] else { panic!("{report:?}") };
+    assert!(cut.is_some() && handles.fs.read_file(original) == cut);
+    assert!((5..KEYS).contains(&count(&handles)));
+}
+
+/// The log of a clean close holds nothing.
+#[test]
+fn the_log_of_a_clean_close_is_not_missed() {
+    let (_, handles) = env(1);
+    let db = Db::open_with(DIR, options(&handles, "1MiB")).unwrap();
+    put_synced(&db, 0..KEYS);
+    db.close().unwrap();
+    let log = paths(&handles, DIR, ".wal").pop().unwrap();
+    handles.fs.remove_file(&log);
+    assert!(Db::open_with(DIR, options(&handles, "1MiB")).is_err(), "nobody misses it");
+    let report = repair(&handles).unwrap();
+    assert!(!report.lost_something() && report.problems.is_empty(), "{report:?}");
+    assert_eq!(count(&handles), KEYS);
+}
