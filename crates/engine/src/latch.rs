@@ -7,9 +7,9 @@
 
 use std::any::Any;
 use windrow_base::{Error, ErrorKind, Result, mutant};
-use windrow_env::Process;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU8, Ordering};
+use windrow_env::{Env, Process};
 
 const OPEN: u8 = 0;
 const LATCHED: u8 = 1;
@@ -143,6 +143,21 @@ pub(crate) fn forked(opener: &Process) -> Error {
             opener.pid()
         ),
     )
+}
+
+/// Refuses an environment whose background threads are not in this process:
+/// whoever waited for a job of it would wait for ever.
+///
+/// # Errors
+/// `InvalidArgument` in a child of the process that made it.
+pub(crate) fn refuse_forked(env: &Env) -> Result<()> {
+    if env.jobs.is_of_this_process() {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "the environment was made by another process, of which this one is a fork, and its \
+         background threads are not here: make one in this process",
+    ))
 }
 
 /// Whether what an error says can end while the database stays open: what the

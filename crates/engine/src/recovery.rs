@@ -17,6 +17,7 @@ use crate::cleanup::Cleanup;
 use crate::core::{Core, CoreParts, plan_settings};
 use crate::events::Event;
 use crate::host::{Ground, Host};
+use crate::latch::refuse_forked;
 use crate::left_out::{self, LeftOut};
 use crate::listing::Listing;
 use crate::manifest::catalog::Catalog;
@@ -70,12 +71,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     options.validate()?;
     let Options { components, settings, .. } = &options;
     let env = components.env_or_os(settings);
-    if !env.jobs.is_of_this_process() {
-        return Err(Error::invalid(
-            "the environment was made by another process, of which this one is a fork, and its \
-             background threads are not here: make one in this process",
-        ));
-    }
+    refuse_forked(&env)?;
     let begin_ns = env.clock.monotonic_ns();
     let dir = &env.fs.absolute(dir)?;
     if !env.fs.exists(dir)? {

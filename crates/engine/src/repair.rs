@@ -36,6 +36,7 @@ pub use report::{DamagedLog, DamagedTable, LostRange, RepairReport};
 pub(crate) use salvage::Known;
 
 use crate::core::Core;
+use crate::latch::refuse_forked;
 use crate::listing::Listing;
 use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
@@ -76,6 +77,7 @@ pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
         return Err(Error::invalid("a repair writes: ask for it without read_only"));
     }
     let env = options.components.env_or_os(&options.settings);
+    refuse_forked(&env)?;
     if !env.fs.exists(dir)? {
         return Err(Error::invalid(format!("there is no database in {}", dir.display())));
     }

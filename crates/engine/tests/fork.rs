@@ -172,6 +172,27 @@ fn a_child_opens_databases_of_its_own() {
     holds(&db, 0..100);
 }
 
+/// It waited for the threads of its parent.
+#[test]
+fn a_repair_in_a_child_is_refused_with_the_environment_of_its_parent() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open_with(dir.path(), options()).unwrap();
+    put(&db, 0..3_000, Sync::No);
+    db.close().unwrap();
+    let env = Env::os(1);
+    assert!(in_child(|| {
+        let mut inherited = options();
+        inherited.components.env = Some(env.clone());
+        let error = windrow::repair(dir.path(), inherited).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert!(error.message().contains("fork"), "{error}");
+        windrow::repair(dir.path(), options()).unwrap();
+        true
+    }));
+    drop(env);
+    holds(&Db::open_with(dir.path(), options()).unwrap(), 0..3_000);
+}
+
 /// The lock goes with the process that opened, whatever children it leaves.
 #[test]
 fn a_child_keeps_nobody_out_after_its_parent_died() {
