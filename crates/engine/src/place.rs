@@ -47,6 +47,8 @@ struct Expected {
     /// Its contents: one, or while it is being replaced two. `None` as long as
     /// nobody has said; empty where there is none.
     contents: Option<Vec<Vec<u8>>>,
+    /// There was none, and the first one is not known to be there: it may be absent.
+    may_be_absent: bool,
     /// How it was when its contents were last compared.
     seen: Option<Stamp>,
 }
@@ -76,7 +78,9 @@ impl Place {
     /// From here on CURRENT is to be what it was found to be, or absent.
     pub(crate) fn found(&self, current: Option<&Current>) {
         let contents = current.iter().map(|current| current.encode()).collect();
-        self.current.lock().contents = Some(contents);
+        let mut expected = self.current.lock();
+        expected.contents = Some(contents);
+        expected.may_be_absent = current.is_none();
     }
 
     /// From here on CURRENT may be this as well.
@@ -88,7 +92,9 @@ impl Place {
 
     /// From here on CURRENT is to be this, and nothing else.
     pub(crate) fn replaced(&self, current: &Current) {
-        self.current.lock().contents = Some(vec![current.encode()]);
+        let mut expected = self.current.lock();
+        expected.contents = Some(vec![current.encode()]);
+        expected.may_be_absent = false;
     }
 
     /// Whether the files of the database are still where it writes.
@@ -131,13 +137,15 @@ impl Place {
     fn check_current(&self) -> Result<()> {
         let path = self.dir.join(names::CURRENT);
         let mut expected = self.current.lock();
-        let Expected { contents: Some(contents), seen } = &mut *expected else { return Ok(()) };
+        let Expected { contents: Some(contents), may_be_absent, seen } = &mut *expected else {
+            return Ok(());
+        };
         let Ok(found) = self.fs.stamp(&path) else { return Ok(()) };
         if found.is_some() && found == *seen {
             return Ok(());
         }
         let as_expected = match found {
-            None => contents.is_empty(),
+            None => *may_be_absent,
             Some(_) => match self.fs.read_all(&path) {
                 Ok(bytes) if contents.contains(&bytes) => true,
                 Ok(bytes) if is_of_another(&bytes) => false,
@@ -188,7 +196,7 @@ mod tests {
     use crate::{Components, Db, Options, Result, Sync};
     use std::collections::BTreeMap;
     use std::path::{Path, PathBuf};
-    use windrow_env::testing::{Handles, env};
+    use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 
     const DIR: &str = "/db";
 
@@ -231,6 +239,32 @@ mod tests {
         db.put("another's", "1").expect("a write");
         db.close().expect("a close");
         image(handles, "/another")
+    }
+
+    /// Its manifest and its log stayed, and the next try made more.
+    #[test]
+    fn a_creation_that_fails_takes_back_what_it_made() {
+        let (mut taken_back, mut at) = (0, 0);
+        loop {
+            let (_, handles) = env(1);
+            handles.fs.inject(Fault::new(FaultKind::NoSpace, Ops::MUTATING, When::Operation(at)));
+            let components = Components { env: Some(handles.env()), ..Components::default() };
+            let options = Options { components, ..Options::default() };
+            if Db::open_with(DIR, options).is_ok() {
+                break;
+            }
+            let mut left = handles.fs.files(Path::new(DIR));
+            // From there on it is a database, and the next open goes on.
+            if !left.iter().any(|name| name == "CURRENT") {
+                left.retain(|name| name != "LOCK");
+                assert!(left.is_empty(), "operation {at}: {left:?}");
+                taken_back += 1;
+            }
+            handles.fs.clear_faults();
+            open(&handles, DIR).close().expect("a close");
+            at += 1;
+        }
+        assert!(taken_back > 3, "{taken_back} of {at}");
     }
 
     /// What a write or a read costs, in system calls that change something and
