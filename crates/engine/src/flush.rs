@@ -27,12 +27,15 @@ use std::sync::Arc;
 use windrow_base::key::trailer_seq;
 use windrow_base::{FileNumber, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::WriteFile;
+use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::tree::{Edit, File, Version};
 
 /// Most memtables of a group: as many tables are open at a time.
-pub(crate) const GROUP_MAX: usize = 128;
+const GROUP_MAX: usize = 128;
+/// They take at most this part of the files that the process may hold open.
+const GROUP_FILES_PART: usize = 4;
 
 /// A group holds at most this part of a memtable's share, unless it is one
 /// memtable: more goes to other threads.
@@ -104,9 +107,14 @@ impl Core {
         (!held || self.workers.gate.is_closing()).then_some(oldest)
     }
 
+    /// Most memtables of a group here.
+    pub(crate) fn group_max(&self) -> usize {
+        GROUP_MAX.min(self.env.fs.open_files_max() / GROUP_FILES_PART).max(1)
+    }
+
     /// Claims the next group to flush; none where nothing waits.
     pub(crate) fn claim_flush(&self) -> Vec<Frozen> {
-        let limits = (GROUP_MAX, self.shares.memtable_bytes as usize / GROUP_PART);
+        let limits = (self.group_max(), self.shares.memtable_bytes as usize / GROUP_PART);
         self.queue.lock().unflushed.claim(limits, |tree| self.next_to_flush(tree))
     }
 
@@ -121,16 +129,29 @@ impl Core {
         let begin_ns = self.env.clock.monotonic_ns();
         let mut loose = Loose { core: self, written: Vec::with_capacity(group.len()) };
         for frozen in group.iter().filter(|frozen| frozen.is_waiting()) {
-            loose.written.push(self.write_memtable(frozen)?);
+            let written = match self.write_memtable(frozen) {
+                // Others took them meanwhile: those that are written hold some.
+                Err(error) if is_out_of_descriptors(&error) && !loose.written.is_empty() => {
+                    self.finish_group(&mut loose, begin_ns)?;
+                    self.write_memtable(frozen)
+                }
+                written => written,
+            };
+            loose.written.push(written?);
         }
-        let unfinished = loose.written.iter_mut().flat_map(|w| w.flushed.take_unfinished());
-        self.finish_tables(unfinished.collect())?;
-        unless_mutant!(OtherLogsSync, self.sync_logs_of_others(group)?);
-        // From here on they may be in the manifest, whatever it says.
-        let written = std::mem::take(&mut loose.written);
-        self.install_flushed(written, begin_ns)?;
+        self.finish_group(&mut loose, begin_ns)?;
         self.note_progress();
         Ok(())
+    }
+
+    /// Makes what was written of a group durable, and part of its trees.
+    fn finish_group(&self, loose: &mut Loose<'_>, begin_ns: u64) -> Result<()> {
+        let unfinished = loose.written.iter_mut().flat_map(|w| w.flushed.take_unfinished());
+        self.finish_tables(unfinished.collect())?;
+        unless_mutant!(OtherLogsSync, self.sync_logs_of_others(&loose.written)?);
+        // From here on they may be in the manifest, whatever it says.
+        let written = std::mem::take(&mut loose.written);
+        self.install_flushed(written, begin_ns)
     }
 
     fn write_memtable(&self, frozen: &Frozen) -> Result<Written> {
@@ -166,9 +187,10 @@ impl Core {
     /// of this group: else power loss could take those and leave what this
     /// flush made durable, half a batch among it. What one keyspace alone wrote
     /// after its memtable is newer than that.
-    fn sync_logs_of_others(&self, group: &[Frozen]) -> Result<()> {
+    fn sync_logs_of_others(&self, group: &[Written]) -> Result<()> {
         let own = match group {
-            [one] => one.tree.view().memtables().filter(|m| m.first_wal().is_some()).count(),
+            [] => return Ok(()),
+            [one] => one.frozen.tree.view().memtables().filter(|m| m.first_wal().is_some()).count(),
             _ => group.len(),
         };
         let others = self.queue.lock().unflushed.more_than(own);

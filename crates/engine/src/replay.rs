@@ -11,7 +11,7 @@
 //! that is corruption as well.
 
 use crate::core::Core;
-use crate::flush::{Flushed, GROUP_MAX};
+use crate::flush::Flushed;
 use crate::manifest::state::{ManifestState, WalState};
 use crate::memtable::{LIST_BYTES, Memtable, memory_bytes_of};
 use crate::merge::filters::OutputFilters;
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo, mutant};
-use windrow_env::fs::ReadOptions;
+use windrow_env::fs::{ReadOptions, is_out_of_descriptors};
 use windrow_format::batch;
 use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
 use windrow_format::names;
@@ -394,10 +394,16 @@ impl<'a> Replay<'a> {
                 tree.adopt(memtable);
                 continue;
             }
-            let filters = Arc::new(OutputFilters::of_flush(&tree, memtable.entries()));
-            let flushed = self.core.write_level0(&tree, &memtable, filters)?;
-            written.push((tree, flushed));
-            if written.len() == GROUP_MAX {
+            let flushed = match self.write_level0(&tree, &memtable) {
+                // Those that are written and not finished yet hold some.
+                Err(error) if is_out_of_descriptors(&error) && !written.is_empty() => {
+                    self.install(std::mem::take(&mut written), last_seq)?;
+                    self.write_level0(&tree, &memtable)
+                }
+                flushed => flushed,
+            };
+            written.push((tree, flushed?));
+            if written.len() >= self.core.group_max() {
                 self.install(std::mem::take(&mut written), last_seq)?;
             }
         }
@@ -405,6 +411,11 @@ impl<'a> Replay<'a> {
         self.bytes = 0;
         self.core.queue.set_visible(last_seq.max(self.core.queue.visible()));
         Ok(())
+    }
+
+    fn write_level0(&self, tree: &Tree, memtable: &Memtable) -> Result<Flushed> {
+        let filters = Arc::new(OutputFilters::of_flush(tree, memtable.entries()));
+        self.core.write_level0(tree, memtable, filters)
     }
 
     /// Makes tables durable, all at once, and part of their trees.

@@ -21,7 +21,6 @@
 
 use crate::core::Core;
 use crate::events::Event;
-use crate::flush::GROUP_MAX;
 use crate::latch::can_go_away;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::merge::filters::OutputFilters;
@@ -31,6 +30,7 @@ use crate::undo::Attempt;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::WriteFile;
+use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
 
@@ -101,8 +101,8 @@ impl Core {
         let mut unfinished = Vec::new();
         for tree in trees.iter().filter(|_| !mutant!(ResumeForgets)) {
             let keyspace = state.keyspaces.get_mut(&tree.id).expect("they agree");
-            unfinished.extend(self.write_memtables(tree, keyspace, last_seq)?);
-            if GROUP_MAX <= unfinished.len() {
+            self.write_memtables(tree, keyspace, last_seq, &mut unfinished)?;
+            if self.group_max() <= unfinished.len() {
                 self.finish_tables(std::mem::take(&mut unfinished))?;
             }
         }
@@ -129,28 +129,38 @@ impl Core {
         state
     }
 
-    /// Writes what a keyspace has in memory to tables, and those into its version.
-    /// Returns the tables, to be finished.
+    /// Writes what a keyspace has in memory to tables, and those into its version
+    /// and to the tables that are to be finished.
     fn write_memtables(
         &self,
         tree: &Tree,
         keyspace: &mut KeyspaceState,
         last_seq: SeqNo,
-    ) -> Result<Vec<Box<dyn WriteFile>>> {
-        let mut unfinished = Vec::new();
+        unfinished: &mut Vec<Box<dyn WriteFile>>,
+    ) -> Result<()> {
         let view = tree.pin();
         for memtable in view.frozen.iter().rev().chain([&view.memtable]) {
             if memtable.reserved_bytes() == 0 {
                 continue;
             }
-            let filters = Arc::new(OutputFilters::of_flush(tree, memtable.entries()));
-            let mut flushed = self.write_level0(tree, memtable, filters)?;
+            let write = || {
+                let filters = Arc::new(OutputFilters::of_flush(tree, memtable.entries()));
+                self.write_level0(tree, memtable, filters)
+            };
+            let mut flushed = match write() {
+                // Those that are written and not finished yet hold some.
+                Err(error) if is_out_of_descriptors(&error) && !unfinished.is_empty() => {
+                    self.finish_tables(std::mem::take(unfinished))?;
+                    write()?
+                }
+                flushed => flushed?,
+            };
             unfinished.extend(flushed.take_unfinished());
             self.counters.merged(0, 0, flushed.bytes());
             let edit = flushed.edit(&keyspace.version, last_seq);
             keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
         }
-        Ok(unfinished)
+        Ok(())
     }
 
     /// What is in memory becomes what the new manifest says.

@@ -5,6 +5,7 @@
 
 mod abuse;
 mod database;
+mod descriptors;
 mod filter_memory;
 mod handles;
 mod log_space;
