@@ -43,6 +43,12 @@ impl Listing {
         Ok(listing)
     }
 
+    /// Whether there is a database, or what is left of one.
+    pub(crate) fn holds_database(&self) -> bool {
+        let files = [&self.tables, &self.wals, &self.manifests];
+        self.current || files.iter().any(|numbers| !numbers.is_empty())
+    }
+
     /// Whether there are numbers left behind the largest, which may be a
     /// stranger's. A number beyond the limit would be no name of ours.
     pub(crate) fn check_numbers(&self, dir: &Path) -> Result<()> {

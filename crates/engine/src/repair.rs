@@ -79,12 +79,15 @@ pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
     let env = options.components.env_or_os(&options.settings);
     refuse_forked(&env)?;
     if !env.fs.exists(dir)? {
-        return Err(Error::invalid(format!("there is no database in {}", dir.display())));
+        return Err(no_database(dir));
     }
     let (env, dir) = enter(&env, dir)?;
     let dir = dir.as_path();
     refuse_newer(&env, dir)?;
     refuse_foreign(&env, dir)?;
+    if !Listing::read(&env, dir)?.holds_database() {
+        return Err(no_database(dir));
+    }
     let lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
     let place = Place::new(&env, dir, &*lock);
     let listing = Listing::read(&env, dir)?;
@@ -103,6 +106,10 @@ pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
     repair.run()?;
     repair.report.originals = repair.originals.kept;
     Ok(repair.report)
+}
+
+fn no_database(dir: &Path) -> Error {
+    Error::invalid(format!("there is no database in {}: check the path", dir.display()))
 }
 
 /// Bytes read at a time to see whether there is anything.

@@ -173,3 +173,29 @@ fn the_log_of_a_clean_close_is_not_missed() {
     assert!(!report.lost_something() && report.problems.is_empty(), "{report:?}");
     assert_eq!(count(&handles), KEYS);
 }
+
+/// One was made of it.
+#[test]
+fn a_directory_without_a_database_is_left_as_it_is() {
+    let (_, handles) = env(1);
+    for name in ["", "notes.txt", "RESERVE"] {
+        let dir = format!("/without {name}");
+        let path = Path::new(&dir);
+        windrow_env::FileSystem::create_dir(&handles.fs, path).unwrap();
+        if !name.is_empty() {
+            handles.fs.write_file(&path.join(name), b"");
+        }
+        let before = handles.fs.files(path);
+        let error = windrow::repair(path, options(&handles, "64KiB")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert!(error.message().contains("there is no database in"), "{error}");
+        assert_eq!(handles.fs.files(path), before);
+    }
+    // What is left of one is one.
+    let left = killed(|db| put_synced(db, 0..KEYS));
+    for name in ["CURRENT", "MANIFEST"] {
+        paths(&left, DIR, name).iter().for_each(|path| left.fs.remove_file(path));
+    }
+    repair(&left).unwrap();
+    assert_eq!(count(&left), KEYS);
+}
