@@ -170,8 +170,10 @@ impl Repair<'_> {
         let mut listing = Listing::read(&self.env, self.dir)?;
         self.originals.spare(&mut listing);
         core.start_writing(&listing, &replayed)?;
-        self.originals.finish(&self.env, self.dir)?;
-        core.close()
+        // Whatever becomes of them: nothing may run on without the lock.
+        let moved = self.originals.finish(&self.env, self.dir);
+        let closed = core.close();
+        moved.and(closed)
     }
 
     /// Mends what the manifest names.

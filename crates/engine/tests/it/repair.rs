@@ -199,3 +199,41 @@ fn a_directory_without_a_database_is_left_as_it_is() {
     repair(&left).unwrap();
     assert_eq!(count(&left), KEYS);
 }
+
+/// A database with a damaged table, and enough tables of level 0 to be merged.
+fn damaged() -> (Handles, PathBuf) {
+    let handles = killed(|db| {
+        for round in 0..8 {
+            (0..KEYS).for_each(|key| db.put(format!("{key:06}"), [round; 1_000]).unwrap());
+            db.flush().unwrap();
+        }
+    });
+    let table = paths(&handles, DIR, ".sst").pop().unwrap();
+    handles.fs.flip(&table, 100, 1);
+    (handles, table)
+}
+
+/// Its jobs ran on, and the lock was let go.
+#[test]
+fn a_repair_that_cannot_move_an_original_closes_what_it_opened() {
+    let (handles, table) = damaged();
+    let name = table.file_name().unwrap().to_str().unwrap();
+    let link = Fault::new(FaultKind::NotSupported, Ops::LINK, When::MatchingFrom(0));
+    let rename = Fault::new(FaultKind::Io, Ops::RENAME, When::Matching(0)).on_path(name);
+    handles.fs.inject(link);
+    handles.fs.inject(rename);
+    let error = windrow::repair(DIR, options(&handles, "64KiB")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    let after = image(&handles);
+    handles.jobs.run_until_idle();
+    handles.jobs.fire_timers();
+    handles.jobs.run_until_idle();
+    assert!(image(&handles) == after, "something ran on");
+    assert_eq!(handles.fs.descriptors(), 0);
+    let log = paths(&handles, DIR, ".wal").pop().expect("a log");
+    let bytes = handles.fs.read_file(&log).unwrap().len();
+    assert!(bytes < 10_000, "the log that a close leaves is empty, and not {bytes} bytes long");
+    handles.fs.clear_faults();
+    assert!(!repair(&handles).unwrap().lost_something());
+    assert_eq!(count(&handles), KEYS);
+}

@@ -12,7 +12,7 @@ use crate::sync::{Arc, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use windrow_base::{Error, Result};
+use windrow_base::{Error, ErrorKind, Result};
 
 /// What the gate lets an operation do.
 pub(super) enum Effect {
@@ -144,6 +144,7 @@ impl State {
             FaultKind::FlipBit => return Ok(Effect::FlipBit(self.rng.next_u64())),
             FaultKind::Misdirect => return Ok(Effect::Misdirect(self.rng.next_u64())),
             FaultKind::Panic => panic!("a fault at {} (simulated)", attempt.path.display()),
+            FaultKind::NotSupported => return Ok(Effect::Part(0, not_supported(attempt.path))),
         };
         Ok(Effect::Part(self.rng.next_u64(), os_error(errno, attempt.path)))
     }
@@ -404,6 +405,11 @@ pub(super) fn split(path: &Path) -> Result<(PathBuf, String)> {
 
 pub(super) fn os_error(errno: i32, path: &Path) -> Error {
     io_error("do this (simulated)", path, io::Error::from_raw_os_error(errno))
+}
+
+fn not_supported(path: &Path) -> Error {
+    let error = Error::new(ErrorKind::NotSupported, "the file system cannot do this (simulated)");
+    error.with_file(path.display().to_string())
 }
 
 fn power_is_off(path: &Path) -> Error {

@@ -89,6 +89,8 @@ pub enum FaultKind {
     Misdirect,
     /// The operation panics before it does anything, as a bug in its caller would.
     Panic,
+    /// The file system has no such operation, as some have no links.
+    NotSupported,
 }
 
 /// When a fault strikes. Indexes are from 0.
