@@ -53,9 +53,12 @@ impl Originals {
                 continue;
             }
             env.fs.create_dir(&lost)?;
-            let Some(to) = free_place(env, &from, &lost, &name)? else {
-                self.kept.push(lost.join(name));
-                continue;
+            let to = match place_for(env, &from, &lost, &name)? {
+                PlaceFor::Kept(there) => {
+                    self.kept.push(there);
+                    continue;
+                }
+                PlaceFor::Free(to) => to,
             };
             if mutant!(RepairLinksLate) {
                 self.to_move.push((name, to));
@@ -108,21 +111,29 @@ pub(super) fn place_in_lost(dir: &Path, name: &str) -> PathBuf {
     dir.join(LOST).join(name)
 }
 
-/// Where in `lost/` a file may go: under its own name, or a longer one where
-/// an earlier repair has kept another file of that name. `None`: it is there.
-fn free_place(env: &Env, from: &Path, lost: &Path, name: &str) -> Result<Option<PathBuf>> {
+/// The place of a file in `lost/`.
+enum PlaceFor {
+    /// An earlier repair has kept it here.
+    Kept(PathBuf),
+    /// It may go here.
+    Free(PathBuf),
+}
+
+/// Where in `lost/` a file is, or may go: under its own name, or a longer one
+/// where an earlier repair has kept another file of that name.
+fn place_for(env: &Env, from: &Path, lost: &Path, name: &str) -> Result<PlaceFor> {
     let mut place = lost.join(name);
     let mut copy = 1;
     while env.fs.exists(&place)? {
         let ids = (env.fs.stamp(from)?, env.fs.stamp(&place)?);
         let are_one = matches!(ids, (Some(a), Some(b)) if a.id == b.id);
         if are_one || are_alike(env, from, &place) {
-            return Ok(None);
+            return Ok(PlaceFor::Kept(place));
         }
         copy += 1;
         place = lost.join(format!("{name}.{copy}"));
     }
-    Ok(Some(place))
+    Ok(PlaceFor::Free(place))
 }
 
 /// Whether two files hold the same bytes, as far as they can be read.

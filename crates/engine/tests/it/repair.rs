@@ -237,3 +237,22 @@ fn a_repair_that_cannot_move_an_original_closes_what_it_opened() {
     assert!(!repair(&handles).unwrap().lost_something());
     assert_eq!(count(&handles), KEYS);
 }
+
+/// It named the other file.
+#[test]
+fn an_original_that_is_kept_already_is_named_by_where_it_is() {
+    let (handles, table) = damaged();
+    let bytes = handles.fs.read_file(&table);
+    let name = table.file_name().unwrap().to_str().unwrap();
+    let lost = Path::new(DIR).join("lost");
+    windrow_env::FileSystem::create_dir(&handles.fs, &lost).unwrap();
+    handles.fs.write_file(&lost.join(name), b"another");
+    // The first one dies once the original is linked.
+    let fault = Fault::new(FaultKind::Io, Ops::RENAME, When::Matching(0));
+    handles.fs.inject(fault);
+    repair(&handles).unwrap_err();
+    let kept = lost.join(format!("{name}.2"));
+    assert!(handles.fs.read_file(&kept) == bytes, "this tests nothing");
+    assert_eq!(repair(&handles).unwrap().originals, [kept]);
+    assert_eq!(handles.fs.files(&lost).len(), 2);
+}
