@@ -4,8 +4,8 @@
 //!
 //! Recovery writes before it can delete: tables of what it replays, a manifest,
 //! a log. Only then do the old logs go. Rejected: giving the reserve up once
-//! something has failed, and trying again: what the first try had written would
-//! lie there still, since a failed open removes nothing.
+//! something has failed, and trying again: by then all logs were replayed for
+//! nothing, and each thing that can fail would need to know of the second try.
 //! Owns: the file `RESERVE`. Nothing refers to it, its name is never synced, and
 //! whatever happens to it is harmless. Never does: give it up under a running
 //! database, but where that is resumed ([`Core::resume`]).
