@@ -1,4 +1,7 @@
 //! Output cut: where the files of a job's output end.
+//!
+//! Owns: the axis, and the choice between its values. Never does: cut at a place
+//! that a value did not choose.
 
 mod by_size;
 mod cutter;

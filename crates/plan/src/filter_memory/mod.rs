@@ -1,4 +1,6 @@
 //! Filter memory: bits per key of each file.
+//!
+//! Owns: the axis. Never does: build filters, or count lookups itself.
 
 pub mod aimed;
 pub mod budget;

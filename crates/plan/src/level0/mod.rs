@@ -1,4 +1,7 @@
 //! Level 0: how flushed data waits, and what takes it to level 1.
+//!
+//! Owns: the axis, and the choice between its values. Never does: look at what the
+//! levels below 1 need.
 
 use crate::busy::Busy;
 use crate::cut::Cutter;

@@ -1,4 +1,7 @@
 //! Level shapes: the capacity of each level.
+//!
+//! Owns: the axis, and that the last possible level has no limit. Never does: pick
+//! files.
 
 mod garnering;
 mod leveling;
