@@ -14,6 +14,7 @@ mod allowed;
 mod calls;
 mod graph;
 mod locals;
+mod order;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -38,10 +39,18 @@ const NAMES: usize = 4;
 /// What was found in one crate. Paths begin below its `src`.
 #[derive(Default)]
 struct Found {
-    /// Files that need each other, and for every edge among them a line.
-    circles: Vec<(Vec<String>, Vec<String>)>,
+    circles: Vec<Circle>,
     /// Types with methods of their own in more than two files, and the files.
     spread: BTreeMap<String, Vec<String>>,
+}
+
+/// Files that need each other.
+struct Circle {
+    files: Vec<String>,
+    /// A line for every edge among them.
+    edges: Vec<String>,
+    /// Those of the edges without which there would be no circle.
+    to_cut: Vec<String>,
 }
 
 /// Finds circles and spread types that are not allowed, and exceptions that nothing needs.
@@ -116,8 +125,8 @@ fn short(path: &str) -> &str {
     path.split_once("/src/").map_or(path, |(_, below)| below)
 }
 
-fn described(graph: &Graph, circle: Vec<String>) -> (Vec<String>, Vec<String>) {
-    let edge = |(from, to, reasons): (&str, &str, &Reasons)| {
+fn described(graph: &Graph, circle: Vec<String>) -> Circle {
+    let line = |(from, to, reasons): (&str, &str, &Reasons)| {
         let mut reasons: Vec<(&String, &usize)> = reasons.iter().collect();
         reasons.sort_by_key(|(name, line)| (**line, *name));
         let named = reasons.iter().take(NAMES).map(|(name, line)| format!("{name} at {line}"));
@@ -128,8 +137,11 @@ fn described(graph: &Graph, circle: Vec<String>) -> (Vec<String>, Vec<String>) {
         let named: Vec<String> = named.collect();
         format!("{} -> {}: {}{more}", short(from), short(to), named.join(", "))
     };
-    let edges = graph.within(&circle).into_iter().map(edge).collect();
-    (circle.iter().map(|file| short(file).to_owned()).collect(), edges)
+    Circle {
+        edges: graph.within(&circle).into_iter().map(line).collect(),
+        to_cut: order::to_cut(graph, &circle).into_iter().map(line).collect(),
+        files: circle.iter().map(|file| short(file).to_owned()).collect(),
+    }
 }
 
 /// Everything that was found, allowed or not.
@@ -141,9 +153,11 @@ fn report(crates: &BTreeMap<String, Found>) -> String {
             text,
             "crates/{name}: {circles} circles, {spread} types with methods in more than two files"
         );
-        for (files, edges) in &found.circles {
+        for Circle { files, edges, to_cut } in &found.circles {
             let _ = writeln!(text, "\n  circle of {} files: {}", files.len(), files.join(" "));
             edges.iter().for_each(|edge| _ = writeln!(text, "    {edge}"));
+            let _ = writeln!(text, "  there would be none without these {}:", to_cut.len());
+            to_cut.iter().for_each(|edge| _ = writeln!(text, "    {edge}"));
         }
         for (name, files) in &found.spread {
             let _ = writeln!(text, "\n  {name} has methods in: {}", files.join(" "));
@@ -168,7 +182,7 @@ fn judge(crates: &BTreeMap<String, Found>, exceptions: &[Exception]) -> Vec<Stri
         allowed
     };
     for (name, found) in crates {
-        for (files, _) in &found.circles {
+        for Circle { files, .. } in &found.circles {
             let fits = |allowed: &Allowed| match allowed {
                 Allowed::All => true,
                 Allowed::Circle(group) => group.iter().eq(files),

@@ -16,7 +16,7 @@ fn found(text: &str) -> BTreeMap<String, Found> {
 
 /// The circles of such a crate, files of each separated by spaces.
 fn circles(text: &str) -> Vec<String> {
-    found(text)["x"].circles.iter().map(|(files, _)| files.join(" ")).collect()
+    found(text)["x"].circles.iter().map(|circle| circle.files.join(" ")).collect()
 }
 
 fn assert_none(text: &str) {
@@ -41,6 +41,20 @@ fn the_report_says_what_an_edge_is_for() {
     assert!(report.contains("circle of 2 files: a.rs b.rs"), "{report}");
     assert!(report.contains("a.rs -> b.rs: B at 1"), "{report}");
     assert!(report.contains("b.rs -> a.rs: A at 3"), "{report}");
+}
+
+/// Three files call each other's one name; one of them names three of the first.
+#[test]
+fn the_edge_that_names_least_is_to_be_cut() {
+    let text = "=== lib.rs\nmod a;\nmod b;\nmod c;\n\
+                === a.rs\npub fn a() { crate::b::b(); }\n\
+                === b.rs\npub fn b() { crate::c::c(); crate::c::d(); crate::c::e(); }\n\
+                === c.rs\npub fn c() { crate::a::a(); }\npub fn d() {}\npub fn e() { c(); }\n\
+                fn f() { crate::b::b(); }\n";
+    let found = found(text);
+    let circle = &found["x"].circles[0];
+    assert_eq!(circle.edges.len(), 4);
+    assert_eq!(circle.to_cut, ["c.rs -> a.rs: a at 1", "c.rs -> b.rs: b at 4"]);
 }
 
 #[test]

@@ -1,0 +1,65 @@
+//! An order of a circle's files in which few of them need a file above.
+//!
+//! Owns: the suggestion which edges to cut. Never does: find the fewest, which takes
+//! too long; it moves one file at a time for as long as that helps.
+
+use super::graph::{Graph, Reasons};
+use std::collections::BTreeMap;
+
+/// Edges, and what each names.
+type Edges<'a> = Vec<(&'a str, &'a str, &'a Reasons)>;
+
+/// Edges of a group without which it has no circle, that name little.
+pub(super) fn to_cut<'a>(graph: &'a Graph, group: &'a [String]) -> Edges<'a> {
+    let edges = graph.within(group);
+    // From who needs most to who is needed most.
+    let balance = |file: &str| {
+        edges.iter().fold(0isize, |sum, (from, to, reasons)| {
+            let weight = reasons.len() as isize;
+            sum + weight * (isize::from(*from == file) - isize::from(*to == file))
+        })
+    };
+    let mut order: Vec<&str> = group.iter().map(String::as_str).collect();
+    order.sort_by_key(|file| -balance(file));
+    while (0..order.len()).fold(false, |moved, at| sift(&mut order, at, &edges) || moved) {}
+    let place: BTreeMap<&str, usize> = order.iter().copied().zip(0..).collect();
+    edges.into_iter().filter(|(from, to, _)| place[from] > place[to]).collect()
+}
+
+/// Moves the file at a place to where the fewest names point up. Returns whether that
+/// is another place.
+fn sift(order: &mut Vec<&str>, at: usize, edges: &Edges<'_>) -> bool {
+    let file = order[at];
+    let place: BTreeMap<&str, usize> = order.iter().copied().zip(0..).collect();
+    // What the names that point up change by, for each step of the file past another.
+    let mut past = vec![0isize; order.len()];
+    for (from, to, reasons) in edges {
+        let weight = reasons.len() as isize;
+        match (*from == file, *to == file) {
+            // Below what it needs, it needs something above.
+            (true, false) => past[place[to]] += weight,
+            (false, true) => past[place[from]] -= weight,
+            _ => {}
+        }
+    }
+    let (mut best, mut best_cost) = (at, 0);
+    let mut cost = 0;
+    for other in at + 1..order.len() {
+        cost += past[other];
+        if cost < best_cost {
+            (best, best_cost) = (other, cost);
+        }
+    }
+    cost = 0;
+    for other in (0..at).rev() {
+        cost -= past[other];
+        if cost < best_cost {
+            (best, best_cost) = (other, cost);
+        }
+    }
+    if best != at {
+        let file = order.remove(at);
+        order.insert(best, file);
+    }
+    best != at
+}
