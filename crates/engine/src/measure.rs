@@ -130,16 +130,17 @@ fn memtable_bytes(view: &ReadView, tree: &Tree, from: &[u8], to: &[u8]) -> u64 {
     for memtable in view.memtables() {
         let Some(mut cursor) = memtable.cursor() else { continue };
         cursor.seek(from, seek_trailer(SEQ_MAX));
-        let mut counted = 0;
+        let (mut counted, mut counted_bytes) = (0, 0);
         while cursor.valid() && tree.order.compare(cursor.key(), to).is_lt() {
-            bytes += (cursor.key().len() + cursor.value().len()) as u64;
+            counted_bytes += (cursor.key().len() + cursor.value().len()) as u64;
             counted += 1;
             if counted == COUNTED_MAX {
-                bytes = bytes.max(memtable.allocated_bytes() as u64 / 2);
+                counted_bytes = counted_bytes.max(memtable.allocated_bytes() as u64 / 2);
                 break;
             }
             cursor.next();
         }
+        bytes += counted_bytes;
     }
     bytes
 }

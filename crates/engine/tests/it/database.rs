@@ -240,3 +240,53 @@ fn a_dropped_database_lets_go_of_its_environment() {
         assert_eq!(Arc::strong_count(&env.fs), before, "round {round}");
     }
 }
+
+/// In tables, in frozen and active memtables, and across the bounds of tables.
+#[test]
+fn the_bytes_of_a_range_are_about_those_that_were_written() {
+    const VALUE_BYTES: usize = 1000;
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = small();
+    options.settings.compression = "none".to_owned();
+    let db = Db::open_with(dir.path(), options).unwrap();
+    let space = db.default_keyspace();
+    let bytes = |from: u64, to: u64| space.approximate_bytes(key(from), key(to)).unwrap();
+    let is_about = |found: u64, keys: u64| {
+        let written = keys * (VALUE_BYTES as u64 + 11);
+        assert!(written * 9 / 10 <= found && found <= written * 12 / 10, "{found} for {written}");
+    };
+    let value = vec![b'v'; VALUE_BYTES];
+    let put = |i: u64| db.put(key(i), &value).unwrap();
+    (0..2_000).for_each(put);
+    space.compact_range(None, None).unwrap();
+    is_about(bytes(0, 2_000), 2_000);
+    is_about(bytes(333, 1_777), 1_444);
+    is_about(bytes(1_000, 1_100), 100);
+    (2_000..2_150).for_each(put);
+    is_about(bytes(2_000, 2_150), 150);
+    is_about(bytes(1_900, 2_100), 200);
+    // Nothing there, and ranges that are none.
+    assert_eq!((bytes(5_000, 9_000), bytes(100, 100), bytes(200, 100)), (0, 0, 0));
+    // Small entries are not all counted.
+    (0..30_000).for_each(|i| db.put(format!("small{i:05}"), "").unwrap());
+    let small = space.approximate_bytes("small", "smalm").unwrap();
+    assert!((100_000..4_000_000).contains(&small), "{small}");
+}
+
+#[test]
+fn a_keyspace_may_have_a_policy_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open_with(dir.path(), small()).unwrap();
+    let (one, other) = (db.keyspace("one").unwrap(), db.keyspace("other").unwrap());
+    let before = other.policy();
+    one.set_policy("leveled").unwrap();
+    assert!(one.policy().contains("leveling(") && one.policy() != before, "{}", one.policy());
+    assert_eq!(other.policy(), before);
+    let error = one.set_policy("levelled").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("leveled"), "it lists what is valid: {error}");
+    (0..20_000).for_each(|i| one.put(key(i), format!("value{i}")).unwrap());
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    assert_eq!(one.iter().count(), 20_000);
+}
