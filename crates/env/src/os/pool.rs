@@ -104,8 +104,7 @@ impl Drop for Pool {
         for handle in self.threads.drain(..).filter(|handle| handle.thread().id() != me) {
             let _ = handle.join();
         }
-        let me = std::thread::current().id();
-        if let Some(timer) = timer.filter(|timer| timer.thread().id() != me) {
+        if let Some(timer) = timer {
             let _ = timer.join();
         }
     }

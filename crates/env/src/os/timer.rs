@@ -5,10 +5,10 @@
 use super::job_queue::JobQueue;
 use crate::jobs::Urgency;
 use crate::sync::Arc;
+use crate::sync::real::thread::{Builder, JoinHandle, current};
 use crate::sync::real::{Condvar, Mutex};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 type Work = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -116,7 +116,7 @@ impl Timers {
         queue.push(Urgency::High, Box::new(job));
     }
 
-    /// Stops; gives the thread to be joined.
+    /// Stops; gives the thread to be joined, where that is not the one that asks.
     pub(super) fn shut_down(&self) -> Option<JoinHandle<()>> {
         let mut state = self.state.lock();
         state.shut_down = true;
@@ -125,6 +125,6 @@ impl Timers {
         drop(state);
         self.changed.notify_all();
         drop(waiting);
-        thread
+        thread.filter(|thread| thread.thread().id() != current().id())
     }
 }

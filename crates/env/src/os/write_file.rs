@@ -9,7 +9,8 @@ use super::place::Place;
 use super::retry::retry;
 use crate::error::io_error;
 use crate::fs::{DIRECT_ALIGN_BYTES, WriteOptions};
-use crate::sync::Mutex;
+use crate::sync::real::Mutex;
+use crate::sync::real::thread::{Builder, JoinHandle};
 use crate::sys::aligned::AlignedBuf;
 use crate::sys::writeback;
 use crate::{Process, WriteFile};
@@ -17,6 +18,7 @@ use rustix::fs::{AtFlags, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result};
 
 /// Buffer of a file that goes through the page cache.
@@ -236,25 +238,29 @@ const FILES_OF_THREAD: usize = 2;
 /// with one commit of its journal and one flush of the device.
 pub(super) fn finish_all(files: Vec<Box<dyn WriteFile>>) -> Result<()> {
     let threads = (files.len() / FILES_OF_THREAD).clamp(1, SYNCS_MAX);
-    let left = Mutex::new(files);
-    let next = || left.lock().pop();
+    let left = Arc::new(Mutex::new(files));
+    let failed = Arc::new(Mutex::new(None));
     let run = || {
-        while let Some(mut file) = next() {
-            file.finish()?;
+        let (left, failed) = (left.clone(), failed.clone());
+        move || {
+            let next = || left.lock().pop();
+            while let Some(mut file) = next() {
+                if let Err(error) = file.finish() {
+                    failed.lock().get_or_insert(error);
+                    return;
+                }
+            }
         }
-        Ok(())
     };
-    std::thread::scope(|scope| {
-        // Where no thread is to be had there are fewer.
-        let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, run).ok();
-        let others: Vec<_> = (1..threads).filter_map(spawn).collect();
-        let own = run();
-        let panicked = |_| Err(Error::new(ErrorKind::Io, "a thread that synced files panicked"));
-        others
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(panicked))
-            .fold(own, Result::and)
-    })
+    // Where no thread is to be had there are fewer.
+    let others: Vec<_> = (1..threads).filter_map(|_| Builder::new().spawn(run()).ok()).collect();
+    run()();
+    let ended: Vec<_> = others.into_iter().map(JoinHandle::join).collect();
+    if ended.iter().any(std::result::Result::is_err) {
+        return Err(Error::new(ErrorKind::Io, "a thread that synced files panicked"));
+    }
+    let failed = failed.lock().take();
+    failed.map_or(Ok(()), Err)
 }
 
 /// Reserves space behind the end of an empty file. A hint: without it the writes

@@ -1,6 +1,7 @@
 //! What runs in production, and what talks to the operating system always takes.
 //!
-//! Locks are the standard library's, without poison (`locks.rs`). Owns nothing.
+//! Locks are the standard library's, without poison (`locks.rs`); threads are the
+//! C library's (`sys/threads.rs`). Owns nothing.
 #![cfg_attr(
     any(loom, shuttle),
     allow(unreachable_pub, unused_imports, reason = "there the other names stand behind `sync`")
@@ -21,5 +22,5 @@ pub mod atomic {
 
 /// Threads, for who runs jobs.
 pub mod thread {
-    pub use std::thread::{Builder, JoinHandle, current};
+    pub use crate::sys::threads::{Builder, JoinHandle, current};
 }

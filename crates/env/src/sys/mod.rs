@@ -17,5 +17,6 @@ pub(crate) mod ring;
 pub(crate) mod sched;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod shutdown;
+pub(crate) mod threads;
 pub(crate) mod window;
 pub(crate) mod writeback;
