@@ -21,7 +21,7 @@ pub(super) fn to_cut<'a>(graph: &'a Graph, group: &'a [String]) -> Edges<'a> {
     };
     let mut order: Vec<&str> = group.iter().map(String::as_str).collect();
     order.sort_by_key(|file| -balance(file));
-    while (0..order.len()).fold(false, |moved, at| sift(&mut order, at, &edges) || moved) {}
+    while (0..order.len()).any(|at| sift(&mut order, at, &edges)) {}
     let place: BTreeMap<&str, usize> = order.iter().copied().zip(0..).collect();
     edges.into_iter().filter(|(from, to, _)| place[from] > place[to]).collect()
 }
@@ -44,15 +44,15 @@ fn sift(order: &mut Vec<&str>, at: usize, edges: &Edges<'_>) -> bool {
     }
     let (mut best, mut best_cost) = (at, 0);
     let mut cost = 0;
-    for other in at + 1..order.len() {
-        cost += past[other];
+    for (other, change) in past.iter().enumerate().skip(at + 1) {
+        cost += change;
         if cost < best_cost {
             (best, best_cost) = (other, cost);
         }
     }
     cost = 0;
-    for other in (0..at).rev() {
-        cost -= past[other];
+    for (other, change) in past.iter().enumerate().take(at).rev() {
+        cost -= change;
         if cost < best_cost {
             (best, best_cost) = (other, cost);
         }
