@@ -161,6 +161,15 @@ fn what_a_macro_defines_is_in_its_module() {
 }
 
 #[test]
+fn what_serde_calls_is_named() {
+    let text = "=== lib.rs\nmod a;\nmod b;\n=== a.rs\nuse crate::b;\npub struct A {\n\
+                #[serde(default, deserialize_with = \"b::read\")]\nfield: u8,\n}\n\
+                === b.rs\npub fn read(_: crate::a::A) {}\n";
+    assert_eq!(circles(text), ["a.rs b.rs"]);
+    assert_none(&text.replace("b::read", "read"));
+}
+
+#[test]
 fn methods_in_three_files_are_too_many() {
     let block = |file: &str| format!("=== {file}.rs\nimpl crate::T {{ fn {file}(&self) {{}} }}\n");
     let root = "=== lib.rs\nmod a;\nmod b;\nmod c;\npub struct T;\n";

@@ -1,6 +1,6 @@
-//! What a macro is given, where it can be read as code.
+//! What macros and attributes are given, where it can be read as code.
 //!
-//! Owns: macros' arguments as expressions, or as the paths in them. Never does: expand
+//! Owns: macros' arguments as expressions, or as the paths in them, and paths in quotes. Never does: expand
 //! macros.
 
 use proc_macro2::{TokenStream, TokenTree};
@@ -52,4 +52,17 @@ pub(super) fn paths(tokens: &TokenStream) -> Vec<(Vec<String>, usize)> {
         }
     }
     found
+}
+
+/// Every string that is a path of at least two names, with its line.
+pub(super) fn quoted_paths(tokens: &TokenStream) -> Vec<(Vec<String>, usize)> {
+    let literals = tokens.clone().into_iter().filter_map(|token| match token {
+        TokenTree::Literal(literal) => Some((literal.to_string(), literal.span().start().line)),
+        _ => None,
+    });
+    let path = |(text, line): (String, usize)| {
+        let names = text.trim_matches('"').split("::").map(str::to_owned);
+        (names.collect::<Vec<_>>(), line)
+    };
+    literals.map(path).filter(|(names, _)| names.len() > 1).collect()
 }

@@ -6,7 +6,7 @@
 use super::calls::{Place, element, element_last};
 use super::graph::Graph;
 use super::locals::Locals;
-use super::tokens::{expressions, paths};
+use super::tokens::{expressions, paths, quoted_paths};
 use super::tree::{ItemId, ModuleId, Named, Tree, attributes, imports, is_reexport};
 use super::types::{Ty, Types, names, parameters};
 use crate::conditions::is_for_tests;
@@ -152,7 +152,16 @@ fn for_tests(attributes: &[Attribute]) -> bool {
 }
 
 impl<'ast> Visit<'ast> for Walk<'_, '_> {
-    fn visit_attribute(&mut self, _: &'ast Attribute) {}
+    /// Serde calls functions by the paths that its attributes hold in quotes.
+    fn visit_attribute(&mut self, attribute: &'ast Attribute) {
+        let syn::Meta::List(list) = &attribute.meta else { return };
+        if list.path.is_ident("serde") {
+            for (path, line) in quoted_paths(&list.tokens) {
+                self.name(&path, line);
+            }
+        }
+    }
+
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
     /// Each module has a walk of its own.
     fn visit_item_mod(&mut self, _: &'ast syn::ItemMod) {}
