@@ -4,7 +4,7 @@
 
 use crate::child::{self, Setup};
 use crate::store::Engine;
-use crate::workload::{Scale, Workload, builtin, names};
+use crate::workload::{Contender, Scale, Workload, builtin, names, papers};
 use std::path::PathBuf;
 
 /// Usage of `windrow-bench` and of `windrow-bench-peers`.
@@ -16,15 +16,16 @@ process of its own. A table on the terminal, JSON lines in a file.
 
   quick                 every workload, small; under two minutes for one engine
   full                  every workload at the published sizes; hours
-  run NAME|FILE.toml... these workloads, at --scale
+  run NAME|FILE.toml... these workloads, or a paper's experiment, at --scale
   resume RUN.jsonl      goes on with a run that was interrupted
   report RUN.jsonl...   a page with pictures, and the pictures as SVG files
   list                  the workloads
   show NAME             a workload's file, to copy and change
-  paper NAME            a paper's experiment; `paper --help` tells its flags
 
   --engines LIST        contenders, as ENGINE or ENGINE:VARIANT; of Windrow the
-                        variant is a preset or policy, as in windrow:leveled   [all engines]
+                        variant is a preset or policy, as in windrow:leveled   [all engines];
+                        of a workload with contenders of its own, some of those [all of them]
+  --cases LIST          of a workload with cases, only these
   --scale S             quick, reduced or full                  [reduced; run only]
   --rounds R            rounds of each contender                [the workload's]
   --seed N              seed of keys, values and operations     [1]
@@ -61,7 +62,11 @@ pub(crate) struct RunArgs {
     /// The workloads with their files' texts.
     pub(crate) workloads: Vec<(Workload, String)>,
     pub(crate) scale: Scale,
-    pub(crate) contenders: Vec<String>,
+    /// Names of contenders; those of the workloads, or all engines, if empty.
+    contenders: Vec<String>,
+    cases: Vec<String>,
+    /// What of the workloads is left out, and why.
+    pub(crate) notes: Vec<String>,
     pub(crate) rounds: Option<u32>,
     pub(crate) seed: u64,
     pub(crate) dir: Option<PathBuf>,
@@ -147,22 +152,22 @@ fn report(mut words: Words<'_>) -> Result<Command, String> {
     }
 }
 
-/// A workload's text: built in under this name, or a file's.
+/// A workload file's name and text: built in under this name, or a file's.
 #[allow(clippy::disallowed_methods, reason = "the user's workload file")]
-fn workload(name: &str) -> Result<(Workload, String), String> {
+fn workload(name: &str) -> Result<(String, String), String> {
     if let Some(text) = builtin(name) {
-        return Ok((Workload::parse(name, text)?, text.to_owned()));
+        return Ok((name.to_owned(), text.to_owned()));
     }
     let path = PathBuf::from(name);
     if path.extension().is_none() {
         return Err(format!(
             "`{name}` is neither a workload nor a file; workloads are {}",
-            names().join(", ")
+            [names(), papers()].concat().join(", ")
         ));
     }
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;
     let stem = path.file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned());
-    Ok((Workload::parse(&stem, &text)?, text))
+    Ok((stem, text))
 }
 
 fn run(
@@ -173,9 +178,11 @@ fn run(
     mut words: Words<'_>,
 ) -> Result<Command, String> {
     let mut args = RunArgs {
-        workloads: workloads.iter().map(|name| workload(name)).collect::<Result<_, _>>()?,
+        workloads: Vec::new(),
         scale,
-        contenders: engines.iter().map(|engine| engine.name.to_owned()).collect(),
+        contenders: Vec::new(),
+        cases: Vec::new(),
+        notes: Vec::new(),
         rounds,
         seed: 1,
         dir: None,
@@ -188,20 +195,84 @@ fn run(
             flag => args.set(flag, value(&mut words, flag)?)?,
         }
     }
-    for contender in &args.contenders {
-        let (engine, _) = child::engine_of(engines, contender)?;
-        if args.setup.lz4 && !engine.abilities.lz4 {
-            return Err(format!("{} has no lz4 here; leave it out by --engines", engine.name));
+    for name in workloads {
+        let (file, text) = workload(name)?;
+        for workload in args.chosen_cases(Workload::parse(&file, &text, args.scale)?)? {
+            let workload = args.with_contenders(engines, workload)?;
+            args.workloads.push((workload, text.clone()));
         }
     }
     Ok(Command::Run(args))
 }
 
+/// Engines that `windrow-bench-peers` links.
+const PEERS: [&str; 3] = ["rocksdb", "leveldb", "fjall"];
+
 impl RunArgs {
+    /// The cases of a file that the arguments choose.
+    fn chosen_cases(&self, mut workloads: Vec<Workload>) -> Result<Vec<Workload>, String> {
+        let has_cases = workloads.iter().any(|workload| !workload.case.is_empty());
+        if self.cases.is_empty() || !has_cases {
+            return Ok(workloads);
+        }
+        let names: Vec<&str> = workloads.iter().map(|workload| workload.case.as_str()).collect();
+        if let Some(name) = self.cases.iter().find(|name| !names.contains(&name.as_str())) {
+            return Err(format!("no case `{name}`; they are `{}`", names.join("`, `")));
+        }
+        workloads.retain(|workload| self.cases.contains(&workload.case));
+        Ok(workloads)
+    }
+
+    /// A workload with those who run it: its own contenders as far as they are
+    /// chosen and their engines are here, or those of the command line.
+    fn with_contenders(
+        &mut self,
+        engines: &[Engine],
+        mut workload: Workload,
+    ) -> Result<Workload, String> {
+        let is_here = |name: &str| engines.iter().any(|engine| engine.name == name);
+        if workload.contenders.is_empty() {
+            let all = engines.iter().map(|engine| engine.name.to_owned());
+            let names =
+                if self.contenders.is_empty() { all.collect() } else { self.contenders.clone() };
+            workload.contenders = names.iter().map(|name| Contender::named(name)).collect();
+        } else {
+            let names: Vec<&str> = workload.contenders.iter().map(|c| c.name.as_str()).collect();
+            if let Some(name) = self.contenders.iter().find(|n| !names.contains(&n.as_str())) {
+                let (of, names) = (&workload.name, names.join("`, `"));
+                return Err(format!("{of} has no contender `{name}`; they are `{names}`"));
+            }
+            let chosen =
+                |c: &Contender| self.contenders.is_empty() || self.contenders.contains(&c.name);
+            workload.contenders.retain(chosen);
+            let is_peer =
+                |c: &&Contender| !is_here(&c.engine) && PEERS.contains(&c.engine.as_str());
+            for missing in workload.contenders.iter().filter(is_peer) {
+                let note =
+                    format!("{}: not in this program; windrow-bench-peers has it", missing.name);
+                if !self.notes.contains(&note) {
+                    self.notes.push(note);
+                }
+            }
+            workload.contenders.retain(|c| !is_peer(&c));
+            if workload.contenders.is_empty() {
+                return Err(format!("{}: {}", workload.name, self.notes.join("; ")));
+            }
+        }
+        for contender in &workload.contenders {
+            let engine = child::engine_of(engines, contender)?;
+            if self.setup.lz4 && !engine.abilities.lz4 {
+                return Err(format!("{} has no lz4 here; leave it out by --engines", engine.name));
+            }
+        }
+        Ok(workload)
+    }
+
     /// A number that is the same for runs of the same arguments.
     pub(crate) fn fingerprint(&self) -> u64 {
         let texts = self.workloads.iter().map(|(_, text)| text.as_str());
-        let words = texts.chain(self.contenders.iter().map(String::as_str));
+        let contenders = self.workloads.iter().flat_map(|(workload, _)| &workload.contenders);
+        let words = texts.chain(contenders.map(|contender| contender.name.as_str()));
         let hash = |sum, word: &str| xxhash_rust::xxh3::xxh3_64_with_seed(word.as_bytes(), sum);
         let setup = format!("{:?}{:?}{:?}", self.scale, self.seed, self.setup);
         words.fold(hash(0, &setup), hash)
@@ -209,7 +280,7 @@ impl RunArgs {
 
     /// Rounds of a workload.
     pub(crate) fn rounds_of(&self, workload: &Workload) -> u32 {
-        self.rounds.unwrap_or_else(|| workload.rounds.at(self.scale)).max(1)
+        self.rounds.unwrap_or(workload.rounds).max(1)
     }
 
     fn set(&mut self, flag: &str, value: &str) -> Result<(), String> {
@@ -222,6 +293,7 @@ impl RunArgs {
         };
         match flag {
             "--engines" => self.contenders = split_outside(value),
+            "--cases" => self.cases = split_outside(value),
             "--scale" => {
                 self.scale = Scale::named(value)
                     .ok_or(format!("{flag}: `{value}` is not quick, reduced or full"))?;
@@ -258,7 +330,7 @@ impl RunArgs {
 }
 
 /// Splits at commas outside parentheses: variants hold both.
-pub(crate) fn split_outside(list: &str) -> Vec<String> {
+fn split_outside(list: &str) -> Vec<String> {
     let mut depth = 0i32;
     let parts = list.split(move |c: char| {
         depth += (c == '(') as i32 - (c == ')') as i32;
@@ -285,10 +357,39 @@ mod tests {
         let names: Vec<&str> = args.workloads.iter().map(|(w, _)| w.name.as_str()).collect();
         assert_eq!(names, ["ycsb", "queue"]);
         assert_eq!((args.scale, args.seed), (Scale::Full, 7));
-        assert_eq!(args.contenders, ["windrow", "windrow:leveled"]);
+        for (workload, _) in &args.workloads {
+            let names: Vec<&str> = workload.contenders.iter().map(|c| c.name.as_str()).collect();
+            assert_eq!(names, ["windrow", "windrow:leveled"]);
+        }
         assert_eq!(args.setup.settings, [("a".to_owned(), "b=c".to_owned())]);
         let Ok(Command::Run(args)) = parse("quick") else { panic!() };
         assert_eq!((args.scale, args.rounds), (Scale::Quick, Some(1)));
+    }
+
+    #[test]
+    fn a_papers_contenders_and_cases_are_chosen() {
+        let run = |line: &str| match parse(line) {
+            Ok(Command::Run(args)) => args,
+            other => panic!("{other:?}"),
+        };
+        let names = |workload: &Workload| -> Vec<String> {
+            workload.contenders.iter().map(|c| c.name.clone()).collect()
+        };
+        let args = run("run autumn --scale quick");
+        assert_eq!(args.notes, ["rocksdb: not in this program; windrow-bench-peers has it"]);
+        assert_eq!(args.workloads.len(), 2);
+        assert!(args.workloads.iter().all(|(workload, _)| names(workload).len() == 4));
+        // Its goals stay, and are said not to have been measured.
+        let goals = &args.workloads[0].0.goals;
+        assert!(goals.iter().any(|goal| goal.than.as_deref() == Some("rocksdb")));
+        let args = run("run autumn --scale full --engines c=0.8,c=1");
+        assert_eq!(args.workloads.len(), 6);
+        assert_eq!(names(&args.workloads[0].0), ["c=1", "c=0.8"]);
+        assert!(args.notes.is_empty());
+        let words = ["run", "autumn", "--cases", "50 B values in key order"].map(str::to_owned);
+        let Ok(Command::Run(args)) = Command::parse(&words, &[ENGINE]) else { panic!() };
+        assert_eq!(args.workloads[0].0.name, "autumn: 50 B values in key order");
+        assert_eq!(args.workloads.len(), 1);
     }
 
     #[test]
@@ -299,6 +400,9 @@ mod tests {
             ("run fly", "`fly` is neither"),
             ("run fly.toml", "fly.toml"),
             ("quick --engines sled", "`sled` is not an engine"),
+            ("run autumn --engines rocksdb", "not in this program"),
+            ("run autumn --engines c=2", "has no contender `c=2`; they are `c=1`"),
+            ("run autumn --cases x", "no case `x`; they are `50 B"),
             ("quick --rounds", "needs a value"),
             ("quick --rounds 0", "not a number above 0"),
             ("quick --scale tiny", "not quick, reduced or full"),

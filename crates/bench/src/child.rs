@@ -5,6 +5,7 @@
 //! Never does: repeat or compare (`runner.rs` does).
 
 mod disk;
+mod estimates;
 mod evict;
 mod measure;
 mod phase;
@@ -13,19 +14,22 @@ mod tests;
 
 use crate::dataset::Dataset;
 use crate::process::Stopwatch;
-use crate::store::{Codec, Common, Engine, Result, Store};
-use crate::workload::{Scale, Workload};
+use crate::store::{self, Codec, Common, Engine, Result, Store};
+use crate::workload::{Contender, Order, Scale, Workload};
 use crate::{output, process, record};
 use phase::Work;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use windrow::Db;
 
 /// What a child is to do; it comes as one argument.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Unit {
     pub(crate) workload: String,
-    /// The workload file's text.
+    /// The workload file's name without its ending.
+    pub(crate) file: String,
+    /// Its text.
     pub(crate) text: String,
     pub(crate) scale: String,
     pub(crate) seed: u64,
@@ -51,19 +55,19 @@ pub(crate) struct Setup {
     pub(crate) verbose: bool,
 }
 
-/// A contender's engine and variant, of its name.
-pub(crate) fn engine_of<'a>(
+/// A contender's engine.
+pub(crate) fn engine_of(
     engines: &[Engine],
-    contender: &'a str,
-) -> std::result::Result<(Engine, &'a str), String> {
-    let (name, variant) = contender.split_once(':').unwrap_or((contender, ""));
+    contender: &Contender,
+) -> std::result::Result<Engine, String> {
+    let (name, variant) = (contender.engine.as_str(), contender.variant());
     let engine = engines.iter().find(|engine| engine.name == name).ok_or_else(|| {
         let names: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
         format!("`{name}` is not an engine of this program; they are {}", names.join(", "))
     })?;
     let is_known = engine.variants.is_empty() || engine.variants.contains(&variant);
     match variant.is_empty() || is_known {
-        true => Ok((*engine, variant)),
+        true => Ok(*engine),
         false => Err(format!(
             "`{variant}` is not a variant of {name}; they are {}",
             engine.variants.join(", ")
@@ -73,16 +77,17 @@ pub(crate) fn engine_of<'a>(
 
 impl Setup {
     /// What a store is opened with for a workload.
-    pub(crate) fn common(&self, workload: &Workload, scale: Scale, variant: &str) -> Common {
-        let memory_mib = self.memory_mib.unwrap_or(workload.store.memory_mib.at(scale));
+    pub(crate) fn common(&self, workload: &Workload, contender: &Contender) -> Common {
+        let memory_mib = self.memory_mib.unwrap_or(workload.store.memory_mib);
+        let settings = workload.store.settings.iter().chain(&contender.settings);
         Common {
-            variant: variant.to_owned(),
+            variant: contender.variant().to_owned(),
             memory_bytes: memory_mib << 20,
             background_threads: self.background_threads,
             direct_io: self.direct_io.unwrap_or(workload.store.direct_io),
             codec: if self.lz4 { Codec::Lz4 } else { Codec::None },
             spaces: workload.data.spaces,
-            settings: self.settings.clone(),
+            settings: settings.chain(&self.settings).cloned().collect(),
         }
     }
 }
@@ -98,10 +103,14 @@ pub(crate) fn run(engines: &[Engine], unit: &Unit) -> Result<()> {
 /// Does a unit; a line for each measured phase.
 fn lines(engines: &[Engine], unit: &Unit) -> Result<Vec<record::Phase>> {
     let scale = Scale::named(&unit.scale).ok_or("no such scale")?;
-    let workload = Workload::parse(&unit.workload, &unit.text)?;
-    let (engine, variant) = engine_of(engines, &unit.contender)?;
-    let common = unit.setup.common(&workload, scale, variant);
-    let mut run = Run::open(unit, &workload, scale, engine, common)?;
+    let workloads = Workload::parse(&unit.file, &unit.text, scale)?;
+    let workload = workloads.iter().find(|workload| workload.name == unit.workload);
+    let workload = workload.ok_or_else(|| format!("no workload `{}`", unit.workload))?;
+    let own = workload.contenders.iter().find(|own| own.name == unit.contender);
+    let contender = own.cloned().unwrap_or_else(|| Contender::named(&unit.contender));
+    let engine = engine_of(engines, &contender)?;
+    let common = unit.setup.common(workload, &contender);
+    let mut run = Run::open(unit, workload, engine, common)?;
     let mut lines = Vec::new();
     for index in unit.phases.0..unit.phases.1 {
         lines.extend(run.phase(index)?);
@@ -133,10 +142,11 @@ impl State {
 struct Run<'a> {
     unit: &'a Unit,
     workload: &'a Workload,
-    scale: Scale,
     engine: Engine,
     common: Common,
     data: Dataset,
+    /// The same database as `store`, where a phase looks into its tables.
+    windrow: Option<Db>,
     store: Option<Box<dyn Store>>,
     state: State,
     open_ms: Option<f64>,
@@ -147,28 +157,23 @@ impl<'a> Run<'a> {
     fn open(
         unit: &'a Unit,
         workload: &'a Workload,
-        scale: Scale,
         engine: Engine,
         common: Common,
     ) -> Result<Run<'a>> {
-        let records = workload.data.records.at(scale);
-        let capacity: u64 = records
-            + workload
-                .phases
-                .iter()
-                .map(|p| p.ops.map_or(records, |ops| ops.at(scale)))
-                .sum::<u64>();
-        let shape = &workload.data;
+        let (shape, records) = (&workload.data, workload.data.records);
+        let later: u64 = workload.phases.iter().map(|p| p.ops.unwrap_or(records)).sum();
+        // None is inserted among those that are ranked.
+        let capacity = if shape.order == Order::Ranked { records } else { records + later };
         let data =
             Dataset::new(unit.seed, shape.order, shape.key_bytes, shape.value_bytes, capacity);
         let is_new = process::disk_bytes(&unit.dir) == 0;
         let mut run = Run {
             unit,
             workload,
-            scale,
             engine,
             common,
             data,
+            windrow: None,
             store: None,
             state: if unit.phases.0 == 0 { State::default() } else { State::loaded(records) },
             open_ms: None,
@@ -181,11 +186,18 @@ impl<'a> Run<'a> {
 
     /// Closes the store if it is open, and opens it.
     fn reopen(&mut self) -> Result<()> {
+        drop(self.windrow.take());
         if let Some(store) = self.store.take() {
             store.close()?;
         }
         let mut watch = Stopwatch::start();
-        self.store = Some((self.engine.open)(&self.unit.dir, &self.common)?);
+        self.store = Some(if self.workload.estimates() {
+            let db = Db::open_with(&self.unit.dir, store::windrow::options(&self.common)?)?;
+            self.windrow = Some(db.clone());
+            store::windrow::over(db, self.common.spaces)?
+        } else {
+            (self.engine.open)(&self.unit.dir, &self.common)?
+        });
         self.open_ms = Some(watch.lap().as_secs_f64() * 1000.0);
         Ok(())
     }
@@ -204,10 +216,10 @@ impl<'a> Run<'a> {
             unit: self.unit,
             workload: self.workload,
             phase,
-            scale: self.scale,
             abilities: self.engine.abilities,
             direct_io: self.common.direct_io,
             store: self.store()?,
+            windrow: self.windrow.as_ref(),
             data: &self.data,
             before: self.state,
         };
@@ -236,6 +248,7 @@ impl<'a> Run<'a> {
             self.reopen()?;
             last.contents = Some(contents(self.store()?, self.common.spaces)?);
         }
+        drop(self.windrow.take());
         self.store.take().map_or(Ok(()), Store::close)
     }
 }

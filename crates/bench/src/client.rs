@@ -59,6 +59,8 @@ pub(crate) struct Client<'a> {
     kinds: Vec<(Kind, f64)>,
     draw: Draw,
     keys: Stream,
+    /// Which records are read, if others.
+    read_keys: Option<Stream>,
     generation: u32,
     reads: u64,
     answers: u64,
@@ -92,6 +94,7 @@ impl<'a> Client<'a> {
             kinds: mix.iter().map(up_to).collect(),
             draw: Draw::new(seed),
             keys,
+            read_keys: None,
             generation,
             reads: 0,
             answers: 0,
@@ -102,6 +105,11 @@ impl<'a> Client<'a> {
             value: Vec::new(),
             scratch: Vec::new(),
         }
+    }
+
+    /// The same, whose reads have draws of their own.
+    pub(crate) fn reading(self, read_keys: Option<Stream>) -> Client<'a> {
+        Client { read_keys, ..self }
     }
 
     /// Checksum of all answers so far, in their order.
@@ -344,16 +352,20 @@ impl<'a> Client<'a> {
     }
 }
 
-impl Worker for Client<'_> {
-    fn run(&mut self, _: u64) -> Result<Kind> {
-        let kind = self.kind();
+impl Client<'_> {
+    /// Does an operation of a kind. Returns the number of the record that was
+    /// drawn for it, where it is of one.
+    pub(crate) fn one(&mut self, kind: Kind) -> Result<Option<u64>> {
+        let mut drawn = None;
         match kind {
             Kind::Insert => self.insert()?,
             Kind::MultiGet => self.multi_get()?,
             Kind::Batch => self.batch()?,
             Kind::Pop => self.pop()?,
             Kind::Put | Kind::Get | Kind::Absent | Kind::Scan | Kind::Delete | Kind::Update => {
-                let number = self.keys.next();
+                let reads = self.read_keys.as_mut().filter(|_| kind.reads());
+                let number = reads.unwrap_or(&mut self.keys).next();
+                drawn = Some(number);
                 match kind {
                     Kind::Put => self.put(number)?,
                     Kind::Get => self.get(number)?,
@@ -368,6 +380,14 @@ impl Worker for Client<'_> {
             }
         }
         self.ops += 1;
+        Ok(drawn)
+    }
+}
+
+impl Worker for Client<'_> {
+    fn run(&mut self, _: u64) -> Result<Kind> {
+        let kind = self.kind();
+        self.one(kind)?;
         Ok(kind)
     }
 }

@@ -15,6 +15,12 @@ const HEAD_BYTES: usize = 8;
 /// Bytes before a value's text: its generation.
 const GENERATION_BYTES: usize = 4;
 
+/// Hexadecimal digits of a key of [`Order::Ranked`].
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// Bytes before a key's end that are digits of its head, in [`Order::Ranked`].
+const RANK_BYTES: usize = 16;
+
 /// Series of [`Order::Series`].
 const SERIES: u64 = 1000;
 
@@ -25,7 +31,7 @@ pub(crate) struct Dataset {
     key_bytes: usize,
     lengths: Lengths,
     data: Data,
-    /// Distance of two neighbouring records of [`Order::Sorted`].
+    /// Distance of two neighbouring records of [`Order::Sorted`] and [`Order::Ranked`].
     step: u64,
 }
 
@@ -55,6 +61,9 @@ impl Dataset {
 
     /// Writes a key that no record has, near the one of `number`.
     pub(crate) fn absent_key(&self, number: u64, key: &mut Vec<u8>) {
+        if self.order == Order::Ranked {
+            return self.finish(self.head(number) + self.step / 2, key);
+        }
         self.finish(self.head(number), key);
         // Half of the heads' neighbours would do as well, but for the hashed
         // order, whose heads are all taken. The tail tells them apart.
@@ -65,7 +74,7 @@ impl Dataset {
     fn head(&self, number: u64) -> u64 {
         match self.order {
             Order::Hashed => mix(number.wrapping_add(mix(self.seed))),
-            Order::Sorted => number.wrapping_mul(self.step),
+            Order::Sorted | Order::Ranked => number.wrapping_mul(self.step),
             // The series, then the time.
             Order::Series => ((number % SERIES) << 44) | (number / SERIES),
         }
@@ -73,6 +82,15 @@ impl Dataset {
 
     fn finish(&self, head: u64, key: &mut Vec<u8>) {
         key.clear();
+        if self.order == Order::Ranked {
+            key.extend((0..RANK_BYTES).map(|i| DIGITS[(head >> (60 - 4 * i)) as usize & 15]));
+            let mut word = head;
+            while key.len() < self.key_bytes {
+                word = mix(word.wrapping_add(1));
+                key.push(DIGITS[(word & 15) as usize]);
+            }
+            return;
+        }
         key.extend_from_slice(&head.to_be_bytes());
         let mut word = head ^ 0xa076_1d64_78bd_642f;
         while key.len() < self.key_bytes {
@@ -88,10 +106,19 @@ impl Dataset {
         head.is_multiple_of(self.step).then(|| head / self.step)
     }
 
+    /// Number of the record whose key this is, in [`Order::Ranked`]; `None` of absent keys.
+    pub(crate) fn ranked_number(&self, key: &[u8]) -> Option<u64> {
+        let digits = std::str::from_utf8(key.get(..RANK_BYTES)?).ok()?;
+        let head = u64::from_str_radix(digits, 16).ok()?;
+        head.is_multiple_of(self.step).then(|| head / self.step)
+    }
+
     /// Writes the value of a record's generation into `value`.
     pub(crate) fn value(&self, number: u64, generation: u32, value: &mut Vec<u8>) {
         let word = mix(number ^ u64::from(generation) << 40);
-        let bytes = (self.lengths.of(word) as usize).max(GENERATION_BYTES);
+        // A ranked record keeps its size in every version.
+        let length = if self.order == Order::Ranked { mix(number ^ 0x76) } else { word };
+        let bytes = (self.lengths.of(length) as usize).max(GENERATION_BYTES);
         value.clear();
         value.extend_from_slice(&generation.to_le_bytes());
         value.extend_from_slice(self.data.value_of(word, bytes - GENERATION_BYTES));
@@ -128,7 +155,7 @@ mod tests {
 
     #[test]
     fn keys_are_distinct_and_absent_ones_are_not_there() {
-        for order in [Order::Hashed, Order::Sorted, Order::Series] {
+        for order in [Order::Hashed, Order::Sorted, Order::Series, Order::Ranked] {
             let data = dataset(order);
             let (mut keys, mut key) = (BTreeSet::new(), Vec::new());
             for number in 0..10_000 {
@@ -152,6 +179,24 @@ mod tests {
             assert!(last < key);
             assert_eq!(data.sorted_number(&key), Some(number));
             last.clone_from(&key);
+        }
+    }
+
+    #[test]
+    fn ranked_keys_are_digits_with_absent_ones_between_them() {
+        for (count, key_bytes) in [(1000, 16), (7, 128), (1, 40)] {
+            let data = Dataset::new(1, Order::Ranked, key_bytes, Lengths::Fixed(100), count);
+            let (mut last, mut key) = (Vec::new(), Vec::new());
+            for number in 0..count {
+                data.key(number, &mut key);
+                assert!(last < key && key.len() == key_bytes, "{number} of {count}");
+                assert_eq!(data.ranked_number(&key), Some(number));
+                last.clone_from(&key);
+                data.absent_key(number, &mut key);
+                assert!(last < key && key.len() == key_bytes, "{number} of {count}");
+                assert_eq!(data.ranked_number(&key), None);
+                last.clone_from(&key);
+            }
         }
     }
 

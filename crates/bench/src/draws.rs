@@ -243,11 +243,6 @@ impl Stream {
             Shape::HotRanges(ranges) => ranges.next(draw),
         }
     }
-
-    /// Whether the next operation is one of a kind that has this share of all.
-    pub(crate) fn chance(&mut self, share: f64) -> bool {
-        self.draw.unit() < share
-    }
 }
 
 impl Load {

@@ -82,11 +82,6 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Operations done per second of the run.
-    pub(crate) fn per_s(&self) -> f64 {
-        self.done as f64 * 1e9 / self.elapsed_ns.max(1) as f64
-    }
-
     /// Seconds that each of so many clients was busy with operations, a mean.
     pub(crate) fn busy_s(&self, clients: u32) -> f64 {
         self.latencies.iter().map(|(_, l)| l.sum_s()).sum::<f64>() / f64::from(clients.max(1))

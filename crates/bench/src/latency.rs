@@ -1,15 +1,13 @@
 //! Latencies of single operations, by kind.
 //!
-//! Owns: the histograms, and the names and percentiles of their figures.
+//! Owns: the histograms, and their percentiles.
 //! Never does: take the time.
 
 use crate::op::Kind;
 use crate::record;
-use crate::report::Figures;
 use crate::store::Result;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Percentiles that curves are drawn through. Those that less than one
 /// operation lies above say nothing and are left out.
@@ -26,10 +24,6 @@ pub(crate) struct Latencies(Histogram<u64>);
 impl Latencies {
     pub(crate) fn new() -> Result<Latencies> {
         Ok(Latencies(Histogram::new_with_bounds(1, 600_000_000_000, 3)?))
-    }
-
-    pub(crate) fn record(&mut self, time: Duration) {
-        self.record_ns(time.as_nanos() as u64);
     }
 
     pub(crate) fn record_ns(&mut self, ns: u64) {
@@ -72,19 +66,6 @@ impl Latencies {
             p999: self.quantile_us(0.999),
             max: self.quantile_us(1.0),
             curve: if self.0.is_empty() { Vec::new() } else { curve },
-        }
-    }
-
-    /// Sets `NAME_us_mean` and the percentiles beside it; nothing if empty.
-    pub(crate) fn figures(&self, figures: &mut Figures, name: &str) {
-        if self.0.is_empty() {
-            return;
-        }
-        figures.set(&format!("{name}_us_mean"), self.0.mean() / 1000.0);
-        for (label, quantile) in
-            [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)]
-        {
-            figures.set(&format!("{name}_us_{label}"), self.quantile_us(quantile));
         }
     }
 
@@ -143,11 +124,6 @@ impl ByKind {
         self.iter().try_for_each(|(_, latencies)| all.add(latencies))?;
         Ok(all)
     }
-
-    /// Sets each kind's figures under its name.
-    pub(crate) fn figures(&self, figures: &mut Figures) {
-        self.iter().for_each(|(kind, latencies)| latencies.figures(figures, kind.name()));
-    }
 }
 
 #[cfg(test)]
@@ -193,7 +169,7 @@ mod tests {
     fn times_beyond_the_histogram_are_its_last() {
         let mut latencies = Latencies::new().unwrap();
         latencies.record_ns(0);
-        latencies.record(Duration::from_secs(3600));
+        latencies.record_ns(3_600_000_000_000);
         assert_eq!(latencies.count(), 2);
         assert!(600e6 <= latencies.quantile_us(1.0));
     }
@@ -210,10 +186,9 @@ mod tests {
         assert_eq!(kinds, [(Kind::Put, 1), (Kind::Get, 2)]);
         near(one.get(Kind::Get).unwrap().quantile_us(1.0), 9.0);
         assert_eq!(one.all().unwrap().count(), 3);
-        let mut figures = Figures::default();
-        one.figures(&mut figures);
-        near(figures.get("put_us_max").unwrap(), 1.0);
-        assert_eq!(figures.get("scan_us_max"), None);
+        let summaries = one.summaries();
+        near(summaries["put"].max, 1.0);
+        assert!(!summaries.contains_key("scan"));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Benchmarks: the same workloads on any store behind one trait, each run in
 //! a process of its own, engines in turn.
 //!
-//! `run` runs workload files and reports on them, `paper` repeats the
-//! experiments of the papers.
+//! Workload files say what is run; among them are the experiments of the papers behind
+//! Windrow's policies, with what the papers claim.
 //!
 //! Owns: the generators, the workloads, the measuring of a process, the report.
 //! Never does: tune a store (its adapter does, and says how), or judge a
@@ -21,7 +21,6 @@ mod lengths;
 mod machine;
 mod op;
 mod output;
-mod paper;
 mod process;
 mod progress;
 mod record;
@@ -41,9 +40,6 @@ use store::{Engine, Result};
 /// run it. `args` are what follows the program's name. Returns the exit code: 0, 1 after
 /// an error or a wrong answer, 2 for wrong arguments.
 pub fn run(engines: &[Engine], args: &[String]) -> i32 {
-    if let Some(("paper", rest)) = args.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        return paper::cli(engines, rest);
-    }
     if args.is_empty() || args.iter().any(|a| a == "--help" || a == "-h") {
         let printed = output::exit_code("windrow-bench", output::print(format_args!("{USAGE}\n")));
         return if args.is_empty() { 2 } else { printed };
@@ -71,9 +67,10 @@ pub fn run(engines: &[Engine], args: &[String]) -> i32 {
 }
 
 fn list() -> Result<()> {
-    for name in workload::names() {
+    for name in workload::names().into_iter().chain(workload::papers()) {
         let text = workload::builtin(&name).unwrap_or_default();
-        let workload = workload::Workload::parse(&name, text)?;
+        let workloads = workload::Workload::parse(&name, text, workload::Scale::Full)?;
+        let Some(workload) = workloads.first() else { continue };
         output::print(format_args!("{name:<18} {:<12} {}\n", workload.family, workload.title))?;
     }
     Ok(())
@@ -88,6 +85,7 @@ fn show(name: &str) -> Result<()> {
 /// A new run.
 fn begin(engines: &[Engine], command: &[String], args: &RunArgs) -> Result<()> {
     let head = runner::head(args, engines, command)?;
+    args.notes.iter().for_each(output::note);
     let name = || format!("windrow-bench-{}.jsonl", head.started.replace([':', '-'], ""));
     let path = args.json.clone().unwrap_or_else(|| name().into());
     let file = File::options().write(true).create_new(true).open(&path).map_err(|error| {
@@ -98,7 +96,7 @@ fn begin(engines: &[Engine], command: &[String], args: &RunArgs) -> Result<()> {
     })?;
     let mut runner = Runner::new(args, file, Vec::new())?;
     runner.begin(&head)?;
-    finish(runner, head, &path)
+    finish(args, runner, head, &path)
 }
 
 /// Goes on with a run: what its lines have is not done again.
@@ -121,11 +119,11 @@ fn resume(engines: &[Engine], path: &Path, dir: Option<PathBuf>) -> Result<()> {
         "windrow-bench: {} of the run's lines are there already",
         run.phases.len()
     ));
-    finish(Runner::new(&args, file, run.phases)?, run.head, path)
+    finish(&args, Runner::new(&args, file, run.phases)?, run.head, path)
 }
 
 /// Runs what is left, and prints the tables.
-fn finish(runner: Runner<'_>, head: Head, path: &Path) -> Result<()> {
+fn finish(args: &RunArgs, runner: Runner<'_>, head: Head, path: &Path) -> Result<()> {
     let (phases, end) = runner.run().map_err(|error| {
         format!(
             "{error}\nwhat was measured is kept: `windrow-bench resume {}` goes on",
@@ -135,7 +133,8 @@ fn finish(runner: Runner<'_>, head: Head, path: &Path) -> Result<()> {
     let disagreements = end.disagreements.len();
     let run = report::Run { head, phases, end: Some(end) };
     let last = format!("\nlines: {0}; pictures: windrow-bench report {0}\n", path.display());
-    let printed = output::print(report::table(&run) + &last);
+    let verdicts = report::verdicts(args.workloads.iter().map(|(workload, _)| workload), &run);
+    let printed = output::print(report::table(&run) + &verdicts + &last);
     // First: a checksum that differs is a failure whether or not anybody reads the tables.
     match disagreements {
         0 => printed,

@@ -66,6 +66,9 @@ pub(crate) struct Workload {
     pub(crate) direct_io: bool,
     /// Names of its phases that are measured, in order.
     pub(crate) phases: Vec<String>,
+    /// Figures that its tables show, in place of the usual costs.
+    #[serde(default)]
+    pub(crate) shown: Vec<String>,
 }
 
 /// The machine.
@@ -93,7 +96,8 @@ pub(crate) struct Phase {
     /// `drain_s`, `cpu_us_per_op`, `peak_rss_mib`, `device_read_mib`,
     /// `device_written_mib`, `write_amplification`, `read_amplification`,
     /// `space_amplification`, `disk_mib`, `disk_peak_mib`, `open_ms`, `blocks_per_get`,
-    /// `blocks_read_per_get`, `false_positives_per_get`, `paused_s`, `stalled_s`.
+    /// `blocks_read_per_get`, `false_positives_per_get`, `paused_s`, `stalled_s`,
+    /// those of `child/measure.rs` on the tree, and those of estimates.
     pub(crate) figures: BTreeMap<String, f64>,
     /// By the kind of operation.
     pub(crate) latencies: BTreeMap<String, Latency>,

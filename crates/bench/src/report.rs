@@ -10,7 +10,6 @@ mod bars;
 mod command;
 mod compare;
 mod curves;
-mod figures;
 mod markdown;
 mod measure;
 mod number;
@@ -23,6 +22,7 @@ mod spread;
 mod svg;
 mod table;
 mod timelines;
+mod verdicts;
 
 #[cfg(test)]
 mod sample;
@@ -30,7 +30,7 @@ mod sample;
 mod tests;
 
 pub(crate) use command::write;
-pub(crate) use figures::Figures;
 pub(crate) use results::{Run, run_of};
 pub(crate) use spread::Spread;
 pub(crate) use table::table;
+pub(crate) use verdicts::verdicts;

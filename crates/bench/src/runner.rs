@@ -4,6 +4,7 @@
 //! Owns: the order of units, directories, children, the file of lines, what
 //! is compared between contenders. Never does: measure (`child.rs` does).
 
+mod dirs;
 mod plan;
 
 use crate::args::RunArgs;
@@ -15,6 +16,7 @@ use crate::progress::Progress;
 use crate::record::{Contender, End, Head, Line, Phase, Workload as WorkloadLine};
 use crate::store::{Engine, Result};
 use crate::workload::Workload;
+use dirs::{copy_dir, make_dir, remove_dir};
 use plan::{Place, units};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -34,10 +36,14 @@ pub(crate) struct Runner<'a> {
 /// The head of a run.
 pub(crate) fn head(args: &RunArgs, engines: &[Engine], command: &[String]) -> Result<Head> {
     let mut contenders = Vec::new();
-    for name in &args.contenders {
-        let (engine, _) = child::engine_of(engines, name)?;
+    let all = args.workloads.iter().flat_map(|(workload, _)| &workload.contenders);
+    for own in all {
+        if contenders.iter().any(|known: &Contender| known.name == own.name) {
+            continue;
+        }
+        let engine = child::engine_of(engines, own)?;
         contenders.push(Contender {
-            name: name.clone(),
+            name: own.name.clone(),
             engine: engine.name.to_owned(),
             version: (engine.version)(),
             tuning: engine.tuning.to_owned(),
@@ -45,17 +51,19 @@ pub(crate) fn head(args: &RunArgs, engines: &[Engine], command: &[String]) -> Re
         });
     }
     let workloads = args.workloads.iter().map(|(workload, _)| {
-        let common = args.setup.common(workload, args.scale, "");
+        let plain = crate::workload::Contender::named("");
+        let common = args.setup.common(workload, &plain);
         WorkloadLine {
             name: workload.name.clone(),
             title: workload.title.clone(),
             family: workload.family.clone(),
             about: workload.about.trim().to_owned(),
             rounds: args.rounds_of(workload),
-            records: workload.data.records.at(args.scale),
+            records: workload.data.records,
             memory_bytes: common.memory_bytes,
             direct_io: common.direct_io,
             phases: workload.measured(),
+            shown: workload.shown.clone(),
         }
     });
     let setup = &args.setup;
@@ -100,7 +108,7 @@ impl<'a> Runner<'a> {
         let units: Vec<Vec<Place>> = args
             .workloads
             .iter()
-            .map(|(workload, _)| units(workload, &args.contenders, args.rounds_of(workload)))
+            .map(|(workload, _)| units(workload, args.rounds_of(workload)))
             .collect();
         let mut progress = Progress::new(units.iter().map(Vec::len).sum());
         for ((workload, text), places) in args.workloads.iter().zip(units) {
@@ -113,8 +121,8 @@ impl<'a> Runner<'a> {
                 progress.next(&format!("{}{round} {}", workload.name, place.contender));
                 self.place(workload, text, place)?;
             }
-            for contender in &args.contenders {
-                remove_dir(&self.dir_of(workload, contender))?;
+            for contender in &workload.contenders {
+                remove_dir(&self.dir_of(workload, &contender.name))?;
             }
         }
         remove_dir(&self.dir)?;
@@ -134,8 +142,10 @@ impl<'a> Runner<'a> {
 
     fn dir_of(&self, workload: &Workload, contender: &str) -> PathBuf {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-        let name: String = contender.chars().map(plain).collect();
-        self.dir.join(format!("{}-{name}", workload.name))
+        // Names that are alike but for other characters have places of their own.
+        let place = workload.contenders.iter().position(|c| c.name == contender).unwrap_or(0);
+        let words = format!("{}-{contender}-{place}", workload.name);
+        self.dir.join(words.chars().map(plain).collect::<String>())
     }
 
     /// Whether all measured phases of a place are among the lines.
@@ -171,9 +181,21 @@ impl<'a> Runner<'a> {
         }
         if busy.exists() {
             remove_dir(&dir)?;
-            let once =
-                Place { round: 0, phases: (0, workload.once()), is_fresh: true, ..place.clone() };
+            let once = Place {
+                round: 0,
+                phases: (0, workload.once()),
+                is_fresh: true,
+                is_branch: false,
+                ..place.clone()
+            };
             self.unit(workload, text, &once, &dir)?;
+        }
+        if place.is_branch {
+            let branch = dir.join("branch");
+            remove_dir(&branch)?;
+            copy_dir(&data, &branch.join("data"))?;
+            self.unit(workload, text, place, &branch)?;
+            return remove_dir(&branch);
         }
         self.unit(workload, text, place, &dir)?;
         if workload.once() == 0 {
@@ -198,6 +220,7 @@ impl<'a> Runner<'a> {
         make_dir(&busy)?;
         let unit = Unit {
             workload: workload.name.clone(),
+            file: workload.file.clone(),
             text: text.to_owned(),
             scale: self.args.scale.name().to_owned(),
             seed: self.args.seed,
@@ -279,20 +302,6 @@ fn disagreements(known: &[Phase], line: &Phase) -> Vec<String> {
         )
     };
     differ.map(told).collect()
-}
-
-#[allow(clippy::disallowed_methods, reason = "directories of the benchmark, not of a database")]
-fn make_dir(dir: &Path) -> Result<()> {
-    std::fs::create_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()).into())
-}
-
-fn remove_dir(dir: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(dir) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(format!("{}: {e}", dir.display()).into())
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,20 @@
 //! Workload files: what data there is, how stores are opened, and the phases
 //! that are done to each.
 //!
-//! Owns: the file's model, its checks, the built-in files. A number in a file
+//! Owns: the file's model, its checks, the built-in files. A value in a file
 //! may be given for each scale. Never does: run anything.
 
 mod catalogue;
-mod scaled;
+mod contender;
+mod file;
+mod goal;
+mod scale;
+mod template;
 
-pub(crate) use catalogue::{builtin, names};
-pub(crate) use scaled::{Scale, Scaled};
+pub(crate) use catalogue::{builtin, names, papers};
+pub(crate) use contender::{Contender, Setting};
+pub(crate) use goal::{Claim, Goal};
+pub(crate) use scale::Scale;
 
 use crate::draws::Draws;
 use crate::lengths::Lengths;
@@ -16,11 +22,17 @@ use crate::op::Kind;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A workload file.
+/// A workload file, or a case of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Workload {
-    /// The file's name without its ending; set after parsing.
+    /// The file's name without its ending; set after parsing, as are the next two.
+    #[serde(skip)]
+    pub(crate) file: String,
+    /// The case's name; empty if the file has no cases.
+    #[serde(skip)]
+    pub(crate) case: String,
+    /// What it is called in results: both.
     #[serde(skip)]
     pub(crate) name: String,
     pub(crate) title: String,
@@ -28,10 +40,18 @@ pub(crate) struct Workload {
     pub(crate) family: String,
     /// What a reader of its figures must know.
     pub(crate) about: String,
-    pub(crate) rounds: Scaled<u32>,
+    pub(crate) rounds: u32,
     pub(crate) data: Data,
     #[serde(default)]
     pub(crate) store: Store,
+    /// Who runs it, in place of what the command line says.
+    #[serde(default, rename = "contender")]
+    pub(crate) contenders: Vec<Contender>,
+    /// Figures that its tables show, in place of the usual costs.
+    #[serde(default)]
+    pub(crate) shown: Vec<String>,
+    #[serde(default, rename = "goal")]
+    pub(crate) goals: Vec<Goal>,
     #[serde(rename = "phase")]
     pub(crate) phases: Vec<Phase>,
 }
@@ -41,7 +61,7 @@ pub(crate) struct Workload {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Data {
     /// Records after the load.
-    pub(crate) records: Scaled<u64>,
+    pub(crate) records: u64,
     /// Bytes of a key, 16 or more.
     #[serde(default = "default_key_bytes")]
     pub(crate) key_bytes: usize,
@@ -64,19 +84,24 @@ pub(crate) enum Order {
     Sorted,
     /// Of a thousand series in turn: rising within each, as samples come in.
     Series,
+    /// Rising with the number, in digits; absent keys lie half-way between two.
+    Ranked,
 }
 
 /// What every store of the workload is opened with.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Store {
-    pub(crate) memory_mib: Scaled<u64>,
+    pub(crate) memory_mib: u64,
     pub(crate) direct_io: bool,
+    /// Beside those that the command line gives, which go before these.
+    #[serde(deserialize_with = "contender::settings")]
+    pub(crate) settings: Vec<Setting>,
 }
 
 impl Default for Store {
     fn default() -> Store {
-        Store { memory_mib: Scaled::same(192), direct_io: false }
+        Store { memory_mib: 192, direct_io: false, settings: Vec::new() }
     }
 }
 
@@ -89,12 +114,14 @@ pub(crate) struct Phase {
     #[serde(default = "one")]
     pub(crate) clients: u32,
     /// Operations of all threads together; as many as records if not given.
-    pub(crate) ops: Option<Scaled<u64>>,
+    pub(crate) ops: Option<u64>,
     /// Weights of the kinds of operation.
-    mix: BTreeMap<String, f64>,
+    pub(crate) mix: BTreeMap<String, f64>,
     /// Which records are touched.
     #[serde(default = "uniform")]
     pub(crate) keys: Draws,
+    /// Which are read, if others.
+    pub(crate) read_keys: Option<Draws>,
     /// Entries that a scan reads, the one it seeks to included.
     #[serde(default = "ten_nexts")]
     pub(crate) scan: Lengths,
@@ -108,6 +135,9 @@ pub(crate) struct Phase {
     /// as the phase has left them.
     #[serde(default = "yes")]
     pub(crate) drain: bool,
+    /// Whether throughput counts until no merge is due though the phase reads, too.
+    #[serde(default)]
+    pub(crate) until_idle: bool,
     /// Seconds after which what is written here vanishes. In a store
     /// without expiry each insert removes the record `keep` before it.
     pub(crate) expiry: Option<Expiry>,
@@ -122,6 +152,12 @@ pub(crate) struct Phase {
     /// Done once for all rounds; only at the beginning of a file.
     #[serde(default)]
     pub(crate) once: bool,
+    /// Done on a copy of what the phases that are done once have made, with
+    /// the other phases of this name, which follow each other.
+    pub(crate) branch: Option<String>,
+    /// Compares Windrow's estimates of searches in vain with the truth so
+    /// often; puts and reads are then in turn, not mixed.
+    pub(crate) estimates: Option<u32>,
     /// Finds the rate that the store sustains.
     pub(crate) search: Option<Search>,
     /// Sends operations at a fixed rate.
@@ -133,7 +169,7 @@ pub(crate) struct Phase {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Expiry {
     pub(crate) seconds: u64,
-    pub(crate) keep: Scaled<u64>,
+    pub(crate) keep: u64,
 }
 
 /// Threads beside the measured ones, until those are done.
@@ -154,7 +190,11 @@ pub(crate) struct Beside {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Search {
     /// Length of one attempt.
-    pub(crate) seconds: Scaled<f64>,
+    pub(crate) seconds: f64,
+    /// Whether there are attempts in the open loop. Else it is what the store
+    /// does back to back, over the time until no merge is due.
+    #[serde(default = "yes")]
+    pub(crate) attempts: bool,
 }
 
 /// A fixed rate: a share of what the slowest contender sustains.
@@ -164,7 +204,7 @@ pub(crate) struct Open {
     /// The phase that searched.
     pub(crate) of: String,
     pub(crate) percent: f64,
-    pub(crate) seconds: Scaled<f64>,
+    pub(crate) seconds: f64,
 }
 
 fn default_key_bytes() -> usize {
@@ -220,6 +260,11 @@ impl Phase {
         weights(&self.mix).unwrap_or_default()
     }
 
+    /// Which records are touched, and which are read, if others.
+    pub(crate) fn keys(&self) -> (&Draws, Option<&Draws>) {
+        (&self.keys, self.read_keys.as_ref())
+    }
+
     /// Whether it only reads.
     pub(crate) fn is_read_only(&self) -> bool {
         let beside = self.beside.iter().flat_map(Beside::mix);
@@ -270,6 +315,10 @@ impl Phase {
                     .to_owned(),
             );
         }
+        let is_single = self.clients == 1 && self.beside.is_none() && self.search.is_none();
+        if self.estimates.is_some() && !(is_single && self.open.is_none()) {
+            return wrong("`estimates` needs one client in the closed loop".to_owned());
+        }
         if self.search.is_some() && self.open.is_some() {
             return wrong("either `search` or `open`".to_owned());
         }
@@ -285,16 +334,18 @@ impl Beside {
 }
 
 impl Workload {
-    /// Reads a file's text. `name` is what it is called in commands and results.
+    /// Reads a file's text: one workload, or one for each case. `file` is what
+    /// the file is called in commands and results.
     ///
     /// # Errors
-    /// A sentence with the file's name and line.
-    pub(crate) fn parse(name: &str, text: &str) -> Result<Workload, String> {
-        let mut workload: Workload =
-            toml::from_str(text).map_err(|error| format!("workload {name}: {error}"))?;
-        name.clone_into(&mut workload.name);
-        workload.check().map_err(|problem| format!("workload {name}: {problem}"))?;
-        Ok(workload)
+    /// A sentence with the file's name, line and key.
+    pub(crate) fn parse(file: &str, text: &str, scale: Scale) -> Result<Vec<Workload>, String> {
+        let workloads = file::read(file, text, scale)?;
+        // There every case is, and every phase.
+        for workload in file::read(file, text, Scale::Full)? {
+            workload.check_goals().map_err(|what| format!("workload {file}: {what}"))?;
+        }
+        Ok(workloads)
     }
 
     /// Names of the phases that figures are taken of.
@@ -311,7 +362,20 @@ impl Workload {
     /// Whether any record ever goes away: a get may then find nothing.
     pub(crate) fn may_miss(&self) -> bool {
         let loses = |p: &Phase| p.does(Kind::Delete) || p.expiry.is_some() || p.does(Kind::Pop);
-        self.phases.iter().any(loses)
+        // A load by draws with repetition leaves records out.
+        let in_order = |p: &Phase| matches!(p.keys, Draws::Sequential | Draws::Shuffled);
+        let is_partial = |p: &Phase| p.does(Kind::Put) && !in_order(p);
+        self.phases.iter().any(loses) || self.phases.first().is_some_and(is_partial)
+    }
+
+    /// Whether the first phase puts the records in another order than that of their numbers.
+    pub(crate) fn is_shuffled(&self) -> bool {
+        self.phases.first().is_some_and(|phase| phase.keys == Draws::Shuffled)
+    }
+
+    /// Whether a phase looks into Windrow's tables.
+    pub(crate) fn estimates(&self) -> bool {
+        self.phases.iter().any(|phase| phase.estimates.is_some())
     }
 
     /// Whether contents depend on time: they then are not compared.
@@ -329,8 +393,35 @@ impl Workload {
         if self.data.spaces == 0 || 4096 < self.data.spaces {
             return Err("`spaces` must be 1 to 4096".to_owned());
         }
+        if self.data.records == 0 {
+            return Err("`records` must be 1 or more".to_owned());
+        }
+        for (i, contender) in self.contenders.iter().enumerate() {
+            contender.check(&self.store)?;
+            if self.contenders[..i].iter().any(|earlier| earlier.name == contender.name) {
+                return Err(format!("two contenders are called `{}`", contender.name));
+            }
+            if self.estimates() && contender.engine != "windrow" {
+                return Err(format!(
+                    "contender `{}`: only Windrow estimates searches of its tables",
+                    contender.name
+                ));
+            }
+        }
         for (i, phase) in self.phases.iter().enumerate() {
             phase.check()?;
+            if phase.branch.is_some() && (phase.once || self.once() == 0) {
+                return Err(format!(
+                    "phase `{}`: a branch begins with what phases with `once` have made",
+                    phase.name
+                ));
+            }
+            if phase.does(Kind::Insert) && self.data.order == Order::Ranked {
+                return Err(format!(
+                    "phase `{}`: ranked records are put, not inserted",
+                    phase.name
+                ));
+            }
             if self.phases[..i].iter().any(|earlier| earlier.name == phase.name) {
                 return Err(format!("two phases are called `{}`", phase.name));
             }
@@ -347,6 +438,29 @@ impl Workload {
                         phase.name, open.of
                     ));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether what the goals name is there.
+    fn check_goals(&self) -> Result<(), String> {
+        for goal in &self.goals {
+            let wrong = |what: String| Err(format!("a goal of `{}`: {what}", goal.figure));
+            if goal.claim().is_none() {
+                let one_of =
+                    "`than` and one of `less`, `more`, `times_less`; or `at_least`, `at_most`";
+                return wrong(format!("has {one_of}"));
+            }
+            if goal.case.as_ref().is_some_and(|case| *case != self.case) {
+                return wrong(format!("no case `{}`", goal.case.as_deref().unwrap_or_default()));
+            }
+            if !self.phases.iter().any(|phase| phase.name == goal.phase) {
+                return wrong(format!("no phase `{}`", goal.phase));
+            }
+            let is_here = |name: &String| self.contenders.iter().any(|c| c.name == *name);
+            if let Some(name) = goal.ours.iter().chain(&goal.than).find(|name| !is_here(name)) {
+                return wrong(format!("no contender `{name}`"));
             }
         }
         Ok(())
@@ -375,11 +489,11 @@ mod tests {
             mix = { get = 3, put = 1 }
             keys = "scrambled(0.99)"
         "#;
-        let workload = Workload::parse("whole", text).unwrap();
+        let workload = &Workload::parse("whole", text, Scale::Full).unwrap()[0];
         assert_eq!(workload.phases[1].mix(), [(Kind::Get, 0.75), (Kind::Put, 0.25)]);
-        assert_eq!((workload.once(), workload.data.records.at(Scale::Full)), (1, 100));
+        assert_eq!((workload.once(), workload.data.records), (1, 100));
         assert!(text.contains(change.0), "{}", change.0);
-        Workload::parse("broken", &text.replace(change.0, change.1)).unwrap_err()
+        Workload::parse("broken", &text.replace(change.0, change.1), Scale::Full).unwrap_err()
     }
 
     #[test]

@@ -133,6 +133,57 @@ fn a_run_is_kept_resumed_and_reported() {
     assert!(read(&sh, "tables.md").contains("| mixed |"));
 }
 
+/// Runs a paper's experiment, tiny, with these contenders only, and looks for a line of each
+/// phase and a verdict on each claim.
+#[track_caller]
+fn paper(name: &str, contenders: &str, phases: &[&str], claims: usize) {
+    let sh = Shell::new();
+    let line = format!("run {name} --scale quick --rounds 1 {contenders} --json l.jsonl --dir .");
+    let out = sh.ok(&line);
+    let verdicts = out.split("ours / paper\n").nth(1).expect(&out);
+    let verdicts: Vec<&str> = verdicts.lines().take_while(|line| !line.is_empty()).collect();
+    assert_eq!(verdicts.len(), claims, "{out}");
+    assert!(verdicts.iter().any(|line| !line.ends_with("not measured")), "{out}");
+    let lines = read(&sh, "l.jsonl");
+    for phase in phases {
+        assert!(lines.contains(&format!("\"phase\":\"{phase}\"")), "{phase}: {lines}");
+    }
+    sh.ok("report l.jsonl --out report");
+    // Databases do not stay behind.
+    let left = std::fs::read_dir(sh.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name.to_str().unwrap().starts_with("windrow")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn autumn_runs() {
+    let phases = ["fill", "readrandom", "seekrandom", "seek+10", "seek+100"];
+    paper("autumn", "--engines c=1,c=0.8", &phases, 8);
+}
+
+#[test]
+fn l2sm_runs() {
+    let phases = ["load", "skewed latest R:W 0:1", "scrambled zipf R:W 0:1", "random R:W 0:1"];
+    paper("l2sm", "--engines leveled,sst_log(closed)", &phases, 14);
+}
+
+#[test]
+fn vlsm_runs() {
+    let phases = ["fill", "load", "run A", "load at 60 %", "run A at 80 %"];
+    paper("vlsm", "--engines leveled,windrow", &phases, 16);
+}
+
+#[test]
+fn mnemosyne_runs() {
+    let phases = ["load", "uniform Z=0 mixed", "uniform Z=0.5 gets", "uniform Z=1 gets"];
+    paper("mnemosyne", "--engines uniform,mnemosyne", &phases, 6);
+}
+
+#[test]
+fn merlin_runs() {
+    paper("merlin", "", &["load", "uniform", "zipf"], 6);
+}
+
 #[test]
 fn mistakes_are_told() {
     let sh = Shell::new();
@@ -158,7 +209,7 @@ fn mistakes_are_told() {
 #[test]
 fn output_that_nobody_takes_is_no_panic() {
     let sh = Shell::new();
-    let lines = ["list", "show ycsb", "--help", "paper --help", "paper l2sm --list"];
+    let lines = ["list", "show ycsb", "show l2sm", "--help"];
     for line in lines {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);

@@ -2,8 +2,9 @@
 //!
 //! Owns: the figures that come of the difference. Never does: run anything.
 
+use crate::latency::{ByKind, Latencies};
 use crate::process::{self, Stopwatch, Traffic, mib};
-use crate::store::{Counters, Store};
+use crate::store::{Counters, Store, Tree};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -58,6 +59,7 @@ impl Meter {
         set("peak_rss_mib", mib(process::peak_rss_bytes()));
         set("device_read_mib", mib(traffic.read_bytes));
         set("device_written_mib", mib(traffic.written_bytes));
+        set("device_mib", mib(traffic.read_bytes + traffic.written_bytes));
         if done.written_bytes > 0 {
             set("user_written_mib", mib(done.written_bytes));
             set("write_amplification", each(traffic.written_bytes, done.written_bytes));
@@ -91,6 +93,16 @@ fn told(old: Counters, new: Counters) -> Vec<(&'static str, f64)> {
             told.push((name, count as f64 / gets as f64));
         }
     }
+    // A get that finds its key in a table needs one block; each further one was
+    // searched in vain. Level 0 and logs included.
+    let wasted = since(|c| c.blocks).zip(since(|c| c.gets_of_tables));
+    if let (Some(gets), Some((blocks, found))) = (gets, wasted) {
+        told.push(("wasted_blocks_per_get", blocks.saturating_sub(found) as f64 / gets as f64));
+    }
+    for (name, count) in [("compactions", since(|c| c.merges)), ("moves", since(|c| c.moves))] {
+        told.extend(count.map(|count| (name, count as f64)));
+    }
+    told.extend(since(|c| c.wal_bytes).map(|bytes| ("wal_mib", mib(bytes))));
     if let Some(us) = since(|c| c.paused_us) {
         told.push(("paused_s", us as f64 / 1e6));
     }
@@ -100,6 +112,36 @@ fn told(old: Counters, new: Counters) -> Vec<(&'static str, f64)> {
         told.push(("tables_write_amplification", tables as f64 / user as f64));
     }
     told
+}
+
+/// Sets the mean of all reads together, of whatever kind.
+pub(super) fn reads(latencies: &ByKind, figures: &mut Figures) {
+    let reads = latencies.iter().filter(|(kind, _)| !kind.writes());
+    let sum = |(s, count), (_, l): (_, &Latencies)| (s + l.sum_s(), count + l.count());
+    if let (read_s, reads @ 1..) = reads.fold((0.0, 0), sum) {
+        figures.insert("read_us_mean".to_owned(), read_s * 1e6 / reads as f64);
+    }
+}
+
+/// Sets what the tree looks like, as far as the store tells. Chains are those of all merges
+/// since it was opened.
+pub(super) fn tree(tree: Tree, figures: &mut Figures) {
+    let count = |count: Option<u64>| count.map(|count| count as f64);
+    for (name, value) in [
+        ("levels", tree.levels),
+        ("runs", tree.runs),
+        ("files", count(tree.files)),
+        ("log_files", count(tree.log_files)),
+        ("tree_mib", tree.bytes.map(mib)),
+        ("chain_mib_p50", tree.chain_bytes.map(|(p50, _)| mib(p50))),
+        ("chain_mib_p99", tree.chain_bytes.map(|(_, p99)| mib(p99))),
+        ("chain_levels", count(tree.chain_levels)),
+        ("filter_bits_per_key", tree.filter_bits_per_key),
+    ] {
+        if let Some(value) = value {
+            figures.insert(name.to_owned(), value);
+        }
+    }
 }
 
 /// Sets the size of the database, and its share of `live_bytes` if that is known.

@@ -5,6 +5,7 @@
 //! close the store.
 
 use super::disk::DiskWatch;
+use super::estimates;
 use super::evict::Evictor;
 use super::measure::{self, Done, Figures, Meter};
 use super::{State, Unit};
@@ -17,8 +18,9 @@ use crate::op::Kind;
 use crate::process::mib;
 use crate::record;
 use crate::store::{Abilities, Result, Store, Sync};
-use crate::workload::{Mix, Phase, Scale, Search, Workload};
+use crate::workload::{Mix, Phase, Search, Workload};
 use std::sync::atomic::{AtomicU64, Ordering};
+use windrow::Db;
 use windrow::env::OsClock;
 
 /// Clients beside have numbers from here on, beyond any measured one's.
@@ -29,10 +31,11 @@ pub(super) struct Work<'a> {
     pub(super) unit: &'a Unit,
     pub(super) workload: &'a Workload,
     pub(super) phase: &'a Phase,
-    pub(super) scale: Scale,
     pub(super) abilities: Abilities,
     pub(super) direct_io: bool,
     pub(super) store: &'a dyn Store,
+    /// Windrow's own view of it, where the phase needs that.
+    pub(super) windrow: Option<&'a Db>,
     pub(super) data: &'a Dataset,
     /// What earlier phases wrote.
     pub(super) before: State,
@@ -66,7 +69,7 @@ impl Work<'_> {
         evictor.iter().try_for_each(Evictor::evict)?;
         let mix = self.phase.mix();
         let mut clients: Vec<Evicting<'_>> = (0..self.phase.clients)
-            .map(|n| self.client(&shared, &mix, &self.phase.keys, (n.into(), self.phase.clients)))
+            .map(|n| self.client(&shared, &mix, self.phase.keys(), (n.into(), self.phase.clients)))
             .map(|client| Evicting { client, evictor: evictor.as_ref() })
             .collect();
         let disk = DiskWatch::start(&self.unit.dir);
@@ -78,9 +81,12 @@ impl Work<'_> {
                 let of = self.unit.rates_per_s.get(&open.of).ok_or("no rate was found")?;
                 let load = Load {
                     rate_per_s: of * open.percent / 100.0,
-                    length_ns: (open.seconds.at(self.scale) * 1e9) as u64,
+                    length_ns: (open.seconds * 1e9) as u64,
                 };
                 (driver::open(&OsClock, load, &mut clients)?, Some(load.rate_per_s))
+            }
+            (None, None) if self.phase.estimates.is_some() => {
+                (self.estimates(&mut clients, &mut figures)?, None)
             }
             (None, None) => (self.closed(&shared, &mut clients)?, None),
         };
@@ -96,6 +102,8 @@ impl Work<'_> {
         }
         let state = self.state(&shared, &clients);
         let live = state.inserted as f64 * self.data.record_bytes();
+        measure::reads(&outcome.latencies, &mut figures);
+        measure::tree(self.store.tree(), &mut figures);
         measure::size(&self.unit.dir, (!self.workload.may_miss()).then_some(live), &mut figures);
         // JSON has no word for what is divided by nothing.
         figures.retain(|_, value| value.is_finite());
@@ -148,7 +156,7 @@ impl Work<'_> {
             scan: self.phase.scan,
             expiry: self.phase.expiry.as_ref().map(|expiry| match self.abilities.expiry {
                 true => Expiry::Store(expiry.seconds),
-                false => Expiry::Client(expiry.keep.at(self.scale)),
+                false => Expiry::Client(expiry.keep),
             }),
             // Where the number of writes depends on time, contents must not.
             is_versioned: one && !self.workload.phases.iter().any(timed),
@@ -162,7 +170,7 @@ impl Work<'_> {
         &self,
         shared: &'s Shared<'s>,
         mix_of: &Mix,
-        draws: &Draws,
+        (draws, read_draws): (&Draws, Option<&Draws>),
         (number, clients): (u64, u32),
     ) -> Client<'s> {
         let words = [self.workload.name.as_str(), self.phase.name.as_str()];
@@ -171,11 +179,15 @@ impl Work<'_> {
         let seed = mix(seed ^ u64::from(self.unit.round) << 32 ^ number);
         // On an empty store puts are a load, in the order of the draws.
         let records = if shared.before == 0 { self.records() } else { shared.before };
-        let keys = Stream::new(*draws, records, self.unit.seed, mix(seed))
-            .every(number, clients.into())
-            .loaded_in_sequence()
-            .expecting(records + self.inserts());
-        Client::new(shared, mix_of, keys, seed, self.before.generation)
+        let stream = |draws: &Draws, seed| {
+            let stream = Stream::new(*draws, records, self.unit.seed, seed)
+                .every(number, clients.into())
+                .expecting(records + self.inserts());
+            if self.workload.is_shuffled() { stream } else { stream.loaded_in_sequence() }
+        };
+        let read_keys = read_draws.map(|draws| stream(draws, mix(!seed)));
+        Client::new(shared, mix_of, stream(draws, mix(seed)), seed, self.before.generation)
+            .reading(read_keys)
     }
 
     /// Whether the page cache stands in for direct I/O that the store lacks.
@@ -198,11 +210,11 @@ impl Work<'_> {
     }
 
     fn records(&self) -> u64 {
-        self.workload.data.records.at(self.scale)
+        self.workload.data.records
     }
 
     fn ops(&self) -> u64 {
-        self.phase.ops.map_or(self.records(), |ops| ops.at(self.scale))
+        self.phase.ops.unwrap_or(self.records())
     }
 
     fn closed<'s>(&self, shared: &'s Shared<'s>, clients: &mut [Evicting<'_>]) -> Result<Outcome> {
@@ -211,11 +223,28 @@ impl Work<'_> {
             let mix = other.mix();
             for n in 0..other.clients {
                 let place = (u64::from(n) + BESIDE, other.clients);
-                let client = self.client(shared, &mix, &other.keys, place);
+                let client = self.client(shared, &mix, (&other.keys, None), place);
                 beside.push(Beside { worker: client, rate_per_s: other.rate_per_s });
             }
         }
         driver::closed(&OsClock, self.ops(), clients, &mut beside)
+    }
+
+    /// Puts and reads in turn, and how well searches in vain are estimated.
+    fn estimates<'s>(
+        &'s self,
+        clients: &mut [Evicting<'s>],
+        figures: &mut Figures,
+    ) -> Result<Outcome> {
+        let [Evicting { client, .. }] = clients else { return Err("one client".into()) };
+        let db = self.windrow.ok_or("only Windrow estimates searches")?;
+        let (store, data, dir) = (self.store, self.data, self.unit.dir.as_path());
+        let of = estimates::Followed { store, db, data, dir };
+        let mut watch = estimates::Watch::new(client, of, self.records());
+        let checks = self.phase.estimates.unwrap_or(1);
+        let outcome = watch.run(&self.phase.mix(), (self.ops(), checks))?;
+        watch.figures(figures);
+        Ok(outcome)
     }
 
     /// Throughput of the phase. Where it only writes, the time counts until
@@ -240,7 +269,8 @@ impl Work<'_> {
             drain_s = meter.lap_s();
             figures.insert("drain_s".to_owned(), drain_s);
         }
-        let is_load = drains && self.phase.is_write_only() && self.phase.open.is_none();
+        let counts_drain = self.phase.is_write_only() || self.phase.until_idle;
+        let is_load = drains && counts_drain && self.phase.open.is_none();
         let counted_s = if is_load { seconds + drain_s } else { seconds };
         figures.insert("seconds".to_owned(), seconds);
         figures.insert("kops_per_s".to_owned(), outcome.done as f64 / counted_s / 1000.0);
@@ -275,12 +305,16 @@ impl Work<'_> {
         clients: &mut [Evicting<'_>],
         figures: &mut Figures,
     ) -> Result<Outcome> {
-        let length_s = search.seconds.at(self.scale);
-        let length_ns = (length_s * 1e9) as u64;
+        let length_ns = (search.seconds * 1e9) as u64;
         let mut meter = Meter::start(self.store);
         let outcome = driver::saturate(&OsClock, length_ns, clients)?;
         self.store.drain()?;
         let start_per_s = outcome.done as f64 / meter.lap_s();
+        figures.insert("saturated_per_s".to_owned(), start_per_s);
+        if !search.attempts {
+            figures.insert("sustainable_per_s".to_owned(), start_per_s);
+            return Ok(outcome);
+        }
         let found = sustainable(start_per_s, |rate_per_s| {
             let load = Load { rate_per_s, length_ns };
             let outcome = driver::open(&OsClock, load, clients)?;
@@ -291,7 +325,6 @@ impl Work<'_> {
         let rate_per_s = found
             .rate_per_s
             .ok_or_else(|| format!("no rate was sustained in {} attempts", found.attempts.len()))?;
-        figures.insert("saturated_per_s".to_owned(), start_per_s);
         figures.insert("sustainable_per_s".to_owned(), rate_per_s);
         Ok(outcome)
     }

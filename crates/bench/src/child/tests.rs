@@ -153,7 +153,7 @@ impl Store for Opened {
     }
 }
 
-const ENGINES: &[Engine] = &[crate::store::windrow::ENGINE, MODEL];
+const ENGINES: &[Engine] = &[store::windrow::ENGINE, MODEL];
 
 const MODEL: Engine = Engine {
     name: "model",
@@ -168,10 +168,11 @@ const MODEL: Engine = Engine {
 /// operations cut to a share.
 fn lines_of(engines: &[Engine], name: &str, contender: &str) -> Result<Vec<record::Phase>> {
     let text = crate::workload::builtin(name).expect("a workload").to_owned();
-    let phases = Workload::parse(name, &text)?.phases.len();
+    let phases = Workload::parse(name, &text, Scale::Quick)?[0].phases.len();
     let dir = tempfile::tempdir()?;
     let unit = Unit {
         workload: name.to_owned(),
+        file: name.to_owned(),
         text,
         scale: "quick".to_owned(),
         seed: 5,

@@ -127,6 +127,15 @@ impl Measure {
         }
     }
 
+    /// A figure, or a latency as `put_us_p99`.
+    fn named(name: &str) -> Measure {
+        let point = |name: &str| Point::ALL.into_iter().find(|p| p.name().replace('.', "") == name);
+        match name.split_once("_us_").and_then(|(kind, last)| Some((kind, point(last)?))) {
+            Some((kind, point)) => Measure::latency(kind, point),
+            None => Measure::figure(name),
+        }
+    }
+
     /// `write amplification, ×`.
     pub(crate) fn heading(&self) -> String {
         if self.unit.is_empty() {
@@ -236,6 +245,10 @@ pub(crate) fn chiefs(run: &Results, place: Place<'_>) -> Vec<Measure> {
 /// What it cost, of what was measured: for the second table.
 pub(crate) fn costs(run: &Results, place: Place<'_>) -> Vec<Measure> {
     let chiefs = chiefs(run, place);
+    if !place.workload.shown.is_empty() {
+        let shown = place.workload.shown.iter().map(|name| Measure::named(name));
+        return shown.filter(|m| m.is_told(run, place) && !chiefs.contains(m)).collect();
+    }
     let tail =
         kinds(run, place).into_iter().take(1).map(|kind| Measure::latency(&kind, Point::P99));
     let figures = [

@@ -97,6 +97,7 @@ impl Sample {
             records: 10_000_000,
             memory_bytes: 192 << 20,
             direct_io: *name != "large-values",
+            shown: Vec::new(),
             phases: phases.iter().map(|phase| phase.0.to_owned()).collect(),
         };
         Head {

@@ -2,7 +2,7 @@
 //!
 //! Never does: run them.
 
-use crate::workload::Workload;
+use crate::workload::{Phase, Workload};
 
 /// One unit's place in a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,35 +14,51 @@ pub(super) struct Place {
     pub(super) phases: (usize, usize),
     /// Whether it begins with an empty directory.
     pub(super) is_fresh: bool,
+    /// Whether it begins with a copy of what was done once, which goes afterwards.
+    pub(super) is_branch: bool,
 }
 
 /// What is done once by each contender, then the rounds with contenders in
 /// turn: A B C, then C B A, so that none always runs on another's heat.
-pub(super) fn units(workload: &Workload, contenders: &[String], rounds: u32) -> Vec<Place> {
-    let (once, all) = (workload.once(), workload.phases.len());
+pub(super) fn units(workload: &Workload, rounds: u32) -> Vec<Place> {
+    let once = workload.once();
     let mut places = Vec::new();
     for round in 0..=rounds {
-        let phases = if round == 0 { (0, once) } else { (once, all) };
-        if phases.0 == phases.1 {
-            continue;
+        let parts = if round == 0 { vec![(0, once)] } else { branches(&workload.phases, once) };
+        for phases in parts.into_iter().filter(|(first, end)| first < end) {
+            let mut order: Vec<_> = workload.contenders.iter().collect();
+            if round > 0 && round.is_multiple_of(2) {
+                order.reverse();
+            }
+            places.extend(order.into_iter().map(|contender| Place {
+                contender: contender.name.clone(),
+                round,
+                phases,
+                is_fresh: phases.0 == 0,
+                is_branch: workload.phases[phases.0].branch.is_some(),
+            }));
         }
-        let mut order: Vec<&String> = contenders.iter().collect();
-        if round > 0 && round.is_multiple_of(2) {
-            order.reverse();
-        }
-        places.extend(order.into_iter().map(|contender| Place {
-            contender: contender.clone(),
-            round,
-            phases,
-            is_fresh: phases.0 == 0,
-        }));
     }
     places
+}
+
+/// The phases after the first `once` ones, cut where the branch changes.
+fn branches(phases: &[Phase], once: usize) -> Vec<(usize, usize)> {
+    let rest = phases[once..].chunk_by(|a, b| a.branch == b.branch);
+    let mut begin = once;
+    rest.map(|chunk| {
+        let part = (begin, begin + chunk.len());
+        begin = part.1;
+        part
+    })
+    .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::workload::Scale;
 
     fn workload(once: bool) -> Workload {
         let text = format!(
@@ -63,12 +79,29 @@ mod tests {
             mix = {{ get = 1 }}
         "#
         );
-        Workload::parse("w", &text).unwrap()
+        let text = text + "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n";
+        Workload::parse("w", &text, Scale::Quick).unwrap().remove(0)
+    }
+
+    #[test]
+    fn branches_are_units_of_their_own() {
+        let mut workload = workload(true);
+        let read = workload.phases[1].clone();
+        for (name, branch) in [("b", "x"), ("c", "x"), ("d", "y")] {
+            let branch = Some(branch.to_owned());
+            workload.phases.push(Phase { name: name.to_owned(), branch, ..read.clone() });
+        }
+        assert_eq!(branches(&workload.phases, 1), [(1, 2), (2, 4), (4, 5)]);
+        let places = units(&workload, 1);
+        let of_a = places.iter().filter(|place| place.contender == "a");
+        let parts: Vec<_> = of_a.map(|p| (p.round, p.phases, p.is_branch)).collect();
+        let expected =
+            [(0, (0, 1), false), (1, (1, 2), false), (1, (2, 4), true), (1, (4, 5), true)];
+        assert_eq!(parts, expected);
     }
 
     fn order(once: bool) -> Vec<(String, u32, (usize, usize), bool)> {
-        let names = ["a".to_owned(), "b".to_owned()];
-        let places = units(&workload(once), &names, 2).into_iter();
+        let places = units(&workload(once), 2).into_iter();
         places.map(|p| (p.contender, p.round, p.phases, p.is_fresh)).collect()
     }
 

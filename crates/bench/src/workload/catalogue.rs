@@ -21,26 +21,52 @@ const FILES: &[(&str, &str)] = &[
     ("openloop", include_str!("../../workloads/openloop.toml")),
 ];
 
+/// The experiments of the papers behind the policies: of Windrow's policies, RocksDB beside
+/// them where it is linked.
+const PAPERS: &[(&str, &str)] = &[
+    ("autumn", include_str!("../../papers/autumn.toml")),
+    ("l2sm", include_str!("../../papers/l2sm.toml")),
+    ("vlsm", include_str!("../../papers/vlsm.toml")),
+    ("mnemosyne", include_str!("../../papers/mnemosyne.toml")),
+    ("merlin", include_str!("../../papers/merlin.toml")),
+];
+
 /// The text of a built-in workload.
 pub(crate) fn builtin(name: &str) -> Option<&'static str> {
-    FILES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+    FILES.iter().chain(PAPERS).find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
-/// All their names.
+/// The names of those that `quick` and `full` run.
 pub(crate) fn names() -> Vec<String> {
     FILES.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// The names of the papers' experiments.
+pub(crate) fn papers() -> Vec<String> {
+    PAPERS.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Workload;
+    use crate::workload::{Scale, Workload};
 
     #[test]
     fn all_files_are_workloads() {
-        for (name, text) in FILES {
-            let workload = Workload::parse(name, text).unwrap();
-            assert!(!workload.measured().is_empty(), "{name}");
+        for (name, text) in FILES.iter().chain(PAPERS) {
+            for scale in Scale::ALL {
+                for workload in Workload::parse(name, text, scale).unwrap() {
+                    assert!(!workload.measured().is_empty(), "{name}");
+                }
+            }
+        }
+        for (name, text) in PAPERS {
+            let workloads = Workload::parse(name, text, Scale::Full).unwrap();
+            assert!(workloads.iter().any(|workload| !workload.goals.is_empty()), "{name}");
+            for workload in workloads {
+                let has_rocksdb = workload.contenders.iter().any(|c| c.engine == "rocksdb");
+                assert_eq!(has_rocksdb, *name != "merlin", "{}", workload.name);
+            }
         }
     }
 }

@@ -23,8 +23,7 @@ pub(super) fn remove_dir(dir: &Path) -> Result<()> {
 }
 
 /// Copies a closed database, of any engine: every file and directory below
-/// `from`. The copy is on the device when this returns, or writing it back
-/// would fall into what is measured next.
+/// `from`. What is written is synced before a unit begins.
 pub(super) fn copy_dir(from: &Path, to: &Path) -> Result<()> {
     make_dir(to)?;
     let named = |e: std::io::Error| format!("{}: {e}", from.display());
@@ -33,20 +32,11 @@ pub(super) fn copy_dir(from: &Path, to: &Path) -> Result<()> {
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         if entry.file_type().map_err(named)?.is_dir() {
             copy_dir(&source, &target)?;
-            continue;
+        } else {
+            std::fs::copy(&source, &target).map_err(|e| format!("{}: {e}", source.display()))?;
         }
-        let copy = || {
-            std::fs::copy(&source, &target)?;
-            std::fs::File::open(&target)?.sync_all()
-        };
-        copy().map_err(|e| format!("{}: {e}", source.display()))?;
     }
     Ok(())
-}
-
-/// The text of a file that the user names.
-pub(super) fn read(path: &Path) -> std::result::Result<String, String> {
-    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 #[cfg(test)]

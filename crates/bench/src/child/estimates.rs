@@ -12,18 +12,22 @@
 //! Owns: truth, the plain averaging that the paper compares with, distances.
 //! Never does: estimate; the engine's figures are taken as they are.
 
-use super::database::{Client, Database};
-use super::records::Records;
-use crate::draws::Stream;
-use crate::report::Figures;
-use crate::store::Result;
+use super::measure::Figures;
+use crate::client::Client;
+use crate::data::Draw;
+use crate::dataset::Dataset;
+use crate::driver::{self, Beside, Outcome, Worker};
+use crate::op::Kind;
+use crate::report::Spread;
+use crate::store::{Result, Store};
+use crate::workload::Mix;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
-use windrow::Version;
+use windrow::env::OsClock;
+use windrow::{Db, Version};
 
 /// A check's puts and gets come in so many turns. Between two the tree
 /// stands still, so that each get's path is known.
@@ -52,78 +56,163 @@ type Tally = BTreeMap<FileNumber, Searches>;
 /// A key as a number: twice its record's, one more if it is absent.
 type Slot = u32;
 
-/// Follows one database.
-pub(super) struct Watch<'a> {
-    database: &'a Database,
-    client: Client<'a>,
-    puts: Stream,
-    gets: Stream,
-    absent: f64,
-    contents: Contents,
-    tree: Tree,
-    /// Gets of each slot since the beginning.
-    gets_of: Vec<u32>,
-    averages: Tally,
+/// The database that is followed.
+#[derive(Clone, Copy)]
+pub(super) struct Followed<'a> {
+    pub(super) store: &'a dyn Store,
+    /// The same, as Windrow's own.
+    pub(super) db: &'a Db,
+    pub(super) data: &'a Dataset,
+    pub(super) dir: &'a Path,
 }
 
-impl<'a> Watch<'a> {
-    pub(super) fn new(database: &'a Database, absent: f64, streams: (Stream, Stream)) -> Self {
-        let (puts, gets) = streams;
+/// How operations follow each other.
+#[derive(Clone, Copy, Default)]
+struct Turns {
+    /// Puts at the begin of each turn, and gets after them.
+    puts: u64,
+    gets: u64,
+    /// Share of absent keys among the gets.
+    absent: f64,
+}
+
+/// Follows one database.
+pub(super) struct Watch<'c, 'a> {
+    client: &'c mut Client<'a>,
+    of: Followed<'a>,
+    turns: Turns,
+    draw: Draw,
+    /// Operations that are done.
+    done: u64,
+    contents: Contents,
+    tree: Tree,
+    /// Gets of each slot since the beginning, and in this turn.
+    gets_of: Vec<u32>,
+    gets_now: Vec<u32>,
+    averages: Tally,
+    /// Of each check.
+    distances: Vec<BTreeMap<String, f64>>,
+}
+
+impl<'c, 'a> Watch<'c, 'a> {
+    pub(super) fn new(client: &'c mut Client<'a>, of: Followed<'a>, records: u64) -> Self {
+        let slots = vec![0; records as usize * 2];
         Watch {
-            database,
-            client: database.client(),
-            puts,
-            gets,
-            absent,
+            client,
+            of,
+            turns: Turns::default(),
+            draw: Draw::new(records),
+            done: 0,
             contents: Contents::default(),
             tree: Tree::default(),
-            gets_of: vec![0; database.records.sizes.count as usize * 2],
+            gets_of: slots.clone(),
+            gets_now: slots,
             averages: Tally::new(),
+            distances: Vec::new(),
         }
     }
 
-    /// Does a check's puts and gets; the distances of each kind of estimate.
-    pub(super) fn check(&mut self, puts: u64, gets: u64) -> Result<Vec<(&'static str, Figures)>> {
-        for _ in 0..TURNS {
-            for _ in 0..puts / TURNS {
-                self.client.put(self.puts.next())?;
-            }
-            self.database.drain()?;
-            self.look()?;
-            let mut now = vec![0u32; self.gets_of.len()];
-            for _ in 0..gets / TURNS {
-                let (absent, number) = (self.gets.chance(self.absent), self.gets.next());
-                self.client.get(number, absent)?;
-                now[number as usize * 2 + usize::from(absent)] += 1;
-            }
-            add(&mut self.averages, &self.tree.replay(&self.contents, &now));
-            self.gets_of.iter_mut().zip(&now).for_each(|(sum, n)| *sum += n);
+    /// Does so many operations, shared out to so many checks.
+    pub(super) fn run(&mut self, mix: &Mix, (ops, checks): (u64, u32)) -> Result<Outcome> {
+        let share =
+            |kind: Kind| mix.iter().filter(|(k, _)| *k == kind).map(|(_, s)| s).sum::<f64>();
+        let turns = u64::from(checks) * TURNS;
+        let (turn, read) = (ops / turns.max(1), share(Kind::Get) + share(Kind::Absent));
+        let puts = (turn as f64 * share(Kind::Put)).round() as u64;
+        let gets = turn.saturating_sub(puts);
+        if puts == 0 || gets == 0 || read == 0.0 {
+            return Err("estimates need a `put` and a `get` in each quarter of a check".into());
         }
+        self.turns = Turns { puts, gets, absent: share(Kind::Absent) / read };
+        let beside: &mut [Beside<Self>] = &mut [];
+        driver::closed(&OsClock, (puts + gets) * turns, std::slice::from_mut(self), beside)
+    }
+
+    /// Sets the distances of each kind of estimate, and the engine's over those of
+    /// averaging: medians over checks.
+    pub(super) fn figures(&self, figures: &mut Figures) {
+        let names = self.distances.iter().flat_map(BTreeMap::keys);
+        for name in names.collect::<std::collections::BTreeSet<_>>() {
+            let values = self.distances.iter().filter_map(|check| check.get(name).copied());
+            let spread = Spread::of(values.collect());
+            figures.extend(spread.map(|spread| (name.clone(), spread.median)));
+        }
+    }
+
+    /// Ends a turn: what its gets would have been told of each table.
+    fn end_turn(&mut self) {
+        add(&mut self.averages, &self.tree.replay(&self.contents, &self.gets_now));
+        self.gets_of.iter_mut().zip(&self.gets_now).for_each(|(sum, n)| *sum += n);
+        self.gets_now.fill(0);
+    }
+
+    /// Ends a check.
+    fn end_check(&mut self) {
         let truth = self.tree.replay(&self.contents, &self.gets_of);
-        let averaging = ("averaging", distances(&truth, &self.averages));
-        let own = of_engine(self.database)?;
+        let plain = distances(&truth, &self.averages);
+        let own = of_engine(self.of.db);
+        let mut check = BTreeMap::from([("tables".to_owned(), truth.len() as f64)]);
+        check.extend(plain.map(|(name, value)| (format!("averaging_{name}"), value)));
         // Empty where the policy estimates nothing.
-        let own = (!own.is_empty()).then(|| ("merlin", distances(&truth, &own)));
-        Ok([averaging].into_iter().chain(own).collect())
+        if !own.is_empty() {
+            for ((name, value), (_, other)) in distances(&truth, &own).into_iter().zip(plain) {
+                check.insert(format!("merlin_{name}"), value);
+                check.insert(format!("merlin_to_averaging_{name}"), value / other);
+            }
+        }
+        // Nothing to compare with.
+        check.retain(|_, value| value.is_finite());
+        self.distances.push(check);
     }
 
     /// Takes the tree in as it is now, and hands averages down to new tables.
     fn look(&mut self) -> Result<()> {
-        let trees = self.database.windrow()?.tree();
+        self.of.store.drain()?;
+        let trees = self.of.db.tree();
         let (_, version) = trees.first().ok_or("a database without a tree")?;
-        let records = &self.database.records;
-        self.contents.update(version, &self.database.dir, records)?;
-        let new = Tree::of(version, records);
+        self.contents.update(version, self.of.dir, self.of.data)?;
+        let new = Tree::of(version, self.of.data);
         self.averages = averaged(&self.averages, &self.tree, &new);
         self.tree = new;
         Ok(())
     }
 }
 
+impl Worker for Watch<'_, '_> {
+    fn run(&mut self, number: u64) -> Result<Kind> {
+        let Turns { puts, gets, absent } = self.turns;
+        self.done = number + 1;
+        if number % (puts + gets) < puts {
+            self.client.one(Kind::Put)?;
+            return Ok(Kind::Put);
+        }
+        let kind = if self.draw.unit() < absent { Kind::Absent } else { Kind::Get };
+        let number = self.client.one(kind)?.ok_or("a get of no record")?;
+        self.gets_now[number as usize * 2 + usize::from(kind == Kind::Absent)] += 1;
+        Ok(kind)
+    }
+
+    fn rest(&mut self) -> Result<bool> {
+        let turn = self.turns.puts + self.turns.gets;
+        let in_turn = self.done % turn;
+        if in_turn == self.turns.puts {
+            self.look()?;
+        } else if in_turn == 0 {
+            self.end_turn();
+            if self.done.is_multiple_of(turn * TURNS) {
+                self.end_check();
+            }
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}
+
 /// The engine's own estimates.
-fn of_engine(database: &Database) -> Result<Tally> {
-    let searches = database.windrow()?.table_searches().into_iter();
-    Ok(searches.map(|t| (t.file, Searches { queries: t.queries, hits: t.hits })).collect())
+fn of_engine(db: &Db) -> Tally {
+    let searches = db.table_searches().into_iter();
+    searches.map(|t| (t.file, Searches { queries: t.queries, hits: t.hits })).collect()
 }
 
 fn add(sum: &mut Tally, more: &Tally) {
@@ -161,7 +250,7 @@ fn averaged(averages: &Tally, old: &Tree, new: &Tree) -> Tally {
 
 /// Cosine and Euclidean distance of vain searches, table by table, as the
 /// paper takes them; the distance also as a share of the truth's length.
-fn distances(truth: &Tally, estimates: &Tally) -> Figures {
+fn distances(truth: &Tally, estimates: &Tally) -> [(&'static str, f64); 3] {
     let (mut dot, mut true_square, mut own_square, mut apart) = (0.0, 0.0, 0.0, 0.0);
     for (file, searches) in truth {
         let exact = searches.vain();
@@ -172,12 +261,11 @@ fn distances(truth: &Tally, estimates: &Tally) -> Figures {
         apart += (exact - own) * (exact - own);
     }
     let lengths = f64::sqrt(true_square * own_square);
-    let mut figures = Figures::default();
-    figures.set("tables", truth.len() as f64);
-    figures.set("cosine", if lengths > 0.0 { dot / lengths } else { 0.0 });
-    figures.set("euclidean", apart.sqrt());
-    figures.set("euclidean_share", (apart / true_square.max(1.0)).sqrt());
-    figures
+    [
+        ("cosine", if lengths > 0.0 { dot / lengths } else { 0.0 }),
+        ("euclidean", apart.sqrt()),
+        ("euclidean_share", (apart / true_square.max(1.0)).sqrt()),
+    ]
 }
 
 /// One table's place in the key space.
@@ -193,9 +281,9 @@ struct Table {
 struct Tree(Vec<Vec<Table>>);
 
 impl Tree {
-    fn of(version: &Version, records: &Records) -> Tree {
+    fn of(version: &Version, data: &Dataset) -> Tree {
         // Tables hold records only, so every bound is one.
-        let slot = |key: &[u8]| records.number(key).unwrap_or(0) as Slot * 2;
+        let slot = |key: &[u8]| data.ranked_number(key).unwrap_or(0) as Slot * 2;
         let mut runs = Vec::new();
         for level in &version.levels {
             let mut log: Vec<_> = level.log.iter().collect();
@@ -248,13 +336,13 @@ impl Contents {
     }
 
     /// Reads the tables that are new, and forgets those that are gone.
-    fn update(&mut self, version: &Version, dir: &Path, records: &Arc<Records>) -> Result<()> {
+    fn update(&mut self, version: &Version, dir: &Path, data: &Dataset) -> Result<()> {
         let alive: Vec<FileNumber> = version.files().map(|(_, _, file)| file.number).collect();
         self.0.retain(|file, _| alive.contains(file));
         for file in alive {
             let Entry::Vacant(place) = self.0.entry(file) else { continue };
             let path = dir.join(format!("{file:06}.sst"));
-            let mut keys = Keys { records, line: Vec::new(), slots: Vec::new() };
+            let mut keys = Keys { data, line: Vec::new(), slots: Vec::new() };
             windrow::dump::table(&path, &mut keys)?;
             keys.slots.dedup();
             place.insert(keys.slots);
@@ -265,7 +353,7 @@ impl Contents {
 
 /// Picks the keys out of a dump's lines: `  SEQ put "KEY" = "VALUE"`.
 struct Keys<'a> {
-    records: &'a Records,
+    data: &'a Dataset,
     line: Vec<u8>,
     slots: Vec<Slot>,
 }
@@ -275,7 +363,8 @@ impl Keys<'_> {
         let mut words = self.line.split(|&b| b == b' ').filter(|word| !word.is_empty());
         let is_entry = words.next().is_some_and(|word| word.iter().all(u8::is_ascii_digit));
         let key = words.nth(1).and_then(|word| word.strip_prefix(b"\""));
-        if let Some(number) = key.filter(|_| is_entry).and_then(|key| self.records.number(key)) {
+        if let Some(number) = key.filter(|_| is_entry).and_then(|key| self.data.ranked_number(key))
+        {
             self.slots.push(number as Slot * 2);
         }
         self.line.clear();
@@ -302,6 +391,8 @@ impl Write for Keys<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lengths::Lengths;
+    use crate::workload::Order;
 
     fn table(file: FileNumber, first: Slot, last: Slot) -> Table {
         Table { file, first, last }
@@ -345,26 +436,23 @@ mod tests {
     #[test]
     fn distances_are_of_vain_searches() {
         let truth: Tally = [(1, searches(5.0, 2.0)), (2, searches(4.0, 0.0))].into();
-        let same = distances(&truth, &truth);
-        assert_eq!((same.get("cosine"), same.get("euclidean")), (Some(1.0), Some(0.0)));
+        let told = |estimates: &Tally| distances(&truth, estimates).map(|(_, value)| value);
+        assert_eq!(told(&truth), [1.0, 0.0, 0.0]);
         // Half of each: the direction is right, the length is not.
         let half: Tally = [(1, searches(1.5, 0.0)), (2, searches(2.0, 0.0))].into();
-        let half = distances(&truth, &half);
-        assert_eq!((half.get("cosine"), half.get("euclidean")), (Some(1.0), Some(2.5)));
-        assert_eq!(half.get("euclidean_share"), Some(0.5));
+        assert_eq!(told(&half), [1.0, 2.5, 0.5]);
         let across: Tally = [(1, searches(4.0, 0.0)), (2, searches(3.0, 6.0))].into();
-        assert_eq!(distances(&truth, &across).get("cosine"), Some(0.0));
+        assert_eq!(told(&across)[0], 0.0);
     }
 
     #[test]
     fn keys_are_found_in_a_dump() {
-        let sizes = super::super::records::Sizes { count: 10, key_bytes: 20, value_bytes: (5, 5) };
-        let records = Records::new(sizes, 1);
-        let mut keys = Keys { records: &records, line: Vec::new(), slots: Vec::new() };
+        let data = Dataset::new(1, Order::Ranked, 20, Lengths::Fixed(5), 10);
+        let mut keys = Keys { data: &data, line: Vec::new(), slots: Vec::new() };
         let mut key = Vec::new();
         writeln!(keys, "at 0, 4096 bytes block").unwrap();
         for number in [2, 7] {
-            records.key(number, false, &mut key);
+            data.key(number, &mut key);
             let text = String::from_utf8(key.clone()).unwrap();
             writeln!(keys, "  12 put \"{text}\" = \"a value\"").unwrap();
         }

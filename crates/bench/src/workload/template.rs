@@ -2,25 +2,21 @@
 //! have in common, names that stand for values.
 //!
 //! A table `{ quick = 1, reduced = 2, full = 3 }` becomes the value of the
-//! scale that is run (`full` where `reduced` is left out), a table with `scales = [...]` is left out of the other
-//! scales, a case's tables are laid over the common ones, and `"{NAME}"` in a
+//! scale that is run (`full` where `reduced` is left out), a table with
+//! `scales = [...]` is left out of the other scales, a case's tables are laid over the common ones, and `"{NAME}"` in a
 //! string becomes what the case's `with` says of NAME. All of that is done on
 //! the parsed tree, whose values know their places, so that an error still
-//! finds its line. (Types that are either a value or a choice would have serde
-//! guess which, and lose the line.)
+//! finds its line.
 //!
 //! Never does: know a key but `scales`.
 
-use crate::workload::Scale;
+use super::Scale;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 /// A value, and where it stands.
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
-
-/// All scales.
-pub(super) const SCALES: [Scale; 3] = [Scale::Quick, Scale::Reduced, Scale::Full];
 
 /// What is wrong, and where: bytes of the text.
 #[derive(Debug)]

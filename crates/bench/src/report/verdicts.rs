@@ -1,0 +1,170 @@
+//! What papers claim, and what came out: a line for each claim.
+//!
+//! Owns: ratios of two contenders round by round, and when a claim is borne out. Never does:
+//! hide one that was missed or not measured.
+
+use super::results::Run;
+use super::spread::Spread;
+use crate::record::Phase;
+use crate::workload::{Claim, Goal, Workload};
+use std::fmt::Write as _;
+
+/// The claims of these workloads against what a run measured; empty if there are none.
+pub(crate) fn verdicts<'a>(workloads: impl Iterator<Item = &'a Workload>, run: &Run) -> String {
+    let lines = workloads.flat_map(|workload| {
+        let lines = workload
+            .goals
+            .iter()
+            .flat_map(|goal| goal.ours.iter().filter_map(|ours| line(workload, goal, ours, run)));
+        lines.collect::<Vec<_>>()
+    });
+    let lines: Vec<[String; 4]> = lines.collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("\nours / paper\n");
+    let width = |i: usize| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0);
+    let [a, b, c]: [usize; 3] = std::array::from_fn(width);
+    for [what, ours, paper, verdict] in &lines {
+        let _ = writeln!(text, "  {what:<a$}  {ours:>b$} / {paper:<c$}  {verdict}");
+    }
+    text
+}
+
+/// What is claimed, ours, the paper's, and the verdict.
+fn line(workload: &Workload, goal: &Goal, ours: &str, run: &Run) -> Option<[String; 4]> {
+    let claim = goal.claim()?;
+    let name = match &goal.case {
+        Some(case) => format!("{}: {case}", workload.file),
+        None => workload.name.clone(),
+    };
+    let values = |who: &str| -> Vec<(u32, f64)> {
+        let here = |p: &&Phase| p.workload == name && p.phase == goal.phase && p.contender == who;
+        let lines = run.phases.iter().filter(here);
+        lines.filter_map(|p| Some((p.round, value(p, &goal.figure)?))).collect()
+    };
+    let mine = values(ours);
+    let (spread, paper, against) = match (claim, goal.than.as_deref()) {
+        (Claim::AtLeast(paper) | Claim::AtMost(paper), _) => {
+            (Spread::of(mine.iter().map(|(_, value)| *value).collect()), paper, String::new())
+        }
+        (Claim::Less(paper) | Claim::More(paper), than) => {
+            let (than, others) = (than?, values(than?));
+            let of_round = |(round, value): &(u32, f64)| {
+                let (_, other) = others.iter().find(|(r, v)| r == round && *v != 0.0)?;
+                Some(value / other)
+            };
+            let engine = |who: &str| workload.contenders.iter().find(|c| c.name == who);
+            let is_other = engine(ours).map(|c| &c.engine) != engine(than).map(|c| &c.engine);
+            // More differs there than the policy.
+            let mark = if is_other { " (another engine)" } else { "" };
+            (
+                Spread::of(mine.iter().filter_map(of_round).collect()),
+                paper,
+                format!(" to {than}{mark}"),
+            )
+        }
+    };
+    let shown = |value| if against.is_empty() { format!("{value:.2}") } else { change(value) };
+    let what = format!("{name}, {}: {} of {ours}{against}", goal.phase, goal.figure);
+    let Some(spread) = spread else {
+        return Some([what, "-".to_owned(), shown(paper), "not measured".to_owned()]);
+    };
+    let ours = if spread.min == spread.max {
+        shown(spread.median)
+    } else {
+        format!("{} ({} to {})", shown(spread.median), shown(spread.min), shown(spread.max))
+    };
+    Some([what, ours, shown(paper), judge(claim, spread.median).to_owned()])
+}
+
+/// A figure of a line: by its name, or a latency as `put_us_p99`.
+fn value(phase: &Phase, figure: &str) -> Option<f64> {
+    if let Some(value) = phase.figures.get(figure) {
+        return Some(*value);
+    }
+    let (kind, point) = figure.split_once("_us_")?;
+    let latency = phase.latencies.get(kind).filter(|latency| latency.count > 0)?;
+    match point {
+        "mean" => Some(latency.mean),
+        "p50" => Some(latency.p50),
+        "p99" => Some(latency.p99),
+        "p999" => Some(latency.p999),
+        "max" => Some(latency.max),
+        _ => None,
+    }
+}
+
+/// Whether a value bears a claim out.
+fn judge(claim: Claim, value: f64) -> &'static str {
+    let (reached, right_way) = match claim {
+        Claim::Less(paper) => (value <= paper, value < 1.0),
+        Claim::More(paper) => (value >= paper, value > 1.0),
+        Claim::AtLeast(paper) => (value >= paper, false),
+        Claim::AtMost(paper) => (value <= paper, false),
+    };
+    match (reached, right_way) {
+        (true, _) => "reached",
+        (false, true) => "short of the paper",
+        (false, false) => "MISSED",
+    }
+}
+
+/// A ratio as a change: "-19 %", "+67 %", "1/4.8", "3.2x".
+fn change(ratio: f64) -> String {
+    if ratio >= 2.5 {
+        format!("{ratio:.1}x")
+    } else if 0.0 < ratio && ratio <= 0.4 {
+        format!("1/{:.1}", 1.0 / ratio)
+    } else {
+        format!("{:+.0} %", (ratio - 1.0) * 100.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_are_judged_in_their_direction() {
+        for (claim, value, expected) in [
+            (Claim::Less(0.81), 0.80, "reached"),
+            (Claim::Less(0.81), 0.90, "short of the paper"),
+            (Claim::Less(0.81), 1.10, "MISSED"),
+            (Claim::More(1.67), 1.70, "reached"),
+            (Claim::More(1.67), 1.20, "short of the paper"),
+            (Claim::More(1.67), 0.90, "MISSED"),
+            (Claim::Less(1.0), 1.1, "MISSED"),
+            (Claim::Less(1.0), 0.9, "reached"),
+            (Claim::More(1.0), 0.9, "MISSED"),
+            (Claim::AtLeast(0.85), 0.9, "reached"),
+            (Claim::AtLeast(0.85), 0.8, "MISSED"),
+            (Claim::AtMost(0.5), 0.4, "reached"),
+            (Claim::AtMost(0.5), 0.6, "MISSED"),
+        ] {
+            assert_eq!(judge(claim, value), expected, "{claim:?} {value}");
+        }
+        let words: Vec<String> = [0.81, 1.67, 1.0 / 4.8, 12.5].into_iter().map(change).collect();
+        assert_eq!(words, ["-19 %", "+67 %", "1/4.8", "12.5x"]);
+    }
+
+    #[test]
+    fn figures_and_latencies_go_by_name() {
+        let latency =
+            |count, mean| crate::record::Latency { count, mean, p99: 9.0, ..Default::default() };
+        let mut phase = Phase::default();
+        phase.figures.insert("levels".to_owned(), 4.0);
+        phase.latencies.insert("get".to_owned(), latency(3, 10.0));
+        phase.latencies.insert("absent".to_owned(), latency(1, 2.0));
+        for (figure, expected) in [
+            ("levels", Some(4.0)),
+            ("absent_us_mean", Some(2.0)),
+            ("get_us_p99", Some(9.0)),
+            ("put_us_p99", None),
+            ("get_us_p1", None),
+            ("runs", None),
+        ] {
+            assert_eq!(value(&phase, figure), expected, "{figure}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Who runs a workload, where its file says so.
+//!
+//! Owns: an engine's variant and settings under a name of their own, and whether Windrow
+//! takes them. Never does: open a store.
+
+use super::Store;
+use serde::{Deserialize, Deserializer};
+use toml::{Table, Value};
+
+/// A setting's name and value. A name with a dot is for the engine before the
+/// dot, one without is Windrow's.
+pub(crate) type Setting = (String, String);
+
+/// An engine as a file has it opened, by the name that tables call it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Contender {
+    pub(crate) name: String,
+    #[serde(default = "windrow")]
+    pub(crate) engine: String,
+    /// Of Windrow: a preset or a policy, as its setting `preset` takes it.
+    #[serde(default)]
+    policy: String,
+    /// Of any other engine: its adapter's variant.
+    #[serde(default)]
+    variant: String,
+    /// Over those of the workload.
+    #[serde(default, deserialize_with = "settings")]
+    pub(crate) settings: Vec<Setting>,
+}
+
+fn windrow() -> String {
+    "windrow".to_owned()
+}
+
+impl Contender {
+    /// One that the command line names, as ENGINE or ENGINE:VARIANT.
+    pub(crate) fn named(name: &str) -> Contender {
+        let (engine, variant) = name.split_once(':').unwrap_or((name, ""));
+        let (policy, variant) = if engine == "windrow" { (variant, "") } else { ("", variant) };
+        Contender {
+            name: name.to_owned(),
+            engine: engine.to_owned(),
+            policy: policy.to_owned(),
+            variant: variant.to_owned(),
+            settings: Vec::new(),
+        }
+    }
+
+    /// As the engine takes it.
+    pub(crate) fn variant(&self) -> &str {
+        if self.policy.is_empty() { &self.variant } else { &self.policy }
+    }
+
+    /// Whether the settings of a workload and its own go together.
+    pub(super) fn check(&self, store: &Store) -> Result<(), String> {
+        let wrong = |what: String| Err(format!("contender `{}`: {what}", self.name));
+        let is_windrow = self.engine == "windrow";
+        if is_windrow && !self.variant.is_empty() || !is_windrow && !self.policy.is_empty() {
+            return wrong("Windrow has a `policy`, other engines a `variant`".to_owned());
+        }
+        if !is_windrow {
+            return Ok(());
+        }
+        let memory_bytes = store.memory_mib << 20;
+        let mut all = windrow::Settings { memory_bytes, ..windrow::Settings::default() };
+        let preset = ("preset".to_owned(), self.policy.clone());
+        let preset = Some(&preset).filter(|(_, policy)| !policy.is_empty());
+        let settings = store.settings.iter().chain(&self.settings).chain(preset);
+        let mut of_windrow = settings.filter(|(name, _)| !name.contains('.'));
+        let set = of_windrow.try_for_each(|(name, value)| all.set(name, value));
+        let checked = set.map_err(|error| error.message().to_owned());
+        match checked.and_then(|()| all.validate().map_err(|problems| problems.join("; "))) {
+            Ok(()) => Ok(()),
+            Err(problem) => wrong(problem),
+        }
+    }
+}
+
+/// Settings: `NAME = VALUE` of Windrow, `ENGINE.NAME = VALUE` of another.
+pub(super) fn settings<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Setting>, D::Error> {
+    let mut settings = Vec::new();
+    flatten("", Table::deserialize(from)?, &mut settings).map_err(serde::de::Error::custom)?;
+    Ok(settings)
+}
+
+fn flatten(before: &str, table: Table, settings: &mut Vec<Setting>) -> Result<(), String> {
+    for (name, value) in table {
+        let name = format!("{before}{name}");
+        let text = match value {
+            Value::Table(own) => {
+                flatten(&format!("{name}."), own, settings)?;
+                continue;
+            }
+            Value::String(text) => text,
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Boolean(is) => is.to_string(),
+            _ => return Err(format!("`{name}` is not a setting's value")),
+        };
+        settings.push((name, text));
+    }
+    Ok(())
+}
