@@ -74,7 +74,7 @@ pub(crate) struct Core {
     pub(crate) read_memory: Arc<ReadMemory>,
     pub(crate) cleanup: Arc<Cleanup>,
     pub(crate) keyspaces: Keyspaces,
-    /// Keyspaces that a read-only open could not take: see `left_out.rs`.
+    /// Keyspaces that a read-only open could not take: see `open/left_out.rs`.
     pub(crate) left_out: Vec<KeyspaceRecord>,
     /// Bytes of frozen memtables that wait for their flush.
     pub(crate) frozen_bytes: AtomicUsize,

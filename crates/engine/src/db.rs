@@ -9,9 +9,9 @@ use crate::destroy::destroy;
 use crate::handle::Handle;
 use crate::keyspace::Keyspace;
 use crate::measure::TableSearches;
+use crate::open;
 use crate::options::{KeyspaceOptions, Options, ReadOptions, Sync};
 use crate::read::cursor::{Cursor, Iter};
-use crate::recovery;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
@@ -72,7 +72,7 @@ impl Db {
     /// # Errors
     /// As [`Db::open`]; `InvalidArgument` that lists everything wrong with the options.
     pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Db> {
-        let opened = recovery::open(dir.as_ref(), options)?;
+        let opened = open::open(dir.as_ref(), options)?;
         let tree = opened.core.tree(KeyspaceId::DEFAULT)?;
         let handle = Handle::new(opened.core, opened.lock);
         Ok(Db { default: Keyspace::new(handle, tree) })

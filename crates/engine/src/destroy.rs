@@ -3,9 +3,9 @@
 //! Looks first: what holds another program's files is refused before anything
 //! in it is touched, and so is a link, whose own directory is another.
 
-use crate::listing::Listing;
+use crate::open::listing::Listing;
+use crate::open::remains::{refuse_foreign, remove_ours};
 use crate::place::enter;
-use crate::remains::{refuse_foreign, remove_ours};
 use std::path::Path;
 use windrow_base::{Error, Result};
 use windrow_env::Env;

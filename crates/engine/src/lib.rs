@@ -24,11 +24,10 @@
 //! ```
 //!
 //! Where to begin reading: `db.rs`, then `write/commit.rs`, `read/get.rs`,
-//! `flush.rs`, `merge/run.rs`, `recovery.rs`. This crate decides nothing
+//! `flush.rs`, `merge/run.rs`, `open/mod.rs`. This crate decides nothing
 //! about the tree (`windrow-plan` does) and touches no file or clock itself
 //! (`windrow-env` does).
 
-mod begin;
 mod budget;
 mod cache;
 mod chain;
@@ -47,9 +46,7 @@ mod handle;
 mod host;
 mod keyspace;
 mod latch;
-mod left_out;
 mod lineage;
-mod listing;
 mod manifest;
 mod measure;
 mod memtable;
@@ -57,6 +54,7 @@ mod merge;
 #[cfg(all(test, loom))]
 mod models;
 mod mutants;
+mod open;
 mod operators;
 mod options;
 mod pace;
@@ -64,11 +62,7 @@ mod place;
 mod progress;
 mod read;
 mod rebuild;
-mod recovery;
-mod remains;
 mod repair;
-mod replay;
-mod reserve;
 mod resume;
 mod retry_timer;
 mod schedule;
@@ -84,7 +78,6 @@ mod tombstones;
 mod tree;
 mod trees;
 mod trouble;
-mod undo;
 mod upkeep;
 mod verify;
 mod workers;

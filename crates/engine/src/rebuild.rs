@@ -12,19 +12,20 @@
 
 use crate::core::Core;
 use crate::lineage::{Entry, Lineage, Origin};
+use crate::manifest::record::DEFAULT_KEYSPACE;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::memtable::{MemCursor, Memtable};
 use crate::merge::elide::Sink;
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs};
+use crate::open::found::{Found, new_keyspace};
+use crate::open::replay::{Replay, Replayed};
 use crate::options::KeyspaceOptions;
 use crate::read::level_iter::LevelIter;
 use crate::read::merge_iter::{MergeIter, Source};
 use crate::read::table_iter::TableIterOptions;
 use crate::read::view::{ReadFile, SortedRun};
-use crate::recovery::{DEFAULT_KEYSPACE, Found, new_keyspace};
 use crate::repair::{DamagedLog, DamagedTable, Known, Repair, is_blank};
-use crate::replay::{Replay, Replayed};
 use crate::tree::Tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -9,7 +9,7 @@
 //! 3. Logs are replayed up to their first damage or gap. Without a manifest
 //!    nothing says which logs are needed, and one that power loss brought back
 //!    may lie before a gap: there the replay goes on behind it where something
-//!    says that what is missing was durable (`replay.rs`, `Proof`).
+//!    says that what is missing was durable (`open/replay.rs`, `Proof`).
 //! 4. Damaged files, and logs of which something was not taken over, are linked
 //!    into `lost/` (`originals.rs`).
 //! 5. A new manifest is written and put in force; then the names go that it
@@ -37,18 +37,18 @@ pub(crate) use salvage::Known;
 
 use crate::core::Core;
 use crate::latch::refuse_forked;
-use crate::listing::Listing;
 use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
 use crate::mutants;
+use crate::open::assemble::assemble;
+use crate::open::found::{Folded, Found, fold_manifest, read_current, refuse_newer};
+use crate::open::listing::Listing;
+use crate::open::logs::{is_log, is_own};
+use crate::open::remains::refuse_foreign;
+use crate::open::replay::{Proof, Replay, Replayed, Salvaged};
 use crate::options::Options;
 use crate::place::{Place, enter};
-use crate::recovery::{
-    Folded, Found, assemble, fold_manifest, is_log, is_own, read_current, refuse_newer,
-};
-use crate::remains::refuse_foreign;
 use crate::repair::originals::Originals;
-use crate::replay::{Proof, Replay, Replayed, Salvaged};
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

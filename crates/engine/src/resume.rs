@@ -13,7 +13,7 @@
 //! 4. A new log, and writing is on.
 //!
 //! A failure before CURRENT leaves everything as it was, and what was made is
-//! removed (`undo.rs`); after it, what is in memory agrees with the new manifest
+//! removed (`open/undo.rs`); after it, what is in memory agrees with the new manifest
 //! and the next attempt begins with an empty memtable. Either way writing is
 //! off still, and nothing is lost.
 //! Rejected: to go on in the old log. Of a record that failed nobody knows
@@ -24,9 +24,9 @@ use crate::events::Event;
 use crate::latch::can_go_away;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::merge::filters::OutputFilters;
-use crate::remains::remove_ours;
+use crate::open::remains::remove_ours;
+use crate::open::undo::Attempt;
 use crate::tree::Tree;
-use crate::undo::Attempt;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::WriteFile;

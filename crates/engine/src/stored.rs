@@ -7,10 +7,10 @@
 
 use crate::manifest::record::KeyspaceRecord;
 use crate::manifest::record::{Field, Record};
+use crate::open::found::{fold_manifest, read_current, refuse_newer};
+use crate::open::remains::refuse_foreign;
 use crate::options::Settings;
 use crate::place::enter;
-use crate::recovery::{fold_manifest, read_current, refuse_newer};
-use crate::remains::refuse_foreign;
 use std::collections::BTreeMap;
 use std::path::Path;
 use windrow_base::Result;

@@ -6,8 +6,8 @@
 use crate::db::Db;
 use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
+use crate::open::found::fold_manifest;
 use crate::options::Components;
-use crate::recovery::fold_manifest;
 use std::path::Path;
 use windrow_base::{FileNumber, Result};
 use windrow_env::Env;

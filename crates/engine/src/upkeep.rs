@@ -6,10 +6,13 @@
 use crate::core::{Core, plan_settings};
 use crate::events::Event;
 use crate::manifest::catalog::Locked;
+use crate::manifest::record::DEFAULT_KEYSPACE;
 use crate::manifest::record::Field;
 use crate::manifest::state::KeyspaceState;
 use crate::options::KeyspaceOptions;
-use crate::recovery::{DEFAULT_KEYSPACE, build_tree, check_agrees, new_keyspace};
+
+use crate::open::assemble::{Services, check_agrees};
+use crate::open::found::new_keyspace;
 use crate::tree::Tree;
 use crate::trouble::Tries;
 use crate::workers::closed;
@@ -225,13 +228,21 @@ impl Core {
 
     fn tree_of(&self, keyspace: &KeyspaceState) -> Result<Tree> {
         let default = self.tree(KeyspaceId::DEFAULT)?;
-        let (policy, env) = (default.policy.load_full(), &default.reads.env);
-        let shared = (env, &self.tables, &self.blocks, self.read_memory.chunks(), &self.counters);
+        let policy = default.policy.load_full();
         // The default's sizes, unless its policy is being changed: they go together.
         let sizes = plan_settings(&self.settings, &self.shares, &policy);
         let theirs = default.sizes.load_full();
         let sizes = if *theirs == sizes { theirs } else { Arc::new(sizes) };
-        build_tree(keyspace, &self.components, &(policy, sizes), shared)
+        let services = Services {
+            env: default.reads.env.clone(),
+            tables: self.tables.clone(),
+            blocks: self.blocks.clone(),
+            chunks: self.read_memory.chunks().clone(),
+            counters: self.counters.clone(),
+            policy,
+            sizes,
+        };
+        services.tree(keyspace, &self.components)
     }
 
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {

@@ -24,6 +24,9 @@ const WAL_SYNCED: u64 = 21;
 const TIME_FLOOR: u64 = 20;
 const SETTINGS: u64 = 22;
 
+/// Name of the keyspace that every database has.
+pub(crate) const DEFAULT_KEYSPACE: &str = "default";
+
 /// What of a keyspace is stored in the manifest beside its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyspaceRecord {

@@ -9,7 +9,7 @@
 //!
 //! Owns: which files that are. Never does: overwrite what is in `lost/`.
 
-use crate::listing::Listing;
+use crate::open::listing::Listing;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use windrow_base::{ErrorKind, Result, mutant};

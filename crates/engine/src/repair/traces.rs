@@ -16,9 +16,9 @@
 //! Rejected: a mark in the tables themselves. Whether such a table counts
 //! depends on whether its sources are still there, file by file.
 
-use crate::listing::Listing;
-use crate::recovery::read_current;
-use crate::remains::remove_ours;
+use crate::open::found::read_current;
+use crate::open::listing::Listing;
+use crate::open::remains::remove_ours;
 use std::path::Path;
 use windrow_base::{FileNumber, Result, mutant};
 use windrow_env::Env;

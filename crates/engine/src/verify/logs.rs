@@ -8,7 +8,7 @@
 use super::VerifyReport;
 use crate::core::Core;
 use crate::manifest::record::Record;
-use crate::recovery::read_current;
+use crate::open::found::read_current;
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, FileUid, Result};
 use windrow_env::ReadFile;

@@ -9,8 +9,8 @@
 //! Never does: remove a file that was there before.
 
 use crate::core::Core;
-use crate::listing::Listing;
-use crate::recovery::read_current;
+use crate::open::found::read_current;
+use crate::open::listing::Listing;
 use windrow_base::{Error, ErrorKind, FileNumber, mutant};
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::Ordering;

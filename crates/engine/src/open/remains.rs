@@ -12,7 +12,7 @@
 
 use crate::core::Core;
 use crate::events::Event;
-use crate::listing::Listing;
+use crate::open::listing::Listing;
 use std::path::Path;
 use windrow_base::{Error, Result, mutant};
 use windrow_env::Env;

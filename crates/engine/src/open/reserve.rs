@@ -11,9 +11,9 @@
 //! database, but where that is resumed ([`Core::resume`]).
 
 use crate::core::Core;
-use crate::listing::Listing;
-use crate::remains::remove_ours;
-use crate::undo::{Attempt, MARGIN_BYTES};
+use crate::open::listing::Listing;
+use crate::open::remains::remove_ours;
+use crate::open::undo::{Attempt, MARGIN_BYTES};
 use windrow_base::Result;
 use windrow_format::names;
 

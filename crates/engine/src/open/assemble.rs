@@ -1,0 +1,222 @@
+//! From a folded manifest to a database with its trees, which takes no writes yet.
+//!
+//! Owns: the order in which its parts are made. Never does: replay a log, or write.
+
+use crate::budget::Budget;
+use crate::cache::{BlockCache, ReadMemory, TableCache};
+use crate::cleanup::Cleanup;
+use crate::core::{Core, CoreParts, plan_settings};
+use crate::host::{Ground, Host};
+use crate::manifest::catalog::Catalog;
+use crate::manifest::record::KeyspaceRecord;
+use crate::manifest::state::{KeyspaceState, ManifestState};
+use crate::open::found::Found;
+use crate::open::left_out::{self};
+use crate::open::listing::Listing;
+use crate::open::logs::check_files;
+use crate::options::{Components, KeyspaceOptions, Options};
+use crate::place::Place;
+use crate::read::ReadOwner;
+use crate::read::access::Access;
+use crate::stats::Counters;
+use crate::tree::{Tree, TreeParts};
+use crate::workers::Workers;
+use crate::write::wal::Wal;
+use std::sync::Arc;
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, mutant};
+use windrow_env::{Env, LogFile, Process};
+use windrow_plan::{Policy, Settings as PlanSettings};
+use windrow_skiplist::ChunkPool;
+
+/// Builds the database around the folded manifest; it takes no writes yet.
+pub(crate) fn assemble(
+    env: Env,
+    place: Arc<Place>,
+    options: &Options,
+    listing: &Listing,
+    found: Found,
+    policy: &Policy,
+) -> Result<Arc<Core>> {
+    let shares = Budget::split_for(&options.settings, policy.memtable_bytes_max());
+    let host = Host::new(Ground {
+        env,
+        place,
+        database_uid: found.database_uid,
+        settings: options.settings.clone(),
+        shares,
+        components: options.components.clone(),
+        read_only: options.read_only,
+    });
+    let (env, dir, settings) = (&host.env, &host.dir, &host.settings);
+    let workers = Workers::new(host.clone());
+    let cleanup = Cleanup::new(host.clone(), workers.clone());
+    let blocks = Arc::new(BlockCache::within(
+        shares.cache_target_bytes(shares.frozen_bytes_max(), 0),
+        shares.cache_target_bytes(0, 0),
+        shares.cache_bytes_max,
+    ));
+    let read_memory = Arc::new(ReadMemory::new(shares, blocks.clone()));
+    let tables = table_cache(&host, (&cleanup, &read_memory));
+    if let Some(manifest) = &found.manifest {
+        check_files(env, dir, listing, &found.state, manifest)?;
+    }
+    let mut state = found.state;
+    listing.check_numbers(dir)?;
+    if !mutant!(NumberReuse) {
+        state.next_file = state.next_file.max(listing.number_max() + 1);
+    }
+    let flushed = state.keyspaces.values().map(|k| k.version.flushed_through).max();
+    state.last_seq =
+        state.last_seq.max(state.log_first_seq.saturating_sub(1)).max(flushed.unwrap_or(0));
+    let services = Services {
+        env: Arc::new(env.clone()),
+        tables: tables.clone(),
+        blocks: blocks.clone(),
+        chunks: read_memory.chunks().clone(),
+        counters: host.counters.clone(),
+        policy: Arc::new(policy.clone()),
+        sizes: Arc::new(plan_settings(settings, &shares, policy)),
+    };
+    let tree = |keyspace| services.tree(keyspace, &options.components).map(Arc::new);
+    let trees = state.keyspaces.values().map(tree).collect::<Result<Vec<_>>>()?;
+    check_default(&state, &found.left_out, &options.default_keyspace)?;
+    host.go_on_from(state.next_file, state.time_floor_ms);
+    let parts = CoreParts {
+        last_seq: state.last_seq,
+        wal: Arc::new(no_wal()),
+        tables,
+        blocks,
+        read_memory,
+        catalog: Catalog::new(host.clone(), cleanup.clone(), state),
+        cleanup,
+        trees,
+        left_out: found.left_out,
+        workers,
+        host,
+    };
+    Ok(Core::new(parts))
+}
+
+fn table_cache(
+    host: &Host,
+    (cleanup, read_memory): (&Arc<Cleanup>, &Arc<ReadMemory>),
+) -> Arc<TableCache> {
+    let (obsolete, balance) = (cleanup.clone(), read_memory.clone());
+    let files_max = match host.settings.open_files_max {
+        0 => host.env.fs.open_files_max(),
+        asked => (asked as usize).min(host.env.fs.open_files_max()),
+    };
+    Arc::new(TableCache::new(
+        host.env.fs.clone(),
+        &host.dir,
+        files_max,
+        host.shares.tables_limit_bytes(0),
+        host.settings.direct_io,
+        Arc::new(move |number| obsolete.unlink_table(number)),
+        Arc::new(move |used| balance.opened(used)),
+    ))
+}
+
+/// What the default keyspace is asked to be must be what it was made as.
+fn check_default(
+    state: &ManifestState,
+    left_out: &[KeyspaceRecord],
+    asked: &KeyspaceOptions,
+) -> Result<()> {
+    if let Some(record) = left_out.iter().find(|record| record.id == KeyspaceId::DEFAULT) {
+        return Err(left_out::refused(record));
+    }
+    match state.keyspaces.get(&KeyspaceId::DEFAULT) {
+        Some(keyspace) => check_agrees(&keyspace.record, asked),
+        None => Err(Error::corruption("the manifest holds no default keyspace")),
+    }
+}
+
+/// Whether options given for a keyspace that exists agree with it.
+///
+/// # Errors
+/// `InvalidArgument` that names both.
+pub(crate) fn check_agrees(record: &KeyspaceRecord, asked: &KeyspaceOptions) -> Result<()> {
+    let differs = |what: &str, stored: &str, asked: &str| {
+        Error::invalid(format!(
+            "keyspace `{}` was made with {what} `{stored}`, not `{asked}`",
+            record.name
+        ))
+    };
+    if let Some(asked) = asked.comparator.as_deref().filter(|a| *a != record.comparator) {
+        return Err(differs("comparator", &record.comparator, asked));
+    }
+    let stored = record.merge_operator.as_deref();
+    if let Some(asked) = asked.merge_operator.as_deref().filter(|a| Some(*a) != stored) {
+        return Err(differs("merge operator", stored.unwrap_or("none"), asked));
+    }
+    Ok(())
+}
+
+/// What the trees of a database share: each of 10,000 counts.
+pub(crate) struct Services {
+    pub(crate) env: Arc<Env>,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) chunks: Arc<ChunkPool>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) policy: Arc<Policy>,
+    /// The sizes that go with the policy.
+    pub(crate) sizes: Arc<PlanSettings>,
+}
+
+impl Services {
+    /// Opens a keyspace over its version.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a comparator that is not registered.
+    pub(crate) fn tree(&self, keyspace: &KeyspaceState, components: &Components) -> Result<Tree> {
+        let record = keyspace.record.clone();
+        let order = components.key_order(&record.comparator)?;
+        // Without it operands stay as they are, whatever is flushed or merged, and
+        // a read that would have to apply them errs.
+        let operator =
+            record.merge_operator.as_ref().and_then(|n| components.merge_operator(n).ok());
+        let reads = Arc::new(ReadOwner {
+            tables: self.tables.clone(),
+            blocks: self.blocks.clone(),
+            env: self.env.clone(),
+            order: order.clone(),
+            operator: operator.clone(),
+            operator_name: record.merge_operator.clone(),
+            counters: self.counters.clone(),
+            access: Access::new(self.policy.learns_from_queries(), &keyspace.version),
+            process: Process::current(),
+        });
+        Ok(Tree::new(TreeParts {
+            filter: components.compaction_filter(&record.name).cloned(),
+            record,
+            order,
+            operator,
+            policy: self.policy.clone(),
+            sizes: self.sizes.clone(),
+            version: keyspace.version.clone(),
+            frozen: Vec::new(),
+            reads,
+            chunks: self.chunks.clone(),
+        }))
+    }
+}
+
+/// Stands in the queue until the log of this open is made, and for good where
+/// the database is read-only: the latch refuses every write before it is asked.
+struct NoLog;
+
+impl LogFile for NoLog {
+    fn write_at(&self, _offset: u64, _bytes: &[u8]) -> Result<()> {
+        Err(Error::new(ErrorKind::ReadOnly, "the database has no log"))
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn no_wal() -> Wal {
+    Wal::new(0, 0, Arc::new(NoLog), 0)
+}

@@ -1,0 +1,160 @@
+//! Opening: from what lies in a directory to an open database.
+//!
+//! lock -> CURRENT -> fold the manifest -> check files -> replay the logs ->
+//! tables for what was replayed -> new manifest -> CURRENT -> remove orphans
+//! -> new log. Nothing found at open is ever appended to (rule R2), and
+//! what was replayed is in synced tables before the first acknowledgement
+//! (R3), since the page cache may show bytes that the device lacks. The old
+//! logs go before the new one comes: on a device that is nearly full their
+//! room is the room there is. What an open that fails takes back: `undo.rs`.
+//!
+//! A read-only open stops after the replay and keeps it in memory; it writes
+//! nothing at all.
+//!
+//! Owns: the order of an open. Never does: judge a file by itself; the files of this
+//! folder do, one question each.
+
+pub(crate) mod assemble;
+pub(crate) mod found;
+pub(crate) mod left_out;
+pub(crate) mod listing;
+pub(crate) mod logs;
+pub(crate) mod remains;
+pub(crate) mod replay;
+mod reserve;
+mod start;
+pub(crate) mod undo;
+
+use crate::core::Core;
+use crate::events::Event;
+use crate::latch::refuse_forked;
+use crate::open::assemble::assemble;
+use crate::open::found::{Folded, check_no_remains, find_manifest, missing, refuse_newer};
+use crate::open::listing::Listing;
+use crate::open::logs::wal_header;
+use crate::open::remains::refuse_foreign;
+use crate::open::replay::{Replay, Replayed};
+use crate::open::undo::Attempt;
+use crate::options::Options;
+use crate::place::{Place, enter};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use windrow_base::{FileNumber, Result, mutant, unless_mutant};
+use windrow_env::Env;
+use windrow_env::fs::{FileLock, LockMode};
+use windrow_format::names;
+use windrow_plan::Policy;
+
+/// A database that was opened, and the lock that keeps others out.
+pub(crate) struct Opened {
+    pub(crate) core: Arc<Core>,
+    pub(crate) lock: Box<dyn FileLock>,
+}
+
+/// Opens or creates the database in `dir`.
+///
+/// # Errors
+/// Whatever keeps it from being opened; the directory is then as it was, but
+/// for files that the next open removes.
+pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
+    options.validate()?;
+    let Options { components, settings, .. } = &options;
+    let env = components.env_or_os(settings);
+    refuse_forked(&env)?;
+    let begin_ns = env.clock.monotonic_ns();
+    let dir = &env.fs.absolute(dir)?;
+    if !env.fs.exists(dir)? {
+        make_dir(&env, dir, &options)?;
+    }
+    let (env, dir) = &enter(&env, dir)?;
+    unless_mutant!(NewerLocked, refuse_newer(env, dir)?);
+    refuse_foreign(env, dir)?;
+    let lock = take_lock(env, dir, &options)?;
+    let listing = Listing::read(env, dir)?;
+    let found = find_manifest(env, dir, &listing, &options)?;
+    let policy = Policy::parse(&settings.preset).map_err(|e| e.context("setting `preset`"))?;
+    let manifest = found.manifest;
+    let place = Place::new(env, dir, &*lock);
+    place.found(found.current.as_ref());
+    let core = assemble(env.clone(), place, &options, &listing, found, &policy)?;
+    let attempt = core.begin_attempt();
+    let replayed = core
+        .recover(&attempt, &listing, manifest, options.read_only)
+        .map_err(|error| core.undo(&attempt, &listing, error))?;
+    core.events.send_with(|| Event::Opened {
+        wal_files: replayed.wal_files,
+        batches: replayed.batches,
+        torn_bytes: replayed.torn_bytes + manifest.map_or(0, |manifest| manifest.torn_bytes),
+        duration_us: (core.env.clock.monotonic_ns() - begin_ns) / 1000,
+    });
+    Ok(Opened { core, lock })
+}
+
+fn may_create(options: &Options) -> bool {
+    options.create_if_missing && (!options.read_only || mutant!(ReadOnlyCreates))
+}
+
+/// Makes the directory where that is asked for.
+fn make_dir(env: &Env, dir: &Path, options: &Options) -> Result<()> {
+    if may_create(options) { env.fs.create_dir(dir) } else { Err(missing(dir)) }
+}
+
+/// Makes the name of the directory durable, where it may be new, and locks it.
+fn take_lock(env: &Env, dir: &Path, options: &Options) -> Result<Box<dyn FileLock>> {
+    let may_create = may_create(options);
+    if may_create {
+        env.fs.create_dir(dir)?;
+    }
+    let shared = options.read_only && !mutant!(ReadOnlyLocks);
+    let mode = if shared { LockMode::Shared } else { LockMode::Exclusive };
+    if !may_create && !env.fs.exists(&dir.join(names::CURRENT))? {
+        // Not even a lock file where there is no database.
+        let listing = Listing::read(env, dir)?;
+        check_no_remains(dir, &listing)?;
+        return Err(missing(dir));
+    }
+    if mutant!(LockIgnored) {
+        return env.fs.lock(&dir.join(env.random.next_u64().to_string()), mode);
+    }
+    env.fs.lock(&dir.join(names::LOCK), mode)
+}
+
+impl Core {
+    /// Replays the logs and, unless the open is read-only, begins to write.
+    fn recover(
+        &self,
+        attempt: &Attempt,
+        listing: &Listing,
+        manifest: Option<Folded>,
+        read_only: bool,
+    ) -> Result<Replayed> {
+        if !read_only {
+            self.release_reserve_if_short(attempt, listing)?;
+        }
+        let replayed = self.replay_logs(listing, manifest)?;
+        if self.settings.verify_on_open {
+            // Before anything is written: damage must leave the directory as it was.
+            crate::verify::verify(self, &mut |_| {})?.into_result()?;
+        }
+        if !read_only {
+            self.start_writing(listing, &replayed)?;
+            self.restore_reserve(listing);
+        }
+        Ok(replayed)
+    }
+
+    fn replay_logs(&self, listing: &Listing, manifest: Option<Folded>) -> Result<Replayed> {
+        let state = self.catalog.state();
+        if state.clean_close.is_some() {
+            return Ok(Replayed { last_seq: state.last_seq, ..Replayed::default() });
+        }
+        let mut paths: Vec<(FileNumber, PathBuf)> = Vec::new();
+        for &number in listing.wals.range(state.log_number..) {
+            let manifest = manifest.as_ref();
+            if wal_header(&self.env, &self.dir, number, &state, manifest)?.is_some() {
+                paths.push((number, self.dir.join(names::wal(number))));
+            }
+        }
+        Replay::new(self, &state, manifest).run(&paths)
+    }
+}

@@ -1,0 +1,80 @@
+//! Beginning to write: a new manifest, a new log, and the timers.
+//!
+//! Owns: their order. The manifest comes first ([`Catalog::begin`]) and is in force
+//! before the log is made, so that the logs of before can go in between: on a
+//! device that is nearly full their room is the room there is.
+//!
+//! [`Catalog::begin`]: crate::manifest::catalog::Catalog::begin
+
+use crate::core::Core;
+use crate::manifest::catalog::Locked;
+use crate::open::listing::Listing;
+use crate::open::replay::Replayed;
+use crate::repair::traces;
+use crate::write::wal::Wal;
+use std::sync::Arc;
+use windrow_base::{Result, mutant};
+
+/// How often an idle database looks for work, in ms.
+const IDLE_LOOK_MS: u64 = 30_000;
+
+impl Core {
+    /// Makes what was replayed durable, starts a new manifest and a new log,
+    /// and removes what neither names.
+    ///
+    /// # Errors
+    /// `ReadOnly` where the replay kept what it found in memory, or a sync of its
+    /// tables failed: a manifest would name less than the logs hold. `Io`, `NoSpace`.
+    pub(crate) fn start_writing(&self, listing: &Listing, replayed: &Replayed) -> Result<()> {
+        self.latch.check()?;
+        if mutant!(OrphansBeforeManifest) {
+            self.remove_orphans(listing);
+        }
+        let last_seq = replayed.last_seq;
+        let begun = self.catalog.begin(self.catalog.state(), last_seq)?;
+        self.catalog.lock().adopt(begun);
+        traces::remove(&self.env, &self.dir, listing);
+        self.remove_orphans(listing);
+        let wal = self.first_wal(&mut self.catalog.lock())?;
+        self.begin_log(if mutant!(SeqAnew) { 0 } else { last_seq }, Arc::new(wal));
+        self.cleanup.arm();
+        self.start_timers();
+        self.note_all_due();
+        self.schedule();
+        Ok(())
+    }
+
+    /// Work that only time brings: entries that expire in an idle database, and
+    /// the sync of the log, as often as the settings ask.
+    fn start_timers(&self) {
+        let core = self.me.clone();
+        let look = move || {
+            let core = core.upgrade();
+            let look = |core: &Core| core.schedule_if_open() && core.watch_place().is_ok();
+            core.is_some_and(|core| core.workers.contain(|| look(&core)).unwrap_or(false))
+        };
+        self.env.jobs.every(IDLE_LOOK_MS, Arc::new(look));
+        let interval_ms = self.settings.wal_sync_interval_ms;
+        if interval_ms == 0 {
+            return;
+        }
+        let core = self.me.clone();
+        let sync = move || match core.upgrade() {
+            Some(core) => {
+                // It goes on where writing is off: that may end.
+                core.workers.contain(|| core.sync_wal());
+                !core.workers.gate.is_closing()
+            }
+            None => false,
+        };
+        self.env.jobs.every(interval_ms, Arc::new(sync));
+    }
+
+    /// Makes the log that a manifest just begun waits for, and tells it.
+    pub(crate) fn first_wal(&self, catalog: &mut Locked<'_>) -> Result<Wal> {
+        let number = catalog.state().log_number;
+        let wal = self.new_wal(number, catalog.in_force(), self.wal_capacity_bytes()).create()?;
+        catalog.append(vec![wal.added()])?;
+        Ok(wal)
+    }
+}
