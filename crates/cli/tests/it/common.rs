@@ -1,7 +1,11 @@
 //! What the tests of the program share: a directory of one's own, and the
 //! program run in it as a shell would.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+#![allow(
+    clippy::disallowed_methods,
+    unreachable_pub,
+    reason = "tests play the shell: files and waits are theirs; each of them uses its part"
+)]
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::ffi::OsStr;
