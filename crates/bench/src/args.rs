@@ -4,7 +4,7 @@
 
 use crate::child::{self, Setup};
 use crate::store::Engine;
-use crate::workload::{Contender, Scale, Workload, builtin, names, papers};
+use crate::workload::{self, Contender, Scale, Workload, builtin, names, papers};
 use std::path::PathBuf;
 
 /// Usage of `windrow-bench` and of `windrow-bench-peers`.
@@ -197,7 +197,7 @@ fn run(
     }
     for name in workloads {
         let (file, text) = workload(name)?;
-        for workload in args.chosen_cases(Workload::parse(&file, &text, args.scale)?)? {
+        for workload in args.chosen_cases(workload::parse(&file, &text, args.scale)?)? {
             let workload = args.with_contenders(engines, workload)?;
             args.workloads.push((workload, text.clone()));
         }

@@ -11,49 +11,17 @@ mod measure;
 mod phase;
 #[cfg(test)]
 mod tests;
+mod unit;
+
+pub(crate) use unit::{Setup, Unit};
 
 use crate::dataset::Dataset;
 use crate::process::Stopwatch;
-use crate::store::{self, Codec, Common, Engine, Result, Store};
-use crate::workload::{Contender, Order, Scale, Workload};
+use crate::store::{self, Common, Engine, Result, Store};
+use crate::workload::{self, Contender, Order, Scale, Workload};
 use crate::{output, process, record};
-use phase::Work;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use phase::{State, Work};
 use windrow::Db;
-
-/// What a child is to do; it comes as one argument.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Unit {
-    pub(crate) workload: String,
-    /// The workload file's name without its ending.
-    pub(crate) file: String,
-    /// Its text.
-    pub(crate) text: String,
-    pub(crate) scale: String,
-    pub(crate) seed: u64,
-    pub(crate) contender: String,
-    pub(crate) round: u32,
-    /// First phase, and the one after the last.
-    pub(crate) phases: (usize, usize),
-    pub(crate) dir: PathBuf,
-    pub(crate) setup: Setup,
-    /// Rates of open-loop phases, operations per second, by the name of the
-    /// phase that searched.
-    pub(crate) rates_per_s: BTreeMap<String, f64>,
-}
-
-/// What the command line says over the workload files.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Setup {
-    pub(crate) memory_mib: Option<u64>,
-    pub(crate) direct_io: Option<bool>,
-    pub(crate) background_threads: u32,
-    pub(crate) lz4: bool,
-    pub(crate) settings: Vec<(String, String)>,
-    pub(crate) verbose: bool,
-}
 
 /// A contender's engine.
 pub(crate) fn engine_of(
@@ -75,23 +43,6 @@ pub(crate) fn engine_of(
     }
 }
 
-impl Setup {
-    /// What a store is opened with for a workload.
-    pub(crate) fn common(&self, workload: &Workload, contender: &Contender) -> Common {
-        let memory_mib = self.memory_mib.unwrap_or(workload.store.memory_mib);
-        let settings = workload.store.settings.iter().chain(&contender.settings);
-        Common {
-            variant: contender.variant().to_owned(),
-            memory_bytes: memory_mib << 20,
-            background_threads: self.background_threads,
-            direct_io: self.direct_io.unwrap_or(workload.store.direct_io),
-            codec: if self.lz4 { Codec::Lz4 } else { Codec::None },
-            spaces: workload.data.spaces,
-            settings: settings.chain(&self.settings).cloned().collect(),
-        }
-    }
-}
-
 /// Does a unit and prints a line for each measured phase.
 pub(crate) fn run(engines: &[Engine], unit: &Unit) -> Result<()> {
     for line in lines(engines, unit)? {
@@ -103,7 +54,7 @@ pub(crate) fn run(engines: &[Engine], unit: &Unit) -> Result<()> {
 /// Does a unit; a line for each measured phase.
 fn lines(engines: &[Engine], unit: &Unit) -> Result<Vec<record::Phase>> {
     let scale = Scale::named(&unit.scale).ok_or("no such scale")?;
-    let workloads = Workload::parse(&unit.file, &unit.text, scale)?;
+    let workloads = workload::parse(&unit.file, &unit.text, scale)?;
     let workload = workloads.iter().find(|workload| workload.name == unit.workload);
     let workload = workload.ok_or_else(|| format!("no workload `{}`", unit.workload))?;
     let own = workload.contenders.iter().find(|own| own.name == unit.contender);
@@ -117,25 +68,6 @@ fn lines(engines: &[Engine], unit: &Unit) -> Result<Vec<record::Phase>> {
     }
     run.finish(&mut lines)?;
     Ok(lines)
-}
-
-/// What phases have written so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct State {
-    /// Records that were inserted.
-    inserted: u64,
-    /// Those of them that were taken off a queue's front.
-    front: u64,
-    /// The newest generation of any record.
-    generation: u32,
-}
-
-impl State {
-    /// After what was done once, in another process: all records are there,
-    /// in generations below what is left for others.
-    fn loaded(records: u64) -> State {
-        State { inserted: records, front: 0, generation: 1 << 31 }
-    }
 }
 
 /// An open store with what phases hand on to each other.

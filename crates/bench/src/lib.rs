@@ -69,7 +69,7 @@ pub fn run(engines: &[Engine], args: &[String]) -> i32 {
 fn list() -> Result<()> {
     for name in workload::names().into_iter().chain(workload::papers()) {
         let text = workload::builtin(&name).unwrap_or_default();
-        let workloads = workload::Workload::parse(&name, text, workload::Scale::Full)?;
+        let workloads = workload::parse(&name, text, workload::Scale::Full)?;
         let Some(workload) = workloads.first() else { continue };
         output::print(format_args!("{name:<18} {:<12} {}\n", workload.family, workload.title))?;
     }

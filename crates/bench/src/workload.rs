@@ -9,12 +9,15 @@ mod contender;
 mod file;
 mod goal;
 mod scale;
+mod store;
 mod template;
 
 pub(crate) use catalogue::{builtin, names, papers};
-pub(crate) use contender::{Contender, Setting};
+pub(crate) use contender::Contender;
+pub(crate) use file::parse;
 pub(crate) use goal::{Claim, Goal};
 pub(crate) use scale::Scale;
+pub(crate) use store::Store;
 
 use crate::draws::Draws;
 use crate::lengths::Lengths;
@@ -86,23 +89,6 @@ pub(crate) enum Order {
     Series,
     /// Rising with the number, in digits; absent keys lie half-way between two.
     Ranked,
-}
-
-/// What every store of the workload is opened with.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Store {
-    pub(crate) memory_mib: u64,
-    pub(crate) direct_io: bool,
-    /// Beside those that the command line gives, which go before these.
-    #[serde(deserialize_with = "contender::settings")]
-    pub(crate) settings: Vec<Setting>,
-}
-
-impl Default for Store {
-    fn default() -> Store {
-        Store { memory_mib: 192, direct_io: false, settings: Vec::new() }
-    }
 }
 
 /// One thing that is done to a store.
@@ -334,20 +320,6 @@ impl Beside {
 }
 
 impl Workload {
-    /// Reads a file's text: one workload, or one for each case. `file` is what
-    /// the file is called in commands and results.
-    ///
-    /// # Errors
-    /// A sentence with the file's name, line and key.
-    pub(crate) fn parse(file: &str, text: &str, scale: Scale) -> Result<Vec<Workload>, String> {
-        let workloads = file::read(file, text, scale)?;
-        // There every case is, and every phase.
-        for workload in file::read(file, text, Scale::Full)? {
-            workload.check_goals().map_err(|what| format!("workload {file}: {what}"))?;
-        }
-        Ok(workloads)
-    }
-
     /// Names of the phases that figures are taken of.
     pub(crate) fn measured(&self) -> Vec<String> {
         let phases = self.phases.iter().filter(|phase| !phase.prepare);
@@ -489,11 +461,11 @@ mod tests {
             mix = { get = 3, put = 1 }
             keys = "scrambled(0.99)"
         "#;
-        let workload = &Workload::parse("whole", text, Scale::Full).unwrap()[0];
+        let workload = &parse("whole", text, Scale::Full).unwrap()[0];
         assert_eq!(workload.phases[1].mix(), [(Kind::Get, 0.75), (Kind::Put, 0.25)]);
         assert_eq!((workload.once(), workload.data.records), (1, 100));
         assert!(text.contains(change.0), "{}", change.0);
-        Workload::parse("broken", &text.replace(change.0, change.1), Scale::Full).unwrap_err()
+        parse("broken", &text.replace(change.0, change.1), Scale::Full).unwrap_err()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::disk::DiskWatch;
 use super::estimates;
 use super::evict::Evictor;
 use super::measure::{self, Done, Figures, Meter};
-use super::{State, Unit};
+use super::unit::Unit;
 use crate::client::{Client, Expiry, Shared};
 use crate::data::mix;
 use crate::dataset::Dataset;
@@ -25,6 +25,25 @@ use windrow::env::OsClock;
 
 /// Clients beside have numbers from here on, beyond any measured one's.
 const BESIDE: u64 = 1 << 20;
+
+/// What phases have written so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct State {
+    /// Records that were inserted.
+    pub(super) inserted: u64,
+    /// Those of them that were taken off a queue's front.
+    pub(super) front: u64,
+    /// The newest generation of any record.
+    pub(super) generation: u32,
+}
+
+impl State {
+    /// After what was done once, in another process: all records are there,
+    /// in generations below what is left for others.
+    pub(super) fn loaded(records: u64) -> State {
+        State { inserted: records, front: 0, generation: 1 << 31 }
+    }
+}
 
 /// A phase about to run.
 pub(super) struct Work<'a> {

@@ -10,7 +10,7 @@
 use super::*;
 use crate::store::{Abilities, Counters, OnEntry, OnValue, Sync, Tree, Write};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -167,8 +167,8 @@ const MODEL: Engine = Engine {
 /// Lines of all phases of a workload but those of the open loop, records and
 /// operations cut to a share.
 fn lines_of(engines: &[Engine], name: &str, contender: &str) -> Result<Vec<record::Phase>> {
-    let text = crate::workload::builtin(name).expect("a workload").to_owned();
-    let phases = Workload::parse(name, &text, Scale::Quick)?[0].phases.len();
+    let text = workload::builtin(name).expect("a workload").to_owned();
+    let phases = workload::parse(name, &text, Scale::Quick)?[0].phases.len();
     let dir = tempfile::tempdir()?;
     let unit = Unit {
         workload: name.to_owned(),

@@ -58,7 +58,7 @@ fn branches(phases: &[Phase], once: usize) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
 
-    use crate::workload::Scale;
+    use crate::workload::{self, Scale};
 
     fn workload(once: bool) -> Workload {
         let text = format!(
@@ -80,7 +80,7 @@ mod tests {
         "#
         );
         let text = text + "[[contender]]\nname = \"a\"\n[[contender]]\nname = \"b\"\n";
-        Workload::parse("w", &text, Scale::Quick).unwrap().remove(0)
+        workload::parse("w", &text, Scale::Quick).unwrap().remove(0)
     }
 
     #[test]

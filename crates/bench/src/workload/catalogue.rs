@@ -49,19 +49,19 @@ pub(crate) fn papers() -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Scale, Workload};
+    use crate::workload::{Scale, parse};
 
     #[test]
     fn all_files_are_workloads() {
         for (name, text) in FILES.iter().chain(PAPERS) {
             for scale in Scale::ALL {
-                for workload in Workload::parse(name, text, scale).unwrap() {
+                for workload in parse(name, text, scale).unwrap() {
                     assert!(!workload.measured().is_empty(), "{name}");
                 }
             }
         }
         for (name, text) in PAPERS {
-            let workloads = Workload::parse(name, text, Scale::Full).unwrap();
+            let workloads = parse(name, text, Scale::Full).unwrap();
             assert!(workloads.iter().any(|workload| !workload.goals.is_empty()), "{name}");
             for workload in workloads {
                 let has_rocksdb = workload.contenders.iter().any(|c| c.engine == "rocksdb");

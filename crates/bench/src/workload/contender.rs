@@ -3,13 +3,8 @@
 //! Owns: an engine's variant and settings under a name of their own, and whether Windrow
 //! takes them. Never does: open a store.
 
-use super::Store;
-use serde::{Deserialize, Deserializer};
-use toml::{Table, Value};
-
-/// A setting's name and value. A name with a dot is for the engine before the
-/// dot, one without is Windrow's.
-pub(crate) type Setting = (String, String);
+use super::store::{Setting, Store, settings};
+use serde::Deserialize;
 
 /// An engine as a file has it opened, by the name that tables call it.
 #[derive(Clone, Debug, Deserialize)]
@@ -75,30 +70,4 @@ impl Contender {
             Err(problem) => wrong(problem),
         }
     }
-}
-
-/// Settings: `NAME = VALUE` of Windrow, `ENGINE.NAME = VALUE` of another.
-pub(super) fn settings<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Setting>, D::Error> {
-    let mut settings = Vec::new();
-    flatten("", Table::deserialize(from)?, &mut settings).map_err(serde::de::Error::custom)?;
-    Ok(settings)
-}
-
-fn flatten(before: &str, table: Table, settings: &mut Vec<Setting>) -> Result<(), String> {
-    for (name, value) in table {
-        let name = format!("{before}{name}");
-        let text = match value {
-            Value::Table(own) => {
-                flatten(&format!("{name}."), own, settings)?;
-                continue;
-            }
-            Value::String(text) => text,
-            Value::Integer(number) => number.to_string(),
-            Value::Float(number) => number.to_string(),
-            Value::Boolean(is) => is.to_string(),
-            _ => return Err(format!("`{name}` is not a setting's value")),
-        };
-        settings.push((name, text));
-    }
-    Ok(())
 }

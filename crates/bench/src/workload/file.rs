@@ -11,11 +11,25 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+/// Reads a file's text: one workload, or one for each case. `file` is what
+/// the file is called in commands and results.
+///
+/// # Errors
+/// A sentence with the file's name, line and key.
+pub(crate) fn parse(file: &str, text: &str, scale: Scale) -> Result<Vec<Workload>, String> {
+    let workloads = read(file, text, scale)?;
+    // There every case is, and every phase.
+    for workload in read(file, text, Scale::Full)? {
+        workload.check_goals().map_err(|what| format!("workload {file}: {what}"))?;
+    }
+    Ok(workloads)
+}
+
 /// Reads the workloads in `text`. `file` is the file's name without its ending.
 ///
 /// # Errors
 /// `FILE:LINE: KEY: what is wrong`.
-pub(super) fn read(file: &str, text: &str, scale: Scale) -> Result<Vec<Workload>, String> {
+fn read(file: &str, text: &str, scale: Scale) -> Result<Vec<Workload>, String> {
     workloads(file, text, scale).map_err(|Wrong(at, message)| {
         let line = text[..at.start.min(text.len())].matches('\n').count() + 1;
         let key = DeTable::parse(text).ok().and_then(|table| key_at(&table.into_inner(), &at));
@@ -205,7 +219,7 @@ more = 0.5
 "#;
 
     fn parse(text: &str, scale: Scale) -> Result<Vec<Workload>, String> {
-        Workload::parse("small", text, scale)
+        super::parse("small", text, scale)
     }
 
     #[test]
