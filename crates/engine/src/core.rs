@@ -125,10 +125,13 @@ impl Core {
         let queue =
             Arc::new(Queue::new(parts.last_seq, parts.wal, parts.catalog.durable().clone()));
         let wal_sync = Arc::new(WalSync::of(host.place.clone()));
-        let (waiting, syncing) = (queue.clone(), wal_sync.clone());
+        // Weak: what waits to be flushed leads back to the host, by the table cache.
+        let (waiting, syncing) = (Arc::downgrade(&queue), Arc::downgrade(&wal_sync));
         host.wake_writers_by(move || {
-            waiting.wake_all();
-            syncing.wake_all();
+            if let Some((waiting, syncing)) = waiting.upgrade().zip(syncing.upgrade()) {
+                waiting.wake_all();
+                syncing.wake_all();
+            }
         });
         Arc::new_cyclic(|me| Core {
             me: me.clone(),
@@ -375,4 +378,27 @@ fn debt_limits(settings: &Settings, shares: &Shares) -> (u64, u64) {
 /// The error of a handle whose keyspace is gone.
 pub(crate) fn dropped(name: &str) -> Error {
     Error::new(ErrorKind::Closed, format!("keyspace `{name}` was dropped"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Db, Options};
+    use std::sync::Arc;
+
+    /// Whatever is still in memory then, and in no table.
+    #[test]
+    fn nothing_is_left_of_a_database_whose_close_failed() {
+        let (env, handles) = windrow_env::testing::env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        let db = Db::open_with("db", options).unwrap();
+        db.put("key", "value").unwrap();
+        let host = Arc::downgrade(&db.core().host);
+        handles.fs.crash_at(handles.fs.operations());
+        assert!(db.put("key", "value").is_err() || db.flush().is_err());
+        assert!(db.close().is_err());
+        drop(db);
+        handles.jobs.discard();
+        assert_eq!(host.strong_count(), 0, "the database holds itself");
+    }
 }
