@@ -13,6 +13,7 @@ mod memory;
 mod place;
 mod repair;
 mod resume;
+mod simulated;
 mod syncs;
 mod unregistered;
 mod witnesses;

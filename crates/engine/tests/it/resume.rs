@@ -1,21 +1,12 @@
 //! Writing turned on again after a failure, without reopening.
 
+use crate::simulated::{DIR, options};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use windrow::{Batch, Db, ErrorKind, Event, Options, Sync};
+use windrow::{Batch, Db, ErrorKind, Event, Sync};
 use windrow_env::jobs::{Job, Jobs, Urgency};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, PowerLoss, Stepper, When, env};
-
-const DIR: &str = "/db";
-
-fn options(handles: &Handles) -> Options {
-    let mut options = Options::default();
-    options.settings.memory_bytes = 8 << 20;
-    options.settings.memtable_bytes = 64 << 10;
-    options.components.env = Some(handles.env());
-    options
-}
 
 fn open(handles: &Handles) -> Db {
     Db::open_with(DIR, options(handles)).unwrap()

@@ -2,24 +2,15 @@
 //! file, which nothing in it can vouch for, is missed when it is gone (R4,
 //! R10, R11), and a file that is not this database's own is refused.
 
+use crate::simulated::{DIR, options};
 use std::path::{Path, PathBuf};
-use windrow::{Db, Error, ErrorKind, KeyspaceOptions, Options, Sync};
+use windrow::{Db, Error, ErrorKind, KeyspaceOptions, Sync};
 use windrow_env::FileSystem;
 use windrow_env::fs::ReadOptions;
 use windrow_env::testing::{CrashFs, Fault, FaultKind, FileDamage, Handles, NameDamage};
 use windrow_env::testing::{Ops, PowerLoss, When, env};
 use windrow_format::log::{LogKind, Reader};
 use windrow_format::names;
-
-const DIR: &str = "/db";
-
-fn options(handles: &Handles) -> Options {
-    let mut options = Options::default();
-    options.settings.memory_bytes = 8 << 20;
-    options.settings.memtable_bytes = 64 << 10;
-    options.components.env = Some(handles.env());
-    options
-}
 
 /// The files that power loss leaves after `work`, everything unsynced gone.
 fn crashed(seed: u64, work: impl FnOnce(&Db)) -> Handles {
