@@ -16,7 +16,7 @@ use windrow_sim::fuzz::{TARGETS, Target, extremes, seeds, target};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// Damaged copies of each seed, that the mending be proved without a fuzzer.
+/// Damaged copies of each seed, that recomputing checksums be proved without a fuzzer.
 const DAMAGES: u64 = 20;
 
 fn inputs(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {

@@ -1,12 +1,12 @@
 //! What files of a directory say of each other, made true: an input whose
-//! files were damaged and mended one by one would else only ever be told that
+//! files were damaged and given right checksums one by one would else only ever be told that
 //! a length or a uid is not the one that another file remembers.
 //!
 //! Owns: where one file names another's uid or length, stated here a second
 //! time from `docs/format/`. Never does: make a file that is named and missing.
 
 use super::memory_file::MemoryFile;
-use super::{mend, records};
+use super::{checksums, records};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_base::coding::{Decoder, get_varint, put_varint};
@@ -122,11 +122,11 @@ pub(super) fn log(bytes: &mut [u8], manifests: &Files, logs: &Files) {
     if let (Some(seen), Some(said)) = (named, u64_at(bytes, LOG_MANIFEST_BYTES_AT)) {
         put_u64(bytes, LOG_MANIFEST_BYTES_AT, said.min(seen.bytes));
     }
-    mend::log(bytes);
+    checksums::log(bytes);
     for range in marks(bytes).unwrap_or_default() {
         mark(&mut bytes[range], manifests, logs);
     }
-    mend::log(bytes);
+    checksums::log(bytes);
 }
 
 /// Where the payloads of marks of one fragment stand.

@@ -5,7 +5,7 @@
 //! does: open the database.
 
 use super::agree::{self, Files};
-use super::mend;
+use super::checksums;
 use std::path::Path;
 use windrow_base::FileNumber;
 use windrow_env::testing::CrashFs;
@@ -97,14 +97,14 @@ impl Archive {
         }
     }
 
-    /// Mends the checksums of every file, and what files say of each other.
-    pub fn mend(&mut self) {
+    /// Recomputes the checksums of every file, and what files say of each other.
+    pub fn recompute_checksums(&mut self) {
         let (mut tables, mut logs, mut manifests) = (Files::new(), Files::new(), Files::new());
         for (kind, number, bytes) in &mut self.files {
             let number = file_number(*number);
             let (files, seen) = match kind_of(*kind) {
                 Some(FileKind::Table) => {
-                    mend::table(bytes);
+                    checksums::table(bytes);
                     (&mut tables, agree::see_table(bytes))
                 }
                 Some(FileKind::Wal) => (&mut logs, agree::see_log(bytes, number)),
@@ -115,7 +115,7 @@ impl Archive {
         }
         // The manifest may change its length by this, which logs tell of; logs keep theirs.
         for (_, number, bytes) in self.of_kind(FileKind::Manifest) {
-            mend::log(bytes);
+            checksums::log(bytes);
             agree::manifest(bytes, &tables, &logs);
             let number = file_number(*number);
             manifests.extend(agree::see_log(bytes, number).map(|seen| (number, seen)));
@@ -125,7 +125,7 @@ impl Archive {
         }
         for (_, _, bytes) in self.of_kind(FileKind::Current) {
             agree::current(bytes, &manifests);
-            mend::current(bytes);
+            checksums::current(bytes);
         }
     }
 

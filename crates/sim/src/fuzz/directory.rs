@@ -1,7 +1,7 @@
 //! A whole directory: opened, read, written to, closed, opened again; and repaired.
 
 use super::archive::{Archive, CREATE, READ_ONLY, REPAIR, VARIANT_SHIFT, VERIFY_ON_OPEN};
-use super::mend::raw_and_mended;
+use super::checksums::raw_and_recomputed;
 use std::path::Path;
 use windrow::{Batch, Db, InKeyspace, Options, Sync, repair};
 use windrow_base::Result;
@@ -14,12 +14,12 @@ use windrow_testkit::world::DIR;
 const ENTRIES_MAX: usize = 1_000;
 
 pub(super) fn run(input: &[u8]) -> bool {
-    let mend = |bytes: &mut Vec<u8>| {
+    let recompute = |bytes: &mut Vec<u8>| {
         let mut archive = Archive::parse(bytes);
-        archive.mend();
+        archive.recompute_checksums();
         *bytes = archive.to_bytes();
     };
-    raw_and_mended(input, mend, |bytes| use_directory(&Archive::parse(&bytes)))
+    raw_and_recomputed(input, recompute, |bytes| use_directory(&Archive::parse(&bytes)))
 }
 
 fn use_directory(archive: &Archive) -> bool {
@@ -32,7 +32,7 @@ fn use_directory(archive: &Archive) -> bool {
         let options = options(&handles, handles.fs.clone(), archive.flags);
         if repair(DIR, options).is_ok() {
             handles.jobs.discard();
-            // What repair accepts as mended may still hold damaged blocks.
+            // What repair accepts may still hold damaged blocks.
             _ = open_and_use(&handles, handles.fs.clone(), archive.flags & !READ_ONLY);
         }
     }

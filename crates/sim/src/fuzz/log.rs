@@ -1,13 +1,13 @@
 //! A write-ahead log: every record, and every operation of every batch.
 
+use super::checksums::{self, raw_and_recomputed};
 use super::memory_file::MemoryFile;
-use super::mend::{self, raw_and_mended};
 use windrow_base::Result;
 use windrow_format::batch;
 use windrow_format::log::{Class, LogKind, Reader};
 
 pub(super) fn run(input: &[u8]) -> bool {
-    raw_and_mended(input, |bytes| mend::log(bytes), |bytes| read(bytes).is_ok())
+    raw_and_recomputed(input, |bytes| checksums::log(bytes), |bytes| read(bytes).is_ok())
 }
 
 fn read(bytes: Vec<u8>) -> Result<()> {

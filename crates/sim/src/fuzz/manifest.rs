@@ -1,7 +1,7 @@
 //! A manifest: every record, folded into the trees it tells of, and those
 //! written and read once more.
 
-use super::mend::{self, raw_and_mended};
+use super::checksums::{self, raw_and_recomputed};
 use std::path::Path;
 use windrow::testing::refold_manifest;
 use windrow_env::testing::env;
@@ -13,7 +13,7 @@ use windrow_testkit::world::DIR;
 const NUMBER_AT: usize = 20;
 
 pub(super) fn run(input: &[u8]) -> bool {
-    raw_and_mended(input, |bytes| mend::log(bytes), |bytes| read(&bytes))
+    raw_and_recomputed(input, |bytes| checksums::log(bytes), |bytes| read(&bytes))
 }
 
 fn read(bytes: &[u8]) -> bool {

@@ -11,8 +11,8 @@
 //! bytes should have meant (`flip` does).
 
 pub mod archive;
+pub mod checksums;
 pub mod extremes;
-pub mod mend;
 pub mod seeds;
 
 mod agree;
@@ -39,7 +39,7 @@ pub struct Target {
     /// Bytes a run may allocate at once: so many for each byte of the input,
     /// and so many at any rate.
     pub memory: (usize, usize),
-    /// Runs an input. Says whether it was accepted to its end, as it was or mended.
+    /// Runs an input. Says whether it was accepted to its end, as it was or with recomputed checksums.
     pub run: fn(&[u8]) -> bool,
 }
 

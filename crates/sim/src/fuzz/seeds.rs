@@ -128,7 +128,7 @@ fn directory(
     let mut archive = Archive::of(&fs, Path::new(DIR), flags(seed));
     archive.shorten_logs();
     // The manifest knows how long the logs were.
-    archive.mend();
+    archive.recompute_checksums();
     Ok(archive)
 }
 

@@ -1,8 +1,8 @@
 //! A table: opened, verified, and read entry by entry, whatever `verify` says
 //! of it: readers meet tables that nobody has verified.
 
+use super::checksums::{self, raw_and_recomputed};
 use super::memory_file::MemoryFile;
-use super::mend::{self, raw_and_mended};
 use std::sync::Arc;
 use windrow_base::key::push_internal;
 use windrow_base::{KeyOrder, Result};
@@ -15,7 +15,7 @@ use windrow_format::table::{
 };
 
 pub(super) fn run(input: &[u8]) -> bool {
-    raw_and_mended(input, |bytes| mend::table(bytes), |bytes| read(bytes).is_ok())
+    raw_and_recomputed(input, |bytes| checksums::table(bytes), |bytes| read(bytes).is_ok())
 }
 
 fn read(bytes: Vec<u8>) -> Result<()> {

@@ -1,9 +1,9 @@
-//! Checksums mended: damaged bytes with the checksums they would have had if
+//! Recomputed checksums: damaged bytes with the checksums they would have had if
 //! somebody had meant them. Without this a fuzzer only ever learns that a
 //! checksum fails, and what parses the bytes behind it is never asked.
 //!
 //! Owns: where each format keeps its checksums, uids and lengths, stated here
-//! a second time from `docs/format/`. Never does: mend what the checksums
+//! a second time from `docs/format/`. Never does: change what the checksums
 //! cover, but for the uid and length that seed them.
 
 use super::memory_file::MemoryFile;
@@ -36,19 +36,20 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
-/// Runs `read` on the bytes as they are, and mended where that changes them.
-pub(super) fn raw_and_mended(
+/// Runs `read` on the bytes as they are, and with recomputed checksums where that
+/// changes them.
+pub(super) fn raw_and_recomputed(
     input: &[u8],
-    mend: impl FnOnce(&mut Vec<u8>),
+    recompute: impl FnOnce(&mut Vec<u8>),
     read: impl Fn(Vec<u8>) -> bool,
 ) -> bool {
-    let mut mended = input.to_vec();
-    mend(&mut mended);
-    if mended == input {
-        return read(mended);
+    let mut recomputed = input.to_vec();
+    recompute(&mut recomputed);
+    if recomputed == input {
+        return read(recomputed);
     }
     let as_it_is = read(input.to_vec());
-    read(mended) || as_it_is
+    read(recomputed) || as_it_is
 }
 
 /// CURRENT: a checksum over all before it.
@@ -77,7 +78,7 @@ pub fn log(bytes: &mut [u8]) {
     }
 }
 
-/// Mends the fragment at `at`, whose successor has one of these uids; gives its end.
+/// Recomputes those of the fragment at `at`, whose successor has one of these uids; gives its end.
 fn fragment(bytes: &mut [u8], at: usize, uid: FileUid, before: FileUid) -> usize {
     let of_both = [uid, before];
     let payload_at = at + FRAGMENT_HEADER_BYTES;
@@ -127,7 +128,7 @@ pub fn table(bytes: &mut [u8]) {
     data_blocks(bytes, uid);
 }
 
-/// Mends what the index leads to, where the meta blocks make sense.
+/// Recomputes those of what the index leads to, where the meta blocks make sense.
 fn data_blocks(bytes: &mut [u8], uid: FileUid) {
     let file_bytes = bytes.len() as u64;
     let file = MemoryFile::open(bytes.to_vec());
