@@ -117,7 +117,11 @@ extern "C" fn start(main: *mut c_void) -> *mut c_void {
     }
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(()) => ptr::null_mut(),
-        Err(_) => ptr::without_provenance_mut(1),
+        Err(panic) => {
+            // What it carries may panic when it is dropped, and nothing catches that.
+            std::mem::forget(panic);
+            ptr::without_provenance_mut(1)
+        }
     }
 }
 
