@@ -1,12 +1,12 @@
-//! The shared state of an open database, and the few operations on it that
-//! every path needs: which keyspaces there are, logging and installing an
-//! edit, tripping the latch, waiting for background work.
+//! What an open database is made of ([`Host`], [`Workers`], [`Catalog`] and what has
+//! no owner of its own yet), and the few operations on all of it: which keyspaces
+//! there are, and how an edit of a tree is logged and installed.
 //!
 //! Orders kept here: data before manifest (callers sync tables and their
 //! directory first), manifest before visibility, visibility before deletion.
 //!
 //! Lock order, outermost first: a tree's `work` (never held across I/O),
-//! `manifest`, the commit queue, a tree's `view_lock`. `pacing` is taken with
+//! the catalog, the commit queue, a tree's `view_lock`. `pacing` is taken with
 //! none of them held. The progress lock is held alone.
 
 use crate::budget::Shares;

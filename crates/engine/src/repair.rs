@@ -163,7 +163,7 @@ impl Repair<'_> {
         )?;
         let replayed = match self.report.manifest_rebuilt {
             true => self.gather(&core)?,
-            false => self.mend(&core)?,
+            false => self.repair_trees(&core)?,
         };
         self.originals.link(&self.env, self.dir)?;
         // Open needs none of the old files: what is not live goes.
@@ -176,11 +176,11 @@ impl Repair<'_> {
         moved.and(closed)
     }
 
-    /// Mends what the manifest names.
-    fn mend(&mut self, core: &Arc<Core>) -> Result<Replayed> {
+    /// Repairs what the manifest names.
+    fn repair_trees(&mut self, core: &Arc<Core>) -> Result<Replayed> {
         let trees: Vec<Arc<Tree>> = core.trees().iter().cloned().collect();
         for tree in &trees {
-            self.mend_tree(core, tree)?;
+            self.repair_tree(core, tree)?;
         }
         let state = core.catalog.state();
         let salvaged = self.replay(Replay::tolerant(core, &state), &state, state.log_number)?;
@@ -255,7 +255,7 @@ impl Repair<'_> {
     }
 
     /// Verifies a keyspace's tables and replaces those that are damaged.
-    fn mend_tree(&mut self, core: &Arc<Core>, tree: &Tree) -> Result<()> {
+    fn repair_tree(&mut self, core: &Arc<Core>, tree: &Tree) -> Result<()> {
         let version = tree.version();
         let mut edit = Edit::default();
         for (level, part, file) in version.files() {

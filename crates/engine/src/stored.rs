@@ -5,8 +5,7 @@
 //! before it decides how to open. Never does: open with them; that is for
 //! whoever asks.
 
-use crate::manifest::record::KeyspaceRecord;
-use crate::manifest::record::{Field, Record};
+use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use crate::open::found::{fold_manifest, read_current, refuse_newer};
 use crate::open::remains::refuse_foreign;
 use crate::options::Settings;

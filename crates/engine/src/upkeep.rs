@@ -6,13 +6,11 @@
 use crate::core::{Core, plan_settings};
 use crate::events::Event;
 use crate::manifest::catalog::Locked;
-use crate::manifest::record::DEFAULT_KEYSPACE;
-use crate::manifest::record::Field;
+use crate::manifest::record::{DEFAULT_KEYSPACE, Field};
 use crate::manifest::state::KeyspaceState;
-use crate::options::KeyspaceOptions;
-
 use crate::open::assemble::{Services, check_agrees};
 use crate::open::found::new_keyspace;
+use crate::options::KeyspaceOptions;
 use crate::tree::Tree;
 use crate::trouble::Tries;
 use crate::workers::closed;

@@ -4,8 +4,7 @@
 //! Pure data: recovery, repair and `dump` fold records into it, the running
 //! database keeps it beside the file, and a snapshot record is made of it.
 
-use crate::manifest::record::KeyspaceRecord;
-use crate::manifest::record::{Field, Record};
+use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, FileUid, KeyOrder, KeyspaceId, Result, SeqNo, mutant};

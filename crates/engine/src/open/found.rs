@@ -3,8 +3,7 @@
 //! Owns: finding that, and what it says. Never does: change a file, or look at
 //! tables and logs.
 
-use crate::manifest::record::DEFAULT_KEYSPACE;
-use crate::manifest::record::{KeyspaceRecord, Record};
+use crate::manifest::record::{DEFAULT_KEYSPACE, KeyspaceRecord, Record};
 use crate::manifest::state::ManifestState;
 use crate::open::left_out::{self, LeftOut};
 use crate::open::listing::Listing;

@@ -7,8 +7,7 @@
 //! anything in an open for writing, which would lose them with the next manifest.
 
 use crate::core::Core;
-use crate::manifest::record::KeyspaceRecord;
-use crate::manifest::record::{Field, Record};
+use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use crate::options::Components;
 use std::collections::BTreeMap;
 use windrow_base::{Error, KeyspaceId, Result};
