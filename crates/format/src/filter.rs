@@ -8,7 +8,6 @@
 //! Never does: speak for range tombstones (I8), or hash under an order whose
 //! equality is not of bytes (the table writer builds no filter there).
 
-use std::sync::LazyLock;
 use windrow_base::{Error, Result};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -22,6 +21,11 @@ const LINE_BITS: f64 = 512.0;
 
 /// Most probes a filter uses; beyond it more bits buy no lower rate worth their time.
 const PROBES_MAX: u32 = 16;
+
+/// Bits per key, in eighths, from which on one more probe is used, the second first:
+/// where it lowers the rate by more than one per cent. A test computes them again.
+const PROBES_GROW_AT: [u16; PROBES_MAX as usize - 1] =
+    [18, 30, 42, 55, 68, 83, 98, 114, 132, 151, 173, 197, 224, 254, 288];
 
 /// Bytes after the lines: number of probes, and a zero.
 const TAIL_BYTES: usize = 2;
@@ -264,28 +268,9 @@ fn rate(bits_per_key: f64, probes: u32) -> f64 {
     (sum / weight).min(1.0)
 }
 
-/// Best probes for bits per key in steps of an eighth, reckoned once.
-static BEST_PROBES: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    (0..=(BITS_PER_KEY_MAX * 8.0) as u32)
-        .map(|step| {
-            let bits = (f64::from(step) / 8.0).max(1.0 / 16.0);
-            // A hair of rate is not worth a probe: the last one must earn one per cent.
-            let mut best = 1;
-            let mut best_rate = rate(bits, 1);
-            for probes in 2..=PROBES_MAX {
-                let r = rate(bits, probes);
-                if r < best_rate * 0.99 {
-                    (best, best_rate) = (probes, r);
-                }
-            }
-            best as u8
-        })
-        .collect()
-});
-
 fn probes_for(bits_per_key: f64) -> u32 {
-    let step = (bits_per_key.min(BITS_PER_KEY_MAX) * 8.0).round() as usize;
-    u32::from(BEST_PROBES[step])
+    let eighths = (bits_per_key.min(BITS_PER_KEY_MAX) * 8.0).round() as u16;
+    1 + PROBES_GROW_AT.partition_point(|&from| from <= eighths) as u32
 }
 
 #[cfg(test)]
@@ -310,6 +295,21 @@ mod tests {
             answer
         });
         (wrong.count() as f64 / asked as f64, bytes)
+    }
+
+    #[test]
+    fn each_probe_is_worth_its_time() {
+        for eighths in 1..=(BITS_PER_KEY_MAX * 8.0) as u32 {
+            let bits = f64::from(eighths) / 8.0;
+            let (mut best, mut best_rate) = (1, rate(bits, 1));
+            for probes in 2..=PROBES_MAX {
+                let rate = rate(bits, probes);
+                if rate < best_rate * 0.99 {
+                    (best, best_rate) = (probes, rate);
+                }
+            }
+            assert_eq!(probes_for(bits), best, "{bits} bits per key");
+        }
     }
 
     #[test]

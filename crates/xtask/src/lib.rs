@@ -1,7 +1,7 @@
 //! The workspace's checks on itself, and the documentation it generates.
 //!
 //! Owns: what a review would otherwise have to look for by hand: layers, circles,
-//! lengths, `unsafe`, manifests, licences, stale pages. `cargo test` runs them
+//! lengths, `unsafe`, statics, manifests, licences, stale pages. `cargo test` runs them
 //! (`tests/tidy.rs`). Never does: change code, or run in a database.
 
 #![allow(
@@ -20,6 +20,7 @@ pub mod manifests;
 pub mod repeat;
 pub mod same;
 pub mod source;
+pub mod statics;
 pub mod supply;
 pub mod targets;
 pub mod words;
@@ -32,6 +33,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("layers", layers::check),
     ("circles", circles::check),
     ("lengths", lengths::check),
+    ("statics", statics::check),
     ("words", words::check),
     ("manifests", manifests::check),
     ("targets", targets::check),

@@ -24,6 +24,11 @@ fn lengths() {
 }
 
 #[test]
+fn statics() {
+    run("statics");
+}
+
+#[test]
 fn words() {
     run("words");
 }
@@ -51,7 +56,16 @@ fn docs() {
 /// A check that is not run here would be a check that nobody runs.
 #[test]
 fn every_check_is_a_test() {
-    let tested =
-        ["layers", "circles", "lengths", "words", "manifests", "targets", "supply", "docs"];
+    let tested = [
+        "layers",
+        "circles",
+        "lengths",
+        "statics",
+        "words",
+        "manifests",
+        "targets",
+        "supply",
+        "docs",
+    ];
     assert!(CHECKS.iter().map(|(name, _)| *name).eq(tested));
 }

@@ -50,7 +50,7 @@ pub(crate) fn options() -> Result<()> {
     let paint = Paint::stdout();
     let mut out = io::stdout().lock();
     for row in Settings::table() {
-        writeln!(out, "{} = {}", paint.bold(row.name), row.default)?;
+        writeln!(out, "{} = {}", paint.bold(row.name), row.default_value())?;
         writeln!(out, "    {}", row.help)?;
         writeln!(out, "    {}", paint.dim(row.range.describe(row.unit)))?;
     }

@@ -106,8 +106,6 @@ pub struct SettingRow {
     pub name: &'static str,
     /// What it counts in.
     pub unit: Unit,
-    /// The default, as [`Settings::to_text`] prints it.
-    pub default: String,
     /// Which values it takes.
     pub range: SettingRange,
     /// What it does, one sentence.
@@ -121,6 +119,11 @@ pub struct SettingRow {
 }
 
 impl SettingRow {
+    /// The default, as [`Settings::to_text`] prints it.
+    pub fn default_value(&self) -> String {
+        self.value(&Settings::default())
+    }
+
     /// This setting's value in `settings`, as text that [`Settings::set`] takes.
     pub fn value(&self, settings: &Settings) -> String {
         (self.print)(settings)
@@ -238,13 +241,11 @@ macro_rules! settings {
             }
         }
 
-        fn build_table() -> Vec<SettingRow> {
+        static TABLE: &[SettingRow] = {
             use SettingRange::{Flag, Form, Number, NumberOrZero};
-            let defaults = Settings::default();
-            vec![$(SettingRow {
+            &[$(SettingRow {
                 name: stringify!($name),
                 unit: Unit::$unit,
-                default: Value::print(&defaults.$name, Unit::$unit),
                 range: $range,
                 help: $help,
                 ends: &[$(($end, $wrong)),*],
@@ -258,7 +259,7 @@ macro_rules! settings {
                 },
                 check: |settings, row| check_value(row, &settings.$name),
             },)*]
-        }
+        };
     };
 }
 
@@ -395,8 +396,7 @@ settings! {
 impl Settings {
     /// Every setting, the three that most users need first.
     pub fn table() -> &'static [SettingRow] {
-        static TABLE: std::sync::LazyLock<Vec<SettingRow>> = std::sync::LazyLock::new(build_table);
-        &TABLE
+        TABLE
     }
 
     /// Sets one setting from text. Hyphens in the name count as underscores.
@@ -504,7 +504,7 @@ impl Settings {
                 out,
                 "| [`{0}`](#{0}) | `{1}` | {2} | {3} |",
                 row.name,
-                row.default,
+                row.default_value(),
                 row.unit.as_str(),
                 row.range.describe(row.unit)
             );
@@ -531,7 +531,7 @@ mod tests {
         Settings::default().validate().unwrap();
         for row in Settings::table() {
             let mut settings = Settings::default();
-            settings.set(row.name, &row.default).unwrap();
+            settings.set(row.name, &row.default_value()).unwrap();
             assert_eq!(settings, Settings::default(), "{}", row.name);
             assert!(!row.help.is_empty() && row.help.ends_with('.'), "{}", row.name);
         }

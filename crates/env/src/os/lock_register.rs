@@ -11,13 +11,14 @@
 //! Never does: lock a file.
 
 use crate::fs::{FileId, LockMode};
+use crate::sync::real::atomic::{AtomicBool, Ordering};
 use crate::sys::process::at_fork;
 use rustix::fs::FlockOperation;
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
 #[allow(clippy::disallowed_types)]
 // const, and held from `prepare` to `parent` or `child`
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A descriptor that is locked.
 #[derive(Debug)]
@@ -46,9 +47,14 @@ thread_local! {
 /// The register, locked: held while a file is opened and locked, so that no
 /// fork comes between and leaves the child with a lock that nobody knows of.
 pub(super) fn register() -> MutexGuard<'static, Register> {
-    static FORKS: Once = Once::new();
-    // Where the system has no memory for three pointers, a child keeps its copies.
-    FORKS.call_once(|| _ = at_fork(before_fork, after_fork, in_child));
+    // Not a `Once`, which a child would wait for if another thread was in it. Where two
+    // threads register, the handlers run twice, and the second time they do nothing.
+    static FORKS: AtomicBool = AtomicBool::new(false);
+    if !FORKS.load(Ordering::Acquire) {
+        // Where the system has no memory for three pointers, a child keeps its copies.
+        let _ = at_fork(before_fork, after_fork, in_child);
+        FORKS.store(true, Ordering::Release);
+    }
     REGISTER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -103,7 +109,9 @@ impl Drop for Locked {
 /// (POSIX.1-2024; `_Fork` is, and does not come here).
 extern "C" fn before_fork() {
     let _ = ACROSS_FORK.try_with(|guard| {
-        guard.set(Some(REGISTER.lock().unwrap_or_else(PoisonError::into_inner)));
+        let held = guard.take();
+        let held = held.unwrap_or_else(|| REGISTER.lock().unwrap_or_else(PoisonError::into_inner));
+        guard.set(Some(held));
     });
 }
 

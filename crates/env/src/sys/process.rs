@@ -10,12 +10,11 @@
 //!
 //! Owns: that page, and who was made where. Never does: forbid anything.
 
-use crate::sync::real::atomic::{AtomicU64, Ordering};
+use crate::sync::real::atomic::{AtomicPtr, AtomicU64, Ordering};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
-use std::sync::OnceLock;
 
 /// Numbers given out, the parent's included: a child never has one of its.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
@@ -34,11 +33,11 @@ pub struct Process {
 impl Process {
     /// The process that calls this.
     pub fn current() -> Process {
-        static PAGE: OnceLock<Option<&'static AtomicU64>> = OnceLock::new();
         let pid = std::process::id();
-        let Some(running) = *PAGE.get_or_init(wiped_page) else {
-            return Process { running: &NO_PAGE, number: 0, pid };
-        };
+        let running = page();
+        if ptr::eq(running, &NO_PAGE) {
+            return Process { running, number: 0, pid };
+        }
         let mut number = running.load(Ordering::Relaxed);
         if number == 0 {
             let next = NUMBERS.fetch_add(1, Ordering::Relaxed) + 1;
@@ -63,6 +62,27 @@ impl Process {
     /// The process's id.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+}
+
+/// The one page of this process and its children; [`NO_PAGE`] where there is none.
+///
+/// Not a `OnceLock`: a child that is forked while another thread fills one waits
+/// for that thread for ever.
+fn page() -> &'static AtomicU64 {
+    static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
+    // SAFETY: what is stored below lives for ever and is only read as shared.
+    if let Some(page) = unsafe { PAGE.load(Ordering::Acquire).as_ref() } {
+        return page;
+    }
+    let mine = wiped_page().unwrap_or(&NO_PAGE);
+    let pointer = ptr::from_ref(mine).cast_mut();
+    let (set, get) = (Ordering::AcqRel, Ordering::Acquire);
+    match PAGE.compare_exchange(ptr::null_mut(), pointer, set, get) {
+        Ok(_) => mine,
+        // Another thread was first: its page counts, and this one stays unused.
+        // SAFETY: as above; it is not null.
+        Err(first) => unsafe { &*first },
     }
 }
 
