@@ -300,6 +300,8 @@ impl Core {
     /// `ReadOnly` if the database was latched meanwhile; that of a job that found
     /// something run out.
     pub(crate) fn wait_idle(&self) -> Result<()> {
+        // Before any lock is taken: a fork may never see it released.
+        self.latch.check_process()?;
         self.retry_now();
         self.schedule();
         self.wait_until(|| {

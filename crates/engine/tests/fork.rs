@@ -3,9 +3,10 @@
 
 use std::io::{Read, Write};
 use std::path::Path;
+use std::time::Duration;
 use windrow::env::Env;
 use windrow::{Batch, Db, Error, ErrorKind, Options, ReadOptions, Sync};
-use windrow_env::testing::{ForkedChild, in_child};
+use windrow_env::testing::{ForkedChild, in_child, without_locks};
 
 /// Merges soon, keeps little: reads go to the files.
 fn options() -> Options {
@@ -44,15 +45,22 @@ fn holds(db: &Db, numbers: std::ops::Range<u32>) {
     assert_eq!(next, numbers.end, "the last ones are gone");
 }
 
-/// Whatever a child tries, it is told so, and nothing is written.
+/// Whatever a child tries, it is told so, nothing is written, and no lock is taken:
+/// a thread of the parent may have had it, so that it is held for good.
 fn is_inert(db: &Db) -> bool {
-    let keyspace = db.default_keyspace();
+    without_locks(|| refuses_all(db))
+}
+
+fn refuses_all(db: &Db) -> bool {
+    let (keyspace, snapshot) = (db.default_keyspace(), db.snapshot());
     let mut batch = Batch::new();
     batch.put(db, "a", "child's");
     let asked = [
         db.put("a", "child's"),
         db.put_with("a", "child's", Sync::Yes),
+        db.put_with_ttl("a", "child's", Duration::from_secs(9)),
         db.delete("a"),
+        db.single_delete("a"),
         db.delete_range("a", "z"),
         db.get("a").map(|_| ()),
         db.sync(),
@@ -62,13 +70,23 @@ fn is_inert(db: &Db) -> bool {
         db.verify().map(|_| ()),
         db.checkpoint("/nowhere"),
         db.set_policy("leveled"),
+        db.resume(),
+        keyspace.flush(),
+        keyspace.compact_range(Some(b"a"), None),
+        keyspace.set_policy("leveled"),
+        keyspace.get_at(&snapshot, "a").map(|_| ()),
+        keyspace.range_at(&snapshot, "a".."b").next().unwrap().map(|_| ()),
+        keyspace.prefix_at(&snapshot, "a").next().unwrap().map(|_| ()),
+        keyspace.cursor_at(&snapshot).seek("a").map(|_| ()),
+        keyspace.multi_get_at(&snapshot, &["a"]).remove(0).map(|_| ()),
+        db.create_keyspaces(&["new"]).map(|_| ()),
         db.keyspace("new").map(|_| ()),
         db.open_keyspace("new").map(|_| ()),
         db.drop_keyspace("other"),
         db.write(batch, Sync::Yes).map(|_| ()),
         db.write(Batch::new(), Sync::Yes).map(|_| ()),
         keyspace.approximate_bytes("a", "z").map(|_| ()),
-        db.snapshot().get("a").map(|_| ()),
+        snapshot.get("a").map(|_| ()),
         db.cursor(ReadOptions::default()).seek_first().map(|_| ()),
         db.iter().next().unwrap().map(|_| ()),
         db.prefix("a").next_back().unwrap().map(|_| ()),
@@ -76,9 +94,13 @@ fn is_inert(db: &Db) -> bool {
         db.write_error().map_or(Ok(()), Err),
     ];
     let keys: Vec<String> = (0..200).map(key).collect();
-    asked.iter().all(is_refused)
-        && db.multi_get(&keys).iter().all(is_refused)
-        && db.stats() == windrow::Stats::default()
+    // These say what memory says.
+    let _ = (db.tree(), db.keyspaces(), db.keyspaces_left_out(), db.table_searches());
+    let _ = (keyspace.policy(), keyspace.name().len(), format!("{db:?}"));
+    for (number, result) in asked.iter().enumerate() {
+        assert!(is_refused(result), "call {number}: {result:?}");
+    }
+    db.multi_get(&keys).iter().all(is_refused) && db.stats() == windrow::Stats::default()
 }
 
 #[test]
@@ -94,7 +116,7 @@ fn a_childs_copy_refuses_all_and_its_end_is_not_noticed() {
         let db = copy.take().unwrap();
         let inert = is_inert(&db);
         // The last handle.
-        drop(db);
+        without_locks(|| drop(db));
         inert
     }));
     let db = copy.unwrap();
@@ -127,14 +149,17 @@ fn what_was_made_before_the_fork_ends_in_the_child() {
     let mut held = Some((iter, cursor, unmoved, snapshot, other));
     assert!(in_child(|| {
         let (mut iter, mut cursor, mut unmoved, snapshot, other) = held.take().unwrap();
-        let refused = is_refused(&iter.next().unwrap())
-            && iter.next().is_none()
-            && is_refused(&unmoved.next_back().unwrap())
-            && is_refused(&cursor.next())
-            && is_refused(&cursor.refresh())
-            && is_refused(&snapshot.get(key(1)))
-            && is_refused(&snapshot.range::<&str>(..).next().unwrap());
-        drop((iter, cursor, unmoved, snapshot, other));
+        let uses = || {
+            is_refused(&iter.next().unwrap())
+                && iter.next().is_none()
+                && is_refused(&unmoved.next_back().unwrap())
+                && is_refused(&cursor.next())
+                && is_refused(&cursor.refresh())
+                && is_refused(&snapshot.get(key(1)))
+                && is_refused(&snapshot.range::<&str>(..).next().unwrap())
+        };
+        let refused = without_locks(uses);
+        without_locks(|| drop((iter, cursor, unmoved, snapshot, other)));
         refused && files() == before
     }));
     let (mut iter, mut cursor, unmoved, snapshot, _other) = held.unwrap();

@@ -46,7 +46,10 @@ impl<T> Mutex<T> {
 impl<T: ?Sized> Mutex<T> {
     /// Waits until nobody else has it.
     #[inline]
+    #[cfg_attr(any(test, feature = "testing"), track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
+        #[cfg(any(test, feature = "testing"))]
+        forbidden::check(std::panic::Location::caller());
         MutexGuard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
@@ -103,5 +106,28 @@ impl Condvar {
     /// Wakes all who wait.
     pub fn notify_all(&self) {
         self.0.notify_all();
+    }
+}
+
+/// A stretch of a thread in which no lock may be taken, such as a forked child's
+/// use of what its parent opened: in the parent, any lock may have been held.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) mod forbidden {
+    use std::cell::Cell;
+
+    std::thread_local! {
+        pub(super) static FORBIDDEN: Cell<bool> = const { Cell::new(false) };
+    }
+
+    pub(super) fn check(place: &std::panic::Location<'_>) {
+        assert!(!FORBIDDEN.get(), "{place} takes a lock that may be held for ever");
+    }
+
+    /// Runs `work` on this thread. It panics where it takes a [`super::Mutex`].
+    pub fn without_locks<T>(work: impl FnOnce() -> T) -> T {
+        FORBIDDEN.set(true);
+        let value = work();
+        FORBIDDEN.set(false);
+        value
     }
 }

@@ -22,7 +22,7 @@
 
 #[cfg(any(loom, shuttle))]
 mod checked;
-mod locks;
+pub(crate) mod locks;
 pub(crate) mod real;
 
 #[cfg(any(loom, shuttle))]

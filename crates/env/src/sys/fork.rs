@@ -3,6 +3,7 @@
 //! Owns: the child's life; one that hangs is ended by a signal, and says so.
 //! Never does: anything in a released program.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A child that takes longer hangs: on a lock that nobody there will release.
@@ -33,7 +34,10 @@ impl ForkedChild {
         if pid == 0 {
             // SAFETY: takes no pointer.
             unsafe { libc::alarm(HANGS_S) };
-            let code = catch_unwind(AssertUnwindSafe(work)).unwrap_or(PANICKED);
+            let code = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+                tell(&*panic);
+                PANICKED
+            });
             // SAFETY: takes no pointer; nothing of this process is needed any more.
             unsafe { libc::_exit(code) };
         }
@@ -60,6 +64,16 @@ impl ForkedChild {
         }
         Ok(libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)))
     }
+}
+
+/// Says what a child panicked with. What the hook says goes into a buffer of the
+/// test, whose child's copy nobody reads.
+fn tell(panic: &(dyn Any + Send)) {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref().copied()).unwrap_or("a panic");
+    let line = format!("forked child {}: {text}\n", std::process::id());
+    // SAFETY: the pointer is to so many bytes, which live throughout the call.
+    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }
 
 /// Whether `work` is true in a forked child, and the child ends as it should.

@@ -31,6 +31,7 @@ pub use power_loss::{FileDamage, NameDamage, PowerLoss};
 pub use random::{Rng, SeededRandom};
 pub use stepper::Stepper;
 
+pub use crate::sync::locks::forbidden::without_locks;
 pub use crate::sys::fork::{ForkedChild, in_child};
 pub use crate::sys::heap::CountingHeap;
 pub use crate::sys::shutdown::{Shutdown, shut_down_file_system};
