@@ -16,7 +16,7 @@ const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
                      \x20     print which files of a crate (engine, plan, ...) need each other, for\n\
                      \x20     what, and which types have methods in more than two files\n\
                      docs  rewrite the generated pages under docs/\n\
-                     repeat [--times 50] [--filter TEXT] [--package NAME]...\n\
+                     repeat [--times 50] [--jobs 1] [--filter TEXT]... [--package NAME]...\n\
                      \x20     run every test binary many times, by turns beside threads that take\n\
                      \x20     all cores and on one core; TEXT is a part of `crate binary`, as in the table\n\
                      coverage [PACKAGE]...\n\

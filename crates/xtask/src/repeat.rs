@@ -1,18 +1,21 @@
 //! Runs every test binary many times in a row, under conditions that differ:
 //! whether a verdict depends on who else runs, or on how many cores there are.
 //!
-//! By turns beside threads that take all cores, and on one core alone
-//! (`taskset -c 0`). Owns: the order of runs, the table, the output of what
+//! By turns next to a load that takes all cores, and on one core alone (`taskset`).
+//! The load is the other binaries where several run at once (`--jobs`), and threads
+//! that compute nothing for the cores that they leave. Owns: the order of runs, the table, the output of what
 //! failed (`target/repeat`). Never does: judge speed; the seconds in the table
 //! say how long a run takes, and nothing fails by them.
 
 use cargo_metadata::{Artifact, Message, Target};
 use std::error::Error;
+use std::fmt;
 use std::fs;
 use std::io::BufReader;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,8 +24,10 @@ use std::time::{Duration, Instant};
 pub struct Plan {
     /// Runs of each binary.
     pub times: u32,
-    /// Part of the binary's name; empty for all of them.
-    pub filter: String,
+    /// Parts of binaries' names, any of which is enough; empty for all of them.
+    pub filters: Vec<String>,
+    /// Binaries that run at once.
+    pub jobs: usize,
     /// Packages to build; empty for all but the peers' benchmark.
     pub packages: Vec<String>,
 }
@@ -33,7 +38,7 @@ impl Plan {
     /// # Errors
     /// The argument that cannot be understood.
     pub fn parse(arguments: &[&str]) -> Result<Plan, String> {
-        let mut plan = Plan { times: 50, filter: String::new(), packages: Vec::new() };
+        let mut plan = Plan { times: 50, filters: Vec::new(), jobs: 1, packages: Vec::new() };
         let mut arguments = arguments.iter();
         while let Some(&name) = arguments.next() {
             let value = *arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -42,7 +47,11 @@ impl Plan {
                     Ok(times) if times > 0 => plan.times = times,
                     _ => return Err(format!("--times {value}: not a number from 1 on")),
                 },
-                "--filter" => value.clone_into(&mut plan.filter),
+                "--jobs" => match value.parse() {
+                    Ok(jobs) if jobs > 0 => plan.jobs = jobs,
+                    _ => return Err(format!("--jobs {value}: not a number from 1 on")),
+                },
+                "--filter" => plan.filters.push(value.to_owned()),
                 "--package" => plan.packages.push(value.to_owned()),
                 _ => return Err(format!("unknown argument {name}")),
             }
@@ -67,6 +76,14 @@ struct Row {
     failures: u32,
     longest: Duration,
     sum: Duration,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mean = self.sum.as_secs_f64() / f64::from(self.runs.max(1));
+        let longest = self.longest.as_secs_f64();
+        write!(f, "{:>5} {:>8} {mean:>9.2} {longest:>9.2}", self.runs, self.failures)
+    }
 }
 
 /// How a run is made harder.
@@ -99,22 +116,25 @@ pub fn run(root: &Path, plan: &Plan) -> Result<bool, Box<dyn Error>> {
     fs::create_dir_all(&logs)?;
     let binaries = build(root, plan)?;
     if binaries.is_empty() {
-        return Err(format!("no test binary has `{}` in its name", plan.filter).into());
+        return Err(format!("no test binary has any of {:?} in its name", plan.filters).into());
     }
     println!("{:<40} {:>5} {:>8} {:>9} {:>9}", "binary", "runs", "failures", "mean s", "longest");
-    let mut failures = 0;
-    for binary in &binaries {
-        let row = repeat(binary, plan.times, &logs)?;
-        failures += row.failures;
-        println!(
-            "{:<40} {:>5} {:>8} {:>9.2} {:>9.2}",
-            binary.name,
-            row.runs,
-            row.failures,
-            row.sum.as_secs_f64() / f64::from(row.runs.max(1)),
-            row.longest.as_secs_f64()
-        );
-    }
+    let runner =
+        Runner { logs, cores: thread::available_parallelism()?.get(), ..Runner::default() };
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<(), String> {
+        while let Some(binary) = binaries.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let row = runner.repeat(binary, plan.times).map_err(|error| error.to_string())?;
+            runner.failures.fetch_add(row.failures, Ordering::Relaxed);
+            println!("{:<40} {row}", binary.name);
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let jobs: Vec<_> = (0..plan.jobs).map(|_| scope.spawn(work)).collect();
+        jobs.into_iter().try_for_each(|job| job.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })?;
+    let (logs, failures) = (runner.logs, runner.failures.into_inner());
     let runs = binaries.len() as u64 * u64::from(plan.times);
     println!("{} binaries, {runs} runs, {failures} failures", binaries.len());
     if failures > 0 {
@@ -137,7 +157,7 @@ fn build(root: &Path, plan: &Plan) -> Result<Vec<Binary>, Box<dyn Error>> {
         let dir = artifact.manifest_path.parent().ok_or("a manifest without a directory")?;
         let package = dir.file_name().unwrap_or_default();
         let name = format!("{package} {}", kind(&artifact.target));
-        if name.contains(&plan.filter) {
+        if plan.filters.is_empty() || plan.filters.iter().any(|part| name.contains(part)) {
             binaries.push(Binary { name, path: path.into(), dir: dir.into() });
         }
     }
@@ -174,50 +194,71 @@ fn kind(target: &Target) -> String {
     }
 }
 
-fn repeat(binary: &Binary, times: u32, logs: &Path) -> Result<Row, Box<dyn Error>> {
-    let mut row = Row::default();
-    for run in 0..times {
-        let condition = Condition::of(run);
-        let begin = Instant::now();
-        let output = run_once(binary, condition)?;
-        let took = begin.elapsed();
-        row.runs += 1;
-        row.sum += took;
-        row.longest = row.longest.max(took);
-        if !output.status.success() {
-            row.failures += 1;
-            keep(binary, run, condition, &output, logs)?;
-        }
-    }
-    Ok(row)
+/// What all runs share.
+#[derive(Default)]
+struct Runner {
+    logs: PathBuf,
+    cores: usize,
+    /// Binaries that run now.
+    running: AtomicUsize,
+    failures: AtomicU32,
 }
 
-fn run_once(binary: &Binary, condition: Condition) -> Result<Output, Box<dyn Error>> {
-    let mut command = match condition {
-        Condition::Loaded => Command::new(&binary.path),
-        Condition::OneCore => {
-            let mut command = Command::new("taskset");
-            command.args(["-c", "0"]).arg(&binary.path);
-            command
+impl Runner {
+    fn repeat(&self, binary: &Binary, times: u32) -> Result<Row, Box<dyn Error>> {
+        let mut row = Row::default();
+        for run in 0..times {
+            let condition = Condition::of(run);
+            let begin = Instant::now();
+            let before = self.running.fetch_add(1, Ordering::Relaxed);
+            let output = self.run_once(binary, condition, before);
+            self.running.fetch_sub(1, Ordering::Relaxed);
+            let output = output?;
+            let took = begin.elapsed();
+            row.runs += 1;
+            row.sum += took;
+            row.longest = row.longest.max(took);
+            if !output.status.success() {
+                row.failures += 1;
+                keep(binary, run, condition, &output, &self.logs)?;
+            }
         }
-    };
-    command.current_dir(&binary.dir).env("CARGO_MANIFEST_DIR", &binary.dir).stdin(Stdio::null());
-    let busy = AtomicBool::new(condition == Condition::Loaded);
-    let cores = thread::available_parallelism()?.get();
-    let output = thread::scope(|scope| {
-        let threads = if busy.load(Ordering::Relaxed) { cores } else { 0 };
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while busy.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            });
-        }
-        let output = command.output();
-        busy.store(false, Ordering::Relaxed);
-        output
-    });
-    output.map_err(|error| format!("run {}: {error}", binary.path.display()).into())
+        Ok(row)
+    }
+
+    /// Runs it next to `others` that run already.
+    fn run_once(
+        &self,
+        binary: &Binary,
+        condition: Condition,
+        others: usize,
+    ) -> Result<Output, Box<dyn Error>> {
+        let (mut command, spinning) = match condition {
+            Condition::Loaded => (Command::new(&binary.path), self.cores.saturating_sub(others)),
+            Condition::OneCore => {
+                let mut command = Command::new("taskset");
+                let core = others % self.cores;
+                command.args(["-c", &core.to_string()]).arg(&binary.path);
+                (command, 0)
+            }
+        };
+        command.current_dir(&binary.dir).env("CARGO_MANIFEST_DIR", &binary.dir);
+        command.stdin(Stdio::null());
+        let busy = AtomicBool::new(true);
+        let output = thread::scope(|scope| {
+            for _ in 0..spinning {
+                scope.spawn(|| {
+                    while busy.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let output = command.output();
+            busy.store(false, Ordering::Relaxed);
+            output
+        });
+        output.map_err(|error| format!("run {}: {error}", binary.path.display()).into())
+    }
 }
 
 fn keep(
@@ -242,11 +283,13 @@ mod tests {
 
     #[test]
     fn arguments_are_taken_or_named() {
-        let plan = Plan::parse(&["--times", "3", "--filter", "cli", "--package", "a"]).unwrap();
-        let packages = vec!["a".to_owned()];
-        assert_eq!(plan, Plan { times: 3, filter: "cli".to_owned(), packages });
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let given = "--times 3 --filter cli --filter sim --jobs 2 --package a";
+        let plan = Plan::parse(&given.split(' ').collect::<Vec<_>>()).unwrap();
+        let (filters, packages) = (owned(&["cli", "sim"]), owned(&["a"]));
+        assert_eq!(plan, Plan { times: 3, filters, jobs: 2, packages });
         assert_eq!(Plan::parse(&[]).unwrap().times, 50);
-        for bad in [&["--times"][..], &["--times", "0"], &["--what", "x"]] {
+        for bad in [&["--times"][..], &["--times", "0"], &["--jobs", "x"], &["--what", "x"]] {
             assert!(Plan::parse(bad).is_err(), "{bad:?}");
         }
     }
@@ -261,7 +304,8 @@ mod tests {
         fs::write(&path, script).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         let binary = Binary { name: "some test".to_owned(), path, dir: dir.clone() };
-        let row = repeat(&binary, 5, &dir).unwrap();
+        let runner = Runner { logs: dir.clone(), cores: 2, ..Runner::default() };
+        let row = runner.repeat(&binary, 5).unwrap();
         assert_eq!((row.runs, row.failures), (5, 2));
         for name in ["some-test-0-loaded.log", "some-test-3-one-core.log"] {
             assert!(fs::read_to_string(dir.join(name)).unwrap().contains("lost"), "{name}");
