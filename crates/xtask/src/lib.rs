@@ -14,6 +14,7 @@ pub mod conditions;
 pub mod coverage;
 pub mod docs;
 pub mod findings;
+pub mod language;
 pub mod layers;
 pub mod lengths;
 pub mod manifests;
@@ -35,6 +36,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("lengths", lengths::check),
     ("statics", statics::check),
     ("words", words::check),
+    ("language", language::check),
     ("manifests", manifests::check),
     ("targets", targets::check),
     ("supply", supply::check),

@@ -11,13 +11,14 @@ use windrow_xtask::{CHECKS, circles, coverage, docs, root, same};
 
 const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
                      tidy|circles|docs|repeat|coverage|same [...]\n\n\
-                     tidy  run every check of the workspace on itself (cargo test does too)\n\
+                     tidy [CHECK]...\n\
+                     \x20     run every check of the workspace on itself, or these (cargo test does too)\n\
                      circles [CRATE]...\n\
                      \x20     print which files of a crate (engine, plan, ...) need each other, for\n\
                      \x20     what, and which types have methods in more than two files\n\
                      docs  rewrite the generated pages under docs/\n\
                      repeat [--times 50] [--jobs 1] [--filter TEXT]... [--package NAME]...\n\
-                     \x20     run every test binary many times, by turns beside threads that take\n\
+                     \x20     run every test binary many times, by turns next to threads that take\n\
                      \x20     all cores and on one core; TEXT is a part of `crate binary`, as in the table\n\
                      coverage [PACKAGE]...\n\
                      \x20     run the tests, instrumented, and print which share of the lines of\n\
@@ -29,7 +30,7 @@ const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["tidy"] => tidy(),
+        ["tidy", ref names @ ..] => tidy(names),
         ["circles", ref crates @ ..] => ended(circles::print(&root(), crates)),
         ["docs"] => rewrite(),
         ["repeat", ref rest @ ..] => planned(Plan::parse(rest), repeat::run),
@@ -68,9 +69,16 @@ fn ended(result: Result<bool, Box<dyn Error>>) -> ExitCode {
     }
 }
 
-fn tidy() -> ExitCode {
+fn tidy(names: &[&str]) -> ExitCode {
+    if let Some(unknown) = names.iter().find(|name| CHECKS.iter().all(|(known, _)| known != *name))
+    {
+        let known: Vec<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
+        eprintln!("there is no check `{unknown}`; there are {}", known.join(", "));
+        return ExitCode::from(2);
+    }
     let mut clean = true;
-    for (name, check) in CHECKS {
+    for (name, check) in CHECKS.iter().filter(|(name, _)| names.is_empty() || names.contains(name))
+    {
         match check(&root()) {
             Ok(findings) if findings.is_empty() => println!("{name}: ok"),
             Ok(findings) => {

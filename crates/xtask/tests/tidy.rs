@@ -34,6 +34,11 @@ fn words() {
 }
 
 #[test]
+fn language() {
+    run("language");
+}
+
+#[test]
 fn manifests() {
     run("manifests");
 }
@@ -62,6 +67,7 @@ fn every_check_is_a_test() {
         "lengths",
         "statics",
         "words",
+        "language",
         "manifests",
         "targets",
         "supply",
