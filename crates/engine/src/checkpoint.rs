@@ -59,7 +59,7 @@ fn one_moment(core: &Core) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
     core.retry_now();
     core.schedule();
     core.wait_until(|| {
-        if let Err(error) = core.latch.check().and_then(|()| core.check_open()) {
+        if let Err(error) = core.latch.check().and_then(|()| core.workers.check_open()) {
             return Some(Err(error));
         }
         let later =
@@ -71,7 +71,7 @@ fn one_moment(core: &Core) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
     })?;
     let catalog = core.catalog.lock();
     // A close flushes what was held, and installs it under this lock.
-    core.check_open()?;
+    core.workers.check_open()?;
     // Views are installed under the manifest's lock: these agree with the state.
     let views = core.trees().iter().map(|tree| tree.pin()).collect();
     Ok((catalog.state().clone(), views))
@@ -82,7 +82,7 @@ fn one_moment(core: &Core) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
 fn freeze_all(core: &Core) -> Result<SeqNo> {
     core.latch.check()?;
     let mut queue = core.queue.lock();
-    core.check_open()?;
+    core.workers.check_open()?;
     if queue.unflushed.active().len() > 0 {
         // The log goes on in the next segment, if there is one.
         core.rotate_wal(&mut queue);
@@ -126,7 +126,7 @@ impl Copy {
         for keyspace in state.keyspaces.values() {
             for (_, _, file) in keyspace.version.files() {
                 files += 1;
-                core.check_open()?;
+                core.workers.check_open()?;
                 if self.link_or_copy(core, file.number)? {
                     linked_bytes += file.bytes;
                 } else {

@@ -118,7 +118,7 @@ impl Core {
 
     /// Claims the next step; there is none once all is done. `None` while it must wait.
     fn manual_step(&self, manual: &mut Manual<'_>) -> Option<Result<()>> {
-        if let Err(error) = self.latch.check().and_then(|()| self.check_open()) {
+        if let Err(error) = self.latch.check().and_then(|()| self.workers.check_open()) {
             return Some(Err(error));
         }
         let Manual { tree, lo, hi, state, .. } = manual;
@@ -304,12 +304,12 @@ mod tests {
         assert_eq!(merging(), 1, "level 0 is deep");
         assert!(core.manual_step(&mut manual).is_none(), "a merge is in the way");
         // It is over, and level 0 was deepened meanwhile.
-        core.merges_running.fetch_add(core.merges_max(), Ordering::AcqRel);
+        core.workers.merges_running.fetch_add(core.workers.merges_max(), Ordering::AcqRel);
         handles.jobs.run_until_idle();
         while depth(&db) < SLOWDOWN {
             deepen(&db);
         }
-        core.merges_running.fetch_sub(core.merges_max(), Ordering::AcqRel);
+        core.workers.merges_running.fetch_sub(core.workers.merges_max(), Ordering::AcqRel);
         core.schedule_merges();
         assert_eq!(merging(), 0, "the compaction goes first");
         assert!(matches!(core.manual_step(&mut manual), Some(Ok(()))));

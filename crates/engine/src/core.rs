@@ -13,7 +13,7 @@ use crate::budget::Shares;
 use crate::cache::{BlockCache, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::due::{Due, Loads};
-use crate::handle::Handles;
+use crate::handles::Handles;
 use crate::host::Host;
 use crate::manifest::catalog::{Catalog, TreeEdit};
 use crate::manifest::record::{Field, KeyspaceRecord};
@@ -22,9 +22,9 @@ use crate::mutants;
 use crate::options::Settings;
 use crate::pace::Pace;
 use crate::read::view::ReadLevel;
+use crate::retry::Retry;
 use crate::retry_timer::RetryTimer;
-use crate::shortage::Retry;
-use crate::snapshots::{SnapshotList, Taken};
+use crate::snapshots::Taken;
 use crate::tree::Tree;
 use crate::trees::{Keyspaces, Trees};
 use crate::workers::Workers;
@@ -67,7 +67,6 @@ pub(crate) struct Core {
     pub(crate) due: Due,
     /// Held while the pressure is measured and set.
     pub(crate) pacing: Mutex<Loads>,
-    pub(crate) snapshots: SnapshotList,
     pub(crate) catalog: Catalog,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
@@ -84,7 +83,6 @@ pub(crate) struct Core {
     /// Memtables that hold anything later stay in memory until a checkpoint has
     /// taken its state.
     pub(crate) flush_through: AtomicU64,
-    pub(crate) merges_running: AtomicUsize,
     pub(crate) preparing_wal: AtomicBool,
     /// When flushes that found something run out are tried again.
     pub(crate) flush_retry: Mutex<Retry>,
@@ -142,7 +140,6 @@ impl Core {
             pace: Pace::new(host.settings.pace_delay_us_max),
             due: Due::default(),
             pacing: Mutex::default(),
-            snapshots: SnapshotList::default(),
             catalog: parts.catalog,
             tables: parts.tables,
             blocks: parts.blocks,
@@ -154,7 +151,6 @@ impl Core {
             handles: Handles::default(),
             checkpointing: Mutex::new(()),
             flush_through: AtomicU64::new(SeqNo::MAX),
-            merges_running: AtomicUsize::new(0),
             preparing_wal: AtomicBool::new(false),
             flush_retry: Mutex::default(),
             resuming: Mutex::new(()),
@@ -231,7 +227,7 @@ impl Core {
         let relocates = fields.len() == 1 && edit.only_relocates();
         let added = mutants::added(&edit);
         let outputs: Vec<FileNumber> = edit.added.iter().map(|(_, _, file)| file.number).collect();
-        mutants::before_edit(self, &removed, false);
+        mutants::before_edit(self, &removed);
         let durable = !relocates && !mutant!(UnlinkUnsyncedEdit);
         let edit = TreeEdit { keyspace: tree.id, edit, version: version.clone() };
         // Nothing lands where that fails: who is told of it may take a snapshot.

@@ -22,7 +22,6 @@ use crate::mutants;
 use crate::snapshots::Held;
 use crate::tree::Tree;
 use crate::write::unflushed::Frozen;
-use std::collections::HashSet;
 use std::sync::Arc;
 use windrow_base::key::trailer_seq;
 use windrow_base::{FileNumber, Result, SeqNo, mutant, unless_mutant};
@@ -232,7 +231,11 @@ impl Core {
         if installs.is_empty() {
             return Ok(());
         }
-        mutants::before_edit(self, &HashSet::new(), true);
+        if mutant!(LogsBeforeEdit) {
+            let number = self.queue.lock().wal.number;
+            self.retire_wals(number);
+            self.cleanup.run(false);
+        }
         let durable = !mutant!(UnlinkUnsyncedEdit);
         catalog.append_edits(fields, edits, durable, || ()).inspect_err(|_| {
             mutants::after_failed_edit(self, &added);

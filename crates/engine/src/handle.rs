@@ -1,7 +1,7 @@
 //! What keeps a database open: every `Db`, `Keyspace`, `Snapshot`, `Iter` and
 //! `Cursor` holds one of these, and the last to go closes it.
 //!
-//! Owns: how many there are, and the lock on the directory. Background jobs are
+//! How many there are is in `handles.rs`. Background jobs are
 //! no handles: they hold the core, for as long as they run. A filter or listener
 //! may own a handle, and drop the last one in the middle of a job, which a close
 //! would wait for: then it closes on a thread of its own.
@@ -17,15 +17,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
 use windrow_env::fs::FileLock;
-use windrow_env::sync::Mutex;
-use windrow_env::sync::atomic::{AtomicUsize, Ordering};
-
-/// What the handles of a database share.
-#[derive(Default)]
-pub(crate) struct Handles {
-    count: AtomicUsize,
-    lock: Mutex<Option<Box<dyn FileLock>>>,
-}
 
 /// One of those that keep a database open.
 pub(crate) struct Handle(Arc<Core>);
@@ -33,8 +24,7 @@ pub(crate) struct Handle(Arc<Core>);
 impl Handle {
     /// The first handle of a database whose directory is locked.
     pub(crate) fn new(core: Arc<Core>, lock: Box<dyn FileLock>) -> Handle {
-        core.handles.count.store(1, Ordering::Relaxed);
-        *core.handles.lock.lock() = Some(lock);
+        core.handles.begin(lock);
         Handle(core)
     }
 
@@ -63,7 +53,7 @@ impl Handle {
 fn close(core: &Core) -> Result<()> {
     // Held throughout: a second close must not free the directory, nor
     // return, while the first still writes to it.
-    let mut lock = core.handles.lock.lock();
+    let mut lock = core.handles.directory();
     let closed = core.close();
     *lock = None;
     closed
@@ -80,7 +70,7 @@ impl Deref for Handle {
 
 impl Clone for Handle {
     fn clone(&self) -> Handle {
-        self.0.handles.count.fetch_add(1, Ordering::Relaxed);
+        self.0.handles.add();
         Handle(self.0.clone())
     }
 }
@@ -90,7 +80,7 @@ impl Drop for Handle {
         if !self.0.latch.is_of_this_process() {
             // One more count, which nobody takes back.
             std::mem::forget(self.0.clone());
-        } else if self.0.handles.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+        } else if self.0.handles.remove() {
             // Rule R14: who wants to know calls `close`.
             if is_working() {
                 let core = self.0.clone();

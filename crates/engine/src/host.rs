@@ -1,8 +1,8 @@
 //! What every part of an open database uses: the environment and the directory,
 //! the settings, events and counters, and whether writing is on.
 //!
-//! Owns: the numbers and ids that it gives out, the time by which expiry is judged,
-//! who is woken when writing goes off, and waiting for a change. Never does: know
+//! Owns: the numbers and ids that it gives out, the list of snapshots, the time by
+//! which expiry is judged, who is woken when writing goes off, and waiting for a change. Never does: know
 //! what work there is, or change a file.
 
 use crate::budget::Shares;
@@ -11,13 +11,17 @@ use crate::latch::Latch;
 use crate::options::{Components, Settings};
 use crate::place::Place;
 use crate::progress::Progress;
+use crate::snapshots::{Held, SnapshotList};
 use crate::stats::{Counters, PauseReason};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use windrow_base::{Error, ErrorKind, FileNumber, Result};
+use windrow_base::key::SEQ_MAX;
+use windrow_base::{Error, ErrorKind, FileNumber, Result, mutant};
 use windrow_env::Env;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
+use windrow_plan::tree::Version;
+use windrow_plan::{Busy, Settings as PlanSettings, View};
 
 /// A pause of a writer, being measured.
 pub(crate) struct Pause {
@@ -50,6 +54,7 @@ pub(crate) struct Host {
     pub(crate) events: EventSink,
     pub(crate) counters: Arc<Counters>,
     pub(crate) latch: Latch,
+    pub(crate) snapshots: SnapshotList,
     /// Monotonic time of the open.
     pub(crate) opened_ns: u64,
     pub(crate) next_file: AtomicU64,
@@ -78,6 +83,7 @@ impl Host {
             components,
             counters: Arc::default(),
             latch: Latch::new(read_only),
+            snapshots: SnapshotList::default(),
             opened_ns,
             next_file: AtomicU64::new(1),
             time_floor_ms: AtomicU64::new(0),
@@ -115,6 +121,34 @@ impl Host {
         self.env.clock.wall_ms().max(self.time_floor_ms.load(Ordering::Relaxed))
     }
 
+    /// The time by which a merge that began now would judge expiry.
+    pub(crate) fn judge_ms(&self) -> u64 {
+        self.judge_ms_under(&self.snapshots.held())
+    }
+
+    /// The same, while these snapshots are held: none may miss an entry that
+    /// had not expired by its own time.
+    pub(crate) fn judge_ms_under(&self, held: &Held) -> u64 {
+        let time_min_ms = held.time_min_ms.filter(|_| !mutant!(ExpiryIgnoresSnapshots));
+        time_min_ms.unwrap_or(u64::MAX).min(self.now_ms())
+    }
+
+    /// The moment as a policy sees it.
+    pub(crate) fn plan_view<'a>(
+        &self,
+        version: &'a Version,
+        busy: &'a Busy,
+        sizes: &'a PlanSettings,
+    ) -> View<'a> {
+        View {
+            version,
+            busy,
+            settings: sizes,
+            snapshots_oldest: self.snapshots.held().seqs.first().copied().unwrap_or(SEQ_MAX),
+            now_ms: self.judge_ms(),
+        }
+    }
+
     /// Turns writing off after a failure, and wakes whoever would wait in vain.
     pub(crate) fn trip(&self, error: &Error) {
         // What failed since the directory was taken away is told as that. The file
@@ -129,6 +163,14 @@ impl Host {
             wake();
         }
         self.note_progress();
+    }
+
+    /// Turns writing off if the directory is no longer this database's.
+    ///
+    /// # Errors
+    /// As [`Place::check`].
+    pub(crate) fn watch_place(&self) -> Result<()> {
+        self.place.check().inspect_err(|error| self.trip(error))
     }
 
     /// Waits until `done` answers. A stepper runs queued jobs instead of waiting.

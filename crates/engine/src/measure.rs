@@ -42,8 +42,9 @@ pub(crate) fn stats(core: &Core) -> Stats {
         cache_bytes: core.blocks.bytes_used(),
         readers_bytes: core.blocks.readers_bytes(),
         tables_bytes: core.tables.used_bytes(),
-        merge_bytes: core.shares.merge_bytes * core.merges_running.load(Ordering::Relaxed) as u64
-            / (core.merges_max() as u64 + 1),
+        merge_bytes: core.shares.merge_bytes
+            * core.workers.merges_running.load(Ordering::Relaxed) as u64
+            / (core.workers.merges_max() as u64 + 1),
     };
     stats.readers_open = core.snapshots.len() as u64;
     stats.listener_panics = core.events.panics();

@@ -3,7 +3,7 @@
 //!
 //! Owns: no state. Never does: anything that a mutant of the table does not name.
 
-use crate::core::Core;
+use crate::host::Host;
 use std::collections::HashSet;
 use std::path::Path;
 use windrow_base::{FileNumber, Result, mutant};
@@ -20,35 +20,30 @@ pub(crate) fn added(edit: &Edit) -> Vec<FileNumber> {
 }
 
 /// Before the edit is logged.
-pub(crate) fn before_edit(core: &Core, gone: &HashSet<FileNumber>, flushes: bool) {
+pub(crate) fn before_edit(host: &Host, gone: &HashSet<FileNumber>) {
     if mutant!(UnlinkBeforeEdit) {
-        gone.iter().for_each(|&number| remove(core, number));
-    }
-    if mutant!(LogsBeforeEdit) && flushes {
-        let number = core.queue.lock().wal.number;
-        core.retire_wals(number);
-        core.cleanup.run(false);
+        gone.iter().for_each(|&number| remove(host, number));
     }
 }
 
 /// After the edit could not be logged.
-pub(crate) fn after_failed_edit(core: &Core, added: &[FileNumber]) {
+pub(crate) fn after_failed_edit(host: &Host, added: &[FileNumber]) {
     if mutant!(FailedEditUnlinks) {
-        added.iter().for_each(|&number| remove(core, number));
+        added.iter().for_each(|&number| remove(host, number));
     }
 }
 
 /// After the edit was logged and is visible.
-pub(crate) fn after_edit(core: &Core) -> Result<()> {
+pub(crate) fn after_edit(host: &Host) -> Result<()> {
     if mutant!(TableNameAfterEdit) {
-        core.env.fs.sync_dir(&core.dir)?;
+        host.env.fs.sync_dir(&host.dir)?;
     }
     Ok(())
 }
 
-fn remove(core: &Core, number: FileNumber) {
+fn remove(host: &Host, number: FileNumber) {
     // Gone already is as good.
-    let _ = core.env.fs.remove(&core.dir.join(names::table(number)));
+    let _ = host.env.fs.remove(&host.dir.join(names::table(number)));
 }
 
 /// What repair did once: a damaged file goes while the manifest names it.

@@ -19,7 +19,6 @@
 //!
 //! Owns: what LOCK and CURRENT were. Never does: turn writing off by itself.
 
-use crate::core::Core;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result, mutant};
@@ -178,16 +177,6 @@ fn is_of_another(bytes: &[u8]) -> bool {
     match Current::decode(bytes) {
         Ok(_) => true,
         Err(error) => !error.is_corruption() || of_head(bytes) == Owner::LevelDb,
-    }
-}
-
-impl Core {
-    /// Turns writing off if the directory is no longer this database's.
-    ///
-    /// # Errors
-    /// As [`Place::check`].
-    pub(crate) fn watch_place(&self) -> Result<()> {
-        self.place.check().inspect_err(|error| self.trip(error))
     }
 }
 

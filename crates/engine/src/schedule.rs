@@ -17,19 +17,17 @@
 use crate::chain::Chain;
 use crate::core::Core;
 use crate::pace::Pressure;
-use crate::snapshots::Held;
 use crate::tree::Tree;
 use crate::trouble::Tries;
 use crate::workers::Underway;
 use crate::write::unflushed::Frozen;
 use std::cmp::Reverse;
 use std::sync::Arc;
-use windrow_base::key::SEQ_MAX;
-use windrow_base::{Result, mutant};
+use windrow_base::Result;
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::atomic::Ordering;
+use windrow_plan::Decision;
 use windrow_plan::tree::{Level, Version};
-use windrow_plan::{Busy, Decision, Settings, View};
 
 /// What a keyspace needs of the threads that merge, beside the others.
 struct Need {
@@ -84,7 +82,7 @@ impl Core {
 
     /// Whether background work would not be refused at once.
     fn takes_work(&self) -> bool {
-        self.check_open().and_then(|()| self.latch.check()).is_ok()
+        self.workers.check_open().and_then(|()| self.latch.check()).is_ok()
     }
 
     /// Starts whatever is due by now in any keyspace; `false` once there is no
@@ -144,12 +142,6 @@ impl Core {
         }
     }
 
-    /// Most merges at a time. A flush that finds no thread free is run by a
-    /// merge in between.
-    pub(crate) fn merges_max(&self) -> usize {
-        self.env.jobs.parallelism()
-    }
-
     /// Asks the policies for merges while threads are free: one merge for each
     /// keyspace in the order of their need, and again.
     pub(crate) fn schedule_merges(&self) {
@@ -179,7 +171,7 @@ impl Core {
     }
 
     fn has_free_thread(&self) -> bool {
-        self.merges_running.load(Ordering::Acquire) < self.merges_max()
+        self.workers.merges_running.load(Ordering::Acquire) < self.workers.merges_max()
     }
 
     /// The keyspaces to be asked, neediest first.
@@ -222,7 +214,7 @@ impl Core {
         work.turn = turn;
         drop(work);
         self.due.ask_again(tree);
-        self.merges_running.fetch_add(1, Ordering::AcqRel);
+        self.workers.merges_running.fetch_add(1, Ordering::AcqRel);
         let tree = tree.clone();
         self.submit(underway, Urgency::Normal, move |core| core.merge_job(&tree, &decision));
         true
@@ -234,34 +226,6 @@ impl Core {
         }
     }
 
-    /// The moment as the policy sees it.
-    pub(crate) fn plan_view<'a>(
-        &self,
-        version: &'a Version,
-        busy: &'a Busy,
-        sizes: &'a Settings,
-    ) -> View<'a> {
-        View {
-            version,
-            busy,
-            settings: sizes,
-            snapshots_oldest: self.snapshots.held().seqs.first().copied().unwrap_or(SEQ_MAX),
-            now_ms: self.judge_ms(),
-        }
-    }
-
-    /// The time by which a merge that began now would judge expiry.
-    fn judge_ms(&self) -> u64 {
-        self.judge_ms_under(&self.snapshots.held())
-    }
-
-    /// The same, while these snapshots are held: none may miss an entry that
-    /// had not expired by its own time.
-    pub(crate) fn judge_ms_under(&self, held: &Held) -> u64 {
-        let time_min_ms = held.time_min_ms.filter(|_| !mutant!(ExpiryIgnoresSnapshots));
-        time_min_ms.unwrap_or(u64::MAX).min(self.now_ms())
-    }
-
     fn merge_job(&self, tree: &Tree, decision: &Decision) {
         let result = self.run_decision(tree, decision);
         self.note_merge(tree, &result);
@@ -269,7 +233,7 @@ impl Core {
         self.end_decision(&mut work, decision, &result);
         work.merging -= 1;
         drop(work);
-        self.merges_running.fetch_sub(1, Ordering::AcqRel);
+        self.workers.merges_running.fetch_sub(1, Ordering::AcqRel);
         self.note_due(tree);
         self.schedule();
         self.note_progress();
@@ -285,7 +249,7 @@ impl Core {
         worst.level0_stop = self.settings.level0_stop_files;
         worst.debt_slowdown_bytes = self.debt_limits.0;
         worst.debt_stop_bytes = self.debt_limits.1;
-        if self.merges_running.load(Ordering::Acquire) == 0 && !held {
+        if self.workers.merges_running.load(Ordering::Acquire) == 0 && !held {
             // The policies are content: waiting for a merge would never end.
             worst = Pressure { level0_stop: u32::MAX, ..Pressure::default() };
         }
@@ -342,7 +306,7 @@ mod tests {
         let db = Db::open_with("db", options).unwrap();
         let spaces = NAMES.map(|name| db.keyspace(name).unwrap());
         let core = db.core();
-        core.merges_running.fetch_add(core.merges_max(), Ordering::AcqRel);
+        core.workers.merges_running.fetch_add(core.workers.merges_max(), Ordering::AcqRel);
         (db, spaces, handles)
     }
 
@@ -357,14 +321,14 @@ mod tests {
 
     /// A thread comes free. Returns how many merges each keyspace has now.
     fn free_one(db: &Db, spaces: &[Keyspace; 3]) -> [u32; 3] {
-        db.core().merges_running.fetch_sub(1, Ordering::AcqRel);
+        db.core().workers.merges_running.fetch_sub(1, Ordering::AcqRel);
         db.core().schedule_merges();
         spaces.each_ref().map(|space| space.tree.work.lock().merging)
     }
 
     fn finish(db: &Db) {
         db.wait_idle().unwrap();
-        assert_eq!(db.core().merges_running.load(Ordering::Acquire), 0);
+        assert_eq!(db.core().workers.merges_running.load(Ordering::Acquire), 0);
         db.close().unwrap();
     }
 
@@ -386,8 +350,8 @@ mod tests {
         assert_eq!(free_one(&db, &spaces), [1, 0, 0]);
         assert_eq!(free_one(&db, &spaces), [1, 1, 0]);
         // Those end, and no thread is free.
-        let running = &db.core().merges_running;
-        running.fetch_add(db.core().merges_max(), Ordering::AcqRel);
+        let running = &db.core().workers.merges_running;
+        running.fetch_add(db.core().workers.merges_max(), Ordering::AcqRel);
         handles.jobs.run_until_idle();
         spaces[..2].iter().for_each(|space| deepen(space, 2));
         assert_eq!(free_one(&db, &spaces), [0, 0, 1]);

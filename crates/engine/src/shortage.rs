@@ -19,10 +19,6 @@ use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result, mutant};
 use windrow_env::sync::atomic::Ordering;
 
-/// Until the first further attempt, in ns; doubled by each that fails.
-const DELAY_NS_MIN: u64 = 10_000_000;
-/// At most.
-const DELAY_NS_MAX: u64 = 2_000_000_000;
 /// Room beside the log and the tables: for the manifest, and what tables have beside entries.
 const MARGIN_BYTES: u64 = 16 << 10;
 /// Room that the next log takes at most when it is made.
@@ -34,38 +30,6 @@ const SPARE_BYTES_MIN: u64 = 1 << 20;
 /// How often it is looked whether an attempt is due, in ms.
 const LOOK_MS: u64 = 500;
 
-/// When a kind of job of a tree is tried again.
-#[derive(Default)]
-pub(crate) struct Retry {
-    /// Why the last attempt failed; `None` where it did not.
-    error: Option<Error>,
-    until_ns: u64,
-    delay_ns: u64,
-}
-
-impl Retry {
-    fn failed(&mut self, error: &Error, now_ns: u64) {
-        self.delay_ns = (self.delay_ns * 2).clamp(DELAY_NS_MIN, DELAY_NS_MAX);
-        self.until_ns = now_ns.saturating_add(self.delay_ns);
-        self.error = Some(error.clone());
-    }
-
-    /// The next attempt may begin, and what came of the last is of no matter.
-    fn ask(&mut self) {
-        (self.error, self.until_ns) = (None, 0);
-    }
-
-    /// The next attempt may begin.
-    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
-        self.error.is_none() || self.until_ns <= now_ns
-    }
-
-    /// Why the last attempt failed.
-    pub(crate) fn error(&self) -> Option<&Error> {
-        self.error.as_ref()
-    }
-}
-
 /// What the next log takes of so much free space: a flush lets a log go only where
 /// there is another.
 fn next_log_bytes(free: u64) -> u64 {
@@ -73,37 +37,20 @@ fn next_log_bytes(free: u64) -> u64 {
 }
 
 impl Core {
-    /// Whether a job failed for a shortage that turned nothing off.
-    pub(crate) fn is_short(&self, error: &Error) -> bool {
-        error.kind() == ErrorKind::NoSpace && self.latch.check().is_ok()
-    }
-
     /// Notes how a flush ended. `Ok`: there is no shortage any more.
     pub(crate) fn note_flush(&self, result: &Result<()>) {
-        if self.note(&mut self.flush_retry.lock(), result) {
+        if self.flush_retry.lock().note(self, result) {
             self.look_again();
         }
     }
 
     /// Notes how a merge of a tree ended.
     pub(crate) fn note_merge(&self, tree: &Tree, result: &Result<()>) {
-        let waits = self.note(&mut tree.work.lock().merge_retry, result);
+        let waits = tree.work.lock().merge_retry.note(self, result);
         if waits {
             self.note_due(tree);
             self.look_again();
         }
-    }
-
-    fn note(&self, retry: &mut Retry, result: &Result<()>) -> bool {
-        match result {
-            Ok(()) => *retry = Retry::default(),
-            Err(error) if self.is_short(error) => {
-                retry.failed(error, self.env.clock.monotonic_ns());
-                return true;
-            }
-            Err(_) => {}
-        }
-        false
     }
 
     /// Whether flushes may begin now.
@@ -127,8 +74,8 @@ impl Core {
 
     /// Whether a flush or a merge is to be tried again.
     fn any_job_waits(&self) -> bool {
-        let merge_waits = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error.is_some();
-        let flush_waits = self.flush_retry.lock().error.is_some();
+        let merge_waits = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error().is_some();
+        let flush_waits = self.flush_retry.lock().error().is_some();
         flush_waits || self.trees().iter().any(merge_waits)
     }
 
@@ -190,7 +137,8 @@ impl Core {
     pub(crate) fn leave_room_to_flush(&self, step: u64) -> Result<()> {
         let Ok(free) = self.env.fs.free_bytes(&self.dir) else { return Ok(()) };
         let to_come = self.bytes_in_memory().saturating_add(self.reserved_ahead());
-        let steps = step.saturating_mul(self.merges_running.load(Ordering::Acquire).max(1) as u64);
+        let steps =
+            step.saturating_mul(self.workers.merges_running.load(Ordering::Acquire).max(1) as u64);
         let beside = steps.saturating_add(next_log_bytes(free) + MARGIN_BYTES);
         let needed = to_come.saturating_add(beside);
         if needed <= free || mutant!(LogTakesAll) {

@@ -14,7 +14,7 @@ use crate::operators::{CompactionFilter, MergeOperator};
 use crate::read::ReadOwner;
 use crate::read::statistics::Estimates;
 use crate::read::view::{ReadLevel, ReadView};
-use crate::shortage::Retry;
+use crate::retry::Retry;
 use std::sync::{Arc, OnceLock};
 use windrow_base::{Error, KeyOrder, KeyspaceId, SeqNo};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};

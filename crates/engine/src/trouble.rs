@@ -14,6 +14,7 @@
 use crate::core::Core;
 use crate::events::Event;
 use crate::merge;
+use crate::retry::is_short;
 use crate::tree::{Tree, Work};
 use crate::workers::closed;
 use std::path::Path;
@@ -63,7 +64,7 @@ impl Core {
             tries.shortages += 1;
             return self.wait_out(wait_ms).is_ok();
         }
-        if self.is_short(error) {
+        if is_short(self, error) {
             // Tried again later, by whoever has it noted: see `shortage.rs`.
             return false;
         }
@@ -216,10 +217,10 @@ mod tests {
     /// to wait for a merge: whether they are stopped.
     fn is_stopped(db: &Db, deepen: impl FnOnce()) -> bool {
         let core = db.core();
-        core.merges_running.fetch_add(core.merges_max(), Ordering::AcqRel);
+        core.workers.merges_running.fetch_add(core.workers.merges_max(), Ordering::AcqRel);
         deepen();
         let stopped = core.pace.is_stopped();
-        core.merges_running.fetch_sub(core.merges_max(), Ordering::AcqRel);
+        core.workers.merges_running.fetch_sub(core.workers.merges_max(), Ordering::AcqRel);
         stopped
     }
 

@@ -13,7 +13,6 @@ use crate::open::found::new_keyspace;
 use crate::options::KeyspaceOptions;
 use crate::tree::Tree;
 use crate::trouble::Tries;
-use crate::workers::closed;
 use crate::write::queue::QueueState;
 use crate::write::segments::EMPTY_BYTES;
 use crate::write::unflushed::Frozen;
@@ -35,7 +34,7 @@ impl Core {
         self.latch.check()?;
         let mut queue = self.queue.lock();
         self.latch.check()?;
-        self.check_open()?;
+        self.workers.check_open()?;
         if tree.is_dropped() {
             // The drop took its bytes from the account, under this lock.
             return Ok(());
@@ -60,7 +59,7 @@ impl Core {
         self.latch.check()?;
         let mut queue = self.queue.lock();
         self.latch.check()?;
-        self.check_open()?;
+        self.workers.check_open()?;
         if queue.unflushed.active().len() > 0 {
             self.rotate_wal(&mut queue);
             self.freeze_all(&mut queue);
@@ -91,14 +90,6 @@ impl Core {
         })
     }
 
-    /// Refuses new work once the database is closing. Under the queue's lock.
-    pub(crate) fn check_open(&self) -> Result<()> {
-        if self.workers.gate.is_closing() {
-            return Err(closed());
-        }
-        Ok(())
-    }
-
     // ---- policies
 
     /// Gives a tree another policy. What runs is finished under the old one,
@@ -109,7 +100,7 @@ impl Core {
     pub(crate) fn set_policy(&self, tree: &Tree, text: &str) -> Result<()> {
         let policy = Policy::parse(text)?;
         self.latch.check()?;
-        self.check_open()?;
+        self.workers.check_open()?;
         if tree.is_dropped() {
             return Err(crate::core::dropped(&tree.name));
         }
@@ -160,7 +151,7 @@ impl Core {
         }
         self.shorten_log();
         let mut catalog = self.catalog.lock_to_change()?;
-        self.check_open()?;
+        self.workers.check_open()?;
         let mut fields = Vec::new();
         let mut made = Vec::new();
         let mut next = catalog.state().next_keyspace;
@@ -257,7 +248,7 @@ impl Core {
         // lock, which writers that are not visible yet may need.
         unless_mutant!(DropUnsynced, self.sync_unflushed()?);
         let mut catalog = self.catalog.lock_to_change()?;
-        self.check_open()?;
+        self.workers.check_open()?;
         if tree.is_dropped() {
             return Err(crate::core::dropped(&tree.name));
         }

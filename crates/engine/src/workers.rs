@@ -1,7 +1,7 @@
 //! Work that a close waits for: background jobs, and what a user's thread does
 //! to the files of a database besides reading and writing it.
 //!
-//! Owns: the gate, and whom a thread works for. A panic in such work turns
+//! Owns: the gate, how many merges run, and whom a thread works for. A panic in such work turns
 //! writing off. Never does: decide what is due.
 
 use crate::gate::Gate;
@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result, unless_mutant};
 use windrow_env::jobs::Urgency;
+use windrow_env::sync::atomic::AtomicUsize;
 
 windrow_env::sync::thread_local! {
     /// The databases whose work this thread does, the innermost last: it may
@@ -75,11 +76,12 @@ impl Underway {
 pub(crate) struct Workers {
     host: Arc<Host>,
     pub(crate) gate: Gate,
+    pub(crate) merges_running: AtomicUsize,
 }
 
 impl Workers {
     pub(crate) fn new(host: Arc<Host>) -> Arc<Workers> {
-        Arc::new(Workers { host, gate: Gate::default() })
+        Arc::new(Workers { host, gate: Gate::default(), merges_running: AtomicUsize::new(0) })
     }
 
     /// Begins something that a close must wait for.
@@ -88,6 +90,17 @@ impl Workers {
     /// `Closed` if the database is closing.
     pub(crate) fn begin(self: &Arc<Workers>) -> Result<Underway> {
         if self.gate.enter() { Ok(Underway(self.clone())) } else { Err(closed()) }
+    }
+
+    /// Refuses new work once the database is closing. Under the commit queue's lock.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.gate.is_closing() { Err(closed()) } else { Ok(()) }
+    }
+
+    /// Most merges at a time. A flush that finds no thread free is run by a
+    /// merge in between.
+    pub(crate) fn merges_max(&self) -> usize {
+        self.host.env.jobs.parallelism()
     }
 
     /// Runs background work. A panic in it turns writing off, and nothing

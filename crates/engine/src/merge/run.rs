@@ -353,7 +353,7 @@ impl<'a> MergeJob<'a> {
         const MIN: u64 = 64 << 10;
         const MAX: u64 = 1 << 20;
         let MergeJob { core, tree, .. } = *self;
-        let jobs = core.merges_max() as u64 + 1;
+        let jobs = core.workers.merges_max() as u64 + 1;
         let hot_map = match tree.policy.load().wants_hotness() {
             true => core.shares.merge_bytes / HOT_MAP_SHARE,
             false => 0,

@@ -113,7 +113,7 @@ impl Core {
         let limit = self.shares.memtable_bytes as usize;
         let slot = loop {
             self.latch.check()?;
-            self.check_open()?;
+            self.workers.check_open()?;
             let active = queue.active_bytes;
             let need = need + self.lists_bytes(touched);
             let fits = active == 0 || active + need <= limit;

@@ -1,0 +1,37 @@
+//! How many handles keep a database open, and the lock on its directory.
+//!
+//! Owns: both. Never does: close, or know what a handle is for (`handle.rs`).
+
+use windrow_env::fs::FileLock;
+use windrow_env::sync::atomic::{AtomicUsize, Ordering};
+use windrow_env::sync::{Mutex, MutexGuard};
+
+/// What the handles of a database share.
+#[derive(Default)]
+pub(crate) struct Handles {
+    count: AtomicUsize,
+    lock: Mutex<Option<Box<dyn FileLock>>>,
+}
+
+impl Handles {
+    /// There is one, of a database whose directory is locked.
+    pub(crate) fn begin(&self, lock: Box<dyn FileLock>) {
+        self.count.store(1, Ordering::Relaxed);
+        *self.lock.lock() = Some(lock);
+    }
+
+    /// There is one more.
+    pub(crate) fn add(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// There is one less. Whether it was the last.
+    pub(crate) fn remove(&self) -> bool {
+        self.count.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// The lock on the directory; `None` once it is free.
+    pub(crate) fn directory(&self) -> MutexGuard<'_, Option<Box<dyn FileLock>>> {
+        self.lock.lock()
+    }
+}

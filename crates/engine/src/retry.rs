@@ -1,0 +1,63 @@
+//! When a background job that found no room on the device is tried again: later
+//! and later, or at once when somebody asks for what it does (`shortage.rs`).
+//!
+//! Owns: why the last attempt failed, and until when the next one waits. Never
+//! does: try again itself, or wait.
+
+use crate::host::Host;
+use windrow_base::{Error, ErrorKind, Result};
+
+/// Until the first further attempt, in ns; doubled by each that fails.
+const DELAY_NS_MIN: u64 = 10_000_000;
+/// At most.
+const DELAY_NS_MAX: u64 = 2_000_000_000;
+
+/// When a kind of job of a tree is tried again.
+#[derive(Default)]
+pub(crate) struct Retry {
+    /// Why the last attempt failed; `None` where it did not.
+    error: Option<Error>,
+    until_ns: u64,
+    delay_ns: u64,
+}
+
+impl Retry {
+    fn failed(&mut self, error: &Error, now_ns: u64) {
+        self.delay_ns = (self.delay_ns * 2).clamp(DELAY_NS_MIN, DELAY_NS_MAX);
+        self.until_ns = now_ns.saturating_add(self.delay_ns);
+        self.error = Some(error.clone());
+    }
+
+    /// The next attempt may begin, and what came of the last is of no matter.
+    pub(crate) fn ask(&mut self) {
+        (self.error, self.until_ns) = (None, 0);
+    }
+
+    /// The next attempt may begin.
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
+        self.error.is_none() || self.until_ns <= now_ns
+    }
+
+    /// Why the last attempt failed.
+    pub(crate) fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    /// Notes how an attempt ended. Whether it is to be tried again later.
+    pub(crate) fn note(&mut self, host: &Host, result: &Result<()>) -> bool {
+        match result {
+            Ok(()) => *self = Retry::default(),
+            Err(error) if is_short(host, error) => {
+                self.failed(error, host.env.clock.monotonic_ns());
+                return true;
+            }
+            Err(_) => {}
+        }
+        false
+    }
+}
+
+/// Whether a job failed for a shortage that turned nothing off.
+pub(crate) fn is_short(host: &Host, error: &Error) -> bool {
+    error.kind() == ErrorKind::NoSpace && host.latch.check().is_ok()
+}
