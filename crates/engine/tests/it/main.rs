@@ -4,6 +4,7 @@
 //! What belongs to the whole process has a program of its own: the files next to this directory.
 
 mod abuse;
+mod cross_checks;
 mod database;
 mod descriptors;
 mod filter_memory;
@@ -16,4 +17,3 @@ mod resume;
 mod simulated;
 mod syncs;
 mod unregistered;
-mod witnesses;

@@ -1,6 +1,6 @@
-//! What one file of a crashed database remembers of another: the end of a
-//! file, which nothing in it can vouch for, is missed when it is gone (R4,
-//! R10, R11), and a file that is not this database's own is refused.
+//! Cross-checks between the files of a crashed database. Nothing in a file can
+//! confirm its end, so another file says how long it was, and an end that is gone
+//! is missed (R4, R10, R11). A file that is not this database's own is refused.
 
 use crate::simulated::{DIR, options};
 use std::path::{Path, PathBuf};
