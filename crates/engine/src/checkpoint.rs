@@ -13,6 +13,7 @@ use crate::manifest::state::ManifestState;
 use crate::place::enter;
 use crate::read::view::ReadView;
 use crate::tree::Tree;
+use crate::workers::Kick;
 use crate::write::segments::{EMPTY_BYTES, NewWal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,8 +57,7 @@ fn one_moment(core: &Core) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
     let _one = core.checkpointing.lock();
     let through = freeze_all(core)?;
     let _held = HeldFlushes(core);
-    core.retry_now();
-    core.schedule();
+    core.workers.kick(Kick::RetryNow);
     core.wait_until(|| {
         if let Err(error) = core.latch.check().and_then(|()| core.workers.check_open()) {
             return Some(Err(error));
@@ -67,7 +67,7 @@ fn one_moment(core: &Core) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
         if core.trees().iter().all(later) {
             return Some(Ok(()));
         }
-        core.stuck_flush().map(Err)
+        core.pipeline.stuck_flush().map(Err)
     })?;
     let catalog = core.catalog.lock();
     // A close flushes what was held, and installs it under this lock.
@@ -81,12 +81,12 @@ fn one_moment(core: &Core) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
 /// of what comes after it. Returns that number.
 fn freeze_all(core: &Core) -> Result<SeqNo> {
     core.latch.check()?;
-    let mut queue = core.queue.lock();
+    let mut queue = core.pipeline.queue().lock();
     core.workers.check_open()?;
     if queue.unflushed.active().len() > 0 {
         // The log goes on in the next segment, if there is one.
-        core.rotate_wal(&mut queue);
-        core.freeze_all(&mut queue);
+        core.pipeline.segments.rotate(&mut queue);
+        queue.freeze_all();
     }
     let through = queue.last_seq();
     core.flush_through.store(through, Ordering::Release);
@@ -99,7 +99,7 @@ struct HeldFlushes<'a>(&'a Core);
 impl Drop for HeldFlushes<'_> {
     fn drop(&mut self) {
         self.0.flush_through.store(SeqNo::MAX, Ordering::Release);
-        self.0.schedule();
+        self.0.workers.kick(Kick::MayBeDue);
         self.0.note_progress();
     }
 }

@@ -80,7 +80,7 @@ impl Core {
         lo: Option<&[u8]>,
         hi: Option<&[u8]>,
     ) -> Result<()> {
-        self.flush_tree(tree)?;
+        self.pipeline.flush_tree(tree)?;
         let mut manual = Manual::begin(tree, lo, hi);
         self.note_due(tree);
         // A panic latches before the files of its step are free again.
@@ -238,14 +238,14 @@ mod tests {
         let (db, hook, handles) = open();
         let deepest = load(&db);
         hook.level.set(deepest).unwrap();
-        let last_seq = db.core().queue.visible();
+        let last_seq = db.core().pipeline.visible();
         let deepest_level0 = Arc::new(Mutex::new(0));
         let (other, seen, jobs) = (db.clone(), deepest_level0.clone(), handles.jobs.clone());
         *hook.act.lock() = Some(Box::new(move || {
             for _ in 0..4 * STOP {
-                if other.core().pace.is_stopped() {
+                if other.core().pipeline.pace.is_stopped() {
                     jobs.run_until_idle();
-                    assert!(!other.core().pace.is_stopped(), "writers wait for nothing");
+                    assert!(!other.core().pipeline.pace.is_stopped(), "writers wait for nothing");
                 }
                 deepen(&other);
                 let mut seen = seen.lock();
@@ -278,14 +278,14 @@ mod tests {
         let (other, stopped) = (db.clone(), depth_stopped.clone());
         *hook.act.lock() = Some(Box::new(move || {
             let mut rounds = 0..4 * STOP;
-            while !other.core().pace.is_stopped() && rounds.next().is_some() {
+            while !other.core().pipeline.pace.is_stopped() && rounds.next().is_some() {
                 deepen(&other);
             }
             stopped.set(depth(&other)).unwrap();
         }));
         db.compact().unwrap();
         assert_eq!(depth_stopped.get(), Some(&STOP));
-        assert!(!db.core().pace.is_stopped(), "nothing is under way any more");
+        assert!(!db.core().pipeline.pace.is_stopped(), "nothing is under way any more");
         deepen(&db);
         db.wait_idle().unwrap();
         db.close().unwrap();

@@ -10,35 +10,30 @@
 //! none of them held. The progress lock is held alone.
 
 use crate::budget::Shares;
-use crate::cache::{BlockCache, ReadMemory, TableCache};
+use crate::cache::Caches;
 use crate::cleanup::Cleanup;
 use crate::due::{Due, Loads};
 use crate::handles::Handles;
 use crate::host::Host;
 use crate::manifest::catalog::{Catalog, TreeEdit};
 use crate::manifest::record::{Field, KeyspaceRecord};
-use crate::memtable::Memtable;
 use crate::mutants;
 use crate::options::Settings;
-use crate::pace::Pace;
 use crate::read::view::ReadLevel;
-use crate::retry::Retry;
 use crate::retry_timer::RetryTimer;
 use crate::snapshots::Taken;
 use crate::tree::Tree;
-use crate::trees::{Keyspaces, Trees};
-use crate::workers::Workers;
-use crate::write::queue::{Queue, QueueState};
+use crate::trees::Trees;
+use crate::workers::{Kick, Workers};
+use crate::write::pipeline::Pipeline;
+use crate::write::segments::Segments;
 use crate::write::wal::Wal;
-use crate::write::wal_sync::WalSync;
 use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use windrow_base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo, mutant};
-use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Guard, Mutex};
-use windrow_format::log::Length;
-use windrow_format::names;
 use windrow_plan::tree::{Edit, Version};
 use windrow_plan::{Policy, Settings as PlanSettings};
 
@@ -60,32 +55,22 @@ pub(crate) struct Core {
     pub(crate) workers: Arc<Workers>,
     /// Debt from which writers are slowed, and at which they are slowed most.
     pub(crate) debt_limits: (u64, u64),
-    pub(crate) queue: Arc<Queue>,
-    pub(crate) wal_sync: Arc<WalSync>,
-    pub(crate) pace: Pace,
+    pub(crate) pipeline: Arc<Pipeline>,
     /// Keyspaces that are to be asked what they need.
     pub(crate) due: Due,
     /// Held while the pressure is measured and set.
     pub(crate) pacing: Mutex<Loads>,
-    pub(crate) catalog: Catalog,
-    pub(crate) tables: Arc<TableCache>,
-    pub(crate) blocks: Arc<BlockCache>,
-    pub(crate) read_memory: Arc<ReadMemory>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) caches: Caches,
     pub(crate) cleanup: Arc<Cleanup>,
-    pub(crate) keyspaces: Keyspaces,
     /// Keyspaces that a read-only open could not take: see `open/left_out.rs`.
     pub(crate) left_out: Vec<KeyspaceRecord>,
-    /// Bytes of frozen memtables that wait for their flush.
-    pub(crate) frozen_bytes: AtomicUsize,
     pub(crate) handles: Handles,
     /// One checkpoint at a time: held from the freeze to the copy of the state.
     pub(crate) checkpointing: Mutex<()>,
     /// Memtables that hold anything later stay in memory until a checkpoint has
     /// taken its state.
     pub(crate) flush_through: AtomicU64,
-    pub(crate) preparing_wal: AtomicBool,
-    /// When flushes that found something run out are tried again.
-    pub(crate) flush_retry: Mutex<Retry>,
     /// One resume at a time.
     pub(crate) resuming: Mutex<()>,
     /// A timer looks for work that found something run out.
@@ -98,10 +83,8 @@ pub(crate) struct CoreParts {
     pub(crate) workers: Arc<Workers>,
     pub(crate) last_seq: SeqNo,
     pub(crate) wal: Arc<Wal>,
-    pub(crate) catalog: Catalog,
-    pub(crate) tables: Arc<TableCache>,
-    pub(crate) blocks: Arc<BlockCache>,
-    pub(crate) read_memory: Arc<ReadMemory>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) caches: Caches,
     pub(crate) cleanup: Arc<Cleanup>,
     /// By id ascending.
     pub(crate) trees: Vec<Arc<Tree>>,
@@ -119,50 +102,44 @@ impl Deref for Core {
 
 impl Core {
     pub(crate) fn new(parts: CoreParts) -> Arc<Core> {
-        let host = parts.host;
-        let queue =
-            Arc::new(Queue::new(parts.last_seq, parts.wal, parts.catalog.durable().clone()));
-        let wal_sync = Arc::new(WalSync::of(host.place.clone()));
-        // Weak: what waits to be flushed leads back to the host, by the table cache.
-        let (waiting, syncing) = (Arc::downgrade(&queue), Arc::downgrade(&wal_sync));
-        host.wake_writers_by(move || {
-            if let Some((waiting, syncing)) = waiting.upgrade().zip(syncing.upgrade()) {
-                waiting.wake_all();
-                syncing.wake_all();
-            }
-        });
-        Arc::new_cyclic(|me| Core {
+        let CoreParts { host, workers, catalog, cleanup, caches, .. } = parts;
+        let owners = (host.clone(), catalog.clone(), cleanup.clone());
+        let segments = Segments::new(owners, parts.last_seq, parts.wal);
+        let running = (host.clone(), workers.clone());
+        let pipeline = Pipeline::new(running, caches.clone(), segments, &parts.trees);
+        let core = Arc::new_cyclic(|me| Core {
             me: me.clone(),
-            workers: parts.workers,
+            workers,
             debt_limits: debt_limits(&host.settings, &host.shares),
-            queue,
-            wal_sync,
-            pace: Pace::new(host.settings.pace_delay_us_max),
+            pipeline,
             due: Due::default(),
             pacing: Mutex::default(),
-            catalog: parts.catalog,
-            tables: parts.tables,
-            blocks: parts.blocks,
-            read_memory: parts.read_memory,
-            cleanup: parts.cleanup,
-            keyspaces: Keyspaces::new(&parts.trees),
+            catalog,
+            caches,
+            cleanup,
             left_out: parts.left_out,
-            frozen_bytes: AtomicUsize::new(0),
             handles: Handles::default(),
             checkpointing: Mutex::new(()),
             flush_through: AtomicU64::new(SeqNo::MAX),
-            preparing_wal: AtomicBool::new(false),
-            flush_retry: Mutex::default(),
             resuming: Mutex::new(()),
             retry_timer: RetryTimer::default(),
             host,
-        })
+        });
+        let scheduler = core.me.clone();
+        core.workers.kick_by(move |kick| {
+            let Some(core) = scheduler.upgrade() else { return };
+            if kick == Kick::RetryNow {
+                core.retry_now();
+            }
+            core.schedule();
+        });
+        core
     }
 
     /// The keyspaces that are open.
     #[inline]
     pub(crate) fn trees(&self) -> Guard<Arc<Trees>> {
-        self.keyspaces.load()
+        self.pipeline.trees()
     }
 
     /// The keyspace with this id.
@@ -170,10 +147,7 @@ impl Core {
     /// # Errors
     /// `Closed` if it was dropped.
     pub(crate) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
-        self.trees().get(id).cloned().ok_or_else(|| {
-            let text = format!("keyspace {id}, which a batch writes to, was dropped");
-            Error::new(ErrorKind::Closed, text)
-        })
+        self.pipeline.tree(id)
     }
 
     /// Logs an edit of a keyspace's tree, and makes it visible. Tables that it
@@ -266,77 +240,10 @@ impl Core {
         }
     }
 
-    /// From where recovery must replay, once these are in tables, and how much
-    /// of the logs from there on is durable (rule R4).
-    pub(crate) fn log_begin(&self, flushed: &[Arc<Memtable>]) -> Vec<Field> {
-        let queue = self.queue.lock();
-        let oldest = queue.unflushed.oldest_log(flushed).filter(|_| !mutant!(LogBeginOfOne));
-        let number = oldest.map_or(queue.wal.number, |oldest| oldest.min(queue.wal.number));
-        let first_seq = first_seq_of(&queue, number);
-        let kept = queue.lengths().into_iter().filter(|wal| wal.number >= number);
-        let synced = kept.map(|Length { number, bytes }| Field::WalSynced { number, bytes });
-        std::iter::once(Field::LogBegin { number, first_seq }).chain(synced).collect()
-    }
-
-    /// Removes logs whose records are all in tables.
-    pub(crate) fn retire_wals(&self, log_number: FileNumber) {
-        let mut queue = self.queue.lock();
-        let (gone, kept) = std::mem::take(&mut queue.older_wals)
-            .into_iter()
-            .partition(|(wal, _)| wal.number < log_number);
-        queue.older_wals = kept;
-        drop(queue);
-        self.wal_sync.retire_below(log_number);
-        let gone: Vec<(Arc<Wal>, SeqNo)> = gone;
-        for (wal, _) in gone {
-            self.cleanup.unlink(&names::wal(wal.number));
-        }
-    }
-
-    /// The length of a log: what a memtable takes, and record headers. Space is
-    /// reserved for it in steps.
-    pub(crate) fn wal_capacity_bytes(&self) -> u64 {
-        self.shares.memtable_bytes + self.shares.memtable_bytes / 4
-    }
-
-    /// Begins to write to a log made for this open.
-    pub(crate) fn begin_log(&self, last_seq: SeqNo, wal: Arc<Wal>) {
-        self.wal_sync.activate(wal.clone());
-        self.queue.begin(last_seq, wal);
-    }
-
-    /// Makes everything that was written durable.
-    ///
-    /// # Errors
-    /// What the device said, which latches the database.
-    pub(crate) fn sync_wal(&self) -> Result<()> {
-        self.latch.check()?;
-        if mutant!(ExplicitSync) {
-            return Ok(());
-        }
-        let (last_seq, wal) = {
-            let queue = self.queue.lock();
-            (queue.last_seq(), queue.wal.clone())
-        };
-        // A slot of this segment, or of one before, may still be being filled.
-        self.queue.wait_visible(last_seq, &self.latch)?;
-        let end = wal.written();
-        if self.wal_sync.sync_to(&wal, end, &self.latch, |e| self.trip(e))? {
-            self.counters.wal_syncs.add(1);
-        }
-        Ok(())
-    }
-
     /// Every keyspace's version as it is now.
     pub(crate) fn versions(&self) -> Vec<(String, Arc<Version>)> {
         self.trees().iter().map(|tree| (tree.name.to_string(), tree.version())).collect()
     }
-}
-
-/// The sequence number of the first record in log `number`.
-fn first_seq_of(queue: &QueueState, number: FileNumber) -> SeqNo {
-    let older = queue.older_wals.iter().find(|(wal, _)| wal.number == number);
-    older.map_or(queue.wal_first_seq, |&(_, first_seq)| first_seq)
 }
 
 /// The sizes that a keyspace's policies read: the user's, and where those are

@@ -255,7 +255,7 @@ impl Db {
     /// `InvalidArgument` for a broken limit, a batch over a quarter of
     /// `memory_bytes` or one made for another database; else as [`Keyspace::put`].
     pub fn write(&self, mut batch: Batch, sync: Sync) -> Result<SeqNo> {
-        self.core().write_batch(&mut batch, sync)
+        self.core().pipeline.write_batch(&mut batch, sync)
     }
 
     /// Writes a batch that the caller keeps, to be cleared and filled again.
@@ -263,7 +263,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn write_reusing(&self, batch: &mut Batch, sync: Sync) -> Result<SeqNo> {
-        self.core().write_batch(batch, sync)
+        self.core().pipeline.write_batch(batch, sync)
     }
 
     /// A state of all keyspaces that stays readable while it is held, also when
@@ -359,7 +359,7 @@ impl Db {
     /// # Errors
     /// What the device said, which turns writing off until the database is reopened.
     pub fn sync(&self) -> Result<()> {
-        self.core().sync_wal()
+        self.core().pipeline.segments.sync()
     }
 
     /// Writes what is in memory of all keyspaces to tables.
@@ -367,7 +367,7 @@ impl Db {
     /// # Errors
     /// As [`Keyspace::flush`].
     pub fn flush(&self) -> Result<()> {
-        self.core().flush_all()
+        self.core().pipeline.flush_all()
     }
 
     /// Compacts all keyspaces: see [`Keyspace::compact_range`].

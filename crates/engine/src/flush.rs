@@ -114,7 +114,7 @@ impl Core {
     /// Claims the next group to flush; none where nothing waits.
     pub(crate) fn claim_flush(&self) -> Vec<Frozen> {
         let limits = (self.group_max(), self.shares.memtable_bytes as usize / GROUP_PART);
-        self.queue.lock().unflushed.claim(limits, |tree| self.next_to_flush(tree))
+        self.pipeline.queue().lock().unflushed.claim(limits, |tree| self.next_to_flush(tree))
     }
 
     /// Flushes a group that was claimed.
@@ -123,8 +123,8 @@ impl Core {
     /// What the file system said. The memtables stay, and so do their logs.
     pub(crate) fn flush_group(&self, group: &[Frozen]) -> Result<()> {
         let last_seq = group.iter().map(|frozen| frozen.memtable.last_seq()).max();
-        self.queue.wait_visible(last_seq.unwrap_or(0), &self.latch)?;
-        self.release_sealed();
+        self.pipeline.queue().wait_visible(last_seq.unwrap_or(0), &self.latch)?;
+        self.pipeline.segments.release_sealed();
         let begin_ns = self.env.clock.monotonic_ns();
         let mut loose = Loose { core: self, written: Vec::with_capacity(group.len()) };
         for frozen in group.iter().filter(|frozen| frozen.is_waiting()) {
@@ -192,8 +192,7 @@ impl Core {
             [one] => one.frozen.tree.view().memtables().filter(|m| m.first_wal().is_some()).count(),
             _ => group.len(),
         };
-        let others = self.queue.lock().unflushed.more_than(own);
-        if others { self.sync_wal() } else { Ok(()) }
+        self.pipeline.segments.sync_if_more_than(own)
     }
 
     /// Logs that a group is in tables, in one record, and makes it visible.
@@ -209,7 +208,7 @@ impl Core {
         }
         let memtables: Vec<_> = group.iter().map(|w| w.frozen.memtable.clone()).collect();
         let mut fields = vec![Field::NextFile(self.next_file.load(Ordering::Relaxed))];
-        fields.extend(self.log_begin(&memtables));
+        fields.extend(self.pipeline.segments.log_begin(&memtables));
         let (mut added, mut outputs, mut edits) =
             (Vec::new(), Vec::<FileNumber>::new(), Vec::with_capacity(group.len()));
         let mut installs = Vec::with_capacity(group.len());
@@ -217,7 +216,7 @@ impl Core {
             let current = &keyspaces[&frozen.tree.id].version;
             let mut last_seq = frozen.memtable.last_seq();
             if mutant!(FlushedTooFar) {
-                last_seq = self.queue.visible();
+                last_seq = self.pipeline.queue().visible();
             }
             let bytes = flushed.files.iter().map(|file| file.bytes).sum();
             let summary = (job, flushed.files.len() as u64, bytes);
@@ -231,11 +230,7 @@ impl Core {
         if installs.is_empty() {
             return Ok(());
         }
-        if mutant!(LogsBeforeEdit) {
-            let number = self.queue.lock().wal.number;
-            self.retire_wals(number);
-            self.cleanup.run(false);
-        }
+        mutants::before_flush_edit(&self.pipeline.segments, &self.cleanup);
         let durable = !mutant!(UnlinkUnsyncedEdit);
         catalog.append_edits(fields, edits, durable, || ()).inspect_err(|_| {
             mutants::after_failed_edit(self, &added);
@@ -243,9 +238,9 @@ impl Core {
         })?;
         for (Frozen { tree, memtable }, version, ..) in &installs {
             tree.install(version.clone(), Some(memtable));
-            self.retire(memtable);
+            self.pipeline.retire(memtable);
         }
-        let mut queue = self.queue.lock();
+        let mut queue = self.pipeline.queue().lock();
         memtables.iter().for_each(|memtable| queue.unflushed.flushed(memtable));
         drop(queue);
         let log_number = catalog.state().log_number;
@@ -257,22 +252,16 @@ impl Core {
         }
         rolled?;
         mutants::after_edit(self)?;
-        self.retire_wals(log_number);
+        self.pipeline.segments.retire_below(log_number);
         Ok(())
-    }
-
-    /// What old views hold of a memtable is its readers' from here on.
-    pub(crate) fn retire(&self, memtable: &Memtable) {
-        memtable.retire(self.blocks.hold(memtable.allocated_bytes() as u64));
     }
 
     fn count_flush(
         &self,
-        Frozen { tree, memtable }: &Frozen,
+        Frozen { tree, .. }: &Frozen,
         (job, files, bytes): (JobId, u64, u64),
         begin_ns: u64,
     ) {
-        self.frozen_bytes.fetch_sub(memtable.reserved_bytes(), Ordering::AcqRel);
         self.counters.flushes.add(1);
         self.counters.merged(0, 0, bytes);
         self.events.send_with(|| Event::FlushEnd {
@@ -380,7 +369,7 @@ mod tests {
         options.components.env = Some(env);
         let db = Db::open_with("db", options).unwrap();
         let fill = || (0..100).for_each(|n| db.put(format!("key{n}"), [7; 100]).unwrap());
-        let blocks = db.default_keyspace().core.blocks.clone();
+        let blocks = db.default_keyspace().core.caches.blocks.clone();
         let held = || blocks.held_bytes() - blocks.bytes_used();
         fill();
         db.flush().unwrap();

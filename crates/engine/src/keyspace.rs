@@ -103,7 +103,7 @@ impl Keyspace {
         self.check()?;
         // The view first, then the sequence number: see `write/queue.rs`.
         let view = self.tree.view();
-        let seq = view.seq_at(self.core.queue.visible());
+        let seq = view.seq_at(self.core.pipeline.visible());
         let value =
             read::get::get(&self.tree.reads, &view, key.as_ref(), seq, || self.core.now_ms());
         value.inspect_err(|error| self.note(error))
@@ -173,7 +173,7 @@ impl Keyspace {
                 Moment { view, seq: snapshot.inner.seq, now_ms: snapshot.inner.now_ms }
             }
             None => {
-                let seq = view.seq_at(self.core.queue.visible());
+                let seq = view.seq_at(self.core.pipeline.visible());
                 Moment { view, seq, now_ms: self.core.now_ms() }
             }
         }
@@ -250,7 +250,7 @@ impl Keyspace {
         // While memory is short an iterator must be able to let its view go: the
         // snapshot keeps what it reads.
         let is_bare = options.snapshot.is_none() && !mutant!(ViewLetGo);
-        if is_bare && self.core.blocks.is_crowded() && self.core.latch.is_of_this_process() {
+        if is_bare && self.core.caches.blocks.is_crowded() && self.core.latch.is_of_this_process() {
             options.snapshot = Some(Snapshot::take(&self.core));
         }
         let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
@@ -365,11 +365,11 @@ impl Keyspace {
             let Ok(mut batch) = cell.try_borrow_mut() else {
                 let mut batch = Batch::new();
                 fill(&mut batch);
-                return self.core.write_batch(&mut batch, sync).map(|_| ());
+                return self.core.pipeline.write_batch(&mut batch, sync).map(|_| ());
             };
             batch.clear();
             fill(&mut batch);
-            let written = self.core.write_batch(&mut batch, sync).map(|_| ());
+            let written = self.core.pipeline.write_batch(&mut batch, sync).map(|_| ());
             if batch.byte_len() > SINGLE_BYTES_KEPT {
                 *batch = Batch::new();
             }
@@ -394,7 +394,7 @@ impl Keyspace {
     /// What the file system said; `ReadOnly`; `Closed`.
     pub fn flush(&self) -> Result<()> {
         self.check()?;
-        self.core.flush_tree(&self.tree)
+        self.core.pipeline.flush_tree(&self.tree)
     }
 
     /// Gives the keyspace another policy: a preset's name, or one value per

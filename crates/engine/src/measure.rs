@@ -32,16 +32,16 @@ pub(crate) fn stats(core: &Core) -> Stats {
             levels: shapes(&view),
         });
     }
-    let queue = core.queue.lock();
+    let queue = core.pipeline.queue().lock();
     let older: u64 = queue.older_wals.iter().map(|(wal, _)| wal.written()).sum();
     stats.wal_live_bytes = older + queue.wal.written();
     drop(queue);
     stats.memory = MemoryStats {
         budget_bytes: core.settings.memory_bytes,
         memtables_bytes,
-        cache_bytes: core.blocks.bytes_used(),
-        readers_bytes: core.blocks.readers_bytes(),
-        tables_bytes: core.tables.used_bytes(),
+        cache_bytes: core.caches.blocks.bytes_used(),
+        readers_bytes: core.caches.blocks.readers_bytes(),
+        tables_bytes: core.caches.tables.used_bytes(),
         merge_bytes: core.shares.merge_bytes
             * core.workers.merges_running.load(Ordering::Relaxed) as u64
             / (core.workers.merges_max() as u64 + 1),

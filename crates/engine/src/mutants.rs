@@ -3,9 +3,12 @@
 //!
 //! Owns: no state. Never does: anything that a mutant of the table does not name.
 
+use crate::cleanup::Cleanup;
 use crate::host::Host;
+use crate::write::segments::Segments;
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 use windrow_base::{FileNumber, Result, mutant};
 use windrow_env::Env;
 use windrow_format::names;
@@ -23,6 +26,15 @@ pub(crate) fn added(edit: &Edit) -> Vec<FileNumber> {
 pub(crate) fn before_edit(host: &Host, gone: &HashSet<FileNumber>) {
     if mutant!(UnlinkBeforeEdit) {
         gone.iter().for_each(|&number| remove(host, number));
+    }
+}
+
+/// Before the edit of a flush is logged.
+pub(crate) fn before_flush_edit(segments: &Segments, cleanup: &Arc<Cleanup>) {
+    if mutant!(LogsBeforeEdit) {
+        let number = segments.queue.lock().wal.number;
+        segments.retire_below(number);
+        cleanup.run(false);
     }
 }
 

@@ -214,8 +214,8 @@ impl Repair<'_> {
         let (mut sources, mut origins, mut made_of) = (Vec::new(), Vec::new(), Vec::new());
         for Gathered { file, origin } in gathered {
             let file = Arc::new(file);
-            let table = core.tables.handle(&file, &tree.order);
-            open.push(core.tables.open(&table)?);
+            let table = core.caches.tables.handle(&file, &tree.order);
+            open.push(core.caches.tables.open(&table)?);
             made_of.push((file.clone(), file.number));
             if let Origin::Table { number, .. } = &origin {
                 made_of.push((file.clone(), *number));

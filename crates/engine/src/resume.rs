@@ -31,7 +31,6 @@ use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::WriteFile;
 use windrow_env::fs::is_out_of_descriptors;
-use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
 
 impl Core {
@@ -54,18 +53,17 @@ impl Core {
         let begin_ns = self.env.clock.monotonic_ns();
         self.stop_everybody();
         let attempt = self.begin_attempt();
-        let last_seq = self.queue.visible();
+        let last_seq = self.pipeline.visible();
         let resumed = self.workers.latch_panics(|| self.take_over(last_seq));
         resumed.map_err(|error| self.undo_resume(&attempt, error))?;
         let mut catalog = self.catalog.lock();
-        let wal = self.first_wal(&mut catalog).map_err(|error| {
+        let segments = &self.pipeline.segments;
+        let wal = segments.create_first(&mut catalog).map_err(|error| {
             // The manifest may name it.
             self.cleanup.keep(&names::wal(catalog.state().log_number));
             self.still_off(0, error)
         })?;
-        let wal = Arc::new(wal);
-        self.wal_sync.activate(wal.clone());
-        self.queue.restart(wal);
+        segments.restart(wal);
         self.latch.reset();
         drop(catalog);
         self.cleanup.let_go();
@@ -81,8 +79,8 @@ impl Core {
     /// Writing is off: whoever comes is refused.
     fn stop_everybody(&self) {
         self.wait_until(|| self.workers.gate.is_alone().then_some(()));
-        self.queue.settle();
-        self.wal_sync.wait_idle();
+        self.pipeline.queue().settle();
+        self.pipeline.segments.wal_sync.wait_idle();
         // Whoever makes or drops a keyspace is through with it.
         drop(self.catalog.lock());
     }
@@ -168,16 +166,15 @@ impl Core {
         for tree in trees {
             let version = state.keyspaces[&tree.id].version.clone();
             for memtable in tree.restart(version) {
-                self.retire(&memtable);
+                self.pipeline.retire(&memtable);
             }
         }
-        self.frozen_bytes.store(0, Ordering::Release);
         // Not by the cleanup, which waits while writing is off: the new log may
         // need their room.
-        for wal in self.queue.forget_logs() {
+        for wal in self.pipeline.queue().forget_logs() {
             let _ = self.env.fs.remove(&self.dir.join(names::wal(wal.number)));
         }
-        self.wal_sync.retire_all();
+        self.pipeline.segments.wal_sync.retire_all();
     }
 
     /// Takes back what a failed attempt made, or leaves it until a later one is in
@@ -186,7 +183,7 @@ impl Core {
         for name in self.remove_own(attempt) {
             self.cleanup.keep(&name);
         }
-        self.still_off(self.bytes_in_memory(), error)
+        self.still_off(self.pipeline.segments.bytes_in_memory(), error)
     }
 
     /// The error of an attempt that has failed, so much being in memory.
@@ -206,7 +203,7 @@ impl Core {
 
     /// Gives the reserve up where the device may lack room for what is in memory.
     fn release_reserve_if_lacking(&self) {
-        let needed = self.resume_needs_bytes(self.bytes_in_memory());
+        let needed = self.resume_needs_bytes(self.pipeline.segments.bytes_in_memory());
         if self.env.fs.free_bytes(&self.dir).is_ok_and(|free| free < needed) {
             let _ = remove_ours(&self.env, &self.dir, names::RESERVE);
         }
@@ -232,7 +229,7 @@ mod tests {
         let db = Db::open_with("db", options).unwrap();
         db.put("before", "1").unwrap();
         let core = db.core();
-        let failing = core.queue.lock().take(1, 100, Memtables::Many(Vec::new()));
+        let failing = core.pipeline.queue().lock().take(1, 100, Memtables::Many(Vec::new()));
         let other = db.clone();
         let behind = thread::spawn(move || other.put_with("behind", "1", Sync::No));
         let tree = db.default_keyspace().tree.clone();
@@ -241,14 +238,14 @@ mod tests {
         }
         let view = tree.pin();
         core.trip(&Error::new(ErrorKind::NoSpace, "the append failed"));
-        core.queue.fail(&failing);
+        core.pipeline.queue().fail(&failing);
         assert_eq!(behind.join().unwrap().unwrap_err().kind(), ErrorKind::ReadOnly);
         db.resume().unwrap();
         let before = db.snapshot().seq();
         db.put("after", "1").unwrap();
         db.put("after", "2").unwrap();
         assert_eq!(db.snapshot().seq(), before + 2);
-        let seen = view.seq_at(core.queue.visible());
+        let seen = view.seq_at(core.pipeline.queue().visible());
         assert_eq!(seen, before);
         let now = || 0;
         let got = crate::read::get::get(&tree.reads, &view, b"behind", seen, now).unwrap();

@@ -66,18 +66,7 @@ impl Core {
         self.schedule_wal(&underway);
         self.schedule_merges();
         self.update_pace();
-        self.share_memory();
-    }
-
-    /// Gives reads the memory that memtables do not use.
-    pub(crate) fn share_memory(&self) {
-        let active = self.queue.lock().active_bytes as u64;
-        let frozen = self.frozen_bytes.load(Ordering::Acquire) as u64;
-        let used = self.shares.memtables_used(active, frozen, self.settings.memory_bytes);
-        let beyond = used.saturating_sub(self.shares.memtables_bytes());
-        let besides_one = used - self.shares.memtable_bytes;
-        let tables = self.read_memory.froze(besides_one, beyond, self.tables.used_bytes());
-        self.tables.set_limit_bytes(tables);
+        self.pipeline.share_memory();
     }
 
     /// Whether background work would not be refused at once.
@@ -126,18 +115,19 @@ impl Core {
                 break;
             }
         }
-        self.queue.lock().unflushed.release(group);
+        self.pipeline.queue().lock().unflushed.release(group);
         self.schedule();
         self.note_progress();
     }
 
     /// Makes the next log segment ahead of its need.
     fn schedule_wal(&self, underway: &Underway) {
-        let is_due = self.is_spare_due(&self.queue.lock());
-        if is_due && !self.is_short_of_room() {
+        let segments = &self.pipeline.segments;
+        let is_due = segments.is_spare_due(&segments.queue.lock());
+        if is_due && !segments.is_short_of_room() {
             self.submit(underway, Urgency::High, |core| {
                 // Without it the active one goes on.
-                let _ = core.prepare_wal();
+                let _ = core.pipeline.segments.prepare();
             });
         }
     }
@@ -253,7 +243,7 @@ impl Core {
             // The policies are content: waiting for a merge would never end.
             worst = Pressure { level0_stop: u32::MAX, ..Pressure::default() };
         }
-        self.pace.set(&worst);
+        self.pipeline.pace.set(&worst);
         drop(loads);
         self.note_progress();
     }
@@ -275,7 +265,7 @@ impl Core {
             if let Some(error) = self.stuck_work() {
                 return Some(Err(error));
             }
-            let quiet = self.queue.lock().unflushed.frozen().len() == 0;
+            let quiet = self.pipeline.queue().lock().unflushed.frozen().len() == 0;
             // A job counts until it has scheduled what comes after it.
             (quiet && self.workers.gate.is_quiet()).then_some(Ok(()))
         })

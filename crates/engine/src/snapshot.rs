@@ -44,7 +44,7 @@ impl Drop for SnapshotInner {
 
 impl Snapshot {
     pub(crate) fn take(core: &Handle) -> Snapshot {
-        let moment = || (core.queue.visible(), core.now_ms());
+        let moment = || (core.pipeline.visible(), core.now_ms());
         let (seq, now_ms, id) = match core.latch.is_of_this_process() {
             true => core.snapshots.register(moment),
             // Nothing will be read of it.

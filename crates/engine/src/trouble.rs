@@ -219,7 +219,7 @@ mod tests {
         let core = db.core();
         core.workers.merges_running.fetch_add(core.workers.merges_max(), Ordering::AcqRel);
         deepen();
-        let stopped = core.pace.is_stopped();
+        let stopped = core.pipeline.pace.is_stopped();
         core.workers.merges_running.fetch_sub(core.workers.merges_max(), Ordering::AcqRel);
         stopped
     }
@@ -237,7 +237,7 @@ mod tests {
         // And so has the sick one where the damage is not in the way.
         assert!(is_stopped(db, || deepen(sick, ("x", "z"), STOP)));
         db.wait_idle().unwrap();
-        assert!(!db.core().pace.is_stopped());
+        assert!(!db.core().pipeline.pace.is_stopped());
         assert_eq!(sick.get("x").unwrap().as_deref(), Some(&b"value"[..]));
         assert_eq!(sound.get("a").unwrap().as_deref(), Some(&b"value"[..]));
         assert!(db.write_error().is_none());

@@ -15,81 +15,17 @@ use crate::tree::Tree;
 use crate::trouble::Tries;
 use crate::write::queue::QueueState;
 use crate::write::segments::EMPTY_BYTES;
-use crate::write::unflushed::Frozen;
-use crate::write::wal::Wal;
 use std::collections::HashSet;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, mutant, unless_mutant};
 use windrow_env::fs::is_shortage;
 use windrow_env::sync::atomic::Ordering;
-use windrow_format::names;
 use windrow_plan::Policy;
 
 /// Longest name of a keyspace, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
 impl Core {
-    /// Writes a keyspace's memtables to tables, and waits for it.
-    pub(crate) fn flush_tree(&self, tree: &Arc<Tree>) -> Result<()> {
-        self.latch.check()?;
-        let mut queue = self.queue.lock();
-        self.latch.check()?;
-        self.workers.check_open()?;
-        if tree.is_dropped() {
-            // The drop took its bytes from the account, under this lock.
-            return Ok(());
-        }
-        if tree.view().memtable.reserved_bytes() > 0 {
-            // The log goes on: what it holds of other keyspaces stays in it.
-            if self.wants_new_log(1, &queue) {
-                self.rotate_wal(&mut queue);
-            }
-            self.freeze(tree, &mut queue);
-            self.freeze_pinning(&mut queue);
-        }
-        let newest = tree.view().frozen.first().cloned();
-        drop(queue);
-        self.await_flush(
-            newest.map(|memtable| Frozen { tree: tree.clone(), memtable }).into_iter().collect(),
-        )
-    }
-
-    /// Writes the memtables of all keyspaces to tables, and waits for it.
-    pub(crate) fn flush_all(&self) -> Result<()> {
-        self.latch.check()?;
-        let mut queue = self.queue.lock();
-        self.latch.check()?;
-        self.workers.check_open()?;
-        if queue.unflushed.active().len() > 0 {
-            self.rotate_wal(&mut queue);
-            self.freeze_all(&mut queue);
-        }
-        let waiting = queue.unflushed.frozen().cloned().collect();
-        drop(queue);
-        self.await_flush(waiting)
-    }
-
-    /// Has memtables flushed, and waits until they are in tables.
-    fn await_flush(&self, mut waiting: Vec<Frozen>) -> Result<()> {
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        self.retry_now();
-        self.schedule();
-        self.wait_until(|| {
-            if let Err(error) = self.latch.check() {
-                return Some(Err(error));
-            }
-            while waiting.last().is_some_and(|last| !last.is_waiting()) {
-                waiting.pop();
-            }
-            if waiting.is_empty() {
-                return Some(Ok(()));
-            }
-            self.stuck_flush().map(Err)
-        })
-    }
-
     // ---- policies
 
     /// Gives a tree another policy. What runs is finished under the old one,
@@ -129,7 +65,7 @@ impl Core {
 
     /// The keyspace of this name, if there is one.
     pub(crate) fn tree_named(&self, name: &str) -> Option<Arc<Tree>> {
-        self.keyspaces.named(name)
+        self.pipeline.keyspaces.named(name)
     }
 
     /// The keyspaces of these names; those that are not there are made with
@@ -141,7 +77,7 @@ impl Core {
     ) -> Result<Vec<Arc<Tree>>> {
         self.latch.check_read()?;
         names.iter().try_for_each(|name| self.check_left_out(name))?;
-        let open = |name: &&str| match self.keyspaces.named(name) {
+        let open = |name: &&str| match self.pipeline.keyspaces.named(name) {
             Some(tree) => check_agrees(&tree.record, options).map(|()| Some(tree)),
             None => check_name(name).map(|()| None),
         };
@@ -173,25 +109,26 @@ impl Core {
         if !made.is_empty() {
             fields.push(Field::NextKeyspace(next));
             self.append_and_fold(&mut catalog, fields)?;
-            self.witness_manifest()?;
+            self.pipeline.witness_manifest()?;
         }
         for id in made {
             let tree = Arc::new(self.tree_of(&catalog.state().keyspaces[&id])?);
-            self.keyspaces.add(&tree);
+            self.pipeline.keyspaces.add(&tree);
             self.events.send_with(|| Event::KeyspaceCreated { keyspace: tree.name.clone() });
         }
         drop(catalog);
-        let there = |name: &&str| self.keyspaces.named(name).ok_or_else(|| dropped_named(name));
+        let there =
+            |name: &&str| self.pipeline.keyspaces.named(name).ok_or_else(|| dropped_named(name));
         names.iter().map(there).collect()
     }
 
     /// Logs that keyspaces were made or dropped, and from which log on recovery
     /// must replay: where nothing is written, nothing else says so.
     fn append_and_fold(&self, catalog: &mut Locked<'_>, mut fields: Vec<Field>) -> Result<()> {
-        fields.extend(self.log_begin(&[]));
+        fields.extend(self.pipeline.segments.log_begin(&[]));
         catalog.append(fields)?;
         catalog.roll_if_wanted(&self.trees())?;
-        self.retire_wals(catalog.state().log_number);
+        self.pipeline.segments.retire_below(catalog.state().log_number);
         Ok(())
     }
 
@@ -199,17 +136,18 @@ impl Core {
     /// drop of a keyspace writes to it, and no memtable need ever be full.
     fn shorten_log(&self) {
         let is_long = |queue: &QueueState| queue.wal_offset >= self.shares.memtable_bytes / 2;
-        if !is_long(&self.queue.lock()) {
+        let segments = &self.pipeline.segments;
+        if !is_long(&segments.queue.lock()) {
             return;
         }
         let Ok(_underway) = self.workers.begin() else { return };
         // What keeps a log from being made is told by what needs it.
-        if self.prepare_wal().is_err() {
+        if segments.prepare().is_err() {
             return;
         }
-        let mut queue = self.queue.lock();
-        if is_long(&queue) && self.rotate_wal(&mut queue) {
-            self.freeze_pinning(&mut queue);
+        let mut queue = segments.queue.lock();
+        if is_long(&queue) && segments.rotate(&mut queue) {
+            queue.freeze_pinning();
         }
         drop(queue);
         self.schedule();
@@ -224,9 +162,9 @@ impl Core {
         let sizes = if *theirs == sizes { theirs } else { Arc::new(sizes) };
         let services = Services {
             env: default.reads.env.clone(),
-            tables: self.tables.clone(),
-            blocks: self.blocks.clone(),
-            chunks: self.read_memory.chunks().clone(),
+            tables: self.caches.tables.clone(),
+            blocks: self.caches.blocks.clone(),
+            chunks: self.caches.read_memory.chunks().clone(),
             counters: self.counters.clone(),
             policy,
             sizes,
@@ -246,29 +184,20 @@ impl Core {
         // The drop is durable before the mark in the log is: what was written before
         // it must not be lost where the drop is not (P2). Not under the manifest's
         // lock, which writers that are not visible yet may need.
-        unless_mutant!(DropUnsynced, self.sync_unflushed()?);
+        unless_mutant!(DropUnsynced, self.pipeline.segments.sync_if_more_than(0)?);
         let mut catalog = self.catalog.lock_to_change()?;
         self.workers.check_open()?;
         if tree.is_dropped() {
             return Err(crate::core::dropped(&tree.name));
         }
         self.append_and_fold(&mut catalog, vec![Field::KeyspaceDrop(tree.id)])?;
-        self.witness_manifest()?;
-        let mut queue = self.queue.lock();
-        tree.mark_dropped(self.snapshots.next_id());
-        self.keyspaces.remove(&tree);
-        let view = tree.pin();
-        queue.unflushed.dropped(&tree, &view);
-        queue.active_bytes = queue.active_bytes.saturating_sub(view.memtable.reserved_bytes());
-        let frozen: usize = view.frozen.iter().map(|m| m.reserved_bytes()).sum();
-        self.frozen_bytes.fetch_sub(frozen, Ordering::AcqRel);
-        let last_seq = queue.last_seq();
-        drop(queue);
+        self.pipeline.witness_manifest()?;
+        let (view, last_seq) = self.pipeline.drop_tree(&tree);
         drop(catalog);
         // A handle, snapshot or iterator may keep them. Who writes to them still is
         // waited for, so that all of it counts; where writing is off, nobody is.
-        let _ = self.queue.wait_visible(last_seq, &self.latch);
-        view.memtables().for_each(|memtable| self.retire(memtable));
+        let _ = self.pipeline.queue().wait_visible(last_seq, &self.latch);
+        view.memtables().for_each(|memtable| self.pipeline.retire(memtable));
         for file in view.levels.iter().flat_map(|level| level.files()) {
             file.table.mark_obsolete();
         }
@@ -278,25 +207,19 @@ impl Core {
         Ok(())
     }
 
-    /// Makes the log durable if anything in it is in no table yet.
-    fn sync_unflushed(&self) -> Result<()> {
-        let any = self.queue.lock().unflushed.more_than(0);
-        if any { self.sync_wal() } else { Ok(()) }
-    }
-
     // ---- close
 
     /// Closes the database. See [`crate::Db::close`].
     pub(crate) fn close(&self) -> Result<()> {
         let in_place = self.latch.check().and_then(|()| self.watch_place());
-        let mut queue = self.queue.lock();
+        let mut queue = self.pipeline.queue().lock();
         if self.workers.gate.close() {
             return Ok(());
         }
         let writable = in_place.and_then(|()| self.latch.check());
         let last_seq = queue.last_seq();
         if writable.is_ok() {
-            self.freeze_all(&mut queue);
+            queue.freeze_all();
         }
         drop(queue);
         // Who waits for what will not come any more hears of it.
@@ -304,10 +227,11 @@ impl Core {
         // A drop of a keyspace that passed the gate holds this lock until it is
         // done: from here on the list of keyspaces stays as it is.
         let read_only = self.catalog.lock().log().is_none();
-        let published = writable.and_then(|()| self.queue.wait_visible(last_seq, &self.latch));
+        let published =
+            writable.and_then(|()| self.pipeline.queue().wait_visible(last_seq, &self.latch));
         if published.is_err() {
             // Nobody writes to the log of a directory that is free.
-            self.queue.settle();
+            self.pipeline.queue().settle();
         }
         unless_mutant!(
             CloseLeavesJobs,
@@ -318,9 +242,9 @@ impl Core {
         // What is said to be closed is there.
         let closed = closed.and_then(|()| self.place.check());
         if closed.is_ok() {
-            self.wal_sync.retire_all();
+            self.pipeline.segments.wal_sync.retire_all();
         }
-        self.tables.release_directory();
+        self.caches.tables.release_directory();
         self.latch.close();
         self.note_progress();
         if read_only || mutant!(CloseErrorIgnored) { Ok(()) } else { closed }
@@ -334,7 +258,7 @@ impl Core {
         for tree in self.trees().iter() {
             self.keep_statistics(tree)?;
         }
-        let wal = self.create_empty_wal()?;
+        let wal = self.pipeline.segments.create_empty()?;
         self.catalog.append(vec![
             Field::LastSeq(last_seq),
             Field::TimeFloor(self.time_floor_ms.load(Ordering::Relaxed)),
@@ -344,7 +268,8 @@ impl Core {
             Field::CleanClose { wal: wal.number, bytes: EMPTY_BYTES },
         ])?;
         self.catalog.finish()?;
-        self.remove_logs()
+        self.pipeline.segments.remove_all();
+        Ok(())
     }
 
     /// Writes today's estimates into the metadata of every file, so that they
@@ -376,7 +301,7 @@ impl Core {
                     flushed => break flushed,
                 }
             };
-            self.queue.lock().unflushed.release(&group);
+            self.pipeline.queue().lock().unflushed.release(&group);
             flushed?;
         }
     }
@@ -392,28 +317,9 @@ impl Core {
         if !is_shortage(&error) && error.kind() != ErrorKind::NoSpace {
             return Err(error);
         }
-        unless_mutant!(CloseForgetsLog, self.wal_sync.sync_all()?);
-        let logs: Vec<Arc<Wal>> = {
-            let queue = self.queue.lock();
-            queue.older_wals.iter().map(|(wal, _)| wal).chain([&queue.wal]).cloned().collect()
-        };
-        logs.iter().for_each(|wal| wal.give_back());
+        unless_mutant!(CloseForgetsLog, self.pipeline.segments.wal_sync.sync_all()?);
+        self.pipeline.segments.in_use().iter().for_each(|wal| wal.give_back());
         self.events.send(&Event::LeftToReplay { error });
-        Ok(())
-    }
-
-    /// Removes every log but the one of the clean close.
-    fn remove_logs(&self) -> Result<()> {
-        let mut queue = self.queue.lock();
-        let spare = queue.spare.take();
-        let older = std::mem::take(&mut queue.older_wals);
-        let active = queue.wal.clone();
-        drop(queue);
-        let older = older.into_iter().map(|(wal, _)| wal);
-        for wal in older.chain([active]).chain(spare) {
-            self.cleanup.unlink(&names::wal(wal.number));
-        }
-        self.cleanup.run(false);
         Ok(())
     }
 }
@@ -438,7 +344,6 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use crate::{Db, Options};
-    use windrow_env::sync::atomic::Ordering;
 
     /// As `Db::flush` does, whose list of keyspaces is older than the drop.
     #[test]
@@ -452,16 +357,17 @@ mod tests {
         let space = db.keyspace("gone").unwrap();
         space.put("key", vec![7; 30_000]).unwrap();
         let (core, tree) = (db.core(), space.tree.clone());
-        let bytes = || core.queue.lock().active_bytes;
+        let bytes = || core.pipeline.queue().lock().unflushed.active_bytes();
+        let frozen = || core.pipeline.queue().lock().unflushed.frozen_bytes();
         db.drop_keyspace("gone").unwrap();
         let kept = bytes();
         assert!(kept >= 1000);
-        core.flush_tree(&tree).unwrap();
-        assert_eq!((bytes(), core.frozen_bytes.load(Ordering::Acquire)), (kept, 0));
+        core.pipeline.flush_tree(&tree).unwrap();
+        assert_eq!((bytes(), frozen()), (kept, 0));
         // Memtables are frozen and flushed as ever.
         (0..20).for_each(|n| db.put(format!("key{n}"), vec![7; 30_000]).unwrap());
         db.flush().unwrap();
-        assert_eq!((bytes(), core.frozen_bytes.load(Ordering::Acquire)), (0, 0));
+        assert_eq!((bytes(), frozen()), (0, 0));
         db.close().unwrap();
     }
 
@@ -473,7 +379,7 @@ mod tests {
         options.components.env = Some(env);
         options.settings.set("memtable_bytes", "64KiB").unwrap();
         let db = Db::open_with("db", options).unwrap();
-        let blocks = db.core().blocks.clone();
+        let blocks = db.core().caches.blocks.clone();
         let held = || blocks.held_bytes() - blocks.bytes_used();
         let space = db.keyspace("gone").unwrap();
         // A memtable that is frozen and one that is active.

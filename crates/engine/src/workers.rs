@@ -9,7 +9,7 @@ use crate::host::Host;
 use crate::latch::{Panic, panicked};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use windrow_base::{Error, ErrorKind, Result, unless_mutant};
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::atomic::AtomicUsize;
@@ -72,8 +72,19 @@ impl Underway {
     }
 }
 
+/// What somebody asks of whoever decides what is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kick {
+    /// Work may be due.
+    MayBeDue,
+    /// What waits to be tried again is waited for: it is due now.
+    RetryNow,
+}
+
 /// Runs the work of a database.
 pub(crate) struct Workers {
+    /// Who decides what is due, which whoever has something for him does not know.
+    kicked: OnceLock<Box<dyn Fn(Kick) + Send + Sync>>,
     host: Arc<Host>,
     pub(crate) gate: Gate,
     pub(crate) merges_running: AtomicUsize,
@@ -81,7 +92,24 @@ pub(crate) struct Workers {
 
 impl Workers {
     pub(crate) fn new(host: Arc<Host>) -> Arc<Workers> {
-        Arc::new(Workers { host, gate: Gate::default(), merges_running: AtomicUsize::new(0) })
+        Arc::new(Workers {
+            kicked: OnceLock::new(),
+            host,
+            gate: Gate::default(),
+            merges_running: AtomicUsize::new(0),
+        })
+    }
+
+    /// From here on this begins what is due when somebody asks for it.
+    pub(crate) fn kick_by(&self, begin: impl Fn(Kick) + Send + Sync + 'static) {
+        let _ = self.kicked.set(Box::new(begin));
+    }
+
+    /// Has what is due begun.
+    pub(crate) fn kick(&self, kick: Kick) {
+        if let Some(begin) = self.kicked.get() {
+            begin(kick);
+        }
     }
 
     /// Begins something that a close must wait for.

@@ -13,6 +13,14 @@ pub(crate) mod table;
 pub(crate) use block::BlockCache;
 pub(crate) use table::{OpenGuard, OpenTable, TableCache, TableHandle};
 
+/// The caches of an open database.
+#[derive(Clone)]
+pub(crate) struct Caches {
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) read_memory: Arc<ReadMemory>,
+}
+
 /// Keeps cached blocks and idle chunks of memtables within what open tables
 /// and memtables leave of the budget.
 ///

@@ -287,7 +287,7 @@ impl<'a> MergeJob<'a> {
         let mut elider = Elider::new(rules);
         outputs.bytes_max = merge.input_bytes();
         outputs.entries_left = merge.files().map(|(_, _, file)| file.entries).sum();
-        core.leave_room_to_flush(LOOK_BYTES as u64)?;
+        self.leave_room_to_flush()?;
         iter.seek_first()?;
         let (mut since_check, mut since_look) = (0, 0);
         while iter.valid() {
@@ -304,7 +304,7 @@ impl<'a> MergeJob<'a> {
                 since_check = 0;
                 if LOOK_BYTES <= since_look {
                     since_look = 0;
-                    core.leave_room_to_flush(LOOK_BYTES as u64)?;
+                    self.leave_room_to_flush()?;
                 }
                 self.check_not_closing()?;
                 core.env.jobs.run_urgent();
@@ -314,6 +314,11 @@ impl<'a> MergeJob<'a> {
         let count = elider.finish(&mut outputs)?;
         let files = outputs.finish(merge.output_epoch)?;
         Ok(Outcome { files, count, range_tombstones })
+    }
+
+    fn leave_room_to_flush(&self) -> Result<()> {
+        let merges = self.core.workers.merges_running.load(Ordering::Acquire);
+        self.core.pipeline.segments.leave_room_to_flush(LOOK_BYTES as u64, merges)
     }
 
     /// A long merge does not hold up a close, or work for a dropped keyspace.

@@ -3,7 +3,7 @@
 //! Owns: the order in which its parts are made. Never does: replay a log, or write.
 
 use crate::budget::Budget;
-use crate::cache::{BlockCache, ReadMemory, TableCache};
+use crate::cache::{BlockCache, Caches, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::core::{Core, CoreParts, plan_settings};
 use crate::host::{Ground, Host};
@@ -84,10 +84,8 @@ pub(crate) fn assemble(
     let parts = CoreParts {
         last_seq: state.last_seq,
         wal: Arc::new(no_wal()),
-        tables,
-        blocks,
-        read_memory,
-        catalog: Catalog::new(host.clone(), cleanup.clone(), state),
+        caches: Caches { tables, blocks, read_memory },
+        catalog: Arc::new(Catalog::new(host.clone(), cleanup.clone(), state)),
         cleanup,
         trees,
         left_out: found.left_out,

@@ -410,7 +410,8 @@ impl<'a> Replay<'a> {
         }
         self.install(written, last_seq)?;
         self.bytes = 0;
-        self.core.queue.set_visible(last_seq.max(self.core.queue.visible()));
+        let queue = self.core.pipeline.queue();
+        queue.set_visible(last_seq.max(queue.visible()));
         Ok(())
     }
 

@@ -59,7 +59,7 @@ impl Core {
         if found.is_some() && !remove_ours(&self.env, &self.dir, names::RESERVE).is_ok_and(gone) {
             return;
         }
-        let needed = wanted + self.wal_capacity_bytes() + MARGIN_BYTES;
+        let needed = wanted + self.pipeline.segments.capacity_bytes() + MARGIN_BYTES;
         if wanted > 0 && fs.free_bytes(&self.dir).is_ok_and(|free| needed <= free) {
             // As a log is: of reserved space, which is all that is wanted of it.
             let made = fs.create_log(&path, wanted).and_then(|file| file.reserve(wanted));

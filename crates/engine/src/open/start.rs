@@ -7,11 +7,9 @@
 //! [`Catalog::begin`]: crate::manifest::catalog::Catalog::begin
 
 use crate::core::Core;
-use crate::manifest::catalog::Locked;
 use crate::open::listing::Listing;
 use crate::open::replay::Replayed;
 use crate::repair::traces;
-use crate::write::wal::Wal;
 use std::sync::Arc;
 use windrow_base::{Result, mutant};
 
@@ -35,8 +33,9 @@ impl Core {
         self.catalog.lock().adopt(begun);
         traces::remove(&self.env, &self.dir, listing);
         self.remove_orphans(listing);
-        let wal = self.first_wal(&mut self.catalog.lock())?;
-        self.begin_log(if mutant!(SeqAnew) { 0 } else { last_seq }, Arc::new(wal));
+        let segments = &self.pipeline.segments;
+        let wal = segments.create_first(&mut self.catalog.lock())?;
+        segments.begin(if mutant!(SeqAnew) { 0 } else { last_seq }, Arc::new(wal));
         self.cleanup.arm();
         self.start_timers();
         self.note_all_due();
@@ -62,19 +61,11 @@ impl Core {
         let sync = move || match core.upgrade() {
             Some(core) => {
                 // It goes on where writing is off: that may end.
-                core.workers.contain(|| core.sync_wal());
+                core.workers.contain(|| core.pipeline.segments.sync());
                 !core.workers.gate.is_closing()
             }
             None => false,
         };
         self.env.jobs.every(interval_ms, Arc::new(sync));
-    }
-
-    /// Makes the log that a manifest just begun waits for, and tells it.
-    pub(crate) fn first_wal(&self, catalog: &mut Locked<'_>) -> Result<Wal> {
-        let number = catalog.state().log_number;
-        let wal = self.new_wal(number, catalog.in_force(), self.wal_capacity_bytes()).create()?;
-        catalog.append(vec![wal.added()])?;
-        Ok(wal)
     }
 }

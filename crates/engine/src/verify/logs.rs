@@ -102,7 +102,7 @@ fn segments(core: &Core) -> Vec<Segment> {
         return known.map(|(&number, wal)| Segment { number, uid: wal.uid, end: None }).collect();
     }
     drop(catalog);
-    let queue = core.queue.lock();
+    let queue = core.pipeline.queue().lock();
     let older = queue.older_wals.iter().map(|(wal, _)| wal);
     let all = older.chain([&queue.wal]).chain(&queue.spare);
     all.map(|wal| Segment { number: wal.number, uid: wal.uid, end: Some(wal.written()) }).collect()

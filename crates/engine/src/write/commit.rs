@@ -9,12 +9,13 @@
 //! is durable; what a reader saw is as durable as any unsynced write.
 
 use crate::budget::batch_memory_max;
-use crate::core::Core;
 use crate::options::Sync;
 use crate::read::unregistered_operator;
+use crate::workers::Kick;
 use crate::write::batch::{Batch, Touched};
+use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, Slot};
-use crate::write::room::Reserved;
+use crate::write::room::{Reserved, Room};
 use windrow_base::Kind;
 use windrow_base::{Error, ErrorKind, Result, SeqNo, mutant, unless_mutant};
 use windrow_format::batch::{BatchBuf, Op};
@@ -23,7 +24,7 @@ use windrow_format::log::{self, Class};
 /// Most sequence numbers that may be given out (2^56 - 1, less a margin).
 const SEQ_LIMIT: SeqNo = windrow_base::key::SEQ_MAX - (1 << 32);
 
-impl Core {
+impl Pipeline {
     /// Writes a batch. Returns the last sequence number it took.
     ///
     /// # Errors
@@ -33,17 +34,17 @@ impl Core {
         if let Some(error) = &batch.error {
             return Err(error.clone());
         }
-        if batch.database_id.is_some_and(|id| id != self.instance_id) {
+        if batch.database_id.is_some_and(|id| id != self.host.instance_id) {
             return Err(Error::invalid("the batch was made for another database"));
         }
         self.check_size(batch)?;
         if batch.is_empty() {
-            self.latch.check()?;
+            self.host.latch.check()?;
             if sync.is_yes() {
                 // Nothing to write, but all before it is asked to be durable.
-                self.sync_wal()?;
+                self.segments.sync()?;
             }
-            return Ok(self.queue.visible());
+            return Ok(self.visible());
         }
         self.check_operands(&batch.buf, &batch.touched)?;
         self.commit(&mut batch.buf, &batch.touched, sync)
@@ -52,7 +53,7 @@ impl Core {
     /// Refuses what would not fit into the budget: as it is held while it is
     /// written and replayed, and as the memtables then hold it.
     fn check_size(&self, batch: &Batch) -> Result<()> {
-        let memory_bytes = self.settings.memory_bytes;
+        let memory_bytes = self.host.settings.memory_bytes;
         let limit = memory_bytes / 4;
         if batch.byte_len() as u64 > limit && !mutant!(BatchLimit) {
             return Err(Error::invalid(format!(
@@ -79,31 +80,31 @@ impl Core {
         touched: &[Touched],
         sync: Sync,
     ) -> Result<SeqNo> {
-        self.latch.check()?;
+        self.host.latch.check()?;
         self.make_way(buf.byte_len());
         let log_bytes = log::framed_bytes(buf.payload().len());
-        let reserved = self.reserve(touched, buf.count() as u64, log_bytes)?;
+        let reserved = Room::new(self, touched).reserve(buf.count() as u64, log_bytes)?;
         let Reserved { slot, due, is_large } = reserved;
         let unwinding = Unwinding(self, &slot);
         if is_large {
             self.share_memory();
         }
-        let appended = self.append_mark(&slot).and_then(|()| self.append(buf, &slot));
+        let appended = append_mark(&slot).and_then(|()| append(buf, &slot));
         if appended.is_ok() || mutant!(WalAppendIgnored) {
             apply(buf, &slot);
         }
         std::mem::forget(unwinding);
         if mutant!(WalAppendUnlatched) && appended.is_err() {
-            self.queue.publish(&slot, &self.latch)?;
+            self.queue().publish(&slot, &self.host.latch)?;
             return appended.map(|()| slot.last_seq);
         }
         let fail = |error: &Error| self.fail_slot(&slot, error);
         unless_mutant!(WalAppendIgnored, appended.inspect_err(fail)?);
-        self.queue.publish(&slot, &self.latch)?;
+        self.queue().publish(&slot, &self.host.latch)?;
         if due {
-            self.schedule();
+            self.workers.kick(Kick::MayBeDue);
         }
-        let counters = self.counters.here();
+        let counters = self.host.counters.here();
         counters.batches.add(1);
         counters.operations.add(u64::from(buf.count()));
         counters.wal_bytes.add(slot.end - slot.begin);
@@ -114,33 +115,6 @@ impl Core {
         Ok(slot.last_seq)
     }
 
-    /// Writes the record into its slot of the log.
-    fn append(&self, buf: &mut BatchBuf, slot: &Slot) -> Result<()> {
-        if slot.last_seq > SEQ_LIMIT {
-            return Err(Error::invalid("the database has used up its sequence numbers"));
-        }
-        buf.set_first_seq(slot.first_seq);
-        let (uid, offset, mark) = (slot.wal.uid, slot.offset, slot.durable_up_to);
-        if buf.payload().len() <= log::FRAGMENT_BYTES_MAX {
-            let framed = buf.framed();
-            debug_assert_eq!(framed.len() as u64, slot.end - slot.offset);
-            log::seal(framed, uid, offset, Class::Batch, mark);
-            return slot.wal.file.write_at(offset, framed);
-        }
-        // A large one goes out piece by piece: a copy of it is in no budget.
-        log::frame_pieces(buf.payload(), uid, offset, Class::Batch, mark, |at, piece| {
-            slot.wal.file.write_at(at, piece)
-        })
-    }
-
-    /// Writes the mark that the slot begins with, if it does.
-    fn append_mark(&self, slot: &Slot) -> Result<()> {
-        let Some(payload) = &slot.mark else { return Ok(()) };
-        let mut framed = Vec::new();
-        log::frame(&mut framed, payload, slot.wal.uid, slot.begin, Class::Mark, slot.durable_up_to);
-        slot.wal.file.write_at(slot.begin, &framed)
-    }
-
     /// Has the log remember, durably, how long the manifest is: a keyspace that
     /// was made or dropped is to be missed if the manifest loses it, and no
     /// write need ever follow. Two files must be damaged then to hide it.
@@ -148,33 +122,32 @@ impl Core {
     /// # Errors
     /// What the log said, which latches the database.
     pub(crate) fn witness_manifest(&self) -> Result<()> {
-        self.latch.check()?;
+        self.host.latch.check()?;
         let slot = {
-            let mut queue = self.queue.lock();
-            self.latch.check()?;
+            let mut queue = self.queue().lock();
+            self.host.latch.check()?;
             queue.take(0, 0, Memtables::Many(Vec::new()))
         };
         let unwinding = Unwinding(self, &slot);
-        let appended = self.append_mark(&slot);
+        let appended = append_mark(&slot);
         std::mem::forget(unwinding);
         appended.inspect_err(|error| self.fail_slot(&slot, error))?;
-        self.queue.publish(&slot, &self.latch)?;
-        self.counters.wal_bytes.add(slot.end - slot.begin);
+        self.queue().publish(&slot, &self.host.latch)?;
+        self.host.counters.wal_bytes.add(slot.end - slot.begin);
         self.sync_slot(&slot)
     }
 
     /// The record of a slot is not in the log, or not whole.
     fn fail_slot(&self, slot: &Slot, error: &Error) {
-        self.trip(error);
-        self.queue.fail(slot);
+        self.host.trip(error);
+        self.queue().fail(slot);
     }
 
     fn sync_slot(&self, slot: &Slot) -> Result<()> {
-        let begin = self.env.clock.monotonic_ns();
-        if self.wal_sync.sync_to(&slot.wal, slot.end, &self.latch, |e| self.trip(e))? {
-            self.counters.wal_syncs.add(1);
-        }
-        self.note_sync_wait(self.env.clock.monotonic_ns() - begin);
+        let clock = &self.host.env.clock;
+        let begin = clock.monotonic_ns();
+        self.segments.sync_to(&slot.wal, slot.end)?;
+        self.host.note_sync_wait(clock.monotonic_ns() - begin);
         Ok(())
     }
 
@@ -205,7 +178,7 @@ impl Core {
 
 /// Turns writing off if a comparator, or the file system, panics under a slot that
 /// everybody behind it waits for.
-struct Unwinding<'a>(&'a Core, &'a Slot);
+struct Unwinding<'a>(&'a Pipeline, &'a Slot);
 
 impl Drop for Unwinding<'_> {
     fn drop(&mut self) {
@@ -215,6 +188,33 @@ impl Drop for Unwinding<'_> {
         );
         self.0.fail_slot(self.1, &error);
     }
+}
+
+/// Writes the record into its slot of the log.
+fn append(buf: &mut BatchBuf, slot: &Slot) -> Result<()> {
+    if slot.last_seq > SEQ_LIMIT {
+        return Err(Error::invalid("the database has used up its sequence numbers"));
+    }
+    buf.set_first_seq(slot.first_seq);
+    let (uid, offset, mark) = (slot.wal.uid, slot.offset, slot.durable_up_to);
+    if buf.payload().len() <= log::FRAGMENT_BYTES_MAX {
+        let framed = buf.framed();
+        debug_assert_eq!(framed.len() as u64, slot.end - slot.offset);
+        log::seal(framed, uid, offset, Class::Batch, mark);
+        return slot.wal.file.write_at(offset, framed);
+    }
+    // A large one goes out piece by piece: a copy of it is in no budget.
+    log::frame_pieces(buf.payload(), uid, offset, Class::Batch, mark, |at, piece| {
+        slot.wal.file.write_at(at, piece)
+    })
+}
+
+/// Writes the mark that the slot begins with, if it does.
+fn append_mark(slot: &Slot) -> Result<()> {
+    let Some(payload) = &slot.mark else { return Ok(()) };
+    let mut framed = Vec::new();
+    log::frame(&mut framed, payload, slot.wal.uid, slot.begin, Class::Mark, slot.durable_up_to);
+    slot.wal.file.write_at(slot.begin, &framed)
 }
 
 /// Inserts the operations into their memtables, with their sequence numbers.

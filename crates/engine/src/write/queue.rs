@@ -41,14 +41,12 @@ pub(crate) struct QueueState {
     pub(crate) spare: Option<Arc<Wal>>,
     /// From which length of the active one a writer asks for a spare (again).
     pub(crate) spare_from: u64,
-    /// Bytes promised in all active memtables.
-    pub(crate) active_bytes: usize,
     /// The sequence number of the active segment's first record.
     pub(crate) wal_first_seq: SeqNo,
     /// Segments that were active before and whose records are not all in
     /// tables, oldest first, each with the sequence number of its first record.
     pub(crate) older_wals: Vec<(Arc<Wal>, SeqNo)>,
-    /// The memtables that hold anything.
+    /// The memtables that hold anything, and the account of their bytes.
     pub(crate) unflushed: Unflushed,
     manifest: Arc<DurableManifest>,
     /// Changes of how much of the manifest is durable that the active segment
@@ -147,7 +145,6 @@ impl Queue {
                 wal_offset,
                 spare: None,
                 spare_from: 0,
-                active_bytes: 0,
                 wal_first_seq: last_seq + 1,
                 older_wals: Vec::new(),
                 unflushed: Unflushed::default(),
@@ -256,7 +253,6 @@ impl Queue {
     /// Lets go of all segments: what was published of them is in tables.
     pub(crate) fn forget_logs(&self) -> Vec<Arc<Wal>> {
         let mut state = self.state.lock();
-        state.active_bytes = 0;
         state.unflushed = Unflushed::default();
         let older = std::mem::take(&mut state.older_wals);
         let mut gone: Vec<Arc<Wal>> = older.into_iter().map(|(wal, _)| wal).collect();

@@ -8,26 +8,19 @@
 //! and waits until it fits beside the frozen ones. Every wait is recorded with
 //! its reason.
 
-use crate::core::Core;
-use crate::memtable::{LIST_BYTES, Memtable};
+use crate::memtable::LIST_BYTES;
 use crate::stats::PauseReason;
-use crate::tree::Tree;
+use crate::workers::Kick;
 use crate::write::batch::Touched;
+use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, QueueState, Slot};
+use crate::write::wal::Wal;
 use std::sync::Arc;
-use windrow_base::{Result, mutant};
-use windrow_env::sync::atomic::Ordering;
+use windrow_base::{Error, ErrorKind, Result, mutant};
 
 /// Range deletes that fill a memtable, however short: every read asks all of
 /// them, by the chunk.
 const RANGE_DELETES_MAX: usize = 8192;
-
-/// Logs beside the active one that idle keyspaces may keep.
-const OLD_LOGS_MAX: usize = 4;
-
-/// Memtables are frozen until they hold this part of all that is active: where
-/// there are many small ones, some at a time, which are flushed together.
-const FROZEN_PART: usize = 16;
 
 /// Room for a write.
 pub(crate) struct Reserved {
@@ -49,112 +42,102 @@ enum Switch {
     NeedFlush,
 }
 
-impl Core {
-    /// Slows the writer in proportion to the debt of the tree.
-    #[inline]
-    pub(crate) fn make_way(&self, bytes: usize) {
-        let owed_ns = self.pace.owe(bytes);
-        if owed_ns > 0 {
-            self.sleep_for_debt(owed_ns);
-        }
-        if self.pace.is_stopped() {
-            self.pause(PauseReason::Level0Deep, || !self.pace.is_stopped());
-        }
-    }
+/// A write that wants room.
+pub(crate) struct Room<'a> {
+    pipeline: &'a Pipeline,
+    touched: &'a [Touched],
+    /// What is in memory was flushed for it, once.
+    flushed: bool,
+}
 
-    #[cold]
-    fn sleep_for_debt(&self, ns: u64) {
-        let pause = self.pause_begin(PauseReason::Debt);
-        if !self.env.jobs.step() {
-            self.env.clock.sleep_ns(ns);
-        }
-        self.pause_end(pause);
+impl<'a> Room<'a> {
+    /// That of a write to these keyspaces.
+    #[inline]
+    pub(crate) fn new(pipeline: &'a Pipeline, touched: &'a [Touched]) -> Room<'a> {
+        Room { pipeline, touched, flushed: false }
     }
 
     /// What a write counts for in the memtable of a keyspace. Range deletes fill
     /// it by their number as well, but no more than once.
     fn charge(&self, touch: &Touched) -> usize {
-        let limit = self.shares.memtable_bytes as usize;
+        let limit = self.pipeline.host.shares.memtable_bytes as usize;
         let by_number = touch.bytes + touch.range_deletes * (limit / RANGE_DELETES_MAX);
         touch.bytes.max(by_number.min(limit))
     }
 
     /// What lists the batch would make take, one of them aside. A write to one
-    /// keyspace does not ask: [`Core::memtables_for`] counts it all the same.
-    fn lists_bytes(&self, touched: &[Touched]) -> usize {
-        if touched.len() < 2 {
+    /// keyspace does not ask: [`Unflushed::promise`] counts it all the same.
+    fn lists_bytes(&self) -> usize {
+        if self.touched.len() < 2 {
             return 0;
         }
         let is_empty = |touch: &&Touched| {
-            let tree = self.tree(touch.id);
+            let tree = self.pipeline.tree(touch.id);
             tree.is_ok_and(|tree| tree.view().memtable.first_wal().is_none())
         };
-        touched.iter().filter(is_empty).count().saturating_sub(1) * LIST_BYTES
+        self.touched.iter().filter(is_empty).count().saturating_sub(1) * LIST_BYTES
     }
 
     /// Whether memtables would hold more than they may with `bytes` in the active
     /// ones, and a flush can help.
-    fn is_beyond_all(&self, bytes: usize) -> bool {
-        let frozen = self.frozen_bytes.load(Ordering::Acquire);
-        let most = self.shares.memtables_bytes_max(self.settings.memory_bytes);
+    fn is_beyond_all(&self, queue: &QueueState, bytes: usize) -> bool {
+        let frozen = queue.unflushed.frozen_bytes();
+        let host = &self.pipeline.host;
+        let most = host.shares.memtables_bytes_max(host.settings.memory_bytes);
         frozen > 0 && (frozen + bytes) as u64 > most && !mutant!(MemoryUnbounded)
     }
 
     /// Gives out a slot, after making room for it in the memtables.
-    pub(crate) fn reserve(
-        &self,
-        touched: &[Touched],
-        count: u64,
-        log_bytes: u64,
-    ) -> Result<Reserved> {
-        let need: usize = touched.iter().map(|touch| self.charge(touch)).sum();
-        let mut queue = self.queue.lock();
-        let (mut due, mut stay, mut flushed) = (false, false, false);
-        let limit = self.shares.memtable_bytes as usize;
+    pub(crate) fn reserve(mut self, count: u64, log_bytes: u64) -> Result<Reserved> {
+        let Pipeline { host, workers, segments, .. } = self.pipeline;
+        let need: usize = self.touched.iter().map(|touch| self.charge(touch)).sum();
+        let mut queue = segments.queue.lock();
+        let (mut due, mut stay) = (false, false);
+        let limit = host.shares.memtable_bytes as usize;
         let slot = loop {
-            self.latch.check()?;
-            self.workers.check_open()?;
-            let active = queue.active_bytes;
-            let need = need + self.lists_bytes(touched);
+            host.latch.check()?;
+            workers.check_open()?;
+            let active = queue.unflushed.active_bytes();
+            let need = need + self.lists_bytes();
             let fits = active == 0 || active + need <= limit;
-            if fits && self.is_beyond_all(active + need) {
+            if fits && self.is_beyond_all(&queue, active + need) {
                 drop(queue);
-                self.wait_for_flush(|| self.is_beyond_all(active + need))?;
-                queue = self.queue.lock();
+                self.wait_for_flush(|queue| self.is_beyond_all(queue, active + need))?;
+                queue = segments.queue.lock();
                 continue;
             }
             if fits {
-                if let Some(lack) = self.lacks_room(&queue, log_bytes) {
+                if let Some(lack) = segments.lacks_room(&queue, log_bytes) {
                     drop(queue);
-                    self.find_room(lack, &mut flushed)?;
-                    queue = self.queue.lock();
+                    self.find(lack)?;
+                    queue = segments.queue.lock();
                     continue;
                 }
-                let memtables = self.memtables_for(touched, &mut queue)?;
+                let memtables = self.memtables(&mut queue)?;
                 break queue.take(count, log_bytes, memtables);
             }
             match self.switch_largest(&mut queue, stay) {
                 Switch::Done => due = true,
                 Switch::NeedLog => {
                     drop(queue);
-                    let pause = self.pause_begin(PauseReason::WalPrepare);
+                    let pause = host.pause_begin(PauseReason::WalPrepare);
                     // A close waits for it, or it is refused: else it would tell the
                     // manifest of a log behind the record of the clean close.
-                    let made = self.workers.begin().and_then(|_underway| self.prepare_wal());
-                    self.pause_end(pause);
+                    let made = workers.begin().and_then(|_underway| segments.prepare());
+                    host.pause_end(pause);
                     // Where there is none, the log goes on in its segment.
                     stay = !made?;
-                    queue = self.queue.lock();
+                    queue = segments.queue.lock();
                 }
                 Switch::NeedFlush => {
                     drop(queue);
-                    self.wait_for_flush(|| self.frozen_share_is_full())?;
-                    queue = self.queue.lock();
+                    self.wait_for_flush(|queue| self.frozen_share_is_full(queue))?;
+                    queue = segments.queue.lock();
                 }
             }
         };
-        due |= self.asks_for_spare(&mut queue);
-        let is_large = limit < queue.active_bytes;
+        due |= segments.asks_for_spare(&mut queue);
+        let is_large = limit < queue.unflushed.active_bytes();
         Ok(Reserved { slot, due, is_large })
     }
 
@@ -163,39 +146,37 @@ impl Core {
     ///
     /// # Errors
     /// `NoSpace`: the last flush has failed so, and none is under way.
-    fn wait_for_flush(&self, is_full: impl Fn() -> bool) -> Result<()> {
-        self.schedule();
+    fn wait_for_flush(&self, is_full: impl Fn(&QueueState) -> bool) -> Result<()> {
+        let pipeline = self.pipeline;
+        pipeline.workers.kick(Kick::MayBeDue);
         if let Some(refusal) = self.refused_for_shortage() {
             return Err(refusal);
         }
-        let is_over = || !is_full() || self.stuck_flush().is_some();
-        self.pause(PauseReason::MemtablesFull, is_over);
+        let is_over = || {
+            let is_full = is_full(&pipeline.queue().lock());
+            !is_full || pipeline.stuck_flush().is_some()
+        };
+        pipeline.host.pause(PauseReason::MemtablesFull, is_over);
         Ok(())
     }
 
     /// The active memtables of the touched keyspaces, with their bytes counted.
-    fn memtables_for(&self, touched: &[Touched], queue: &mut QueueState) -> Result<Memtables> {
+    fn memtables(&self, queue: &mut QueueState) -> Result<Memtables> {
         let wal = queue.wal.number + u64::from(mutant!(FirstLogTooNew));
-        let mut take = |touch: &Touched| -> Result<Arc<Memtable>> {
-            let tree = self.tree(touch.id)?;
+        let mut take = |touch: &Touched| {
+            let tree = self.pipeline.tree(touch.id)?;
             let memtable = tree.view().memtable.clone();
-            let is_first = memtable.first_wal().is_none();
-            let bytes = self.charge(touch) + if is_first { LIST_BYTES } else { 0 };
-            memtable.reserve(bytes, wal);
-            if is_first {
-                queue.unflushed.wrote(&tree, &memtable);
-            }
-            queue.active_bytes += bytes;
+            queue.unflushed.promise(&tree, &memtable, self.charge(touch), wal);
             Ok(memtable)
         };
-        if let [one] = touched {
+        if let [one] = self.touched {
             return Ok(Memtables::One(one.id, take(one)?));
         }
         // All must exist before any byte is counted.
-        for touch in touched {
-            self.tree(touch.id)?;
+        for touch in self.touched {
+            self.pipeline.tree(touch.id)?;
         }
-        let many = touched.iter().map(|t| Ok((t.id, take(t)?))).collect::<Result<Vec<_>>>();
+        let many = self.touched.iter().map(|t| Ok((t.id, take(t)?))).collect::<Result<Vec<_>>>();
         let mut many = many?;
         many.sort_unstable_by_key(|(id, _)| *id);
         Ok(Memtables::Many(many))
@@ -203,86 +184,67 @@ impl Core {
 
     /// Whether one more frozen memtable and a new active one would not fit. A
     /// single frozen one, however large, is always let through.
-    fn frozen_share_is_full(&self) -> bool {
-        let frozen = self.frozen_bytes.load(Ordering::Acquire) as u64;
-        let share = self.shares.memtables_bytes();
-        frozen > 0 && frozen + 2 * self.shares.memtable_bytes > share && !mutant!(MemoryUnbounded)
+    fn frozen_share_is_full(&self, queue: &QueueState) -> bool {
+        let frozen = queue.unflushed.frozen_bytes() as u64;
+        let shares = &self.pipeline.host.shares;
+        let share = shares.memtables_bytes();
+        frozen > 0 && frozen + 2 * shares.memtable_bytes > share && !mutant!(MemoryUnbounded)
     }
 
     /// Freezes the largest active memtables, and those that pin old log segments.
     /// `stay`: the log may go on in its segment.
     fn switch_largest(&self, queue: &mut QueueState, stay: bool) -> Switch {
-        if self.frozen_share_is_full() {
+        if self.frozen_share_is_full(queue) {
             return Switch::NeedFlush;
         }
-        let largest = largest_of(queue);
+        let largest = queue.largest();
         if largest.is_empty() {
-            // Only dropped keyspaces held the bytes.
-            queue.active_bytes = 0;
+            queue.unflushed.forget_active();
             return Switch::Done;
         }
-        if self.wants_new_log(largest.len(), queue) && !self.rotate_wal(queue) && !stay {
+        let segments = &self.pipeline.segments;
+        if segments.wants_new_log(largest.len(), queue) && !segments.rotate(queue) && !stay {
             return Switch::NeedLog;
         }
-        largest.iter().for_each(|tree| self.freeze(tree, queue));
-        self.freeze_pinning(queue);
+        largest.iter().for_each(|tree| queue.freeze(tree));
+        queue.freeze_pinning();
         Switch::Done
     }
 
-    /// Whether the log is to go on in a new segment when so many active memtables
-    /// are frozen: where that lets the old one go, or where it has grown. Each
-    /// segment takes a memtable's room on the device, whatever it holds.
-    pub(crate) fn wants_new_log(&self, leaving: usize, queue: &QueueState) -> bool {
-        let pinned = queue.unflushed.active().len() > leaving;
-        queue.wal_offset >= self.shares.memtable_bytes / 2 || !pinned
-    }
-
-    /// Freezes the memtables for whose sake more than so many old logs are
-    /// kept: a keyspace that idles must not pin the log for ever.
-    pub(crate) fn freeze_pinning(&self, queue: &mut QueueState) {
-        if queue.older_wals.len() <= OLD_LOGS_MAX {
-            return;
-        }
-        let Some((oldest, _)) = queue.older_wals.first() else {
-            return;
+    /// Makes room in the log for a record, unless too little would be left for the
+    /// tables of what the log then holds: what was written could not be flushed,
+    /// and not replayed by an open either. Before a write is refused for that, what
+    /// is in memory is flushed, once, which lets the log go.
+    ///
+    /// # Errors
+    /// `NoSpace` for this write alone: nothing of it was written.
+    #[cold]
+    fn find(&mut self, lack: (Arc<Wal>, u64)) -> Result<()> {
+        let Pipeline { host, workers, segments, .. } = self.pipeline;
+        let refusal = match segments.too_little_is_left(&lack) {
+            Some(refusal) => refusal,
+            None => match segments.make_room(lack) {
+                Err(error) if error.kind() == ErrorKind::NoSpace => error,
+                made => return made,
+            },
         };
-        let oldest = oldest.number;
-        let pins =
-            |tree: &&Arc<Tree>| tree.view().memtable.first_wal().is_some_and(|wal| wal <= oldest);
-        let pinning: Vec<_> = queue.unflushed.active().filter(pins).cloned().collect();
-        pinning.iter().for_each(|tree| self.freeze(tree, queue));
+        if std::mem::replace(&mut self.flushed, true) || segments.bytes_in_memory() == 0 {
+            return Err(refusal);
+        }
+        let pause = host.pause_begin(PauseReason::MemtablesFull);
+        // Without another log this one would stay.
+        let _ = workers.begin().and_then(|_underway| segments.prepare());
+        let done = self.pipeline.flush_all();
+        host.pause_end(pause);
+        done.map_err(|error| if error.kind() == ErrorKind::NoSpace { refusal } else { error })?;
+        segments.cleanup.run(host.latch.cause().is_some());
+        Ok(())
     }
 
-    /// Freezes every active memtable that holds anything.
-    pub(crate) fn freeze_all(&self, queue: &mut QueueState) {
-        let active: Vec<_> = queue.unflushed.active().cloned().collect();
-        active.iter().for_each(|tree| self.freeze(tree, queue));
+    /// The error of a write that finds memory full of what cannot be flushed.
+    fn refused_for_shortage(&self) -> Option<Error> {
+        let cause = self.pipeline.stuck_flush()?;
+        let text = "nothing was written: memory is full of what cannot be flushed yet, since";
+        Some(cause.context(text))
     }
-
-    /// Freezes a keyspace's active memtable. The caller holds the queue's lock,
-    /// so every slot given out before is for the frozen one, and none after.
-    pub(crate) fn freeze(&self, tree: &Arc<Tree>, queue: &mut QueueState) {
-        let frozen = tree.switch_memtable(queue.last_seq());
-        queue.unflushed.froze(tree, &frozen);
-        let bytes = frozen.reserved_bytes();
-        queue.active_bytes = queue.active_bytes.saturating_sub(bytes);
-        self.frozen_bytes.fetch_add(bytes, Ordering::AcqRel);
-    }
-}
-
-/// The keyspaces with the largest active memtables: as few as hold a part of all.
-fn largest_of(queue: &QueueState) -> Vec<Arc<Tree>> {
-    let bytes = |tree: &Arc<Tree>| tree.view().memtable.reserved_bytes();
-    let mut trees: Vec<(usize, &Arc<Tree>)> =
-        queue.unflushed.active().map(|tree| (bytes(tree), tree)).collect();
-    // Stable: by id where they are as large.
-    trees.sort_by_key(|&(bytes, _)| std::cmp::Reverse(bytes));
-    let enough = queue.active_bytes / FROZEN_PART;
-    let mut sum = 0;
-    let is_due = |&(bytes, _): &(usize, &Arc<Tree>)| {
-        let due = sum == 0 || sum < enough;
-        sum += bytes;
-        due
-    };
-    trees.into_iter().take_while(is_due).map(|(_, tree)| tree.clone()).collect()
 }

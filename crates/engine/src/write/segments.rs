@@ -1,5 +1,5 @@
-//! Segments of the log: how one is made, how the log goes on in the next, and
-//! how the active one gets room for a record.
+//! Segments of the log: how one is made, how the log goes on in the next, how the
+//! active one gets room for a record, and when one is no longer needed.
 //!
 //! A spare segment is made ahead, so that a switch of memtables finds it ready,
 //! but not before a quarter of a memtable is filled: a process that writes
@@ -10,18 +10,25 @@
 //!
 //! Room is reserved before a slot is given out, so a writer that finds the
 //! device full is refused with nothing written and nobody behind a hole.
+//!
+//! Owns: the commit queue, which gives out their slots, and their sync. Never does:
+//! freeze a memtable, or wait for a flush.
 
-use crate::core::Core;
+use crate::cleanup::Cleanup;
+use crate::host::Host;
+use crate::manifest::catalog::{Catalog, Locked};
 use crate::manifest::log::InForce;
 use crate::manifest::record::Field;
-use crate::write::queue::QueueState;
+use crate::memtable::Memtable;
+use crate::write::queue::{Queue, QueueState};
 use crate::write::wal::Wal;
+use crate::write::wal_sync::WalSync;
 use std::path::Path;
 use std::sync::Arc;
-use windrow_base::{ErrorKind, FileNumber, Result, mutant, unless_mutant};
+use windrow_base::{ErrorKind, FileNumber, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::Env;
-use windrow_env::sync::atomic::Ordering;
-use windrow_format::log::{self, FILE_HEADER_BYTES, FileHeader, LogKind};
+use windrow_env::sync::atomic::{AtomicBool, Ordering};
+use windrow_format::log::{self, FILE_HEADER_BYTES, FileHeader, Length, LogKind};
 use windrow_format::names;
 
 /// Room for the mark that may go before a record, in bytes. A longer one makes
@@ -31,52 +38,81 @@ const MARK_ROOM_BYTES: u64 = 4096;
 /// The length of a log that no record goes into.
 pub(crate) const EMPTY_BYTES: u64 = FILE_HEADER_BYTES as u64;
 
-impl Core {
+/// The segments of the log, and the queue that gives out slots of them.
+pub(crate) struct Segments {
+    pub(super) host: Arc<Host>,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) cleanup: Arc<Cleanup>,
+    pub(crate) queue: Queue,
+    pub(crate) wal_sync: WalSync,
+    /// Somebody makes a spare.
+    preparing: AtomicBool,
+}
+
+impl Segments {
+    /// Those of a database that goes on after `last_seq`, for now into `wal`.
+    pub(crate) fn new(
+        (host, catalog, cleanup): (Arc<Host>, Arc<Catalog>, Arc<Cleanup>),
+        last_seq: SeqNo,
+        wal: Arc<Wal>,
+    ) -> Segments {
+        let queue = Queue::new(last_seq, wal, catalog.durable().clone());
+        let wal_sync = WalSync::of(host.place.clone());
+        let preparing = AtomicBool::new(false);
+        Segments { host, catalog, cleanup, queue, wal_sync, preparing }
+    }
+
+    /// Wakes all who wait for a slot or a sync.
+    pub(crate) fn wake_all(&self) {
+        self.queue.wake_all();
+        self.wal_sync.wake_all();
+    }
+
     /// Makes the next log segment, if there is none yet: file, header and name
     /// durable, and known to the manifest before a record goes in. `false` if it
     /// could not be made: the active one goes on.
     ///
     /// # Errors
     /// `ReadOnly` where writing is off.
-    pub(crate) fn prepare_wal(&self) -> Result<bool> {
-        if self.preparing_wal.swap(true, Ordering::AcqRel) {
+    pub(crate) fn prepare(&self) -> Result<bool> {
+        if self.preparing.swap(true, Ordering::AcqRel) {
             // Somebody else is at it; a writer waits for the outcome.
-            self.wait_until(|| {
-                let settled = !self.preparing_wal.load(Ordering::Acquire);
-                (settled || self.latch.check().is_err()).then_some(())
+            self.host.wait_until(|| {
+                let settled = !self.preparing.load(Ordering::Acquire);
+                (settled || self.host.latch.check().is_err()).then_some(())
             });
-            self.latch.check()?;
+            self.host.latch.check()?;
             return Ok(self.queue.lock().spare.is_some());
         }
         let made = self.make_spare();
-        self.preparing_wal.store(false, Ordering::Release);
-        self.note_progress();
-        self.latch.check()?;
+        self.preparing.store(false, Ordering::Release);
+        self.host.note_progress();
+        self.host.latch.check()?;
         Ok(made.is_ok())
     }
 
     fn make_spare(&self) -> Result<()> {
-        self.latch.check()?;
+        self.host.latch.check()?;
         if self.queue.lock().spare.is_some() {
             return Ok(());
         }
-        self.watch_place()?;
-        let number = self.new_file_number();
-        let wal =
-            self.new_wal(number, self.catalog.in_force(), self.wal_capacity_bytes()).file()?;
+        self.host.watch_place()?;
+        let number = self.host.new_file_number();
+        let wal = self.new_wal(number, self.catalog.in_force(), self.capacity_bytes()).file()?;
         // A failed sync may have forgotten the names of others, tables among them.
-        let synced = || self.env.fs.sync_dir(&self.dir).inspect_err(|error| self.trip(error));
+        let synced =
+            || self.host.env.fs.sync_dir(&self.host.dir).inspect_err(|error| self.host.trip(error));
         unless_mutant!(WalNameSync, synced()?);
-        let next = self.next_file.load(Ordering::Relaxed);
+        let next = self.host.next_file.load(Ordering::Relaxed);
         self.catalog.append(vec![wal.added(), Field::NextFile(next)])?;
         self.queue.lock().spare = Some(Arc::new(wal));
         Ok(())
     }
 
     /// Creates the log of a clean close: a header, durable with its name.
-    pub(crate) fn create_empty_wal(&self) -> Result<Wal> {
-        self.place.check()?;
-        let number = self.new_file_number();
+    pub(crate) fn create_empty(&self) -> Result<Wal> {
+        self.host.place.check()?;
+        let number = self.host.new_file_number();
         self.new_wal(number, self.catalog.in_force(), EMPTY_BYTES).create()
     }
 
@@ -87,7 +123,7 @@ impl Core {
         manifest: InForce,
         capacity_bytes: u64,
     ) -> NewWal<'_> {
-        NewWal { env: &self.env, dir: &self.dir, number, manifest, capacity_bytes }
+        NewWal { env: &self.host.env, dir: &self.host.dir, number, manifest, capacity_bytes }
     }
 
     /// The segment that lacks room for a record of `bytes`, and up to where it
@@ -111,17 +147,35 @@ impl Core {
                 error.context("nothing of the write was done; make room and retry")
             }
             _ => {
-                self.trip(&error);
+                self.host.trip(&error);
                 error
             }
         })
     }
 
+    /// Gives back what sealed segments reserved and did not use.
+    pub(crate) fn release_sealed(&self) {
+        let sealed: Vec<Arc<Wal>> =
+            self.queue.lock().older_wals.iter().map(|(wal, _)| wal.clone()).collect();
+        sealed.iter().for_each(|wal| wal.release());
+    }
+
+    /// Goes on in the spare log segment; `false` if none is ready.
+    pub(crate) fn rotate(&self, queue: &mut QueueState) -> bool {
+        let Some(spare) = queue.spare.take() else {
+            return false;
+        };
+        let old = queue.rotate(spare);
+        queue.older_wals.push(old);
+        self.wal_sync.activate(queue.wal.clone());
+        true
+    }
+
     /// Whether so much is written that a switch, and with it the next segment,
     /// is in sight.
     pub(crate) fn is_spare_due(&self, queue: &QueueState) -> bool {
-        let filled = queue.wal_offset.max(queue.active_bytes as u64);
-        queue.spare.is_none() && self.shares.memtable_bytes / 4 <= filled
+        let filled = queue.wal_offset.max(queue.unflushed.active_bytes() as u64);
+        queue.spare.is_none() && self.host.shares.memtable_bytes / 4 <= filled
     }
 
     /// The same, once for each eighth of a memtable that is written: for writers,
@@ -133,27 +187,129 @@ impl Core {
         }
         let due = self.is_spare_due(queue);
         if due {
-            queue.spare_from = queue.wal_offset + self.shares.memtable_bytes / 8;
+            queue.spare_from = queue.wal_offset + self.host.shares.memtable_bytes / 8;
         }
         due
     }
 
-    /// Gives back what sealed segments reserved and did not use.
-    pub(crate) fn release_sealed(&self) {
-        let sealed: Vec<Arc<Wal>> =
-            self.queue.lock().older_wals.iter().map(|(wal, _)| wal.clone()).collect();
-        sealed.iter().for_each(|wal| wal.release());
+    /// Whether the log is to go on in a new segment when so many active memtables
+    /// are frozen: where that lets the old one go, or where it has grown. Each
+    /// segment takes a memtable's room on the device, whatever it holds.
+    pub(crate) fn wants_new_log(&self, leaving: usize, queue: &QueueState) -> bool {
+        let pinned = queue.unflushed.active().len() > leaving;
+        queue.wal_offset >= self.host.shares.memtable_bytes / 2 || !pinned
     }
 
-    /// Goes on in the spare log segment; `false` if none is ready.
-    pub(crate) fn rotate_wal(&self, queue: &mut QueueState) -> bool {
-        let Some(spare) = queue.spare.take() else {
-            return false;
+    /// Makes the log that a manifest just begun waits for, and tells it.
+    pub(crate) fn create_first(&self, catalog: &mut Locked<'_>) -> Result<Wal> {
+        let number = catalog.state().log_number;
+        let wal = self.new_wal(number, catalog.in_force(), self.capacity_bytes()).create()?;
+        catalog.append(vec![wal.added()])?;
+        Ok(wal)
+    }
+
+    /// From where recovery must replay, once these are in tables, and how much
+    /// of the logs from there on is durable (rule R4).
+    pub(crate) fn log_begin(&self, flushed: &[Arc<Memtable>]) -> Vec<Field> {
+        let queue = self.queue.lock();
+        let oldest = queue.unflushed.oldest_log(flushed).filter(|_| !mutant!(LogBeginOfOne));
+        let number = oldest.map_or(queue.wal.number, |oldest| oldest.min(queue.wal.number));
+        let first_seq = first_seq_of(&queue, number);
+        let kept = queue.lengths().into_iter().filter(|wal| wal.number >= number);
+        let synced = kept.map(|Length { number, bytes }| Field::WalSynced { number, bytes });
+        std::iter::once(Field::LogBegin { number, first_seq }).chain(synced).collect()
+    }
+
+    /// Removes logs whose records are all in tables.
+    pub(crate) fn retire_below(&self, log_number: FileNumber) {
+        let mut queue = self.queue.lock();
+        let (gone, kept) = std::mem::take(&mut queue.older_wals)
+            .into_iter()
+            .partition(|(wal, _)| wal.number < log_number);
+        queue.older_wals = kept;
+        drop(queue);
+        self.wal_sync.retire_below(log_number);
+        let gone: Vec<(Arc<Wal>, SeqNo)> = gone;
+        for (wal, _) in gone {
+            self.cleanup.unlink(&names::wal(wal.number));
+        }
+    }
+
+    /// The length of a log: what a memtable takes, and record headers. Space is
+    /// reserved for it in steps.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        self.host.shares.memtable_bytes + self.host.shares.memtable_bytes / 4
+    }
+
+    /// Begins to write to a log made for this open.
+    pub(crate) fn begin(&self, last_seq: SeqNo, wal: Arc<Wal>) {
+        self.wal_sync.activate(wal.clone());
+        self.queue.begin(last_seq, wal);
+    }
+
+    /// Goes on in a new segment after what was published, for when all is settled.
+    pub(crate) fn restart(&self, wal: Wal) {
+        let wal = Arc::new(wal);
+        self.wal_sync.activate(wal.clone());
+        self.queue.restart(wal);
+    }
+
+    /// Makes everything that was written durable.
+    ///
+    /// # Errors
+    /// What the device said, which latches the database.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.host.latch.check()?;
+        if mutant!(ExplicitSync) {
+            return Ok(());
+        }
+        let (last_seq, wal) = {
+            let queue = self.queue.lock();
+            (queue.last_seq(), queue.wal.clone())
         };
-        let old = queue.rotate(spare);
-        queue.older_wals.push(old);
-        self.wal_sync.activate(queue.wal.clone());
-        true
+        // A slot of this segment, or of one before, may still be being filled.
+        self.queue.wait_visible(last_seq, &self.host.latch)?;
+        self.sync_to(&wal, wal.written())
+    }
+
+    /// Makes a segment, and all before it, durable up to `end`.
+    ///
+    /// # Errors
+    /// What the device said, which latches the database.
+    pub(crate) fn sync_to(&self, wal: &Arc<Wal>, end: u64) -> Result<()> {
+        if self.wal_sync.sync_to(wal, end, &self.host.latch, |e| self.host.trip(e))? {
+            self.host.counters.wal_syncs.add(1);
+        }
+        Ok(())
+    }
+
+    /// Makes the log durable if memtables hold more than `count` of it, in no table yet.
+    ///
+    /// # Errors
+    /// As [`Segments::sync`].
+    pub(crate) fn sync_if_more_than(&self, count: usize) -> Result<()> {
+        let more = self.queue.lock().unflushed.more_than(count);
+        if more { self.sync() } else { Ok(()) }
+    }
+
+    /// The segments whose records are not all in tables, oldest first.
+    pub(crate) fn in_use(&self) -> Vec<Arc<Wal>> {
+        let queue = self.queue.lock();
+        queue.older_wals.iter().map(|(wal, _)| wal).chain([&queue.wal]).cloned().collect()
+    }
+
+    /// Removes every segment: a clean close has made a log of its own.
+    pub(crate) fn remove_all(&self) {
+        let mut queue = self.queue.lock();
+        let spare = queue.spare.take();
+        let older = std::mem::take(&mut queue.older_wals);
+        let active = queue.wal.clone();
+        drop(queue);
+        let older = older.into_iter().map(|(wal, _)| wal);
+        for wal in older.chain([active]).chain(spare) {
+            self.cleanup.unlink(&names::wal(wal.number));
+        }
+        self.cleanup.run(false);
     }
 }
 
@@ -203,4 +359,10 @@ impl NewWal<'_> {
         })?;
         Ok(Wal::new(number, uid, file, bytes))
     }
+}
+
+/// The sequence number of the first record in log `number`.
+fn first_seq_of(queue: &QueueState, number: FileNumber) -> SeqNo {
+    let older = queue.older_wals.iter().find(|(wal, _)| wal.number == number);
+    older.map_or(queue.wal_first_seq, |&(_, first_seq)| first_seq)
 }

@@ -1,10 +1,11 @@
 //! What was written and is in no table yet, by keyspace and by log: what a
 //! write, a flush or a new log must know of all keyspaces, without asking each.
 //!
-//! Part of the commit queue's state, changed under its lock. Owns no memtable's
-//! content. Of 10,000 keyspaces those that nobody writes to cost nothing here.
+//! Part of the commit queue's state, changed under its lock. Owns: the one account
+//! of the bytes that memtables were promised, each of which counts as active or as
+//! frozen for as long as it is listed here. Owns no memtable's content. Of 10,000 keyspaces those that nobody writes to cost nothing here.
 
-use crate::memtable::Memtable;
+use crate::memtable::{LIST_BYTES, Memtable};
 use crate::read::view::ReadView;
 use crate::tree::Tree;
 use std::collections::{BTreeMap, HashSet};
@@ -38,20 +39,38 @@ pub(crate) struct Unflushed {
     flushing: HashSet<KeyspaceId>,
     /// How many memtables, active or frozen, have their first record in each log.
     logs: BTreeMap<FileNumber, usize>,
+    /// Bytes promised in all active memtables.
+    active_bytes: usize,
+    /// Bytes of frozen memtables that wait for their flush.
+    frozen_bytes: usize,
 }
 
 impl Unflushed {
-    /// A memtable got its first bytes.
-    pub(crate) fn wrote(&mut self, tree: &Arc<Tree>, memtable: &Memtable) {
-        self.active.insert(tree.id, tree.clone());
-        if let Some(log) = memtable.first_wal() {
+    /// Promises room to a write in a keyspace's active memtable, whose record goes
+    /// into `log`: `bytes`, and those of its list where it is the first.
+    pub(crate) fn promise(
+        &mut self,
+        tree: &Arc<Tree>,
+        memtable: &Memtable,
+        bytes: usize,
+        log: FileNumber,
+    ) {
+        let is_first = memtable.first_wal().is_none();
+        let bytes = bytes + if is_first { LIST_BYTES } else { 0 };
+        memtable.reserve(bytes, log);
+        if is_first {
+            self.active.insert(tree.id, tree.clone());
             *self.logs.entry(log).or_default() += 1;
         }
+        self.active_bytes += bytes;
     }
 
     /// A keyspace's active memtable was frozen.
     pub(crate) fn froze(&mut self, tree: &Arc<Tree>, memtable: &Arc<Memtable>) {
         self.active.remove(&tree.id);
+        let bytes = memtable.reserved_bytes();
+        self.active_bytes = self.active_bytes.saturating_sub(bytes);
+        self.frozen_bytes += bytes;
         let frozen = Frozen { tree: tree.clone(), memtable: memtable.clone() };
         self.frozen.insert(self.next, frozen);
         self.next += 1;
@@ -63,6 +82,7 @@ impl Unflushed {
         let found = all.find(|(_, frozen)| Arc::ptr_eq(&frozen.memtable, memtable));
         if let Some(at) = found.map(|(&at, _)| at) {
             self.frozen.remove(&at);
+            self.frozen_bytes -= memtable.reserved_bytes();
         }
         self.let_go(memtable);
     }
@@ -70,7 +90,9 @@ impl Unflushed {
     /// A keyspace was dropped, with these memtables.
     pub(crate) fn dropped(&mut self, tree: &Tree, view: &ReadView) {
         self.active.remove(&tree.id);
-        self.frozen.retain(|_, frozen| frozen.tree.id != tree.id);
+        self.active_bytes = self.active_bytes.saturating_sub(view.memtable.reserved_bytes());
+        let waited = self.frozen.extract_if(.., |_, frozen| frozen.tree.id == tree.id);
+        self.frozen_bytes -= waited.map(|(_, gone)| gone.memtable.reserved_bytes()).sum::<usize>();
         view.memtables().for_each(|memtable| self.let_go(memtable));
     }
 
@@ -82,6 +104,27 @@ impl Unflushed {
                 self.logs.remove(&log);
             }
         }
+    }
+
+    /// Bytes promised in all active memtables.
+    pub(crate) fn active_bytes(&self) -> usize {
+        self.active_bytes
+    }
+
+    /// Bytes of frozen memtables that wait for their flush.
+    pub(crate) fn frozen_bytes(&self) -> usize {
+        self.frozen_bytes
+    }
+
+    /// What all of them were promised: about what it takes in tables, at most.
+    pub(crate) fn bytes(&self) -> usize {
+        self.active_bytes + self.frozen_bytes
+    }
+
+    /// No active memtable holds anything: what was promised in them was in dropped
+    /// keyspaces.
+    pub(crate) fn forget_active(&mut self) {
+        self.active_bytes = 0;
     }
 
     /// Keyspaces whose active memtable holds something, by id.

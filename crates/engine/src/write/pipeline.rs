@@ -1,0 +1,212 @@
+//! The pipeline: what a write goes through on its way into a table, from the commit
+//! queue to the flush.
+//!
+//! Owns: the keyspaces that are written to, the commit queue and the segments of the
+//! log, the pace of writers, the account of memtable bytes (`unflushed.rs`), and why
+//! memtables that wait for a flush do not get one. Never does: flush, or call the
+//! scheduler: it signals ([`Workers::kick`]) that work may be due.
+
+use crate::cache::Caches;
+use crate::host::Host;
+use crate::memtable::Memtable;
+use crate::pace::Pace;
+use crate::read::view::ReadView;
+use crate::retry::Retry;
+use crate::stats::PauseReason;
+use crate::tree::Tree;
+use crate::trees::{Keyspaces, Trees};
+use crate::workers::{Kick, Workers};
+use crate::write::queue::Queue;
+use crate::write::segments::Segments;
+use crate::write::unflushed::Frozen;
+use std::sync::Arc;
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
+use windrow_env::sync::{Guard, Mutex};
+
+/// What a write goes through on its way into a table.
+pub(crate) struct Pipeline {
+    pub(crate) host: Arc<Host>,
+    pub(crate) workers: Arc<Workers>,
+    caches: Caches,
+    pub(crate) segments: Segments,
+    pub(crate) pace: Pace,
+    pub(crate) keyspaces: Keyspaces,
+    /// When flushes that found something run out are tried again.
+    pub(crate) flush_retry: Mutex<Retry>,
+}
+
+impl Pipeline {
+    /// That of a database with these keyspaces, by id ascending. From here on its
+    /// writers are woken when writing goes off.
+    pub(crate) fn new(
+        (host, workers): (Arc<Host>, Arc<Workers>),
+        caches: Caches,
+        segments: Segments,
+        trees: &[Arc<Tree>],
+    ) -> Arc<Pipeline> {
+        let pipeline = Arc::new(Pipeline {
+            workers,
+            caches,
+            segments,
+            pace: Pace::new(host.settings.pace_delay_us_max),
+            keyspaces: Keyspaces::new(trees),
+            flush_retry: Mutex::default(),
+            host,
+        });
+        // Weak: what waits to be flushed leads back to the host, by the table cache.
+        let writers = Arc::downgrade(&pipeline);
+        pipeline.host.wake_writers_by(move || {
+            if let Some(writers) = writers.upgrade() {
+                writers.segments.wake_all();
+            }
+        });
+        pipeline
+    }
+
+    /// The commit queue.
+    #[inline]
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.segments.queue
+    }
+
+    /// The sequence number up to which reads may look: see [`Queue::visible`].
+    #[inline]
+    pub(crate) fn visible(&self) -> SeqNo {
+        self.segments.queue.visible()
+    }
+
+    /// The keyspaces that are open.
+    #[inline]
+    pub(crate) fn trees(&self) -> Guard<Arc<Trees>> {
+        self.keyspaces.load()
+    }
+
+    /// The keyspace with this id.
+    ///
+    /// # Errors
+    /// `Closed` if it was dropped.
+    pub(crate) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
+        self.trees().get(id).cloned().ok_or_else(|| {
+            let text = format!("keyspace {id}, which a batch writes to, was dropped");
+            Error::new(ErrorKind::Closed, text)
+        })
+    }
+
+    /// Slows the writer in proportion to the debt of the tree.
+    #[inline]
+    pub(crate) fn make_way(&self, bytes: usize) {
+        let owed_ns = self.pace.owe(bytes);
+        if owed_ns > 0 {
+            self.sleep_for_debt(owed_ns);
+        }
+        if self.pace.is_stopped() {
+            self.host.pause(PauseReason::Level0Deep, || !self.pace.is_stopped());
+        }
+    }
+
+    #[cold]
+    fn sleep_for_debt(&self, ns: u64) {
+        let pause = self.host.pause_begin(PauseReason::Debt);
+        if !self.host.env.jobs.step() {
+            self.host.env.clock.sleep_ns(ns);
+        }
+        self.host.pause_end(pause);
+    }
+
+    /// Gives reads the memory that memtables do not use.
+    pub(crate) fn share_memory(&self) {
+        let queue = self.queue().lock();
+        let active = queue.unflushed.active_bytes() as u64;
+        let frozen = queue.unflushed.frozen_bytes() as u64;
+        drop(queue);
+        let (shares, Caches { tables, read_memory, .. }) = (&self.host.shares, &self.caches);
+        let used = shares.memtables_used(active, frozen, self.host.settings.memory_bytes);
+        let beyond = used.saturating_sub(shares.memtables_bytes());
+        let besides_one = used - shares.memtable_bytes;
+        tables.set_limit_bytes(read_memory.froze(besides_one, beyond, tables.used_bytes()));
+    }
+
+    /// Why frozen memtables stay in memory, where the last flush has failed for a
+    /// shortage and none is under way.
+    pub(crate) fn stuck_flush(&self) -> Option<Error> {
+        let error = self.flush_retry.lock().error().cloned()?;
+        self.queue().lock().unflushed.is_stuck().then_some(error)
+    }
+
+    /// Writes a keyspace's memtables to tables, and waits for it.
+    pub(crate) fn flush_tree(&self, tree: &Arc<Tree>) -> Result<()> {
+        self.host.latch.check()?;
+        let mut queue = self.queue().lock();
+        self.host.latch.check()?;
+        self.workers.check_open()?;
+        if tree.is_dropped() {
+            // The drop took its bytes from the account, under this lock.
+            return Ok(());
+        }
+        if tree.view().memtable.reserved_bytes() > 0 {
+            // The log goes on: what it holds of other keyspaces stays in it.
+            if self.segments.wants_new_log(1, &queue) {
+                self.segments.rotate(&mut queue);
+            }
+            queue.freeze(tree);
+            queue.freeze_pinning();
+        }
+        let newest = tree.view().frozen.first().cloned();
+        drop(queue);
+        self.await_flush(
+            newest.map(|memtable| Frozen { tree: tree.clone(), memtable }).into_iter().collect(),
+        )
+    }
+
+    /// Writes the memtables of all keyspaces to tables, and waits for it.
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        self.host.latch.check()?;
+        let mut queue = self.queue().lock();
+        self.host.latch.check()?;
+        self.workers.check_open()?;
+        if queue.unflushed.active().len() > 0 {
+            self.segments.rotate(&mut queue);
+            queue.freeze_all();
+        }
+        let waiting = queue.unflushed.frozen().cloned().collect();
+        drop(queue);
+        self.await_flush(waiting)
+    }
+
+    /// Has memtables flushed, and waits until they are in tables.
+    fn await_flush(&self, mut waiting: Vec<Frozen>) -> Result<()> {
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        self.workers.kick(Kick::RetryNow);
+        self.host.wait_until(|| {
+            if let Err(error) = self.host.latch.check() {
+                return Some(Err(error));
+            }
+            while waiting.last().is_some_and(|last| !last.is_waiting()) {
+                waiting.pop();
+            }
+            if waiting.is_empty() {
+                return Some(Ok(()));
+            }
+            self.stuck_flush().map(Err)
+        })
+    }
+
+    /// Drops a keyspace, whose drop is durable: nothing of it counts as waiting from
+    /// here on. Returns its last view, and the last sequence number that a write to
+    /// it may have.
+    pub(crate) fn drop_tree(&self, tree: &Tree) -> (Arc<ReadView>, SeqNo) {
+        let mut queue = self.queue().lock();
+        tree.mark_dropped(self.host.snapshots.next_id());
+        self.keyspaces.remove(tree);
+        let view = tree.pin();
+        queue.unflushed.dropped(tree, &view);
+        (view, queue.last_seq())
+    }
+
+    /// What old views hold of a memtable is its readers' from here on.
+    pub(crate) fn retire(&self, memtable: &Memtable) {
+        memtable.retire(self.caches.blocks.hold(memtable.allocated_bytes() as u64));
+    }
+}
