@@ -89,7 +89,7 @@ fn freeze_all(core: &Core) -> Result<SeqNo> {
         queue.freeze_all();
     }
     let through = queue.last_seq();
-    core.flush_through.store(through, Ordering::Release);
+    core.jobs.flush_through.store(through, Ordering::Release);
     Ok(through)
 }
 
@@ -98,7 +98,7 @@ struct HeldFlushes<'a>(&'a Core);
 
 impl Drop for HeldFlushes<'_> {
     fn drop(&mut self) {
-        self.0.flush_through.store(SeqNo::MAX, Ordering::Release);
+        self.0.jobs.flush_through.store(SeqNo::MAX, Ordering::Release);
         self.0.workers.kick(Kick::MayBeDue);
         self.0.note_progress();
     }

@@ -7,7 +7,7 @@
 //!
 //! The picker of the keyspace stands still meanwhile, lest it move what the
 //! compaction is about to; it takes nothing but a level 0 that slows writers
-//! ([`Core::schedule_merges`]), which goes to level 1 at most: what the
+//! ([`Scheduler::schedule_merges`]), which goes to level 1 at most: what the
 //! compaction has not come to yet stays where it will come to, or beyond its
 //! position in level 1, and nothing of level 1 goes where it has been. Letting
 //! the picker have all its decisions was rejected: a file that enters the log
@@ -19,8 +19,10 @@
 //! is asked. So a compaction ends however fast writers are, and level 0 waits
 //! for one step at most.
 
-use crate::core::{Core, dropped};
-use crate::tree::Tree;
+use crate::jobs::Jobs;
+use crate::schedule::Scheduler;
+use crate::tree::{Tree, dropped};
+use crate::trouble::{end_decision, run_decision};
 use std::sync::Arc;
 use windrow_base::Result;
 use windrow_plan::tree::Version;
@@ -28,6 +30,7 @@ use windrow_plan::{Decision, ManualState};
 
 /// A compaction under way.
 struct Manual<'a> {
+    jobs: &'a Jobs,
     tree: &'a Tree,
     lo: Option<&'a [u8]>,
     hi: Option<&'a [u8]>,
@@ -39,16 +42,54 @@ struct Manual<'a> {
 }
 
 impl<'a> Manual<'a> {
-    fn begin(tree: &'a Tree, lo: Option<&'a [u8]>, hi: Option<&'a [u8]>) -> Manual<'a> {
+    fn begin(
+        jobs: &'a Jobs,
+        tree: &'a Tree,
+        (lo, hi): (Option<&'a [u8]>, Option<&'a [u8]>),
+    ) -> Manual<'a> {
         tree.work.lock().hold += 1;
-        Manual { tree, lo, hi, state: ManualState::new(), step: None, waits: false }
+        Manual { jobs, tree, lo, hi, state: ManualState::new(), step: None, waits: false }
     }
 
     /// Ends the step. What of it is damaged stays busy.
-    fn end_step(&mut self, core: &Core, result: &Result<()>) {
+    fn end_step(&mut self, result: &Result<()>) {
         if let Some(step) = self.step.take() {
-            core.end_decision(&mut self.tree.work.lock(), &step, result);
+            let mut work = self.tree.work.lock();
+            end_decision(&self.jobs.host.events, &mut work, &step, result);
         }
+    }
+
+    /// Claims the next step; there is none once all is done. `None` while it must wait.
+    fn next_step(&mut self) -> Option<Result<()>> {
+        let Manual { jobs, tree, lo, hi, .. } = *self;
+        if let Err(error) = jobs.host.latch.check().and_then(|()| jobs.workers.check_open()) {
+            return Some(Err(error));
+        }
+        let mut work = tree.work.lock();
+        let version: Arc<Version> = tree.version();
+        let sizes = tree.sizes.load();
+        let view = jobs.host.plan_view(&version, &work.busy, &sizes);
+        let decision = tree.policy.load().manual(&view, lo, hi, &mut self.state);
+        let (idle, done) = (decision.is_idle(), self.state.is_done());
+        let waits = idle && !done && work.merging > 0;
+        work.waiting = work.waiting + u32::from(waits) - u32::from(self.waits);
+        self.waits = waits;
+        if !idle {
+            work.busy.claim(&decision);
+            self.step = Some(decision);
+            return Some(Ok(()));
+        }
+        if work.merging == 0
+            && !done
+            && let Some(damage) = &work.damage
+        {
+            // Wrong bytes or bytes that could not be read: what is to be done differs.
+            return Some(Err(damage.clone().context(
+                "a table that could not be read is in the way of the compaction: reopen the \
+                 database, or run `verify`, then `repair`",
+            )));
+        }
+        done.then_some(Ok(()))
     }
 }
 
@@ -63,90 +104,56 @@ impl Drop for Manual<'_> {
     }
 }
 
-impl Core {
-    /// Compacts every keyspace. One that is dropped meanwhile is done.
-    pub(crate) fn compact_all(&self) -> Result<()> {
-        let trees: Vec<_> = self.trees().iter().cloned().collect();
-        trees.iter().try_for_each(|tree| match self.compact(tree, None, None) {
-            Err(_) if tree.is_dropped() => Ok(()),
-            compacted => compacted,
-        })
-    }
+/// Compacts every keyspace. One that is dropped meanwhile is done.
+pub(crate) fn compact_all(scheduler: &Scheduler) -> Result<()> {
+    let trees: Vec<_> = scheduler.jobs.pipeline.trees().iter().cloned().collect();
+    trees.iter().try_for_each(|tree| match compact(scheduler, tree, None, None) {
+        Err(_) if tree.is_dropped() => Ok(()),
+        compacted => compacted,
+    })
+}
 
-    /// Compacts a range of a keyspace, step by step, on this thread.
-    pub(crate) fn compact(
-        &self,
-        tree: &Arc<Tree>,
-        lo: Option<&[u8]>,
-        hi: Option<&[u8]>,
-    ) -> Result<()> {
-        self.pipeline.flush_tree(tree)?;
-        let mut manual = Manual::begin(tree, lo, hi);
-        self.note_due(tree);
-        // A panic latches before the files of its step are free again.
-        let result = self.workers.latch_panics(|| self.compact_steps(&mut manual));
-        drop(manual);
-        self.note_due(tree);
-        self.schedule();
-        result
-    }
+/// Compacts a range of a keyspace, step by step, on this thread.
+pub(crate) fn compact(
+    scheduler: &Scheduler,
+    tree: &Arc<Tree>,
+    lo: Option<&[u8]>,
+    hi: Option<&[u8]>,
+) -> Result<()> {
+    let jobs = &scheduler.jobs;
+    jobs.pipeline.flush_tree(tree)?;
+    let mut manual = Manual::begin(jobs, tree, (lo, hi));
+    jobs.note_due(tree);
+    // A panic latches before the files of its step are free again.
+    let result = jobs.workers.latch_panics(|| compact_steps(scheduler, &mut manual));
+    drop(manual);
+    jobs.note_due(tree);
+    scheduler.schedule();
+    result
+}
 
-    fn compact_steps(&self, manual: &mut Manual<'_>) -> Result<()> {
-        let tree = manual.tree;
-        loop {
-            self.latch.check()?;
-            if tree.is_dropped() {
-                return Err(dropped(&tree.name));
-            }
-            self.wait_until(|| self.manual_step(manual))?;
-            let Some(step) = &manual.step else {
-                return Ok(());
-            };
-            let underway = self.workers.begin();
-            let result = match &underway {
-                Ok(_) => self.run_decision(tree, step),
-                Err(error) => Err(error.clone()),
-            };
-            manual.end_step(self, &result);
-            self.note_due(tree);
-            // What had to wait for the step goes before the next one.
-            self.schedule_merges();
-            self.update_pace();
-            result?;
+fn compact_steps(scheduler: &Scheduler, manual: &mut Manual<'_>) -> Result<()> {
+    let Manual { jobs, tree, .. } = *manual;
+    loop {
+        jobs.host.latch.check()?;
+        if tree.is_dropped() {
+            return Err(dropped(&tree.name));
         }
-    }
-
-    /// Claims the next step; there is none once all is done. `None` while it must wait.
-    fn manual_step(&self, manual: &mut Manual<'_>) -> Option<Result<()>> {
-        if let Err(error) = self.latch.check().and_then(|()| self.workers.check_open()) {
-            return Some(Err(error));
-        }
-        let Manual { tree, lo, hi, state, .. } = manual;
-        let mut work = tree.work.lock();
-        let version: Arc<Version> = tree.version();
-        let sizes = tree.sizes.load();
-        let view = self.plan_view(&version, &work.busy, &sizes);
-        let decision = tree.policy.load().manual(&view, *lo, *hi, state);
-        let (idle, done) = (decision.is_idle(), manual.state.is_done());
-        let waits = idle && !done && work.merging > 0;
-        work.waiting = work.waiting + u32::from(waits) - u32::from(manual.waits);
-        manual.waits = waits;
-        if !idle {
-            work.busy.claim(&decision);
-            manual.step = Some(decision);
-            return Some(Ok(()));
-        }
-        if work.merging == 0
-            && !done
-            && let Some(damage) = &work.damage
-        {
-            // Wrong bytes or bytes that could not be read: what is to be done differs.
-            return Some(Err(damage.clone().context(
-                "a table that could not be read is in the way of the compaction: reopen the \
-                 database, or run `verify`, then `repair`",
-            )));
-        }
-        done.then_some(Ok(()))
+        jobs.host.wait_until(|| manual.next_step())?;
+        let Some(step) = &manual.step else {
+            return Ok(());
+        };
+        let underway = jobs.workers.begin();
+        let result = match &underway {
+            Ok(_) => run_decision(jobs, tree, step),
+            Err(error) => Err(error.clone()),
+        };
+        manual.end_step(&result);
+        jobs.note_due(tree);
+        // What had to wait for the step goes before the next one.
+        scheduler.schedule_merges();
+        scheduler.update_pace();
+        result?;
     }
 }
 
@@ -297,12 +304,12 @@ mod tests {
         load(&db);
         let (core, tree) = (db.core(), tree(&db));
         let merging = || tree.work.lock().merging;
-        let mut manual = Manual::begin(&tree, None, None);
+        let mut manual = Manual::begin(&core.jobs, &tree, (None, None));
         while depth(&db) < SLOWDOWN {
             deepen(&db);
         }
         assert_eq!(merging(), 1, "level 0 is deep");
-        assert!(core.manual_step(&mut manual).is_none(), "a merge is in the way");
+        assert!(manual.next_step().is_none(), "a merge is in the way");
         // It is over, and level 0 was deepened meanwhile.
         core.workers.merges_running.fetch_add(core.workers.merges_max(), Ordering::AcqRel);
         handles.jobs.run_until_idle();
@@ -310,12 +317,12 @@ mod tests {
             deepen(&db);
         }
         core.workers.merges_running.fetch_sub(core.workers.merges_max(), Ordering::AcqRel);
-        core.schedule_merges();
+        core.scheduler.schedule_merges();
         assert_eq!(merging(), 0, "the compaction goes first");
-        assert!(matches!(core.manual_step(&mut manual), Some(Ok(()))));
-        manual.end_step(core, &Ok(()));
-        core.note_due(&tree);
-        core.schedule_merges();
+        assert!(matches!(manual.next_step(), Some(Ok(()))));
+        manual.end_step(&Ok(()));
+        core.jobs.note_due(&tree);
+        core.scheduler.schedule_merges();
         assert_eq!(merging(), 1, "and then level 0 again");
         drop(manual);
         assert_eq!(tree.work.lock().hold, 0);

@@ -4,6 +4,7 @@
 //! open is in `handle.rs`.
 
 use crate::checkpoint;
+use crate::compact;
 use crate::core::Core;
 use crate::destroy::destroy;
 use crate::handle::Handle;
@@ -375,7 +376,7 @@ impl Db {
     /// # Errors
     /// As there.
     pub fn compact(&self) -> Result<()> {
-        self.core().compact_all()
+        compact::compact_all(&self.core().scheduler)
     }
 
     /// Waits until no flush or merge is due or running.
@@ -383,7 +384,7 @@ impl Db {
     /// # Errors
     /// `ReadOnly` if writing was turned off meanwhile.
     pub fn wait_idle(&self) -> Result<()> {
-        self.core().wait_idle()
+        self.core().scheduler.wait_idle()
     }
 
     /// Makes a copy of the database in a directory that is empty or not there

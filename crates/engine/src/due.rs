@@ -3,14 +3,15 @@
 //!
 //! An answer depends on a keyspace's tree, on what runs on it and on its policy;
 //! whoever changes one of these notes it here. What depends on the clock or on
-//! snapshots is noted now and then for all (`note_all_due`). Of 10,000 keyspaces
+//! snapshots is noted now and then for all (`note_all`). Of 10,000 keyspaces
 //! those that idle are never asked.
 //!
 //! Owns the two lists, and what each keyspace adds to the pressure. Decides nothing.
 
-use crate::core::Core;
+use crate::host::Host;
 use crate::pace::Pressure;
 use crate::tree::Tree;
+use crate::trees::Trees;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_base::KeyspaceId;
@@ -39,6 +40,8 @@ pub(crate) struct Loads(BTreeMap<KeyspaceId, Load>);
 pub(crate) struct Due {
     merges: Mutex<ById>,
     loads: Mutex<ById>,
+    /// Held while the pressure is measured and set.
+    pub(crate) pacing: Mutex<Loads>,
 }
 
 impl Due {
@@ -56,15 +59,13 @@ impl Due {
     pub(crate) fn ask_again(&self, tree: &Arc<Tree>) {
         self.merges.lock().insert(tree.id, tree.clone());
     }
-}
 
-impl Core {
     /// Something changed in a keyspace on which its merges depend, or its pressure.
-    pub(crate) fn note_due(&self, tree: &Tree) {
-        match self.trees().get(tree.id) {
+    pub(crate) fn note(&self, trees: &Trees, tree: &Tree) {
+        match trees.get(tree.id) {
             Some(tree) => {
-                self.due.loads.lock().insert(tree.id, tree.clone());
-                self.due.merges.lock().insert(tree.id, tree.clone());
+                self.loads.lock().insert(tree.id, tree.clone());
+                self.merges.lock().insert(tree.id, tree.clone());
             }
             // It is dropped: nothing of it counts any more.
             None => _ = self.pacing.lock().0.remove(&tree.id),
@@ -72,19 +73,18 @@ impl Core {
     }
 
     /// Time has passed, or a snapshot may be gone: any keyspace may have work now.
-    pub(crate) fn note_all_due(&self) {
-        let trees = self.trees();
+    pub(crate) fn note_all(&self, trees: &Trees) {
         let all = || trees.iter().map(|tree| (tree.id, tree.clone()));
-        self.due.loads.lock().extend(all());
-        self.due.merges.lock().extend(all());
+        self.loads.lock().extend(all());
+        self.merges.lock().extend(all());
     }
 
     /// The pressure of all keyspaces, measured again where something changed.
     /// Whether a manual compaction is under way as well.
-    pub(crate) fn pressure(&self, Loads(loads): &mut Loads) -> (Pressure, bool) {
-        let changed = std::mem::take(&mut *self.due.loads.lock());
+    pub(crate) fn pressure(&self, host: &Host, Loads(loads): &mut Loads) -> (Pressure, bool) {
+        let changed = std::mem::take(&mut *self.loads.lock());
         for (id, tree) in changed {
-            match self.load_of(&tree) {
+            match load_of(host, &tree) {
                 load if load == Load::default() => _ = loads.remove(&id),
                 load => _ = loads.insert(id, load),
             }
@@ -96,35 +96,35 @@ impl Core {
         }
         (worst, loads.values().any(|load| load.held))
     }
+}
 
-    /// What damage keeps from being merged is no pressure: waiting for it would
-    /// never end. (Once it took the brakes off every keyspace: a sound one grew
-    /// 2,301 deep beside one damaged block.)
-    fn load_of(&self, tree: &Tree) -> Load {
-        if tree.is_dropped() {
-            return Load::default();
-        }
-        let (version, sizes, policy) = (tree.version(), tree.sizes.load(), tree.policy.load());
-        let work = tree.work.lock();
-        let debt = policy.debt(&version, &sizes);
-        let mut load = Load { held: work.hold > 0, ..Load::default() };
-        // As if nothing ran: is there a job that the damage does not bar?
-        let sound = self.plan_view(&version, &work.damaged, &sizes);
-        let is_damaged = !work.damaged.is_empty();
-        let waits_for_room = work.merge_retry.error().is_some();
-        if policy.level0_score(&version, &sizes) >= 1.0 && !waits_for_room {
-            // Else the policy is content at this depth, whatever runs elsewhere.
-            load.level0_depth = match is_damaged {
-                true => depth_beside(&version, &work.damaged),
-                false => debt.level0_depth,
-            };
-        }
-        // A manual compaction works off what is above the last level, and
-        // makes that one as large as it gets: no debt of the writers.
-        let is_barred = is_damaged && policy.pick(&sound).is_idle();
-        if !(load.held || is_barred) {
-            load.debt_bytes = debt.bytes;
-        }
-        load
+/// What damage keeps from being merged is no pressure: waiting for it would
+/// never end. (Once it took the brakes off every keyspace: a sound one grew
+/// 2,301 deep beside one damaged block.)
+fn load_of(host: &Host, tree: &Tree) -> Load {
+    if tree.is_dropped() {
+        return Load::default();
     }
+    let (version, sizes, policy) = (tree.version(), tree.sizes.load(), tree.policy.load());
+    let work = tree.work.lock();
+    let debt = policy.debt(&version, &sizes);
+    let mut load = Load { held: work.hold > 0, ..Load::default() };
+    // As if nothing ran: is there a job that the damage does not bar?
+    let sound = host.plan_view(&version, &work.damaged, &sizes);
+    let is_damaged = !work.damaged.is_empty();
+    let waits_for_room = work.merge_retry.error().is_some();
+    if policy.level0_score(&version, &sizes) >= 1.0 && !waits_for_room {
+        // Else the policy is content at this depth, whatever runs elsewhere.
+        load.level0_depth = match is_damaged {
+            true => depth_beside(&version, &work.damaged),
+            false => debt.level0_depth,
+        };
+    }
+    // A manual compaction works off what is above the last level, and
+    // makes that one as large as it gets: no debt of the writers.
+    let is_barred = is_damaged && policy.pick(&sound).is_idle();
+    if !(load.held || is_barred) {
+        load.debt_bytes = debt.bytes;
+    }
+    load
 }

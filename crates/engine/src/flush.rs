@@ -10,8 +10,9 @@
 //! them is published (I4). The record says for each keyspace the sequence number
 //! flushed through, and from which log on recovery must replay.
 
-use crate::core::Core;
+use crate::cleanup::Cleanup;
 use crate::events::{Event, JobId};
+use crate::jobs::Jobs;
 use crate::manifest::catalog::TreeEdit;
 use crate::manifest::record::Field;
 use crate::memtable::{MemCursor, Memtable};
@@ -43,7 +44,7 @@ const GROUP_PART: usize = 4;
 /// A memtable as tables, which are no part of a tree yet.
 pub(crate) struct Flushed {
     files: Vec<File>,
-    /// What is still to be finished ([`Core::finish_tables`]).
+    /// What is still to be finished ([`Jobs::finish_tables`]).
     unfinished: Vec<Box<dyn WriteFile>>,
     /// Borders of level 0's lanes that they were cut by, if those are new. They
     /// take effect with the tables.
@@ -78,23 +79,23 @@ struct Written {
 
 /// Tables that no edit has taken over: of no use if the group fails.
 struct Loose<'a> {
-    core: &'a Core,
+    cleanup: &'a Arc<Cleanup>,
     written: Vec<Written>,
 }
 
 impl Drop for Loose<'_> {
     fn drop(&mut self) {
         for written in &self.written {
-            discard(self.core, &written.flushed);
+            discard(self.cleanup, &written.flushed);
         }
     }
 }
 
-fn discard(core: &Core, flushed: &Flushed) {
-    flushed.files.iter().for_each(|file| core.cleanup.unlink_table(file.number));
+fn discard(cleanup: &Arc<Cleanup>, flushed: &Flushed) {
+    flushed.files.iter().for_each(|file| cleanup.unlink_table(file.number));
 }
 
-impl Core {
+impl Jobs {
     /// The oldest frozen memtable, unless a checkpoint must not see it in tables.
     fn next_to_flush(&self, tree: &Tree) -> Option<Arc<Memtable>> {
         let view = tree.view();
@@ -108,12 +109,12 @@ impl Core {
 
     /// Most memtables of a group here.
     pub(crate) fn group_max(&self) -> usize {
-        GROUP_MAX.min(self.env.fs.open_files_max() / GROUP_FILES_PART).max(1)
+        GROUP_MAX.min(self.host.env.fs.open_files_max() / GROUP_FILES_PART).max(1)
     }
 
     /// Claims the next group to flush; none where nothing waits.
     pub(crate) fn claim_flush(&self) -> Vec<Frozen> {
-        let limits = (self.group_max(), self.shares.memtable_bytes as usize / GROUP_PART);
+        let limits = (self.group_max(), self.host.shares.memtable_bytes as usize / GROUP_PART);
         self.pipeline.queue().lock().unflushed.claim(limits, |tree| self.next_to_flush(tree))
     }
 
@@ -123,10 +124,10 @@ impl Core {
     /// What the file system said. The memtables stay, and so do their logs.
     pub(crate) fn flush_group(&self, group: &[Frozen]) -> Result<()> {
         let last_seq = group.iter().map(|frozen| frozen.memtable.last_seq()).max();
-        self.pipeline.queue().wait_visible(last_seq.unwrap_or(0), &self.latch)?;
+        self.pipeline.queue().wait_visible(last_seq.unwrap_or(0), &self.host.latch)?;
         self.pipeline.segments.release_sealed();
-        let begin_ns = self.env.clock.monotonic_ns();
-        let mut loose = Loose { core: self, written: Vec::with_capacity(group.len()) };
+        let begin_ns = self.host.env.clock.monotonic_ns();
+        let mut loose = Loose { cleanup: &self.cleanup, written: Vec::with_capacity(group.len()) };
         for frozen in group.iter().filter(|frozen| frozen.is_waiting()) {
             let written = match self.write_memtable(frozen) {
                 // Others took them meanwhile: those that are written hold some.
@@ -139,7 +140,7 @@ impl Core {
             loose.written.push(written?);
         }
         self.finish_group(&mut loose, begin_ns)?;
-        self.note_progress();
+        self.host.note_progress();
         Ok(())
     }
 
@@ -155,8 +156,8 @@ impl Core {
 
     fn write_memtable(&self, frozen: &Frozen) -> Result<Written> {
         let Frozen { tree, memtable } = frozen;
-        let job = self.new_job_id();
-        self.events.send_with(|| Event::FlushBegin {
+        let job = self.host.new_job_id();
+        self.host.events.send_with(|| Event::FlushBegin {
             job,
             keyspace: tree.name.clone(),
             entries: memtable.entries(),
@@ -176,10 +177,10 @@ impl Core {
             return Ok(());
         }
         if !mutant!(TableSync) {
-            let finished = self.env.fs.finish_all(files);
+            let finished = self.host.env.fs.finish_all(files);
             unless_mutant!(TableWriteIgnored, finished?);
         }
-        sync_table_names(self)
+        sync_table_names(&self.host)
     }
 
     /// Makes the log durable if it holds writes that are in no table yet and not
@@ -204,10 +205,10 @@ impl Core {
         let mut catalog = self.catalog.lock_to_change()?;
         let keyspaces = &catalog.state().keyspaces;
         for gone in group.extract_if(.., |w| !keyspaces.contains_key(&w.frozen.tree.id)) {
-            discard(self, &gone.flushed);
+            discard(&self.cleanup, &gone.flushed);
         }
         let memtables: Vec<_> = group.iter().map(|w| w.frozen.memtable.clone()).collect();
-        let mut fields = vec![Field::NextFile(self.next_file.load(Ordering::Relaxed))];
+        let mut fields = vec![Field::NextFile(self.host.next_file.load(Ordering::Relaxed))];
         fields.extend(self.pipeline.segments.log_begin(&memtables));
         let (mut added, mut outputs, mut edits) =
             (Vec::new(), Vec::<FileNumber>::new(), Vec::with_capacity(group.len()));
@@ -233,7 +234,7 @@ impl Core {
         mutants::before_flush_edit(&self.pipeline.segments, &self.cleanup);
         let durable = !mutant!(UnlinkUnsyncedEdit);
         catalog.append_edits(fields, edits, durable, || ()).inspect_err(|_| {
-            mutants::after_failed_edit(self, &added);
+            mutants::after_failed_edit(&self.host, &added);
             outputs.iter().for_each(|&number| self.cleanup.keep_table(number));
         })?;
         for (Frozen { tree, memtable }, version, ..) in &installs {
@@ -244,14 +245,14 @@ impl Core {
         memtables.iter().for_each(|memtable| queue.unflushed.flushed(memtable));
         drop(queue);
         let log_number = catalog.state().log_number;
-        let rolled = catalog.roll_if_wanted(&self.trees());
+        let rolled = catalog.roll_if_wanted(&self.pipeline.trees());
         drop(catalog);
         for (frozen, _, summary, _) in &installs {
             self.count_flush(frozen, *summary, begin_ns);
             self.note_due(&frozen.tree);
         }
         rolled?;
-        mutants::after_edit(self)?;
+        mutants::after_edit(&self.host)?;
         self.pipeline.segments.retire_below(log_number);
         Ok(())
     }
@@ -262,14 +263,14 @@ impl Core {
         (job, files, bytes): (JobId, u64, u64),
         begin_ns: u64,
     ) {
-        self.counters.flushes.add(1);
-        self.counters.merged(0, 0, bytes);
-        self.events.send_with(|| Event::FlushEnd {
+        self.host.counters.flushes.add(1);
+        self.host.counters.merged(0, 0, bytes);
+        self.host.events.send_with(|| Event::FlushEnd {
             job,
             keyspace: tree.name.clone(),
             files,
             written_bytes: bytes,
-            duration_us: (self.env.clock.monotonic_ns() - begin_ns) / 1000,
+            duration_us: (self.host.env.clock.monotonic_ns() - begin_ns) / 1000,
             error: None,
         });
     }
@@ -286,7 +287,7 @@ impl Core {
         let policy = tree.policy.load();
         let lanes = policy.lanes(&version, &tree.sizes.load());
         let borders = lanes.as_ref().unwrap_or(&version.lanes);
-        let held = self.snapshots.held();
+        let held = self.host.snapshots.held();
         let tombstones = memtable.tombstones_under(&held.seqs);
         let spec = OutputSpec {
             level: 0,
@@ -295,7 +296,7 @@ impl Core {
             tombstones: surviving_tombstones(&tombstones, &held, None),
         };
         let rules = self.flush_rules(tree, held, tombstones);
-        let mut outputs = Outputs::new(self, tree, spec);
+        let mut outputs = Outputs::new(&self.host, tree, spec);
         outputs.bytes_max = memtable.allocated_bytes() as u64;
         outputs.unfinished = Some(Vec::new());
         drain(memtable, Elider::new(rules), &mut outputs)?;

@@ -4,7 +4,7 @@
 //! handle outlives its keyspace; it then gives `Closed`, but for what snapshots
 //! from before see, which stays readable through it.
 
-use crate::core::dropped;
+use crate::compact;
 use crate::handle::Handle;
 use crate::options::{ReadOptions, Sync};
 use crate::read::cursor::{Cursor, Iter};
@@ -13,7 +13,7 @@ use crate::read::view::ReadView;
 use crate::read::{self, Latest};
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
-use crate::tree::Tree;
+use crate::tree::{Tree, dropped};
 use crate::write::batch::{Batch, InKeyspace};
 use std::cell::RefCell;
 use std::ops::{Bound, RangeBounds};
@@ -423,7 +423,7 @@ impl Keyspace {
     /// As [`Keyspace::flush`]; `Corruption` from a damaged input.
     pub fn compact_range(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
         self.check()?;
-        self.core.compact(&self.tree, from, to)
+        compact::compact(&self.core.scheduler, &self.tree, from, to)
     }
 }
 

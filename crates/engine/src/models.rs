@@ -182,7 +182,7 @@ fn a_failed_append_is_never_visible_and_nobody_waits_for_it() {
             let commits = commits.clone();
             thread::spawn(move || commits.queue.wait_visible(1, &commits.latch))
         };
-        // As `Core::trip` does.
+        // As `Host::trip` does.
         commits.latch.trip(&Error::new(ErrorKind::Io, "the append failed"));
         commits.queue.wake_all();
         commits.queue.fail(&failing);
@@ -385,7 +385,7 @@ fn a_table_goes_once_and_not_while_a_version_is_pinned() {
                 }
             })
         };
-        // As `Core::install`: the next version first, then the marks, then the unpin.
+        // As `Jobs::try_install`: the next version first, then the marks, then the unpin.
         let old = current.lock().unwrap().take().expect("the first version");
         old.mark_obsolete();
         drop(old);
@@ -409,7 +409,7 @@ fn a_table_has_one_handle_whoever_lets_go_of_the_last() {
     });
 }
 
-/// What `Core::close` and those beside it share.
+/// What `close` and those beside it share.
 struct Closing {
     commits: Commits,
     gate: Gate,

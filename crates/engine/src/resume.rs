@@ -27,6 +27,7 @@ use crate::merge::filters::OutputFilters;
 use crate::open::remains::remove_ours;
 use crate::open::undo::Attempt;
 use crate::tree::Tree;
+use crate::workers::Kick;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::WriteFile;
@@ -43,8 +44,7 @@ impl Core {
         let _underway = self.workers.begin()?;
         let Err(refusal) = self.latch.check() else {
             // What waits for room need not wait longer.
-            self.retry_now();
-            self.schedule();
+            self.workers.kick(Kick::RetryNow);
             return Ok(());
         };
         if !self.latch.cause().as_ref().is_some_and(can_go_away) {
@@ -71,7 +71,7 @@ impl Core {
         self.counters.resumes.add(1);
         let duration_us = (self.env.clock.monotonic_ns() - begin_ns) / 1000;
         self.events.send(&Event::Resumed { duration_us });
-        self.schedule();
+        self.scheduler.schedule();
         Ok(())
     }
 
@@ -100,11 +100,11 @@ impl Core {
         for tree in trees.iter().filter(|_| !mutant!(ResumeForgets)) {
             let keyspace = state.keyspaces.get_mut(&tree.id).expect("they agree");
             self.write_memtables(tree, keyspace, last_seq, &mut unfinished)?;
-            if self.group_max() <= unfinished.len() {
-                self.finish_tables(std::mem::take(&mut unfinished))?;
+            if self.jobs.group_max() <= unfinished.len() {
+                self.jobs.finish_tables(std::mem::take(&mut unfinished))?;
             }
         }
-        self.finish_tables(unfinished)?;
+        self.jobs.finish_tables(unfinished)?;
         let mut catalog = self.catalog.lock();
         let begun = self.catalog.begin(state, last_seq)?;
         catalog.adopt(begun);
@@ -143,12 +143,12 @@ impl Core {
             }
             let write = || {
                 let filters = Arc::new(OutputFilters::of_flush(tree, memtable.entries()));
-                self.write_level0(tree, memtable, filters)
+                self.jobs.write_level0(tree, memtable, filters)
             };
             let mut flushed = match write() {
                 // Those that are written and not finished yet hold some.
                 Err(error) if is_out_of_descriptors(&error) && !unfinished.is_empty() => {
-                    self.finish_tables(std::mem::take(unfinished))?;
+                    self.jobs.finish_tables(std::mem::take(unfinished))?;
                     write()?
                 }
                 flushed => flushed?,

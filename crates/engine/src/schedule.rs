@@ -12,22 +12,32 @@
 //! else the deepest one's keyspace had all threads, for the rest of its tree.
 //!
 //! A job that fails leaves the tree as it was; what becomes of it then says
-//! `trouble.rs`. Which keyspaces are asked at all says `due.rs`.
+//! `trouble.rs`, and when one is tried again that found no room `shortage.rs`. Which
+//! keyspaces are asked at all says `due.rs`.
+//!
+//! Owns: the turns of keyspaces, and the timer for jobs that are tried again. Never
+//! does: any of the work itself.
 
+use crate::budget::Shares;
 use crate::chain::Chain;
-use crate::core::Core;
+use crate::jobs::Jobs;
+use crate::options::Settings;
 use crate::pace::Pressure;
+use crate::retry_timer::RetryTimer;
 use crate::tree::Tree;
-use crate::trouble::Tries;
-use crate::workers::Underway;
+use crate::trouble::{Tries, end_decision, run_decision};
+use crate::workers::{Kick, Underway};
 use crate::write::unflushed::Frozen;
 use std::cmp::Reverse;
-use std::sync::Arc;
-use windrow_base::Result;
+use std::sync::{Arc, Weak};
+use windrow_base::{Error, Result};
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::atomic::Ordering;
 use windrow_plan::Decision;
 use windrow_plan::tree::{Level, Version};
+
+/// How often it is looked whether an attempt is due, in ms.
+const LOOK_MS: u64 = 500;
 
 /// What a keyspace needs of the threads that merge, beside the others.
 struct Need {
@@ -53,25 +63,60 @@ fn slow_level0(version: &Version, slowdown: u32) -> Option<&Level> {
     version.level(0).map(|level| &**level).filter(|level| slowdown <= level.log_depth())
 }
 
-impl Core {
+/// Who decides what begins next.
+pub(crate) struct Scheduler {
+    /// For jobs, which keep it alive while they run.
+    me: Weak<Scheduler>,
+    pub(crate) jobs: Arc<Jobs>,
+    /// Debt from which writers are slowed, and at which they are slowed most.
+    debt_limits: (u64, u64),
+    /// A timer looks for work that found something run out.
+    retry_timer: RetryTimer,
+}
+
+impl Scheduler {
+    /// That of these jobs. From here on whoever has work for it can say so
+    /// ([`Workers::kick`]).
+    pub(crate) fn new(jobs: Arc<Jobs>) -> Arc<Scheduler> {
+        let host = &jobs.host;
+        let debt_limits = debt_limits(&host.settings, &host.shares);
+        let retry_timer = RetryTimer::default();
+        let scheduler =
+            Arc::new_cyclic(|me| Scheduler { me: me.clone(), jobs, debt_limits, retry_timer });
+        let kicked = scheduler.me.clone();
+        scheduler.jobs.workers.kick_by(move |kick| {
+            let Some(scheduler) = kicked.upgrade() else { return };
+            if kick == Kick::RetryNow {
+                scheduler.retry_now();
+            }
+            scheduler.schedule();
+        });
+        scheduler
+    }
+
+    /// Time has passed, or a snapshot may be gone: any keyspace may have work now.
+    pub(crate) fn note_all_due(&self) {
+        self.jobs.due.note_all(&self.jobs.pipeline.trees());
+    }
+
     /// Starts whatever background work is due.
     pub(crate) fn schedule(&self) {
-        let Ok(underway) = self.workers.begin() else {
+        let Ok(underway) = self.jobs.workers.begin() else {
             return;
         };
-        if self.latch.check().is_err() {
+        if self.jobs.host.latch.check().is_err() {
             return;
         }
         self.schedule_flushes(&underway);
         self.schedule_wal(&underway);
         self.schedule_merges();
         self.update_pace();
-        self.pipeline.share_memory();
+        self.jobs.pipeline.share_memory();
     }
 
     /// Whether background work would not be refused at once.
     fn takes_work(&self) -> bool {
-        self.workers.check_open().and_then(|()| self.latch.check()).is_ok()
+        self.jobs.workers.check_open().and_then(|()| self.jobs.host.latch.check()).is_ok()
     }
 
     /// Starts whatever is due by now in any keyspace; `false` once there is no
@@ -79,17 +124,17 @@ impl Core {
     pub(crate) fn schedule_if_open(&self) -> bool {
         self.note_all_due();
         self.schedule();
-        !self.workers.gate.is_closing()
+        !self.jobs.workers.gate.is_closing()
     }
 
     fn submit(
         &self,
         underway: &Underway,
         urgency: Urgency,
-        work: impl FnOnce(&Core) + Send + 'static,
+        work: impl FnOnce(&Scheduler) + Send + 'static,
     ) {
-        if let Some(core) = self.me.upgrade() {
-            underway.submit(urgency, move || work(&core));
+        if let Some(scheduler) = self.me.upgrade() {
+            underway.submit(urgency, move || work(&scheduler));
         }
     }
 
@@ -97,37 +142,37 @@ impl Core {
         // Asked each time: a job that is refused is over at once, and its group is
         // the next one again.
         while self.takes_work() && self.flush_is_due() {
-            let group = self.claim_flush();
+            let group = self.jobs.claim_flush();
             if group.is_empty() {
                 return;
             }
-            self.submit(underway, Urgency::High, move |core| core.flush_job(&group));
+            self.submit(underway, Urgency::High, move |scheduler| scheduler.flush_job(&group));
         }
     }
 
     fn flush_job(&self, group: &[Frozen]) {
         let mut tries = Tries::default();
         loop {
-            let flushed = self.latch.check().and_then(|()| self.flush_group(group));
+            let flushed = self.jobs.host.latch.check().and_then(|()| self.jobs.flush_group(group));
             self.note_flush(&flushed);
             let Err(error) = flushed else { break };
-            if !self.try_again(&mut tries, &error) {
+            if !tries.again(&self.jobs, &error) {
                 break;
             }
         }
-        self.pipeline.queue().lock().unflushed.release(group);
+        self.jobs.pipeline.queue().lock().unflushed.release(group);
         self.schedule();
-        self.note_progress();
+        self.jobs.host.note_progress();
     }
 
     /// Makes the next log segment ahead of its need.
     fn schedule_wal(&self, underway: &Underway) {
-        let segments = &self.pipeline.segments;
+        let segments = &self.jobs.pipeline.segments;
         let is_due = segments.is_spare_due(&segments.queue.lock());
         if is_due && !segments.is_short_of_room() {
-            self.submit(underway, Urgency::High, |core| {
+            self.submit(underway, Urgency::High, |scheduler| {
                 // Without it the active one goes on.
-                let _ = core.pipeline.segments.prepare();
+                let _ = scheduler.jobs.pipeline.segments.prepare();
             });
         }
     }
@@ -135,7 +180,7 @@ impl Core {
     /// Asks the policies for merges while threads are free: one merge for each
     /// keyspace in the order of their need, and again.
     pub(crate) fn schedule_merges(&self) {
-        let Ok(underway) = self.workers.begin() else {
+        let Ok(underway) = self.jobs.workers.begin() else {
             return;
         };
         if !self.has_free_thread() {
@@ -161,13 +206,13 @@ impl Core {
     }
 
     fn has_free_thread(&self) -> bool {
-        self.workers.merges_running.load(Ordering::Acquire) < self.workers.merges_max()
+        self.jobs.workers.merges_running.load(Ordering::Acquire) < self.jobs.workers.merges_max()
     }
 
     /// The keyspaces to be asked, neediest first.
     fn by_need(&self) -> Vec<Need> {
-        let slowdown = self.settings.level0_slowdown_files;
-        let due = self.due.merges();
+        let slowdown = self.jobs.host.settings.level0_slowdown_files;
+        let due = self.jobs.due.merges();
         let mut needs: Vec<Need> = due.iter().map(|tree| Need::new(tree, slowdown)).collect();
         // Stable: by id where all else is the same.
         needs.sort_by_key(|need| (Reverse(need.depth), need.turn));
@@ -176,16 +221,17 @@ impl Core {
 
     /// Begins what the policy of a keyspace wants most. Returns whether there was something.
     fn begin_merge(&self, underway: &Underway, tree: &Arc<Tree>, turn: u64) -> bool {
-        self.due.asking(tree);
+        self.jobs.due.asking(tree);
         let mut work = tree.work.lock();
-        if tree.is_dropped() || !work.merge_retry.is_due(self.env.clock.monotonic_ns()) {
+        if tree.is_dropped() || !work.merge_retry.is_due(self.jobs.host.env.clock.monotonic_ns()) {
             return false;
         }
         let version = tree.version();
         let sizes = tree.sizes.load();
-        let view = self.plan_view(&version, &work.busy, &sizes);
+        let view = self.jobs.host.plan_view(&version, &work.busy, &sizes);
         let policy = tree.policy.load();
-        let slow = || slow_level0(&version, self.settings.level0_slowdown_files).is_some();
+        let slow =
+            || slow_level0(&version, self.jobs.host.settings.level0_slowdown_files).is_some();
         let decision = match work.hold {
             0 => policy.pick(&view),
             // Beside a manual compaction: see `compact.rs`.
@@ -203,49 +249,51 @@ impl Core {
         work.merging += 1;
         work.turn = turn;
         drop(work);
-        self.due.ask_again(tree);
-        self.workers.merges_running.fetch_add(1, Ordering::AcqRel);
+        self.jobs.due.ask_again(tree);
+        self.jobs.workers.merges_running.fetch_add(1, Ordering::AcqRel);
         let tree = tree.clone();
-        self.submit(underway, Urgency::Normal, move |core| core.merge_job(&tree, &decision));
+        self.submit(underway, Urgency::Normal, move |scheduler| {
+            scheduler.merge_job(&tree, &decision)
+        });
         true
     }
 
     fn end_chain(&self, ended: Option<Chain>) {
         if let Some(chain) = ended {
-            self.counters.chains.record(chain);
+            self.jobs.host.counters.chains.record(chain);
         }
     }
 
     fn merge_job(&self, tree: &Tree, decision: &Decision) {
-        let result = self.run_decision(tree, decision);
+        let result = run_decision(&self.jobs, tree, decision);
         self.note_merge(tree, &result);
         let mut work = tree.work.lock();
-        self.end_decision(&mut work, decision, &result);
+        end_decision(&self.jobs.host.events, &mut work, decision, &result);
         work.merging -= 1;
         drop(work);
-        self.workers.merges_running.fetch_sub(1, Ordering::AcqRel);
-        self.note_due(tree);
+        self.jobs.workers.merges_running.fetch_sub(1, Ordering::AcqRel);
+        self.jobs.note_due(tree);
         self.schedule();
-        self.note_progress();
+        self.jobs.host.note_progress();
     }
 
     /// Tells the pace how far behind merging is.
     pub(crate) fn update_pace(&self) {
         // Looked at and set in one: else who looked before a merge ended could
         // set its pressure after it, and nobody would take that back.
-        let mut loads = self.pacing.lock();
-        let (mut worst, held) = self.pressure(&mut loads);
-        worst.level0_slowdown = self.settings.level0_slowdown_files;
-        worst.level0_stop = self.settings.level0_stop_files;
+        let mut loads = self.jobs.due.pacing.lock();
+        let (mut worst, held) = self.jobs.due.pressure(&self.jobs.host, &mut loads);
+        worst.level0_slowdown = self.jobs.host.settings.level0_slowdown_files;
+        worst.level0_stop = self.jobs.host.settings.level0_stop_files;
         worst.debt_slowdown_bytes = self.debt_limits.0;
         worst.debt_stop_bytes = self.debt_limits.1;
-        if self.workers.merges_running.load(Ordering::Acquire) == 0 && !held {
+        if self.jobs.workers.merges_running.load(Ordering::Acquire) == 0 && !held {
             // The policies are content: waiting for a merge would never end.
             worst = Pressure { level0_stop: u32::MAX, ..Pressure::default() };
         }
-        self.pipeline.pace.set(&worst);
+        self.jobs.pipeline.pace.set(&worst);
         drop(loads);
-        self.note_progress();
+        self.jobs.host.note_progress();
     }
 
     /// Waits until no flush is due and no merge is picked or running.
@@ -255,21 +303,95 @@ impl Core {
     /// something run out.
     pub(crate) fn wait_idle(&self) -> Result<()> {
         // Before any lock is taken: a fork may never see it released.
-        self.latch.check_process()?;
+        self.jobs.host.latch.check_process()?;
         self.retry_now();
         self.schedule();
-        self.wait_until(|| {
-            if let Err(error) = self.latch.check() {
+        self.jobs.host.wait_until(|| {
+            if let Err(error) = self.jobs.host.latch.check() {
                 return Some(Err(error));
             }
             if let Some(error) = self.stuck_work() {
                 return Some(Err(error));
             }
-            let quiet = self.pipeline.queue().lock().unflushed.frozen().len() == 0;
+            let quiet = self.jobs.pipeline.queue().lock().unflushed.frozen().len() == 0;
             // A job counts until it has scheduled what comes after it.
-            (quiet && self.workers.gate.is_quiet()).then_some(Ok(()))
+            (quiet && self.jobs.workers.gate.is_quiet()).then_some(Ok(()))
         })
     }
+
+    /// Notes how a flush ended. `Ok`: there is no shortage any more.
+    pub(crate) fn note_flush(&self, result: &Result<()>) {
+        if self.jobs.pipeline.flush_retry.lock().note(&self.jobs.host, result) {
+            self.look_again();
+        }
+    }
+
+    /// Notes how a merge of a tree ended.
+    pub(crate) fn note_merge(&self, tree: &Tree, result: &Result<()>) {
+        let waits = tree.work.lock().merge_retry.note(&self.jobs.host, result);
+        if waits {
+            self.jobs.note_due(tree);
+            self.look_again();
+        }
+    }
+
+    /// Whether flushes may begin now.
+    pub(crate) fn flush_is_due(&self) -> bool {
+        self.jobs.pipeline.flush_retry.lock().is_due(self.jobs.host.env.clock.monotonic_ns())
+    }
+
+    /// Has the jobs that are due again begun, for as long as there are any.
+    fn look_again(&self) {
+        if !self.retry_timer.begin() {
+            return;
+        }
+        let scheduler = self.me.clone();
+        let look = move || {
+            let Some(scheduler) = scheduler.upgrade() else { return false };
+            let workers = &scheduler.jobs.workers;
+            workers.contain(|| scheduler.schedule_if_open());
+            let waits = || scheduler.any_job_waits() && !workers.gate.is_closing();
+            scheduler.retry_timer.goes_on(waits)
+        };
+        self.jobs.host.env.jobs.every(LOOK_MS, Arc::new(look));
+    }
+
+    /// Whether a flush or a merge is to be tried again.
+    fn any_job_waits(&self) -> bool {
+        let merge_waits = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error().is_some();
+        let flush_waits = self.jobs.pipeline.flush_retry.lock().error().is_some();
+        flush_waits || self.jobs.pipeline.trees().iter().any(merge_waits)
+    }
+
+    /// Somebody asks for what waits: it is due at once.
+    pub(crate) fn retry_now(&self) {
+        self.jobs.pipeline.flush_retry.lock().ask();
+        self.jobs.pipeline.trees().iter().for_each(|tree| tree.work.lock().merge_retry.ask());
+        self.note_all_due();
+    }
+
+    /// Why a flush or merge waits.
+    pub(crate) fn stuck_work(&self) -> Option<Error> {
+        let of = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error().cloned();
+        self.jobs.pipeline.stuck_flush().or_else(|| self.jobs.pipeline.trees().iter().find_map(of))
+    }
+}
+
+/// Where debt begins to slow writers, and where it slows them most.
+fn debt_limits(settings: &Settings, shares: &Shares) -> (u64, u64) {
+    let base = match settings.level_base_bytes {
+        0 => shares.memtable_bytes / 2 * 3,
+        bytes => bytes,
+    };
+    let slowdown = match settings.debt_slowdown_bytes {
+        0 => base.saturating_mul(16).max(1 << 30),
+        bytes => bytes,
+    };
+    let stop = match settings.debt_stop_bytes {
+        0 => slowdown.saturating_mul(4),
+        bytes => bytes,
+    };
+    (slowdown, stop)
 }
 
 #[cfg(test)]
@@ -312,7 +434,7 @@ mod tests {
     /// A thread comes free. Returns how many merges each keyspace has now.
     fn free_one(db: &Db, spaces: &[Keyspace; 3]) -> [u32; 3] {
         db.core().workers.merges_running.fetch_sub(1, Ordering::AcqRel);
-        db.core().schedule_merges();
+        db.core().scheduler.schedule_merges();
         spaces.each_ref().map(|space| space.tree.work.lock().merging)
     }
 

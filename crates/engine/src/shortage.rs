@@ -11,67 +11,60 @@
 //! Owns: when flushes, and a tree's merges, are tried again. Never does: try again
 //! what touched the log, the manifest or a directory's names: that is the latch's.
 
-use crate::core::Core;
-use crate::tree::Tree;
-use std::sync::Arc;
-use windrow_base::{Error, Result};
+use crate::host::Host;
+use windrow_base::{Error, ErrorKind, Result};
 
-/// How often it is looked whether an attempt is due, in ms.
-const LOOK_MS: u64 = 500;
+/// Until the first further attempt, in ns; doubled by each that fails.
+const DELAY_NS_MIN: u64 = 10_000_000;
+/// At most.
+const DELAY_NS_MAX: u64 = 2_000_000_000;
 
-impl Core {
-    /// Notes how a flush ended. `Ok`: there is no shortage any more.
-    pub(crate) fn note_flush(&self, result: &Result<()>) {
-        if self.pipeline.flush_retry.lock().note(self, result) {
-            self.look_again();
+/// When a kind of job of a tree is tried again.
+#[derive(Default)]
+pub(crate) struct Retry {
+    /// Why the last attempt failed; `None` where it did not.
+    error: Option<Error>,
+    until_ns: u64,
+    delay_ns: u64,
+}
+
+impl Retry {
+    fn failed(&mut self, error: &Error, now_ns: u64) {
+        self.delay_ns = (self.delay_ns * 2).clamp(DELAY_NS_MIN, DELAY_NS_MAX);
+        self.until_ns = now_ns.saturating_add(self.delay_ns);
+        self.error = Some(error.clone());
+    }
+
+    /// The next attempt may begin, and what came of the last is of no matter.
+    pub(crate) fn ask(&mut self) {
+        (self.error, self.until_ns) = (None, 0);
+    }
+
+    /// The next attempt may begin.
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
+        self.error.is_none() || self.until_ns <= now_ns
+    }
+
+    /// Why the last attempt failed.
+    pub(crate) fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    /// Notes how an attempt ended. Whether it is to be tried again later.
+    pub(crate) fn note(&mut self, host: &Host, result: &Result<()>) -> bool {
+        match result {
+            Ok(()) => *self = Retry::default(),
+            Err(error) if is_short(host, error) => {
+                self.failed(error, host.env.clock.monotonic_ns());
+                return true;
+            }
+            Err(_) => {}
         }
+        false
     }
+}
 
-    /// Notes how a merge of a tree ended.
-    pub(crate) fn note_merge(&self, tree: &Tree, result: &Result<()>) {
-        let waits = tree.work.lock().merge_retry.note(self, result);
-        if waits {
-            self.note_due(tree);
-            self.look_again();
-        }
-    }
-
-    /// Whether flushes may begin now.
-    pub(crate) fn flush_is_due(&self) -> bool {
-        self.pipeline.flush_retry.lock().is_due(self.env.clock.monotonic_ns())
-    }
-
-    /// Has the jobs that are due again begun, for as long as there are any.
-    fn look_again(&self) {
-        if !self.retry_timer.begin() {
-            return;
-        }
-        let core = self.me.clone();
-        let look = move || {
-            let Some(core) = core.upgrade() else { return false };
-            core.workers.contain(|| core.schedule_if_open());
-            core.retry_timer.goes_on(|| core.any_job_waits() && !core.workers.gate.is_closing())
-        };
-        self.env.jobs.every(LOOK_MS, Arc::new(look));
-    }
-
-    /// Whether a flush or a merge is to be tried again.
-    fn any_job_waits(&self) -> bool {
-        let merge_waits = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error().is_some();
-        let flush_waits = self.pipeline.flush_retry.lock().error().is_some();
-        flush_waits || self.trees().iter().any(merge_waits)
-    }
-
-    /// Somebody asks for what waits: it is due at once.
-    pub(crate) fn retry_now(&self) {
-        self.pipeline.flush_retry.lock().ask();
-        self.trees().iter().for_each(|tree| tree.work.lock().merge_retry.ask());
-        self.note_all_due();
-    }
-
-    /// Why a flush or merge waits.
-    pub(crate) fn stuck_work(&self) -> Option<Error> {
-        let of = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error().cloned();
-        self.pipeline.stuck_flush().or_else(|| self.trees().iter().find_map(of))
-    }
+/// Whether a job failed for a shortage that turned nothing off.
+pub(crate) fn is_short(host: &Host, error: &Error) -> bool {
+    error.kind() == ErrorKind::NoSpace && host.latch.check().is_ok()
 }

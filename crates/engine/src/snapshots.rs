@@ -85,7 +85,7 @@ impl SnapshotList {
     /// know would miss it.
     ///
     /// A snapshot taken from here on judges expiry no earlier than the merge did
-    /// (`Core::now_ms`, of which the floor is raised by now), so that it need
+    /// (`Host::now_ms`, of which the floor is raised by now), so that it need
     /// wait only for what a filter took.
     pub(crate) fn land(&self, taken: &Taken) -> Option<Landing<'_>> {
         let mut live = self.live.lock();

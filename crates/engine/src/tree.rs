@@ -14,9 +14,9 @@ use crate::operators::{CompactionFilter, MergeOperator};
 use crate::read::ReadOwner;
 use crate::read::statistics::Estimates;
 use crate::read::view::{ReadLevel, ReadView};
-use crate::retry::Retry;
+use crate::shortage::Retry;
 use std::sync::{Arc, OnceLock};
-use windrow_base::{Error, KeyOrder, KeyspaceId, SeqNo};
+use windrow_base::{Error, ErrorKind, KeyOrder, KeyspaceId, SeqNo};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow_env::sync::{ArcSwap, Guard, Mutex};
 use windrow_plan::busy::Busy;
@@ -229,6 +229,11 @@ impl Tree {
     pub(crate) fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
     }
+}
+
+/// The error of a handle whose keyspace is gone.
+pub(crate) fn dropped(name: &str) -> Error {
+    Error::new(ErrorKind::Closed, format!("keyspace `{name}` was dropped"))
 }
 
 /// Level 0's tables keep index and filter in memory (Autumn, section 3.2): few

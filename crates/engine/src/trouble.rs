@@ -11,10 +11,11 @@
 //!
 //! Owns no state. Never tries a failed sync again: what it covered is written to other files.
 
-use crate::core::Core;
-use crate::events::Event;
+use crate::events::{Event, EventSink};
+use crate::host::Host;
+use crate::jobs::Jobs;
 use crate::merge;
-use crate::retry::is_short;
+use crate::shortage::is_short;
 use crate::tree::{Tree, Work};
 use crate::workers::closed;
 use std::path::Path;
@@ -50,27 +51,28 @@ pub(crate) enum Damage {
     Any,
 }
 
-impl Core {
+impl Tries {
     /// Whether a failed job is worth another attempt, once it has waited for it
     /// where that helps; turns writing off where it is not.
-    pub(crate) fn try_again(&self, tries: &mut Tries, error: &Error) -> bool {
+    pub(crate) fn again(&mut self, jobs: &Jobs, error: &Error) -> bool {
+        let host = &jobs.host;
         if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::Closed)
-            || self.latch.check().is_err()
+            || host.latch.check().is_err()
         {
             return false;
         }
-        if is_shortage(error) && tries.shortages < SHORTAGES_MAX {
-            let wait_ms = (WAIT_MS_MIN << tries.shortages).min(WAIT_MS_MAX);
-            tries.shortages += 1;
-            return self.wait_out(wait_ms).is_ok();
+        if is_shortage(error) && self.shortages < SHORTAGES_MAX {
+            let wait_ms = (WAIT_MS_MIN << self.shortages).min(WAIT_MS_MAX);
+            self.shortages += 1;
+            return wait_out(jobs, wait_ms).is_ok();
         }
-        if is_short(self, error) {
+        if is_short(host, error) {
             // Tried again later, by whoever has it noted: see `shortage.rs`.
             return false;
         }
-        tries.failures += 1;
-        if error.kind() != ErrorKind::Io || tries.failures >= ATTEMPTS_MAX {
-            self.trip(error);
+        self.failures += 1;
+        if error.kind() != ErrorKind::Io || self.failures >= ATTEMPTS_MAX {
+            host.trip(error);
             return false;
         }
         true
@@ -78,66 +80,71 @@ impl Core {
 
     /// The same for a close, which waits a second or two for a shortage to pass
     /// and tries nothing else again: what it cannot flush is in the log.
-    pub(crate) fn try_again_closing(&self, tries: &mut Tries, error: &Error) -> bool {
-        if !is_shortage(error) || tries.shortages == SHORTAGES_CLOSING {
+    pub(crate) fn again_closing(&mut self, host: &Host, error: &Error) -> bool {
+        if !is_shortage(error) || self.shortages == SHORTAGES_CLOSING {
             return false;
         }
-        self.env.clock.sleep_ns((WAIT_MS_MIN << tries.shortages) * 1_000_000);
-        tries.shortages += 1;
-        self.latch.check().is_ok()
+        host.env.clock.sleep_ns((WAIT_MS_MIN << self.shortages) * 1_000_000);
+        self.shortages += 1;
+        host.latch.check().is_ok()
     }
+}
 
-    /// Sleeps, unless writing is turned off or the database closed meanwhile.
-    fn wait_out(&self, wait_ms: u64) -> Result<()> {
-        for _ in 0..wait_ms / WAIT_MS_MIN {
-            self.latch.check()?;
-            if self.workers.gate.is_closing() {
-                return Err(closed());
-            }
-            self.env.clock.sleep_ns(WAIT_MS_MIN * 1_000_000);
+/// Sleeps, unless writing is turned off or the database closed meanwhile.
+fn wait_out(jobs: &Jobs, wait_ms: u64) -> Result<()> {
+    for _ in 0..wait_ms / WAIT_MS_MIN {
+        jobs.host.latch.check()?;
+        if jobs.workers.gate.is_closing() {
+            return Err(closed());
         }
-        Ok(())
+        jobs.host.env.clock.sleep_ns(WAIT_MS_MIN * 1_000_000);
     }
+    Ok(())
+}
 
-    /// Runs a decision, again if its table could not be written.
-    ///
-    /// # Errors
-    /// The last failure.
-    pub(crate) fn run_decision(&self, tree: &Tree, decision: &Decision) -> Result<()> {
-        let mut tries = Tries::default();
-        let mut unread = 0;
-        loop {
-            let result = merge::run::run(self, tree, decision);
-            let Err(error) = &result else {
-                return result;
-            };
-            let damage = damage_of(decision, &result);
-            // What cannot be read once may be read the next time; wrong bytes stay wrong.
-            unread += u32::from(damage.is_some() && error.kind() == ErrorKind::Io);
-            if tree.is_dropped() || damage.is_some() && !(1..ATTEMPTS_MAX).contains(&unread) {
-                return result;
-            }
-            if damage.is_none() && !self.try_again(&mut tries, error) {
-                return result;
-            }
+/// Runs a decision, again if its table could not be written.
+///
+/// # Errors
+/// The last failure.
+pub(crate) fn run_decision(jobs: &Jobs, tree: &Tree, decision: &Decision) -> Result<()> {
+    let mut tries = Tries::default();
+    let mut unread = 0;
+    loop {
+        let result = merge::run::run(jobs, tree, decision);
+        let Err(error) = &result else {
+            return result;
+        };
+        let damage = damage_of(decision, &result);
+        // What cannot be read once may be read the next time; wrong bytes stay wrong.
+        unread += u32::from(damage.is_some() && error.kind() == ErrorKind::Io);
+        if tree.is_dropped() || damage.is_some() && !(1..ATTEMPTS_MAX).contains(&unread) {
+            return result;
+        }
+        if damage.is_none() && !tries.again(jobs, error) {
+            return result;
         }
     }
+}
 
-    /// Ends a job: its files are free again, but for what is damaged of them,
-    /// which is reported and must not be picked again.
-    pub(crate) fn end_decision(&self, work: &mut Work, decision: &Decision, result: &Result<()>) {
-        work.busy.release(decision);
-        let Some(damage) = damage_of(decision, result) else { return };
-        for busy in [&mut work.busy, &mut work.damaged] {
-            match damage {
-                Damage::Table(number) => busy.add_file(number),
-                Damage::Any => busy.claim(decision),
-            }
+/// Ends a job: its files are free again, but for what is damaged of them,
+/// which is reported and must not be picked again.
+pub(crate) fn end_decision(
+    events: &EventSink,
+    work: &mut Work,
+    decision: &Decision,
+    result: &Result<()>,
+) {
+    work.busy.release(decision);
+    let Some(damage) = damage_of(decision, result) else { return };
+    for busy in [&mut work.busy, &mut work.damaged] {
+        match damage {
+            Damage::Table(number) => busy.add_file(number),
+            Damage::Any => busy.claim(decision),
         }
-        if let Err(error) = result {
-            work.damage.get_or_insert_with(|| error.clone());
-            self.events.send(&Event::CorruptionFound { error: error.clone() });
-        }
+    }
+    if let Err(error) = result {
+        work.damage.get_or_insert_with(|| error.clone());
+        events.send(&Event::CorruptionFound { error: error.clone() });
     }
 }
 

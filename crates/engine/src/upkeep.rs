@@ -3,15 +3,15 @@
 //!
 //! Owns no state: each is a sequence of the steps that the background takes too.
 
-use crate::core::{Core, plan_settings};
+use crate::core::Core;
 use crate::events::Event;
 use crate::manifest::catalog::Locked;
 use crate::manifest::record::{DEFAULT_KEYSPACE, Field};
 use crate::manifest::state::KeyspaceState;
-use crate::open::assemble::{Services, check_agrees};
+use crate::open::assemble::{Services, check_agrees, plan_settings};
 use crate::open::found::new_keyspace;
 use crate::options::KeyspaceOptions;
-use crate::tree::Tree;
+use crate::tree::{Tree, dropped};
 use crate::trouble::Tries;
 use crate::write::queue::QueueState;
 use crate::write::segments::EMPTY_BYTES;
@@ -38,7 +38,7 @@ impl Core {
         self.latch.check()?;
         self.workers.check_open()?;
         if tree.is_dropped() {
-            return Err(crate::core::dropped(&tree.name));
+            return Err(dropped(&tree.name));
         }
         // A pick between the two stores sees the new sizes under the old
         // policy, which is as good a decision as any.
@@ -56,8 +56,8 @@ impl Core {
             files.for_each(|file| file.table.set_skips_filter(false));
         }
         tree.policy.store(Arc::new(policy));
-        self.note_due(tree);
-        self.schedule();
+        self.jobs.note_due(tree);
+        self.scheduler.schedule();
         Ok(())
     }
 
@@ -150,7 +150,7 @@ impl Core {
             queue.freeze_pinning();
         }
         drop(queue);
-        self.schedule();
+        self.scheduler.schedule();
     }
 
     fn tree_of(&self, keyspace: &KeyspaceState) -> Result<Tree> {
@@ -188,7 +188,7 @@ impl Core {
         let mut catalog = self.catalog.lock_to_change()?;
         self.workers.check_open()?;
         if tree.is_dropped() {
-            return Err(crate::core::dropped(&tree.name));
+            return Err(dropped(&tree.name));
         }
         self.append_and_fold(&mut catalog, vec![Field::KeyspaceDrop(tree.id)])?;
         self.pipeline.witness_manifest()?;
@@ -202,7 +202,7 @@ impl Core {
             file.table.mark_obsolete();
         }
         self.events.send_with(|| Event::KeyspaceDropped { keyspace: tree.name.clone() });
-        self.note_due(&tree);
+        self.jobs.note_due(&tree);
         self.note_progress();
         Ok(())
     }
@@ -276,7 +276,7 @@ impl Core {
     /// survive the close.
     ///
     /// # Errors
-    /// As [`Core::install`].
+    /// As [`Jobs::install`].
     fn keep_statistics(&self, tree: &Tree) -> Result<()> {
         if tree.reads.access.queries() == tree.reads.access.origin() {
             return Ok(());
@@ -284,20 +284,20 @@ impl Core {
         if tree.estimates().edit(&tree.version()).is_empty() {
             return Ok(());
         }
-        self.install(tree, |version| tree.estimates().edit(version))
+        self.jobs.install(tree, |version| tree.estimates().edit(version))
     }
 
     /// Flushes what waits, group by group, on this thread.
     fn flush_rest(&self) -> Result<()> {
         loop {
-            let group = self.claim_flush();
+            let group = self.jobs.claim_flush();
             if group.is_empty() {
                 return Ok(());
             }
             let mut tries = Tries::default();
             let flushed = loop {
-                match self.flush_group(&group) {
-                    Err(error) if self.try_again_closing(&mut tries, &error) => {}
+                match self.jobs.flush_group(&group) {
+                    Err(error) if tries.again_closing(&self.host, &error) => {}
                     flushed => break flushed,
                 }
             };

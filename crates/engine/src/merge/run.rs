@@ -7,8 +7,8 @@
 //! alone. Whatever fails before the edit leaves the database as it was: the
 //! outputs are discarded, the inputs stay.
 
-use crate::core::{Core, Installed, dropped};
 use crate::events::Event;
+use crate::jobs::{Installed, Jobs};
 use crate::merge::elide::{ElideCount, ElideRules, Elider, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::heat::Heat;
@@ -18,7 +18,7 @@ use crate::read::merge_iter::{MergeIter, Source};
 use crate::read::table_iter::TableIterOptions;
 use crate::read::view::{ReadFile, SortedRun, pack_log};
 use crate::snapshots::{Held, Taken};
-use crate::tree::Tree;
+use crate::tree::{Tree, dropped};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, mutant, unless_mutant};
 use windrow_env::sync::Mutex;
@@ -51,20 +51,20 @@ struct Outcome {
 /// # Errors
 /// What reading an input, writing an output or the manifest said; `Closed`
 /// if the database is closing. Nothing changed then.
-pub(crate) fn run(core: &Core, tree: &Tree, decision: &Decision) -> Result<()> {
+pub(crate) fn run(jobs: &Jobs, tree: &Tree, decision: &Decision) -> Result<()> {
     match decision {
         Decision::Idle => Ok(()),
-        Decision::Move(step) => run_move(core, tree, step),
-        Decision::Drop(drop) => core.install(tree, |_| drop.edit()),
-        Decision::Merge(merge) => MergeJob { core, tree, merge }.run(),
-        Decision::Reshape(shape) => run_reshape(core, tree, shape),
+        Decision::Move(step) => run_move(jobs, tree, step),
+        Decision::Drop(drop) => jobs.install(tree, |_| drop.edit()),
+        Decision::Merge(merge) => MergeJob { jobs, tree, merge }.run(),
+        Decision::Reshape(shape) => run_reshape(jobs, tree, shape),
     }
 }
 
-fn run_move(core: &Core, tree: &Tree, step: &Move) -> Result<()> {
-    core.install(tree, |_| tree.estimates().refresh(step.edit()))?;
-    core.counters.moved(step.to.0);
-    core.events.send_with(|| Event::Moved {
+fn run_move(jobs: &Jobs, tree: &Tree, step: &Move) -> Result<()> {
+    jobs.install(tree, |_| tree.estimates().refresh(step.edit()))?;
+    jobs.host.counters.moved(step.to.0);
+    jobs.host.events.send_with(|| Event::Moved {
         keyspace: tree.name.clone(),
         file: step.file.number,
         from_level: step.from.0,
@@ -74,9 +74,9 @@ fn run_move(core: &Core, tree: &Tree, step: &Move) -> Result<()> {
     Ok(())
 }
 
-fn run_reshape(core: &Core, tree: &Tree, shape: &Reshape) -> Result<()> {
-    core.install(tree, |_| shape.edit())?;
-    core.events.send_with(|| Event::Reshaped {
+fn run_reshape(jobs: &Jobs, tree: &Tree, shape: &Reshape) -> Result<()> {
+    jobs.install(tree, |_| shape.edit())?;
+    jobs.host.events.send_with(|| Event::Reshaped {
         keyspace: tree.name.clone(),
         levels: shape.levels,
         reason: shape.reason.to_string(),
@@ -87,7 +87,7 @@ fn run_reshape(core: &Core, tree: &Tree, shape: &Reshape) -> Result<()> {
 /// One merge of a tree.
 #[derive(Clone, Copy)]
 struct MergeJob<'a> {
-    core: &'a Core,
+    jobs: &'a Jobs,
     tree: &'a Tree,
     merge: &'a Merge,
 }
@@ -97,10 +97,10 @@ impl<'a> MergeJob<'a> {
     /// that was taken meanwhile sees what the filter took. Whether a value
     /// meets the filter is up to the tree: it meets it another time.
     fn run(self) -> Result<()> {
-        let MergeJob { core, tree, merge } = self;
-        let job = core.new_job_id();
-        let begin_ns = core.env.clock.monotonic_ns();
-        core.events.send_with(|| Event::MergeBegin {
+        let MergeJob { jobs, tree, merge } = self;
+        let job = jobs.host.new_job_id();
+        let begin_ns = jobs.host.env.clock.monotonic_ns();
+        jobs.host.events.send_with(|| Event::MergeBegin {
             job,
             keyspace: tree.name.clone(),
             reason: merge.reason.to_string(),
@@ -116,17 +116,17 @@ impl<'a> MergeJob<'a> {
         let summary = done.as_ref().ok().copied().flatten().unwrap_or_default();
         if done.is_ok() {
             let read = merge.input_bytes();
-            core.counters.merged(merge.output_level, read, summary.written_bytes);
+            jobs.host.counters.merged(merge.output_level, read, summary.written_bytes);
             tree.work.lock().chain.add(merge.output_level, read + summary.written_bytes);
         }
-        core.events.send_with(|| Event::MergeEnd {
+        jobs.host.events.send_with(|| Event::MergeEnd {
             job,
             keyspace: tree.name.clone(),
             to_level: merge.output_level,
             output_files: summary.files,
             written_bytes: summary.written_bytes,
             dropped_entries: summary.dropped,
-            duration_us: (core.env.clock.monotonic_ns() - begin_ns) / 1000,
+            duration_us: (jobs.host.env.clock.monotonic_ns() - begin_ns) / 1000,
             error: done.as_ref().err().cloned(),
         });
         done.map(|_| ())
@@ -134,12 +134,12 @@ impl<'a> MergeJob<'a> {
 
     /// `None`, with nothing changed, where a snapshot taken since sees what would go.
     fn attempt(&self, again: bool) -> Result<Option<Summary>> {
-        let MergeJob { core, tree, merge } = *self;
+        let MergeJob { jobs, tree, merge } = *self;
         let version = tree.version();
         let inputs = self.input_runs();
-        let held = core.snapshots.held();
+        let held = jobs.host.snapshots.held();
         let since_id = held.next_id;
-        let judge_ms = core.judge_ms_under(&held);
+        let judge_ms = jobs.host.judge_ms_under(&held);
         let (mut rules, spec) = self.rules(&version, &inputs, held, judge_ms)?;
         rules.filter = rules.filter.filter(|_| !again);
         // Held to the end: its share of filter memory is reserved until the edit is in.
@@ -154,19 +154,19 @@ impl<'a> MergeJob<'a> {
         };
         let taken = self.taken(&outcome.count, since_id, judge_ms);
         let outputs: Vec<FileNumber> = outcome.files.iter().map(|file| file.number).collect();
-        let installed = core.try_install(tree, taken, |_| merge.edit(outcome.files))?;
+        let installed = jobs.try_install(tree, taken, |_| merge.edit(outcome.files))?;
         if installed == Installed::Yes {
             drop(filters);
-            core.counters.merge_entries_in.add(outcome.count.seen);
-            core.counters.merge_entries_out.add(outcome.count.kept);
+            jobs.host.counters.merge_entries_in.add(outcome.count.seen);
+            jobs.host.counters.merge_entries_out.add(outcome.count.kept);
             return Ok(Some(summary));
         }
-        unless_mutant!(DroppedLeavesTables, core.cleanup.unlink_tables(&outputs));
+        unless_mutant!(DroppedLeavesTables, jobs.cleanup.unlink_tables(&outputs));
         if installed == Installed::Dropped {
             return Err(dropped(&tree.name));
         }
-        core.counters.merged(merge.output_level, merge.input_bytes(), summary.written_bytes);
-        core.counters.merges_repeated.add(1);
+        jobs.host.counters.merged(merge.output_level, merge.input_bytes(), summary.written_bytes);
+        jobs.host.counters.merges_repeated.add(1);
         Ok(None)
     }
 
@@ -175,7 +175,7 @@ impl<'a> MergeJob<'a> {
     fn taken(&self, count: &ElideCount, since_id: u64, judge_ms: u64) -> Option<Taken> {
         let expired = count.expired > 0 && !mutant!(TimeFloorForgotten);
         if expired {
-            self.core.time_floor_ms.fetch_max(judge_ms, Ordering::Relaxed);
+            self.jobs.host.time_floor_ms.fetch_max(judge_ms, Ordering::Relaxed);
         }
         let filtered = count.filtered > 0;
         let expired_ms = if expired { judge_ms } else { 0 };
@@ -249,14 +249,14 @@ impl<'a> MergeJob<'a> {
     /// the tables that it was made of itself, for as long as they are there
     /// (a reader may keep them when all that came of them is gone).
     fn made_of(&self, inputs: &[Arc<SortedRun>]) -> Result<Vec<(Arc<File>, FileNumber)>> {
-        let MergeJob { core, tree, .. } = *self;
+        let MergeJob { jobs, tree, .. } = *self;
         let mut made_of = Vec::new();
         let files = inputs.iter().flat_map(|run| &run.files);
         for file in files.filter(|_| tree.record.merge_operator.is_some()) {
             made_of.push((file.file.clone(), file.file.number));
             let open = file.open(&tree.reads)?;
             for &number in open.table.properties().made_of.iter().flatten() {
-                if core.env.fs.exists(&core.dir.join(names::table(number)))? {
+                if jobs.host.env.fs.exists(&jobs.host.dir.join(names::table(number)))? {
                     made_of.push((file.file.clone(), number));
                 }
             }
@@ -271,7 +271,7 @@ impl<'a> MergeJob<'a> {
         spec: OutputSpec,
         heat: Option<Heat<'_>>,
     ) -> Result<Outcome> {
-        let MergeJob { core, tree, merge } = *self;
+        let MergeJob { jobs, tree, merge } = *self;
         let readahead = self.readahead_bytes(inputs.len());
         let made_of = self.made_of(&inputs)?;
         let source = |run: Arc<SortedRun>| {
@@ -279,9 +279,9 @@ impl<'a> MergeJob<'a> {
             Source::Level(LevelIter::new(run, tree.reads.clone(), options))
         };
         let sources = inputs.into_iter().map(source).collect();
-        let mut iter = MergeIter::new(sources, tree.order.clone(), core.env.fs.clone());
+        let mut iter = MergeIter::new(sources, tree.order.clone(), jobs.host.env.fs.clone());
         let range_tombstones = spec.tombstones.pairs();
-        let mut outputs = Outputs::new(core, tree, spec);
+        let mut outputs = Outputs::new(&jobs.host, tree, spec);
         outputs.heat = heat;
         outputs.made_of = Some(made_of);
         let mut elider = Elider::new(rules);
@@ -307,7 +307,7 @@ impl<'a> MergeJob<'a> {
                     self.leave_room_to_flush()?;
                 }
                 self.check_not_closing()?;
-                core.env.jobs.run_urgent();
+                jobs.host.env.jobs.run_urgent();
             }
         }
         unless_mutant!(MergeEndsAtError, iter.status()?);
@@ -317,16 +317,16 @@ impl<'a> MergeJob<'a> {
     }
 
     fn leave_room_to_flush(&self) -> Result<()> {
-        let merges = self.core.workers.merges_running.load(Ordering::Acquire);
-        self.core.pipeline.segments.leave_room_to_flush(LOOK_BYTES as u64, merges)
+        let merges = self.jobs.workers.merges_running.load(Ordering::Acquire);
+        self.jobs.pipeline.segments.leave_room_to_flush(LOOK_BYTES as u64, merges)
     }
 
     /// A long merge does not hold up a close, or work for a dropped keyspace.
     fn check_not_closing(&self) -> Result<()> {
-        if self.core.workers.gate.is_closing() || self.tree.is_dropped() {
+        if self.jobs.workers.gate.is_closing() || self.tree.is_dropped() {
             return Err(Error::new(ErrorKind::Closed, "the merge was abandoned: closing"));
         }
-        self.core.latch.check()
+        self.jobs.host.latch.check()
     }
 
     /// Rule R16: what went in must have been read whole, and what came out is
@@ -347,8 +347,8 @@ impl<'a> MergeJob<'a> {
     /// The heat of a merge's keys, whose updates count once however often it is
     /// done. The map is part of the merges' memory.
     fn heat(&self, again: bool) -> Heat<'a> {
-        let MergeJob { core, tree, merge } = *self;
-        let memory_bytes = core.shares.merge_bytes / HOT_MAP_SHARE;
+        let MergeJob { jobs, tree, merge } = *self;
+        let memory_bytes = jobs.host.shares.merge_bytes / HOT_MAP_SHARE;
         let map = tree.hot_map.get_or_init(|| Box::new(Mutex::new(HotMap::new(memory_bytes))));
         if again { Heat::known(map) } else { Heat::new(map, merge) }
     }
@@ -357,13 +357,13 @@ impl<'a> MergeJob<'a> {
     fn readahead_bytes(&self, runs: usize) -> u64 {
         const MIN: u64 = 64 << 10;
         const MAX: u64 = 1 << 20;
-        let MergeJob { core, tree, .. } = *self;
-        let jobs = core.workers.merges_max() as u64 + 1;
+        let MergeJob { jobs, tree, .. } = *self;
+        let threads = jobs.workers.merges_max() as u64 + 1;
         let hot_map = match tree.policy.load().wants_hotness() {
-            true => core.shares.merge_bytes / HOT_MAP_SHARE,
+            true => jobs.host.shares.merge_bytes / HOT_MAP_SHARE,
             false => 0,
         };
-        let share = (core.shares.merge_bytes - hot_map) / jobs / (runs as u64 + 1);
+        let share = (jobs.host.shares.merge_bytes - hot_map) / threads / (runs as u64 + 1);
         share.clamp(MIN, MAX)
     }
 }

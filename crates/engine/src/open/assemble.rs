@@ -2,10 +2,10 @@
 //!
 //! Owns: the order in which its parts are made. Never does: replay a log, or write.
 
-use crate::budget::Budget;
+use crate::budget::{Budget, Shares};
 use crate::cache::{BlockCache, Caches, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
-use crate::core::{Core, CoreParts, plan_settings};
+use crate::core::{Core, CoreParts};
 use crate::host::{Ground, Host};
 use crate::manifest::catalog::Catalog;
 use crate::manifest::record::KeyspaceRecord;
@@ -14,7 +14,7 @@ use crate::open::found::Found;
 use crate::open::left_out::{self};
 use crate::open::listing::Listing;
 use crate::open::logs::check_files;
-use crate::options::{Components, KeyspaceOptions, Options};
+use crate::options::{Components, KeyspaceOptions, Options, Settings};
 use crate::place::Place;
 use crate::read::ReadOwner;
 use crate::read::access::Access;
@@ -149,6 +149,21 @@ pub(crate) fn check_agrees(record: &KeyspaceRecord, asked: &KeyspaceOptions) -> 
         return Err(differs("merge operator", stored.unwrap_or("none"), asked));
     }
     Ok(())
+}
+
+/// The sizes that a keyspace's policies read: the user's, and where those are
+/// silent what suits its policy.
+pub(crate) fn plan_settings(settings: &Settings, shares: &Shares, policy: &Policy) -> PlanSettings {
+    let sizes = policy.sizes(shares.memtable_bytes);
+    let or = |asked: u64, suited: u64| if asked == 0 { suited } else { asked };
+    PlanSettings {
+        memtable_bytes: shares.memtable_bytes,
+        file_bytes: or(settings.file_bytes, sizes.file_bytes),
+        level_base_bytes: or(settings.level_base_bytes, sizes.level_base_bytes),
+        level0_slowdown: settings.level0_slowdown_files,
+        level0_stop: settings.level0_stop_files,
+        ..PlanSettings::default()
+    }
 }
 
 /// What the trees of a database share: each of 10,000 counts.

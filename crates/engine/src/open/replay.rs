@@ -404,7 +404,7 @@ impl<'a> Replay<'a> {
                 flushed => flushed,
             };
             written.push((tree, flushed?));
-            if written.len() >= self.core.group_max() {
+            if written.len() >= self.core.jobs.group_max() {
                 self.install(std::mem::take(&mut written), last_seq)?;
             }
         }
@@ -417,13 +417,13 @@ impl<'a> Replay<'a> {
 
     fn write_level0(&self, tree: &Tree, memtable: &Memtable) -> Result<Flushed> {
         let filters = Arc::new(OutputFilters::of_flush(tree, memtable.entries()));
-        self.core.write_level0(tree, memtable, filters)
+        self.core.jobs.write_level0(tree, memtable, filters)
     }
 
     /// Makes tables durable, all at once, and part of their trees.
     fn install(&self, mut written: Vec<(Arc<Tree>, Flushed)>, last_seq: SeqNo) -> Result<()> {
         let unfinished = written.iter_mut().flat_map(|(_, flushed)| flushed.take_unfinished());
-        self.core.finish_tables(unfinished.collect())?;
+        self.core.jobs.finish_tables(unfinished.collect())?;
         let mut catalog = self.core.catalog.lock();
         for (tree, flushed) in written {
             let edit = |version: &Version| flushed.edit(version, last_seq);

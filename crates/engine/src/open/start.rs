@@ -7,6 +7,7 @@
 //! [`Catalog::begin`]: crate::manifest::catalog::Catalog::begin
 
 use crate::core::Core;
+use crate::jobs::Jobs;
 use crate::open::listing::Listing;
 use crate::open::replay::Replayed;
 use crate::repair::traces;
@@ -38,31 +39,32 @@ impl Core {
         segments.begin(if mutant!(SeqAnew) { 0 } else { last_seq }, Arc::new(wal));
         self.cleanup.arm();
         self.start_timers();
-        self.note_all_due();
-        self.schedule();
+        self.scheduler.note_all_due();
+        self.scheduler.schedule();
         Ok(())
     }
 
     /// Work that only time brings: entries that expire in an idle database, and
     /// the sync of the log, as often as the settings ask.
     fn start_timers(&self) {
-        let core = self.me.clone();
+        let scheduler = Arc::downgrade(&self.scheduler);
         let look = move || {
-            let core = core.upgrade();
-            let look = |core: &Core| core.schedule_if_open() && core.watch_place().is_ok();
-            core.is_some_and(|core| core.workers.contain(|| look(&core)).unwrap_or(false))
+            let Some(scheduler) = scheduler.upgrade() else { return false };
+            let Jobs { host, workers, .. } = &*scheduler.jobs;
+            let look = || scheduler.schedule_if_open() && host.watch_place().is_ok();
+            workers.contain(look).unwrap_or(false)
         };
         self.env.jobs.every(IDLE_LOOK_MS, Arc::new(look));
         let interval_ms = self.settings.wal_sync_interval_ms;
         if interval_ms == 0 {
             return;
         }
-        let core = self.me.clone();
-        let sync = move || match core.upgrade() {
-            Some(core) => {
+        let pipeline = Arc::downgrade(&self.pipeline);
+        let sync = move || match pipeline.upgrade() {
+            Some(pipeline) => {
                 // It goes on where writing is off: that may end.
-                core.workers.contain(|| core.pipeline.segments.sync());
-                !core.workers.gate.is_closing()
+                pipeline.workers.contain(|| pipeline.segments.sync());
+                !pipeline.workers.gate.is_closing()
             }
             None => false,
         };

@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::read::view::ReadView;
-use crate::retry::Retry;
+use crate::shortage::Retry;
 use crate::stats::PauseReason;
 use crate::tree::Tree;
 use crate::trees::{Keyspaces, Trees};

@@ -1,0 +1,155 @@
+//! What flushes, merges and compactions work on, and how what they made becomes part
+//! of a tree.
+//!
+//! Orders kept here: data before manifest (callers sync tables and their
+//! directory first), manifest before visibility, visibility before deletion.
+//!
+//! Owns: which keyspaces are due, which the jobs' edits change, and up to where
+//! memtables may be flushed. Never does: begin a job, or decide what one does.
+
+use crate::cleanup::Cleanup;
+use crate::due::Due;
+use crate::host::Host;
+use crate::manifest::catalog::{Catalog, TreeEdit};
+use crate::manifest::record::Field;
+use crate::mutants;
+use crate::read::view::ReadLevel;
+use crate::snapshots::Taken;
+use crate::tree::{Tree, dropped};
+use crate::workers::Workers;
+use crate::write::pipeline::Pipeline;
+use std::collections::HashSet;
+use std::sync::Arc;
+use windrow_base::{FileNumber, Result, SeqNo, mutant};
+use windrow_env::sync::atomic::{AtomicU64, Ordering};
+use windrow_plan::tree::{Edit, Version};
+
+/// What came of an edit that was to be installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Installed {
+    Yes,
+    /// No: a snapshot sees what the merge took.
+    Seen,
+    /// No: the keyspace was dropped.
+    Dropped,
+}
+
+/// What jobs work on.
+pub(crate) struct Jobs {
+    pub(crate) host: Arc<Host>,
+    pub(crate) workers: Arc<Workers>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) cleanup: Arc<Cleanup>,
+    pub(crate) pipeline: Arc<Pipeline>,
+    /// Keyspaces that are to be asked what they need.
+    pub(crate) due: Due,
+    /// Memtables that hold anything later stay in memory until a checkpoint has
+    /// taken its state.
+    pub(crate) flush_through: AtomicU64,
+}
+
+impl Jobs {
+    pub(crate) fn new(
+        (host, workers): (Arc<Host>, Arc<Workers>),
+        (catalog, cleanup): (Arc<Catalog>, Arc<Cleanup>),
+        pipeline: Arc<Pipeline>,
+    ) -> Arc<Jobs> {
+        let (due, flush_through) = (Due::default(), AtomicU64::new(SeqNo::MAX));
+        Arc::new(Jobs { host, workers, catalog, cleanup, pipeline, due, flush_through })
+    }
+
+    /// Something changed in a keyspace on which its merges depend, or its pressure.
+    pub(crate) fn note_due(&self, tree: &Tree) {
+        self.due.note(&self.pipeline.trees(), tree);
+    }
+
+    /// Logs an edit of a keyspace's tree, and makes it visible. Tables that it
+    /// adds, and their names, are durable already; tables that it removes are
+    /// unlinked at their last unpin. The edit is made from the version it
+    /// applies to: epochs are given out under the manifest's lock.
+    ///
+    /// # Errors
+    /// What the manifest said, which latches the database. Nothing changed then.
+    pub(crate) fn install(
+        &self,
+        tree: &Tree,
+        make_edit: impl FnOnce(&Version) -> Edit,
+    ) -> Result<()> {
+        match self.try_install(tree, None, make_edit)? {
+            Installed::Yes => Ok(()),
+            Installed::Dropped => Err(dropped(&tree.name)),
+            Installed::Seen => unreachable!("nothing was taken"),
+        }
+    }
+
+    /// As [`Jobs::install`], where the edit's outputs are to be discarded if
+    /// it was not logged.
+    ///
+    /// # Errors
+    /// As [`Jobs::install`]; the edit may have been logged then, or be found
+    /// in the manifest by the next open, so outputs stay.
+    pub(crate) fn try_install(
+        &self,
+        tree: &Tree,
+        taken: Option<Taken>,
+        make_edit: impl FnOnce(&Version) -> Edit,
+    ) -> Result<Installed> {
+        let mut catalog = self.catalog.lock_to_change()?;
+        let Some(keyspace) = catalog.state().keyspaces.get(&tree.id) else {
+            return Ok(Installed::Dropped);
+        };
+        let before = keyspace.version.clone();
+        let edit = make_edit(&before);
+        let version = Arc::new(before.apply(&edit)?);
+        let removed: HashSet<FileNumber> = edit.obsolete().collect();
+        let mut fields = vec![Field::NextFile(self.host.next_file.load(Ordering::Relaxed))];
+        let landing = taken.as_ref().map(|taken| self.host.snapshots.land(taken));
+        if matches!(landing, Some(None)) {
+            return Ok(Installed::Seen);
+        }
+        if let Some(ms) = taken.map(|taken| taken.expired_ms).filter(|&ms| ms > 0) {
+            fields.push(Field::TimeFloor(ms));
+        }
+        // A move costs no sync: lost with the power, the tree is as before it.
+        let relocates = fields.len() == 1 && edit.only_relocates();
+        let added = mutants::added(&edit);
+        let outputs: Vec<FileNumber> = edit.added.iter().map(|(_, _, file)| file.number).collect();
+        mutants::before_edit(&self.host, &removed);
+        let durable = !relocates && !mutant!(UnlinkUnsyncedEdit);
+        let edit = TreeEdit { keyspace: tree.id, edit, version: version.clone() };
+        // Nothing lands where that fails: who is told of it may take a snapshot.
+        let on_failure = || self.host.snapshots.end_landing();
+        let logged = catalog.append_edits(fields, vec![edit], durable, on_failure);
+        logged.inspect_err(|_| {
+            mutants::after_failed_edit(&self.host, &added);
+            // What was moved is in the tree already; what was written may be named.
+            let is_new = |number: &FileNumber| before.files().all(|(_, _, f)| f.number != *number);
+            outputs.iter().copied().filter(is_new).for_each(|n| self.cleanup.keep_table(n));
+        })?;
+        let old = tree.pin();
+        tree.install(version, None);
+        drop(landing);
+        catalog.roll_if_wanted(&self.pipeline.trees())?;
+        drop(catalog);
+        mutants::after_edit(&self.host)?;
+        self.retire_files(&old.levels, &removed);
+        drop(old);
+        self.note_due(tree);
+        self.host.note_progress();
+        Ok(Installed::Yes)
+    }
+
+    fn retire_files(&self, levels: &[Arc<ReadLevel>], removed: &HashSet<FileNumber>) {
+        if removed.is_empty() {
+            return;
+        }
+        for file in levels.iter().flat_map(|level| level.files()) {
+            if removed.contains(&file.file.number) {
+                file.table.mark_obsolete();
+                if mutant!(ObsoleteTooSoon) {
+                    self.cleanup.unlink_table(file.file.number);
+                }
+            }
+        }
+    }
+}
