@@ -1,4 +1,4 @@
-//! Integers and byte strings as they stand on disk: little endian, LEB128
+//! Integers and byte strings as they are on disk: little endian, LEB128
 //! varints, length-prefixed slices, and a reader that checks every length
 //! against what is left before it believes it (rule R12).
 

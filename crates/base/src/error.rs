@@ -30,7 +30,7 @@ pub enum ErrorKind {
     NotSupported,
     /// The database, keyspace or iterator was closed or dropped.
     Closed,
-    /// Writing is off: opened read-only, or latched after a failed write. `Db::resume`
+    /// Writing is off: opened read-only, or a background error has turned it off. `Db::resume`
     /// or reopening turns it on again.
     ReadOnly,
     /// Somebody else holds what was asked for: try again later.

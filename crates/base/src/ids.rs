@@ -1,6 +1,6 @@
-//! Identities: files, keyspaces, and the epochs that order a level's log.
+//! Identities: files, keyspaces, and the epochs that order an SST-log.
 //!
-//! Plain integers by type alias where arithmetic is their life (file numbers,
+//! Plain integers by type alias where arithmetic is what they are for (file numbers,
 //! epochs), a newtype where mixing them up would be silent (keyspace ids).
 
 /// Number of a file in a database directory; never reused (rule R8).
@@ -16,7 +16,7 @@ pub const COUNTER_MAX: u64 = (1 << 62) - 1;
 /// Not the file number: ingested and copied databases reuse numbers.
 pub type FileUid = u64;
 
-/// Entry epoch of a log file: the order in which files entered a level's log,
+/// Entry epoch of a file of an SST-log: the order in which files entered it,
 /// larger is newer (invariant I4). Persisted in the manifest, unique within a keyspace
 /// but for the outputs of one job, which share their inputs' newest.
 pub type Epoch = u64;

@@ -3,7 +3,7 @@
 //!
 //! Owns: the internal key and its order, the one error type, varints.
 //! Never does: I/O, allocation beyond what a caller asks for, anything that
-//! needs an operating system (`no_std` + `alloc`, since `plan` stands on it).
+//! needs an operating system (`no_std` + `alloc`, since `plan` uses it).
 
 #![no_std]
 

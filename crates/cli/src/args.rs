@@ -417,7 +417,7 @@ pub(crate) struct LabArgs {
     /// Units that level 1 holds (32, or 8 where level 0 is a queue)
     #[arg(long, value_name = "UNITS", conflicts_with = "table")]
     pub(crate) base: Option<f64>,
-    /// Print the design's table of simulated figures again, beside its own
+    /// Print the table of the first simulation again, its figures next to those
     #[arg(long)]
     pub(crate) table: bool,
     /// As JSON

@@ -124,7 +124,7 @@ impl Paint {
         self.wrap("32", text)
     }
 
-    /// One of six colours in turn, for things that stand side by side.
+    /// One of six colours in turn, for things that are side by side.
     pub(crate) fn nth(self, n: usize, text: impl Display) -> String {
         self.wrap(["36", "34", "35", "33", "32", "96"][n % 6], text)
     }

@@ -179,7 +179,7 @@ impl Lines {
         }
     }
 
-    /// What stands after the last line feed.
+    /// What is after the last line feed.
     fn rest(&mut self) -> Line<'_> {
         if self.start == self.end {
             return Line::End;
@@ -240,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_what_stands_between_line_feeds() {
+    fn lines_are_what_is_between_line_feeds() {
         assert_eq!(lines_of(b""), Vec::<Vec<u8>>::new());
         assert_eq!(lines_of(b"a\n\nb\r\n"), [b"a".to_vec(), b"".to_vec(), b"b\r".to_vec()]);
         assert_eq!(lines_of(b"a\nlast"), [b"a".to_vec(), b"last".to_vec()]);
     }
 
     #[test]
-    fn lines_longer_than_the_buffer_and_across_its_border() {
+    fn lines_longer_than_the_buffer_and_across_its_end() {
         let mut text = Vec::new();
         let mut expected = Vec::new();
         for bytes in [READ_BYTES - 1, 7, 2 * READ_BYTES, 5 * READ_BYTES + 3, 0, 1, READ_BYTES] {

@@ -1,7 +1,7 @@
 //! The tree as a picture in text: a row for each run and each epoch of a log,
 //! files as boxes over the keys, level under level.
 //!
-//! The horizontal axis gives each stretch of keys between the borders of files
+//! The horizontal axis gives each stretch of keys between the boundaries of files
 //! as much room as data lies in it, as far as sizes and bounds tell.
 //!
 //! Owns: the drawing. Never does: I/O.
@@ -10,7 +10,7 @@ use crate::bytes;
 use crate::human::{self, Paint};
 use std::fmt::Write;
 
-/// Most rows drawn for one level's log.
+/// Most rows drawn for one SST-log.
 const LOG_ROWS_MAX: usize = 8;
 
 /// Columns left of the boxes, and right of them.
@@ -91,26 +91,28 @@ pub(crate) fn of(db: &windrow::Db) -> Vec<TreeView> {
     trees
 }
 
-/// Where keys lie on the line: the borders between stretches of keys, and the
+/// Where keys are on the line: the boundaries between stretches of keys, and the
 /// share of the data before each.
 struct Axis<'a> {
-    /// The smallest keys of all files, ascending: stretch `i` runs from border
+    /// The smallest keys of all files, ascending: stretch `i` runs from boundary
     /// `i` to the next.
-    borders: Vec<&'a [u8]>,
+    boundaries: Vec<&'a [u8]>,
     /// Bytes before each stretch; one more than there are stretches.
     bytes_before: Vec<f64>,
 }
 
 impl<'a> Axis<'a> {
     fn new(tree: &'a TreeView) -> Axis<'a> {
-        let mut borders: Vec<&[u8]> = tree.files().map(|file| file.smallest.as_slice()).collect();
-        borders.sort_unstable();
-        borders.dedup();
-        let mut axis = Axis { bytes_before: vec![0.0; borders.len() + 1], borders };
-        let mut bytes = vec![0.0; axis.borders.len()];
+        let mut boundaries: Vec<&[u8]> =
+            tree.files().map(|file| file.smallest.as_slice()).collect();
+        boundaries.sort_unstable();
+        boundaries.dedup();
+        let mut axis = Axis { bytes_before: vec![0.0; boundaries.len() + 1], boundaries };
+        let mut bytes = vec![0.0; axis.boundaries.len()];
         for file in tree.files() {
             let (first, end) = axis.stretches(file);
-            let ends = axis.borders[first + 1..end].iter().map(|border| share_before(border, file));
+            let ends =
+                axis.boundaries[first + 1..end].iter().map(|boundary| share_before(boundary, file));
             let mut from = 0.0;
             for (bytes, to) in bytes[first..end].iter_mut().zip(ends.chain([1.0])) {
                 *bytes += file.bytes.max(1) as f64 * (to - from).max(1e-6);
@@ -125,8 +127,9 @@ impl<'a> Axis<'a> {
 
     /// The stretches a file covers; at least the one it begins.
     fn stretches(&self, file: &FileView) -> (usize, usize) {
-        let first = self.borders.partition_point(|border| *border < file.smallest.as_slice());
-        let end = self.borders.partition_point(|border| *border <= file.largest.as_slice());
+        let first =
+            self.boundaries.partition_point(|boundary| *boundary < file.smallest.as_slice());
+        let end = self.boundaries.partition_point(|boundary| *boundary <= file.largest.as_slice());
         (first, end.max(first + 1))
     }
 
@@ -226,7 +229,7 @@ fn totals(files: &[FileView]) -> String {
     format!("{}, {}", human::plural(files.len() as u64, "file"), human::size(bytes))
 }
 
-/// What stands in one column.
+/// What one column shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cell {
     Empty,
@@ -236,7 +239,7 @@ enum Cell {
     Many,
 }
 
-/// A row of files, the borders between neighbours visible with and without colour.
+/// A row of files, the boundaries between neighbours visible with and without colour.
 fn boxes(axis: &Axis<'_>, files: &[FileView], width: usize, paint: Paint) -> String {
     let mut cells = vec![Cell::Empty; width];
     for (i, file) in files.iter().enumerate() {
@@ -320,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn files_stand_over_their_keys() {
+    fn files_are_over_their_keys() {
         let level0 =
             LevelView { run: vec![], log: vec![file(9, 100, "a", "z"), file(8, 100, "a", "f")] };
         let level2 = LevelView {

@@ -87,7 +87,7 @@ pub enum EntryKind {
     Other,
 }
 
-/// What stands under a name, and how it is now.
+/// What is under a name, and its state now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// What it is.
@@ -112,14 +112,14 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// This file system with the directory `dir` held open: every path that
     /// begins with `dir`, as it is written here, leads into that directory,
-    /// wherever it is moved to and whatever stands in its place later. Anchors
+    /// wherever it is moved to and whatever is in its place later. Anchors
     /// of before stay.
     ///
     /// # Errors
     /// `Io` if it is absent, no directory, or cannot be opened.
     fn anchor(&self, dir: &Path) -> Result<Arc<dyn FileSystem>>;
 
-    /// What stands under a name; `None` if nothing does. Links are not followed.
+    /// What is under a name; `None` if nothing is. Links are not followed.
     ///
     /// # Errors
     /// `Io` where it cannot be told.
@@ -239,7 +239,7 @@ pub trait FileSystem: Send + Sync + 'static {
     fn free_bytes(&self, dir: &Path) -> Result<u64>;
 }
 
-/// Who may hold a lock beside its holder.
+/// Who may hold a lock at the same time as its holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
     /// Nobody: a writer. Creates the file and writes the pid.

@@ -23,7 +23,7 @@ pub type Job = Box<dyn FnOnce() + Send + 'static>;
 /// Runs jobs in the background.
 pub trait Jobs: Send + Sync + 'static {
     /// Queues a job. A job that panics is contained; its owner learns of it
-    /// by its own means (the engine wraps every job in a latch).
+    /// by its own means (in the engine, a panic of a job is a background error).
     fn submit(&self, urgency: Urgency, job: Job);
 
     /// Runs a job on a thread of its own, which nobody waits for: one that waits

@@ -1,6 +1,6 @@
 //! The design's own simulation, to compare with.
 //!
-//! Owns: the figures of its table as they stand on the page, and for each row
+//! Owns: the figures of its table as they are on the page, and for each row
 //! the set-up that simulates it here. A difference is shown, not judged:
 //! `docs/lab.md` says where the two simulators differ, and why.
 //!
@@ -94,9 +94,9 @@ const TIERED: &str = "leveled shape=leveling(t=8) file=8";
 // the store does, level 2 is written 17 times and not 19, and jobs are half as long.
 const FIFO: &str =
     "leveled shape=leveling(t=8,phi=32) level0=fifo pick=leveled(grow=1) overlap=1000";
-const LANES_8: &str = "leveled shape=leveling(t=8) level0=partitioned(lanes=8,k=4)";
-const LANES_16: &str = "leveled shape=leveling(t=8) level0=partitioned(lanes=16,k=4)";
-const LANES_32: &str = "leveled shape=leveling(t=8) level0=partitioned(lanes=32,k=4)";
+const PARTITIONS_8: &str = "leveled shape=leveling(t=8) level0=partitioned(lanes=8,k=4)";
+const PARTITIONS_16: &str = "leveled shape=leveling(t=8) level0=partitioned(lanes=16,k=4)";
+const PARTITIONS_32: &str = "leveled shape=leveling(t=8) level0=partitioned(lanes=32,k=4)";
 // 32 and 64 files of the 1,536.
 const LOG_32: &str = "leveled shape=leveling(t=8) level0=partitioned(lanes=16,k=4) \
                       pick=sst_log(closed,omega=0.0208,levels=1)";
@@ -125,51 +125,51 @@ pub const ROWS: [Row; 13] = [
         full(32.2, &[1.0, 8.9, 19.0, 3.2], [64.0, 72.0, 75.0], 45.0, 1.1),
     ),
     row(
-        "partitioned level 0, 8 lanes, k = 4",
-        LANES_8,
+        "partitioned level 0, 8 partitions, k = 4",
+        PARTITIONS_8,
         Uniform,
         full(10.5, &[], [80.0, 102.0, 103.0], 18.0, 1.1),
     ),
     row(
-        "partitioned level 0, 16 lanes",
-        LANES_16,
+        "partitioned level 0, 16 partitions",
+        PARTITIONS_16,
         Uniform,
         full(10.4, &[1.0, 1.9, 4.4, 3.2], [40.0, 57.0, 61.0], 11.0, 1.1),
     ),
     row(
-        "partitioned level 0, 32 lanes",
-        LANES_32,
+        "partitioned level 0, 32 partitions",
+        PARTITIONS_32,
         Uniform,
         full(10.3, &[], [20.0, 36.0, 40.0], 10.0, 1.1),
     ),
     row(
-        "16 lanes + log on L1, 32 files (2 %)",
+        "16 partitions + SST-log on L1, 32 files (2 %)",
         LOG_32,
         Uniform,
         full(8.8, &[1.0, 1.5, 3.3, 3.0], [34.0, 73.0, 101.0], 25.0, 1.3),
     ),
     row(
-        "16 lanes + log on L1, 64 files",
+        "16 partitions + SST-log on L1, 64 files",
         LOG_64,
         Uniform,
         full(7.8, &[], [8.0, 111.0, 134.0], 38.0, 1.7),
     ),
     row(
-        "16 lanes, Garnering-like 3 levels",
+        "16 partitions, Garnering-like 3 levels",
         GARNERING,
         Uniform,
         full(10.8, &[], [42.0, 62.0, 67.0], 14.0, 1.1),
     ),
     row(
-        "16 lanes, 3 levels, log on L1 32 files",
+        "16 partitions, 3 levels, SST-log on L1 32 files",
         GARNERING_LOG,
         Uniform,
         full(8.9, &[], [33.0, 82.0, 131.0], 32.0, 1.3),
     ),
     row("zipf: tiered", TIERED, Zipf, short(4.8, 370.0)),
     row("zipf: fifo", FIFO, Zipf, short(19.9, 70.0)),
-    row("zipf: 16 lanes", LANES_16, Zipf, short(4.7, 27.0)),
-    row("zipf: 16 lanes + log", LOG_32, Zipf, short(3.7, 51.0)),
+    row("zipf: 16 partitions", PARTITIONS_16, Zipf, short(4.7, 27.0)),
+    row("zipf: 16 partitions + SST-log", LOG_32, Zipf, short(3.7, 51.0)),
 ];
 
 impl Row {

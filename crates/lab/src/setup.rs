@@ -23,7 +23,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// What stands in the design's table for a policy of this level 0: a
+    /// What the table of `evidence.rs` has for a policy of this level 0: a
     /// memtable of 64 MB and a level 1 of 256 MB, but as vLSM has it (8 and
     /// 64 MB) where level 0 is a queue. Files of 8 MB.
     pub fn of(policy: &Policy) -> Sizes {
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_stand_among_the_words_of_a_policy() {
+    fn sizes_may_be_given_with_the_words_of_a_policy() {
         let setup = Setup::parse("leveled memtable=8 level0=tiered(k=2) base=16").unwrap();
         assert_eq!(setup.policy, Policy::parse("leveled level0=tiered(k=2)").unwrap());
         assert_eq!(setup.sizes, Sizes { memtable: 8.0, file: 1.0, base: 16.0, overlap: 10 });

@@ -111,16 +111,16 @@ impl Simulator {
         memtable.sort_unstable();
         memtable.dedup();
         self.seq += updates;
-        let lanes = self.policy.lanes(&self.version, &self.settings);
-        let current = lanes.as_ref().unwrap_or(&self.version.lanes);
+        let boundaries = self.policy.lanes(&self.version, &self.settings);
+        let current = boundaries.as_ref().unwrap_or(&self.version.lanes);
         let mut cutter = self.policy.flush_cutter(&self.settings, current);
         let files = self.write(&memtable, &mut cutter);
         self.meter.flush(updates, memtable.len() as u64);
-        let edit = Edit { lanes, ..Edit::flush(&self.version, files, self.seq) };
+        let edit = Edit { lanes: boundaries, ..Edit::flush(&self.version, files, self.seq) };
         self.install(&edit)
     }
 
-    /// Carries out what the policy decides until it is idle.
+    /// Runs what the policy decides until it is idle.
     fn settle(&mut self) -> Result<()> {
         for _ in 0..DECISIONS_MAX {
             let decision = self.pick(&self.version);
@@ -129,7 +129,7 @@ impl Simulator {
                 return Ok(());
             }
             let from_level0 = decision.files().iter().any(|(level, _, _)| *level == 0);
-            self.carry_out(&decision)?;
+            self.run(&decision)?;
             if from_level0 && self.order == Order::Chains {
                 self.restore()?;
             }
@@ -148,7 +148,7 @@ impl Simulator {
             if decision.is_idle() {
                 return Ok(());
             }
-            self.carry_out(&decision)?;
+            self.run(&decision)?;
         }
         Err(self.endless())
     }
@@ -167,7 +167,7 @@ impl Simulator {
         })
     }
 
-    fn carry_out(&mut self, decision: &Decision) -> Result<()> {
+    fn run(&mut self, decision: &Decision) -> Result<()> {
         self.meter.decide(decision);
         let edit = match decision {
             Decision::Idle => return Ok(()),

@@ -48,15 +48,15 @@ fn closed_logs_save_a_third_of_the_writes() {
 
 /// The same writes as one tiered run, an eighth of the chain, and even work.
 #[test]
-fn lanes_have_an_eighth_of_the_chain_for_the_same_writes() {
+fn partitions_have_an_eighth_of_the_chain_for_the_same_writes() {
     let tiered = run("leveled shape=leveling(t=8)", Workload::Uniform);
-    let lanes =
+    let partitions =
         run("leveled shape=leveling(t=8) level0=partitioned(lanes=16,k=4)", Workload::Uniform);
-    let ratio = lanes.write_amplification / tiered.write_amplification;
+    let ratio = partitions.write_amplification / tiered.write_amplification;
     assert!(ratio <= 1.02, "{ratio:.3}");
-    let ratio = lanes.chain_p99 / tiered.chain_p99;
+    let ratio = partitions.chain_p99 / tiered.chain_p99;
     assert!(ratio <= 0.125, "{ratio:.3}");
-    assert!(lanes.work_p99_over_mean <= 0.4 * tiered.work_p99_over_mean);
+    assert!(partitions.work_p99_over_mean <= 0.4 * tiered.work_p99_over_mean);
 }
 
 /// In writes, in chains, and in the files that a read meets.

@@ -92,8 +92,8 @@ impl Policy {
     /// The next step of a manual compaction of `[lo, hi]` (`None`: unbounded).
     /// `Idle` with `state.is_done()` means finished, `Idle` without it that a
     /// running job is in the way: ask again when one has ended. Once done,
-    /// what was in the range when it began stands in the deepest level without
-    /// tombstones that no snapshot needs.
+    /// the entries that were in the range when it began are in the deepest level,
+    /// without tombstones that no snapshot needs.
     ///
     /// Terminates whatever else happens: see [`ManualState`].
     pub fn manual(
@@ -131,7 +131,7 @@ impl Policy {
         Debt { level0_depth, bytes }
     }
 
-    /// Bytes that `level`'s log may hold; 0 where the picker empties it.
+    /// Bytes that `level`'s SST-log may hold; 0 where the picker empties it.
     pub fn log_limit(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
         self.picker.log_limit(self.levels(), version, settings, level)
     }
@@ -146,30 +146,30 @@ impl Policy {
         self.level0.score(version, settings)
     }
 
-    /// New boundaries of level 0's lanes, if the present ones no longer fit.
+    /// New boundaries of the partitions of level 0, if the present ones no longer fit.
     /// Asked before each flush, which is cut by them and stores them with its
     /// edit.
     pub fn lanes(&self, version: &Version, settings: &Settings) -> Option<Arc<[Vec<u8>]>> {
-        self.level0.lanes(version, settings)
+        self.level0.boundaries(version, settings)
     }
 
-    /// Decides where the files of a flush end, given the lanes' boundaries.
-    pub fn flush_cutter(&self, settings: &Settings, lanes: &Arc<[Vec<u8>]>) -> Cutter {
-        self.level0.flush_cutter(settings, lanes)
+    /// Decides where the files of a flush end, given the partitions' boundaries.
+    pub fn flush_cutter(&self, settings: &Settings, boundaries: &Arc<[Vec<u8>]>) -> Cutter {
+        self.level0.flush_cutter(settings, boundaries)
     }
 
     /// Decides where the files of an output into `output_level` end.
     pub fn cutter(&self, version: &Version, settings: &Settings, output_level: u32) -> Cutter {
         if output_level == 0 {
-            // As a flush would have been: lanes go down apart.
+            // As a flush would have been: partitions are merged down separately.
             return self.flush_cutter(settings, &version.lanes);
         }
         let capacity = |level| self.capacity(version, settings, level);
         let cutter = self.cut.cutter(version, settings, output_level, capacity);
-        // So that jobs of different lanes share no file of level 1: each would
-        // have to wait for the other, and rewrite its part as well. A lane's job
-        // writes all of its part of level 1, so that of small files there is
-        // one a lane at most.
+        // Jobs of different partitions must share no file of level 1: each would
+        // have to wait for the other, and rewrite its part as well. A partition's job
+        // writes all of its part of level 1, so that there is at most one small file
+        // per partition.
         match &self.level0 {
             Level0::Partitioned(_) if output_level == 1 => cutter.also_at(version.lanes.clone()),
             _ => cutter,

@@ -1,5 +1,5 @@
-//! What running jobs hold: their input files, and the range of the place their
-//! output will take (I9).
+//! What running jobs keep busy: their input files, and the range of the place that
+//! their output will take (I9).
 //!
 //! Owned by the engine, given to policies by reference. Never waits: a policy
 //! that meets a busy file looks for another job.
@@ -48,7 +48,7 @@ impl Reach {
     }
 
     /// Whether outputs of one may break the other, given that their ranges
-    /// overlap: they go to one place, or one lands amid the other's way (I5).
+    /// overlap: they go to one place, or one is installed between the other's inputs and output (I5).
     fn crosses(&self, other: &Reach) -> bool {
         let amid = |place: Place, way: &Reach| way.first < place && place < way.last;
         self.output == other.output || amid(self.output, other) || amid(other.output, self)
@@ -146,15 +146,15 @@ impl Busy {
         self.claims.len()
     }
 
-    /// Whether the merge may not start beside what runs: an input is busy, or
-    /// its output range is spoken for.
+    /// Whether the merge may not start while the others run: an input is busy, or
+    /// its output range is claimed.
     pub fn conflicts(&self, order: &KeyOrder, merge: &Merge) -> bool {
         self.reshaping
             || merge.files().any(|(_, _, f)| self.is_busy(f.number))
             || self.range_conflicts(order, &merge.span(), reach_of(merge))
     }
 
-    /// Whether a move may not happen beside what runs.
+    /// Whether a move may not happen while the others run.
     pub fn conflicts_move(&self, order: &KeyOrder, file: &File, from: Place, to: Place) -> bool {
         self.reshaping
             || self.is_busy(file.number)

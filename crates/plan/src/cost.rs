@@ -1,7 +1,7 @@
 //! What a version costs: amplification read off its metadata.
 //!
-//! These are properties of the tree as it stands, not of the work that made
-//! it: what was written per byte is counted by the engine.
+//! These are properties of the tree as it is, not of the work that made it: the
+//! engine counts what was written per byte.
 
 use crate::tree::level::deepest_point;
 use crate::tree::{Part, Version};
@@ -9,15 +9,15 @@ use crate::tree::{Part, Version};
 /// Amplification of a version.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// Sorted runs: one per non-empty run, one per epoch of each log. What a
+    /// Sorted runs: one per non-empty run, one per epoch of each SST-log. What a
     /// full scan merges.
     pub runs: u32,
     /// Files that cover the deepest point: the most a get can have to ask.
     pub read_max: u32,
     /// Files over a point, on average over the files' own starting points.
     pub read_mean: f64,
-    /// Bytes of the tree over those of its deepest level (run, or all of it if
-    /// that is a log): at most this much is superseded.
+    /// Bytes of the tree over those of its deepest level (its run, or all of it if
+    /// there is only an SST-log): at most this much is superseded.
     pub space: f64,
     /// Bytes written per byte flushed if data goes on through the tree in its
     /// present proportions: flush, level 0 into level 1, and for each level
@@ -27,7 +27,7 @@ pub struct Cost {
 
 impl Cost {
     /// Reads the cost off a version. O(n log n) in its files, but for long
-    /// logs, which are scanned.
+    /// SST-logs, which are scanned.
     pub fn of(version: &Version) -> Cost {
         let order = &version.order;
         let mut runs = 0;
@@ -48,7 +48,7 @@ impl Cost {
 }
 
 /// Every file stands for an equal share of the key space and asks, at its first
-/// key, each level's run and log.
+/// key, each level's run and SST-log.
 fn read_mean(version: &Version) -> f64 {
     let order = &version.order;
     let (mut points, mut asked) = (0u64, 0u64);

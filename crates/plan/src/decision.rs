@@ -13,7 +13,7 @@ use windrow_base::{Epoch, FileNumber};
 /// What to do next with a tree.
 #[derive(Clone, Debug)]
 pub enum Decision {
-    /// Nothing, or nothing that is possible beside what runs.
+    /// Nothing, or nothing that is possible while other jobs run.
     Idle,
     /// Give a file another place without reading it.
     Move(Move),
@@ -64,27 +64,27 @@ pub enum Reason {
         /// Epochs in level 0.
         epochs: u32,
     },
-    /// Level 0 holds more than its lanes' share, and this lane holds the most.
-    LaneFull {
-        /// The lane, from 0.
-        lane: u32,
+    /// Level 0 holds more than its partitions' share, and this partition holds the most.
+    PartitionFull {
+        /// The partition, from 0.
+        partition: u32,
         /// Its bytes.
         bytes: u64,
         /// Bytes in all of level 0.
         level0_bytes: u64,
-        /// Bytes in level 0 at which lanes go down.
+        /// Bytes in level 0 at which partitions are merged down.
         limit: u64,
     },
-    /// A lane is deep, however small it is.
-    LaneDeep {
-        /// The lane, from 0.
-        lane: u32,
+    /// A partition is deep, however small it is.
+    PartitionDeep {
+        /// The partition, from 0.
+        partition: u32,
         /// Epochs over its deepest point.
         depth: u32,
         /// Depth at which it goes down.
         limit: u32,
     },
-    /// A run is larger than its level's capacity, and its log has room.
+    /// A run is larger than its level's capacity, and the level's SST-log has room.
     RunToLog {
         /// Level of the run.
         level: u32,
@@ -93,18 +93,18 @@ pub enum Reason {
         /// Capacity in bytes.
         capacity: u64,
     },
-    /// A log is larger than its limit.
+    /// An SST-log is larger than its limit.
     LogFull {
-        /// Level of the log.
+        /// Level of the SST-log.
         level: u32,
         /// Its bytes.
         bytes: u64,
         /// Limit in bytes.
         limit: u64,
     },
-    /// Too many files of a log cover one point.
+    /// Too many files of an SST-log cover one point.
     LogDeep {
-        /// Level of the log.
+        /// Level of the SST-log.
         level: u32,
         /// Files over the deepest point.
         depth: u32,
@@ -131,7 +131,7 @@ pub enum Reason {
     },
     /// A log that this picker does not feed is emptied (I10).
     DrainLog {
-        /// Level of the log.
+        /// Level of the SST-log.
         level: u32,
         /// Bytes in it.
         bytes: u64,
@@ -210,13 +210,13 @@ pub struct Merge {
 /// Give `file` another place; no byte of data moves (I7).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Move {
-    /// The file as it stands.
+    /// The file as it is now.
     pub file: Arc<File>,
-    /// Where it stands.
+    /// Where it is.
     pub from: (u32, Part),
     /// Where it goes.
     pub to: (u32, Part),
-    /// Its epoch there: a new one in a log, 0 in a run.
+    /// Its epoch there: a new one in an SST-log, 0 in a run.
     pub epoch: Epoch,
     /// Why.
     pub reason: Reason,
@@ -227,7 +227,7 @@ pub struct Move {
 /// Take `files` away.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drop {
-    /// The files and where they stand.
+    /// The files and where they are.
     pub files: Vec<(u32, Part, Arc<File>)>,
     /// Why.
     pub reason: Reason,
@@ -238,8 +238,8 @@ pub struct Drop {
 pub struct Reshape {
     /// The new L.
     pub levels: u32,
-    /// Files that stand one level higher afterwards, with where they stand
-    /// now: all of the last level's, if the one above it is empty. Epochs stay.
+    /// Files that are one level higher afterwards, with where they are now:
+    /// all of the last level's, if the one above it is empty. Epochs stay.
     pub renamed: Vec<(u32, Part, Arc<File>)>,
     /// Why.
     pub reason: Reason,
@@ -262,7 +262,7 @@ impl Decision {
         }
     }
 
-    /// Every file it takes, with where it stands, newest in read order first.
+    /// Every file it takes, with where it is, newest in read order first.
     pub fn files(&self) -> Vec<(u32, Part, Arc<File>)> {
         match self {
             Decision::Idle => Vec::new(),
@@ -275,7 +275,7 @@ impl Decision {
 }
 
 impl Merge {
-    /// Every input file with where it stands.
+    /// Every input file with where it is.
     pub fn files(&self) -> impl Iterator<Item = (u32, Part, &Arc<File>)> {
         self.inputs.iter().flat_map(|i| i.files.iter().map(move |f| (i.level, i.part, f)))
     }
@@ -290,7 +290,7 @@ impl Merge {
         Span::of(&self.bounds)
     }
 
-    /// Where the output stands in read order.
+    /// The output's place in read order.
     pub fn output_place(&self) -> Place {
         match self.output_part {
             Part::Run => Place::run(self.output_level),
@@ -391,15 +391,18 @@ impl Reason {
             Reason::Level0Queue { epochs } => {
                 write!(f, "level 0 holds {epochs} epochs and the oldest goes next")
             }
-            Reason::LaneFull { lane, bytes, level0_bytes, limit } => write!(
+            Reason::PartitionFull { partition, bytes, level0_bytes, limit } => write!(
                 f,
-                "lane {lane} holds {} of level 0's {}, and {} retire a lane",
+                "lane {partition} holds {} of level 0's {}, and {} retire a lane",
                 Bytes(*bytes),
                 Bytes(*level0_bytes),
                 Bytes(*limit)
             ),
-            Reason::LaneDeep { lane, depth, limit } => {
-                write!(f, "{depth} epochs of lane {lane} cover one point, and {limit} retire it")
+            Reason::PartitionDeep { partition, depth, limit } => {
+                write!(
+                    f,
+                    "{depth} epochs of lane {partition} cover one point, and {limit} retire it"
+                )
             }
             _ => Ok(()),
         }
@@ -413,8 +416,8 @@ impl fmt::Display for Reason {
             | Reason::Level0Bytes { .. }
             | Reason::Level0Blocked { .. }
             | Reason::Level0Queue { .. }
-            | Reason::LaneFull { .. }
-            | Reason::LaneDeep { .. } => self.fmt_level0(f),
+            | Reason::PartitionFull { .. }
+            | Reason::PartitionDeep { .. } => self.fmt_level0(f),
             Reason::LevelFull { level, bytes, capacity } => {
                 write!(f, "level {level} holds {} of {}", Bytes(*bytes), Bytes(*capacity))
             }

@@ -33,7 +33,7 @@ pub const PRESETS: &[(&str, &str)] = &[
     ("windrow", "all four designs together (the default)"),
     ("leveled", "tiered level 0, levels of ratio 10, uniform filters (as RocksDB and LevelDB)"),
     ("autumn", "leveled, with fewer levels: ratios grow towards the top"),
-    ("l2sm", "leveled, with a log of files beside each upper level's run"),
+    ("l2sm", "leveled, with an SST-log (files that may overlap) for each upper level"),
     ("vlsm", "short compaction chains: small files, no tiering, cut by overlap"),
     ("mnemosyne", "leveled, with filter memory where lookups find nothing"),
 ];
@@ -80,7 +80,7 @@ impl Policy {
             }
             "windrow" => Policy {
                 shape: garnering(8.0, 0.7),
-                level0: Level0::Partitioned(Partitioned { lanes: 16, k: 2, depth: 8 }),
+                level0: Level0::Partitioned(Partitioned { partitions: 16, k: 2, depth: 8 }),
                 picker: Picker::SstLog(SstLog { omega: 0.02, levels: 1, ..sst_log }),
                 cut: overlap,
                 filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 10.0 }),
@@ -174,11 +174,11 @@ fn level0(value: &Value<'_>) -> Result<Level0> {
             Ok(Level0::Fifo(Fifo))
         }
         "partitioned" => {
-            let lanes = value.whole("lanes", true, 1..=1024)?.unwrap_or(16);
+            let partitions = value.whole("lanes", true, 1..=1024)?.unwrap_or(16);
             let k = value.whole("k", false, 1..=64)?.unwrap_or(4);
             let depth = value.whole("depth", false, 1..=1000)?.unwrap_or(8);
             value.only(&["lanes", "k", "depth"])?;
-            Ok(Level0::Partitioned(Partitioned { lanes, k, depth }))
+            Ok(Level0::Partitioned(Partitioned { partitions, k, depth }))
         }
         _ => Err(value.unknown("level0", "tiered(k=4), fifo, partitioned(lanes=16,k=4)")),
     }
@@ -421,8 +421,8 @@ impl fmt::Display for Level0 {
         match self {
             Level0::Tiered(tiered) => write!(f, "tiered(k={})", tiered.k),
             Level0::Fifo(_) => write!(f, "fifo"),
-            Level0::Partitioned(Partitioned { lanes, k, depth }) => {
-                write!(f, "partitioned(lanes={lanes},k={k},depth={depth})")
+            Level0::Partitioned(Partitioned { partitions, k, depth }) => {
+                write!(f, "partitioned(lanes={partitions},k={k},depth={depth})")
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The sizes that a policy wants where nobody said otherwise.
 //!
 //! A preset is more than its axes: vLSM's memtable is one small file, and a
-//! level 0 in lanes needs a level 1 of enough files to take boundaries from.
+//! level 0 in partitions needs a level 1 of enough files to take boundaries from.
 //! Pure arithmetic; options that the user set are kept by the caller.
 
 use crate::cut::Cut;
@@ -22,9 +22,9 @@ pub struct Sizes {
 /// whole files, and its length is a reader's wait.
 const FILE_BYTES: u64 = 8 * MIB;
 
-/// Files of level 1 per lane: boundaries can follow the data, and a lane's job
+/// Files of level 1 per partition: boundaries can follow the data, and a partition's job
 /// takes its files and no others.
-const FILES_PER_LANE: u64 = 2;
+const FILES_PER_PARTITION: u64 = 2;
 
 /// Below this, files cost more in metadata than their small jobs save.
 const FILE_BYTES_MIN: u64 = MIB;
@@ -59,7 +59,7 @@ impl Sizes {
                 Sizes { file_bytes, level_base_bytes: (file_bytes as f64 * f) as u64 }
             }
             Level0::Partitioned(partitioned) => {
-                let files = FILES_PER_LANE * u64::from(partitioned.lanes);
+                let files = FILES_PER_PARTITION * u64::from(partitioned.partitions);
                 let file_bytes = (base / files).clamp(FILE_BYTES_MIN, FILE_BYTES);
                 Sizes { file_bytes, level_base_bytes: base }
             }

@@ -81,10 +81,10 @@ impl Bench {
             "pick" if args == "all" => self.pick_all(),
             "pick" => format!("{}\n", self.policy.pick(&self.view())),
             "settle" => self.settle(),
-            "lanes" => match self.policy.lanes(&self.version, &self.settings) {
+            "boundaries" => match self.policy.lanes(&self.version, &self.settings) {
                 None => "as they are\n".into(),
-                Some(lanes) => lanes.iter().fold("lanes".into(), |out, lane| {
-                    format!("{out} {}", windrow_plan::tree::text::Key(lane))
+                Some(keys) => keys.iter().fold("boundaries".into(), |out, key| {
+                    format!("{out} {}", windrow_plan::tree::text::Key(key))
                 }),
             },
             "claim" => self.claim(args),
@@ -271,7 +271,7 @@ impl Bench {
         panic!("a manual compaction goes on and on:\n{out}");
     }
 
-    /// Carries out what is picked, each merge giving one file, until nothing is.
+    /// Runs what is picked, each merge giving one file, until nothing is.
     /// Every edit goes the way of the manifest.
     fn settle(&mut self) -> String {
         let mut out = String::new();

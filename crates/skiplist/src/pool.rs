@@ -126,7 +126,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// An arena of so many chunks, and where the first entry of each stands.
+    /// An arena of so many chunks, and where the first entry of each is.
     fn full(pool: &Arc<ChunkPool>, chunks: usize) -> (Arena, HashSet<usize>) {
         let arena = Arena::new(CHUNK_BYTES_MAX, Some(pool.clone()));
         let mut firsts = HashSet::new();

@@ -13,7 +13,7 @@ use crate::text;
 use crate::variant::{Ground, POLICIES, Variant};
 use crate::world::World;
 
-/// When a case changes the policy, beside what it happens to compose.
+/// When a case changes the policy, in addition to what it happens to compose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switching {
     /// Never.

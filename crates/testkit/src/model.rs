@@ -264,7 +264,7 @@ impl Space {
     }
 }
 
-/// Where a model cursor stands, and what it may see.
+/// Where a model cursor is, and what it may see.
 #[derive(Clone, Debug)]
 struct Cursor {
     space: (String, u64),
@@ -496,17 +496,17 @@ impl Model {
 
     fn walk(&mut self, name: &str, steps: &[Step]) -> Answer {
         let Some(mut cursor) = self.cursors.remove(name) else { return Answer::Missing };
-        let mut stood = Vec::new();
+        let mut entries = Vec::new();
         if let Some(space) = self.cursor_space(&cursor) {
             let all = space.visible(cursor.from.as_deref(), cursor.to.as_deref(), cursor.moment);
             for step in steps {
                 let entry = step_over(space, &all, cursor.on.as_deref(), step);
                 cursor.on = entry.and_then(|e| e.as_ref().ok().map(|(key, _)| key.clone()));
-                stood.push(entry.cloned().transpose());
+                entries.push(entry.cloned().transpose());
             }
         }
         self.cursors.insert(name.to_owned(), cursor);
-        Answer::Steps(stood)
+        Answer::Steps(entries)
     }
 
     /// To the newest state, and there to the first key at or after the old one.
@@ -626,7 +626,7 @@ fn take(mut entries: Vec<Result<Pair, ErrorKind>>, direction: Direction) -> Answ
     Answer::Pairs(pairs, None)
 }
 
-/// What a cursor on `on` stands on after a step.
+/// Where a cursor on `on` is after a step.
 fn step_over<'a>(
     space: &Space,
     all: &'a [Result<Pair, ErrorKind>],

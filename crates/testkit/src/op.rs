@@ -95,9 +95,9 @@ pub enum Step {
     Seek(Vec<u8>),
     /// To the last key before this one.
     SeekBefore(Vec<u8>),
-    /// One on. Not taken where the cursor stands on nothing.
+    /// One on. Not taken where the cursor is on no entry.
     Next,
-    /// One back. Not taken where the cursor stands on nothing.
+    /// One back. Not taken where the cursor is on no entry.
     Prev,
 }
 
@@ -161,14 +161,14 @@ pub enum Op {
         /// What it may visit.
         span: Span,
     },
-    /// Moves a cursor, and says what it stands on after each step.
+    /// Moves a cursor, and says what it is on after each step.
     Walk {
         /// Its name.
         cursor: String,
         /// The movements.
         steps: Vec<Step>,
     },
-    /// Brings a cursor to the newest state, at the first key from where it stood on.
+    /// Brings a cursor to the newest state, at the first key from where it was on.
     Refresh {
         /// Its name.
         cursor: String,
@@ -256,7 +256,7 @@ pub enum Answer {
     Pairs(Vec<Pair>, Option<ErrorKind>),
     /// Keyspaces with their entries.
     Dump(Vec<(String, Vec<Pair>)>),
-    /// What a cursor stood on after each step.
+    /// What a cursor was on after each step.
     Steps(Vec<Result<Option<Pair>, ErrorKind>>),
     /// Names, sorted.
     Names(Vec<String>),

@@ -351,7 +351,7 @@ impl Database {
             Op::Refresh { cursor } => match self.cursors.get_mut(cursor) {
                 Some(cursor) => {
                     let moved = cursor.refresh();
-                    Ok(Answer::Steps(vec![stood_on(cursor, moved)]))
+                    Ok(Answer::Steps(vec![was_on(cursor, moved)]))
                 }
                 None => Ok(Answer::Missing),
             },
@@ -441,11 +441,11 @@ fn take_step(cursor: &mut Cursor, step: &Step) -> std::result::Result<Option<Pai
         Step::Next => cursor.next(),
         Step::Prev => cursor.prev(),
     };
-    stood_on(cursor, moved)
+    was_on(cursor, moved)
 }
 
 /// What a movement that returned `moved` ended on.
-fn stood_on(cursor: &Cursor, moved: Result<bool>) -> std::result::Result<Option<Pair>, ErrorKind> {
+fn was_on(cursor: &Cursor, moved: Result<bool>) -> std::result::Result<Option<Pair>, ErrorKind> {
     let valid = moved.map_err(|error| error.kind())?;
     assert_eq!(valid, cursor.valid(), "what a step returns is whether the cursor is valid");
     Ok(valid.then(|| (cursor.key().to_vec(), cursor.value().to_vec())))

@@ -390,14 +390,14 @@ fn parse_line(line: &str) -> Parsed<Op> {
     words.end(op)
 }
 
-/// An operation of a script, and where it stands.
+/// An operation of a script, and where it is.
 #[derive(Clone, Debug)]
 pub struct Line {
     /// The operation.
     pub op: Op,
     /// Number of its first line, from 1.
     pub number: usize,
-    /// Its text as it stands in the file, comments and blank lines before it included.
+    /// Its text as it is in the file, comments and blank lines before it included.
     pub source: String,
     /// The answer that the file expects, as [`answer_text`] prints it.
     pub expected: String,

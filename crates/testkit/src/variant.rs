@@ -105,7 +105,7 @@ pub const VARIANTS: &[Variant] = &[
     simulated("windrow", &[("preset", WINDROW), TINY]),
     simulated("few open files", &[("open_files_max", "16"), ("verify_on_open", "on")]),
     simulated(
-        "lanes",
+        "partitions",
         &[(
             "preset",
             "leveled shape=garnering(t=2,c=0.7) level0=partitioned(8,k=2) cut=overlap(2)",

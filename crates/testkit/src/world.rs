@@ -76,7 +76,7 @@ impl World {
         &self.dir
     }
 
-    /// A directory beside the database's.
+    /// A directory next to the database's.
     pub fn sibling(&self, name: &str) -> PathBuf {
         self.dir.with_file_name(name)
     }

@@ -113,7 +113,7 @@ fn read(db: &Db, other: &Keyspace, done: &AtomicBool, readers: &Readers) {
 }
 
 #[test]
-fn batches_are_whole_and_snapshots_stand_still() {
+fn batches_are_whole_and_snapshots_do_not_change() {
     for variant in VARIANTS.iter().filter(|v| ["threads", "system files"].contains(&v.name)) {
         let world = World::new(variant.ground, 1);
         let mut options = variant.options().expect("options");

@@ -1,7 +1,7 @@
 //! Mutants: the engine with one of its safeguards taken out, so that the
 //! harnesses can show that they would notice.
 //!
-//! A site is one line beside the safeguard it takes out: `mutant!` is true,
+//! A site is one line next to the safeguard it takes out: `mutant!` is true,
 //! and `unless_mutant!` leaves its expression out, where that mutant is
 //! active. Without the feature `mutants`, which nothing turns on but the
 //! harness's own, both are constants and the table is not compiled.

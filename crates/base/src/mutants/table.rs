@@ -181,7 +181,7 @@ mutants! {
         after "SurrealKV #351: a delete at the bottom dropped versions that snapshots needed";
     94 TombstoneTooNew ["P4", "I6"] "a range tombstone hides entries from older snapshots"
         after "CockroachDB #48320: a range tombstone newer than a snapshot changed what it showed";
-    95 SeqAnew ["P2", "I3"] "sequence numbers begin anew at an open";
+    95 SeqAnew ["P2", "I3"] "sequence numbers begin again at an open";
     96 FlushedTooFar ["P1 P2", "I4"] "a flush records more as flushed than it wrote";
     97 FlushOutOfOrder ["P2 P4", "I4"] "the newest frozen memtable is flushed first";
 
@@ -191,8 +191,8 @@ mutants! {
     102 KeyspaceIdReuse ["P2", "R8"] "a dropped keyspace's id is given to the next one";
 
     // What merges may drop.
-    110 TombstoneElided ["P2", "I6"] "a tombstone goes although older data lies below";
-    111 RangeTombstoneElided ["P2", "I6"] "a range tombstone goes although older data lies below"
+    110 TombstoneElided ["P2", "I6"] "a tombstone is dropped although there is older data below";
+    111 RangeTombstoneElided ["P2", "I6"] "a range tombstone is dropped although there is older data below"
         after "RocksDB #2752: deleted keys came back after a compaction of range tombstones";
     112 RangeTombstoneGap ["P2", "I6"] "range tombstones between the tables of a merge are lost"
         after "Pebble #26 (and RocksDB #4432): range tombstones cut to their table lost what lay between";
@@ -221,9 +221,9 @@ mutants! {
     131 CloseLeavesJobs ["P14", "R14"] "a close does not wait for what runs in the background";
     132 ForeignLog ["P12 P19", "R11"] "a log that the manifest does not name is believed to be its own";
     133 ViewLetGo ["P4", "I6"] "an iterator lets its view go without a snapshot";
-    134 ViewKept ["P18", "P18"] "an iterator that stands still keeps memtables while memory is short";
-    135 LandsUnderSnapshot ["P4", "I6"] "a merge takes what a snapshot taken meanwhile sees";
-    136 DropForgetsSeq ["P2", "I3"] "sequence numbers of a dropped keyspace are given anew";
+    134 ViewKept ["P18", "P18"] "an idle iterator keeps memtables while memory is short";
+    135 LandsUnderSnapshot ["P4", "I6"] "a merge drops what a snapshot taken meanwhile sees";
+    136 DropForgetsSeq ["P2", "I3"] "sequence numbers of a dropped keyspace are reused";
     137 DroppedLeavesTables ["P20", "R7"] "what a merge wrote for a keyspace dropped meanwhile stays";
     140 PlaceUnchecked ["P1 P14", "R14"] "a directory that was replaced under the database is not noticed";
     141 StrangersRemoved ["P20", "R7"] "what is not Windrow's is removed for its name";

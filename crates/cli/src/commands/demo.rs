@@ -461,7 +461,7 @@ fn draw(story: &mut Story, store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// `writing` is of the first session: counters begin anew with each open.
+/// `writing` is of the first session: counters begin at zero with each open.
 fn figures(story: &mut Story, store: &Store, writing: &Stats) -> Result<()> {
     story.chapter("The figures", "of the first session, which wrote")?;
     let tables: u64 = picture::of(&store.db).iter().map(picture::TreeView::bytes).sum();

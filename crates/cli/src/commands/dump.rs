@@ -16,7 +16,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<()> {
         DumpKind::Manifest => windrow::dump::manifest(&args.file, &mut out),
         DumpKind::Table => windrow::dump::table(&args.file, &mut out),
     };
-    // What stands before a damage is worth seeing; that nobody sees it is no
+    // What is before a damage is worth seeing; that nobody sees it is no
     // reason to be silent about the damage.
     let flushed = out.flush();
     dumped?;

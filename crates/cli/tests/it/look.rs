@@ -225,7 +225,7 @@ fn verify_counts_logs() {
 }
 
 #[test]
-fn repair_makes_a_lost_manifest_anew() {
+fn repair_makes_a_lost_manifest_again() {
     let sh = Shell::new();
     unicode(&sh);
     for path in sh.files("db", "MANIFEST-") {
@@ -255,7 +255,7 @@ fn compact_takes_dead_entries_out() {
 }
 
 #[test]
-fn a_checkpoint_stands_by_itself() {
+fn a_checkpoint_needs_nothing_else() {
     let sh = Shell::new();
     unicode(&sh);
     sh.ok("put db recent write");
@@ -323,7 +323,7 @@ fn dump_tells_a_torn_log_from_a_damaged_one() {
     assert_eq!(output.status.code(), Some(1));
     assert!(
         String::from_utf8_lossy(&output.stdout).contains("pear1"),
-        "what stands before is not shown"
+        "what is before is not shown"
     );
     assert!(stderr(&output).contains("damaged.wal"), "{}", stderr(&output));
     assert!(fails_unread(&sh, "dump wal damaged.wal").contains("damaged.wal"));

@@ -84,7 +84,7 @@ impl Running {
     }
 }
 
-/// Every stretch of `bytes` behind which stands its own checksum, as
+/// Every stretch of `bytes` that is followed by its own checksum, as
 /// [`super::checksum`] makes it for a stretch that begins there; `bytes` begin
 /// at `offset` of their file. Only stretches whose last byte `may_end`.
 /// In the order of their beginnings.

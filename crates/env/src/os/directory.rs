@@ -40,7 +40,7 @@ pub(super) fn list(dir: Place<'_>) -> Result<Vec<String>> {
 /// The directory that is held open, by its path from the root.
 ///
 /// # Errors
-/// `Io` where another stands there now.
+/// `Io` where another directory is there now.
 pub(super) fn named<'a>(dir: Place<'a>) -> Result<Place<'a>> {
     let by_name = Place::from(dir.path);
     match (dir.stat(), by_name.stat()) {

@@ -2,7 +2,7 @@
 //!
 //! `flock`, which dies with its holder, on the lock file and, for who finds none
 //! (a copy that is opened for reading), on the directory. A register of this process's own locks
-//! stands before it: on network file systems `flock` is a lock of the whole
+//! is before it: on network file systems `flock` is a lock of the whole
 //! process, and closing a second descriptor would drop the first one's.
 
 use super::lock_register::{Locked, register};

@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A descriptor that is locked.
 #[derive(Debug)]
-struct Held {
+struct Lock {
     id: u64,
     file: FileId,
     mode: LockMode,
@@ -32,7 +32,7 @@ struct Held {
 /// What this process holds; one entry per guard.
 #[derive(Debug)]
 pub(super) struct Register {
-    held: Vec<Held>,
+    held: Vec<Lock>,
     next_id: u64,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn register() -> MutexGuard<'static, Register> {
 impl Register {
     /// Whether the process holds a lock on the file that excludes one of this mode.
     pub(super) fn conflicts(&self, file: FileId, mode: LockMode) -> bool {
-        let excludes = |h: &Held| h.mode == LockMode::Exclusive || mode == LockMode::Exclusive;
+        let excludes = |h: &Lock| h.mode == LockMode::Exclusive || mode == LockMode::Exclusive;
         self.held.iter().any(|h| h.file == file && excludes(h))
     }
 
@@ -69,7 +69,7 @@ impl Register {
     pub(super) fn add(&mut self, fd: OwnedFd, file: FileId, mode: LockMode) -> Locked {
         let id = self.next_id;
         self.next_id += 1;
-        self.held.push(Held { id, file, mode, fd });
+        self.held.push(Lock { id, file, mode, fd });
         Locked { id, file }
     }
 }

@@ -53,7 +53,7 @@ fn a_directory_held_open_is_followed_wherever_it_goes() {
     assert_eq!(fs.list(&db).unwrap(), ["before"], "another's directory");
     assert_eq!(fs.read_all(&db.join("before")).unwrap(), b"another's");
     assert!(fs.exists(&moved.join("lost/c")).unwrap());
-    // A second one beside it, and out of it.
+    // A second one next to it, and out of it.
     let both = held.anchor(&dir.path().join("moved")).unwrap();
     both.link(&db.join("b"), &moved.join("d")).unwrap();
     held.link(&db.join("b"), &dir.path().join("out")).unwrap();

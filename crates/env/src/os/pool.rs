@@ -2,7 +2,7 @@
 //!
 //! Each of N threads takes the most urgent job there is. A flush does not wait
 //! for a merge to end: merges ask for urgent jobs as they go (`run_urgent`).
-//! No thread is kept for flushes: with two, one stood idle nine tenths of a
+//! No thread is kept for flushes: with two, one was idle nine tenths of a
 //! load that the other's merges held back. A job's panic is contained and
 //! counted; whoever owns the job notices by its own means. Should the system
 //! give no thread at all, the pool runs its jobs in `step`, on threads that

@@ -277,7 +277,7 @@ fn a_reservation_that_does_not_fit_is_no_space() {
     let dir = tempfile::tempdir().unwrap();
     let (fs, path) = (OsFs::new(), dir.path().join("log"));
     assert!(fs.free_bytes(dir.path()).unwrap() > 0);
-    // More than any device holds: what is free must stay so, for the tests beside this one too.
+    // More than any device holds: what is free must stay so, for the tests that run concurrently too.
     let log = fs.create_log(&path, 1 << 20).unwrap();
     let error = log.reserve(1 << 62).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
@@ -383,7 +383,7 @@ fn a_reader_without_a_lock_file_keeps_writers_out() {
     let readers = [LockMode::Shared; 2].map(|mode| fs.lock(&path, mode).unwrap());
     assert!(!fs.exists(&path).unwrap(), "a shared lock creates nothing");
     assert_eq!(fs.lock(&path, LockMode::Exclusive).err().unwrap().kind(), ErrorKind::Busy);
-    // It left its file, which a reader may lock beside those without.
+    // It left its file, which a reader may lock as well as those without.
     drop(fs.lock(&path, LockMode::Shared).unwrap());
     drop(readers);
     drop(fs.lock(&path, LockMode::Exclusive).unwrap());

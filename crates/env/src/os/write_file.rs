@@ -38,7 +38,7 @@ pub(super) struct OsWriteFile {
     fd: Option<OwnedFd>,
     path: PathBuf,
     buf: AlignedBuf,
-    /// Bytes of `buf` that hold data; they stand at `flushed` in the file.
+    /// Bytes of `buf` that hold data; their place in the file is `flushed`.
     filled: usize,
     /// Bytes handed to the kernel; a multiple of the alignment if direct.
     flushed: u64,

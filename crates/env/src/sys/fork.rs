@@ -1,6 +1,6 @@
 //! Forked children, for tests of what they inherit.
 //!
-//! Owns: the child's life; one that hangs is ended by a signal, and says so.
+//! Owns: the child until it ends; one that hangs is ended by a signal, and says so.
 //! Never does: anything in a released program.
 
 use std::any::Any;

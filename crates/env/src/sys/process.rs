@@ -24,7 +24,7 @@ static NO_PAGE: AtomicU64 = AtomicU64::new(u64::MAX);
 /// The process that made something.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
-    /// Where the number of the running process stands.
+    /// Where the number of the running process is stored.
     running: &'static AtomicU64,
     number: u64,
     pid: u32,

@@ -22,7 +22,7 @@ pub enum Shutdown {
 }
 
 /// Ends the file system that `dir` lies on: from here on nothing reaches its
-/// device until it is mounted anew. Needs the right to administer the system.
+/// device until it is mounted again. Needs the right to administer the system.
 ///
 /// # Errors
 /// `Io`, also where the file system does not know the call.

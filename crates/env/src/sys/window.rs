@@ -52,7 +52,7 @@ pub(crate) struct Window {
 }
 
 enum Pin {
-    Held,
+    Pinned,
     Unmapped,
     Closed,
 }
@@ -81,7 +81,7 @@ impl Window {
         }
         loop {
             match self.pin() {
-                Pin::Held => break,
+                Pin::Pinned => break,
                 Pin::Closed => return false,
                 Pin::Unmapped if self.map(fd) => {}
                 Pin::Unmapped => return false,
@@ -131,7 +131,7 @@ impl Window {
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Pin::Held,
+                Ok(_) => return Pin::Pinned,
                 Err(now) => state = now,
             }
         }

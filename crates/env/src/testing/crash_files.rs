@@ -402,7 +402,7 @@ impl FileSystem for CrashFs {
     fn remove_dir(&self, dir: &Path) -> Result<()> {
         self.change(&Attempt::on(Ops::REMOVE_DIR, dir), |state, path| {
             if path != normal(dir) {
-                // It was moved: another may stand under its name.
+                // It was moved: another may be under its name.
                 return Err(os_error(2, dir));
             }
             let has_child =

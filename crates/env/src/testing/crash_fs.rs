@@ -52,14 +52,14 @@ impl CrashFs {
     }
 
     /// From the mutating operation with this index (from 0, as
-    /// [`CrashFs::operations`] counts) on everything errs, until
+    /// [`CrashFs::operations`] counts) on everything fails, until
     /// [`CrashFs::crash`] or [`CrashFs::kill`]. That operation itself may have
     /// taken effect, in part or whole, unacknowledged.
     pub fn crash_at(&self, operation: u64) {
         self.shared.lock().crash_at = Some(operation);
     }
 
-    /// From now on everything errs, as after the operation of [`CrashFs::crash_at`].
+    /// From now on everything fails, as after the operation of [`CrashFs::crash_at`].
     pub fn halt(&self) {
         self.shared.lock().dead = true;
     }
@@ -311,7 +311,7 @@ impl CrashFs {
 }
 
 impl State {
-    /// A new life: nothing from before works, nothing is locked.
+    /// A new session: nothing from before works, nothing is locked.
     fn restart(&mut self) {
         self.generation += 1;
         self.descriptors = Arc::default();

@@ -79,13 +79,13 @@ pub(super) struct State {
     pub(super) reads: u64,
     pub(super) syncs: u64,
     pub(super) crash_at: Option<u64>,
-    /// Everything errs until `crash` or `kill`.
+    /// Everything fails until `crash` or `kill`.
     pub(super) dead: bool,
     pub(super) capacity_bytes: Option<u64>,
     pub(super) open_files_max: usize,
     /// Files that may be open at a time; `None`: any number.
     pub(super) descriptors_max: Option<usize>,
-    /// Files that are open in this life of the process, each handle holding a clone.
+    /// Files that are open in this process, each handle holding a clone.
     pub(super) descriptors: Arc<()>,
     pub(super) trace: u64,
     pub(super) rng: Rng,
@@ -224,7 +224,7 @@ impl State {
         }
     }
 
-    /// What stands under a name.
+    /// What is under a name.
     pub(super) fn stamp(&mut self, path: &Path) -> Option<Stamp> {
         let entry = |kind, inode, bytes, changed_ns| {
             Some(Stamp { kind, id: FileId { device: 1, inode }, bytes, changed_ns })

@@ -328,7 +328,7 @@ fn a_misdirected_sector_leaves_the_rest_of_its_write() {
         let stale = bytes[6_000..8_000].iter().filter(|b| **b == 1).count();
         let astray = [&bytes[..6_000], &bytes[8_000..]].concat();
         let astray = astray.iter().filter(|b| **b == 2).count();
-        // A sector that lands on a part of the same write shows as stale only.
+        // A sector that is put on a part of the same write shows as stale only.
         assert!((1..=512).contains(&stale) && astray <= stale, "{stale} {astray}");
     }
 }

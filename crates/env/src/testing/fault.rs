@@ -84,7 +84,7 @@ pub enum FaultKind {
     /// One bit is wrong, in what was read or in what is written.
     FlipBit,
     /// One sector of a write goes to another place of the file, a few sectors
-    /// further on or back. What stood there is gone, and the sector's own
+    /// further on or back. What was there is gone, and the sector's own
     /// place keeps what it held.
     Misdirect,
     /// The operation panics before it does anything, as a bug in its caller would.

@@ -1,5 +1,5 @@
 //! The outside world in memory, by seed: a file system that loses what was
-//! not synced and fails where it is told to, a clock that stands still, random
+//! not synced and fails where it is told to, a clock that moves only when told, random
 //! numbers that repeat, and background jobs that run only when stepped.
 //!
 //! Owns: nothing that production code links (feature `testing`).

@@ -1,7 +1,7 @@
 //! Walks a data block's entries both ways.
 //!
 //! Forward is the hot path of scans and merges: one bounds check per entry,
-//! one key buffer for the iterator's life. Backward, a restart interval is
+//! one key buffer as long as the iterator exists. Backward, a restart interval is
 //! decoded once and its entries are then handed out from a small cache.
 
 use super::entry::{Entry, malformed};
@@ -71,7 +71,7 @@ impl BlockIter {
         self.before.entries.clear();
     }
 
-    /// Whether it stands at an entry.
+    /// Whether it is at an entry.
     #[inline]
     pub fn valid(&self) -> bool {
         self.valid
@@ -282,7 +282,7 @@ impl BlockIter {
     }
 }
 
-/// Completes a key whose shared part stands in `out[from..]`.
+/// Completes a key whose shared part is in `out[from..]`.
 #[inline]
 fn push_key(out: &mut Vec<u8>, from: usize, entry: &Entry, entries: &[u8]) {
     out.truncate(from + entry.shared);

@@ -87,7 +87,7 @@ fn tag(kind: BlockKind, codec: Codec) -> u8 {
     (kind as u8) << 4 | codec as u8
 }
 
-/// The trailer for a payload that will stand at `offset`.
+/// The trailer for a payload that will be stored at `offset`.
 pub(crate) fn trailer(
     uid: FileUid,
     offset: u64,
@@ -126,7 +126,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Checks a block as it stands on disk, trailer included, and takes it in.
+    /// Checks a block as it is on disk, trailer included, and takes it in.
     ///
     /// # Errors
     /// `Corruption` if the checksum fails, the block is of another kind, or

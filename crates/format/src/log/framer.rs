@@ -21,7 +21,7 @@ pub struct Framer {
 }
 
 impl Framer {
-    /// A record whose first byte will stand at `offset` in the file.
+    /// A record whose first byte will be at `offset` in the file.
     pub fn new(uid: FileUid, offset: u64, class: Class, durable_up_to: u64) -> Framer {
         let framed = vec![0; HEADER_BYTES];
         Framer { uid, class, durable_up_to, at: offset, is_first: true, framed }

@@ -109,7 +109,7 @@ pub(super) fn expect_kind(header: &FileHeader, expect: LogKind) -> Result<()> {
         return Ok(());
     }
     Err(Error::corruption(format!(
-        "a {} stands where a {} should",
+        "there is a {} where a {} should be",
         header.kind.name(),
         expect.name()
     ))

@@ -24,7 +24,7 @@ pub struct Length {
 pub struct Mark {
     /// The manifest in force.
     pub manifest: Length,
-    /// Logs older than the one that the mark stands in, oldest first.
+    /// Logs older than the one that the mark is in, oldest first.
     pub logs: Vec<Length>,
 }
 

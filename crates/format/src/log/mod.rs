@@ -56,7 +56,7 @@ pub fn seal(buf: &mut [u8], uid: FileUid, offset: u64, class: Class, durable_up_
 }
 
 /// Appends a record of any size to `out`, in as many fragments as it needs.
-/// `offset` is where the first appended byte will stand in the file.
+/// `offset` is where the first appended byte will be in the file.
 pub fn frame(
     out: &mut Vec<u8>,
     payload: &[u8],

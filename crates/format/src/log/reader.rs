@@ -1,7 +1,7 @@
 //! Reading a log to the end of what is valid, and judging how it ends.
 //!
-//! The rule. Reading stops at the first place `p` where no whole valid record
-//! stands (zeros and the end of the file included). What follows is a torn
+//! The rule. Reading stops at the first place `p` where there is no whole valid
+//! record (zeros and the end of the file included). What follows is a torn
 //! tail, and is dropped, unless somebody was promised it:
 //!
 //! 1. a length known from elsewhere (R4, R10, R11) lies beyond `p`, or
@@ -10,7 +10,7 @@
 //!
 //! Then it is `Corruption`. To find such headers the rest of the file is
 //! searched byte by byte: after damage nothing says where records begin.
-//! The last sync group has no later witness; only rule 1 can speak for it.
+//! No later record confirms the last sync group; only rule 1 can.
 
 use super::fragment::{
     Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES, payload_crc,
@@ -148,7 +148,7 @@ impl Reader {
         self.at
     }
 
-    /// After the end: how many bytes stood behind the valid part that were
+    /// After the end: how many bytes were behind the valid part that were
     /// not preallocated zeros; `None` if there were none.
     pub fn torn(&self) -> Option<u64> {
         match self.state {
@@ -242,7 +242,7 @@ impl Reader {
         let mut torn_end = end;
         let mut at = end;
         while at < self.file.len() {
-            // Windows overlap, so that a header across their border is seen.
+            // Windows overlap, so that a header across their edge is seen.
             let bytes = (self.file.len() - at).min(WINDOW_BYTES as u64) as usize;
             let Some(range) = self.window.load(&*self.file, at, bytes)? else {
                 break;
@@ -250,7 +250,7 @@ impl Reader {
             let bytes = &self.window.bytes[range];
             if let Some(last) = last_nonzero(bytes) {
                 torn_end = torn_end.max(at + last as u64 + 1);
-                if let Some((place, durable)) = witness(bytes, self.header.uid, at, end)
+                if let Some((place, durable)) = confirming(bytes, self.header.uid, at, end)
                     && !mutant!(DurableMark)
                 {
                     return Err(Error::corruption(format!(
@@ -283,7 +283,7 @@ fn last_nonzero(bytes: &[u8]) -> Option<usize> {
 
 /// Looks through bytes from file offset `at` for a valid fragment header that
 /// says the log was durable beyond `end`. Gives its offset and what it says.
-fn witness(bytes: &[u8], uid: u64, at: u64, end: u64) -> Option<(u64, u64)> {
+fn confirming(bytes: &[u8], uid: u64, at: u64, end: u64) -> Option<(u64, u64)> {
     let uid_bytes = uid.to_le_bytes();
     for (i, candidate) in bytes.windows(HEADER_BYTES).enumerate() {
         if candidate[16] != uid_bytes[0] || candidate[16..24] != uid_bytes {

@@ -143,7 +143,7 @@ fn damage_to_what_a_later_record_saw_synced_is_never_silent() {
         let e = read(&bad, None).err().unwrap_or_else(|| panic!("byte {byte} lost in silence"));
         assert!(e.is_corruption() && e.file().is_some() && e.offset().is_some());
     }
-    // The last sync group has no witness: a torn tail, and it is reported.
+    // No record confirms the last sync group: a torn tail, and it is reported.
     let mut bad = log.bytes.clone();
     bad[last_mark as usize + 5] ^= 1;
     let outcome = read(&bad, None).unwrap();
@@ -213,7 +213,7 @@ fn a_large_record_is_all_or_nothing() {
 fn fragments_of_elsewhere_do_not_pass() {
     let log = log_of(&[50, 50, 50], 0);
     let record = log.ends[0] as usize..log.ends[1] as usize;
-    // The same record again, where another should stand.
+    // The same record again, where another should be.
     let mut stale = log.bytes.clone();
     let again = stale[record.clone()].to_vec();
     stale.extend_from_slice(&again);

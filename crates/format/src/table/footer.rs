@@ -125,7 +125,7 @@ impl Footer {
         check_version(version, scheme)?;
         if stored_uid != uid && !mutant!(TableUid) {
             return Err(Error::corruption(format!(
-                "table has uid {stored_uid:016x}, the manifest says {uid:016x}: another file stands in its place"
+                "table has uid {stored_uid:016x}, the manifest says {uid:016x}: another file is in its place"
             )));
         }
         if filter_id > FILTER_BLOCKED_BLOOM || partitioned > 1 || layered > 1 {

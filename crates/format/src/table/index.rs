@@ -123,7 +123,7 @@ impl IndexIter {
         decode_partition(&self.block).ok()
     }
 
-    /// Whether it stands at an entry.
+    /// Whether it is at an entry.
     #[inline]
     pub fn valid(&self) -> bool {
         self.at < self.count

@@ -65,7 +65,7 @@ pub struct Properties {
     pub block_bytes: u64,
     /// Entries per restart point.
     pub restart_interval: u32,
-    /// Numbers of the tables that its merge operands may stand in as well:
+    /// Numbers of the tables that its merge operands may be in as well:
     /// those that it was merged of. `None`: nothing is known.
     pub made_of: Option<Vec<FileNumber>>,
 }

@@ -243,7 +243,7 @@ impl Search<'_> {
         let mut from = at + 1;
         while from < limit {
             let bytes = readable(self.file, from, WINDOW_BYTES.min((limit - from) as usize));
-            // A range tombstone that stood there by chance would delete.
+            // A range tombstone that was there by chance would delete.
             let kind_of = |byte| {
                 BlockKind::of_tag(byte)
                     .filter(|kind| matches!(kind, BlockKind::Data | BlockKind::Properties))

@@ -520,7 +520,7 @@ fn check_remains(bytes: Vec<u8>, blocks: &[(BlockHandle, Entries)], damaged: &[u
     }
 }
 
-/// Wherever one byte is damaged, and wherever one is beside the index or the
+/// Wherever one byte is damaged, and wherever one is outside of the index or the
 /// footer, every block that it is not in is found; and of a table that was cut.
 #[test]
 fn damage_costs_the_block_that_it_is_in() {

@@ -162,7 +162,7 @@ impl Walk<'_> {
             if !known {
                 return Err(wrong("the filter does not know a key of its table", handle.offset));
             }
-            // The hash index and the searches must lead where the scan stands.
+            // The hash index and the searches must lead where the scan is.
             let found = block.get_hashed(&self.order, user_key, hash, trailer)?;
             if found != (BlockGet::Found { trailer, value: iter.value_range() }) {
                 return Err(wrong("a get misses an entry of its block", handle.offset));

@@ -205,7 +205,7 @@ impl TableWriter {
             p.expiry_min_ms = if first { expiry_ms } else { p.expiry_min_ms.min(expiry_ms) };
             p.expiring_entries += 1;
         } else if kind == Kind::RangeDelete {
-            return Err(Error::corruption("a range tombstone stands among point entries"));
+            return Err(Error::corruption("a range tombstone is among point entries"));
         }
         if p.entries == 0 {
             p.point_bounds = Some((user_key.into(), Bound::default()));

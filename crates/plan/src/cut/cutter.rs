@@ -53,10 +53,10 @@ const FILE_BYTES_PER_BOUND_BYTE: u64 = 128;
 pub struct Cutter {
     limits: Limits,
     overlap: Option<Overlapped>,
-    borders: Arc<[Vec<u8>]>,
-    /// Borders at or before the last key.
-    borders_passed: usize,
-    /// A border cuts off no less than this.
+    boundaries: Arc<[Vec<u8>]>,
+    /// Boundaries at or before the last key.
+    boundaries_passed: usize,
+    /// A boundary cuts off no less than this.
     piece_min_bytes: u64,
     /// Length of the key that the present file begins with; `None` before the first.
     first_bytes: Option<usize>,
@@ -64,8 +64,8 @@ pub struct Cutter {
 
 impl Cutter {
     /// Cuts before each of these keys (ascending) and nowhere else: a flush.
-    pub fn at(borders: Arc<[Vec<u8>]>) -> Cutter {
-        Cutter::new(Limits::NONE, None).also_at(borders)
+    pub fn at(boundaries: Arc<[Vec<u8>]>) -> Cutter {
+        Cutter::new(Limits::NONE, None).also_at(boundaries)
     }
 
     /// Cuts by `limits` against the run of `below`.
@@ -73,8 +73,8 @@ impl Cutter {
         Cutter {
             limits,
             overlap: below.map(Overlapped::new),
-            borders: Arc::new([]),
-            borders_passed: 0,
+            boundaries: Arc::new([]),
+            boundaries_passed: 0,
             piece_min_bytes: 1,
             first_bytes: None,
         }
@@ -82,11 +82,11 @@ impl Cutter {
 
     /// The same, and cuts before each of these keys (ascending).
     #[must_use]
-    pub fn also_at(self, borders: Arc<[Vec<u8>]>) -> Cutter {
-        Cutter { borders, ..self }
+    pub fn also_at(self, boundaries: Arc<[Vec<u8>]>) -> Cutter {
+        Cutter { boundaries, ..self }
     }
 
-    /// The same, but a border does not cut off less than `bytes`.
+    /// The same, but a boundary does not cut off less than `bytes`.
     #[must_use]
     pub fn least(self, bytes: u64) -> Cutter {
         Cutter { piece_min_bytes: bytes.max(1), ..self }
@@ -107,14 +107,14 @@ impl Cutter {
         bytes_so_far: u64,
         bytes_left: impl FnOnce() -> u64,
     ) -> bool {
-        let border = self.pass_borders(order, user_key);
+        let boundary = self.pass_boundaries(order, user_key);
         if let Some(overlap) = &mut self.overlap {
             overlap.reach(order, user_key);
         }
         let first_bytes = *self.first_bytes.get_or_insert(user_key.len());
         let cut = bytes_so_far > 0
             && bytes_so_far >= bytes_for_bounds(first_bytes, user_key.len())
-            && ((border && bytes_so_far >= self.piece_min_bytes)
+            && ((boundary && bytes_so_far >= self.piece_min_bytes)
                 || self.is_full(bytes_so_far, bytes_left));
         if cut {
             self.first_bytes = Some(user_key.len());
@@ -133,14 +133,14 @@ impl Cutter {
             || (touched > touched_bytes && bytes_so_far >= touched_min_bytes)
     }
 
-    /// Whether the key is the first one past a border.
-    fn pass_borders(&mut self, order: &KeyOrder, user_key: &[u8]) -> bool {
-        let before = self.borders_passed;
+    /// Whether the key is the first one past a boundary.
+    fn pass_boundaries(&mut self, order: &KeyOrder, user_key: &[u8]) -> bool {
+        let before = self.boundaries_passed;
         let passed = |b: &Vec<u8>| order.compare(b, user_key).is_le();
-        while self.borders.get(self.borders_passed).is_some_and(passed) {
-            self.borders_passed += 1;
+        while self.boundaries.get(self.boundaries_passed).is_some_and(passed) {
+            self.boundaries_passed += 1;
         }
-        self.borders_passed > before
+        self.boundaries_passed > before
     }
 }
 
@@ -207,12 +207,12 @@ mod tests {
     /// Files of a mebibyte held a quarter of their bytes in memory as bounds.
     #[test]
     fn files_are_large_for_their_bounds() {
-        let border = |n: u32| [&n.to_be_bytes()[..], &[7; 1000]].concat();
+        let boundary = |n: u32| [&n.to_be_bytes()[..], &[7; 1000]].concat();
         for key_bytes in [100, 1 << 10, 2000, 8000, 65_535] {
             let by_size = Cutter::new(Limits { file_bytes: 1 << 20, ..Limits::NONE }, None);
             let entries = (64 << 20) / key_bytes as u32;
-            let borders = (1..50).map(|n| border(n * (entries / 50))).collect();
-            for cutter in [by_size, Cutter::at(borders)] {
+            let boundaries = (1..50).map(|n| boundary(n * (entries / 50))).collect();
+            for cutter in [by_size, Cutter::at(boundaries)] {
                 let files = files(cutter, key_bytes, entries);
                 assert!(files.len() > 2, "{key_bytes}: {files:?}");
                 for bytes in files {

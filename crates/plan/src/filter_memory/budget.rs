@@ -6,7 +6,7 @@
 //! constant C then decides the outputs one by one, each by its own entries and
 //! estimate. The memory is `bits * entries` of the tree after the job, and
 //! new filters take no more of it than surviving ones leave: by construction,
-//! since filters that stand cannot be taken back.
+//! since filters that are written cannot be taken back.
 //!
 //! Monkey+ and Mnemosyne differ in z alone. Monkey+: every run is asked as
 //! often, a file its share of that. Mnemosyne: Merlin's estimate. What Merlin
@@ -50,7 +50,7 @@ const KEPT_FREE: f64 = 0.25;
 
 /// A job as its filters see it.
 pub struct FilterJob<'a> {
-    /// Files that go: every input, with where it stands. None for a flush.
+    /// Files that go: every input, with where it is. None for a flush.
     pub inputs: &'a [(u32, Part, Arc<File>)],
     /// Level and half that the outputs enter.
     pub output: (u32, Part),
@@ -91,7 +91,7 @@ enum Rule {
 struct Price {
     /// Of an output's bits: the tree's, or a higher one where the job has less.
     c: f64,
-    /// The tree's own: what a filter is worth wherever it stands.
+    /// The tree's own: what a filter is worth wherever its file is.
     tree_c: f64,
     /// Whether estimates count.
     learns: bool,
@@ -267,7 +267,7 @@ impl FilterPlan {
         }
     }
 
-    /// Whether a file that stands in the tree is asked so often in vain that
+    /// Whether a file of the tree is asked so often in vain that
     /// reading its filter pays (Mnemosyne, section 4.2.3: no filter is
     /// consulted where `n > z e^-C`, the best bits being none).
     pub fn consults(&self, level: u32, part: Part, file: &File, known: Option<Estimate>) -> bool {
@@ -277,7 +277,7 @@ impl FilterPlan {
             Rule::Priced(price) => {
                 let at = (level, part, Some(file.epoch));
                 let load = price.load(at, file.entries.max(1) as f64, known);
-                // Not by `c`: a job without memory says nothing of filters that stand.
+                // Not by `c`: a job without memory says nothing of filters that are there.
                 Price::bits(&load, price.tree_c) > 0.0
             }
         }

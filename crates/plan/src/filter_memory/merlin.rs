@@ -147,7 +147,7 @@ impl Observed {
 /// What an input file gives to one output of a merge.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gift {
-    /// Where the input stands in read order.
+    /// The input's place in read order.
     pub place: Place,
     /// Share of its entries that lie in the output's range, 0 to 1: alpha.
     pub share: f64,
@@ -162,12 +162,12 @@ pub struct Gift {
 /// was asked for clearly more than that explains, what is beyond passed the
 /// deeper files by (a gap, or beyond their ends: the paper's three corner
 /// cases), and adds. The deepest place that covers the range gives its own q.
-/// Log files and those of level 0 are upper ones like others.
+/// Files of SST-logs and of level 0 are upper ones like others.
 ///
 /// The paper has the upper one's q whole in a corner case. So noise that came
 /// to the threshold gave a file whose queries are all hits a fifth of them as
-/// queries in vain, some files at every merge, and which ones depended on what
-/// ran side by side.
+/// queries in vain, some files at every merge. Which ones depended on the jobs that
+/// ran concurrently.
 pub fn inherit(gifts: &[Gift]) -> Estimate {
     let mut order: Vec<&Gift> = gifts.iter().filter(|gift| gift.share > 0.0).collect();
     order.sort_by_key(|gift| core::cmp::Reverse(gift.place));

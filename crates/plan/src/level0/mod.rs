@@ -13,8 +13,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 mod fifo;
-mod lanes;
 mod partitioned;
+mod partitions;
 mod tiered;
 
 pub use fifo::Fifo;
@@ -28,7 +28,7 @@ pub enum Level0 {
     Tiered(Tiered),
     /// A queue: the oldest flush goes down alone (vLSM).
     Fifo(Fifo),
-    /// Flushes are cut in lanes of the key space, each a queue of its own.
+    /// Flushes are cut into partitions of the key space, each a queue of its own.
     Partitioned(Partitioned),
 }
 
@@ -64,28 +64,32 @@ impl Level0 {
         }
     }
 
-    /// New boundaries of the lanes, if the present ones no longer fit.
-    pub(crate) fn lanes(&self, version: &Version, settings: &Settings) -> Option<Arc<[Vec<u8>]>> {
+    /// New boundaries of the partitions, if the present ones no longer fit.
+    pub(crate) fn boundaries(
+        &self,
+        version: &Version,
+        settings: &Settings,
+    ) -> Option<Arc<[Vec<u8>]>> {
         match self {
-            Level0::Partitioned(partitioned) => partitioned.lanes(version, settings),
+            Level0::Partitioned(partitioned) => partitioned.boundaries(version, settings),
             Level0::Tiered(_) | Level0::Fifo(_) => {
                 (!version.lanes.is_empty()).then(|| Arc::new([]) as Arc<[Vec<u8>]>)
             }
         }
     }
 
-    /// Decides where the files of a flush end, given the lanes' boundaries.
-    pub(crate) fn flush_cutter(&self, settings: &Settings, lanes: &Arc<[Vec<u8>]>) -> Cutter {
+    /// Decides where the files of a flush end, given the partitions' boundaries.
+    pub(crate) fn flush_cutter(&self, settings: &Settings, boundaries: &Arc<[Vec<u8>]>) -> Cutter {
         match self {
-            Level0::Partitioned(partitioned) => partitioned.flush_cutter(settings, lanes),
+            Level0::Partitioned(partitioned) => partitioned.flush_cutter(settings, boundaries),
             Level0::Tiered(_) | Level0::Fifo(_) => Cutter::at(Arc::new([])),
         }
     }
 }
 
-/// Epochs over the deepest point of level 0, without the files that cannot go
-/// down since `damaged` ones are in their way: of level 0 one that is older and
-/// overlaps, itself or by others between, or one of level 1.
+/// Epochs over the deepest point of level 0, without the files that cannot be merged
+/// down because `damaged` ones are in their way: an older one of level 0 that overlaps,
+/// directly or through others between, or one of level 1.
 pub fn depth_beside(version: &Version, damaged: &Busy) -> u32 {
     let order = &version.order;
     let is_damaged = |file: &&Arc<File>| damaged.is_busy(file.number);

@@ -1,4 +1,5 @@
-//! What leaves a log together: L2SM's aggregated compaction, two ways.
+//! What leaves an SST-log together: L2SM's aggregated compaction, two ways. In this
+//! file a log is always an SST-log.
 //!
 //! Both take sets of log files that are closed under older-and-overlapping
 //! (I5), and go through [`close`] like every other job. They differ in what
@@ -14,7 +15,7 @@
 //! that it overlaps, transitively: the least that can leave if x does. Its
 //! cost is the bytes of the run below under its range, per byte of its own.
 //! The cheapest goes, with whatever else makes it cheaper: further files of
-//! the log, and then files of the run beside it, whose older entries all go
+//! the log, and then files of the level's run, whose older entries all go
 //! too. That empties a range instead of leaving its newest layer behind.
 //!
 //! A set here is one connected range, so that a job is as well (I9); ranges
@@ -36,7 +37,7 @@ const INVOLVED_MAX: usize = 10;
 /// A job takes in further files up to this many times `file_bytes`.
 const ABSORB_FILES_MAX: u64 = 25;
 
-/// The log of a level, and what is below it.
+/// The SST-log of a level, and what is below it.
 pub(super) struct Log<'v> {
     view: &'v View<'v>,
     level: u32,

@@ -7,7 +7,7 @@
 //! 3. Then each file of its run in the range that still has something to give
 //!    up, and that every snapshot allows to, is rewritten in place.
 //!
-//! It ends because the state (level, log before run, key) only grows: a step
+//! It ends because the state (level, SST-log before run, key) only grows: a step
 //! starts after the last one's key, and its own lies beyond. What enters a
 //! level behind the position, or is written again by others, is not visited
 //! again. The deepest level may move down meanwhile; there are `LEVELS_MAX`.
@@ -113,7 +113,7 @@ enum Step {
     Next,
 }
 
-/// The whole of a level's log in the range, in one job.
+/// The whole of a level's SST-log in the range, in one job.
 fn log_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState, last: bool) -> Step {
     let version = view.version;
     let level = state.level;

@@ -1,7 +1,7 @@
 //! Pickers: what moves down, and when.
 //!
 //! Every job, whoever picks it, is made here out of a closure, so that I5 and
-//! I9 are kept in one place; and every picker drains every level's log (I10).
+//! I9 are kept in one place; and every picker drains every SST-log (I10).
 
 mod aggregate;
 pub mod garbage;

@@ -14,7 +14,7 @@ use crate::view::{Settings, View};
 pub enum Picker {
     /// From the level most over its capacity, one file and what it overlaps.
     Leveled(Leveled),
-    /// Files move to their level's log first, and down together (L2SM).
+    /// Files move to the SST-log of their level first, and down together (L2SM).
     SstLog(SstLog),
 }
 
@@ -27,7 +27,7 @@ impl Picker {
         }
     }
 
-    /// Bytes that `level`'s log may hold; 0 where the picker empties it.
+    /// Bytes that `level`'s SST-log may hold; 0 where the picker empties it.
     pub(crate) fn log_limit(
         &self,
         levels: Levels<'_>,

@@ -1,4 +1,4 @@
-//! `sst_log`: L2SM's picker. A file leaves its run for the log beside it, which
+//! `sst_log`: L2SM's picker. A file leaves its run for the SST-log of its level, which
 //! costs an edit; what leaves the log goes down together (`aggregate.rs`).
 //!
 //! *Paper*: into the log by combined weight; logs of all levels but the last,
@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 /// with less there is nothing to choose from.
 const LOG_FILES_MIN: u64 = 4;
 
-/// How the log of a level is emptied.
+/// How an SST-log is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogMode {
     /// As L2SM's paper has it: by combined weight, oldest first.
@@ -75,7 +75,7 @@ impl SstLog {
             .unwrap_or(Decision::Idle)
     }
 
-    /// What `level`'s log may hold in bytes; `None` if it is not fed, and drained.
+    /// What `level`'s SST-log may hold in bytes; `None` if it is not fed, and drained.
     pub fn log_limit(
         &self,
         levels: Levels<'_>,
@@ -161,7 +161,7 @@ impl SstLog {
         }
     }
 
-    /// The move of a run's file into the log beside it: nothing lies between (I5).
+    /// The move of a run's file into the SST-log of its level: nothing is between (I5).
     fn to_log(&self, view: &View<'_>, level: u32, i: usize, reason: &Reason) -> Option<Decision> {
         let version = view.version;
         let file = &version.part(level, Part::Run)[i];
@@ -202,7 +202,7 @@ impl SstLog {
         }
     }
 
-    /// Aggregated compaction of a level's log.
+    /// Aggregated compaction of an SST-log.
     fn aggregate(&self, view: &View<'_>, level: u32, limit: u64) -> Option<Decision> {
         let at = view.version.level(level)?;
         let log = Log::new(view, level, self.alpha);

@@ -22,7 +22,7 @@ const SNAPSHOT_EDIT_BYTES: usize = 1 << 20;
 
 impl Edit {
     /// The edit that installs a flushed memtable: `files` (one memtable cut in
-    /// disjoint pieces, or none if all of it was elided) enter level 0 with
+    /// disjoint pieces, or none if all of it was dropped) enter level 0 with
     /// the next epoch, and everything up to `through` is in tables.
     ///
     /// Build it against the version it will be applied to, in the order in
@@ -140,9 +140,9 @@ impl Version {
             .checked_add(1)
             .ok_or_else(|| Error::corruption("an edit uses the last epoch"))?;
         self.next_epoch = self.next_epoch.max(edit.next_epoch.unwrap_or(0)).max(after);
-        if let Some(lanes) = &edit.lanes {
-            self.lanes = lanes.clone();
-            check::lanes(self)?;
+        if let Some(boundaries) = &edit.lanes {
+            self.lanes = boundaries.clone();
+            check::boundaries(self)?;
         }
         for (level, key) in &edit.cursors {
             if *level >= LEVELS_MAX || key.as_ref().is_some_and(|k| k.len() > KEY_BYTES_MAX) {

@@ -31,7 +31,7 @@ pub(super) fn all(version: &Version) -> Result<()> {
     let mut numbers = BTreeSet::new();
     for (_, part, file) in version.files() {
         if !numbers.insert(file.number) {
-            return Err(Error::corruption(format!("table {} stands twice (I2)", file.number)));
+            return Err(Error::corruption(format!("table {} is there twice (I2)", file.number)));
         }
         if part == Part::Log && file.epoch >= version.next_epoch {
             return Err(Error::corruption(format!(
@@ -40,7 +40,7 @@ pub(super) fn all(version: &Version) -> Result<()> {
             )));
         }
     }
-    lanes(version)?;
+    boundaries(version)?;
     ages(version)
 }
 
@@ -81,14 +81,14 @@ fn pair(version: &Version, upper: &Arc<File>, lower: &Arc<File>) -> Result<()> {
         upper.number, lower.number
     )))
 }
-/// The boundaries of the lanes ascend, and are keys.
+/// The boundaries of the partitions ascend, and are keys.
 ///
 /// # Errors
 /// `Corruption` if not.
-pub(super) fn lanes(version: &Version) -> Result<()> {
+pub(super) fn boundaries(version: &Version) -> Result<()> {
     let ascending = version.lanes.windows(2).all(|w| version.order.compare(&w[0], &w[1]).is_lt());
     if ascending && version.lanes.iter().all(|l| l.len() <= KEY_BYTES_MAX) {
         return Ok(());
     }
-    Err(Error::corruption("the boundaries of the lanes do not ascend"))
+    Err(Error::corruption("the boundaries of the partitions do not ascend"))
 }

@@ -32,7 +32,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::mutant;
 
-/// Where a file stands in a version: level, half, index in it.
+/// Where a file is in a version: level, half, index in it.
 pub type Seat = (u32, Part, usize);
 
 /// The files of a job, closed under I5, and where its output goes.

@@ -5,7 +5,7 @@
 //! the tag refuses the edit (`NotSupported`) if the bit is set and skips the
 //! field if it is not. The field's number is `tag >> 1`. A file within an edit
 //! is coded the same way. Integers in payloads are
-//! varints. Fields may stand in any order; those of a file whose value is zero
+//! varints. Fields may be in any order; those of a file whose value is zero
 //! are left out.
 //!
 //! | field | must | payload |
@@ -14,7 +14,7 @@
 //! | 2 added (repeats) | yes | level, part, then the fields of a file |
 //! | 3 shape levels | yes | count |
 //! | 4 next epoch | yes | epoch |
-//! | 5 lanes | yes | count, then a length-prefixed key each |
+//! | 5 boundaries of level-0 partitions | yes | count, then a length-prefixed key each |
 //! | 6 cursor (repeats) | no | level, then nothing (unset) or a length-prefixed key |
 //! | 7 flushed through | yes | sequence number |
 //!
@@ -38,7 +38,7 @@
 //! | 16 statistics | no | bytes of the filter memory policy |
 //! | 17 hotness | no | varint |
 //!
-//! A field that does not repeat and stands twice is corruption; number, uid,
+//! A field that does not repeat and is there twice is corruption; number, uid,
 //! bytes, smallest and largest must be there.
 
 use super::edit::Edit;
@@ -50,7 +50,7 @@ use windrow_base::coding::{Decoder, put_slice, put_varint, varint_len};
 use windrow_base::key::{ENTRIES_PER_BYTE_MAX, SEQ_MAX};
 use windrow_base::{COUNTER_MAX, Error, Result};
 
-/// Tags as they stand on disk: number << 1 | must-understand.
+/// Tags as they are on disk: number << 1 | must-understand.
 mod tag {
     const fn must(number: u64) -> u64 {
         number << 1 | 1
@@ -62,7 +62,7 @@ mod tag {
     pub(super) const ADDED: u64 = must(2);
     pub(super) const SHAPE_LEVELS: u64 = must(3);
     pub(super) const NEXT_EPOCH: u64 = must(4);
-    pub(super) const LANES: u64 = must(5);
+    pub(super) const BOUNDARIES: u64 = must(5);
     pub(super) const CURSOR: u64 = may(6);
     pub(super) const FLUSHED_THROUGH: u64 = must(7);
 
@@ -118,11 +118,11 @@ impl Edit {
         if let Some(epoch) = self.next_epoch {
             put_varint_field(out, tag::NEXT_EPOCH, epoch);
         }
-        if let Some(lanes) = &self.lanes {
+        if let Some(boundaries) = &self.lanes {
             field.clear();
-            put_varint(&mut field, lanes.len() as u64);
-            lanes.iter().for_each(|lane| put_slice(&mut field, lane));
-            put_field(out, tag::LANES, &field);
+            put_varint(&mut field, boundaries.len() as u64);
+            boundaries.iter().for_each(|key| put_slice(&mut field, key));
+            put_field(out, tag::BOUNDARIES, &field);
         }
         for (level, key) in &self.cursors {
             field.clear();
@@ -160,7 +160,7 @@ impl Edit {
                 }
                 tag::SHAPE_LEVELS => set(&mut edit.shape_levels, get_u32(&mut field)?)?,
                 tag::NEXT_EPOCH => set(&mut edit.next_epoch, get_counter(&mut field)?)?,
-                tag::LANES => set(&mut edit.lanes, get_keys(&mut field)?.into())?,
+                tag::BOUNDARIES => set(&mut edit.lanes, get_keys(&mut field)?.into())?,
                 tag::CURSOR => {
                     let level = get_u32(&mut field)?;
                     let key = match field.is_empty() {
@@ -261,7 +261,7 @@ fn decode_file(input: &[u8]) -> Result<File> {
         finished(&field, tag)?;
         let bit = 1u64 << (tag >> 1);
         if seen & bit != 0 {
-            return Err(Error::corruption(format!("field {} of a table stands twice", tag >> 1)));
+            return Err(Error::corruption(format!("field {} of a table is there twice", tag >> 1)));
         }
         seen |= bit;
     }
@@ -354,7 +354,7 @@ fn get_keys(field: &mut Decoder<'_>) -> Result<Vec<Vec<u8>>> {
 fn set<T>(slot: &mut Option<T>, value: T) -> Result<()> {
     match slot.replace(value) {
         None => Ok(()),
-        Some(_) => Err(Error::corruption("a field of an edit stands twice")),
+        Some(_) => Err(Error::corruption("a field of an edit is there twice")),
     }
 }
 
@@ -476,7 +476,7 @@ mod tests {
     fn damaged_edits_never_panic_and_never_pass_for_the_same() {
         let bytes = bytes_of(&sample());
         for end in 0..bytes.len() {
-            // A cut at a field's border is a shorter edit, which record framing excludes.
+            // A cut at the end of a field is a shorter edit, which record framing excludes.
             if let Ok(edit) = Edit::decode(&bytes[..end]) {
                 assert_ne!(edit, sample(), "cut at {end}");
             }
@@ -505,7 +505,7 @@ mod tests {
         let mut part = Vec::new();
         put_field(&mut part, tag::REMOVED, &[1, 2, 9]);
         let mut keys = Vec::new();
-        put_field(&mut keys, tag::LANES, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
+        put_field(&mut keys, tag::BOUNDARIES, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]);
         for bytes in [twice, left, lacking, part, keys] {
             assert!(Edit::decode(&bytes).unwrap_err().is_corruption(), "{bytes:?}");
         }

@@ -49,7 +49,7 @@ impl Place {
         Place { level, part: Part::Run, age: Reverse(0) }
     }
 
-    /// The place of one epoch of level `level`'s log.
+    /// The place of one epoch of level `level`'s SST-log.
     pub fn log(level: u32, epoch: Epoch) -> Place {
         Place { level, part: Part::Log, age: Reverse(epoch) }
     }
@@ -69,7 +69,7 @@ pub struct File {
     pub entries: u64,
     /// Point tombstones among `entries`.
     pub point_tombstones: u64,
-    /// Range tombstones (fragments) beside `entries`.
+    /// Range tombstones (fragments), not counted in `entries`.
     pub range_tombstones: u64,
     /// First user key of the hull of points and range tombstones.
     pub smallest: Bound,
@@ -83,7 +83,7 @@ pub struct File {
     pub seq_min: SeqNo,
     /// Largest sequence number of any entry.
     pub seq_max: SeqNo,
-    /// When it entered its level's log (I4); 0 in a run.
+    /// When it entered the SST-log of its level (I4); 0 in a run.
     pub epoch: Epoch,
     /// Wall clock at which it was written, ms since 1970.
     pub created_ms: u64,
@@ -112,7 +112,7 @@ impl File {
         self.span().overlaps(order, span)
     }
 
-    /// Where the file stands in read order, given the half it is in.
+    /// The file's place in read order, given the half it is in.
     #[inline]
     pub fn place(&self, level: u32, part: Part) -> Place {
         match part {
@@ -162,7 +162,7 @@ impl File {
         self.tombstones() > 0 || self.expiring_entries > 0
     }
 
-    /// Checks what the metadata says of itself, in the half it is to stand in.
+    /// Checks what the metadata says of itself, in the half it is to be in.
     ///
     /// # Errors
     /// `Corruption` naming the file and the fault: metadata may come from disk.

@@ -1,4 +1,4 @@
-//! One level: a run of disjoint files and a log of files that may overlap.
+//! One level: a run of disjoint files, and an SST-log of files that may overlap.
 //!
 //! Owns the order of files within a level and what is cached of it: bytes,
 //! numbers, depth. Never looks at another level.
@@ -39,7 +39,7 @@ pub struct Deepest<'a> {
 }
 
 /// Finds the deepest point of `files`. Files of one epoch are disjoint, so
-/// that for a log this counts epochs (I10). O(n log n).
+/// that for an SST-log this counts epochs (I10). O(n log n).
 pub fn deepest_point<'a>(
     order: &KeyOrder,
     files: impl Iterator<Item = &'a Arc<File>>,
@@ -84,7 +84,7 @@ impl Level {
         }
     }
 
-    /// Bytes of run and log.
+    /// Bytes of run and SST-log.
     pub fn bytes(&self) -> u64 {
         self.run_bytes.saturating_add(self.log_bytes)
     }
@@ -97,7 +97,7 @@ impl Level {
         }
     }
 
-    /// How many epochs of the log cover its deepest point.
+    /// How many epochs of the SST-log cover its deepest point.
     pub fn log_depth(&self) -> u32 {
         self.log_depth
     }

@@ -1,4 +1,4 @@
-//! Key ranges and the one definition of "overlap" (I1, I5 and I6 stand on it).
+//! Key ranges and the one definition of "overlap" (I1, I5 and I6 rely on it).
 //!
 //! A span is closed at its start; its end is a key that is in it, or, where a
 //! range tombstone reaches further than any entry, a key that is just not.

@@ -11,7 +11,7 @@
 //! for an exclusive end), then any of `epoch=`, `bytes=` (K, M, G), `entries=`,
 //! `tombstones=`, `ranges=`, `seq=min-max`, `points=lo-hi` or `points=none`,
 //! `created=`, `expiring=count@ms`, `hotness=`, `uid=`. Other lines: `shape_levels`, `next_epoch`,
-//! `lanes k k`, `cursor level key`, `flushed_through`. Keys are printable
+//! `boundaries k k`, `cursor level key`, `flushed_through`. Keys are printable
 //! ASCII without `[],()-%` and spaces, anything else as `%xx`.
 //!
 
@@ -66,7 +66,7 @@ fn parse_line(line: &str, edit: &mut Edit) -> Option<()> {
         "shape_levels" => edit.shape_levels = Some(rest.next()?.parse().ok()?),
         "next_epoch" => edit.next_epoch = Some(rest.next()?.parse().ok()?),
         "flushed_through" => edit.flushed_through = Some(rest.next()?.parse().ok()?),
-        "lanes" => {
+        "boundaries" => {
             edit.lanes = Some(rest.by_ref().map(parse_key).collect::<Option<Vec<_>>>()?.into())
         }
         "cursor" => {
@@ -248,8 +248,8 @@ impl fmt::Display for Version {
             writeln!(f, "flushed_through {}", self.flushed_through)?;
         }
         if !self.lanes.is_empty() {
-            write!(f, "lanes")?;
-            self.lanes.iter().try_for_each(|lane| write!(f, " {}", Key(lane)))?;
+            write!(f, "boundaries")?;
+            self.lanes.iter().try_for_each(|key| write!(f, " {}", Key(key)))?;
             writeln!(f)?;
         }
         for (level, key) in self.cursors.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! The tree of one keyspace at one moment, as metadata.
 //!
-//! Owns: the levels and what the policies persist (lanes, cursors, L, epochs).
+//! Owns: the levels and what the policies persist (boundaries, cursors, L, epochs).
 //! Never changes: an edit gives a new version (`apply.rs`), which shares every
 //! level that the edit does not touch (I7).
 
@@ -23,9 +23,9 @@ pub struct Version {
     pub levels: Vec<Arc<Level>>,
     /// The number of levels that the shape plans for (Autumn's L); at least 1.
     pub shape_levels: u32,
-    /// Epoch for the next file to enter a log; larger than every epoch in the tree.
+    /// Epoch for the next file to enter an SST-log; larger than every epoch in the tree.
     pub next_epoch: Epoch,
-    /// Boundaries of level 0's lanes, ascending; empty for one lane.
+    /// Boundaries of level 0's partitions, ascending; empty for one partition.
     pub lanes: Arc<[Vec<u8>]>,
     /// Round-robin position by level: the next pick starts after this key.
     pub cursors: Vec<Option<Vec<u8>>>,
@@ -49,7 +49,7 @@ impl Version {
         }
     }
 
-    /// Every file with where it stands, in read order.
+    /// Every file with where it is, in read order.
     pub fn files(&self) -> impl Iterator<Item = (u32, Part, &Arc<File>)> {
         self.levels.iter().enumerate().flat_map(|(n, level)| {
             let run = level.run.iter().map(move |f| (n as u32, Part::Run, f));
@@ -121,7 +121,7 @@ impl Version {
         range.zip(files).filter(move |(_, f)| f.overlaps(&self.order, &span))
     }
 
-    /// Finds a file by number: where it stands and its index there.
+    /// Finds a file by number: where it is and its index there.
     pub fn find(&self, number: FileNumber) -> Option<(u32, Part, usize)> {
         self.levels.iter().enumerate().find_map(|(n, level)| {
             [Part::Run, Part::Log]

@@ -1,7 +1,7 @@
 //! Merlin's estimates against the truth, on the set-up of its paper scaled to
 //! a fiftieth: a tree under updates and merges is asked for keys of which half
 //! exist; every so often all queries so far are replayed against the tree as
-//! it stands, and z of every file is compared with its estimate, and with that
+//! it is then, and z of every file is compared with its estimate, and with that
 //! of the naive rule (counters that merges average).
 
 use crate::solver::Random;

@@ -81,9 +81,9 @@ fn what_the_upper_levels_hold_is_part_of_what_is_kept_for_them() {
 }
 
 /// A job that finds no memory left gives its outputs no filters. That says
-/// nothing of those that stand: lookups go on reading them.
+/// nothing of those that are there: lookups go on reading them.
 #[test]
-fn a_job_without_memory_leaves_standing_filters_in_use() {
+fn a_job_without_memory_leaves_older_filters_in_use() {
     let full = tree(1.01 * BITS);
     let asked_in_vain = Some(Estimate { queries: 1e6, hits: 0.0 });
     for level in [1, 3] {

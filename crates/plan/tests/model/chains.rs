@@ -101,9 +101,9 @@ fn percentile(values: &mut [u64], percent: usize) -> u64 {
     values.get(values.len() * percent / 100).copied().unwrap_or(0)
 }
 
-/// Lanes make chains short and the work per flush even, and cost nothing.
+/// Level-0 partitions make chains short and the work per flush even, and cost nothing.
 #[test]
-fn lanes_write_as_little_as_tiering_in_shorter_chains() {
+fn partitions_write_as_little_as_tiering_in_shorter_chains() {
     // Chains against those of tiering; nine of ten updates in a tenth of the
     // keys leave the job that meets that tenth larger than the others.
     for (draw, shorter) in [(Keys::Uniform, 8), (Keys::Clustered, 6)] {
@@ -113,11 +113,11 @@ fn lanes_write_as_little_as_tiering_in_shorter_chains() {
             cost
         };
         let tiered = of("tiered(k=4)");
-        let lanes = of("partitioned(lanes=16,k=4)");
-        assert!(lanes.write <= tiered.write * 1.02);
-        assert!(lanes.chains.1 * shorter <= tiered.chains.1);
-        assert!(lanes.uneven * 2.0 < tiered.uneven);
-        assert!(lanes.depth <= 8 && lanes.runs <= tiered.runs);
+        let partitions = of("partitioned(lanes=16,k=4)");
+        assert!(partitions.write <= tiered.write * 1.02);
+        assert!(partitions.chains.1 * shorter <= tiered.chains.1);
+        assert!(partitions.uneven * 2.0 < tiered.uneven);
+        assert!(partitions.depth <= 8 && partitions.runs <= tiered.runs);
     }
 }
 

@@ -1,10 +1,10 @@
 //! Random trees against a map: flushes, jobs of the policy and of policies that
 //! do not exist yet, two at a time, snapshots, range tombstones.
 //!
-//! `sim.rs` carries decisions out at key granularity, `measure.rs` counts what
+//! `sim.rs` runs decisions at key granularity, `measure.rs` counts what
 //! they write; here are the properties:
 //! every read through the tree's read order is right at every snapshot, entries
-//! of a key never stand out of order (I3, I4), picking ends with every level
+//! of a key are never out of order (I3, I4), picking ends with every level
 //! within its limit (I10), manual compaction ends with nothing superfluous.
 
 mod chains;

@@ -1,8 +1,8 @@
 //! What policies write, and how many tables a get may have to ask, by updates
-//! of a tree at key granularity. `--nocapture` prints the figures that stand
-//! in `pick/leveled.rs` and `docs/policies/l2sm.md`.
+//! of a tree at key granularity. `--nocapture` prints the figures of
+//! `pick/leveled.rs` and `docs/policies/l2sm.md`.
 //!
-//! The simulation knows no time: it says what a policy costs, not how fast it is.
+//! The simulation has no time: it says what a policy costs, not how fast it is.
 
 use crate::sim::{Entry, Random, Sim};
 use windrow_plan::Policy;
@@ -117,7 +117,7 @@ fn min_overlap_writes_less_unless_updates_cluster() {
     }
 }
 
-/// What logs are worth: four levels, logs beside the first two of a twentieth of
+/// What SST-logs are worth: four levels, SST-logs of the first two of a twentieth of
 /// the tree. Writes of `sst_log(closed)` over those of `leveled`.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]

@@ -1,5 +1,5 @@
 //! An engine without bytes: tables are lists of entries, and every decision is
-//! carried out on them as the engine would, one entry being one byte.
+//! run on them as the engine would run it, one entry being one byte.
 //!
 //! Owns the model (a map for now and for each snapshot) and what the tables
 //! hold. Never shares code with the crate under test beyond the tree itself,
@@ -145,8 +145,8 @@ impl Sim {
         table.points.sort_by_key(|p| (p.0, u64::MAX - p.1));
         self.flushed_entries += table.points.len() as u64;
         let lanes = self.policy.lanes(&self.version, &self.settings);
-        let borders = lanes.clone().unwrap_or_else(|| self.version.lanes.clone());
-        let cutter = self.policy.flush_cutter(&self.settings, &borders);
+        let boundaries = lanes.clone().unwrap_or_else(|| self.version.lanes.clone());
+        let cutter = self.policy.flush_cutter(&self.settings, &boundaries);
         let cuts = match cut {
             // As a policy that does not exist yet would.
             Some(cut) => vec![cut],
@@ -161,9 +161,9 @@ impl Sim {
     /// Cuts a table before each of `cuts`; range tombstones are truncated.
     fn files_of(&mut self, table: &Table, cuts: &[Key]) -> Vec<(File, Rc<Table>)> {
         let mut out = Vec::new();
-        let borders = std::iter::once(0).chain(cuts.iter().copied());
+        let boundaries = std::iter::once(0).chain(cuts.iter().copied());
         let ends = cuts.iter().copied().chain([Key::MAX]);
-        for (lo, hi) in borders.zip(ends) {
+        for (lo, hi) in boundaries.zip(ends) {
             let points = table.points.iter().filter(|p| lo <= p.0 && p.0 < hi).copied();
             let ranges = table.ranges.iter().map(|r| (r.0.max(lo), r.1.min(hi), r.2));
             let piece =
@@ -394,8 +394,8 @@ impl Sim {
         None
     }
 
-    /// Every key reads right now and at every snapshot, and its entries stand
-    /// newest first in read order (I3, I4).
+    /// Every key reads right, now and at every snapshot, and its entries are in
+    /// read order newest first (I3, I4).
     pub(crate) fn check(&self) {
         self.version.check().unwrap();
         let known: Vec<FileNumber> = self.tables.keys().copied().collect();

@@ -17,8 +17,8 @@ use windrow_format::table::{Expect, Table};
 use windrow_testkit::variant::VARIANTS;
 use windrow_testkit::world::DIR;
 
-/// Option sets that cut flushes into lanes, or merge within level 0.
-const VARIANTS_USED: [&str; 3] = ["lanes", "windrow", "leveled"];
+/// Option sets that cut flushes into level-0 partitions, or merge within level 0.
+const VARIANTS_USED: [&str; 3] = ["partitions", "windrow", "leveled"];
 /// Counters, and how often each is added to.
 const COUNTERS: u64 = 12;
 const ROUNDS: u64 = 60;

@@ -99,7 +99,7 @@ fn closing_leaves_readers_readable_and_refuses_the_rest() {
         assert!(cursor.next().expect("next"));
         assert_eq!(cursor.value(), b"2");
         assert_eq!(iter.map(|item| item.expect("item").1.to_vec()).collect::<Vec<_>>(), [b"2"]);
-        // A snapshot too, by every way to read it, and what stands on one.
+        // A snapshot too, by every way to read it, and what reads at one.
         read_snapshot(&keyspace, &snapshot);
         // New work: refused.
         assert_eq!(kind(db.get("a")), Some(ErrorKind::Closed));

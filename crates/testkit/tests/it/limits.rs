@@ -111,7 +111,7 @@ fn batch_of(db: &Db, bytes: usize, count: usize) -> Batch {
     for i in 1..count {
         batch.put(db, format!("{i:04}"), &value);
     }
-    // What the last one takes beside its value, by trying; its length's
+    // What the last one takes in addition to its value, by trying; its length's
     // varint is as long as that of what is left.
     let mut tried = batch.clone();
     let left = bytes - batch.byte_len();
