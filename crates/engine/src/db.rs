@@ -11,8 +11,10 @@ use crate::handle::Handle;
 use crate::keyspace::Keyspace;
 use crate::measure::TableSearches;
 use crate::open;
+use crate::open::left_out;
 use crate::options::{KeyspaceOptions, Options, ReadOptions, Sync};
 use crate::read::cursor::{Cursor, Iter};
+use crate::resume::resume;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
@@ -320,8 +322,8 @@ impl Db {
     /// `Closed`; `InvalidArgument` for one that was left out ([`Db::keyspaces_left_out`]).
     pub fn open_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
         self.core().latch.check_read()?;
-        self.core().check_left_out(name)?;
-        let tree = self.core().tree_named(name);
+        left_out::check(&self.core().left_out, name)?;
+        let tree = self.core().pipeline.keyspaces.named(name);
         Ok(tree.map(|tree| Keyspace::new(self.default.core.clone(), tree)))
     }
 
@@ -451,7 +453,7 @@ impl Db {
     /// much is needed, and `Io`: writing stays off then, nothing is lost, and it
     /// may be called again.
     pub fn resume(&self) -> Result<()> {
-        self.core().resume()
+        resume(self.core())
     }
 
     /// The error that turned writing off, if one did.

@@ -11,6 +11,7 @@
 //! what it wrote, unlinked or unlocked would be the parent's. There it is
 //! forgotten, whatever the last one would have torn down included.
 
+use crate::close;
 use crate::core::Core;
 use crate::workers::is_working;
 use std::ops::Deref;
@@ -54,7 +55,7 @@ fn close(core: &Core) -> Result<()> {
     // Held throughout: a second close must not free the directory, nor
     // return, while the first still writes to it.
     let mut lock = core.handles.directory();
-    let closed = core.close();
+    let closed = close::close(core);
     *lock = None;
     closed
 }

@@ -33,6 +33,7 @@ mod cache;
 mod chain;
 mod checkpoint;
 mod cleanup;
+mod close;
 mod compact;
 mod core;
 mod db;

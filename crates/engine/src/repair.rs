@@ -35,6 +35,7 @@ pub(crate) mod traces;
 pub use report::{DamagedLog, DamagedTable, LostRange, RepairReport};
 pub(crate) use salvage::Known;
 
+use crate::close::close;
 use crate::core::Core;
 use crate::latch::refuse_forked;
 use crate::manifest::record::Record;
@@ -46,6 +47,7 @@ use crate::open::listing::Listing;
 use crate::open::logs::{is_log, is_own};
 use crate::open::remains::refuse_foreign;
 use crate::open::replay::{Proof, Replay, Replayed, Salvaged};
+use crate::open::start::start_writing;
 use crate::options::Options;
 use crate::place::{Place, enter};
 use crate::repair::originals::Originals;
@@ -169,10 +171,10 @@ impl Repair<'_> {
         // Open needs none of the old files: what is not live goes.
         let mut listing = Listing::read(&self.env, self.dir)?;
         self.originals.spare(&mut listing);
-        core.start_writing(&listing, &replayed)?;
+        start_writing(&core, &listing, &replayed)?;
         // Whatever becomes of them: nothing may run on without the lock.
         let moved = self.originals.finish(&self.env, self.dir);
-        let closed = core.close();
+        let closed = close(&core);
         moved.and(closed)
     }
 

@@ -25,7 +25,7 @@ use crate::latch::can_go_away;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::merge::filters::OutputFilters;
 use crate::open::remains::remove_ours;
-use crate::open::undo::Attempt;
+use crate::open::undo::{Attempt, resume_needs_bytes};
 use crate::tree::Tree;
 use crate::workers::Kick;
 use std::sync::Arc;
@@ -34,62 +34,71 @@ use windrow_env::WriteFile;
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_format::names;
 
-impl Core {
-    /// Turns writing on again. See [`crate::Db::resume`].
-    pub(crate) fn resume(&self) -> Result<()> {
+/// Turns writing on again. See [`crate::Db::resume`].
+pub(crate) fn resume(core: &Core) -> Result<()> {
+    Resume { core }.run()
+}
+
+/// A resume of a database.
+struct Resume<'a> {
+    core: &'a Core,
+}
+
+impl Resume<'_> {
+    fn run(&self) -> Result<()> {
         // Before any lock is taken: a fork may never see it released.
-        self.latch.check_read()?;
-        let _one = self.resuming.lock();
+        self.core.latch.check_read()?;
+        let _one = self.core.resuming.lock();
         // A close waits until this is over.
-        let _underway = self.workers.begin()?;
-        let Err(refusal) = self.latch.check() else {
+        let _underway = self.core.workers.begin()?;
+        let Err(refusal) = self.core.latch.check() else {
             // What waits for room need not wait longer.
-            self.workers.kick(Kick::RetryNow);
+            self.core.workers.kick(Kick::RetryNow);
             return Ok(());
         };
-        if !self.latch.cause().as_ref().is_some_and(can_go_away) {
+        if !self.core.latch.cause().as_ref().is_some_and(can_go_away) {
             return Err(refusal);
         }
-        let begin_ns = self.env.clock.monotonic_ns();
+        let begin_ns = self.core.env.clock.monotonic_ns();
         self.stop_everybody();
-        let attempt = self.begin_attempt();
-        let last_seq = self.pipeline.visible();
-        let resumed = self.workers.latch_panics(|| self.take_over(last_seq));
+        let attempt = Attempt::begin(self.core, &self.core.catalog);
+        let last_seq = self.core.pipeline.visible();
+        let resumed = self.core.workers.latch_panics(|| self.take_over(last_seq));
         resumed.map_err(|error| self.undo_resume(&attempt, error))?;
-        let mut catalog = self.catalog.lock();
-        let segments = &self.pipeline.segments;
+        let mut catalog = self.core.catalog.lock();
+        let segments = &self.core.pipeline.segments;
         let wal = segments.create_first(&mut catalog).map_err(|error| {
             // The manifest may name it.
-            self.cleanup.keep(&names::wal(catalog.state().log_number));
+            self.core.cleanup.keep(&names::wal(catalog.state().log_number));
             self.still_off(0, error)
         })?;
         segments.restart(wal);
-        self.latch.reset();
+        self.core.latch.reset();
         drop(catalog);
-        self.cleanup.let_go();
-        self.cleanup.run(false);
-        self.counters.resumes.add(1);
-        let duration_us = (self.env.clock.monotonic_ns() - begin_ns) / 1000;
-        self.events.send(&Event::Resumed { duration_us });
-        self.scheduler.schedule();
+        self.core.cleanup.let_go();
+        self.core.cleanup.run(false);
+        self.core.counters.resumes.add(1);
+        let duration_us = (self.core.env.clock.monotonic_ns() - begin_ns) / 1000;
+        self.core.events.send(&Event::Resumed { duration_us });
+        self.core.scheduler.schedule();
         Ok(())
     }
 
     /// Returns once no job runs, and no writer fills a slot or waits for one.
     /// Writing is off: whoever comes is refused.
     fn stop_everybody(&self) {
-        self.wait_until(|| self.workers.gate.is_alone().then_some(()));
-        self.pipeline.queue().settle();
-        self.pipeline.segments.wal_sync.wait_idle();
+        self.core.wait_until(|| self.core.workers.gate.is_alone().then_some(()));
+        self.core.pipeline.queue().settle();
+        self.core.pipeline.segments.wal_sync.wait_idle();
         // Whoever makes or drops a keyspace is through with it.
-        drop(self.catalog.lock());
+        drop(self.core.catalog.lock());
     }
 
     /// Makes what is in memory durable in tables of a new manifest that is in
     /// force, and lets go of memtables and logs.
     fn take_over(&self, last_seq: SeqNo) -> Result<()> {
         let mut state = self.agreeing_state();
-        let trees: Vec<Arc<Tree>> = self.trees().iter().cloned().collect();
+        let trees: Vec<Arc<Tree>> = self.core.trees().iter().cloned().collect();
         for tree in &trees {
             for memtable in tree.pin().memtables() {
                 memtable.cut(last_seq);
@@ -100,13 +109,13 @@ impl Core {
         for tree in trees.iter().filter(|_| !mutant!(ResumeForgets)) {
             let keyspace = state.keyspaces.get_mut(&tree.id).expect("they agree");
             self.write_memtables(tree, keyspace, last_seq, &mut unfinished)?;
-            if self.jobs.group_max() <= unfinished.len() {
-                self.jobs.finish_tables(std::mem::take(&mut unfinished))?;
+            if self.core.jobs.group_max() <= unfinished.len() {
+                self.core.jobs.finish_tables(std::mem::take(&mut unfinished))?;
             }
         }
-        self.jobs.finish_tables(unfinished)?;
-        let mut catalog = self.catalog.lock();
-        let begun = self.catalog.begin(state, last_seq)?;
+        self.core.jobs.finish_tables(unfinished)?;
+        let mut catalog = self.core.catalog.lock();
+        let begun = self.core.catalog.begin(state, last_seq)?;
         catalog.adopt(begun);
         self.adopt(catalog.state(), &trees);
         Ok(())
@@ -115,8 +124,8 @@ impl Core {
     /// The manifest's state, in which there are the keyspaces that are open: one
     /// that was being made or dropped when writing failed is as its caller was told.
     fn agreeing_state(&self) -> ManifestState {
-        let mut state = self.catalog.state();
-        let trees = self.trees();
+        let mut state = self.core.catalog.state();
+        let trees = self.core.trees();
         let is_open = |id: &KeyspaceId| trees.get(*id).is_some();
         unless_mutant!(ResumedKeyspaces, state.keyspaces.retain(|id, _| is_open(id)));
         for tree in trees.iter() {
@@ -143,18 +152,18 @@ impl Core {
             }
             let write = || {
                 let filters = Arc::new(OutputFilters::of_flush(tree, memtable.entries()));
-                self.jobs.write_level0(tree, memtable, filters)
+                self.core.jobs.write_level0(tree, memtable, filters)
             };
             let mut flushed = match write() {
                 // Those that are written and not finished yet hold some.
                 Err(error) if is_out_of_descriptors(&error) && !unfinished.is_empty() => {
-                    self.jobs.finish_tables(std::mem::take(unfinished))?;
+                    self.core.jobs.finish_tables(std::mem::take(unfinished))?;
                     write()?
                 }
                 flushed => flushed?,
             };
             unfinished.extend(flushed.take_unfinished());
-            self.counters.merged(0, 0, flushed.bytes());
+            self.core.counters.merged(0, 0, flushed.bytes());
             let edit = flushed.edit(&keyspace.version, last_seq);
             keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
         }
@@ -166,35 +175,35 @@ impl Core {
         for tree in trees {
             let version = state.keyspaces[&tree.id].version.clone();
             for memtable in tree.restart(version) {
-                self.pipeline.retire(&memtable);
+                self.core.pipeline.retire(&memtable);
             }
         }
         // Not by the cleanup, which waits while writing is off: the new log may
         // need their room.
-        for wal in self.pipeline.queue().forget_logs() {
-            let _ = self.env.fs.remove(&self.dir.join(names::wal(wal.number)));
+        for wal in self.core.pipeline.queue().forget_logs() {
+            let _ = self.core.env.fs.remove(&self.core.dir.join(names::wal(wal.number)));
         }
-        self.pipeline.segments.wal_sync.retire_all();
+        self.core.pipeline.segments.wal_sync.retire_all();
     }
 
     /// Takes back what a failed attempt made, or leaves it until a later one is in
     /// force, where CURRENT may name it.
     fn undo_resume(&self, attempt: &Attempt, error: Error) -> Error {
-        for name in self.remove_own(attempt) {
-            self.cleanup.keep(&name);
+        for name in attempt.remove_own(self.core) {
+            self.core.cleanup.keep(&name);
         }
-        self.still_off(self.pipeline.segments.bytes_in_memory(), error)
+        self.still_off(self.core.pipeline.segments.bytes_in_memory(), error)
     }
 
     /// The error of an attempt that has failed, so much being in memory.
     fn still_off(&self, in_memory: u64, error: Error) -> Error {
         match error.kind() {
             ErrorKind::NoSpace => {
-                let free = self.env.fs.free_bytes(&self.dir).unwrap_or(0);
+                let free = self.core.env.fs.free_bytes(&self.core.dir).unwrap_or(0);
                 error.context(format!(
                     "writing stays off: to go on takes about {} bytes of free space, and {free} \
                      are free: make room, then resume again",
-                    self.resume_needs_bytes(in_memory),
+                    resume_needs_bytes(in_memory),
                 ))
             }
             _ => error.context("writing stays off"),
@@ -203,9 +212,9 @@ impl Core {
 
     /// Gives the reserve up where the device may lack room for what is in memory.
     fn release_reserve_if_lacking(&self) {
-        let needed = self.resume_needs_bytes(self.pipeline.segments.bytes_in_memory());
-        if self.env.fs.free_bytes(&self.dir).is_ok_and(|free| free < needed) {
-            let _ = remove_ours(&self.env, &self.dir, names::RESERVE);
+        let needed = resume_needs_bytes(self.core.pipeline.segments.bytes_in_memory());
+        if self.core.env.fs.free_bytes(&self.core.dir).is_ok_and(|free| free < needed) {
+            let _ = remove_ours(&self.core.env, &self.core.dir, names::RESERVE);
         }
     }
 }

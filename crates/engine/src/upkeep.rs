@@ -1,7 +1,6 @@
-//! What users ask of the tree by name: flush, make and drop keyspaces, close.
-//! (For a compaction see `compact.rs`.)
+//! Keyspaces: they are made, dropped, and given another policy.
 //!
-//! Owns no state: each is a sequence of the steps that the background takes too.
+//! Owns no state: each is a sequence of steps of the owners. Never does: write to one.
 
 use crate::core::Core;
 use crate::events::Event;
@@ -10,16 +9,13 @@ use crate::manifest::record::{DEFAULT_KEYSPACE, Field};
 use crate::manifest::state::KeyspaceState;
 use crate::open::assemble::{Services, check_agrees, plan_settings};
 use crate::open::found::new_keyspace;
+use crate::open::left_out;
 use crate::options::KeyspaceOptions;
 use crate::tree::{Tree, dropped};
-use crate::trouble::Tries;
 use crate::write::queue::QueueState;
-use crate::write::segments::EMPTY_BYTES;
 use std::collections::HashSet;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, KeyspaceId, Result, mutant, unless_mutant};
-use windrow_env::fs::is_shortage;
-use windrow_env::sync::atomic::Ordering;
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, unless_mutant};
 use windrow_plan::Policy;
 
 /// Longest name of a keyspace, in bytes.
@@ -63,11 +59,6 @@ impl Core {
 
     // ---- keyspaces
 
-    /// The keyspace of this name, if there is one.
-    pub(crate) fn tree_named(&self, name: &str) -> Option<Arc<Tree>> {
-        self.pipeline.keyspaces.named(name)
-    }
-
     /// The keyspaces of these names; those that are not there are made with
     /// these options, all by one record of the manifest and one of the log.
     pub(crate) fn open_or_create_keyspaces(
@@ -76,7 +67,7 @@ impl Core {
         options: &KeyspaceOptions,
     ) -> Result<Vec<Arc<Tree>>> {
         self.latch.check_read()?;
-        names.iter().try_for_each(|name| self.check_left_out(name))?;
+        names.iter().try_for_each(|name| left_out::check(&self.left_out, name))?;
         let open = |name: &&str| match self.pipeline.keyspaces.named(name) {
             Some(tree) => check_agrees(&tree.record, options).map(|()| Some(tree)),
             None => check_name(name).map(|()| None),
@@ -177,7 +168,7 @@ impl Core {
             return Err(Error::invalid("the default keyspace cannot be dropped"));
         }
         self.latch.check()?;
-        let Some(tree) = self.tree_named(name) else {
+        let Some(tree) = self.pipeline.keyspaces.named(name) else {
             return Err(Error::invalid(format!("there is no keyspace `{name}`")));
         };
         self.shorten_log();
@@ -204,122 +195,6 @@ impl Core {
         self.events.send_with(|| Event::KeyspaceDropped { keyspace: tree.name.clone() });
         self.jobs.note_due(&tree);
         self.note_progress();
-        Ok(())
-    }
-
-    // ---- close
-
-    /// Closes the database. See [`crate::Db::close`].
-    pub(crate) fn close(&self) -> Result<()> {
-        let in_place = self.latch.check().and_then(|()| self.watch_place());
-        let mut queue = self.pipeline.queue().lock();
-        if self.workers.gate.close() {
-            return Ok(());
-        }
-        let writable = in_place.and_then(|()| self.latch.check());
-        let last_seq = queue.last_seq();
-        if writable.is_ok() {
-            queue.freeze_all();
-        }
-        drop(queue);
-        // Who waits for what will not come any more hears of it.
-        self.note_progress();
-        // A drop of a keyspace that passed the gate holds this lock until it is
-        // done: from here on the list of keyspaces stays as it is.
-        let read_only = self.catalog.lock().log().is_none();
-        let published =
-            writable.and_then(|()| self.pipeline.queue().wait_visible(last_seq, &self.latch));
-        if published.is_err() {
-            // Nobody writes to the log of a directory that is free.
-            self.pipeline.queue().settle();
-        }
-        unless_mutant!(
-            CloseLeavesJobs,
-            self.wait_until(|| self.workers.gate.is_quiet().then_some(()))
-        );
-        let left = |()| self.leave_clean(last_seq).or_else(|error| self.leave_to_replay(error));
-        let closed = published.and_then(left);
-        // What is said to be closed is there.
-        let closed = closed.and_then(|()| self.place.check());
-        if closed.is_ok() {
-            self.pipeline.segments.wal_sync.retire_all();
-        }
-        self.caches.tables.release_directory();
-        self.latch.close();
-        self.note_progress();
-        if read_only || mutant!(CloseErrorIgnored) { Ok(()) } else { closed }
-    }
-
-    /// Flushes what is left, and leaves one empty log that names the manifest
-    /// and how much of it is durable (rules R10, R11). The log comes first: a
-    /// manifest that loses the record of the clean close still says the same.
-    fn leave_clean(&self, last_seq: u64) -> Result<()> {
-        unless_mutant!(CloseKeepsMemtables, self.flush_rest()?);
-        for tree in self.trees().iter() {
-            self.keep_statistics(tree)?;
-        }
-        let wal = self.pipeline.segments.create_empty()?;
-        self.catalog.append(vec![
-            Field::LastSeq(last_seq),
-            Field::TimeFloor(self.time_floor_ms.load(Ordering::Relaxed)),
-            Field::LogBegin { number: wal.number, first_seq: last_seq + 1 },
-            wal.added(),
-            Field::NextFile(self.next_file.load(Ordering::Relaxed)),
-            Field::CleanClose { wal: wal.number, bytes: EMPTY_BYTES },
-        ])?;
-        self.catalog.finish()?;
-        self.pipeline.segments.remove_all();
-        Ok(())
-    }
-
-    /// Writes today's estimates into the metadata of every file, so that they
-    /// survive the close.
-    ///
-    /// # Errors
-    /// As [`Jobs::install`].
-    fn keep_statistics(&self, tree: &Tree) -> Result<()> {
-        if tree.reads.access.queries() == tree.reads.access.origin() {
-            return Ok(());
-        }
-        if tree.estimates().edit(&tree.version()).is_empty() {
-            return Ok(());
-        }
-        self.jobs.install(tree, |version| tree.estimates().edit(version))
-    }
-
-    /// Flushes what waits, group by group, on this thread.
-    fn flush_rest(&self) -> Result<()> {
-        loop {
-            let group = self.jobs.claim_flush();
-            if group.is_empty() {
-                return Ok(());
-            }
-            let mut tries = Tries::default();
-            let flushed = loop {
-                match self.jobs.flush_group(&group) {
-                    Err(error) if tries.again_closing(&self.host, &error) => {}
-                    flushed => break flushed,
-                }
-            };
-            self.pipeline.queue().lock().unflushed.release(&group);
-            flushed?;
-        }
-    }
-
-    /// Ends a close that found no room for a clean one: what is not in tables
-    /// stays in logs, made durable, and the next open replays it. Every write was
-    /// published, so a log and whatever table or manifest was not finished are as
-    /// a crash would leave them.
-    ///
-    /// # Errors
-    /// `error`, if it is another one; what syncing a log said.
-    fn leave_to_replay(&self, error: Error) -> Result<()> {
-        if !is_shortage(&error) && error.kind() != ErrorKind::NoSpace {
-            return Err(error);
-        }
-        unless_mutant!(CloseForgetsLog, self.pipeline.segments.wal_sync.sync_all()?);
-        self.pipeline.segments.in_use().iter().for_each(|wal| wal.give_back());
-        self.events.send(&Event::LeftToReplay { error });
         Ok(())
     }
 }

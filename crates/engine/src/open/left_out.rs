@@ -6,7 +6,6 @@
 //! the replay passes over operations of keyspaces that are not there. Never does:
 //! anything in an open for writing, which would lose them with the next manifest.
 
-use crate::core::Core;
 use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use crate::options::Components;
 use std::collections::BTreeMap;
@@ -48,14 +47,12 @@ impl LeftOut {
     }
 }
 
-impl Core {
-    /// # Errors
-    /// `InvalidArgument` if the keyspace of this name is there and was left out.
-    pub(crate) fn check_left_out(&self, name: &str) -> Result<()> {
-        match self.left_out.iter().find(|record| record.name == name) {
-            Some(record) => Err(refused(record)),
-            None => Ok(()),
-        }
+/// # Errors
+/// `InvalidArgument` if the keyspace of this name is there and was left out.
+pub(crate) fn check(left_out: &[KeyspaceRecord], name: &str) -> Result<()> {
+    match left_out.iter().find(|record| record.name == name) {
+        Some(record) => Err(refused(record)),
+        None => Ok(()),
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) mod logs;
 pub(crate) mod remains;
 pub(crate) mod replay;
 mod reserve;
-mod start;
+pub(crate) mod start;
 pub(crate) mod undo;
 
 use crate::core::Core;
@@ -34,6 +34,7 @@ use crate::open::listing::Listing;
 use crate::open::logs::wal_header;
 use crate::open::remains::refuse_foreign;
 use crate::open::replay::{Replay, Replayed};
+use crate::open::start::start_writing;
 use crate::open::undo::Attempt;
 use crate::options::Options;
 use crate::place::{Place, enter};
@@ -77,10 +78,9 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     let place = Place::new(env, dir, &*lock);
     place.found(found.current.as_ref());
     let core = assemble(env.clone(), place, &options, &listing, found, &policy)?;
-    let attempt = core.begin_attempt();
-    let replayed = core
-        .recover(&attempt, &listing, manifest, options.read_only)
-        .map_err(|error| core.undo(&attempt, &listing, error))?;
+    let attempt = Attempt::begin(&core, &core.catalog);
+    let replayed = recover(&core, &attempt, &listing, manifest, options.read_only)
+        .map_err(|error| attempt.undo(&core, &listing, error))?;
     core.events.send_with(|| Event::Opened {
         wal_files: replayed.wal_files,
         batches: replayed.batches,
@@ -119,42 +119,40 @@ fn take_lock(env: &Env, dir: &Path, options: &Options) -> Result<Box<dyn FileLoc
     env.fs.lock(&dir.join(names::LOCK), mode)
 }
 
-impl Core {
-    /// Replays the logs and, unless the open is read-only, begins to write.
-    fn recover(
-        &self,
-        attempt: &Attempt,
-        listing: &Listing,
-        manifest: Option<Folded>,
-        read_only: bool,
-    ) -> Result<Replayed> {
-        if !read_only {
-            self.release_reserve_if_short(attempt, listing)?;
-        }
-        let replayed = self.replay_logs(listing, manifest)?;
-        if self.settings.verify_on_open {
-            // Before anything is written: damage must leave the directory as it was.
-            crate::verify::verify(self, &mut |_| {})?.into_result()?;
-        }
-        if !read_only {
-            self.start_writing(listing, &replayed)?;
-            self.restore_reserve(listing);
-        }
-        Ok(replayed)
+/// Replays the logs and, unless the open is read-only, begins to write.
+fn recover(
+    core: &Core,
+    attempt: &Attempt,
+    listing: &Listing,
+    manifest: Option<Folded>,
+    read_only: bool,
+) -> Result<Replayed> {
+    if !read_only {
+        reserve::release_if_short(core, attempt, listing)?;
     }
+    let replayed = replay_logs(core, listing, manifest)?;
+    if core.settings.verify_on_open {
+        // Before anything is written: damage must leave the directory as it was.
+        crate::verify::verify(core, &mut |_| {})?.into_result()?;
+    }
+    if !read_only {
+        start_writing(core, listing, &replayed)?;
+        reserve::restore(core, core.pipeline.segments.capacity_bytes(), listing);
+    }
+    Ok(replayed)
+}
 
-    fn replay_logs(&self, listing: &Listing, manifest: Option<Folded>) -> Result<Replayed> {
-        let state = self.catalog.state();
-        if state.clean_close.is_some() {
-            return Ok(Replayed { last_seq: state.last_seq, ..Replayed::default() });
-        }
-        let mut paths: Vec<(FileNumber, PathBuf)> = Vec::new();
-        for &number in listing.wals.range(state.log_number..) {
-            let manifest = manifest.as_ref();
-            if wal_header(&self.env, &self.dir, number, &state, manifest)?.is_some() {
-                paths.push((number, self.dir.join(names::wal(number))));
-            }
-        }
-        Replay::new(self, &state, manifest).run(&paths)
+fn replay_logs(core: &Core, listing: &Listing, manifest: Option<Folded>) -> Result<Replayed> {
+    let state = core.catalog.state();
+    if state.clean_close.is_some() {
+        return Ok(Replayed { last_seq: state.last_seq, ..Replayed::default() });
     }
+    let mut paths: Vec<(FileNumber, PathBuf)> = Vec::new();
+    for &number in listing.wals.range(state.log_number..) {
+        let manifest = manifest.as_ref();
+        if wal_header(&core.env, &core.dir, number, &state, manifest)?.is_some() {
+            paths.push((number, core.dir.join(names::wal(number))));
+        }
+    }
+    Replay::new(core, &state, manifest).run(&paths)
 }

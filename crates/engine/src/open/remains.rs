@@ -10,8 +10,9 @@
 //! Owns: whose a directory is, and the removal of what no manifest names.
 //! Never does: move or change a file.
 
-use crate::core::Core;
 use crate::events::Event;
+use crate::host::Host;
+use crate::manifest::catalog::Catalog;
 use crate::open::listing::Listing;
 use std::path::Path;
 use windrow_base::{Error, Result, mutant};
@@ -123,20 +124,18 @@ pub(crate) fn remove_ours(env: &Env, dir: &Path, name: &str) -> Result<Option<Er
     }
 }
 
-impl Core {
-    /// Removes the files that were found and are not needed any more. One that
-    /// cannot be removed is told of, and keeps nobody from opening.
-    pub(crate) fn remove_orphans(&self, listing: &Listing) {
-        let live = self.catalog.lock().state().live_tables();
-        let orphans = listing.tables.difference(&live).map(|&n| names::table(n));
-        let wals = listing.wals.iter().map(|&n| names::wal(n));
-        let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
-        let temporary = listing.temporary.iter().map(|&n| names::temp(n));
-        for name in orphans.chain(wals).chain(manifests).chain(temporary) {
-            let left = remove_ours(&self.env, &self.dir, &name);
-            if let Some(reason) = left.unwrap_or_else(Some) {
-                self.events.send(&Event::OrphanLeft { name, reason });
-            }
+/// Removes the files that were found and are not needed any more. One that
+/// cannot be removed is told of, and keeps nobody from opening.
+pub(crate) fn remove_orphans(host: &Host, catalog: &Catalog, listing: &Listing) {
+    let live = catalog.lock().state().live_tables();
+    let orphans = listing.tables.difference(&live).map(|&n| names::table(n));
+    let wals = listing.wals.iter().map(|&n| names::wal(n));
+    let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
+    let temporary = listing.temporary.iter().map(|&n| names::temp(n));
+    for name in orphans.chain(wals).chain(manifests).chain(temporary) {
+        let left = remove_ours(&host.env, &host.dir, &name);
+        if let Some(reason) = left.unwrap_or_else(Some) {
+            host.events.send(&Event::OrphanLeft { name, reason });
         }
     }
 }

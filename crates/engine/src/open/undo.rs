@@ -8,7 +8,8 @@
 //! Their numbers may be given out again: what CURRENT names has another uid.
 //! Never does: remove a file that was there before.
 
-use crate::core::Core;
+use crate::host::Host;
+use crate::manifest::catalog::Catalog;
 use crate::open::found::read_current;
 use crate::open::listing::Listing;
 use windrow_base::{Error, ErrorKind, FileNumber, mutant};
@@ -28,58 +29,58 @@ pub(crate) struct Attempt {
     log_number: Option<FileNumber>,
 }
 
-impl Core {
+impl Attempt {
     /// Begins to write to what was found.
-    pub(crate) fn begin_attempt(&self) -> Attempt {
-        let catalog = self.catalog.lock();
+    pub(crate) fn begin(host: &Host, catalog: &Catalog) -> Attempt {
+        let catalog = catalog.lock();
         let state = catalog.state();
         Attempt {
-            first: self.next_file.load(Ordering::Relaxed),
+            first: host.next_file.load(Ordering::Relaxed),
             log_number: state.clean_close.is_none().then_some(state.log_number),
         }
     }
 
     /// Removes what a failed attempt made, and says what it lacked.
-    pub(crate) fn undo(&self, attempt: &Attempt, listing: &Listing, error: Error) -> Error {
-        if self.next_file.load(Ordering::Relaxed) > attempt.first {
-            self.remove_own(attempt);
+    pub(crate) fn undo(&self, host: &Host, listing: &Listing, error: Error) -> Error {
+        if host.next_file.load(Ordering::Relaxed) > self.first {
+            self.remove_own(host);
         }
         match error.kind() {
-            ErrorKind::NoSpace => error.context(self.what_is_lacking(attempt, listing)),
+            ErrorKind::NoSpace => error.context(self.what_is_lacking(host, listing)),
             _ => error,
         }
     }
 
     /// Removes what the attempt made, unless it may be in force: then its names.
-    pub(crate) fn remove_own(&self, attempt: &Attempt) -> Vec<String> {
-        let Ok(made) = Listing::read(&self.env, &self.dir) else { return Vec::new() };
-        let own = attempt.first..;
+    pub(crate) fn remove_own(&self, host: &Host) -> Vec<String> {
+        let Ok(made) = Listing::read(&host.env, &host.dir) else { return Vec::new() };
+        let own = self.first..;
         let tables = made.tables.range(own.clone()).map(|&n| names::table(n));
         let wals = made.wals.range(own.clone()).map(|&n| names::wal(n));
         let manifests = made.manifests.range(own.clone()).map(|&n| names::manifest(n));
         let temporary = made.temporary.range(own.clone()).map(|&n| names::temp(n));
         let own = tables.chain(wals).chain(manifests).chain(temporary).collect::<Vec<_>>();
-        if self.place.check().is_err() || self.may_be_in_force(attempt) && !mutant!(UndoneInForce) {
+        if host.place.check().is_err() || self.may_be_in_force(host) && !mutant!(UndoneInForce) {
             return own;
         }
         for name in own {
             // One that stays is removed by the next open.
-            let _ = self.env.fs.remove(&self.dir.join(name));
+            let _ = host.env.fs.remove(&host.dir.join(name));
         }
         Vec::new()
     }
 
     /// Whether CURRENT names a manifest of the attempt, as far as can be told.
-    fn may_be_in_force(&self, attempt: &Attempt) -> bool {
-        match read_current(&self.env, &self.dir) {
-            Ok(current) => current.manifest_number >= attempt.first,
+    fn may_be_in_force(&self, host: &Host) -> bool {
+        match read_current(&host.env, &host.dir) {
+            Ok(current) => current.manifest_number >= self.first,
             Err(error) => !is_not_found(&error),
         }
     }
 
-    fn what_is_lacking(&self, attempt: &Attempt, listing: &Listing) -> String {
-        let needed = self.open_needs_bytes(attempt, listing);
-        let free = self.env.fs.free_bytes(&self.dir).unwrap_or(0);
+    fn what_is_lacking(&self, host: &Host, listing: &Listing) -> String {
+        let needed = self.needs_bytes(host, listing);
+        let free = host.env.fs.free_bytes(&host.dir).unwrap_or(0);
         format!(
             "opening for writing needs about {needed} bytes of free space, and {free} are free; \
              nothing acknowledged is lost: make room, then open again"
@@ -88,26 +89,26 @@ impl Core {
 
     /// What an open takes before it can remove anything: tables of what is in the
     /// logs, a manifest; and then the first step of a log, in bytes.
-    pub(crate) fn open_needs_bytes(&self, attempt: &Attempt, listing: &Listing) -> u64 {
-        let first = attempt.log_number.unwrap_or(FileNumber::MAX);
-        let logs = listing.wals.range(first..).map(|&wal| self.log_bytes(wal));
+    pub(crate) fn needs_bytes(&self, host: &Host, listing: &Listing) -> u64 {
+        let first = self.log_number.unwrap_or(FileNumber::MAX);
+        let logs = listing.wals.range(first..).map(|&wal| log_bytes(host, wal));
         MARGIN_BYTES + logs.sum::<u64>()
     }
+}
 
-    /// What a log holds, in bytes: its length says what it may come to hold.
-    fn log_bytes(&self, number: FileNumber) -> u64 {
-        let path = self.dir.join(names::wal(number));
-        let file = self.env.fs.open(&path, ReadOptions::default());
-        let Ok(mut reader) = file.and_then(|file| Reader::open(file, LogKind::Wal, None)) else {
-            return 0;
-        };
-        while let Ok(Some(_)) = reader.next() {}
-        reader.valid_bytes()
-    }
+/// What a log holds, in bytes: its length says what it may come to hold.
+fn log_bytes(host: &Host, number: FileNumber) -> u64 {
+    let path = host.dir.join(names::wal(number));
+    let file = host.env.fs.open(&path, ReadOptions::default());
+    let Ok(mut reader) = file.and_then(|file| Reader::open(file, LogKind::Wal, None)) else {
+        return 0;
+    };
+    while let Ok(Some(_)) = reader.next() {}
+    reader.valid_bytes()
+}
 
-    /// What a resume takes at most, before the old logs go, with so much in memory,
-    /// in bytes.
-    pub(crate) fn resume_needs_bytes(&self, in_memory: u64) -> u64 {
-        MARGIN_BYTES + in_memory
-    }
+/// What a resume takes at most, before the old logs go, with so much in memory,
+/// in bytes.
+pub(crate) fn resume_needs_bytes(in_memory: u64) -> u64 {
+    MARGIN_BYTES + in_memory
 }

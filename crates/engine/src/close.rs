@@ -1,0 +1,126 @@
+//! Close: what is in memory is flushed, and the directory left as the next open likes
+//! it best; or else as a crash would leave it, with every log durable.
+//!
+//! Owns no state. Never does: free the directory (`handle.rs`).
+
+use crate::core::Core;
+use crate::events::Event;
+use crate::jobs::Jobs;
+use crate::manifest::record::Field;
+use crate::tree::Tree;
+use crate::trouble::Tries;
+use crate::write::segments::EMPTY_BYTES;
+use windrow_base::{Error, ErrorKind, Result, mutant, unless_mutant};
+use windrow_env::fs::is_shortage;
+use windrow_env::sync::atomic::Ordering;
+
+/// Closes the database. See [`crate::Db::close`].
+pub(crate) fn close(core: &Core) -> Result<()> {
+    let in_place = core.latch.check().and_then(|()| core.watch_place());
+    let mut queue = core.pipeline.queue().lock();
+    if core.workers.gate.close() {
+        return Ok(());
+    }
+    let writable = in_place.and_then(|()| core.latch.check());
+    let last_seq = queue.last_seq();
+    if writable.is_ok() {
+        queue.freeze_all();
+    }
+    drop(queue);
+    // Who waits for what will not come any more hears of it.
+    core.note_progress();
+    // A drop of a keyspace that passed the gate holds this lock until it is
+    // done: from here on the list of keyspaces stays as it is.
+    let read_only = core.catalog.lock().log().is_none();
+    let published =
+        writable.and_then(|()| core.pipeline.queue().wait_visible(last_seq, &core.latch));
+    if published.is_err() {
+        // Nobody writes to the log of a directory that is free.
+        core.pipeline.queue().settle();
+    }
+    unless_mutant!(CloseLeavesJobs, core.wait_until(|| core.workers.gate.is_quiet().then_some(())));
+    let left = |()| leave_clean(core, last_seq).or_else(|error| leave_to_replay(core, error));
+    let closed = published.and_then(left);
+    // What is said to be closed is there.
+    let closed = closed.and_then(|()| core.place.check());
+    if closed.is_ok() {
+        core.pipeline.segments.wal_sync.retire_all();
+    }
+    core.caches.tables.release_directory();
+    core.latch.close();
+    core.note_progress();
+    if read_only || mutant!(CloseErrorIgnored) { Ok(()) } else { closed }
+}
+
+/// Flushes what is left, and leaves one empty log that names the manifest
+/// and how much of it is durable (rules R10, R11). The log comes first: a
+/// manifest that loses the record of the clean close still says the same.
+fn leave_clean(core: &Core, last_seq: u64) -> Result<()> {
+    unless_mutant!(CloseKeepsMemtables, flush_rest(core)?);
+    for tree in core.trees().iter() {
+        keep_statistics(&core.jobs, tree)?;
+    }
+    let wal = core.pipeline.segments.create_empty()?;
+    core.catalog.append(vec![
+        Field::LastSeq(last_seq),
+        Field::TimeFloor(core.time_floor_ms.load(Ordering::Relaxed)),
+        Field::LogBegin { number: wal.number, first_seq: last_seq + 1 },
+        wal.added(),
+        Field::NextFile(core.next_file.load(Ordering::Relaxed)),
+        Field::CleanClose { wal: wal.number, bytes: EMPTY_BYTES },
+    ])?;
+    core.catalog.finish()?;
+    core.pipeline.segments.remove_all();
+    Ok(())
+}
+
+/// Writes today's estimates into the metadata of every file, so that they
+/// survive the close.
+///
+/// # Errors
+/// As [`Jobs::install`].
+fn keep_statistics(jobs: &Jobs, tree: &Tree) -> Result<()> {
+    if tree.reads.access.queries() == tree.reads.access.origin() {
+        return Ok(());
+    }
+    if tree.estimates().edit(&tree.version()).is_empty() {
+        return Ok(());
+    }
+    jobs.install(tree, |version| tree.estimates().edit(version))
+}
+
+/// Flushes what waits, group by group, on this thread.
+fn flush_rest(core: &Core) -> Result<()> {
+    loop {
+        let group = core.jobs.claim_flush();
+        if group.is_empty() {
+            return Ok(());
+        }
+        let mut tries = Tries::default();
+        let flushed = loop {
+            match core.jobs.flush_group(&group) {
+                Err(error) if tries.again_closing(&core.host, &error) => {}
+                flushed => break flushed,
+            }
+        };
+        core.pipeline.queue().lock().unflushed.release(&group);
+        flushed?;
+    }
+}
+
+/// Ends a close that found no room for a clean one: what is not in tables
+/// stays in logs, made durable, and the next open replays it. Every write was
+/// published, so a log and whatever table or manifest was not finished are as
+/// a crash would leave them.
+///
+/// # Errors
+/// `error`, if it is another one; what syncing a log said.
+fn leave_to_replay(core: &Core, error: Error) -> Result<()> {
+    if !is_shortage(&error) && error.kind() != ErrorKind::NoSpace {
+        return Err(error);
+    }
+    unless_mutant!(CloseForgetsLog, core.pipeline.segments.wal_sync.sync_all()?);
+    core.pipeline.segments.in_use().iter().for_each(|wal| wal.give_back());
+    core.events.send(&Event::LeftToReplay { error });
+    Ok(())
+}
