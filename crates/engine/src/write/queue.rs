@@ -125,7 +125,9 @@ impl Publication {
     }
 }
 
-/// The queue of a database.
+/// The queue of a database. Writers write to it all the time: what lies next to it,
+/// which they only read, must not be in its lines.
+#[repr(align(128))]
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
     publication: Mutex<Publication>,

@@ -185,3 +185,51 @@ impl Unflushed {
         self.logs.values().sum::<usize>() > count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Db, Options};
+
+    /// The account, and what the memtables of all keyspaces say.
+    fn counted(db: &Db) -> [(usize, usize); 2] {
+        let pipeline = &db.core().pipeline;
+        let queue = pipeline.queue().lock();
+        let (mut active, mut frozen) = (0, 0);
+        for tree in pipeline.trees().iter() {
+            let view = tree.view();
+            active += view.memtable.reserved_bytes();
+            frozen += view.frozen.iter().map(|memtable| memtable.reserved_bytes()).sum::<usize>();
+        }
+        let unflushed = &queue.unflushed;
+        [(unflushed.active_bytes(), unflushed.frozen_bytes()), (active, frozen)]
+    }
+
+    #[test]
+    fn a_memtable_counts_until_it_is_in_a_table_or_its_keyspace_is_dropped() {
+        let (env, handles) = windrow_env::testing::env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        let db = Db::open_with("db", options).unwrap();
+        let (mut frozen_most, mut names) = (0, 0);
+        for step in 0..400 {
+            let space = db.keyspace(&format!("ks{}", step % 5)).unwrap();
+            match step * 7 % 11 {
+                0..=5 => space.put(format!("{step}"), vec![7; step]).unwrap(),
+                6 | 7 if space.tree.view().memtable.reserved_bytes() > 0 => {
+                    db.core().pipeline.queue().lock().freeze(&space.tree);
+                }
+                8 => db.drop_keyspace(&format!("ks{}", step % 5)).unwrap(),
+                9 => _ = handles.jobs.run_until_idle(),
+                _ => space.flush().unwrap(),
+            }
+            let [account, memtables] = counted(&db);
+            assert_eq!(account, memtables, "step {step}");
+            frozen_most = account.1.max(frozen_most);
+            names += usize::from(account.0 > 0);
+        }
+        assert!(frozen_most > 0 && names > 100, "{frozen_most} {names}");
+        db.flush().unwrap();
+        assert_eq!(counted(&db), [(0, 0), (0, 0)]);
+        db.close().unwrap();
+    }
+}
