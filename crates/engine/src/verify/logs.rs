@@ -5,7 +5,7 @@
 //! over them. Never does: replay, or judge what a torn end means (that is the
 //! reader's and recovery's).
 
-use super::VerifyReport;
+use super::report::VerifyReport;
 use crate::core::Core;
 use crate::manifest::record::Record;
 use crate::open::found::read_current;
