@@ -8,7 +8,7 @@
 //! merges; the rest serves reads. All but the reads' share is capped: beyond a
 //! point, memory helps nothing but the cache.
 
-use crate::options::Settings;
+use crate::options::{MEMTABLES_MIN, Settings};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -24,16 +24,10 @@ const MEMTABLE_BYTES_CAP: u64 = 64 * MIB;
 const MEMTABLES_AIM: u64 = 2;
 /// More than this many frozen memtables only make gets slower.
 const MEMTABLES_CAP: u64 = 4;
-const MEMTABLES_MIN: u64 = 2;
 
 /// What one merge can use: input buffers of a dozen tables, the output's
 /// buffer, and the filter and index it builds.
 const MERGE_BYTES_PER_THREAD_CAP: u64 = 16 * MIB;
-
-/// Largest memtable that leaves a quarter of `memory_bytes` for all else.
-pub(crate) const fn memtable_bytes_max(memory_bytes: u64) -> u64 {
-    memory_bytes / 4 * 3 / MEMTABLES_MIN
-}
 
 /// Most memory of memtables that one batch may take: with the default shares, all
 /// that memtables have.
@@ -73,7 +67,7 @@ impl Budget {
     pub(crate) fn split_for(settings: &Settings, memtable_bytes_suited: u64) -> Shares {
         let memory = settings.memory_bytes;
         let cap = memtable_bytes_suited.min(MEMTABLE_BYTES_CAP);
-        let (memtable_bytes, memtables_max) = memtables(memory, settings.memtable_bytes, cap);
+        let (memtable_bytes, memtables_max) = memtables(settings, cap);
         let threads = u64::from(settings.background_threads.max(1));
         let merge_bytes = (memory / 8).min(MERGE_BYTES_PER_THREAD_CAP.saturating_mul(threads));
         Shares {
@@ -91,15 +85,15 @@ impl Budget {
 
 /// Size and number of memtables. A size that was asked for is kept, and their
 /// number follows; else both follow from half the memory.
-fn memtables(memory: u64, asked_bytes: u64, cap_bytes: u64) -> (u64, u64) {
-    let half = memory / 2;
-    let bytes = if asked_bytes == 0 {
+fn memtables(settings: &Settings, cap_bytes: u64) -> (u64, u64) {
+    let half = settings.memory_bytes / 2;
+    let bytes = if settings.memtable_bytes == 0 {
         let even = (half / MEMTABLES_AIM).min(cap_bytes);
         // Whole steps: an odd size would only make figures hard to compare.
         let step = if even >= 16 * MIB { MIB } else { 64 * KIB };
         even / step * step
     } else {
-        asked_bytes.min(memtable_bytes_max(memory))
+        settings.memtable_bytes.min(settings.memtable_bytes_max())
     };
     let number = half.checked_div(bytes).unwrap_or(0);
     (bytes, number.clamp(MEMTABLES_MIN, MEMTABLES_CAP))

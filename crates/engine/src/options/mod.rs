@@ -8,11 +8,13 @@ mod components;
 mod read_write;
 mod settings;
 mod text;
+mod units;
 
 pub use components::Components;
 pub use read_write::{KeyspaceOptions, ReadOptions, Sync};
+pub(crate) use settings::MEMTABLES_MIN;
 pub use settings::{SettingRange, SettingRow, Settings, Unit};
-pub(crate) use text::human_bytes;
+pub(crate) use units::human_bytes;
 
 use windrow_base::{Error, Result};
 

@@ -4,8 +4,7 @@
 //! Owns: the table, what each value must satisfy alone and with the others.
 //! Never does: derive what a zero stands for (`budget.rs` and `schedule.rs` do).
 
-use super::text;
-use crate::budget;
+use super::units;
 use std::fmt::Write as _;
 use windrow_base::{Error, Result};
 use windrow_plan::Policy;
@@ -14,6 +13,9 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
+
+/// Fewest memtables that there is memory for: one fills while one is flushed.
+pub(crate) const MEMTABLES_MIN: u64 = 2;
 
 /// What a setting counts in, and so how it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,9 +141,9 @@ trait Value: Sized {
 
 fn print_number(unit: Unit, value: u64) -> String {
     match unit {
-        Unit::Bytes => text::print_bytes(value),
-        Unit::Millis => text::print_millis(value),
-        Unit::Micros => text::print_micros(value),
+        Unit::Bytes => units::print_bytes(value),
+        Unit::Millis => units::print_millis(value),
+        Unit::Micros => units::print_micros(value),
         _ => value.to_string(),
     }
 }
@@ -149,10 +151,10 @@ fn print_number(unit: Unit, value: u64) -> String {
 impl Value for u64 {
     fn parse(unit: Unit, text: &str) -> Result<u64, String> {
         match unit {
-            Unit::Bytes => text::parse_bytes(text),
-            Unit::Millis => text::parse_millis(text),
-            Unit::Micros => text::parse_micros(text),
-            _ => text::parse_count(text),
+            Unit::Bytes => units::parse_bytes(text),
+            Unit::Millis => units::parse_millis(text),
+            Unit::Micros => units::parse_micros(text),
+            _ => units::parse_count(text),
         }
     }
     fn print(&self, unit: Unit) -> String {
@@ -434,29 +436,34 @@ impl Settings {
         if self.debt_stop_bytes != 0 && self.debt_stop_bytes <= self.debt_slowdown_bytes {
             problems.push(format!(
                 "debt_stop_bytes ({}) must be above debt_slowdown_bytes ({})",
-                text::print_bytes(self.debt_stop_bytes),
-                text::print_bytes(self.debt_slowdown_bytes)
+                units::print_bytes(self.debt_stop_bytes),
+                units::print_bytes(self.debt_slowdown_bytes)
             ));
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
+    /// Largest memtable that leaves a quarter of `memory_bytes` for all else.
+    pub(crate) fn memtable_bytes_max(&self) -> u64 {
+        self.memory_bytes / 4 * 3 / MEMTABLES_MIN
+    }
+
     fn check_sizes(&self, problems: &mut Vec<String>) {
-        let memtable_max = budget::memtable_bytes_max(self.memory_bytes);
+        let memtable_max = self.memtable_bytes_max();
         if self.memtable_bytes > memtable_max {
             problems.push(format!(
                 "memtable_bytes ({}) leaves no room for the rest: with memory_bytes at {} it can be \
                  {} at most",
-                text::print_bytes(self.memtable_bytes),
-                text::print_bytes(self.memory_bytes),
-                text::print_bytes(memtable_max)
+                units::print_bytes(self.memtable_bytes),
+                units::print_bytes(self.memory_bytes),
+                units::print_bytes(memtable_max)
             ));
         }
         if self.file_bytes != 0 && self.block_bytes > self.file_bytes / 4 {
             problems.push(format!(
                 "block_bytes ({}) must be at most a quarter of file_bytes ({})",
-                text::print_bytes(self.block_bytes),
-                text::print_bytes(self.file_bytes)
+                units::print_bytes(self.block_bytes),
+                units::print_bytes(self.file_bytes)
             ));
         }
     }
