@@ -110,7 +110,7 @@ pub(crate) fn approximate_bytes(tree: &Tree, from: &[u8], to: &[u8]) -> Result<u
             bytes += meta.bytes;
             continue;
         }
-        let open = file.open(&tree.reads)?;
+        let open = file.open(&tree.reads.tables)?;
         let before = |key: &[u8]| {
             let mut internal = Vec::new();
             push_internal(&mut internal, key, seek_trailer(SEQ_MAX));

@@ -8,6 +8,7 @@ use windrow_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use windrow_skiplist::ChunkPool;
 
 pub(crate) mod block;
+pub(crate) mod file_record;
 pub(crate) mod table;
 
 pub(crate) use block::BlockCache;

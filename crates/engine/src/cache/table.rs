@@ -8,7 +8,7 @@
 //! unlinked (when its last handle drops). Never does: unlink a file itself,
 //! read a data block.
 
-use crate::read::access::RecordSlot;
+use super::file_record::RecordSlot;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::PathBuf;

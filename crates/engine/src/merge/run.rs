@@ -234,8 +234,9 @@ impl<'a> MergeJob<'a> {
     fn input_tombstones(&self, inputs: &[Arc<SortedRun>], held: &Held) -> Result<Tombstones> {
         let files = inputs.iter().flat_map(|run| &run.files);
         let with_tombstones = files.filter(|file| file.file.range_tombstones > 0);
-        let open =
-            with_tombstones.map(|file| file.open(&self.tree.reads)).collect::<Result<Vec<_>>>()?;
+        let open = with_tombstones
+            .map(|file| file.open(&self.tree.reads.tables))
+            .collect::<Result<Vec<_>>>()?;
         let mut all = Vec::new();
         for open in &open {
             let mut more = open.table.tombstones().rejoined();
@@ -254,7 +255,7 @@ impl<'a> MergeJob<'a> {
         let files = inputs.iter().flat_map(|run| &run.files);
         for file in files.filter(|_| tree.record.merge_operator.is_some()) {
             made_of.push((file.file.clone(), file.file.number));
-            let open = file.open(&tree.reads)?;
+            let open = file.open(&tree.reads.tables)?;
             for &number in open.table.properties().made_of.iter().flatten() {
                 if jobs.host.env.fs.exists(&jobs.host.dir.join(names::table(number)))? {
                     made_of.push((file.file.clone(), number));

@@ -103,7 +103,7 @@ impl Coverage {
                     }) else {
                         continue;
                     };
-                    run_table = match file.open(&self.owner) {
+                    run_table = match file.open(&self.owner.tables) {
                         Ok(open) => open,
                         Err(error) => {
                             self.stretch = Stretch::nothing();

@@ -12,9 +12,10 @@
 //!
 //! Owns: the search order and what ends it. Never does: decide what is cached.
 
-use super::access::{Answer, Query};
+use super::access::Answer;
 use super::view::{ReadFile, ReadView};
 use super::{EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
+use crate::cache::file_record::Query;
 use crate::cache::{OpenGuard, OpenTable};
 use crate::memtable::Memtable;
 use crate::slice::Slice;
@@ -279,7 +280,7 @@ impl<'a> Lookup<'a> {
         now_ms: &impl Fn() -> u64,
         blocks: Blocks,
     ) -> Result<Flow, Stop> {
-        let open = file.open(owner)?;
+        let open = file.open(&owner.tables)?;
         if file.file.range_tombstones > 0 {
             let tombstones = open.table.tombstones();
             let newest = tombstones.newest_covering(&owner.order, self.key, self.seq);

@@ -527,7 +527,7 @@ fn a_cold_seek_and_a_cold_batch_take_one_submission_each() {
     let cold = world.view_for(&owner, &view);
     assert_eq!(cold.runs.len(), 5);
     for run in &cold.runs {
-        run.files[0].open(&owner).unwrap();
+        run.files[0].open(&owner.tables).unwrap();
     }
     let count = || counter.0.swap(0, std::sync::atomic::Ordering::Relaxed);
     let reads_before = world.handles.fs.reads();

@@ -8,8 +8,7 @@
 //! Owns: handles of the version's tables (so their files stay) and the search
 //! keys over them. Never does: I/O; change after it was made.
 
-use super::ReadOwner;
-use crate::cache::{OpenGuard, TableHandle};
+use crate::cache::{OpenGuard, TableCache, TableHandle};
 use crate::memtable::Memtable;
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -50,10 +49,10 @@ impl ReadFile {
     /// Opens the table.
     ///
     /// # Errors
-    /// As [`crate::cache::TableCache::open`].
+    /// As [`TableCache::open`].
     #[inline]
-    pub(crate) fn open(&self, owner: &ReadOwner) -> Result<OpenGuard> {
-        owner.tables.open(&self.table)
+    pub(crate) fn open(&self, tables: &TableCache) -> Result<OpenGuard> {
+        tables.open(&self.table)
     }
 }
 
