@@ -64,7 +64,6 @@ mod pace;
 mod place;
 mod progress;
 mod read;
-mod rebuild;
 mod repair;
 mod resume;
 mod retry_timer;

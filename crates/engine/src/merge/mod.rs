@@ -2,7 +2,7 @@
 //!
 //! `run` executes a decision, `elide` says what of the entries must stay,
 //! `writer` cuts them into tables. A flush takes the same road with a
-//! memtable for its input.
+//! memtable for its input. `raw` writes tables entry by entry, for repair.
 
 pub(crate) mod elide;
 #[cfg(test)]
@@ -10,5 +10,6 @@ mod elide_tests;
 pub(crate) mod filter_ledger;
 pub(crate) mod filters;
 pub(crate) mod heat;
+pub(crate) mod raw;
 pub(crate) mod run;
 pub(crate) mod writer;

@@ -154,5 +154,5 @@ fn replay_logs(core: &Core, listing: &Listing, manifest: Option<Folded>) -> Resu
             paths.push((number, core.dir.join(names::wal(number))));
         }
     }
-    Replay::new(core, &state, manifest).run(&paths)
+    Replay::of_open(core, &state, manifest).run(&paths)
 }

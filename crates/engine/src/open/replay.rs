@@ -15,9 +15,9 @@ use crate::flush::Flushed;
 use crate::manifest::state::{ManifestState, WalState};
 use crate::memtable::{LIST_BYTES, Memtable, memory_bytes_of};
 use crate::merge::filters::OutputFilters;
+use crate::merge::raw::raw_tables;
 use crate::open::found::Folded;
 use crate::open::logs::{another_log, is_log};
-use crate::rebuild::raw_tables;
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,9 +49,34 @@ pub(crate) struct Salvaged {
     pub(crate) raw: RawTables,
 }
 
+/// What a replay is for: what damage and gaps mean, and where entries go.
+enum Mode {
+    /// An open: damage of what was synced fails it, and what falls short of what the
+    /// logs say of the manifest, where there is one.
+    Open(Option<Folded>),
+    /// Repair: damage ends the replay instead of failing it.
+    Repair,
+    /// Repair without a manifest.
+    Rebuild(Chains),
+}
+
+/// What is found where nothing says with which sequence number the logs begin, or
+/// what of them is in tables: chains of records with gaps between them.
+struct Chains {
+    /// The first record that is there was met: the first chain begins with it.
+    begun: bool,
+    /// How many gaps were passed.
+    gaps: u32,
+    /// What says that a gap is no end.
+    proof: Proof,
+    /// Tables of what the logs hold, entry by entry. They are no part of a tree yet.
+    raw: RawTables,
+}
+
 /// A replay under way.
 pub(crate) struct Replay<'a> {
     core: &'a Core,
+    mode: Mode,
     /// Through which sequence number each keyspace's tables reach.
     flushed_through: BTreeMap<KeyspaceId, SeqNo>,
     next_keyspace: u32,
@@ -59,24 +84,12 @@ pub(crate) struct Replay<'a> {
     wals: BTreeMap<FileNumber, WalState>,
     /// How far each log that was read is valid.
     ends: BTreeMap<FileNumber, u64>,
-    manifest: Option<Folded>,
     next_seq: SeqNo,
     memtables: BTreeMap<KeyspaceId, Arc<Memtable>>,
     bytes: usize,
     found: Replayed,
     /// A record is missing: everything after it is dropped.
     broken: bool,
-    /// For repair: damage ends the replay instead of failing it.
-    tolerant: bool,
-    /// For repair without a manifest: begin with the first record that is there.
-    anywhere: bool,
-    /// For repair without a manifest: tables of what the logs hold, entry by
-    /// entry. They are no part of a tree yet.
-    raw: Option<RawTables>,
-    /// For repair without a manifest: what says that a gap is no end.
-    proof: Proof,
-    /// How many gaps were passed.
-    gaps: u32,
     /// Where the last record of the chain ended.
     chain_end: Option<(FileNumber, PathBuf, u64)>,
     /// For repair: logs of which something was not taken over, and why.
@@ -111,45 +124,43 @@ impl Proof {
 
 impl<'a> Replay<'a> {
     /// A replay of the logs that `state`, folded from `manifest`, asks for.
-    pub(crate) fn new(
+    pub(crate) fn of_open(
         core: &'a Core,
         state: &ManifestState,
         manifest: Option<Folded>,
     ) -> Replay<'a> {
+        Replay::new(core, state, Mode::Open(manifest))
+    }
+
+    /// A replay for repair.
+    pub(crate) fn of_repair(core: &'a Core, state: &ManifestState) -> Replay<'a> {
+        Replay::new(core, state, Mode::Repair)
+    }
+
+    /// The same where the manifest is lost.
+    pub(crate) fn of_rebuild(core: &'a Core, state: &ManifestState, proof: Proof) -> Replay<'a> {
+        let chains = Chains { begun: false, gaps: 0, proof, raw: RawTables::new() };
+        Replay::new(core, state, Mode::Rebuild(chains))
+    }
+
+    fn new(core: &'a Core, state: &ManifestState, mode: Mode) -> Replay<'a> {
         let through = state.keyspaces.iter().map(|(id, k)| (*id, k.version.flushed_through));
         Replay {
             core,
+            mode,
             flushed_through: through.collect(),
             next_keyspace: state.next_keyspace,
             wals: state.wals.clone(),
             ends: BTreeMap::new(),
-            manifest,
             next_seq: state.log_first_seq.max(1),
             memtables: BTreeMap::new(),
             bytes: 0,
             found: Replayed::default(),
             broken: false,
-            tolerant: false,
-            anywhere: false,
-            raw: None,
-            proof: Proof::default(),
-            gaps: 0,
             chain_end: None,
             problems: Vec::new(),
             failed: None,
         }
-    }
-
-    /// A replay for repair.
-    pub(crate) fn tolerant(core: &'a Core, state: &ManifestState) -> Replay<'a> {
-        Replay { tolerant: true, ..Replay::new(core, state, None) }
-    }
-
-    /// The same where the manifest is lost: nothing says with which sequence
-    /// number the logs begin, or what of them is in tables.
-    pub(crate) fn anywhere(core: &'a Core, state: &ManifestState, proof: Proof) -> Replay<'a> {
-        let raw = Some(RawTables::new());
-        Replay { anywhere: true, raw, proof, ..Replay::tolerant(core, state) }
     }
 
     /// Replays the logs, oldest first, up to the first damage, or gap that is an end.
@@ -167,8 +178,12 @@ impl<'a> Replay<'a> {
             }
         }
         let replayed = self.finish()?;
-        let Replay { problems, ends, raw, .. } = self;
-        Ok(Salvaged { replayed, problems, ends, raw: raw.unwrap_or_default() })
+        let Replay { problems, ends, mode, .. } = self;
+        let raw = match mode {
+            Mode::Rebuild(chains) => chains.raw,
+            Mode::Open(_) | Mode::Repair => RawTables::new(),
+        };
+        Ok(Salvaged { replayed, problems, ends, raw })
     }
 
     /// Replays the logs, oldest first.
@@ -204,7 +219,7 @@ impl<'a> Replay<'a> {
             let (class, offset, end) = (record.class, record.offset, record.end);
             let durable_up_to = record.durable_up_to;
             let done = match class {
-                _ if known.is_none() && !self.tolerant => {
+                _ if known.is_none() && matches!(self.mode, Mode::Open(_)) => {
                     Err(Error::corruption("a log holds records, but the manifest does not name it"))
                 }
                 Class::Batch => {
@@ -227,10 +242,8 @@ impl<'a> Replay<'a> {
     /// Compares what a log remembers of other files with what was found of them.
     fn mark(&self, log: FileNumber, payload: &[u8]) -> Result<()> {
         let mark = Mark::decode(payload)?;
-        if self.tolerant {
-            return Ok(());
-        }
-        if let Some(manifest) = &self.manifest {
+        let Mode::Open(manifest) = &self.mode else { return Ok(()) };
+        if let Some(manifest) = manifest {
             manifest.check(&self.core.dir, mark.manifest, log)?;
         }
         for Length { number, bytes } in mark.logs {
@@ -249,7 +262,9 @@ impl<'a> Replay<'a> {
 
     fn batch(&mut self, payload: &[u8], durable_up_to: u64) -> Result<()> {
         let (first_seq, count, ops) = batch::decode(payload)?;
-        if std::mem::take(&mut self.anywhere) {
+        if let Mode::Rebuild(chains) = &mut self.mode
+            && !std::mem::replace(&mut chains.begun, true)
+        {
             self.next_seq = first_seq;
         }
         if mutant!(GapAccepted) {
@@ -297,11 +312,12 @@ impl<'a> Replay<'a> {
         (log, path, offset): (FileNumber, &Path, u64),
         payload: &[u8],
     ) -> Result<()> {
-        if self.raw.is_none() || self.broken || self.anywhere || mutant!(RebuildStopsAtGap) {
+        let Mode::Rebuild(Chains { begun: true, proof, .. }) = self.mode else { return Ok(()) };
+        if self.broken || mutant!(RebuildStopsAtGap) {
             return Ok(());
         }
         let (first_seq, ..) = batch::decode(payload)?;
-        if first_seq <= self.next_seq || !self.proof.reaches(log, first_seq) {
+        if first_seq <= self.next_seq || !proof.reaches(log, first_seq) {
             return Ok(());
         }
         self.put_away()?;
@@ -312,7 +328,9 @@ impl<'a> Replay<'a> {
             let error = Error::corruption(what.clone()).with_file(path.display().to_string());
             self.problems.push((number, error.with_offset(at)));
         }
-        self.gaps += 1;
+        if let Mode::Rebuild(chains) = &mut self.mode {
+            chains.gaps += 1;
+        }
         self.next_seq = first_seq;
         Ok(())
     }
@@ -325,7 +343,7 @@ impl<'a> Replay<'a> {
                 self.next_seq - 1
             )));
         }
-        if self.tolerant {
+        if !matches!(self.mode, Mode::Open(_)) {
             return Err(Error::corruption(format!(
                 "what begins with sequence number {first_seq} was not taken over: {} is missing",
                 self.next_seq
@@ -373,11 +391,12 @@ impl<'a> Replay<'a> {
     }
 
     fn write_tables(&mut self) -> Result<()> {
-        let Some(raw) = &mut self.raw else { return self.store() };
+        let Mode::Rebuild(chains) = &mut self.mode else { return self.store() };
         for (id, memtable) in std::mem::take(&mut self.memtables) {
             let tree = self.core.tree(id)?;
             let files = raw_tables(self.core, &tree, &memtable)?;
-            raw.entry(id).or_default().extend(files.into_iter().map(|file| (self.gaps, file)));
+            let files = files.into_iter().map(|file| (chains.gaps, file));
+            chains.raw.entry(id).or_default().extend(files);
         }
         self.bytes = 0;
         Ok(())

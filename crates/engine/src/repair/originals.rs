@@ -23,6 +23,7 @@ const LOST: &str = "lost";
 const COMPARE_BYTES: usize = 1 << 20;
 
 /// The files to be kept.
+#[derive(Default)]
 pub(crate) struct Originals {
     names: BTreeSet<String>,
     /// Those that could not be linked, and where to they are moved.
@@ -32,10 +33,6 @@ pub(crate) struct Originals {
 }
 
 impl Originals {
-    pub(super) fn new() -> Originals {
-        Originals { names: BTreeSet::new(), to_move: Vec::new(), kept: Vec::new() }
-    }
-
     /// Has a file of the database's directory kept.
     pub(crate) fn add(&mut self, name: String) {
         self.names.insert(name);

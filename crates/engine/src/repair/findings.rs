@@ -1,0 +1,71 @@
+//! What a repair has found so far, and what it keeps.
+//!
+//! Owns: the report as it grows, and which files are kept as they were
+//! (`originals.rs`). Never does: judge a file.
+
+use super::originals::Originals;
+use super::report::{DamagedLog, RepairReport};
+use super::site::Site;
+use crate::mutants;
+use windrow_base::{Error, Result, mutant};
+use windrow_format::names;
+use windrow_plan::tree::File;
+
+/// What a repair has found so far.
+#[derive(Default)]
+pub(super) struct Findings {
+    pub(super) report: RepairReport,
+    pub(super) originals: Originals,
+    /// Not all that the logs hold was taken over: they are kept.
+    logs_in_doubt: bool,
+}
+
+impl Findings {
+    /// Something is wrong.
+    pub(super) fn problem(&mut self, error: Error) {
+        self.report.problems.push(error);
+    }
+
+    /// What was saved of a damaged table.
+    pub(super) fn count_saved(&mut self, saved: &[File]) {
+        match saved.is_empty() {
+            true => self.report.tables_lost += 1,
+            false => self.report.tables_salvaged += 1,
+        }
+        self.report.entries_salvaged += saved.iter().map(|f| f.entries).sum::<u64>();
+    }
+
+    /// Has all logs kept and reported: something in them was perhaps not taken over.
+    pub(super) fn doubt_logs(&mut self, site: &Site<'_>) {
+        self.logs_in_doubt = true;
+        for &number in &site.listing.wals {
+            let file = names::wal(number);
+            if self.report.logs.iter().all(|log| log.file != file) {
+                let bytes = site.env.fs.len(&site.dir.join(&file)).unwrap_or(0);
+                self.report.logs.push(DamagedLog { file, from_byte: 0, bytes });
+            }
+        }
+    }
+
+    /// Keeps all logs where [`Findings::doubt_logs`] was called.
+    ///
+    /// # Errors
+    /// None, but for a mutant's.
+    pub(super) fn keep_logs_in_doubt(&mut self, site: &Site<'_>) -> Result<()> {
+        if self.logs_in_doubt {
+            for &number in &site.listing.wals {
+                self.keep_original(site, names::wal(number))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a file of which not everything was taken over kept in `lost/`.
+    pub(super) fn keep_original(&mut self, site: &Site<'_>, name: String) -> Result<()> {
+        if mutant!(RepairMovesFirst) {
+            return mutants::move_to_lost(&site.env, site.dir, &name);
+        }
+        self.originals.add(name);
+        Ok(())
+    }
+}

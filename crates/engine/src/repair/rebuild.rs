@@ -1,0 +1,234 @@
+//! Rebuild: repair where the manifest is lost.
+//!
+//! Nothing says any more which tables are part of a tree, which stands above
+//! which, and what of the logs is in tables. So all of a keyspace's tables and
+//! all that the logs hold are merged into one run, key by key in the order of
+//! sequence numbers; which entries count is `lineage`'s to say.
+//!
+//! That tables reach up to some sequence number says nothing of the logs: a
+//! flush writes its tables one by one, and was perhaps cut short.
+//!
+//! Owns: that merge. Never does: delete a file, or say which keyspaces there are
+//! (`evidence.rs` does).
+
+use super::evidence::Evidence;
+use super::findings::Findings;
+use super::logs::{is_blank, replay};
+use super::report::DamagedTable;
+use super::salvage::{Damaged, salvage};
+use super::site::Site;
+use super::trees::apply;
+use crate::core::Core;
+use crate::lineage::{Entry, Lineage, Origin};
+use crate::merge::elide::Sink;
+use crate::merge::raw::{describe, newest_tombstones, outputs};
+use crate::open::replay::{Replay, Replayed};
+use crate::read::level_iter::LevelIter;
+use crate::read::merge_iter::{MergeIter, Source};
+use crate::read::table_iter::TableIterOptions;
+use crate::read::view::{ReadFile, SortedRun};
+use crate::tree::Tree;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use windrow_base::{Error, FileNumber, Result, SeqNo, key};
+use windrow_env::fs::ReadOptions;
+use windrow_format::names;
+use windrow_plan::tree::{Edit, File, Part};
+
+/// A table that is merged: of the database, of what was saved of one, or of a log.
+struct Gathered {
+    file: File,
+    origin: Origin,
+}
+
+/// A rebuild under way.
+pub(super) struct Rebuild<'a> {
+    pub(super) site: &'a Site<'a>,
+    pub(super) findings: &'a mut Findings,
+    pub(super) evidence: Evidence,
+    pub(super) core: &'a Arc<Core>,
+}
+
+impl Rebuild<'_> {
+    /// Makes every keyspace's tree.
+    ///
+    /// # Errors
+    /// What a file could not be opened for, or writing said.
+    pub(super) fn run(mut self) -> Result<Replayed> {
+        let (site, core) = (self.site, self.core);
+        let state = core.catalog.state();
+        let logs = Replay::of_rebuild(core, &state, self.evidence.proof);
+        let salvaged = replay(site, self.findings, logs, &state, 0)?;
+        let (mut replayed, mut raw) = (salvaged.replayed, salvaged.raw);
+        let log_end = replayed.last_seq;
+        let trees: Vec<Arc<Tree>> = core.trees().iter().cloned().collect();
+        for tree in &trees {
+            let mut gathered: Vec<Gathered> = raw
+                .remove(&tree.id)
+                .unwrap_or_default()
+                .into_iter()
+                .map(|(chain, file)| Gathered { file, origin: Origin::Log { chain } })
+                .collect();
+            let damaged = self.gather_tables(tree, &mut gathered)?;
+            let through = gathered.iter().map(|g| g.file.seq_max).max().unwrap_or(0).max(log_end);
+            replayed.last_seq = replayed.last_seq.max(through);
+            let merged = self.merge_all(tree, gathered)?;
+            let edit = Edit {
+                added: merged.into_iter().map(|f| (1, Part::Run, Arc::new(f))).collect(),
+                flushed_through: Some(through),
+                ..Edit::default()
+            };
+            apply(core, tree, edit)?;
+            for number in damaged {
+                self.findings.keep_original(site, names::table(number))?;
+            }
+        }
+        self.give_up_unknown()?;
+        self.findings.keep_logs_in_doubt(site)?;
+        Ok(replayed)
+    }
+
+    /// Verifies every table of a keyspace; of damaged ones it takes what can be
+    /// read, and returns their numbers.
+    fn gather_tables(
+        &mut self,
+        tree: &Tree,
+        gathered: &mut Vec<Gathered>,
+    ) -> Result<Vec<FileNumber>> {
+        let site = self.site;
+        let mut damaged = Vec::new();
+        for (&number, properties) in &self.evidence.tables {
+            let Some(properties) = properties.as_ref().filter(|p| p.keyspace == tree.id) else {
+                continue;
+            };
+            let path = site.table_path(number);
+            let file = describe(number, properties, site.env.fs.len(&path)?);
+            let (uid, counts) = (file.uid, Some((file.entries, file.range_tombstones)));
+            let made_of = properties.made_of.clone();
+            let (files, whole) = match site.check(tree, &file)? {
+                None => {
+                    self.findings.report.tables_kept += 1;
+                    (vec![file], true)
+                }
+                Some(error) => {
+                    self.findings.problem(error);
+                    let known = Damaged { path: &path, number, uid, counts, level: 1 };
+                    let saved = salvage(site, self.findings, self.core, tree, &known)?;
+                    damaged.push(number);
+                    (saved, false)
+                }
+            };
+            let origin = || Origin::Table { number, made_of: made_of.clone(), whole };
+            gathered.extend(files.into_iter().map(|file| Gathered { file, origin: origin() }));
+        }
+        Ok(damaged)
+    }
+
+    /// Merges tables, each with its origin, into new ones. Tables that may hold
+    /// more than was taken of them are moved away.
+    fn merge_all(&mut self, tree: &Tree, gathered: Vec<Gathered>) -> Result<Vec<File>> {
+        let core = self.core;
+        let mut open = Vec::new();
+        let (mut sources, mut origins, mut made_of) = (Vec::new(), Vec::new(), Vec::new());
+        for Gathered { file, origin } in gathered {
+            let file = Arc::new(file);
+            let table = core.caches.tables.handle(&file, &tree.order);
+            open.push(core.caches.tables.open(&table)?);
+            made_of.push((file.clone(), file.number));
+            if let Origin::Table { number, .. } = &origin {
+                made_of.push((file.clone(), *number));
+            }
+            let run = Arc::new(SortedRun::new(1, vec![ReadFile { file, table }], &tree.order));
+            let options = TableIterOptions::sequential(256 << 10);
+            sources.push(Source::Level(LevelIter::new(run, tree.reads.clone(), options)));
+            origins.push(origin);
+        }
+        let mut iter = MergeIter::new(sources, tree.order.clone(), core.env.fs.clone());
+        let all = open.iter().flat_map(|open| open.table.tombstones().rejoined());
+        let mut outputs = outputs(core, tree, 1, &newest_tombstones(tree, all));
+        outputs.made_of = Some(made_of);
+        let (mut key, mut entries, mut doubts) = (Vec::new(), Vec::new(), BTreeSet::new());
+        iter.seek_first()?;
+        while iter.valid() {
+            key.clear();
+            key.extend_from_slice(iter.user_key());
+            read_key(&mut iter, tree, &key, &mut entries)?;
+            let operator = tree.operator.as_deref();
+            let lineage = Lineage { key: &key, entries: &entries, origins: &origins, operator };
+            for (i, entry) in lineage.choose(&mut doubts).into_iter().enumerate() {
+                outputs.keep(&key, entry.trailer, &entry.value, i == 0)?;
+            }
+        }
+        iter.status()?;
+        let files = outputs.finish(0)?;
+        for origin in doubts {
+            self.report_doubt(&origins[origin])?;
+        }
+        Ok(files)
+    }
+
+    /// Keeps what merge operands were left out of.
+    fn report_doubt(&mut self, origin: &Origin) -> Result<()> {
+        let site = self.site;
+        let Origin::Table { number, .. } = origin else {
+            let what = "merge operands in the logs may be in tables too, and were left out";
+            let dir = site.dir.display().to_string();
+            self.findings.problem(Error::corruption(what).with_file(dir));
+            self.findings.doubt_logs(site);
+            return Ok(());
+        };
+        let what = "merge operands in the table may be in newer tables too, and were left out";
+        let path = site.table_path(*number).display().to_string();
+        self.findings.problem(Error::corruption(what).with_file(path));
+        let name = names::table(*number);
+        match self.findings.report.tables.iter_mut().find(|table| table.file == name) {
+            Some(table) => table.in_doubt = true,
+            None => self.findings.report.tables.push(DamagedTable {
+                file: name.clone(),
+                in_doubt: true,
+                ..DamagedTable::default()
+            }),
+        }
+        self.findings.keep_original(site, name)
+    }
+
+    /// Keeps the tables of which nothing says what they are of: a flush or merge
+    /// that was cut short leaves such ones too, so they are no problem by themselves.
+    fn give_up_unknown(&mut self) -> Result<()> {
+        let site = self.site;
+        for (number, _) in self.evidence.tables.iter().filter(|(_, known)| known.is_none()) {
+            let file = site.env.fs.open(&site.table_path(*number), ReadOptions::default())?;
+            if is_blank(&*file, 0) {
+                continue;
+            }
+            let name = names::table(*number);
+            self.findings.report.tables_lost += 1;
+            self.findings
+                .report
+                .tables
+                .push(DamagedTable { file: name.clone(), ..Default::default() });
+            self.findings.keep_original(site, name)?;
+        }
+        Ok(())
+    }
+}
+
+/// The entries of the key at hand, down to the first that ends a search (and
+/// others of its sequence number).
+fn read_key(iter: &mut MergeIter, tree: &Tree, key: &[u8], entries: &mut Vec<Entry>) -> Result<()> {
+    entries.clear();
+    let mut end: SeqNo = 0;
+    while iter.valid() && tree.order.equal(iter.user_key(), key) {
+        let (trailer, origin) = (iter.trailer(), iter.source_index());
+        let seq = key::trailer_seq(trailer);
+        if end <= seq {
+            let entry = Entry { trailer, value: iter.value_slice(), origin };
+            if entry.ends_search() {
+                end = seq;
+            }
+            entries.push(entry);
+        }
+        iter.next()?;
+    }
+    Ok(())
+}
