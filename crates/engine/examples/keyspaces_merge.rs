@@ -1,5 +1,5 @@
 //! Keyspaces, merge operators and expiry: an index, counters and sessions
-//! beside the data, kept right by atomic batches.
+//! next to the data, kept right by atomic batches.
 //!
 //! `cargo run --example keyspaces_merge`
 
@@ -34,10 +34,7 @@ fn main() -> windrow::Result<()> {
         println!("  {}", String::from_utf8_lossy(&key[3..]));
     }
     let on = counts.get("on")?.expect("the poem says `on`");
-    println!(
-        "`on` stands there {} times",
-        i64::from_le_bytes((*on).try_into().expect("eight bytes"))
-    );
+    println!("`on` is there {} times", i64::from_le_bytes((*on).try_into().expect("eight bytes")));
     assert_eq!(*on, 3i64.to_le_bytes());
 
     // A key may carry an end. What has expired is gone for every reader.

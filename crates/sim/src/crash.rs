@@ -1,14 +1,14 @@
-//! The crash harness: one seed, several lives of one database. Each life
-//! opens it, judges what came back, has the seed's actors work on it turn by
+//! The crash harness: one seed, several sessions of one database. Each session
+//! opens it, judges what came back, has the seed's clients work on it turn by
 //! turn, and ends by power loss or by the death of the process, at a chosen
 //! operation, in recovery as well.
 //!
-//! Owns: what happens in a life, by seed. Never does: draw a run's shape
+//! Owns: what happens in a session, by seed. Never does: draw a run's shape
 //! (`scenario.rs`), or judge (`judge.rs`, `targets.rs`, `scans.rs`).
 
 use crate::judge::{Allowed, Judge};
 use crate::scans::Scans;
-use crate::scenario::{Actor, Hazard, LIES, Role, Scenario, Settings, Stream, stream};
+use crate::scenario::{Client, ClientKind, Hazard, LIES, Scenario, Settings, Stream, stream};
 use crate::settle::SettleFs;
 use crate::targets::Targets;
 use crate::traces::Traces;
@@ -37,7 +37,7 @@ const SETTLES_MAX_OPEN: u64 = 8;
 /// Room that a nearly full device has left, at most.
 const ROOM_BYTES_MAX: u64 = 400_000;
 
-/// What a seed's lives went through.
+/// What a seed's sessions went through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Power losses.
@@ -46,9 +46,9 @@ pub struct Summary {
     pub kills: u64,
     /// Crashes that struck while opening.
     pub in_recovery: u64,
-    /// Turns of actors.
+    /// Turns of clients.
     pub turns: u64,
-    /// Lives in which a device failed.
+    /// Sessions in which a device failed.
     pub failing: u64,
     /// Times that writing was turned on again, without reopening.
     pub resumed: u64,
@@ -58,7 +58,7 @@ pub struct Summary {
     pub trace_hash: u64,
     /// Hash of every event that the database told.
     pub events_hash: u64,
-    /// Hash of the bytes in its directory at the end of each life.
+    /// Hash of the bytes in its directory at the end of each session.
     pub files_hash: u64,
 }
 
@@ -89,17 +89,17 @@ impl Summary {
 /// A run that found something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The options that its first life opened with.
+    /// The options that its first session opened with.
     pub options: String,
-    /// The life, from 0.
-    pub life: u64,
+    /// The session, from 0.
+    pub session: u64,
     /// What was found, in words.
     pub why: String,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "life {}: {}\n[{}]", self.life, self.why, self.options)
+        write!(f, "session {}: {}\n[{}]", self.session, self.why, self.options)
     }
 }
 
@@ -149,8 +149,8 @@ pub fn run(seed: u64, settings: &Settings) -> Result<Summary, Failure> {
     if run.scenario.hazards.has(Hazard::Lies) {
         run.judge.oracle.keep_past();
     }
-    let mut life = 0;
-    let lived = catch_unwind(AssertUnwindSafe(|| run.lives(&mut life)));
+    let mut session = 0;
+    let lived = catch_unwind(AssertUnwindSafe(|| run.sessions(&mut session)));
     let why = match lived.unwrap_or_else(|panic| Err(sweep::panic_text(&*panic))) {
         Ok(()) => {
             run.summary.trace_hash = run.fs().trace_hash();
@@ -159,8 +159,8 @@ pub fn run(seed: u64, settings: &Settings) -> Result<Summary, Failure> {
         }
         Err(why) => why,
     };
-    let options = run.scenario.options(life).map(|(_, text)| text);
-    Err(Failure { options: options.unwrap_or_default(), life, why })
+    let options = run.scenario.options(session).map(|(_, text)| text);
+    Err(Failure { options: options.unwrap_or_default(), session, why })
 }
 
 impl Run<'_> {
@@ -174,20 +174,20 @@ impl Run<'_> {
         }
     }
 
-    fn lives(&mut self, life: &mut u64) -> Result<(), String> {
-        for number in self.scenario.lives.clone() {
-            *life = number;
+    fn sessions(&mut self, session: &mut u64) -> Result<(), String> {
+        for number in self.scenario.sessions.clone() {
+            *session = number;
             self.live(number)?;
             if self.judge.detected {
                 self.summary.detected += 1;
                 return Ok(());
             }
         }
-        *life += 1;
-        self.end(*life)
+        *session += 1;
+        self.end(*session)
     }
 
-    /// A world for the next life: same files, no jobs left from the last.
+    /// A world for the next session: same files, no jobs left from the last.
     fn reborn(&mut self, fate: &mut Rng) -> World {
         self.handles = self.handles.reborn(fate.next_u64());
         let env = Env { fs: Arc::new(self.settle.clone()), ..self.handles.env() };
@@ -207,7 +207,7 @@ impl Run<'_> {
         }
     }
 
-    /// What goes wrong in a life, each hazard of the seed in half of them.
+    /// What goes wrong in a session, each hazard of the seed in half of them.
     fn let_loose(&mut self, fate: &mut Rng) {
         // One draw of fate, whatever is kept of the hazards.
         let fate = &mut Rng::new(fate.next_u64());
@@ -265,19 +265,19 @@ impl Run<'_> {
         self.note(|| format!("--- hazards: {:?}", active.names()));
     }
 
-    fn live(&mut self, life: u64) -> Result<(), String> {
-        let mut fate = self.scenario.stream(Stream::Fate(life));
+    fn live(&mut self, session: u64) -> Result<(), String> {
+        let mut fate = self.scenario.stream(Stream::Fate(session));
         let world = self.reborn(&mut fate);
         self.plan_crash(&mut fate);
         self.let_loose(&mut fate);
-        let (mut options, words) = self.scenario.options(life)?;
+        let (mut options, words) = self.scenario.options(session)?;
         options.components.listener = Some(self.traces.listener());
-        self.note(|| format!("--- life {life}: {words}"));
+        self.note(|| format!("--- session {session}: {words}"));
         // Iterators outlive the database (P14).
         let mut scans = Scans::default();
         match Database::open(world.clone(), options.clone()) {
             Ok(mut database) => {
-                self.work(life, &mut database, (&world, &options), &mut scans)?;
+                self.work(session, &mut database, (&world, &options), &mut scans)?;
                 self.leave(database, &mut fate, &mut scans)?;
             }
             Err(error) => {
@@ -297,7 +297,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Closes the database, drops it, or stops where it stands.
+    /// Closes the database, drops it, or stops where it is.
     fn leave(
         &mut self,
         database: Database,
@@ -313,7 +313,7 @@ impl Run<'_> {
                 let closed = database.db().close();
                 self.note(|| format!("close: {closed:?}"));
                 match closed {
-                    Ok(()) if !self.judge.latched => self.judge.oracle.sync(),
+                    Ok(()) if !self.judge.writing_off => self.judge.oracle.sync(),
                     Ok(()) => {}
                     Err(error) if self.judge.excuses(error.kind()) => {}
                     Err(error) => return Err(format!("close: {error}")),
@@ -326,7 +326,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Ends a life: by the death of the process, or (twice as often) of the machine.
+    /// Ends a session: by the death of the process, or (twice as often) of the machine.
     fn die(&mut self, fate: &mut Rng) {
         self.handles.jobs.discard();
         self.settle.forget();
@@ -350,7 +350,7 @@ impl Run<'_> {
 
     fn work(
         &mut self,
-        life: u64,
+        session: u64,
         database: &mut Database,
         (world, options): (&World, &Options),
         scans: &mut Scans,
@@ -360,35 +360,35 @@ impl Run<'_> {
         }
         self.recovered(database)?;
         self.targets.check(&mut self.judge, world, options)?;
-        // A life may have ended before they were made.
+        // A session may have ended before they were made.
         for op in &Composer::setup() {
             self.step(database, op)?;
         }
-        let actors = self.scenario.actors.clone();
+        let clients = self.scenario.clients.clone();
         for number in 0..self.scenario.turns_max {
-            if self.fs().is_dead() || self.judge.detected || actors.is_empty() {
+            if self.fs().is_dead() || self.judge.detected || clients.is_empty() {
                 break;
             }
-            let mut rng = self.scenario.stream(Stream::Turn(life, number));
+            let mut rng = self.scenario.stream(Stream::Turn(session, number));
             self.summary.turns += 1;
             self.pass_time(&mut rng);
             let jobs = rng.below(3);
-            let actor = actors[rng.below(actors.len() as u64) as usize];
-            match actor.role {
-                Role::Scanner if rng.below(2) == 0 => {
+            let client = clients[rng.below(clients.len() as u64) as usize];
+            match client.kind {
+                ClientKind::Scanner if rng.below(2) == 0 => {
                     scans.turn(database.db(), &mut self.judge, &mut rng)?;
                 }
-                Role::Checkpointer if rng.below(4) == 0 => {
+                ClientKind::Checkpointer if rng.below(4) == 0 => {
                     self.note(|| "checkpoint".to_owned());
                     self.targets.make(database.db(), &mut self.judge, world, options)?;
                 }
-                Role::Crasher if rng.below(30) == 0 => self.fs().halt(),
-                Role::Checkpointer | Role::Crasher => {}
-                Role::Background => self.run_jobs(&mut rng),
-                _ => self.act(database, &actor, &mut rng)?,
+                ClientKind::Crasher if rng.below(30) == 0 => self.fs().halt(),
+                ClientKind::Checkpointer | ClientKind::Crasher => {}
+                ClientKind::Background => self.run_jobs(&mut rng),
+                _ => self.act(database, &client, &mut rng)?,
             }
             (0..jobs).for_each(|_| _ = self.handles.jobs.step());
-            self.resume(life, number, database)?;
+            self.resume(session, number, database)?;
         }
         Ok(())
     }
@@ -396,8 +396,8 @@ impl Run<'_> {
     /// Where writing has gone off, turns it on again now and then, at times after
     /// some room was made. All that was acknowledged must be there then, and
     /// durable; a write that failed is there if readers saw it, or never.
-    fn resume(&mut self, life: u64, turn: u64, database: &Database) -> Result<(), String> {
-        let mut rng = self.scenario.stream(Stream::Resume(life, turn));
+    fn resume(&mut self, session: u64, turn: u64, database: &Database) -> Result<(), String> {
+        let mut rng = self.scenario.stream(Stream::Resume(session, turn));
         let is_off = database.db().write_error().is_some();
         if self.fs().is_dead() || !is_off || rng.below(3) != 0 {
             return Ok(());
@@ -457,13 +457,18 @@ impl Run<'_> {
         (0..rng.below(12)).for_each(|_| _ = self.handles.jobs.step());
     }
 
-    fn act(&mut self, database: &mut Database, actor: &Actor, rng: &mut Rng) -> Result<(), String> {
+    fn act(
+        &mut self,
+        database: &mut Database,
+        client: &Client,
+        rng: &mut Rng,
+    ) -> Result<(), String> {
         let mut raw = Raw::draw(rng);
-        if actor.role == Role::Writer {
-            raw.operands[1] %= actor.keys;
+        if client.kind == ClientKind::Writer {
+            raw.operands[1] %= client.keys;
         }
-        let synced = rng.below(16) < actor.synced_of_16;
-        let Some(mut op) = self.composer.compose_of(actor.kinds, raw, self.judge.model()) else {
+        let synced = rng.below(16) < client.synced_of_16;
+        let Some(mut op) = self.composer.compose_of(client.kinds, raw, self.judge.model()) else {
             return Ok(());
         };
         if let Op::Write { sync, .. } | Op::Batch { sync, .. } = &mut op {
@@ -478,8 +483,8 @@ impl Run<'_> {
     }
 
     /// Opens without a crash or fault, checks everything, closes, and opens once more.
-    fn end(&mut self, life: u64) -> Result<(), String> {
-        let mut fate = self.scenario.stream(Stream::Fate(life));
+    fn end(&mut self, session: u64) -> Result<(), String> {
+        let mut fate = self.scenario.stream(Stream::Fate(session));
         self.fs().clear_faults();
         self.fs().set_capacity(None);
         self.fs().set_descriptors_max(None);
@@ -487,7 +492,7 @@ impl Run<'_> {
             self.fs().inject(fault.clone());
         }
         self.judge.allowed = Allowed { lies: self.judge.allowed.lies, ..Allowed::default() };
-        let (mut options, _) = self.scenario.options(life)?;
+        let (mut options, _) = self.scenario.options(session)?;
         options.components.listener = Some(self.traces.listener());
         for _ in 0..2 {
             let world = self.reborn(&mut fate);

@@ -2,7 +2,7 @@
 //! which fails in turn (once, or from there on), and a disk that fills up.
 //!
 //! What must hold (R13, P7-P10): no panic, no wrong answer, nothing
-//! acknowledged lost; after a failed write, writes err until the next open,
+//! acknowledged lost; after a failed write, writes fail until the next open,
 //! which works once the fault is gone. Owns: these runs. Never does: judge.
 
 use crate::features::Feature;

@@ -17,12 +17,12 @@ use windrow_testkit::script;
 use windrow_testkit::subject::{self, Database};
 use windrow_testkit::text;
 
-/// What may fail beside what a crash ends.
+/// What may fail in addition to what a crash ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// Any operation may err as a failing or full device makes it err.
+    /// Any operation may fail as a failing or full device makes it fail.
     pub device: bool,
-    /// A read may err because what it got was damaged on the way.
+    /// A read may fail because what it got was damaged on the way.
     pub damaged_reads: bool,
     /// The device has lost what it said was written: damage may be met
     /// anywhere, and what came back may be any prefix.
@@ -37,7 +37,7 @@ pub struct Judge {
     /// What may fail now.
     pub allowed: Allowed,
     /// A write has failed: none may succeed until the next open.
-    pub latched: bool,
+    pub writing_off: bool,
     /// Damage that a lying device had done was found: there is no more to judge.
     pub detected: bool,
     fs: CrashFs,
@@ -52,7 +52,7 @@ impl Judge {
         let mut judge = Judge {
             oracle: Oracle::new(script::model()),
             allowed: Allowed::default(),
-            latched: false,
+            writing_off: false,
             detected: false,
             fs: handles.fs.clone(),
             clock: handles.clock.clone(),
@@ -66,7 +66,7 @@ impl Judge {
     #[must_use]
     pub fn forked(&self, handles: &Handles) -> Judge {
         let allowed = Allowed::default();
-        Judge { fs: handles.fs.clone(), allowed, latched: false, ..self.clone() }
+        Judge { fs: handles.fs.clone(), allowed, writing_off: false, ..self.clone() }
     }
 
     /// Must be called before the wall clock is set back.
@@ -84,7 +84,7 @@ impl Judge {
         let device = self.allowed.device || self.fs.is_dead();
         match kind {
             ErrorKind::Io | ErrorKind::NoSpace => device,
-            ErrorKind::ReadOnly => self.latched || device || self.allowed.lies,
+            ErrorKind::ReadOnly => self.writing_off || device || self.allowed.lies,
             ErrorKind::Corruption => self.allowed.damaged_reads || self.allowed.lies,
             _ => false,
         }
@@ -114,7 +114,7 @@ impl Judge {
     /// # Errors
     /// What is wrong, in words.
     pub fn recovered(&mut self, db: &Db, kept: bool) -> Result<(), String> {
-        self.latched = false;
+        self.writing_off = false;
         self.tell_time(db)?;
         if !self.allowed.lies {
             return self.oracle.recovered(db, kept);
@@ -135,7 +135,7 @@ impl Judge {
     /// # Errors
     /// What is wrong, in words.
     pub fn resumed(&mut self, db: &Db) -> Result<(), String> {
-        self.latched = false;
+        self.writing_off = false;
         self.tell_time(db)?;
         // What is compared is what there is, not how reads fail.
         self.fs.set_quiet(true);
@@ -179,10 +179,10 @@ impl Judge {
             if self.model().resolve(writes).is_none() {
                 return Ok(());
             }
-            if !self.latched {
+            if !self.writing_off {
                 self.oracle.issue(writes);
             }
-        } else if keyspace && !self.latched {
+        } else if keyspace && !self.writing_off {
             self.oracle.begin_keyspace(op);
         }
         let answer = database.apply(op);
@@ -195,11 +195,11 @@ impl Judge {
             }
             return self.failed(database, (writes.is_some(), keyspace), kind);
         }
-        if (writes.is_some() || keyspace) && self.latched && answer != Answer::Missing {
+        if (writes.is_some() || keyspace) && self.writing_off && answer != Answer::Missing {
             return Err("succeeded after a write had failed".to_owned());
         }
         let want = match writes {
-            _ if self.latched => self.oracle.answer(op),
+            _ if self.writing_off => self.oracle.answer(op),
             Some((_, sync)) => {
                 self.oracle.acknowledge(database.db().snapshot().seq(), sync);
                 Answer::Done
@@ -207,7 +207,7 @@ impl Judge {
             None if keyspace => self.oracle.end_keyspace(),
             None => self.oracle.answer(op),
         };
-        if matches!(op, Op::Sync | Op::Flush { keyspace: None }) && !self.latched {
+        if matches!(op, Op::Sync | Op::Flush { keyspace: None }) && !self.writing_off {
             self.oracle.sync();
         }
         self.compare(database, op, &answer, &want)
@@ -222,7 +222,7 @@ impl Judge {
     ) -> Result<(), String> {
         // A batch whose sync failed may be visible, as a whole.
         let is_right = self.agrees(answer, want)
-            || self.latched && self.agrees(answer, &self.oracle.with_doubt().apply(op));
+            || self.writing_off && self.agrees(answer, &self.oracle.with_doubt().apply(op));
         if !is_right {
             let (got, want) = (text::answer_text(answer), text::answer_text(want));
             return Err(format!("answered\n{got}instead of\n{want}"));
@@ -252,7 +252,7 @@ impl Judge {
             return Ok(());
         }
         // What the model refuses as well, being made otherwise than is asked for.
-        if self.latched && kind == ErrorKind::InvalidArgument {
+        if self.writing_off && kind == ErrorKind::InvalidArgument {
             return Ok(());
         }
         let error = database.last_error().map(ToString::to_string).unwrap_or_default();
@@ -262,7 +262,7 @@ impl Judge {
             return Err(error);
         }
         self.detected |= is_lie;
-        if (write || keyspace) && !self.latched {
+        if (write || keyspace) && !self.writing_off {
             // Refused before anything was written: some background work had failed
             // before, or there was no room in memory; writing is on still then.
             let is_on = database.db().write_error().is_none();
@@ -273,7 +273,7 @@ impl Judge {
                     self.oracle.withdraw_keyspace();
                 }
             }
-            self.latched = !is_on;
+            self.writing_off = !is_on;
         }
         Ok(())
     }
@@ -288,7 +288,7 @@ impl Judge {
             }
             (Answer::Steps(got), Answer::Steps(want)) => {
                 let whole = got.iter().take_while(|step| step.is_ok()).count();
-                // A failed cursor stays so, and stands on nothing.
+                // A failed cursor stays so, and is on no entry.
                 let failed = |step: &Result<Option<Pair>, ErrorKind>| match step {
                     Ok(entry) => entry.is_none(),
                     Err(kind) => self.excuses(*kind),

@@ -39,13 +39,13 @@ pub enum Detector {
     Exhaustive,
     /// Damages to databases at rest.
     Damages,
-    /// Bytes that stand where they should not.
+    /// Bytes that are where they should not be.
     Misplaced,
     /// Damages, and what repair makes of them.
     Repairs,
     /// Repairs that are killed and run again.
     KilledRepairs,
-    /// One small scene for each promise that needs no more.
+    /// One small scenario for each promise that needs no more.
     Probes,
 }
 

@@ -1,7 +1,7 @@
-//! Promises that one small scene each can keep or break: who may open, what a
+//! Promises that one small scenario each can keep or break: who may open, what a
 //! read-only open and a refusal write, limits, and what a failure ends.
 //!
-//! Owns: the scenes. Never does: draw anything by seed; what needs many cases
+//! Owns: the scenarios. Never does: draw anything by seed; what needs many cases
 //! is the crash harness's or the sweep's.
 
 mod filling;
@@ -25,10 +25,10 @@ use windrow_format::names;
 use windrow_testkit::variant::SMALL_MEMORY_BYTES;
 use windrow_testkit::world::DIR;
 
-/// A scene: `Err` says which promise was broken, and how.
+/// A scenario: `Err` says which promise was broken, and how.
 pub type Probe = fn() -> Result<(), String>;
 
-/// Every scene, by the promise that it is about.
+/// Every scenario, by the promise that it is about.
 pub const PROBES: &[(&str, Probe)] = &[
     ("a panic turns writing off (P24)", a_panic_turns_writing_off),
     ("a second open is refused (P13)", a_second_open_is_refused),
@@ -46,14 +46,14 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("remains without CURRENT are no new database (P5)", remains_are_no_new_database),
     ("a log that is missing is missed (P5)", a_missing_log_is_missed),
     ("another database's log is refused (P12)", another_log_is_refused),
-    ("the next log vouches for the one before (P5)", the_next_log_vouches),
-    ("a record vouches for those before it (P5)", a_record_vouches),
+    ("the next log confirms the one before (P5)", the_next_log_confirms),
+    ("a record confirms those before it (P5)", a_record_confirms),
     ("memtables keep to their budget (P18)", memtables_keep_to_their_budget),
     ("a close leaves nothing to do (P14)", a_close_leaves_nothing_to_do),
     ("a leftover keeps its number (R8)", a_leftover_keeps_its_number),
-    ("only its own logs vouch (P12)", only_its_own_logs_vouch),
-    ("an iterator that stands still shows its moment (P4)", an_iterator_shows_its_moment),
-    ("an iterator that stands still holds no memory (P18)", an_iterator_holds_no_memory),
+    ("only its own logs count (P12)", only_its_own_logs_count),
+    ("an idle iterator shows its moment (P4)", an_iterator_shows_its_moment),
+    ("an idle iterator holds no memory (P18)", an_iterator_holds_no_memory),
     (
         "a filter takes nothing from a snapshot (P4)",
         merging::a_filter_takes_nothing_from_a_snapshot,
@@ -326,9 +326,9 @@ fn a_leftover_keeps_its_number() -> Result<(), String> {
                 continue;
             }
             handles.fs.write_file(&path, b"");
-            let db = open(&handles).map_err(|e| format!("beside {leftover}: {e}"))?;
+            let db = open(&handles).map_err(|e| format!("with {leftover}: {e}"))?;
             let found = db.get("b").map_err(text)?;
-            ensure(found.as_deref() == Some(b"2"), &format!("beside {leftover}: {found:?}"))?;
+            ensure(found.as_deref() == Some(b"2"), &format!("with {leftover}: {found:?}"))?;
             let left = handles.fs.read_file(&path).is_some_and(|bytes| bytes.is_empty());
             ensure(!left, &format!("{leftover} is still there"))?;
         }
@@ -337,9 +337,9 @@ fn a_leftover_keeps_its_number() -> Result<(), String> {
 }
 
 /// A log that the manifest does not name, as another database left it on the
-/// sectors of one that was never synced, says nothing; one made beside the
-/// manifest in force, or beside one that CURRENT does not name yet, does.
-fn only_its_own_logs_vouch() -> Result<(), String> {
+/// sectors of one that was never synced, says nothing. One that names the manifest in force, or a newer one that CURRENT
+/// does not name yet, does.
+fn only_its_own_logs_count() -> Result<(), String> {
     let (_, handles) = env(1);
     let handles = killed(with_contents(&handles)?, &handles, 1);
     let current = handles.fs.read_file(&Path::new(DIR).join(names::CURRENT));
@@ -348,15 +348,15 @@ fn only_its_own_logs_vouch() -> Result<(), String> {
     // Beyond every number that is in use.
     let (newer, log) = (number + 1_000, number + 1_001);
     let newer_manifest = log_header(LogKind::Manifest, newer, (newer, 5));
-    for (vouches, beside) in
+    for (counts, manifest) in
         [(false, (number, uid ^ 1)), (true, (number, uid)), (false, (newer, 4)), (true, (newer, 5))]
     {
         let handles = Handles { fs: handles.fs.fork(), ..handles.reborn(1) };
         let place = |name| Path::new(DIR).join::<String>(name);
         handles.fs.write_file(&place(names::manifest(newer)), &newer_manifest);
-        handles.fs.write_file(&place(names::wal(log)), &log_header(LogKind::Wal, log, beside));
-        let what = format!("a log made beside manifest {beside:?}");
-        match vouches {
+        handles.fs.write_file(&place(names::wal(log)), &log_header(LogKind::Wal, log, manifest));
+        let what = format!("a log that names manifest {manifest:?}");
+        match counts {
             true => refused(&handles, &what)?,
             false => {
                 let db = open(&handles).map_err(|e| format!("{what}: {e}"))?;
@@ -381,7 +381,7 @@ fn log_header(kind: LogKind, number: u64, (manifest_number, manifest_uid): (u64,
 
 /// Records that were synced only after the log had gone on in the next: nothing
 /// in their own log says that they were, and no mark was due since.
-fn the_next_log_vouches() -> Result<(), String> {
+fn the_next_log_confirms() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;
     handles.jobs.run_until_idle();
@@ -400,7 +400,7 @@ fn the_next_log_vouches() -> Result<(), String> {
 }
 
 /// Damage to what was synced is no torn end: the records after it say so.
-fn a_record_vouches() -> Result<(), String> {
+fn a_record_confirms() -> Result<(), String> {
     const MARK: &[u8] = b"a value to be found";
     let (_, handles) = env(1);
     let db = open(&handles)?;

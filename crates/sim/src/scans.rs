@@ -18,7 +18,7 @@ use windrow_testkit::text::token;
 const HELD_MAX: usize = 3;
 
 /// Turns for which memory is short, then is not: iterators are made, moved and left
-/// standing in both, and some are made in one and moved in the other.
+/// idle in both, and some are made in one and moved in the other.
 const CROWD_TURNS: u64 = 8;
 
 struct Scan {
@@ -27,7 +27,7 @@ struct Scan {
     left: VecDeque<Pair>,
 }
 
-/// The iterators of a life.
+/// The iterators of a session.
 #[derive(Default)]
 pub struct Scans {
     held: Vec<Scan>,

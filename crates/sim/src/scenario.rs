@@ -14,7 +14,7 @@ use windrow_testkit::variant;
 
 /// What somebody does in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ClientKind {
     /// Writes, singly and in batches.
     Writer,
     /// Reads what is newest.
@@ -35,26 +35,26 @@ pub enum Role {
     Crasher,
 }
 
-impl Member for Role {
-    const ALL: &'static [(Role, &'static str)] = &[
-        (Role::Writer, "writer"),
-        (Role::Reader, "reader"),
-        (Role::Scanner, "scanner"),
-        (Role::Holder, "holder"),
-        (Role::Keeper, "keeper"),
-        (Role::Dropper, "dropper"),
-        (Role::Checkpointer, "checkpointer"),
-        (Role::Background, "background"),
-        (Role::Crasher, "crasher"),
+impl Member for ClientKind {
+    const ALL: &'static [(ClientKind, &'static str)] = &[
+        (ClientKind::Writer, "writer"),
+        (ClientKind::Reader, "reader"),
+        (ClientKind::Scanner, "scanner"),
+        (ClientKind::Holder, "holder"),
+        (ClientKind::Keeper, "keeper"),
+        (ClientKind::Dropper, "dropper"),
+        (ClientKind::Checkpointer, "checkpointer"),
+        (ClientKind::Background, "background"),
+        (ClientKind::Crasher, "crasher"),
     ];
 }
 
-/// What goes wrong beside the crashes.
+/// What goes wrong in addition to the crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hazard {
     /// The wall clock jumps, both ways.
     Clock,
-    /// Each life opens under other options.
+    /// Each session opens under other options.
     Switch,
     /// Reads fail now and then.
     ReadErrors,
@@ -95,7 +95,7 @@ const OF_WRITES: &[FaultKind] = &[FaultKind::LostWrite, FaultKind::Misdirect, Fa
 const OF_SYNCS: &[FaultKind] = &[FaultKind::LostSync];
 
 /// What a device lies about: how, at which operations, on which paths. A run
-/// has one of them. What vouches for one file is another file (marks in logs
+/// has one of them. One file is cross-checked with another (marks in logs
 /// for the manifest, lengths in the manifest for logs), so that a device that
 /// lies about both at once can take a whole database back in time; no single
 /// copy can tell.
@@ -116,12 +116,12 @@ pub const LIES: &[(&[FaultKind], Ops, &str)] = &[
 /// what a failure does not need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// A bit for each life.
-    pub lives: u32,
-    /// Turns of a life, at most.
+    /// A bit for each session.
+    pub sessions: u32,
+    /// Turns of a session, at most.
     pub turns_max: u64,
     /// Who acts.
-    pub roles: Set<Role>,
+    pub clients: Set<ClientKind>,
     /// What kinds of operation are done.
     pub kinds: Kinds,
     /// What goes wrong.
@@ -131,9 +131,9 @@ pub struct Keep {
 impl Default for Keep {
     fn default() -> Keep {
         Keep {
-            lives: u32::MAX,
+            sessions: u32::MAX,
             turns_max: u64::MAX,
-            roles: Set::all(),
+            clients: Set::all(),
             kinds: Kinds::ALL,
             hazards: Set::all(),
         }
@@ -150,15 +150,15 @@ impl Keep {
             false => names.join(","),
         };
         let named = |names: Vec<&str>| list(names.into_iter().map(str::to_owned).collect());
-        if self.lives != all.lives {
-            let lives = (0..LIVES_MAX).filter(|life| self.lives >> life & 1 == 1);
-            let _ = write!(out, " --lives {}", list(lives.map(|l| l.to_string()).collect()));
+        if self.sessions != all.sessions {
+            let sessions = (0..SESSIONS_MAX).filter(|session| self.sessions >> session & 1 == 1);
+            let _ = write!(out, " --sessions {}", list(sessions.map(|l| l.to_string()).collect()));
         }
         if self.turns_max != all.turns_max {
             let _ = write!(out, " --turns {}", self.turns_max);
         }
-        if self.roles != all.roles {
-            let _ = write!(out, " --roles {}", named(self.roles.names()));
+        if self.clients != all.clients {
+            let _ = write!(out, " --clients {}", named(self.clients.names()));
         }
         if self.kinds != all.kinds {
             let _ = write!(out, " --kinds {}", list(self.kinds.names()));
@@ -183,17 +183,17 @@ pub struct Settings {
     pub keep: Keep,
 }
 
-/// Lives of a seed, at most.
-pub const LIVES_MAX: u64 = 16;
-const LIVES_MIN: u64 = 6;
-/// Turns of a life, at most.
+/// Sessions of a seed, at most.
+pub const SESSIONS_MAX: u64 = 16;
+const SESSIONS_MIN: u64 = 6;
+/// Turns of a session, at most.
 const TURNS_MAX: u64 = 160;
 
 /// Somebody in a run, with habits.
 #[derive(Clone, Copy, Debug)]
-pub struct Actor {
+pub struct Client {
     /// What it does.
-    pub role: Role,
+    pub kind: ClientKind,
     /// What kinds of operation it does.
     pub kinds: Kinds,
     /// How many of its writes in sixteen are synced.
@@ -207,13 +207,13 @@ pub struct Actor {
 pub struct Scenario {
     seed: u64,
     preset: Option<String>,
-    /// Lives to run, by their number.
-    pub lives: Vec<u64>,
+    /// Sessions to run, by their number.
+    pub sessions: Vec<u64>,
     /// Who acts.
-    pub actors: Vec<Actor>,
+    pub clients: Vec<Client>,
     /// What goes wrong.
     pub hazards: Set<Hazard>,
-    /// Turns of a life, at most.
+    /// Turns of a session, at most.
     pub turns_max: u64,
 }
 
@@ -222,13 +222,13 @@ pub struct Scenario {
 pub enum Stream {
     /// The environment's own choices.
     World,
-    /// Lives, actors, hazards.
+    /// Sessions, clients, hazards.
     Shape,
-    /// The options that a life opens with.
+    /// The options that a session opens with.
     Options(u64),
-    /// What befalls a life: crash, damage, faults.
+    /// What befalls a session: crash, damage, faults.
     Fate(u64),
-    /// A turn of a life.
+    /// A turn of a session.
     Turn(u64, u64),
     /// What the device lies about.
     Lies,
@@ -238,18 +238,18 @@ pub enum Stream {
 
 /// The draws of `seed` for `stream`.
 pub fn stream(seed: u64, stream: Stream) -> Rng {
-    let (kind, life, turn) = match stream {
+    let (kind, session, turn) = match stream {
         Stream::World => (1, 0, 0),
         Stream::Shape => (2, 0, 0),
-        Stream::Options(life) => (3, life, 0),
-        Stream::Fate(life) => (4, life, 0),
-        Stream::Turn(life, turn) => (5, life, turn),
+        Stream::Options(session) => (3, session, 0),
+        Stream::Fate(session) => (4, session, 0),
+        Stream::Turn(session, turn) => (5, session, turn),
         Stream::Lies => (6, 0, 0),
-        Stream::Resume(life, turn) => (7, life, turn),
+        Stream::Resume(session, turn) => (7, session, turn),
     };
     let mut rng = Rng::new(seed);
     // One step mixes each part before the next is added.
-    for part in [kind, life, turn] {
+    for part in [kind, session, turn] {
         rng = Rng::new(rng.next_u64() ^ part);
     }
     rng
@@ -260,40 +260,40 @@ impl Scenario {
     pub fn draw(seed: u64, settings: &Settings) -> Scenario {
         let keep = &settings.keep;
         let mut rng = stream(seed, Stream::Shape);
-        let lives = LIVES_MIN + rng.below(LIVES_MAX - LIVES_MIN + 1);
-        let lives = (0..lives).filter(|life| keep.lives >> life & 1 == 1).collect();
+        let sessions = SESSIONS_MIN + rng.below(SESSIONS_MAX - SESSIONS_MIN + 1);
+        let sessions = (0..sessions).filter(|session| keep.sessions >> session & 1 == 1).collect();
         let kinds = Kinds::ALL.half(&mut rng).and(keep.kinds);
         let hazards = draw_hazards(&mut rng).and(keep.hazards);
         let turns_max = (20 + rng.below(TURNS_MAX - 20)).min(keep.turns_max);
-        let mut actors = Vec::new();
-        for (role, _) in Role::ALL {
-            let count = match role {
-                Role::Writer => 2 + rng.below(3),
-                Role::Crasher => rng.below(2),
+        let mut clients = Vec::new();
+        for (kind, _) in ClientKind::ALL {
+            let count = match kind {
+                ClientKind::Writer => 2 + rng.below(3),
+                ClientKind::Crasher => rng.below(2),
                 _ => rng.below(3).saturating_sub(rng.below(2)),
             };
             for _ in 0..count {
-                let actor = Actor {
-                    role: *role,
-                    kinds: kinds_of(*role, kinds),
+                let client = Client {
+                    kind: *kind,
+                    kinds: kinds_of(*kind, kinds),
                     synced_of_16: [0, 2, 8, 16][rng.below(4) as usize],
                     keys: [3, 12, u8::MAX][rng.below(3) as usize],
                 };
-                if keep.roles.has(*role) {
-                    actors.push(actor);
+                if keep.clients.has(*kind) {
+                    clients.push(client);
                 }
             }
         }
-        Scenario { seed, preset: settings.preset.clone(), lives, actors, hazards, turns_max }
+        Scenario { seed, preset: settings.preset.clone(), sessions, clients, hazards, turns_max }
     }
 
-    /// The options that a life opens with, and their settings in words.
+    /// The options that a session opens with, and their settings in words.
     ///
     /// # Errors
     /// What is wrong with them.
-    pub fn options(&self, life: u64) -> Result<(Options, String), String> {
-        let life = if self.hazards.has(Hazard::Switch) { life } else { 0 };
-        let mut rng = stream(self.seed, Stream::Options(life));
+    pub fn options(&self, session: u64) -> Result<(Options, String), String> {
+        let session = if self.hazards.has(Hazard::Switch) { session } else { 0 };
+        let mut rng = stream(self.seed, Stream::Options(session));
         let settings = draw_settings(&mut rng, self.preset.as_deref());
         let text = settings.iter().map(|(name, value)| format!("{name}={value}"));
         let text = text.collect::<Vec<_>>().join("; ");
@@ -309,19 +309,21 @@ impl Scenario {
     }
 }
 
-fn kinds_of(role: Role, kinds: Kinds) -> Kinds {
-    let all = match role {
-        Role::Writer => Kinds::WRITES,
-        Role::Reader => Kinds::READS,
-        Role::Scanner => return Kinds::CURSORS,
-        Role::Holder => return Kinds::SNAPSHOTS,
-        Role::Keeper => Kinds::UPKEEP,
-        Role::Dropper => return Kinds::KEYSPACES,
-        Role::Checkpointer | Role::Background | Role::Crasher => return Kinds::NONE,
+fn kinds_of(kind: ClientKind, kinds: Kinds) -> Kinds {
+    let all = match kind {
+        ClientKind::Writer => Kinds::WRITES,
+        ClientKind::Reader => Kinds::READS,
+        ClientKind::Scanner => return Kinds::CURSORS,
+        ClientKind::Holder => return Kinds::SNAPSHOTS,
+        ClientKind::Keeper => Kinds::UPKEEP,
+        ClientKind::Dropper => return Kinds::KEYSPACES,
+        ClientKind::Checkpointer | ClientKind::Background | ClientKind::Crasher => {
+            return Kinds::NONE;
+        }
     };
     let left = all.and(kinds);
     // A writer of nothing makes a run of nothing.
-    if left.is_empty() && role == Role::Writer { Kinds::PUT } else { left }
+    if left.is_empty() && kind == ClientKind::Writer { Kinds::PUT } else { left }
 }
 
 /// Most seeds have a sound device: its crashes are the main thing.
@@ -404,7 +406,7 @@ mod tests {
         for seed in 0..2_000 {
             let scenario = Scenario::draw(seed, &Settings::default());
             scenario.options(0).expect("options");
-            assert!(scenario.actors.iter().any(|actor| actor.role == Role::Writer));
+            assert!(scenario.clients.iter().any(|client| client.kind == ClientKind::Writer));
             drawn = scenario.hazards.members().fold(drawn, Set::with);
         }
         assert_eq!(drawn.names(), Set::<Hazard>::all().names());
@@ -413,16 +415,19 @@ mod tests {
     #[test]
     fn what_is_left_out_changes_nothing_else() {
         let all = Scenario::draw(7, &Settings::default());
-        let keep =
-            Keep { lives: 0b101, roles: Set::all().without(Role::Reader), ..Keep::default() };
+        let keep = Keep {
+            sessions: 0b101,
+            clients: Set::all().without(ClientKind::Reader),
+            ..Keep::default()
+        };
         let some = Scenario::draw(7, &Settings { keep, ..Settings::default() });
-        assert_eq!(some.lives, [0, 2]);
+        assert_eq!(some.sessions, [0, 2]);
         assert_eq!(some.turns_max, all.turns_max);
         let (mut a, mut b) = (all.stream(Stream::Turn(2, 9)), some.stream(Stream::Turn(2, 9)));
         assert_eq!(a.next_u64(), b.next_u64());
         let others = |s: &Scenario| {
-            let others = s.actors.iter().filter(|actor| actor.role != Role::Reader);
-            others.map(|actor| format!("{actor:?}")).collect::<Vec<_>>()
+            let others = s.clients.iter().filter(|client| client.kind != ClientKind::Reader);
+            others.map(|client| format!("{client:?}")).collect::<Vec<_>>()
         };
         assert_eq!(others(&all), others(&some));
     }

@@ -1,4 +1,4 @@
-//! Small sets of named things: which roles act, which hazards threaten.
+//! Small sets of named things: which clients act, which hazards threaten.
 //!
 //! Owns: their text form, which is what a shrunk run is repeated by. Never
 //! does: draw anything by itself.

@@ -1,11 +1,11 @@
-//! From a run that fails to a smaller one that fails: fewer lives, fewer
-//! turns, fewer roles, kinds and hazards.
+//! From a run that fails to a smaller one that fails: fewer sessions, fewer
+//! turns, fewer clients, kinds and hazards.
 //!
 //! Owns: the order in which things are left out. Never does: change what is
 //! kept; the draws of a run do not depend on what is left out of it.
 
 use crate::crash::{Failure, run};
-use crate::scenario::{Keep, LIVES_MAX, Scenario, Settings};
+use crate::scenario::{Keep, SESSIONS_MAX, Scenario, Settings};
 
 /// Runs that a search may take.
 const RUNS_MAX: usize = 500;
@@ -26,9 +26,9 @@ pub fn shrink(seed: u64, settings: &Settings, failure: Failure) -> (Settings, Fa
     loop {
         let before = search.best.keep.clone();
         search.turns();
-        search.lives();
+        search.sessions();
         search.hazards();
-        search.roles();
+        search.clients();
         search.kinds();
         if search.best.keep == before || search.runs >= RUNS_MAX {
             let trace = settings.trace;
@@ -57,13 +57,13 @@ impl Search {
 
     /// What came after the failure is not needed, but for the look-over at the end.
     fn lives_after(&mut self) {
-        let last = self.failure.life.min(LIVES_MAX - 1);
-        self.attempt(|keep| keep.lives &= u32::MAX >> (31 - last));
+        let last = self.failure.session.min(SESSIONS_MAX - 1);
+        self.attempt(|keep| keep.sessions &= u32::MAX >> (31 - last));
     }
 
-    fn lives(&mut self) {
-        for life in 0..LIVES_MAX {
-            self.attempt(|keep| keep.lives &= !(1 << life));
+    fn sessions(&mut self) {
+        for session in 0..SESSIONS_MAX {
+            self.attempt(|keep| keep.sessions &= !(1 << session));
         }
     }
 
@@ -87,9 +87,9 @@ impl Search {
         }
     }
 
-    fn roles(&mut self) {
-        for role in self.best.keep.roles.members() {
-            self.attempt(|keep| keep.roles = keep.roles.without(role));
+    fn clients(&mut self) {
+        for kind in self.best.keep.clients.members() {
+            self.attempt(|keep| keep.clients = keep.clients.without(kind));
         }
     }
 

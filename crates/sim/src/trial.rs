@@ -1,7 +1,7 @@
 //! One run of a workload on a simulated machine, and what must hold after it:
 //! the database opens, holds what it must, and works.
 //!
-//! Owns: carrying out deeds, restarts, and the look at what is left. Never
+//! Owns: running deeds, restarts, and the look at what is left. Never
 //! does: choose where it crashes or fails (`faults.rs`, `exhaustive.rs` do).
 
 use crate::features::Deed;
@@ -67,7 +67,7 @@ impl Trial {
         &self.handles.fs
     }
 
-    /// From now on operations may err as a failing device makes them err.
+    /// From now on operations may fail as a failing device makes them fail.
     pub fn expect_failures(&mut self) {
         self.judge.allowed.device = true;
     }
@@ -115,7 +115,7 @@ impl Trial {
     pub fn run(&mut self, deeds: &[Deed]) -> Result<(), String> {
         let Some(mut database) = self.open()? else { return Ok(()) };
         for deed in deeds {
-            let carried_out = match deed {
+            let left_open = match deed {
                 Deed::Op(op) => {
                     self.judge.step(&mut database, op)?;
                     Some(database)
@@ -140,7 +140,7 @@ impl Trial {
                     self.open()?
                 }
             };
-            let Some(next) = carried_out.filter(|_| !self.fs().is_dead()) else { return Ok(()) };
+            let Some(next) = left_open.filter(|_| !self.fs().is_dead()) else { return Ok(()) };
             database = next;
             self.handles.jobs.step();
         }
@@ -168,7 +168,7 @@ impl Trial {
         drop(database);
         self.handles.jobs.discard();
         match closed {
-            Ok(()) if !self.judge.latched => self.judge.oracle.sync(),
+            Ok(()) if !self.judge.writing_off => self.judge.oracle.sync(),
             Ok(()) => {}
             Err(error) if self.judge.excuses(error.kind()) => {}
             Err(error) => return Err(format!("close: {error}")),

@@ -1,5 +1,5 @@
 //! Every input of the corpora through its target (P22), in bounded memory.
-//! `REWRITE=1` makes the seeds anew, which a change of a format needs.
+//! `REWRITE=1` makes the seeds again, which a change of a format needs.
 //!
 //! One test, alone in its program: what it counts is the whole program's memory.
 

@@ -30,7 +30,7 @@ fn no_crash_loses_or_invents_anything() {
 #[test]
 fn seeds_that_once_failed() {
     // 401: a link that failed and was there; the copy in its place cut the source.
-    // 3006198: a temporary file of a manifest that is gone; the open gave its number anew
+    // 3006198: a temporary file of a manifest that is gone; the open reused its number
     // and removed, with the leftover, what it had just renamed.
     const SEEDS: &[u64] = &[401, 3_006_198];
     for &seed in SEEDS {

@@ -54,7 +54,7 @@ impl CompactionFilter for Strainer {
 }
 
 /// A database with one durable entry, and what a test may break of its world.
-struct Scene {
+struct Scenario {
     db: Db,
     handles: Handles,
     clock: Arc<Clockwork>,
@@ -69,8 +69,8 @@ fn options(env: Env) -> Options {
     options
 }
 
-impl Scene {
-    fn new() -> Scene {
+impl Scenario {
+    fn new() -> Scenario {
         let (env, handles) = env(1);
         let broken = AtomicBool::new(false);
         let clock = Arc::new(Clockwork { inner: handles.clock.clone(), broken });
@@ -80,7 +80,7 @@ impl Scene {
         options.components.compaction_filters.push(("default".to_owned(), strainer.clone()));
         let db = Db::open_with(DIR, options).expect("open");
         db.put_with("a", "1", Sync::Yes).expect("put");
-        Scene { db, handles, clock, strainer }
+        Scenario { db, handles, clock, strainer }
     }
 
     fn panic_at(&self, on: Ops, path: &str) {
@@ -104,9 +104,10 @@ impl Scene {
 
     /// The panic has turned writing off, and nothing but writing.
     fn check(self, what: &str) {
-        let Scene { db, handles, clock, .. } = self;
+        let Scenario { db, handles, clock, .. } = self;
         assert_eq!(handles.jobs.panics(), 0, "{what}: the panic went past the engine");
-        let cause = db.write_error().unwrap_or_else(|| panic!("{what}: nothing is latched"));
+        let cause =
+            db.write_error().unwrap_or_else(|| panic!("{what}: there is no background error"));
         assert!(cause.to_string().contains("panicked: a fault"), "{what}: {cause}");
         let refused = db.put("b", "2").expect_err("a write after the panic");
         assert_eq!(refused.kind(), ErrorKind::ReadOnly, "{what}");
@@ -127,66 +128,66 @@ impl Scene {
 
 #[test]
 fn in_a_flush() {
-    let scene = Scene::new();
-    scene.panic_at(Ops::CREATE, ".sst");
-    assert_eq!(scene.db.flush().expect_err("flush").kind(), ErrorKind::ReadOnly);
-    scene.check("flush");
+    let scenario = Scenario::new();
+    scenario.panic_at(Ops::CREATE, ".sst");
+    assert_eq!(scenario.db.flush().expect_err("flush").kind(), ErrorKind::ReadOnly);
+    scenario.check("flush");
 }
 
 #[test]
 fn in_making_a_log() {
-    let scene = Scene::new();
+    let scenario = Scenario::new();
     // The next log is made once the memtable has some use for it.
     let mut rounds = 0..10_000;
-    while scene.handles.jobs.queued_of(Urgency::High) == 0 && rounds.next().is_some() {
-        scene.db.put("b", vec![0; 1_000]).expect("put");
+    while scenario.handles.jobs.queued_of(Urgency::High) == 0 && rounds.next().is_some() {
+        scenario.db.put("b", vec![0; 1_000]).expect("put");
     }
-    assert!(scene.handles.jobs.queued_of(Urgency::High) > 0, "a log is queued");
-    scene.panic_at(Ops::CREATE, ".wal");
-    scene.handles.jobs.run_until_idle();
-    scene.check("log");
+    assert!(scenario.handles.jobs.queued_of(Urgency::High) > 0, "a log is queued");
+    scenario.panic_at(Ops::CREATE, ".wal");
+    scenario.handles.jobs.run_until_idle();
+    scenario.check("log");
 }
 
 #[test]
 fn in_a_merge() {
-    let scene = Scene::new();
-    scene.queue_merges_only();
-    scene.panic_at(Ops::ALL, "");
-    scene.handles.jobs.run_until_idle();
-    scene.check("merge");
+    let scenario = Scenario::new();
+    scenario.queue_merges_only();
+    scenario.panic_at(Ops::ALL, "");
+    scenario.handles.jobs.run_until_idle();
+    scenario.check("merge");
 }
 
 #[test]
 fn in_removing_files() {
-    let scene = Scene::new();
+    let scenario = Scenario::new();
     // Only clean-up removes anything once the database is open.
-    scene.panic_at(Ops::REMOVE, "");
+    scenario.panic_at(Ops::REMOVE, "");
     let mut rounds = 0..ROUNDS_MAX;
-    while scene.db.write_error().is_none() && rounds.next().is_some() {
-        scene.db.put("b", "0").expect("put");
-        let _ = scene.db.flush();
-        scene.handles.jobs.run_until_idle();
+    while scenario.db.write_error().is_none() && rounds.next().is_some() {
+        scenario.db.put("b", "0").expect("put");
+        let _ = scenario.db.flush();
+        scenario.handles.jobs.run_until_idle();
     }
-    scene.check("removal");
+    scenario.check("removal");
 }
 
 #[test]
 fn in_the_timer_that_looks_for_work() {
-    let scene = Scene::new();
-    scene.handles.jobs.run_until_idle();
-    scene.clock.broken.store(true, Ordering::SeqCst);
-    scene.handles.jobs.fire_timers();
-    scene.check("the timer of idle databases");
+    let scenario = Scenario::new();
+    scenario.handles.jobs.run_until_idle();
+    scenario.clock.broken.store(true, Ordering::SeqCst);
+    scenario.handles.jobs.fire_timers();
+    scenario.check("the timer of idle databases");
 }
 
 #[test]
 fn in_the_timer_that_syncs_the_log() {
-    let scene = Scene::new();
-    scene.handles.jobs.run_until_idle();
-    scene.db.put("c", "3").expect("put");
-    scene.panic_at(Ops::SYNC, ".wal");
-    scene.handles.jobs.fire_timers();
-    scene.check("the timer that syncs");
+    let scenario = Scenario::new();
+    scenario.handles.jobs.run_until_idle();
+    scenario.db.put("c", "3").expect("put");
+    scenario.panic_at(Ops::SYNC, ".wal");
+    scenario.handles.jobs.fire_timers();
+    scenario.check("the timer that syncs");
 }
 
 /// In a writer, behind whose place in the log everybody else would wait for ever.
@@ -206,7 +207,7 @@ fn in_the_sync_of_a_write() {
 /// log. Returns whether the panic went on to the caller, and what the next write
 /// is told; nothing that was acknowledged is lost.
 fn fault_in_the_log(ops: Ops) -> (bool, String) {
-    let Scene { db, handles, .. } = Scene::new();
+    let Scenario { db, handles, .. } = Scenario::new();
     handles.fs.inject(Fault::new(FaultKind::Panic, ops, When::Matching(0)).on_path(".wal"));
     let put = || db.put_with("b", "2", Sync::Yes);
     let panic = catch_unwind(AssertUnwindSafe(put)).is_err();
@@ -225,17 +226,17 @@ fn fault_in_the_log(ops: Ops) -> (bool, String) {
 /// On the thread that asked for it, to which the panic goes on.
 #[test]
 fn in_a_manual_compaction() {
-    let scene = Scene::new();
+    let scenario = Scenario::new();
     // Two tables that overlap: one alone would be moved.
-    scene.db.flush().expect("flush");
-    scene.db.put("a", "1").expect("put");
-    scene.strainer.broken.store(true, Ordering::SeqCst);
-    let compact = || scene.db.default_keyspace().compact_range(None, None);
+    scenario.db.flush().expect("flush");
+    scenario.db.put("a", "1").expect("put");
+    scenario.strainer.broken.store(true, Ordering::SeqCst);
+    let compact = || scenario.db.default_keyspace().compact_range(None, None);
     let panic = catch_unwind(AssertUnwindSafe(compact)).expect_err("the filter's panic");
     let text = panic.downcast_ref::<&str>().expect("a text");
     assert!(text.contains("a fault in the filter"), "{text}");
-    scene.strainer.broken.store(false, Ordering::SeqCst);
+    scenario.strainer.broken.store(false, Ordering::SeqCst);
     // Nothing waits for the files that the compaction had.
-    assert_eq!(compact().expect_err("latched").kind(), ErrorKind::ReadOnly);
-    scene.check("manual compaction");
+    assert_eq!(compact().expect_err("writing is off").kind(), ErrorKind::ReadOnly);
+    scenario.check("manual compaction");
 }

@@ -1,4 +1,4 @@
-//! Every probe: promises that one small scene can keep or break.
+//! Every probe: promises that one small scenario can keep or break.
 
 use windrow_sim::probes::PROBES;
 

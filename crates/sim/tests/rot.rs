@@ -56,7 +56,7 @@ fn every_byte_is_guarded_with_partitions() {
     check("partitioned index", &CLOSED.enlarged(), (0, 3));
 }
 
-/// What a preset adds to the bytes: lanes, logs with epochs, statistics. A
+/// What a preset adds to the bytes: level-0 partitions, SST-logs with epochs, statistics. A
 /// part of the cases each, not the same ones for all.
 #[test]
 fn the_trees_of_every_preset_are_guarded() {

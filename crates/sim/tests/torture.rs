@@ -32,11 +32,11 @@ fn a_lost_log_is_noticed() {
     let _ = std::fs::remove_dir_all(std::path::Path::new(kept).parent().expect("a directory"));
 }
 
-/// Scene by scene, as far as that needs no root.
+/// Scenario by scenario, as far as that needs no root.
 #[test]
 fn surroundings_are_survived() {
     // What a child opens is up to what its parent's threads did: by hand.
-    for scenes in [
+    for scenarios in [
         "fork-child-drops",
         "fork-child-closes",
         "fork-child-writes",
@@ -51,7 +51,7 @@ fn surroundings_are_survived() {
         "rights",
         "clock",
     ] {
-        let output = torture(&["surroundings", "--scene", scenes]);
+        let output = torture(&["surroundings", "--scenario", scenarios]);
         let said = said(&output);
         assert!(output.status.success(), "{said}");
         eprintln!("{said}");
@@ -61,7 +61,7 @@ fn surroundings_are_survived() {
 /// The canary: what is spoilt before it is judged must be noticed.
 #[test]
 fn a_spoilt_database_is_noticed() {
-    let output = torture(&["surroundings", "--scene", "fork-child-d", "--sabotage"]);
+    let output = torture(&["surroundings", "--scenario", "fork-child-d", "--sabotage"]);
     let said = said(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("FAILED") && said.contains("repeat: cargo run"), "{said}");

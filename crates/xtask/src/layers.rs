@@ -125,7 +125,7 @@ mod tests {
         LAYERS.iter().find(|layer| layer.package == package).unwrap()
     }
 
-    /// The table itself points down: each crate stands below those that use it.
+    /// The table itself points down: each crate is below those that use it.
     #[test]
     fn the_table_has_no_cycle() {
         for (place, layer) in LAYERS.iter().enumerate() {

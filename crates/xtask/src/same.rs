@@ -2,7 +2,7 @@
 //! by each, must give the same operations on files, the same events, and the same
 //! bytes in the directory.
 //!
-//! Owns: building the other revision beside this one (`target/same`), and the
+//! Owns: building the other revision next to this one (`target/same`), and the
 //! comparison. Never does: judge what is right; a change that means to change
 //! something makes a difference here.
 

@@ -1,7 +1,7 @@
 //! What a file must say, and what it may not: a head that tells what it is,
 //! no `unsafe` outside its homes, no stubs.
 //!
-//! Owns: where `unsafe` may stand and that each use names its promise.
+//! Owns: where `unsafe` may be, and that each use names its promise.
 //! Never does: judge the promise.
 
 use crate::findings::Findings;
@@ -10,7 +10,7 @@ use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use std::path::Path;
 use syn::visit::{self, Visit};
 
-/// Where `unsafe` may stand: the arena, the system calls, and a peer that is
+/// Where `unsafe` may be: the arena, the system calls, and a peer that is
 /// measured through its C interface.
 const UNSAFE_HOMES: &[&str] =
     &["crates/skiplist/src/", "crates/env/src/sys/", "crates/bench-peers/src/leveldb/"];
@@ -58,7 +58,7 @@ fn judge(source: &Source) -> Vec<String> {
         let line = span.start().line;
         if !at_home {
             findings.push(format!(
-                "{}:{line}: `unsafe` may only stand in {}",
+                "{}:{line}: `unsafe` may only be in {}",
                 source.path,
                 UNSAFE_HOMES.join(" and ")
             ));

@@ -93,7 +93,7 @@ fn a_log_cut_off_between_records_is_shorter_than_it_was_made() {
 }
 
 #[test]
-fn the_end_of_an_older_log_is_missed_before_anything_stands_in_the_next() {
+fn the_end_of_an_older_log_is_missed_before_anything_is_in_the_next() {
     let handles = crashed(4, |db| {
         let other = db.keyspace_with("other", KeyspaceOptions::default()).unwrap();
         db.put("a", "1").unwrap();
@@ -124,7 +124,7 @@ fn files_of_another_database_are_refused() {
 }
 
 /// Power went while a new log was being made: its header had not reached the
-/// device, and on its sectors stood, whole and valid, what an older log had left.
+/// device, and on its sectors was, whole and valid, what an older log had left.
 #[test]
 fn what_an_older_log_left_where_a_new_one_was_being_made_is_no_log() {
     let handles = crashed(7, |db| db.put_with("a", "1", Sync::Yes).unwrap());
@@ -143,7 +143,7 @@ fn what_an_older_log_left_where_a_new_one_was_being_made_is_no_log() {
 }
 
 /// A manifest that cannot be read now is not damaged: repair must not make one
-/// anew from the tables, which do not know the names of keyspaces.
+/// again from the tables, which do not know the names of keyspaces.
 #[test]
 fn repair_gives_up_where_a_manifest_cannot_be_read() {
     let handles = crashed(8, |db| {

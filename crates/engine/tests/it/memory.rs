@@ -108,7 +108,7 @@ fn a_batch_is_refused_by_the_memory_it_takes() {
             [format!("{}", (most + 1) * one), format!("{}", 16 * MIB), "split it".to_owned()];
         assert!(told.iter().all(|part| error.message().contains(part)), "{what}: {error}");
         assert_eq!(handles.fs.operations(), operations, "{what}: refused after a write");
-        // Some of the largest, one after the other, and beside small writes.
+        // Some of the largest, one after the other, and concurrently with small writes.
         for round in 0..3 {
             db.write(make(&db, most), Sync::Yes).unwrap();
             within_budget(&db, what);
@@ -123,7 +123,7 @@ fn a_batch_is_refused_by_the_memory_it_takes() {
     }
 }
 
-/// The largest batch beside a memtable that was asked to be small: reads give way.
+/// The largest batch next to a memtable that was asked to be small: reads give way.
 #[test]
 fn a_batch_beyond_the_memtables_share_takes_the_memory_of_reads() {
     let handles = world();

@@ -139,7 +139,7 @@ fn a_directory_that_is_taken_away_turns_writing_off_and_the_restored_one_is_whol
             // Nothing of it in the background meanwhile.
             db.wait_idle().unwrap();
             act(&path, &backup);
-            // What was put there; beside it lie a log of before, and a manifest,
+            // What was put there; next to it are a log of before, and a manifest,
             // where those were not taken away.
             let restored = image(&backup);
             let put_there = || {

@@ -197,7 +197,7 @@ impl Jobs for NobodyElse {
     }
 }
 
-/// A batch that has the active memtable to itself, and none that it fits beside:
+/// A batch that has the active memtable to itself, and none that it fits into with others:
 /// it waited for a flush that nobody was to try again.
 #[test]
 fn a_large_batch_is_refused_while_memory_is_full_of_what_cannot_be_flushed() {

@@ -51,15 +51,15 @@ struct Args {
     /// The workload of the exhaustive loops that is run, or all
     #[arg(long, requires = "exhaustive")]
     feature: Option<String>,
-    /// Lives to keep, by number
+    /// Sessions to keep, by number
     #[arg(long, value_delimiter = ',')]
-    lives: Option<Vec<u32>>,
-    /// Turns of a life, at most
+    sessions: Option<Vec<u32>>,
+    /// Turns of a session, at most
     #[arg(long)]
     turns: Option<u64>,
-    /// Roles to keep
+    /// Clients to keep
     #[arg(long, value_delimiter = ',')]
-    roles: Option<Vec<String>>,
+    clients: Option<Vec<String>>,
     /// Kinds of operation to keep
     #[arg(long, value_delimiter = ',')]
     kinds: Option<Vec<String>>,
@@ -71,12 +71,12 @@ struct Args {
 impl Args {
     fn settings(&self) -> Result<Settings, String> {
         let mut keep = Keep::default();
-        if let Some(lives) = &self.lives {
-            keep.lives = lives.iter().fold(0, |bits, life| bits | 1 << (life % 32));
+        if let Some(sessions) = &self.sessions {
+            keep.sessions = sessions.iter().fold(0, |bits, session| bits | 1 << (session % 32));
         }
         keep.turns_max = self.turns.unwrap_or(keep.turns_max);
-        if let Some(names) = &self.roles {
-            keep.roles = Set::parse(listed(names))?;
+        if let Some(names) = &self.clients {
+            keep.clients = Set::parse(listed(names))?;
         }
         if let Some(names) = &self.kinds {
             keep.kinds = Kinds::parse(listed(names))?;
@@ -130,7 +130,7 @@ fn seeds(args: &Args, settings: &Settings) -> Result<(), String> {
         }
         let seconds = begin.elapsed().as_secs_f64();
         println!(
-            "{} seeds, {} crashes ({} in recovery), {} lives on failing devices, {} resumes, \
+            "{} seeds, {} crashes ({} in recovery), {} sessions on failing devices, {} resumes, \
              {} lies found out, {:.0} s, {:.0} crashes/s",
             chunk.end - args.start,
             total.crashes(),

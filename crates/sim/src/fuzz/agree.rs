@@ -129,7 +129,7 @@ pub(super) fn log(bytes: &mut [u8], manifests: &Files, logs: &Files) {
     checksums::log(bytes);
 }
 
-/// Where the payloads of marks of one fragment stand.
+/// Where the payloads of marks of one fragment are.
 fn marks(bytes: &[u8]) -> Result<Vec<std::ops::Range<usize>>> {
     let mut reader = Reader::open(MemoryFile::open(bytes.to_vec()), LogKind::Wal, None)?;
     let mut found = Vec::new();

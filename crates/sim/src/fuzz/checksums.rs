@@ -17,9 +17,9 @@ use windrow_format::table::{
     Locate, Table, decode_block,
 };
 
-/// Where the uid stands in a log's header.
+/// Where the uid is in a log's header.
 const LOG_UID_AT: usize = 28;
-/// Where it stands in a fragment's.
+/// Where it is in a fragment's.
 const FRAGMENT_UID_AT: usize = 16;
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -96,7 +96,7 @@ fn fragment(bytes: &mut [u8], at: usize, uid: FileUid, before: FileUid) -> usize
     end
 }
 
-/// Whether a fragment's header with one of these uids may stand at `at`.
+/// Whether a fragment's header with one of these uids may be at `at`.
 fn carries(bytes: &[u8], at: usize, uids: [FileUid; 2]) -> bool {
     u64_at(bytes, at.saturating_add(FRAGMENT_UID_AT)).is_some_and(|found| uids.contains(&found))
 }

@@ -20,7 +20,7 @@ const VALUES: [u64; 6] = [0, 1 << 32, (1 << 56) - 1, 1 << 56, 1 << 62, u64::MAX]
 const NUMBERS: [(u64, usize); 8] =
     [(7, 1), (9, 1), (11, 2), (13, 2), (15, 2), (17, 1), (20, 1), (21, 2)];
 
-/// Tag of the field whose second number stands behind a uid.
+/// Tag of the field whose second number is behind a uid.
 const WAL_ADDED: u64 = 13;
 
 /// What of a table is a number.

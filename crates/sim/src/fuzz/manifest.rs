@@ -9,7 +9,7 @@ use windrow_format::names;
 use windrow_testkit::variant::VARIANTS;
 use windrow_testkit::world::DIR;
 
-/// Where the number stands in the header: the name that the file goes by.
+/// Where the number is in the header: the name that the file goes by.
 const NUMBER_AT: usize = 20;
 
 pub(super) fn run(input: &[u8]) -> bool {

@@ -69,7 +69,7 @@ pub(super) fn copied(handles: &Handles, seed: u64) -> Handles {
 
 /// The world after a death.
 fn fallen(handles: &Handles, death: Death) -> Handles {
-    // Other file uids than the life before drew.
+    // Other file uids than the session before drew.
     let next = copied(handles, death.seed() ^ 1 << 40);
     match death {
         Death::Killed(seed) => next.fs.kill(seed),

@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use windrow_testkit::op::{Answer, Direction, Op, Pair, Span, Step};
 
-/// A cursor's entries in its order, and where it stands.
-struct Held {
+/// A cursor's entries in its order, and where it is.
+struct Kept {
     reverse: bool,
     pairs: Vec<Pair>,
     on: Option<usize>,
@@ -19,7 +19,7 @@ struct Held {
 #[derive(Default)]
 pub(super) struct Moments {
     snapshots: BTreeMap<String, BTreeMap<String, Vec<Pair>>>,
-    cursors: BTreeMap<String, Held>,
+    cursors: BTreeMap<String, Kept>,
 }
 
 /// The scan that reads what a cursor over `span` will show.
@@ -31,7 +31,7 @@ fn compare(reverse: bool, a: &[u8], b: &[u8]) -> Ordering {
     if reverse { b.cmp(a) } else { a.cmp(b) }
 }
 
-impl Held {
+impl Kept {
     fn first_from(&self, key: &[u8]) -> usize {
         self.pairs.partition_point(|(k, _)| compare(self.reverse, k, key).is_lt())
     }
@@ -61,7 +61,7 @@ impl Moments {
     /// A cursor was opened over these contents.
     pub(super) fn cursor(&mut self, name: &str, span: &Span, contents: Answer) {
         if let Answer::Pairs(pairs, None) = contents {
-            let held = Held { reverse: is_reverse(&span.keyspace), pairs, on: None };
+            let held = Kept { reverse: is_reverse(&span.keyspace), pairs, on: None };
             self.cursors.insert(name.to_owned(), held);
         }
     }

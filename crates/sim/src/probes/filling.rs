@@ -1,6 +1,6 @@
-//! Scenes of a device that the database itself fills up.
+//! Scenarios of a device that the database itself fills up.
 //!
-//! Owns: the scenes. Never does: fill a real device (`torture small` does).
+//! Owns: the scenarios. Never does: fill a real device (`torture small` does).
 
 use super::steps::{ensure, killed, open, text};
 use windrow::{Db, ErrorKind};

@@ -1,4 +1,4 @@
-//! A scene with a forked child: what it has is a copy of its parent's handle.
+//! A scenario with a forked child: what it has is a copy of its parent's handle.
 //!
 //! Owns: the child. Never does: more than ask; `torture surroundings` does.
 

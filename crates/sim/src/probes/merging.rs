@@ -1,8 +1,8 @@
-//! Scenes that happen while a merge runs: its compaction filter, which the
+//! Scenarios that happen while a merge runs: its compaction filter, which the
 //! merge calls, is where they are played.
 //!
-//! Owns: that filter, and the scenes. Never does: draw anything by seed, or
-//! judge what a merge writes without anybody looking (`merge/elide` has that).
+//! Owns: that filter, and the scenarios. Never does: draw anything by seed, or
+//! judge what a merge writes without anybody looking (the engine's own tests have that).
 
 use super::steps::{ensure, options, text};
 use std::path::Path;
@@ -64,14 +64,17 @@ impl CompactionFilter for Meanwhile {
 
 /// A database with a keyspace under such a filter: `a` and `b`, and `c`, which
 /// has expired if the clock will go back.
-struct Scene {
+struct Scenario {
     handles: Handles,
     db: Db,
     keyspace: Keyspace,
     filter: Arc<Meanwhile>,
 }
 
-fn scene(decision: FilterDecision, event: impl Fn(&Handles) -> Event) -> Result<Scene, String> {
+fn scenario(
+    decision: FilterDecision,
+    event: impl Fn(&Handles) -> Event,
+) -> Result<Scenario, String> {
     let (_, handles) = env(1);
     let event = event(&handles);
     let expired_ms = if matches!(event, Event::Back(_)) { 2 * TTL_MS } else { 0 };
@@ -85,22 +88,22 @@ fn scene(decision: FilterDecision, event: impl Fn(&Handles) -> Event) -> Result<
     keyspace.put_with_ttl("c", "3", Duration::from_millis(TTL_MS)).map_err(text)?;
     keyspace.flush().map_err(text)?;
     handles.clock.advance_ms(expired_ms);
-    Ok(Scene { handles, db, keyspace, filter })
+    Ok(Scenario { handles, db, keyspace, filter })
 }
 
 /// Compacts, with the event in the middle, and gives the snapshot that was taken.
-fn compact_meanwhile(scene: &Scene) -> Result<Snapshot, String> {
-    *scene.filter.db.lock() = Some(scene.db.clone());
-    scene.keyspace.compact_range(None, None).map_err(text)?;
-    let snapshot = scene.filter.taken.lock().take();
+fn compact_meanwhile(scenario: &Scenario) -> Result<Snapshot, String> {
+    *scenario.filter.db.lock() = Some(scenario.db.clone());
+    scenario.keyspace.compact_range(None, None).map_err(text)?;
+    let snapshot = scenario.filter.taken.lock().take();
     snapshot.ok_or("no merge met the filter".to_owned())
 }
 
 /// What the snapshot must see, whatever the filter took.
-fn check_snapshot(scene: &Scene, snapshot: &Snapshot) -> Result<(), String> {
-    let seen = shown(scene.keyspace.range_at::<&str>(snapshot, ..))?;
+fn check_snapshot(scenario: &Scenario, snapshot: &Snapshot) -> Result<(), String> {
+    let seen = shown(scenario.keyspace.range_at::<&str>(snapshot, ..))?;
     ensure(seen == "a1 b2 c3 ", &format!("the snapshot sees {seen}"))?;
-    let repeated = scene.db.stats().merges_repeated;
+    let repeated = scenario.db.stats().merges_repeated;
     ensure(repeated == 1, &format!("{repeated} merges were done again"))
 }
 
@@ -116,11 +119,11 @@ fn shown(iter: Iter) -> Result<String, String> {
 pub(super) fn a_filter_takes_nothing_from_a_snapshot() -> Result<(), String> {
     let cases = [(FilterDecision::Remove, ""), (FilterDecision::Change(b"x".into()), "ax bx cx ")];
     for (decision, filtered) in cases {
-        let scene = scene(decision, |_| Event::Snapshot)?;
-        let snapshot = compact_meanwhile(&scene)?;
-        check_snapshot(&scene, &snapshot)?;
+        let scenario = scenario(decision, |_| Event::Snapshot)?;
+        let snapshot = compact_meanwhile(&scenario)?;
+        check_snapshot(&scenario, &snapshot)?;
         drop(snapshot);
-        let keyspace = &scene.keyspace;
+        let keyspace = &scenario.keyspace;
         keyspace.put("a", "1").and_then(|()| keyspace.flush()).map_err(text)?;
         keyspace.compact_range(None, None).map_err(text)?;
         let seen = shown(keyspace.iter())?;
@@ -132,19 +135,19 @@ pub(super) fn a_filter_takes_nothing_from_a_snapshot() -> Result<(), String> {
 /// A merge finds an entry expired, and a snapshot does not that was taken
 /// after the clock went back.
 pub(super) fn a_clock_goes_back_under_a_merge() -> Result<(), String> {
-    let scene = scene(FilterDecision::Keep, |handles| Event::Back(handles.clock.clone()))?;
-    let snapshot = compact_meanwhile(&scene)?;
-    check_snapshot(&scene, &snapshot)
+    let scenario = scenario(FilterDecision::Keep, |handles| Event::Back(handles.clock.clone()))?;
+    let snapshot = compact_meanwhile(&scenario)?;
+    check_snapshot(&scenario, &snapshot)
 }
 
 /// What a merge wrote for a keyspace that was dropped meanwhile goes with it.
 pub(super) fn a_dropped_keyspace_leaves_no_table() -> Result<(), String> {
-    let scene = scene(FilterDecision::Keep, |_| Event::Drop)?;
-    let gone = compact_meanwhile(&scene).is_err();
+    let scenario = scenario(FilterDecision::Keep, |_| Event::Drop)?;
+    let gone = compact_meanwhile(&scenario).is_err();
     ensure(gone, "a keyspace that was dropped is compacted")?;
-    drop(scene.keyspace);
-    scene.handles.jobs.run_until_idle();
-    let names = scene.handles.fs.list(Path::new(DIR)).map_err(text)?;
+    drop(scenario.keyspace);
+    scenario.handles.jobs.run_until_idle();
+    let names = scenario.handles.fs.list(Path::new(DIR)).map_err(text)?;
     let tables: Vec<_> = names.iter().filter(|name| name.ends_with(".sst")).collect();
     ensure(tables.is_empty(), &format!("{tables:?} are left of it"))
 }

@@ -1,7 +1,7 @@
-//! Scenes of a directory that other programs work in as well: its files are
+//! Scenarios of a directory that other programs work in as well: its files are
 //! replaced under an open database, and files that are not Windrow's lie in it.
 //!
-//! Owns: the scenes. Never does: move the directory; the engine's own tests do.
+//! Owns: the scenarios. Never does: move the directory; the engine's own tests do.
 
 use super::steps::{ensure, killed, open, text, with_contents};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! Scenes of repair without a manifest: what lies in the directory when the
+//! Scenarios of repair without a manifest: what lies in the directory when the
 //! process dies in the middle of flushes and merges, and the logs.
 //!
-//! Owns: the scenes. Never does: damage anything but the manifest and a log;
+//! Owns: the scenarios. Never does: damage anything but the manifest and a log;
 //! `rot` does that to every byte.
 
 use super::steps::{damage_end, ensure, killed, kind, logs, options, text, with_contents};
@@ -139,7 +139,7 @@ fn dies_while_merging(variant: &str, operations: u64) -> Result<bool, String> {
     Ok(over)
 }
 
-/// Operands that a merge combined, with what it made of them beside them; a
+/// Operands that a merge combined, still there next to its output; a
 /// snapshot keeps them apart from their base. The log holds all of it, or is gone.
 pub(super) fn combined_operands_count_once() -> Result<(), String> {
     [true, false].into_iter().try_for_each(combined_operands_count)
@@ -277,7 +277,7 @@ pub(super) fn a_log_that_is_back_is_no_end() -> Result<(), String> {
     let handles = killed(db, &handles, 1);
     let report = repair_without_manifest(&handles, adding(&handles, "small"))?;
     let said = format!("{report:?}");
-    // What is missing between them is in tables, which nothing can vouch for.
+    // What is missing between them is in tables, which nothing can confirm.
     ensure(report.logs.len() == 2 && report.originals.len() == 2, &said)?;
     let db = Db::open_with(DIR, adding(&handles, "small")).map_err(text)?;
     let synced = db.get("synced").map_err(text)?;

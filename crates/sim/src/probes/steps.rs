@@ -1,6 +1,6 @@
-//! What scenes have in common: opening, filling, killing and damaging a database.
+//! What scenarios have in common: opening, filling, killing and damaging a database.
 //!
-//! Owns: those steps. Never does: expect anything but what a scene says.
+//! Owns: those steps. Never does: expect anything but what a scenario says.
 
 use std::path::{Path, PathBuf};
 use windrow::{Db, ErrorKind, Options, Sync};

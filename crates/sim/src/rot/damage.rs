@@ -47,11 +47,11 @@ pub enum Damage {
     Gone,
     /// These bytes are zeros.
     Zero(Range<u64>),
-    /// From `at` on stands what the donor holds: a misplaced, stale or foreign write.
+    /// From `at` on are the bytes of the donor: a misplaced, stale or foreign write.
     Graft {
         /// Bytes from the file's start.
         at: u64,
-        /// What stands there.
+        /// What is there.
         donor: Donor,
     },
     /// The bytes from `at` on and those of the donor (of the same image) change places.
@@ -61,7 +61,7 @@ pub enum Damage {
         /// What they change places with.
         donor: Donor,
     },
-    /// The file of this name of another image stands here.
+    /// The file of this name of another image is here.
     Replace(Source),
 }
 
@@ -140,8 +140,8 @@ impl Images<'_> {
     }
 }
 
-/// Puts `new` over what stands from `at` on, without making the file longer.
-/// Returns what stood there.
+/// Puts `new` over the bytes from `at` on, without making the file longer.
+/// Returns what was there.
 fn overwrite(bytes: &mut [u8], at: u64, new: &[u8]) -> Vec<u8> {
     let at = (at as usize).min(bytes.len());
     let len = new.len().min(bytes.len() - at);

@@ -13,7 +13,7 @@ use windrow_env::testing::Handles;
 use windrow_testkit::op::Pair;
 use windrow_testkit::text;
 
-/// Keys that are read beside those that exist.
+/// Keys that are read in addition to those that exist.
 const ABSENT: [&[u8]; 5] = [b"", b"aa", b"d", b"zz", b"\xff"];
 
 /// What came of damages: how many cases ended in each way.

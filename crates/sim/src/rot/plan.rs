@@ -242,7 +242,7 @@ pub fn misplaced(specimen: &Specimen, seed: u64) -> Case {
 }
 
 /// Two data blocks of a table that change places, of the same length: nothing
-/// but where they stand is wrong with them. `None` if the table has no two such.
+/// but their place is wrong. `None` if the table has no two such.
 fn draw_blocks(specimen: &Specimen, rng: &mut Rng) -> Option<Case> {
     let tables = specimen.block_places();
     let (file, blocks) = tables.iter().nth(rng.below(tables.len() as u64) as usize)?;

@@ -57,7 +57,7 @@ put m 12
 /// into partitions where they may be small.
 const LARGE_KEYS: u64 = 160;
 
-/// How a database's life ends.
+/// How a database's session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// By a clean close.
@@ -68,7 +68,7 @@ pub enum Ending {
     PowerLoss,
 }
 
-/// A script, and how the database's life ends after it.
+/// A script, and how the database's session ends after it.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
     /// Its name in messages.
@@ -138,7 +138,7 @@ put r 3
 put s last sync
 ";
 
-/// An older log is kept, and nothing stands in the one that is written to.
+/// An older log is kept, and there is nothing in the one that is written to.
 const ROTATED: &str = "
 put @sum p i:1 sync
 put p 1 sync

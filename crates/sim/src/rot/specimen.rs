@@ -30,7 +30,7 @@ use windrow_testkit::world::{DIR, World};
 const SEED: u64 = 7;
 /// What the other database's identities are drawn from.
 const OTHER_SEED: u64 = 8;
-/// Earlier images that are kept: the last ones before the end, and so many spread over the life.
+/// Earlier images that are kept: the last ones before the end, and so many spread over the session.
 const STALE_LAST: usize = 3;
 const STALE_SPREAD: usize = 3;
 
@@ -71,8 +71,8 @@ pub struct Specimen {
     counters: Counters,
 }
 
-/// A life while it is lived.
-struct Life {
+/// A session while it runs.
+struct Session {
     handles: Handles,
     images: Vec<Files>,
     models: Vec<(u64, Model)>,
@@ -87,30 +87,30 @@ impl Specimen {
     /// If an operation fails, or the database does not suit the sweep.
     pub fn new(variant: &Variant, script: &Script) -> Result<Specimen, String> {
         let options = variant.options().map_err(|e| e.to_string())?;
-        let life = Life::live(&options, script, SEED)?;
-        let other = files_of(&Life::live(&options, script, OTHER_SEED)?.handles.fs);
-        let files = files_of(&life.handles.fs);
-        let logs = logs_of(&life.handles.fs);
+        let session = Session::live(&options, script, SEED)?;
+        let other = files_of(&Session::live(&options, script, OTHER_SEED)?.handles.fs);
+        let files = files_of(&session.handles.fs);
+        let logs = logs_of(&session.handles.fs);
         let tables = files.keys().filter(|name| name.ends_with(".sst")).count();
         if tables < 3 {
             return Err(format!("{tables} tables: {:?}", files.keys()));
         }
         let mut specimen = Specimen {
-            handles: life.handles,
+            handles: session.handles,
             options,
-            stale: stale(life.images, &files),
+            stale: stale(session.images, &files),
             files,
             other,
             history: BTreeMap::new(),
             seen: BTreeMap::new(),
-            promised_seq: life.promised_seq,
+            promised_seq: session.promised_seq,
             logs,
             blocks: BTreeMap::new(),
             keyspace_ids: BTreeMap::new(),
             hulls: BTreeMap::new(),
             counters: counters_of(script)?,
         };
-        specimen.remember(life.models);
+        specimen.remember(session.models);
         specimen.look().map_err(|e| format!("the undamaged database: {e}"))?;
         Ok(specimen)
     }
@@ -189,7 +189,7 @@ impl Specimen {
         self.history.values().last().map_or(&[], Vec::as_slice)
     }
 
-    /// The wall clock at the end of its life, in ms since 1970.
+    /// The wall clock at the end of its session, in ms since 1970.
     pub fn now_ms(&self) -> u64 {
         self.handles.clock.wall_ms()
     }
@@ -215,7 +215,7 @@ impl Specimen {
         let records = self.logs.get(file)?;
         records.last().filter(|record| record.last_seq > self.promised_seq)?;
         let promised = records.iter().take_while(|record| record.last_seq <= self.promised_seq);
-        // Marks stand between the records, and are synced with those after them.
+        // Marks are between the records, and are synced with those after them.
         let group_start = promised.last().map_or(FILE_HEADER_BYTES as u64, |r| r.place.end);
         if damaged.end <= group_start {
             return None;
@@ -254,17 +254,17 @@ impl Specimen {
     }
 }
 
-impl Life {
-    fn live(options: &Options, script: &Script, seed: u64) -> Result<Life, String> {
+impl Session {
+    fn live(options: &Options, script: &Script, seed: u64) -> Result<Session, String> {
         let (_, handles) = env(SEED);
-        // The same life, with other identities: of the same names everywhere.
+        // The same session, with other identities: of the same names everywhere.
         let mut draw = Rng::new(seed);
         let random = std::sync::Arc::new(SeededRandom::new(draw.next_u64()));
         let handles = Handles { random, ..handles };
         let world = World::of(handles.env(), handles.clone());
         let mut database =
             Database::open(world, options.clone()).map_err(|e| format!("open: {e}"))?;
-        let mut life = Life {
+        let mut session = Session {
             handles,
             images: Vec::new(),
             models: Vec::new(),
@@ -280,11 +280,11 @@ impl Life {
             if got != want {
                 return Err(format!("{}: {got:?}, not {want:?}", text::op_text(&line.op)));
             }
-            life.models.push((database.db().snapshot().seq(), model.clone()));
-            life.note_durable();
-            life.images.push(files_of(&life.handles.fs));
+            session.models.push((database.db().snapshot().seq(), model.clone()));
+            session.note_durable();
+            session.images.push(files_of(&session.handles.fs));
         }
-        life.end(database, script.ending)
+        session.end(database, script.ending)
     }
 
     /// Sees what a power loss would leave now.
@@ -299,7 +299,7 @@ impl Life {
         }
     }
 
-    fn end(mut self, database: Database, ending: Ending) -> Result<Life, String> {
+    fn end(mut self, database: Database, ending: Ending) -> Result<Session, String> {
         if ending == Ending::Closed {
             database.db().close().map_err(|e| format!("close: {e}"))?;
         }

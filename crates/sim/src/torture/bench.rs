@@ -18,7 +18,7 @@ pub(super) struct Bench {
     pub(super) ledger: PathBuf,
     pub(super) expected: Expected,
     pub(super) rng: Rng,
-    pub(super) life: u64,
+    pub(super) session: u64,
 }
 
 impl Bench {
@@ -32,7 +32,7 @@ impl Bench {
             ledger: dir.join("ledger"),
             expected: Expected::new(shape),
             rng: Rng::new(seed),
-            life: 0,
+            session: 0,
         })
     }
 
@@ -42,11 +42,11 @@ impl Bench {
         setup: &Setup,
         more: Vec<String>,
     ) -> Result<(Worker, Ledger), String> {
-        self.life += 1;
+        self.session += 1;
         Spec {
             dir: &self.dir,
             ledger: &self.ledger,
-            life: self.life,
+            session: self.session,
             expected: &self.expected,
             setup,
             more,
@@ -58,7 +58,7 @@ impl Bench {
     /// What the last worker was promised.
     pub(super) fn told(&self, ledger: &Ledger) -> Result<Told, String> {
         let acks = ledger.all(self.expected.shape.writers).map_err(|e| e.to_string())?;
-        Ok(Told { life: self.life, before: acks.clone(), after: acks })
+        Ok(Told { session: self.session, before: acks.clone(), after: acks })
     }
 
     /// Opens `dir`, judges, closes. Returns how many batches were acknowledged.

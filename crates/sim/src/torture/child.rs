@@ -42,7 +42,7 @@ pub struct Spec<'a> {
     /// The ledger's path; the file exists.
     pub ledger: &'a Path,
     /// Number of this process in the database's history.
-    pub life: u64,
+    pub session: u64,
     /// What the database holds.
     pub expected: &'a Expected,
     /// How it is opened.
@@ -78,7 +78,7 @@ impl Spec<'_> {
         let numbers: Vec<String> = self.expected.numbers.iter().map(u64::to_string).collect();
         command.arg("worker").arg("--dir").arg(self.dir).arg("--ledger").arg(self.ledger);
         command.arg("--seed").arg(shape.seed.to_string());
-        command.arg("--life").arg(self.life.to_string());
+        command.arg("--session").arg(self.session.to_string());
         command.arg("--numbers").arg(numbers.join(","));
         command.arg("--slots").arg(shape.slots.to_string());
         command.arg("--synced-percent").arg(shape.synced_percent.to_string());

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use windrow_env::testing::{Rng, Shutdown, shut_down_file_system};
 
 /// Cuts of one database before the next one is begun on a new file system.
-const LIVES: u64 = 40;
+const SESSIONS: u64 = 40;
 /// How long writers write at most before the cut, in microseconds.
 const WRITE_US_MAX: u64 = 120_000;
 /// How long a worker has to find out, before it is killed.
@@ -44,7 +44,7 @@ struct History<'a> {
     volume: &'a mut Volume,
     ledger: PathBuf,
     expected: Expected,
-    life: u64,
+    session: u64,
     exists: bool,
 }
 
@@ -69,9 +69,9 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
         volume.renew().map_err(plain)?;
         let ledger = ledgers.path().join("ledger");
         let mut history = History::new(plan, seed, &mut volume, ledger);
-        for _ in 0..LIVES.min(plan.rounds - figures.cuts) {
+        for _ in 0..SESSIONS.min(plan.rounds - figures.cuts) {
             if let Err(why) = history.live(&mut figures) {
-                let why = format!("seed {seed}, life {}: {why}", history.life);
+                let why = format!("seed {seed}, session {}: {why}", history.session);
                 drop(volume);
                 return Err(Failure { why, seed, kept: Some(scratch.keep().join("image")) });
             }
@@ -85,7 +85,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
             eprintln!("{}", line(plan.fs, &figures, begin));
         }
     }
-    Ok(Outcome::Held(line(plan.fs, &figures, begin)))
+    Ok(Outcome::Passed(line(plan.fs, &figures, begin)))
 }
 
 fn line(kind: Kind, figures: &Figures, begin: Instant) -> String {
@@ -120,12 +120,12 @@ impl<'a> History<'a> {
             deleted_percent: 5 + rng.below(40),
         };
         let expected = Expected::new(shape);
-        History { plan, rng, volume, ledger, expected, life: 0, exists: false }
+        History { plan, rng, volume, ledger, expected, session: 0, exists: false }
     }
 
     /// One mount, from its first write to the judgement after the next mount.
     fn live(&mut self, figures: &mut Figures) -> Result<(), String> {
-        self.life += 1;
+        self.session += 1;
         self.volume.mount()?;
         let setup = Setup::draw(&mut self.rng, &self.plan.preset);
         let dir = self.volume.path().join("db");
@@ -133,7 +133,7 @@ impl<'a> History<'a> {
         let spec = Spec {
             dir: &dir,
             ledger: &self.ledger,
-            life: self.life,
+            session: self.session,
             expected: &self.expected,
             setup: &setup,
             more: vec!["--pause-us".into(), u64::to_string(&pause_us)],
@@ -153,7 +153,7 @@ impl<'a> History<'a> {
         figures.before_open += u64::from(!opened);
         let writers = self.expected.shape.writers;
         let after = ledger.all(writers).map_err(|e| e.to_string())?;
-        let told = Told { life: self.life, before: told, after };
+        let told = Told { session: self.session, before: told, after };
         self.volume.unmount()?;
         self.volume.mount()?;
         let judged = self
@@ -169,7 +169,7 @@ impl<'a> History<'a> {
         worker: &mut super::child::Worker,
         ledger: &Ledger,
     ) -> Result<Vec<Vec<super::ledger::Ack>>, String> {
-        // One life in eight is cut in recovery, or even before it.
+        // One session in eight is cut in recovery, or even before it.
         if self.rng.below(8) > 0 {
             while !ledger.is_opened() && !worker.run_for(Duration::from_micros(500))? {}
             self.exists |= ledger.is_opened();

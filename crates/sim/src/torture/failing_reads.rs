@@ -1,5 +1,5 @@
 //! The operating system's files, of which chosen ones cannot be read: for as long
-//! as a switch is on, every read of them errs with EIO, as those of a device do
+//! as a switch is on, every read of them fails with EIO, as those of a device do
 //! whose sectors are gone.
 //!
 //! Every other file is the system's own, with nothing in between, so that using

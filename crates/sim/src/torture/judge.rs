@@ -21,11 +21,11 @@ pub enum Survives {
     Synced,
 }
 
-/// What a life told its parent.
+/// What a session told its parent.
 #[derive(Clone, Debug)]
 pub struct Told {
     /// Number of the process that wrote.
-    pub life: u64,
+    pub session: u64,
     /// Acknowledged before whatever ended it.
     pub before: Vec<Vec<Ack>>,
     /// Acknowledged at all; one more batch of each writer may be on its way.
@@ -76,7 +76,7 @@ pub fn judge(
     if let Some(told) = told {
         tally = check_bounds(&expected.numbers, &numbers, told, survives)?;
         for (writer, &number) in numbers.iter().enumerate() {
-            expected.advance(told.life, writer as u32, number);
+            expected.advance(told.session, writer as u32, number);
         }
     } else if numbers != expected.numbers {
         return Err(format!("{:?} were there, and now {numbers:?}", expected.numbers));
@@ -171,7 +171,7 @@ mod tests {
 
     fn told(lists: &[&[(u64, bool)]]) -> Told {
         let acks: Vec<_> = lists.iter().map(|list| acks(list)).collect();
-        Told { life: 1, before: acks.clone(), after: acks }
+        Told { session: 1, before: acks.clone(), after: acks }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use windrow::{Db, ErrorKind, Options};
 use windrow_env::testing::Rng;
 
 /// Kills of one directory before the next one is begun.
-const LIVES: u64 = 25;
+const SESSIONS: u64 = 25;
 /// A kill comes between these after the start, even on a logarithmic scale.
 const DELAY_US: (f64, f64) = (100.0, 60_000.0);
 /// One kill in so many is at a system call instead, where strace is there.
@@ -59,7 +59,7 @@ struct Figures {
 struct History<'a> {
     plan: &'a Plan,
     rng: Rng,
-    life: u64,
+    session: u64,
     dir: PathBuf,
     ledger: PathBuf,
     strace: Option<&'a Path>,
@@ -85,9 +85,9 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
         let dir = scratch.path().join(format!("seed-{seed}"));
         let ledger = ledgers.path().join("ledger");
         let mut history = History::new(plan, seed, dir.clone(), ledger, strace.as_deref());
-        for _ in 0..LIVES.min(plan.rounds - figures.kills) {
+        for _ in 0..SESSIONS.min(plan.rounds - figures.kills) {
             if let Err(why) = history.live(&mut figures) {
-                let why = format!("seed {seed}, life {}: {why}", history.life);
+                let why = format!("seed {seed}, session {}: {why}", history.session);
                 let _ = scratch.keep();
                 return Err(Failure { why, seed, kept: Some(dir) });
             }
@@ -103,7 +103,7 @@ pub fn run(plan: &Plan) -> Result<Outcome, Failure> {
         }
     }
     let without = if strace.is_some() { "" } else { "; strace is not there: none at system calls" };
-    Ok(Outcome::Held(format!("{}{without}", line(&figures, begin))))
+    Ok(Outcome::Passed(format!("{}{without}", line(&figures, begin))))
 }
 
 fn line(figures: &Figures, begin: Instant) -> String {
@@ -145,12 +145,12 @@ impl<'a> History<'a> {
             deleted_percent: 5 + rng.below(40),
         };
         let expected = Expected::new(shape);
-        History { plan, rng, life: 0, dir, ledger, strace, expected, exists: false }
+        History { plan, rng, session: 0, dir, ledger, strace, expected, exists: false }
     }
 
     /// One process from its start to the judgement on what it left.
     fn live(&mut self, figures: &mut Figures) -> Result<(), String> {
-        self.life += 1;
+        self.session += 1;
         let setup = Setup::draw(&mut self.rng, &self.plan.preset);
         let strace = match self.strace {
             Some(strace) if self.rng.below(STRACE_ONE_IN) == 0 => {
@@ -164,7 +164,7 @@ impl<'a> History<'a> {
         let spec = Spec {
             dir: &self.dir,
             ledger: &self.ledger,
-            life: self.life,
+            session: self.session,
             expected: &self.expected,
             setup: &setup,
             more: vec!["--pause-us".into(), pause_us.to_string()],
@@ -182,7 +182,7 @@ impl<'a> History<'a> {
         figures.before_open += u64::from(!opened);
         self.exists |= opened;
         let acks = ledger.all(self.expected.shape.writers).map_err(|e| e.to_string())?;
-        let told = Told { life: self.life, before: acks.clone(), after: acks };
+        let told = Told { session: self.session, before: acks.clone(), after: acks };
         if self.plan.sabotage {
             forget_a_log(&self.dir);
         }
@@ -190,7 +190,7 @@ impl<'a> History<'a> {
             .map_err(|why| format!("{why}\nwritten under {:?}", setup.settings))
     }
 
-    /// Counted from the start of the process in half of all lives (so that it
+    /// Counted from the start of the process in half of all sessions (so that it
     /// dies in recovery too), else from the end of its recovery.
     fn kill_somewhen(&mut self, mut worker: Worker, ledger: &Ledger) -> Result<End, String> {
         if self.rng.below(2) == 0 {

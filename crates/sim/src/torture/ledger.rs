@@ -2,7 +2,7 @@
 //!
 //! A file in shared memory where there is one, so that noting costs a system
 //! call and no device: each writer has a region of 8-byte entries, one for
-//! each of its batches in this life, in order. An entry is the batch's last
+//! each of its batches in this session, in order. An entry is the batch's last
 //! sequence number, with the top bit where the batch was synced; 0 where no
 //! acknowledgement came. Owns: that layout. Never does: judge.
 
@@ -26,14 +26,14 @@ pub struct Ack {
     pub synced: bool,
 }
 
-/// The acknowledgements of one life.
+/// The acknowledgements of one session.
 #[derive(Debug)]
 pub struct Ledger {
     file: File,
 }
 
 impl Ledger {
-    /// Where ledgers are best kept: in memory, else beside everything else.
+    /// Where ledgers are best kept: in memory, else with everything else.
     pub fn directory() -> PathBuf {
         let shared = Path::new("/dev/shm");
         if shared.is_dir() { shared.to_path_buf() } else { std::env::temp_dir() }
@@ -71,7 +71,7 @@ impl Ledger {
         self.file.read_exact_at(&mut byte, 0).is_ok() && byte[0] == 1
     }
 
-    /// The `index`-th batch of a writer in this life was acknowledged.
+    /// The `index`-th batch of a writer in this session was acknowledged.
     ///
     /// # Errors
     /// What the system said; a region that is full.

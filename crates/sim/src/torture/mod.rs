@@ -70,13 +70,13 @@ enum Command {
     /// Damage in one keyspace under a full load of two others, whose reads and writes a
     /// second are compared with runs without it; then a second without descriptors.
     Partial(partial::Plan),
-    /// Forks, moved directories, foreign files, links, rights, mounts, clocks: scene by scene.
+    /// Forks, moved directories, foreign files, links, rights, mounts, clocks: scenario by scenario.
     Surroundings {
         #[command(flatten)]
         plan: Plan,
-        /// Only the scenes whose names hold this.
+        /// Only the scenarios whose names hold this.
         #[arg(long, default_value = "")]
-        scene: String,
+        scenario: String,
     },
     /// Fills devices of a few MiB, then makes room (needs root, or user namespaces).
     Small(small::Plan),
@@ -88,7 +88,7 @@ enum Command {
     Starved(starved::Task),
 }
 
-/// Runs what the command line asks for. 0: held or skipped, 1: a failure was found.
+/// Runs what the command line asks for. 0: passed or skipped, 1: a failure was found.
 pub fn run(cli: Cli) -> ExitCode {
     let mut wanted = String::new();
     let (name, plan) = match cli.command {
@@ -98,8 +98,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Starved(task) => return starved::run(&task),
         Command::Memory(plan) => ("memory", plan),
         Command::Actor => return surroundings::actor::run(),
-        Command::Surroundings { plan, scene } => {
-            wanted = scene;
+        Command::Surroundings { plan, scenario } => {
+            wanted = scenario;
             ("surroundings", plan)
         }
         Command::Kill(plan) => ("kill", plan),
@@ -147,7 +147,7 @@ fn report(
     repeat: impl Fn(u64) -> String,
 ) -> ExitCode {
     match outcome {
-        Ok(Outcome::Held(figures)) => println!("{name}: {figures}"),
+        Ok(Outcome::Passed(figures)) => println!("{name}: {figures}"),
         Ok(Outcome::Skipped(why)) => println!("{name}: SKIPPED: {why}"),
         Err(failure) => {
             eprintln!("{name}: FAILED: {}", failure.why);

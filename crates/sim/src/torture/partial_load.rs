@@ -77,13 +77,13 @@ pub struct Load {
     spaces: Vec<Keyspace>,
     db: Db,
     seed: u64,
-    /// Whether there is damage, and so whether reads of the first keyspace may err.
+    /// Whether there is damage, and so whether reads of the first keyspace may fail.
     damaged: bool,
     /// Reads, by keyspace.
     read: [AtomicU64; 3],
     /// Writes acknowledged, by keyspace.
     written: [AtomicU64; 3],
-    /// Whether a read of the damaged keyspace erred, descriptors being there.
+    /// Whether a read of the damaged keyspace failed, descriptors being there.
     met_damage: AtomicBool,
     starving: AtomicBool,
     stop: AtomicBool,
@@ -191,7 +191,7 @@ impl Load {
         Ok(())
     }
 
-    /// Reads keys, which are all there. Reads may err while there is no descriptor.
+    /// Reads keys, which are all there. Reads may fail while there is no descriptor.
     fn read(&self, space: usize) -> Result<(), String> {
         let mut rng = Rng::new(self.seed + space as u64);
         while self.is_going_on() {
@@ -210,7 +210,7 @@ impl Load {
         before || self.starving.load(Ordering::SeqCst)
     }
 
-    /// Uses the keyspace that may be damaged now and then: reads may err then, but
+    /// Uses the keyspace that may be damaged now and then: reads may fail then, but
     /// writes and flushes not.
     fn use_sick(&self) -> Result<(), String> {
         let mut rng = Rng::new(self.seed);
@@ -231,11 +231,11 @@ impl Load {
         Ok(())
     }
 
-    /// Reads the damaged keyspace until it errs, so that a short load on a slow machine
+    /// Reads the damaged keyspace until it fails, so that a short load on a slow machine
     /// has met the damage too.
     fn meet_damage(&self) -> Result<(), String> {
-        let errs = |n| self.spaces[0].get(key(n)).is_err();
-        if !self.damaged || (0..KEYS).any(errs) || self.met_damage.load(Ordering::Relaxed) {
+        let fails = |n| self.spaces[0].get(key(n)).is_err();
+        if !self.damaged || (0..KEYS).any(fails) || self.met_damage.load(Ordering::Relaxed) {
             return Ok(());
         }
         Err("no read met the damage: this tests nothing".into())

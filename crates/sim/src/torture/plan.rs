@@ -15,7 +15,7 @@ pub struct Plan {
     /// Where all choices come from.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// A preset, or `all` for another one in each life of a database.
+    /// A preset, or `all` for another one in each session of a database.
     #[arg(long, default_value = "all")]
     pub preset: String,
     /// Where databases and images are kept while it runs; a failure stays there.
@@ -36,7 +36,7 @@ pub struct Plan {
     /// How much of each case of `memory` is done, in thousandths.
     #[arg(long, default_value_t = 1000)]
     pub permille: u64,
-    /// Damages the log after each kill, or what a scene left: `kill` and
+    /// Damages the log after each kill, or what a scenario left: `kill` and
     /// `surroundings` must then fail.
     #[arg(long, hide = true)]
     pub sabotage: bool,
@@ -79,8 +79,8 @@ pub(super) fn scratch(parent: PathBuf, seed: u64) -> Result<tempfile::TempDir, F
 /// How a run ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Everything held; the figures in a line.
-    Held(String),
+    /// Everything passed; the figures in a line.
+    Passed(String),
     /// It cannot be run here, and why.
     Skipped(String),
 }

@@ -1,4 +1,4 @@
-//! How a life opens its database: settings drawn from a seed, as a worker is
+//! How a session opens its database: settings drawn from a seed, as a worker is
 //! told them on its command line.
 //!
 //! Owns: which settings are drawn, all small, so that a few hundred batches make

@@ -35,7 +35,7 @@ pub struct Task {
     pub seed: u64,
     /// Number of this process in the database's history.
     #[arg(long)]
-    pub life: u64,
+    pub session: u64,
     /// Batches that each writer's keys hold already.
     #[arg(long, value_delimiter = ',')]
     pub numbers: Vec<u64>,
@@ -190,7 +190,7 @@ impl Crew<'_> {
     }
 
     fn one_batch(&self, writer: u32, number: u64, index: u64) -> Result<(), End> {
-        let recipe = self.shape.recipe(self.task.life, writer, number);
+        let recipe = self.shape.recipe(self.task.session, writer, number);
         let mut batch = Batch::new();
         for change in &recipe.changes {
             match *change {
@@ -236,7 +236,7 @@ impl Crew<'_> {
 
     /// Flushes, merges, snapshots and keyspaces that come and go, while the others write.
     fn disturb(&self) -> Result<(), End> {
-        let mut rng = Rng::new(self.shape.seed ^ self.task.life ^ 0xd157);
+        let mut rng = Rng::new(self.shape.seed ^ self.task.session ^ 0xd157);
         while !self.stop.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_micros(rng.below(3_000)));
             let keyspace = &self.keyspaces[rng.below(self.keyspaces.len() as u64) as usize];

@@ -1,4 +1,4 @@
-//! What the writers write: batches that follow from a seed, a life and a
+//! What the writers write: batches that follow from a seed, a session and a
 //! number, so that what was written is known without having been kept.
 //!
 //! Every writer owns the keys that begin with its number, and numbers its
@@ -20,7 +20,7 @@ pub struct Shape {
     pub seed: u64,
     /// Threads that write.
     pub writers: u32,
-    /// Keys of a writer in each keyspace, beside slot 0.
+    /// Keys of a writer in each keyspace, without slot 0.
     pub slots: u64,
     /// Of a hundred batches, how many are synced.
     pub synced_percent: u64,
@@ -63,7 +63,7 @@ pub fn key(writer: u32, slot: u64) -> Vec<u8> {
 }
 
 impl Value {
-    /// The bytes that stand in the database.
+    /// The bytes that are in the database.
     pub fn bytes(self) -> Vec<u8> {
         let seed = match self {
             Value::Number(number) => return number.to_le_bytes().to_vec(),
@@ -87,9 +87,9 @@ impl Value {
 }
 
 impl Shape {
-    /// Batch `number` of a writer, as written in the `life`-th process.
-    pub fn recipe(&self, life: u64, writer: u32, number: u64) -> Recipe {
-        let mut mixed = Rng::new(self.seed ^ life.rotate_left(48) ^ u64::from(writer) << 40);
+    /// Batch `number` of a writer, as written in the `session`-th process.
+    pub fn recipe(&self, session: u64, writer: u32, number: u64) -> Recipe {
+        let mut mixed = Rng::new(self.seed ^ session.rotate_left(48) ^ u64::from(writer) << 40);
         let mut rng = Rng::new(mixed.next_u64() ^ number);
         let mut changes: Vec<Change> =
             (0..KEYSPACES.len()).map(|k| Change::Put(k, 0, Value::Number(number))).collect();
@@ -130,11 +130,11 @@ impl Expected {
         Expected { shape, numbers, content: Content::default() }
     }
 
-    /// The batches of a writer up to `number`, as written in the `life`-th process.
-    pub fn advance(&mut self, life: u64, writer: u32, number: u64) {
+    /// The batches of a writer up to `number`, as written in the `session`-th process.
+    pub fn advance(&mut self, session: u64, writer: u32, number: u64) {
         let before = std::mem::replace(&mut self.numbers[writer as usize], number);
         for number in before + 1..=number {
-            for change in self.shape.recipe(life, writer, number).changes {
+            for change in self.shape.recipe(session, writer, number).changes {
                 match change {
                     Change::Put(keyspace, slot, value) => {
                         self.content[keyspace].insert((writer, slot), value);
@@ -161,7 +161,7 @@ mod tests {
         Shape { seed: 7, writers: 2, slots: 20, synced_percent: 30, deleted_percent: 25 };
 
     #[test]
-    fn a_batch_repeats_and_differs_by_life_writer_and_number() {
+    fn a_batch_repeats_and_differs_by_session_writer_and_number() {
         let recipe = SHAPE.recipe(1, 0, 1);
         assert_eq!(recipe, SHAPE.recipe(1, 0, 1));
         for other in [SHAPE.recipe(2, 0, 1), SHAPE.recipe(1, 1, 1), SHAPE.recipe(1, 0, 2)] {

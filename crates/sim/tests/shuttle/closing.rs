@@ -38,7 +38,7 @@ fn meddle(db: &Db, spaces: &[Keyspace; 2]) {
     let (what, result) = match draw(8) {
         0 => ("flush", db.flush()),
         1 => ("compact", db.compact()),
-        2 => ("checkpoint", db.checkpoint("/scene/copy")),
+        2 => ("checkpoint", db.checkpoint("/scenario/copy")),
         3 => ("sync", db.sync()),
         4 => ("wait_idle", db.wait_idle()),
         5 => ("drop_keyspace", make_and_drop(db)),
@@ -61,7 +61,7 @@ fn observe_twice(db: &Db, spaces: &[Keyspace; 2]) -> Result<()> {
     Ok(())
 }
 
-/// Opens anew, at once, and compares with what was acknowledged.
+/// Opens again, at once, and compares with what was acknowledged.
 fn reopen(machine: &Machine, history: &History, exact: bool) {
     let acknowledged = history.acknowledged();
     let (db, _jobs) = machine.open(DIR);
@@ -93,7 +93,7 @@ fn close_with_everything_alive() {
         // The directory is free, whoever else still holds a handle.
         reopen(&machine, &history, false);
         for thread in threads.into_iter().chain([second]) {
-            thread.join().expect("a thread of the scene");
+            thread.join().expect("a thread of the scenario");
         }
         reopen(&machine, &history, true);
     });
@@ -204,8 +204,8 @@ fn drop_a_keyspace_while_all_are_flushed() {
 }
 
 #[test]
-fn close_beside_the_drop_of_a_keyspace() {
-    check("close_beside_the_drop_of_a_keyspace", || {
+fn close_during_the_drop_of_a_keyspace() {
+    check("close_during_the_drop_of_a_keyspace", || {
         let machine = Machine::new();
         let (db, _jobs) = machine.open(DIR);
         let spaces = spaces(&db);

@@ -1,4 +1,4 @@
-//! Scenes in which the machine fails while several threads write: power is
+//! Scenarios in which the machine fails while several threads write: power is
 //! lost at any moment (P1 to P3), or the log's device is (P7).
 
 use crate::history::{History, WRITERS, observe, within};
@@ -74,8 +74,8 @@ fn a_failure_stops_every_writer_and_loses_nothing() {
         writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
         let (synced, attempted) = (history.synced(), history.attempted());
         // A close may fail by itself; after the failure of a write it must say so.
-        let latched = db.write_error().is_some();
-        assert!(db.close().is_err() || !latched, "a close that hides a failure");
+        let failed = db.write_error().is_some();
+        assert!(db.close().is_err() || !failed, "a close that hides a failure");
         drop((db, spaces));
         machine.fs.clear_faults();
         machine.fs.crash(draw(u64::MAX));

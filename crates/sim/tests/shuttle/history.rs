@@ -1,4 +1,4 @@
-//! What the threads of a scene wrote and were told, and what may be seen of it.
+//! What the threads of a scenario wrote and were told, and what may be seen of it.
 //!
 //! Each writer numbers its batches and sets the same keys in two keyspaces to
 //! that number, together with how many batches of the other writer were
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use windrow::{Batch, Db, Keyspace, Snapshot, Sync};
 use windrow_base::Result;
 
-/// Writers of a scene.
+/// Writers of a scenario.
 pub(crate) const WRITERS: usize = 2;
 /// Keys that each batch sets, in each of two keyspaces.
 const KEYS: u64 = 2;

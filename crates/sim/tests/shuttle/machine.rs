@@ -1,4 +1,4 @@
-//! The machine that a scene runs on: the simulated file system and clock, and
+//! The machine that a scenario runs on: the simulated file system and clock, and
 //! the production thread pool on the checker's threads.
 
 use shuttle::rand::{Rng, thread_rng};
@@ -12,7 +12,7 @@ use windrow_env::testing::{CrashFs, ManualClock, ManualTimers, SeededRandom};
 use windrow_testkit::variant::VARIANTS;
 
 /// Where the database is.
-pub(crate) const DIR: &str = "/scene/db";
+pub(crate) const DIR: &str = "/scenario/db";
 /// Threads of the pool.
 const JOB_THREADS: usize = 2;
 /// Option sets, by name, that take different ways through the engine.
@@ -90,7 +90,7 @@ pub(crate) fn spaces(db: &Db) -> [Keyspace; 2] {
     [db.default_keyspace(), db.keyspace("other").unwrap_or_else(|error| panic!("{error}"))]
 }
 
-/// Whether an operation was carried out; it may be refused because the
+/// Whether an operation was run; it may be refused because the
 /// database is closed, and for nothing else.
 ///
 /// # Panics

@@ -2,11 +2,11 @@
 //! `RUSTFLAGS="--cfg shuttle" cargo test --profile test -p windrow-sim --test shuttle
 //! --target-dir target/shuttle`.
 //!
-//! Each test is a scene of few threads on a real database over the simulated
+//! Each test is a scenario of few threads on a real database over the simulated
 //! file system, background jobs on the production pool. Every lock, wait and
 //! atomic is a point at which the checker may go on with another thread; what
 //! threads see is judged by [`history`]. `WINDROW_SCHEDULES=n` runs n schedules
-//! of each scene; a failure prints the line that repeats it.
+//! of each scenario; a failure prints the line that repeats it.
 #![cfg(shuttle)]
 
 mod closing;

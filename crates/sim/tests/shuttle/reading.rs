@@ -1,4 +1,4 @@
-//! Scenes in which nothing goes wrong: reads while everything else goes on
+//! Scenarios in which nothing goes wrong: reads while everything else goes on
 //! (P4), and copies (P20).
 
 use crate::history::{History, WRITERS, observe, within};
@@ -57,8 +57,8 @@ fn close_and_compare(machine: &Machine, db: Db, history: &History) {
 }
 
 #[test]
-fn reads_stand_still_while_the_tree_moves() {
-    check("reads_stand_still_while_the_tree_moves", || {
+fn reads_do_not_change_while_the_tree_moves() {
+    check("reads_do_not_change_while_the_tree_moves", || {
         let machine = Machine::new();
         let (db, jobs) = machine.open(DIR);
         let (spaces, history) = (spaces(&db), Arc::new(History::default()));
@@ -72,7 +72,7 @@ fn reads_stand_still_while_the_tree_moves() {
         db.compact().expect("compact");
         read(&db, &spaces, &history, 1);
         for thread in writers.into_iter().chain([reader]) {
-            thread.join().expect("a thread of the scene");
+            thread.join().expect("a thread of the scenario");
         }
         drop(jobs);
         drop(spaces);
@@ -134,10 +134,10 @@ fn a_copy_is_one_moment() {
             read(&db, &spaces, &history, 1);
         }
         let before = history.acknowledged();
-        db.checkpoint("/scene/copy").expect("checkpoint");
+        db.checkpoint("/scenario/copy").expect("checkpoint");
         let after = history.attempted();
         writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
-        let (copy, _copy_jobs) = machine.open("/scene/copy");
+        let (copy, _copy_jobs) = machine.open("/scenario/copy");
         let seen = observe(&crate::machine::spaces(&copy), &copy.snapshot()).expect("observe");
         within("a copy", before, seen, after);
         drop(copy);

@@ -134,7 +134,7 @@ fn resuming_loses_nothing_and_brings_nothing_back() {
         }
         machine.fs.clear_faults();
         db.resume().expect("resume");
-        threads.into_iter().for_each(|thread| thread.join().expect("a thread of the scene"));
+        threads.into_iter().for_each(|thread| thread.join().expect("a thread of the scenario"));
         resume_for_good(&db);
         let seen = history.look(&spaces, &db.snapshot());
         within("after the failure", history.acknowledged(), seen, history.attempted());

@@ -1,7 +1,7 @@
 //! Schedules by seed: how many, drawn how, and how one is repeated.
 //!
 //! Owns: batches of schedules, each named by a scheduler and a seed. Never
-//! does: know what a scene is about.
+//! does: know what a scenario is about.
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler, UrwRandomScheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
@@ -10,24 +10,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::str::FromStr;
 use windrow_testkit::sweep;
 
-/// Schedules of each scene in a usual run.
+/// Schedules of each scenario in a usual run.
 const SCHEDULES: u64 = 2_000;
 /// Schedules of one seed. PCT places its few forced switches by the length of
 /// the schedules before, so a batch cannot be cut into single ones.
 const BATCH: u64 = 50;
 /// Batches that once found something. 100406: a writer that made the next log
-/// itself told the manifest of it beside the close; flushes that were refused were
+/// itself told the manifest of it concurrently with the close; flushes that were refused were
 /// begun again at once. 94: a write that was refused was there after a resume.
 const FOUND: [u64; 2] = [100_406, 94];
 /// Bytes of a simulated thread's stack.
 const STACK_BYTES: usize = 1 << 20;
-/// No scene takes a tenth of this: beyond it threads run in circles.
+/// No scenario takes a tenth of this: beyond it threads run in circles.
 const STEPS_MAX: usize = 1_000_000;
 
 /// Who draws the next thread to run.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Any, each time anew: many switches.
+    /// Any, drawn each time: many switches.
     Random,
     /// Random priorities with `depth - 1` changes of them: few switches, each
     /// bug of that depth with a known probability (Burckhardt et al., "A
@@ -56,12 +56,14 @@ impl Batch {
         Batch { kind, seed }
     }
 
-    fn run(self, scene: fn()) {
+    fn run(self, scenario: fn()) {
         let count = BATCH as usize;
         match self.kind {
-            Kind::Random => drive(RandomScheduler::new_from_seed(self.seed, count), scene),
-            Kind::Pct(depth) => drive(PctScheduler::new_from_seed(self.seed, depth, count), scene),
-            Kind::Weighted => drive(UrwRandomScheduler::new_from_seed(self.seed, count), scene),
+            Kind::Random => drive(RandomScheduler::new_from_seed(self.seed, count), scenario),
+            Kind::Pct(depth) => {
+                drive(PctScheduler::new_from_seed(self.seed, depth, count), scenario)
+            }
+            Kind::Weighted => drive(UrwRandomScheduler::new_from_seed(self.seed, count), scenario),
         }
     }
 }
@@ -80,30 +82,30 @@ impl FromStr for Batch {
     }
 }
 
-fn drive(scheduler: impl Scheduler + 'static, scene: fn()) {
+fn drive(scheduler: impl Scheduler + 'static, scenario: fn()) {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
     config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
     // A schedule has thousands of steps: the seed is what repeats it.
     config.failure_persistence = FailurePersistence::None;
     config.silence_warnings = true;
-    Runner::new(scheduler, config).run(scene);
+    Runner::new(scheduler, config).run(scenario);
 }
 
-/// Runs a scene, the test `name`, under as many schedules as are asked for.
+/// Runs a scenario, the test `name`, under as many schedules as are asked for.
 ///
 /// # Panics
 /// If one fails, after printing how to repeat it.
-pub(crate) fn check(name: &str, scene: fn()) {
+pub(crate) fn check(name: &str, scenario: fn()) {
     if let Ok(text) = std::env::var("WINDROW_SCHEDULE") {
         let batch: Batch = text.parse().expect("WINDROW_SCHEDULE is the number of a batch");
-        return batch.run(scene);
+        return batch.run(scenario);
     }
     let first = sweep::number("WINDROW_SEED_FIRST", 0);
     let batches = sweep::number("WINDROW_SCHEDULES", SCHEDULES).div_ceil(BATCH);
     for seed in FOUND.into_iter().chain(first..first + batches) {
         let batch = Batch::of(seed);
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| batch.run(scene))) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| batch.run(scenario))) {
             eprintln!(
                 "repeat: WINDROW_SCHEDULE={batch} RUSTFLAGS=\"--cfg shuttle\" cargo test \
                  -p windrow-sim --test shuttle --target-dir target/shuttle {name} -- --nocapture"

@@ -1,4 +1,4 @@
-//! An actor: a process of a scene, this program started once more. It opens a
+//! An actor: a process of a scenario, this program started once more. It opens a
 //! database and does what it is told, a line at a time, and answers each line:
 //! `ok N`, or `no` and the error in its words.
 //!
@@ -55,7 +55,7 @@ pub fn check(db: &Db, tag: &str) -> Result<u64, String> {
         let (found, bytes) = item.map_err(|e| e.to_string())?;
         if *found != *key(count).as_bytes() {
             let shown = String::from_utf8_lossy(&found).into_owned();
-            return Err(format!("{shown} stands where {} must", key(count)));
+            return Err(format!("{shown} is where {} must be", key(count)));
         }
         if *bytes != *value(tag, count) {
             return Err(format!("{} has another value than {tag}'s", key(count)));

@@ -1,10 +1,10 @@
-//! Scenes in which the wall clock is set back, or far ahead and back again.
+//! Scenarios in which the wall clock is set back, or far ahead and back again.
 //!
 //! What does not expire stays, whatever the clock says; what a merge has judged
 //! to be expired does not come back. In this process, with a clock by hand over
 //! real files and threads. Owns: that clock. Never does: touch the system's.
 
-use super::scene::{Scene, Verdict, held};
+use super::scenario::{Scenario, Verdict, passed};
 use super::stage::{Stage, check, key, options, value};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use windrow::env::Env;
 use windrow::{Db, Options};
 use windrow_env::testing::ManualClock;
 
-/// The scenes of this group.
-pub(super) const SCENES: &[Scene] =
+/// The scenarios of this group.
+pub(super) const SCENARIOS: &[Scenario] =
     &[("clock-set-back-while-open", while_open), ("clock-set-back-between-opens", between_opens)];
 
 const DAY_MS: u64 = 86_400_000;
@@ -74,7 +74,7 @@ fn while_open(stage: &Stage) -> Verdict {
     }
     db.close().map_err(failed)?;
     stage.holds(&stage.at("db"), "one", LASTING + 200)?;
-    held(format!("{} keys last, {PASSING} expired for good", LASTING + 200))
+    passed(format!("{} keys last, {PASSING} expired for good", LASTING + 200))
 }
 
 fn between_opens(stage: &Stage) -> Verdict {
@@ -101,5 +101,5 @@ fn between_opens(stage: &Stage) -> Verdict {
         db.close().map_err(failed)?;
     }
     stage.holds(&stage.at("db"), "one", LASTING)?;
-    held(format!("{LASTING} keys last through three opens in the past"))
+    passed(format!("{LASTING} keys last through three opens in the past"))
 }

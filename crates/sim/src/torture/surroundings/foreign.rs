@@ -1,14 +1,14 @@
-//! Scenes in directories that are not the database's alone: other engines', and
+//! Scenarios in directories that are not the database's alone: other engines', and
 //! files that somebody put there.
 //!
 //! Owns: what lies there. Never does: expect more than that its bytes stay.
 
-use super::scene::{Scene, Verdict, held};
+use super::scenario::{Scenario, Verdict, passed};
 use super::stage::Stage;
 use std::path::Path;
 
-/// The scenes of this group.
-pub(super) const SCENES: &[Scene] = &[
+/// The scenarios of this group.
+pub(super) const SCENARIOS: &[Scenario] = &[
     ("rocksdbs-directory", |stage| anothers(stage, ROCKSDB)),
     ("leveldbs-directory", |stage| anothers(stage, LEVELDB)),
     ("a-foreign-manifest-and-no-current", |stage| to_be_created(stage, &LEFT_BEHIND)),
@@ -68,10 +68,10 @@ fn anothers(stage: &Stage, files: Files) -> Verdict {
             return Err(format!("{command} made files in it"));
         }
     }
-    held(format!("refused to open, read, destroy and repair: {said}"))
+    passed(format!("refused to open, read, destroy and repair: {said}"))
 }
 
-/// A database is made beside foreign files, or it is not; they stay.
+/// A database is made next to foreign files, or it is not; they stay.
 fn to_be_created(stage: &Stage, files: &[(&str, &[u8])]) -> Verdict {
     let dir = stage.at("db");
     lay(&dir, files)?;
@@ -90,9 +90,9 @@ fn to_be_created(stage: &Stage, files: &[(&str, &[u8])]) -> Verdict {
         Ok(_) => {
             stage.holds(&dir, "one", acknowledged)?;
             stage.untouched(&dir, &files_only)?;
-            held(format!("made beside them, {acknowledged} keys"))
+            passed(format!("made next to them, {acknowledged} keys"))
         }
-        Err(why) => held(format!("refused: {why}")),
+        Err(why) => passed(format!("refused: {why}")),
     }
 }
 
@@ -113,5 +113,5 @@ fn users_files(stage: &Stage) -> Verdict {
     if stage.print(&dir)?.len() != mine.len() {
         return Err("destroy left files of its own".into());
     }
-    held(format!("{acknowledged} keys beside them, and destroyed without them"))
+    passed(format!("{acknowledged} keys next to them, and destroyed without them"))
 }

@@ -1,13 +1,13 @@
-//! Scenes with `fork`: the child's copy of a handle is inert, whatever the child
+//! Scenarios with `fork`: the child's copy of a handle is inert, whatever the child
 //! does with it and however it ends, and the parent does not notice.
 //!
 //! Owns: what is asked of which process. Never does: fork; actors do.
 
-use super::scene::{Scene, Verdict, held};
+use super::scenario::{Scenario, Verdict, passed};
 use super::stage::{Stage, wait_for_end};
 
-/// The scenes of this group.
-pub(super) const SCENES: &[Scene] = &[
+/// The scenarios of this group.
+pub(super) const SCENARIOS: &[Scenario] = &[
     ("fork-child-drops", |stage| one_child(stage, "drop")),
     ("fork-child-closes", |stage| one_child(stage, "close")),
     ("fork-child-writes", |stage| one_child(stage, "write")),
@@ -35,14 +35,14 @@ fn one_child(stage: &Stage, how: &str) -> Verdict {
     }
     let acknowledged = parent.kill();
     stage.holds(&stage.at("db"), "one", acknowledged)?;
-    held(format!("{acknowledged} keys"))
+    passed(format!("{acknowledged} keys"))
 }
 
 fn child_opens_its_own(stage: &Stage) -> Verdict {
     let own = stage.at("own");
     one_child(stage, &format!("own {own}"))?;
     stage.holds(&own, "own", 1_500)?;
-    held("1500 keys of the children's own")
+    passed("1500 keys of the children's own")
 }
 
 /// The directory is free as soon as its owner is dead, whatever children it
@@ -66,5 +66,5 @@ fn parent_dies_first(stage: &Stage) -> Verdict {
     next.does("close")?;
     let acknowledged = next.kill();
     stage.holds(&db, "one", acknowledged)?;
-    held(format!("{acknowledged} keys, opened while the child lived"))
+    passed(format!("{acknowledged} keys, opened while the child lived"))
 }

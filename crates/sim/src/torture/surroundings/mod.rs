@@ -2,7 +2,7 @@
 //! a database is open: forks, moved and replaced directories, other engines'
 //! files, links and pipes where files must be, rights, mounts, clocks.
 //!
-//! Each scene is a function in a table, with a directory and processes of its
+//! Each scenario is a function in a table, with a directory and processes of its
 //! own ([`actor`]), and ends the same way: nothing acknowledged is lost, nobody
 //! else's bytes are touched, and where something cannot be done an error says
 //! so. One that needs what is not here (root, mounts) is skipped, and said to be.
@@ -15,48 +15,48 @@ mod forks;
 mod odd;
 mod places;
 mod rights;
-mod scene;
+mod scenario;
 mod stage;
 
 use super::plan::{Failure, Outcome, Plan};
 use super::stop;
-use scene::{Ending, Scene};
+use scenario::{Ending, Scenario};
 use stage::Stage;
 
-/// All scenes, by group.
-fn scenes() -> Vec<Scene> {
+/// All scenarios, by group.
+fn scenarios() -> Vec<Scenario> {
     let groups = [
-        forks::SCENES,
-        places::SCENES,
-        foreign::SCENES,
-        odd::SCENES,
-        rights::SCENES,
-        clocks::SCENES,
+        forks::SCENARIOS,
+        places::SCENARIOS,
+        foreign::SCENARIOS,
+        odd::SCENARIOS,
+        rights::SCENARIOS,
+        clocks::SCENARIOS,
     ];
     groups.concat()
 }
 
-/// Plays the scenes whose names hold `wanted`, and prints a line for each.
+/// Plays the scenarios whose names hold `wanted`, and prints a line for each.
 ///
 /// # Errors
 /// That some failed; their directories are kept.
 pub fn run(plan: &Plan, wanted: &str) -> Result<Outcome, Failure> {
-    let chosen: Vec<Scene> =
-        scenes().into_iter().filter(|(name, _)| name.contains(wanted)).collect();
+    let chosen: Vec<Scenario> =
+        scenarios().into_iter().filter(|(name, _)| name.contains(wanted)).collect();
     if chosen.is_empty() {
-        return Err(plan.failure(plan.seed, format!("there is no scene like `{wanted}`")));
+        return Err(plan.failure(plan.seed, format!("there is no scenario like `{wanted}`")));
     }
     let scratch = plan.scratch(std::env::temp_dir())?;
     let width = chosen.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let (mut held, mut skipped, mut failed) = (0, 0, Vec::new());
+    let (mut passed, mut skipped, mut failed) = (0, 0, Vec::new());
     for (name, play) in chosen {
         let root = scratch.path().join(name);
         std::fs::create_dir(&root).map_err(|e| plan.failure(plan.seed, e.to_string()))?;
         let stage = Stage { root, sabotage: plan.sabotage };
         match play(&stage) {
-            Ok(Ending::Held(seen)) => {
-                held += 1;
-                println!("{name:width$}  held     {seen}");
+            Ok(Ending::Passed(seen)) => {
+                passed += 1;
+                println!("{name:width$}  passed   {seen}");
                 let _ = std::fs::remove_dir_all(&stage.root);
             }
             Ok(Ending::Skipped(why)) => {
@@ -68,7 +68,7 @@ pub fn run(plan: &Plan, wanted: &str) -> Result<Outcome, Failure> {
                 println!("kept: {}", stage.root.display());
                 println!(
                     "repeat: cargo run --release -p windrow-sim --bin torture -- surroundings \
-                     --scene {name}"
+                     --scenario {name}"
                 );
                 failed.push(name);
             }
@@ -77,9 +77,9 @@ pub fn run(plan: &Plan, wanted: &str) -> Result<Outcome, Failure> {
             break;
         }
     }
-    let figures = format!("{held} scenes held, {skipped} skipped, {} failed", failed.len());
+    let figures = format!("{passed} scenarios passed, {skipped} skipped, {} failed", failed.len());
     if failed.is_empty() {
-        return Ok(Outcome::Held(figures));
+        return Ok(Outcome::Passed(figures));
     }
     let kept = Some(scratch.keep());
     Err(Failure { why: format!("{figures}: {}", failed.join(" ")), seed: plan.seed, kept })

@@ -1,4 +1,4 @@
-//! Scenes in which LOCK, CURRENT, a table or a log is not a file: a link to
+//! Scenarios in which LOCK, CURRENT, a table or a log is not a file: a link to
 //! somebody's file, a pipe, a directory.
 //!
 //! Whatever it is, nothing hangs, nobody else's bytes are touched, and either
@@ -6,13 +6,13 @@
 //! place nothing is lost.
 //! Owns: what is put where. Never does: decide which of the two it must be.
 
-use super::scene::{Scene, Verdict, held};
+use super::scenario::{Scenario, Verdict, passed};
 use super::stage::Stage;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::path::{Path, PathBuf};
 
-/// The scenes of this group.
-pub(super) const SCENES: &[Scene] = &[
+/// The scenarios of this group.
+pub(super) const SCENARIOS: &[Scenario] = &[
     ("lock-is-a-link", |stage| odd(stage, "LOCK", Kind::Link)),
     ("lock-is-a-pipe", |stage| odd(stage, "LOCK", Kind::Pipe)),
     ("lock-is-a-directory", |stage| odd(stage, "LOCK", Kind::Directory)),
@@ -28,7 +28,7 @@ pub(super) const SCENES: &[Scene] = &[
     ("an-orphan-that-cannot-be-removed", orphan_directory),
 ];
 
-/// What stands where a file must be.
+/// What is where a file must be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Link,
@@ -95,7 +95,7 @@ fn odd(stage: &Stage, end: &str, kind: Kind) -> Verdict {
         removed.and_then(|()| std::fs::rename(&original, &file)).map_err(|e| e.to_string())?;
     }
     stage.holds(&db, "one", acknowledged)?;
-    held(format!("{acknowledged} keys; {said}"))
+    passed(format!("{acknowledged} keys; {said}"))
 }
 
 fn bytes_of(dir: &str) -> u64 {
@@ -121,5 +121,5 @@ fn orphan_directory(stage: &Stage) -> Verdict {
         }
     }
     stage.holds(&db, "one", 1_600)?;
-    held(format!("1600 keys after ten opens, {} bytes", bytes_of(&db)))
+    passed(format!("1600 keys after ten opens, {} bytes", bytes_of(&db)))
 }

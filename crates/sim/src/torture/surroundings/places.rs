@@ -1,4 +1,4 @@
-//! Scenes in which the directory is not where it was, or is another one, or is
+//! Scenarios in which the directory is not where it was, or is another one, or is
 //! reached by two names.
 //!
 //! Where the directory was only moved, nothing acknowledged is lost. Where it
@@ -6,14 +6,14 @@
 //! latest by `close`, and what came to its place is not touched.
 //! Owns: who moves what. Never does: look into a database.
 
-use super::scene::{Scene, Verdict, held, needs_root, skipped};
+use super::scenario::{Scenario, Verdict, needs_root, passed, skipped};
 use super::stage::{Actor, Stage};
 use crate::torture::volume::{self, Kind, Volume};
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
 use std::path::Path;
 
-/// The scenes of this group.
-pub(super) const SCENES: &[Scene] = &[
+/// The scenarios of this group.
+pub(super) const SCENARIOS: &[Scenario] = &[
     ("chdir-after-a-relative-open", chdir),
     ("renamed-and-another-at-its-place", renamed),
     ("replaced-by-a-copy", replaced),
@@ -45,7 +45,7 @@ fn chdir(stage: &Stage) -> Verdict {
     stage.untouched(&stage.at("there"), &before)?;
     stage.holds(&stage.at("here/db"), "one", acknowledged)?;
     stage.holds(&stage.at("there/db"), "two", 1_500)?;
-    held(format!("{acknowledged} keys, and 1500 of the other"))
+    passed(format!("{acknowledged} keys, and 1500 of the other"))
 }
 
 /// Writes, flushes, merges and closes, as far as it is let. Whether all was done.
@@ -74,7 +74,7 @@ fn renamed(stage: &Stage) -> Verdict {
     stage.holds(&moved, "one", acknowledged)?;
     stage.holds(&db, "two", others)?;
     let told = refused.map_or("went on".to_owned(), |why| format!("was told: {why}"));
-    held(format!("{acknowledged} keys where it went, {others} of the other; the writer {told}"))
+    passed(format!("{acknowledged} keys where it went, {others} of the other; the writer {told}"))
 }
 
 /// Removes a directory in which somebody still makes files.
@@ -105,7 +105,7 @@ fn replaced(stage: &Stage) -> Verdict {
     };
     stage.untouched(&db, &before)?;
     stage.holds(&db, "one", 1_500)?;
-    held(format!("the copy is whole; the writer was told: {why}"))
+    passed(format!("the copy is whole; the writer was told: {why}"))
 }
 
 /// Files are copied over those of a running database. Nobody can keep that
@@ -128,9 +128,9 @@ fn restored_in_place(stage: &Stage) -> Verdict {
         Ok(found) if told == "nothing" && found < acknowledged => Err(format!(
             "the writer was told nothing, and {found} of {acknowledged} keys are there"
         )),
-        Ok(found) => held(format!("opened with {found} keys; the writer was told: {told}")),
+        Ok(found) => passed(format!("opened with {found} keys; the writer was told: {told}")),
         Err(why) if why.contains("corruption") => {
-            held(format!("the writer was told: {told}; the next one: {why}"))
+            passed(format!("the writer was told: {told}; the next one: {why}"))
         }
         Err(why) => Err(format!("refused in unclear words: {why}")),
     }
@@ -148,7 +148,7 @@ fn deleted(stage: &Stage) -> Verdict {
     }
     match refused {
         Some(_) if stage.sabotage => Err("sabotage".into()),
-        Some(why) => held(format!("the writer was told: {why}")),
+        Some(why) => passed(format!("the writer was told: {why}")),
         None => Err("the writer was told nothing: all that it wrote is nowhere".into()),
     }
 }
@@ -174,7 +174,7 @@ fn unmounted(stage: &Stage) -> Verdict {
     volume.mount()?;
     stage.holds(&db, "one", acknowledged)?;
     let told = refused.map_or("went on".to_owned(), |why| format!("was told: {why}"));
-    held(format!("{acknowledged} keys after mounting again; the writer {told}"))
+    passed(format!("{acknowledged} keys after mounting again; the writer {told}"))
 }
 
 /// Whoever comes by another name is refused while the first has it open.
@@ -194,7 +194,7 @@ fn is_refused_by(stage: &Stage, db: &str, path: &str) -> Verdict {
     }
     let acknowledged = holder.kill();
     stage.holds(db, "one", acknowledged)?;
-    held(format!("{acknowledged} keys; refused by the other name"))
+    passed(format!("{acknowledged} keys; refused by the other name"))
 }
 
 fn two_paths(stage: &Stage, path: &str) -> Verdict {
@@ -236,5 +236,5 @@ fn link_moves(stage: &Stage) -> Verdict {
     stage.holds(&first, "one", acknowledged)?;
     stage.holds(&second, "two", 1_500)?;
     let told = refused.map_or("went on".to_owned(), |why| format!("was told: {why}"));
-    held(format!("{acknowledged} keys in the first, 1500 in the second; the writer {told}"))
+    passed(format!("{acknowledged} keys in the first, 1500 in the second; the writer {told}"))
 }

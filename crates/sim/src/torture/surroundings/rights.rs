@@ -1,18 +1,18 @@
-//! Scenes in which rights are taken away: of the directory or its files while
+//! Scenarios in which rights are taken away: of the directory or its files while
 //! it is open, of the whole file system before it is opened.
 //!
-//! Owns: the rights. Never does: run as root where that is the scene; an actor
+//! Owns: the rights. Never does: run as root where that is the scenario; an actor
 //! becomes another user first.
 
-use super::scene::{Scene, Verdict, held, needs_root, skipped};
+use super::scenario::{Scenario, Verdict, needs_root, passed, skipped};
 use super::stage::Stage;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_remount, unmount};
 use std::ffi::CStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// The scenes of this group.
-pub(super) const SCENES: &[Scene] = &[
+/// The scenarios of this group.
+pub(super) const SCENARIOS: &[Scenario] = &[
     ("rights-of-the-directory-taken-away", |stage| taken(stage, false)),
     ("rights-of-the-files-taken-away", |stage| taken(stage, true)),
     ("the-directory-may-not-be-entered", not_entered),
@@ -85,7 +85,7 @@ fn taken(stage: &Stage, of_files: bool) -> Verdict {
     }
     stage.holds(&db, "one", acknowledged)?;
     let told = refused.map_or("went on".to_owned(), |why| format!("was told: {why}"));
-    held(format!("{acknowledged} keys; the writer {told}"))
+    passed(format!("{acknowledged} keys; the writer {told}"))
 }
 
 fn not_entered(stage: &Stage) -> Verdict {
@@ -109,7 +109,7 @@ fn not_entered(stage: &Stage) -> Verdict {
     }
     set(Path::new(&db), 0o755)?;
     stage.holds(&db, "one", 1_500)?;
-    held(format!("1500 keys; {said}"))
+    passed(format!("1500 keys; {said}"))
 }
 
 /// For writing it is refused, for reading it is not, after a kill too.
@@ -145,7 +145,7 @@ fn read_only(stage: &Stage) -> Verdict {
             return Err("a read-only mount changed".into());
         }
         stage.holds(&db, "one", acknowledged)?;
-        held(format!("{acknowledged} keys; {said}"))
+        passed(format!("{acknowledged} keys; {said}"))
     })();
     unmount(&*point, UnmountFlags::DETACH).map_err(|e| format!("unmount: {e}"))?;
     verdict

@@ -1,7 +1,7 @@
-//! Where a scene plays: a directory of its own, actors that are spoken to, and
+//! Where a scenario plays: a directory of its own, actors that are spoken to, and
 //! what it looks like in the end.
 //!
-//! Owns: the processes; none outlives the scene. A question that is not answered
+//! Owns: the processes; none outlives the scenario. A question that is not answered
 //! in time is a finding: something hangs. Never does: open a database itself.
 
 use super::actor;
@@ -17,7 +17,7 @@ use windrow_env::checksum;
 /// A bound, and no verdict on speed: the slowest answer takes a second.
 const HANGS: Duration = Duration::from_secs(120);
 
-/// A scene's place.
+/// A scenario's place.
 #[derive(Debug)]
 pub(super) struct Stage {
     /// Everything is in here.
@@ -271,5 +271,5 @@ pub(super) fn wait_for_end(pid: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What actors write, for scenes that look at it in this process.
+/// What actors write, for scenarios that look at it in this process.
 pub(super) use actor::{check, key, options, value};
