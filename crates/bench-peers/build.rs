@@ -10,7 +10,7 @@ fn main() {
     let lock = Path::new(&root).join("../../Cargo.lock");
     println!("cargo::rerun-if-changed={}", lock.display());
     let text = std::fs::read_to_string(&lock).unwrap_or_default();
-    // After the plus stands the version of the C++ library.
+    // After the plus comes the version of the C++ library.
     let rocksdb = version(&text, "librocksdb-sys").and_then(|v| v.split_once('+'));
     println!("cargo::rustc-env=ROCKSDB_VERSION={}", rocksdb.map_or("unknown", |(_, cpp)| cpp));
     // The compiler knows where the system keeps its libraries.

@@ -56,7 +56,7 @@ fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
 impl RocksDb {
     /// The column family of a space, `None` for the default one. A look-up by
     /// name, some tens of nanoseconds: the crate lends no handle that could
-    /// be kept beside the database.
+    /// be kept next to the database.
     fn family(&self, space: u32) -> Result<Option<&ColumnFamily>> {
         if self.families.is_empty() {
             return Ok(None);

@@ -7,7 +7,7 @@
 use std::time::Duration;
 use windrow_bench::store::Result;
 
-/// Between two looks: short beside a compaction, long beside a look.
+/// Between two looks: short compared with a compaction, long compared with a look.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Looks until `quiet` has said yes so many times in a row.

@@ -2,7 +2,7 @@
 //!
 //! Owns: taking them apart. Never does: know a word.
 
-/// `name(a, b, c=d)` in its name and what stands between the commas; a bare
+/// `name(a, b, c=d)` in its name and what is between the commas; a bare
 /// `name` has nothing there. `None` if the brackets do not match.
 pub(crate) fn parts(text: &str) -> Option<(&str, Vec<&str>)> {
     let text = text.trim();

@@ -222,7 +222,7 @@ impl<'a> Client<'a> {
     fn absent(&mut self, number: u64) -> Result<()> {
         self.shared.data.absent_key(number, &mut self.key);
         if self.shared.store.get(self.space(number), &self.key, &mut self.value)? {
-            return Err(format!("a key beside record {number} was never put").into());
+            return Err(format!("a key next to record {number} was never put").into());
         }
         self.answer(2);
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! In the closed loop a client sends its next operation when the last is
 //! done, which measures what the store can do. It is blind to stalls: while
-//! the store stands still nothing is sent, and the requests that users would
+//! the store stalls nothing is sent, and the requests that users would
 //! have made meanwhile are missing from the percentiles (coordinated
 //! omission). In the open loop operations arrive at a fixed rate whatever the
 //! store does, and a latency counts from the intended start. `tests.rs` has
@@ -25,7 +25,7 @@ mod sustainable;
 mod tests;
 mod timeline;
 
-pub(crate) use closed::{Beside, closed, saturate};
+pub(crate) use closed::{Concurrent, closed, saturate};
 pub(crate) use open::{Load, open};
 pub(crate) use sustainable::{Attempt, sustainable};
 
@@ -77,8 +77,8 @@ pub(crate) struct Outcome {
     pub(crate) steps: Vec<u64>,
     /// A second, or 0.1 s where the run took less than ten seconds.
     pub(crate) step_ns: u64,
-    /// What came of the workers beside, while the main ones were at work.
-    pub(crate) beside: Option<Box<Outcome>>,
+    /// What came of the concurrent workers, while the main ones were at work.
+    pub(crate) concurrent: Option<Box<Outcome>>,
 }
 
 impl Outcome {

@@ -1,7 +1,7 @@
 //! The trait that a store is benchmarked through, and what every store is
 //! opened with.
 //!
-//! Owns: what a workload may ask. Adapters stand in `store/` and in
+//! Owns: what a workload may ask. Adapters are in `store/` and in
 //! `bench-peers`. Never does: know a workload.
 
 pub mod conformance;
@@ -16,7 +16,7 @@ pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + s
 /// settings as that store's documentation recommends.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// What stood after the colon of the contender's name, as in
+    /// What is after the colon of the contender's name, as in
     /// `windrow:leveled`; empty for the adapter's default.
     pub variant: String,
     /// Memory budget of everything: write buffers, caches, indexes, filters.
@@ -199,7 +199,7 @@ pub struct Tree {
     pub runs: Option<f64>,
     /// Table files.
     pub files: Option<u64>,
-    /// Table files in the levels' logs.
+    /// Table files in the SST-logs of all levels.
     pub log_files: Option<u64>,
     /// Bytes of table files.
     pub bytes: Option<u64>,

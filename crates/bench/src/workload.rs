@@ -127,8 +127,9 @@ pub(crate) struct Phase {
     /// Seconds after which what is written here vanishes. In a store
     /// without expiry each insert removes the record `keep` before it.
     pub(crate) expiry: Option<Expiry>,
-    /// Threads that write or read beside the measured ones.
-    pub(crate) beside: Option<Beside>,
+    /// Threads that write or read concurrently with the measured ones.
+    #[serde(rename = "beside")]
+    pub(crate) concurrent: Option<Concurrent>,
     /// Closes the store and opens it again first.
     #[serde(default)]
     pub(crate) reopen: bool,
@@ -158,10 +159,10 @@ pub(crate) struct Expiry {
     pub(crate) keep: u64,
 }
 
-/// Threads beside the measured ones, until those are done.
+/// Threads that run with the measured ones, until those are done.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Beside {
+pub(crate) struct Concurrent {
     #[serde(default = "one")]
     pub(crate) clients: u32,
     mix: BTreeMap<String, f64>,
@@ -253,8 +254,8 @@ impl Phase {
 
     /// Whether it only reads.
     pub(crate) fn is_read_only(&self) -> bool {
-        let beside = self.beside.iter().flat_map(Beside::mix);
-        !self.mix().into_iter().chain(beside).any(|(kind, _)| kind.writes())
+        let concurrent = self.concurrent.iter().flat_map(Concurrent::mix);
+        !self.mix().into_iter().chain(concurrent).any(|(kind, _)| kind.writes())
     }
 
     /// Whether it only writes: it then counts until no merge is due, if it drains.
@@ -267,7 +268,7 @@ impl Phase {
         self.expiry.is_none()
             && self.mix().iter().any(|(kind, _)| kind.reads())
             && self.search.is_none()
-            && (self.is_read_only() || self.clients == 1 && self.beside.is_none())
+            && (self.is_read_only() || self.clients == 1 && self.concurrent.is_none())
             // In the open loop threads take operations as they come.
             && (self.open.is_none() || self.clients == 1)
     }
@@ -281,7 +282,9 @@ impl Phase {
         if let Err(problem) = weights(&self.mix) {
             return wrong(problem);
         }
-        if let Some(Err(problem)) = self.beside.as_ref().map(|beside| weights(&beside.mix)) {
+        if let Some(Err(problem)) =
+            self.concurrent.as_ref().map(|concurrent| weights(&concurrent.mix))
+        {
             return wrong(problem);
         }
         if self.clients == 0 || 256 < self.clients {
@@ -290,18 +293,19 @@ impl Phase {
         if self.batch == 0 || 100_000 < self.batch {
             return wrong("`batch` must be 1 to 100000".to_owned());
         }
-        if self.does(Kind::Pop) && (self.clients > 1 || self.beside.is_some()) {
+        if self.does(Kind::Pop) && (self.clients > 1 || self.concurrent.is_some()) {
             return wrong("a queue's front has one reader: `pop` needs one client".to_owned());
         }
         let writers = self.mix().iter().filter(|(kind, _)| kind.writes()).count();
-        if self.does(Kind::Delete) && writers > 1 && (self.clients > 1 || self.beside.is_some()) {
+        if self.does(Kind::Delete) && writers > 1 && (self.clients > 1 || self.concurrent.is_some())
+        {
             return wrong(
                 "who comes last would decide what is left: `delete` among other writes needs one \
                  client"
                     .to_owned(),
             );
         }
-        let is_single = self.clients == 1 && self.beside.is_none() && self.search.is_none();
+        let is_single = self.clients == 1 && self.concurrent.is_none() && self.search.is_none();
         if self.estimates.is_some() && !(is_single && self.open.is_none()) {
             return wrong("`estimates` needs one client in the closed loop".to_owned());
         }
@@ -312,7 +316,7 @@ impl Phase {
     }
 }
 
-impl Beside {
+impl Concurrent {
     /// The kinds of operation with their shares.
     pub(crate) fn mix(&self) -> Mix {
         weights(&self.mix).unwrap_or_default()

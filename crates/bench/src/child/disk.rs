@@ -6,7 +6,7 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "looks at any store's files from beside it, in real time"
+    reason = "looks at any store's files from outside, in real time"
 )]
 
 use crate::process;

@@ -16,7 +16,7 @@ use super::measure::Figures;
 use crate::client::Client;
 use crate::data::Draw;
 use crate::dataset::Dataset;
-use crate::driver::{self, Beside, Outcome, Worker};
+use crate::driver::{self, Concurrent, Outcome, Worker};
 use crate::op::Kind;
 use crate::report::Spread;
 use crate::store::{Result, Store};
@@ -30,7 +30,7 @@ use windrow::env::OsClock;
 use windrow::{Db, Version};
 
 /// A check's puts and gets come in so many turns. Between two the tree
-/// stands still, so that each get's path is known.
+/// does not change, so that each get's path is known.
 const TURNS: u64 = 4;
 
 /// A table, by its number.
@@ -124,8 +124,8 @@ impl<'c, 'a> Watch<'c, 'a> {
             return Err("estimates need a `put` and a `get` in each quarter of a check".into());
         }
         self.turns = Turns { puts, gets, absent: share(Kind::Absent) / read };
-        let beside: &mut [Beside<Self>] = &mut [];
-        driver::closed(&OsClock, (puts + gets) * turns, std::slice::from_mut(self), beside)
+        let concurrent: &mut [Concurrent<Self>] = &mut [];
+        driver::closed(&OsClock, (puts + gets) * turns, std::slice::from_mut(self), concurrent)
     }
 
     /// Sets the distances of each kind of estimate, and the engine's over those of

@@ -13,7 +13,7 @@ use crate::client::{Client, Expiry, Shared};
 use crate::data::mix;
 use crate::dataset::Dataset;
 use crate::draws::{Draws, Stream};
-use crate::driver::{self, Attempt, Beside, Load, Outcome, Worker, sustainable};
+use crate::driver::{self, Attempt, Concurrent, Load, Outcome, Worker, sustainable};
 use crate::op::Kind;
 use crate::process::mib;
 use crate::record;
@@ -23,8 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use windrow::Db;
 use windrow::env::OsClock;
 
-/// Clients beside have numbers from here on, beyond any measured one's.
-const BESIDE: u64 = 1 << 20;
+/// Concurrent clients have numbers from here on, beyond any measured one's.
+const CONCURRENT: u64 = 1 << 20;
 
 /// What phases have written so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -161,8 +161,8 @@ impl Work<'_> {
     }
 
     fn shared<'s>(&'s self, inserted: &'s AtomicU64, front: &'s AtomicU64) -> Shared<'s> {
-        let one = self.phase.clients == 1 && self.phase.beside.is_none();
-        let timed = |phase: &Phase| phase.search.is_some() || phase.beside.is_some();
+        let one = self.phase.clients == 1 && self.phase.concurrent.is_none();
+        let timed = |phase: &Phase| phase.search.is_some() || phase.concurrent.is_some();
         Shared {
             store: self.store,
             data: self.data,
@@ -209,7 +209,7 @@ impl Work<'_> {
             .reading(read_keys)
     }
 
-    /// Whether the page cache stands in for direct I/O that the store lacks.
+    /// Whether the page cache is used in place of direct I/O, which the store lacks.
     fn is_evicted(&self) -> bool {
         self.direct_io && !self.abilities.direct_io && self.phase.is_read_only()
     }
@@ -237,16 +237,16 @@ impl Work<'_> {
     }
 
     fn closed<'s>(&self, shared: &'s Shared<'s>, clients: &mut [Evicting<'_>]) -> Result<Outcome> {
-        let mut beside = Vec::new();
-        if let Some(other) = &self.phase.beside {
+        let mut concurrent = Vec::new();
+        if let Some(other) = &self.phase.concurrent {
             let mix = other.mix();
             for n in 0..other.clients {
-                let place = (u64::from(n) + BESIDE, other.clients);
+                let place = (u64::from(n) + CONCURRENT, other.clients);
                 let client = self.client(shared, &mix, (&other.keys, None), place);
-                beside.push(Beside { worker: client, rate_per_s: other.rate_per_s });
+                concurrent.push(Concurrent { worker: client, rate_per_s: other.rate_per_s });
             }
         }
-        driver::closed(&OsClock, self.ops(), clients, &mut beside)
+        driver::closed(&OsClock, self.ops(), clients, &mut concurrent)
     }
 
     /// Puts and reads in turn, and how well searches in vain are estimated.

@@ -7,7 +7,7 @@
 //! hardly larger than the count; a number that falls outside goes through
 //! again until it is inside (Black and Rogaway: "Ciphers with Arbitrary Finite
 //! Domains", CT-RSA 2002). A table of the order would be simpler, but its four
-//! to eight bytes a record would stand in the very process whose peak memory
+//! to eight bytes a record would be in the very process whose peak memory
 //! is measured.
 //!
 //! Never does: keep a secret. The rounds only have to look random.
@@ -35,7 +35,7 @@ impl Order {
         Order { count: count.max(1), base, keys: std::array::from_fn(|i| key(i as u64)) }
     }
 
-    /// The number that stands at `place`, which is below the count.
+    /// The number at `place`, which is below the count.
     pub(crate) fn at(&self, place: u64) -> u64 {
         debug_assert!(place < self.count);
         let mut number = place;

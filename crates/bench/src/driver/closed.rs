@@ -3,7 +3,7 @@
 //! A number of operations is shared out by turns, not taken from a counter: a
 //! client then does the same operations in every run and on every store.
 //!
-//! Owns: that, and clients beside that keep a store busy meanwhile. Never
+//! Owns: that, and concurrent clients that keep a store busy meanwhile. Never
 //! does: correct latencies for what it did not send.
 
 use super::open::wake_promptly;
@@ -13,20 +13,20 @@ use crate::store::Result;
 use std::sync::atomic::{AtomicU64, Ordering};
 use windrow::env::Clock;
 
-/// A client beside that waits for its turn looks this often whether the main
+/// A concurrent client that waits for its turn looks this often whether the main
 /// ones are done.
 const LOOK_NS: u64 = 10_000_000;
 
 /// A client that works until the main ones are done.
-pub(crate) struct Beside<W> {
-    /// What it does. Client b of B beside does operations b, b + B, b + 2 B ...
+pub(crate) struct Concurrent<W> {
+    /// What it does. Client b of B concurrent ones does operations b, b + B, b + 2 B ...
     pub(crate) worker: W,
     /// Operations per second of this one, in the open loop; `None` is flat out.
     pub(crate) rate_per_s: Option<f64>,
 }
 
 /// Does `ops` operations: client w of T does w, w + T, w + 2 T ... below
-/// `ops`. Clients beside work until these are done, and are told of apart;
+/// `ops`. Concurrent clients work until these are done, and are told of apart;
 /// the stalls of those with a rate are what exceeds it.
 ///
 /// # Errors
@@ -35,17 +35,17 @@ pub(crate) fn closed<W: Worker, B: Worker>(
     clock: &dyn Clock,
     ops: u64,
     workers: &mut [W],
-    beside: &mut [Beside<B>],
+    concurrent: &mut [Concurrent<B>],
 ) -> Result<Outcome> {
-    let (stop, clients, others) = (Stop::default(), workers.len(), beside.len());
+    let (stop, clients, others) = (Stop::default(), workers.len(), concurrent.len());
     // All must have a rate, or something is always due.
-    let rate_per_s: Option<f64> = beside.iter().map(|b| b.rate_per_s).sum();
+    let rate_per_s: Option<f64> = concurrent.iter().map(|b| b.rate_per_s).sum();
     let watch = Watch::start(clock);
     let serve = |place: u64, worker: &mut W| {
         let numbers = (place..ops).step_by(clients);
         back_to_back(watch, numbers, u64::MAX, worker, &stop)
     };
-    let accompany = |place: u64, Beside { worker, rate_per_s }: &mut Beside<B>| {
+    let accompany = |place: u64, Concurrent { worker, rate_per_s }: &mut Concurrent<B>| {
         let numbers = (place..).step_by(others);
         match rate_per_s {
             None => back_to_back(watch, numbers, u64::MAX, worker, &stop),
@@ -59,18 +59,18 @@ pub(crate) fn closed<W: Worker, B: Worker>(
             }
         }
     };
-    let (main, besides) = std::thread::scope(|scope| {
-        let besides = each(scope, beside, &stop, &accompany);
+    let (main, others_done) = std::thread::scope(|scope| {
+        let others_done = each(scope, concurrent, &stop, &accompany);
         let main = each(scope, workers, &stop, &serve).join();
         stop.now();
-        (main, besides.join())
+        (main, others_done.join())
     });
-    let (main, besides) = (main?, besides?);
+    let (main, others_done) = (main?, others_done?);
     let mut outcome = Seen::outcome(main, None, |_| 0)?;
     if others > 0 {
         let due = rate_per_s.map(|rate| (rate * outcome.elapsed_ns as f64 / 1e9) as u64);
         let due_ns = |n: u64| rate_per_s.map_or(0, |rate| (n as f64 * 1e9 / rate) as u64);
-        outcome.beside = Some(Box::new(Seen::outcome(besides, due, due_ns)?));
+        outcome.concurrent = Some(Box::new(Seen::outcome(others_done, due, due_ns)?));
     }
     Ok(outcome)
 }

@@ -17,7 +17,7 @@ impl Worker for Idle {
     }
 }
 
-fn none() -> [Beside<Idle>; 0] {
+fn none() -> [Concurrent<Idle>; 0] {
     []
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn open<W: Worker>(clock: &dyn Clock, load: Load, workers: &mut [W]) 
 
 /// Asks the kernel to wake this thread on time, not up to 50 us later to
 /// save power. What is left is the way from the timer to the processor. On two
-/// virtual cores with other work beside, 2,000 sleeps of 1 ms each were late by
+/// virtual cores with other work at the same time, 2,000 sleeps of 1 ms each were late by
 /// 92 us at the median without this and by 42 with it (`cost.rs`). A store is
 /// not to blame for that, but any store's latencies have it.
 pub(super) fn wake_promptly() {

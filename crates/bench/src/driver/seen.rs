@@ -60,7 +60,7 @@ impl Seen {
             longest_gap_ns: gaps.longest_ns,
             steps,
             step_ns,
-            beside: None,
+            concurrent: None,
         })
     }
 }

@@ -48,8 +48,8 @@ impl<F: Fn(u64, u64) -> u64 + Send> Worker for Stub<F> {
     }
 }
 
-/// 0.1 ms an operation; but in the last second of every ten the store stands
-/// still, and what comes then waits for its end first.
+/// 0.1 ms an operation; but in the last second of every ten the store stalls,
+/// and what comes then waits for its end first.
 fn stalling(_: u64, now_ns: u64) -> u64 {
     let within_ns = now_ns % (10 * S);
     let waited_ns = if 9 * S <= within_ns { 10 * S - within_ns } else { 0 };
@@ -65,8 +65,8 @@ fn opened(rate_per_s: f64, length_ns: u64, takes: impl Fn(u64, u64) -> u64 + Sen
 /// What a stub does that is never run.
 type Never = fn(u64, u64) -> u64;
 
-/// No clients beside.
-fn alone() -> [Beside<Stub<Never>>; 0] {
+/// No concurrent clients.
+fn alone() -> [Concurrent<Stub<Never>>; 0] {
     []
 }
 
@@ -321,32 +321,32 @@ impl Worker for Telling {
 }
 
 #[test]
-fn clients_beside_work_meanwhile_and_are_told_apart() {
+fn concurrent_clients_work_meanwhile_and_are_told_apart() {
     for rate_per_s in [None, Some(1e4)] {
         let told = Arc::new(AtomicBool::new(false));
         let mut workers = [Waiting(told.clone()), Waiting(told.clone())];
-        let mut beside = [Beside { worker: Telling(told.clone()), rate_per_s }];
-        let outcome = closed(&OsClock, 100, &mut workers, &mut beside).unwrap();
+        let mut concurrent = [Concurrent { worker: Telling(told.clone()), rate_per_s }];
+        let outcome = closed(&OsClock, 100, &mut workers, &mut concurrent).unwrap();
         assert_eq!(outcome.latencies.get(Kind::Get).unwrap().count(), 100);
         assert!(outcome.latencies.get(Kind::Put).is_none());
-        let beside = outcome.beside.unwrap();
-        assert!(1 <= beside.done);
-        assert_eq!(beside.latencies.get(Kind::Put).unwrap().count(), beside.done);
-        assert!(beside.latencies.get(Kind::Get).is_none() && beside.beside.is_none());
+        let concurrent = outcome.concurrent.unwrap();
+        assert!(1 <= concurrent.done);
+        assert_eq!(concurrent.latencies.get(Kind::Put).unwrap().count(), concurrent.done);
+        assert!(concurrent.latencies.get(Kind::Get).is_none() && concurrent.concurrent.is_none());
     }
 }
 
 #[test]
 fn a_failure_ends_all() {
     let failing = |at| Noting { numbers: Vec::new(), fails_at: at };
-    // Those beside would go on for ever, and so would the main ones' operations.
-    let mut beside = [Beside { worker: failing(50), rate_per_s: None }];
+    // The concurrent ones would go on for ever, and so would the main ones' operations.
+    let mut concurrent = [Concurrent { worker: failing(50), rate_per_s: None }];
     let mut workers = Noting::several(2);
-    let error = closed(&OsClock, u64::MAX, &mut workers, &mut beside).unwrap_err();
+    let error = closed(&OsClock, u64::MAX, &mut workers, &mut concurrent).unwrap_err();
     assert_eq!(error.to_string(), "as told");
-    let mut beside = [Beside { worker: failing(u64::MAX), rate_per_s: Some(1.0) }];
+    let mut concurrent = [Concurrent { worker: failing(u64::MAX), rate_per_s: Some(1.0) }];
     let mut workers = [failing(100), failing(u64::MAX)];
-    assert!(closed(&OsClock, u64::MAX, &mut workers, &mut beside).is_err());
+    assert!(closed(&OsClock, u64::MAX, &mut workers, &mut concurrent).is_err());
     let load = Load { rate_per_s: 1e6, length_ns: 1000 * S };
     // Whichever of them comes by the operation.
     assert!(open(&OsClock, load, &mut [failing(100), failing(100)]).is_err());
@@ -363,7 +363,7 @@ impl Worker for Panicking {
 
 #[test]
 fn a_panic_ends_all() {
-    let mut beside = [Beside { worker: Noting::several(1).remove(0), rate_per_s: None }];
-    let error = closed(&OsClock, 10, &mut [Panicking], &mut beside).unwrap_err();
+    let mut concurrent = [Concurrent { worker: Noting::several(1).remove(0), rate_per_s: None }];
+    let error = closed(&OsClock, 10, &mut [Panicking], &mut concurrent).unwrap_err();
     assert_eq!(error.to_string(), "a client thread panicked");
 }

@@ -2,7 +2,7 @@
 //! column on a scale of its own from zero.
 //!
 //! A bar's whisker goes from the worst to the best round, dots are rounds,
-//! and the number stands beside it.
+//! and the number is next to it.
 //!
 //! Owns: the layout of bars. Never does: choose measures (`pictures.rs` does).
 
@@ -26,13 +26,13 @@ const NAMES_MAX: f64 = 170.0;
 /// A place and what is shown of it.
 pub(crate) struct Block<'a> {
     pub(crate) place: Place<'a>,
-    /// Beside the place's name.
+    /// Next to the place's name.
     pub(crate) remark: String,
     /// By slot; `None` where this place tells nothing of what others do.
     pub(crate) columns: Vec<Option<Measure>>,
 }
 
-/// Where a column stands.
+/// Where a column is.
 #[derive(Clone, Copy)]
 struct Column {
     x: f64,
@@ -41,7 +41,7 @@ struct Column {
     rows: usize,
 }
 
-/// A picture of blocks, `across` of them beside each other.
+/// A picture of blocks, `across` of them next to each other.
 pub(crate) fn picture(
     run: &Results,
     title: &str,
@@ -50,13 +50,13 @@ pub(crate) fn picture(
     across: usize,
 ) -> String {
     let mut svg = Svg::new(wide);
-    let beside = across.min(blocks.len()).max(1);
-    let block_width = (wide - GAP * (beside as f64 - 1.0)) / beside as f64;
+    let in_line = across.min(blocks.len()).max(1);
+    let block_width = (wide - GAP * (in_line as f64 - 1.0)) / in_line as f64;
     svg.text((0.0, LINE), Anchor::Start, Face::Title, title);
     let remark = "bar: median, whisker: worst to best round, dots: rounds";
     svg.text((wide, LINE), Anchor::End, Face::Small, remark);
     let mut top = 2.0 * LINE;
-    for line in blocks.chunks(beside) {
+    for line in blocks.chunks(in_line) {
         let mut bottom = top;
         for (i, block) in line.iter().enumerate() {
             let x = i as f64 * (block_width + GAP);
@@ -136,7 +136,7 @@ fn draw_column(svg: &mut Svg, measure: &Measure, values: &[(usize, Vec<(u32, f64
     }
 }
 
-/// What stands beside the bars: with the range where at least half of the
+/// What is next to the bars: with the range where at least half of the
 /// width is left for them.
 fn words(spreads: &[Option<Spread>], wide: f64) -> Vec<String> {
     let all = |of: &dyn Fn(Spread) -> String| -> Vec<String> {

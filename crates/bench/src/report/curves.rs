@@ -12,11 +12,11 @@ use super::spread::Spread;
 use super::svg::{Anchor, Face, LINE, Svg, cut, width};
 use std::collections::BTreeMap;
 
-/// Panels beside each other, and the room between them.
+/// Panels next to each other, and the room between them.
 const ACROSS: usize = 2;
 const GAP: f64 = 30.0;
 
-/// Height of the plotting area; more where many names stand beside it.
+/// Height of the plotting area; more where many names are next to it.
 const HEIGHT: f64 = 190.0;
 
 /// Room for the ticks of the latency axis.

@@ -50,7 +50,7 @@ impl Point {
     }
 }
 
-/// Where a measure's value stands in a line.
+/// Where a measure's value is in a line.
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
     Figure(String),

@@ -103,7 +103,7 @@ fn ratios(run: &Results) -> String {
     let _ = writeln!(
         html,
         "<p>Each cell says how many times as good {name} is as that contender: more than 1 is \
-         good for {name}, for throughput and for latencies alike. Under it stands the \
+         good for {name}, for throughput and for latencies alike. Under it is the \
          range of ratios, which are taken round by round. The best contender of another engine is framed. \
          {}.{}</p>",
         escape(compare::SIGNS),

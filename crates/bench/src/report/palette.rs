@@ -2,7 +2,7 @@
 //! picture and every report; variants of an engine differ in shade and dash.
 //!
 //! The hues are Okabe and Ito's, which people who are colour-blind tell apart
-//! ("Color Universal Design", 2008). Pictures name what they show beside it
+//! ("Color Universal Design", 2008). Pictures name what they show next to it
 //! all the same.
 //!
 //! Owns: the styles of contenders, as CSS. Never does: draw.

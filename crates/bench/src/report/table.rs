@@ -21,7 +21,7 @@ pub(crate) fn table(run: &Run) -> String {
 }
 
 /// The tables: per workload what is judged and what it cost, then what a
-/// reader has to know beside that.
+/// reader has to know in addition.
 pub(crate) fn tables(run: &Results) -> String {
     let mut text = String::new();
     for workload in &run.workloads {

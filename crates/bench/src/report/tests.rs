@@ -9,7 +9,7 @@ use crate::record::{End, Head, Line, Phase};
 use pictures::Picture;
 use roxmltree::{Document, Node, ParsingOptions};
 
-/// The extremes that pictures have to stand: (contenders, rounds, scale).
+/// The extremes that pictures have to show: (contenders, rounds, scale).
 const SHAPES: [(usize, u32, f64); 6] =
     [(1, 2, 1.0), (2, 1, 1.0), (4, 5, 1.0), (9, 3, 1.0), (4, 3, 1e-5), (9, 2, 1e5)];
 

@@ -21,7 +21,7 @@ const FILES: &[(&str, &str)] = &[
     ("openloop", include_str!("../../workloads/openloop.toml")),
 ];
 
-/// The experiments of the papers behind the policies: of Windrow's policies, RocksDB beside
+/// The experiments of the papers behind the policies: of Windrow's policies, RocksDB next to
 /// them where it is linked.
 const PAPERS: &[(&str, &str)] = &[
     ("autumn", include_str!("../../papers/autumn.toml")),

@@ -15,7 +15,7 @@ pub(crate) type Setting = (String, String);
 pub(crate) struct Store {
     pub(crate) memory_mib: u64,
     pub(crate) direct_io: bool,
-    /// Beside those that the command line gives, which go before these.
+    /// In addition to those that the command line gives, which go before these.
     #[serde(deserialize_with = "settings")]
     pub(crate) settings: Vec<Setting>,
 }

@@ -15,7 +15,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// A value, and where it stands.
+/// A value, and where it is.
 pub(super) type Value<'i> = Spanned<DeValue<'i>>;
 
 /// What is wrong, and where: bytes of the text.
@@ -105,7 +105,7 @@ pub(super) fn join<'i>(common: Value<'i>, own: Value<'i>) -> Value<'i> {
                 };
                 table.insert(key, joined);
             }
-            // A table of both stands where the common one does.
+            // A table of both is where the common one is.
             Spanned::new(common_span, DeValue::Table(table))
         }
         (_, own) => Spanned::new(span, own),
