@@ -62,7 +62,11 @@ impl Failure {
 
     /// A failure to read or write a named file of the user's.
     pub(crate) fn file(doing: &str, name: impl Display, error: &io::Error) -> Failure {
-        Failure::failed(format!("cannot {doing} {name}: {error}"))
+        let what_to_do = match error.kind() {
+            io::ErrorKind::StorageFull => "make room on the device and run the command again",
+            _ => "check that the path is right and may be used, and run the command again",
+        };
+        Failure::failed(format!("cannot {doing} {name}: {error}")).hint(what_to_do)
     }
 
     /// Prints the failure and gives the exit code.

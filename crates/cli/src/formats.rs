@@ -166,6 +166,12 @@ fn bad_line(number: u64, name: &str, why: &str) -> Failure {
     Failure::failed(format!("line {number} of {name}: {why}"))
 }
 
+/// A line that is not what its format asks for.
+fn ill_formed(number: u64, name: &str, why: &str) -> Failure {
+    bad_line(number, name, why)
+        .hint("correct the line and load again, or say with --format and --hex how it is written")
+}
+
 /// The first line without the byte order mark that editors put before it.
 fn unmarked(number: u64, line: &[u8]) -> &[u8] {
     line.strip_prefix(BOM).filter(|_| number == 1).unwrap_or(line)
@@ -191,7 +197,9 @@ fn next_tsv<'a>(
         let failure = bad_line(number, name, "no tab between key and value");
         return Err(failure.hint("TSV is key, tab, value; for other files see --format"));
     };
-    decoded.pair(number, &line[..tab], &line[tab + 1..]).map_err(|why| bad_line(number, name, &why))
+    decoded
+        .pair(number, &line[..tab], &line[tab + 1..])
+        .map_err(|why| ill_formed(number, name, &why))
 }
 
 fn next_json<'a>(
@@ -206,13 +214,13 @@ fn next_json<'a>(
         Line::End => return Ok(Event::End),
         Line::Text(line) => unmarked(number, line),
     };
-    let both = match jsonl::pair(line).map_err(|why| bad_line(number, name, &why))? {
+    let both = match jsonl::pair(line).map_err(|why| ill_formed(number, name, &why))? {
         (Cow::Borrowed(key), Cow::Borrowed(value)) => {
             decoded.pair(number, key.as_bytes(), value.as_bytes())
         }
         (key, value) => decoded.copied(number, key.as_bytes(), value.as_bytes()),
     };
-    both.map_err(|why| bad_line(number, name, &why))
+    both.map_err(|why| ill_formed(number, name, &why))
 }
 
 impl CsvRows {
@@ -223,6 +231,7 @@ impl CsvRows {
                 Failure::Interrupted
             } else {
                 Failure::failed(format!("{name}: {error}"))
+                    .hint("correct the file, or say with --delimiter what is between its columns")
             }
         })
     }
@@ -252,14 +261,15 @@ fn next_csv<'a>(rows: &'a mut CsvRows, name: &str, decoded: &'a mut Decoded) -> 
     let (Some(key), Some(value)) = (record.get(columns.key), record.get(columns.value)) else {
         let most = columns.key.max(columns.value) + 1;
         let why = format!("{} columns where there must be {most}", record.len());
-        return Err(bad_line(number, name, &why));
+        let hint = "add what is missing, or choose columns with --key-column and --value-column";
+        return Err(bad_line(number, name, &why).hint(hint));
     };
     if columns.only && record.len() > 2 {
         let why = format!("{} columns where key and value are two", record.len());
         let hint = "say which two with --key-column and --value-column";
         return Err(bad_line(number, name, &why).hint(hint));
     }
-    decoded.pair(number, key, value).map_err(|why| bad_line(number, name, &why))
+    decoded.pair(number, key, value).map_err(|why| ill_formed(number, name, &why))
 }
 
 /// Writes pairs.

@@ -198,9 +198,9 @@ impl Lines {
         if self.buffer.len() - self.end < READ_BYTES {
             if self.end > LINE_BYTES_MAX {
                 let (number, name) = (self.number + 1, self.name());
-                return Err(Failure::failed(format!(
-                    "line {number} of {name} is longer than 4 GiB"
-                )));
+                let why = format!("line {number} of {name} is longer than 4 GiB");
+                let hint = "check that its lines end with a line feed: a value has 1 GiB at most";
+                return Err(Failure::failed(why).hint(hint));
             }
             self.buffer.resize(self.buffer.len() * 2, 0);
         }

@@ -79,7 +79,7 @@ impl Layout {
         }
         if self.format != Format::Tsv && self.crlf {
             return Err(Failure::usage(
-                "--crlf is about TSV: the other formats take line ends of both kinds",
+                "--crlf is about TSV: the other formats take line ends of both kinds, so leave it out",
             ));
         }
         let named = |column: &Option<Column>| matches!(column, Some(Column::Name(_)));

@@ -64,8 +64,10 @@ fn value_from_input(hex: bool) -> Result<Vec<u8>> {
         return Ok(raw);
     }
     let mut value = Vec::new();
-    bytes::decode_hex(raw.trim_ascii(), &mut value)
-        .map_err(|why| Failure::failed(format!("standard input is not hexadecimal: {why}")))?;
+    bytes::decode_hex(raw.trim_ascii(), &mut value).map_err(|why| {
+        Failure::failed(format!("standard input is not hexadecimal: {why}"))
+            .hint("give two hexadecimal digits for each byte, or leave out --hex")
+    })?;
     Ok(value)
 }
 

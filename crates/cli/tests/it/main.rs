@@ -5,6 +5,7 @@ mod common;
 mod formats;
 mod load;
 mod look;
+mod messages;
 mod point;
 mod stop;
 mod unknown;
