@@ -76,7 +76,7 @@ pub(crate) struct Scheduler {
 
 impl Scheduler {
     /// That of these jobs. From here on whoever has work for it can say so
-    /// ([`Workers::kick`]).
+    /// (`Workers::kick`).
     pub(crate) fn new(jobs: Arc<Jobs>) -> Arc<Scheduler> {
         let host = &jobs.host;
         let debt_limits = debt_limits(&host.settings, &host.shares);

@@ -66,7 +66,7 @@ impl<'a> Room<'a> {
     }
 
     /// What lists the batch would make take, one of them aside. A write to one
-    /// keyspace does not ask: [`Unflushed::promise`] counts it all the same.
+    /// keyspace does not ask: `Unflushed::promise` counts it all the same.
     fn lists_bytes(&self) -> usize {
         if self.touched.len() < 2 {
             return 0;

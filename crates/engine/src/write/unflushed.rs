@@ -91,8 +91,12 @@ impl Unflushed {
     pub(crate) fn dropped(&mut self, tree: &Tree, view: &ReadView) {
         self.active.remove(&tree.id);
         self.active_bytes = self.active_bytes.saturating_sub(view.memtable.reserved_bytes());
-        let waited = self.frozen.extract_if(.., |_, frozen| frozen.tree.id == tree.id);
-        self.frozen_bytes -= waited.map(|(_, gone)| gone.memtable.reserved_bytes()).sum::<usize>();
+        let frozen_bytes = &mut self.frozen_bytes;
+        self.frozen.retain(|_, Frozen { tree: of, memtable }| {
+            let stays = of.id != tree.id;
+            *frozen_bytes -= if stays { 0 } else { memtable.reserved_bytes() };
+            stays
+        });
         view.memtables().for_each(|memtable| self.let_go(memtable));
     }
 
