@@ -71,6 +71,7 @@ mod schedule;
 mod shortage;
 mod slice;
 mod snapshot;
+mod snapshot_reads;
 mod snapshots;
 mod stats;
 mod stored;

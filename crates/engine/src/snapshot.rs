@@ -1,15 +1,12 @@
 //! Snapshots: a state of the database that stays readable.
 //!
-//! Owns: the handle. Its place among the snapshots that are alive, by which
+//! Owns: the handle. What it shows of the default keyspace is in `snapshot_reads.rs`,
+//! as keyspaces know snapshots and not the other way round. Its place among the snapshots that are alive, by which
 //! merges go, is in `snapshots.rs`. Never does: keep a file itself.
 
 use crate::handle::Handle;
-use crate::keyspace::Keyspace;
-use crate::read::cursor::Iter;
-use crate::slice::Slice;
-use std::ops::RangeBounds;
 use std::sync::Arc;
-use windrow_base::{Error, KeyspaceId, Result, SeqNo};
+use windrow_base::{Error, Result, SeqNo};
 
 /// A state of all keyspaces at one moment, readable for as long as it is held,
 /// after [`crate::Db::close`] too; a keyspace that was dropped since, through a
@@ -70,30 +67,6 @@ impl Snapshot {
     /// The sequence number of the last write that it sees.
     pub fn seq(&self) -> SeqNo {
         self.inner.seq
-    }
-
-    fn default_keyspace(&self) -> Result<Keyspace> {
-        Ok(Keyspace::new(self.inner.core.clone(), self.inner.core.tree(KeyspaceId::DEFAULT)?))
-    }
-
-    /// The value of `key` in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`crate::Db::get`]; `Closed` only if it was taken after a close.
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
-        self.default_keyspace()?.get_at(self, key)
-    }
-
-    /// The entries of a range of the default keyspace.
-    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Iter {
-        let keyspace = self.default_keyspace().expect("the default keyspace cannot be dropped");
-        keyspace.range_at(self, bounds)
-    }
-
-    /// The entries of the default keyspace whose keys start with `prefix`.
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        let keyspace = self.default_keyspace().expect("the default keyspace cannot be dropped");
-        keyspace.prefix_at(self, prefix)
     }
 }
 

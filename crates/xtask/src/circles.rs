@@ -184,7 +184,6 @@ fn judge(crates: &BTreeMap<String, Found>, exceptions: &[Exception]) -> Vec<Stri
     for (name, found) in crates {
         for Circle { files, .. } in &found.circles {
             let fits = |allowed: &Allowed| match allowed {
-                Allowed::All => true,
                 Allowed::Circle(group) => group.iter().eq(files),
                 Allowed::Type(_) => false,
             };
@@ -198,7 +197,6 @@ fn judge(crates: &BTreeMap<String, Found>, exceptions: &[Exception]) -> Vec<Stri
         }
         for (ty, files) in &found.spread {
             let fits = |allowed: &Allowed| match allowed {
-                Allowed::All => true,
                 Allowed::Circle(_) => false,
                 Allowed::Type(name) => name == ty,
             };

@@ -5,8 +5,6 @@
 /// What is tolerated in a crate.
 #[derive(Debug)]
 pub(super) enum Allowed {
-    /// Whatever is found.
-    All,
     /// These files, all of a circle, sorted, from the crate's `src`.
     #[cfg_attr(not(test), expect(dead_code, reason = "the list has none"))]
     Circle(&'static [&'static str]),
@@ -22,9 +20,5 @@ pub(super) struct Exception {
     pub(super) why: &'static str,
 }
 
-/// All of them.
-pub(super) const ALLOWED: &[Exception] = &[all("engine", "is being taken apart")];
-
-const fn all(crate_dir: &'static str, why: &'static str) -> Exception {
-    Exception { crate_dir, what: Allowed::All, why }
-}
+/// All of them: none.
+pub(super) const ALLOWED: &[Exception] = &[];

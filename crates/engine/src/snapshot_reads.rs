@@ -1,0 +1,36 @@
+//! What a snapshot shows of the default keyspace.
+//!
+//! Owns no state. Never does: anything that [`Keyspace`] does not do of a snapshot.
+
+use crate::keyspace::Keyspace;
+use crate::read::cursor::Iter;
+use crate::slice::Slice;
+use crate::snapshot::Snapshot;
+use std::ops::RangeBounds;
+use windrow_base::{KeyspaceId, Result};
+
+impl Snapshot {
+    fn default_keyspace(&self) -> Result<Keyspace> {
+        Ok(Keyspace::new(self.inner.core.clone(), self.inner.core.tree(KeyspaceId::DEFAULT)?))
+    }
+
+    /// The value of `key` in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`crate::Db::get`]; `Closed` only if it was taken after a close.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.default_keyspace()?.get_at(self, key)
+    }
+
+    /// The entries of a range of the default keyspace.
+    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Iter {
+        let keyspace = self.default_keyspace().expect("the default keyspace cannot be dropped");
+        keyspace.range_at(self, bounds)
+    }
+
+    /// The entries of the default keyspace whose keys start with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        let keyspace = self.default_keyspace().expect("the default keyspace cannot be dropped");
+        keyspace.prefix_at(self, prefix)
+    }
+}
