@@ -155,7 +155,7 @@ mod tests {
 
     fn merge(from: u32) -> Decision {
         Decision::Merge(Merge {
-            inputs: vec![Input { level: from, part: Part::Log, files: Vec::new() }],
+            inputs: vec![Input { level: from, part: Part::SstLog, files: Vec::new() }],
             output_level: from + 1,
             output_part: Part::Run,
             output_epoch: 0,

@@ -87,7 +87,7 @@ impl Cleanup {
     /// Removes what waits; keeps everything if the database is latched, since
     /// the manifest on disk may then name any of it (rule R7).
     pub(crate) fn run(&self, latched: bool) {
-        if latched && !mutant!(LatchedUnlinks) {
+        if latched && !mutant!(UnlinksAfterFailure) {
             return;
         }
         let waiting = std::mem::take(&mut *self.waiting.lock());

@@ -216,7 +216,7 @@ mod tests {
     }
 
     fn depth(db: &Db) -> u32 {
-        tree(db).version().level(0).map_or(0, |level| level.log_depth())
+        tree(db).version().level(0).map_or(0, |level| level.sst_log_depth())
     }
 
     /// One more table in level 0, over all keys.

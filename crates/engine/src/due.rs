@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_base::KeyspaceId;
 use windrow_env::sync::Mutex;
-use windrow_plan::level0::depth_beside;
+use windrow_plan::level0::depth_without;
 
 /// Keyspaces by id.
 type ById = BTreeMap<KeyspaceId, Arc<Tree>>;
@@ -116,7 +116,7 @@ fn load_of(host: &Host, tree: &Tree) -> Load {
     if policy.level0_score(&version, &sizes) >= 1.0 && !waits_for_room {
         // Else the policy is content at this depth, whatever runs elsewhere.
         load.level0_depth = match is_damaged {
-            true => depth_beside(&version, &work.damaged),
+            true => depth_without(&version, &work.damaged),
             false => debt.level0_depth,
         };
     }

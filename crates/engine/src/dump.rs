@@ -306,9 +306,9 @@ fn print_edit(edit: &Edit, out: &mut Out<'_>) -> Result<()> {
     if let Some(seq) = edit.flushed_through {
         out.line(format_args!("    in tables up to sequence number {seq}"))?;
     }
-    if let Some(lanes) = &edit.lanes {
-        let borders: Vec<String> = lanes.iter().map(|key| Shown(key).to_string()).collect();
-        out.line(format_args!("    lanes split at [{}]", borders.join(", ")))?;
+    if let Some(boundaries) = &edit.boundaries {
+        let keys: Vec<String> = boundaries.iter().map(|key| Shown(key).to_string()).collect();
+        out.line(format_args!("    level-0 partitions split at [{}]", keys.join(", ")))?;
     }
     for (level, cursor) in &edit.cursors {
         match cursor {

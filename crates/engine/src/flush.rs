@@ -46,9 +46,9 @@ pub(crate) struct Flushed {
     files: Vec<File>,
     /// What is still to be finished ([`Jobs::finish_tables`]).
     unfinished: Vec<Box<dyn WriteFile>>,
-    /// Borders of level 0's lanes that they were cut by, if those are new. They
+    /// New boundaries of level-0 partitions that they were cut by, if there are any. They
     /// take effect with the tables.
-    lanes: Option<Arc<[Vec<u8>]>>,
+    boundaries: Option<Arc<[Vec<u8>]>>,
 }
 
 impl Flushed {
@@ -64,7 +64,7 @@ impl Flushed {
 
     /// The edit that installs them.
     pub(crate) fn edit(self, current: &Version, last_seq: SeqNo) -> Edit {
-        Edit { lanes: self.lanes, ..Edit::flush(current, self.files, last_seq) }
+        Edit { boundaries: self.boundaries, ..Edit::flush(current, self.files, last_seq) }
     }
 }
 
@@ -276,7 +276,7 @@ impl Jobs {
     }
 
     /// Writes a memtable's entries to tables of level 0, to be finished, cut at
-    /// the borders of the lanes that the policy wants from here on.
+    /// the boundaries that the policy wants from here on.
     pub(crate) fn write_level0(
         &self,
         tree: &Tree,
@@ -285,13 +285,13 @@ impl Jobs {
     ) -> Result<Flushed> {
         let version = tree.version();
         let policy = tree.policy.load();
-        let lanes = policy.lanes(&version, &tree.sizes.load());
-        let borders = lanes.as_ref().unwrap_or(&version.lanes);
+        let boundaries = policy.boundaries(&version, &tree.sizes.load());
+        let current = boundaries.as_ref().unwrap_or(&version.boundaries);
         let held = self.host.snapshots.held();
         let tombstones = memtable.tombstones_under(&held.seqs);
         let spec = OutputSpec {
             level: 0,
-            cutter: policy.flush_cutter(&tree.sizes.load(), borders),
+            cutter: policy.flush_cutter(&tree.sizes.load(), current),
             filters,
             tombstones: surviving_tombstones(&tombstones, &held, None),
         };
@@ -301,7 +301,7 @@ impl Jobs {
         outputs.unfinished = Some(Vec::new());
         drain(memtable, Elider::new(rules), &mut outputs)?;
         let (files, unfinished) = outputs.write_out(0)?;
-        Ok(Flushed { files, unfinished, lanes })
+        Ok(Flushed { files, unfinished, boundaries })
     }
 
     fn flush_rules(&self, tree: &Tree, held: Held, tombstones: Tombstones) -> ElideRules {

@@ -55,7 +55,7 @@ pub(crate) fn stats(core: &Core) -> Stats {
 fn shapes(view: &ReadView) -> Vec<LevelShape> {
     let shape = |level: &Arc<windrow_plan::tree::Level>| LevelShape {
         run_files: level.run.len() as u64,
-        log_files: level.log.len() as u64,
+        log_files: level.sst_log.len() as u64,
         bytes: level.bytes(),
     };
     view.version.levels.iter().map(shape).collect()

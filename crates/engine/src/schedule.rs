@@ -52,15 +52,16 @@ impl Need {
     fn new(tree: &Arc<Tree>, slowdown: u32) -> Need {
         let work = tree.work.lock();
         let view = tree.view();
-        let idle = |level: &&Level| !level.log.iter().any(|f| work.busy.is_busy(f.number));
-        let depth = slow_level0(&view.version, slowdown).filter(idle).map_or(0, Level::log_depth);
+        let idle = |level: &&Level| !level.sst_log.iter().any(|f| work.busy.is_busy(f.number));
+        let depth =
+            slow_level0(&view.version, slowdown).filter(idle).map_or(0, Level::sst_log_depth);
         Need { tree: tree.clone(), depth, turn: work.turn }
     }
 }
 
 /// Level 0, where it is so deep that it slows writers.
 fn slow_level0(version: &Version, slowdown: u32) -> Option<&Level> {
-    version.level(0).map(|level| &**level).filter(|level| slowdown <= level.log_depth())
+    version.level(0).map(|level| &**level).filter(|level| slowdown <= level.sst_log_depth())
 }
 
 /// Who decides what begins next.

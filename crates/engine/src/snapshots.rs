@@ -92,7 +92,7 @@ impl SnapshotList {
         let misses = |(&(_, id), &now_ms): (&(SeqNo, u64), &u64)| {
             id >= taken.since_id && (taken.filtered || now_ms < taken.expired_ms)
         };
-        if live.by_seq.iter().any(misses) && !mutant!(LandsUnderSnapshot) {
+        if live.by_seq.iter().any(misses) && !mutant!(InstalledUnderSnapshot) {
             return None;
         }
         live.landing = taken.filtered;

@@ -217,7 +217,7 @@ mod tests {
     }
 
     fn depth(space: &Keyspace) -> u32 {
-        space.tree.version().level(0).map_or(0, |level| level.log_depth())
+        space.tree.version().level(0).map_or(0, |level| level.sst_log_depth())
     }
 
     /// Of one keyspace a table is damaged. With all threads taken, and so writers

@@ -140,7 +140,7 @@ impl Meter {
         self.end_chain();
         self.works.push(std::mem::take(&mut self.work));
         let runs = |n: u32| {
-            let log_depth = version.level(n).map_or(0, |level| level.log_depth());
+            let log_depth = version.level(n).map_or(0, |level| level.sst_log_depth());
             (!version.part(n, Part::Run).is_empty()) as u32 + log_depth
         };
         self.runs += (0..version.levels.len() as u32).map(runs).sum::<u32>() as u64;

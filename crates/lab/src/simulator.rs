@@ -111,12 +111,12 @@ impl Simulator {
         memtable.sort_unstable();
         memtable.dedup();
         self.seq += updates;
-        let boundaries = self.policy.lanes(&self.version, &self.settings);
-        let current = boundaries.as_ref().unwrap_or(&self.version.lanes);
+        let boundaries = self.policy.boundaries(&self.version, &self.settings);
+        let current = boundaries.as_ref().unwrap_or(&self.version.boundaries);
         let mut cutter = self.policy.flush_cutter(&self.settings, current);
         let files = self.write(&memtable, &mut cutter);
         self.meter.flush(updates, memtable.len() as u64);
-        let edit = Edit { lanes: boundaries, ..Edit::flush(&self.version, files, self.seq) };
+        let edit = Edit { boundaries, ..Edit::flush(&self.version, files, self.seq) };
         self.install(&edit)
     }
 
@@ -254,7 +254,7 @@ impl Simulator {
         for _ in 0..PROBES {
             let key = self.random.below(self.keys).to_be_bytes();
             let files = (0..self.version.levels.len() as u32)
-                .flat_map(|n| [(n, Part::Run), (n, Part::Log)])
+                .flat_map(|n| [(n, Part::Run), (n, Part::SstLog)])
                 .map(|(n, part)| self.version.overlapping(n, part, &key, &key, false).count())
                 .sum::<usize>();
             self.meter.probe(files as u64);

@@ -113,12 +113,12 @@ impl Policy {
     /// Level 0's depth and an estimate of the merging that the tree's excess
     /// will cost.
     pub fn debt(&self, version: &Version, settings: &Settings) -> Debt {
-        let level0_depth = version.level(0).map_or(0, |l| l.log_depth());
+        let level0_depth = version.level(0).map_or(0, |l| l.sst_log_depth());
         let (mut carried, mut bytes) = self.level0.debt(version, settings);
         for level in 1..version.levels.len() as u32 {
             let run = version.part_bytes(level, Part::Run);
             let below = version.part_bytes(level + 1, Part::Run);
-            let log = version.part_bytes(level, Part::Log);
+            let log = version.part_bytes(level, Part::SstLog);
             let log = log.saturating_sub(self.log_limit(version, settings, level));
             let size = run.saturating_add(carried);
             let excess = size.saturating_sub(self.capacity(version, settings, level));
@@ -149,7 +149,7 @@ impl Policy {
     /// New boundaries of the partitions of level 0, if the present ones no longer fit.
     /// Asked before each flush, which is cut by them and stores them with its
     /// edit.
-    pub fn lanes(&self, version: &Version, settings: &Settings) -> Option<Arc<[Vec<u8>]>> {
+    pub fn boundaries(&self, version: &Version, settings: &Settings) -> Option<Arc<[Vec<u8>]>> {
         self.level0.boundaries(version, settings)
     }
 
@@ -162,7 +162,7 @@ impl Policy {
     pub fn cutter(&self, version: &Version, settings: &Settings, output_level: u32) -> Cutter {
         if output_level == 0 {
             // As a flush would have been: partitions are merged down separately.
-            return self.flush_cutter(settings, &version.lanes);
+            return self.flush_cutter(settings, &version.boundaries);
         }
         let capacity = |level| self.capacity(version, settings, level);
         let cutter = self.cut.cutter(version, settings, output_level, capacity);
@@ -171,7 +171,9 @@ impl Policy {
         // writes all of its part of level 1, so that there is at most one small file
         // per partition.
         match &self.level0 {
-            Level0::Partitioned(_) if output_level == 1 => cutter.also_at(version.lanes.clone()),
+            Level0::Partitioned(_) if output_level == 1 => {
+                cutter.also_at(version.boundaries.clone())
+            }
             _ => cutter,
         }
     }

@@ -33,7 +33,7 @@ impl Cost {
         let mut runs = 0;
         for level in &version.levels {
             runs += !level.run.is_empty() as u32;
-            runs += level.log.chunk_by(|a, b| a.epoch == b.epoch).count() as u32;
+            runs += level.sst_log.chunk_by(|a, b| a.epoch == b.epoch).count() as u32;
         }
         let files = version.files().map(|(_, _, f)| f);
         let read_max = deepest_point(order, files).depth;
@@ -58,8 +58,9 @@ fn read_mean(version: &Version) -> f64 {
             let at = level.run.partition_point(|f| f.span().ends_before(order, &file.smallest));
             asked +=
                 level.run.get(at).is_some_and(|f| f.span().contains(order, &file.smallest)) as u64;
-            asked += level.log.iter().filter(|f| f.span().contains(order, &file.smallest)).count()
-                as u64;
+            asked +=
+                level.sst_log.iter().filter(|f| f.span().contains(order, &file.smallest)).count()
+                    as u64;
         }
     }
     if points == 0 { 0.0 } else { asked as f64 / points as f64 }
@@ -68,7 +69,7 @@ fn read_mean(version: &Version) -> f64 {
 fn space(version: &Version) -> f64 {
     let Some(deepest) = version.deepest() else { return 1.0 };
     let run = version.part_bytes(deepest, Part::Run);
-    let base = if run > 0 { run } else { version.part_bytes(deepest, Part::Log) };
+    let base = if run > 0 { run } else { version.part_bytes(deepest, Part::SstLog) };
     version.bytes() as f64 / base.max(1) as f64
 }
 
@@ -77,7 +78,7 @@ fn write(version: &Version) -> f64 {
     let mut write = 1.0;
     for level in 0..deepest {
         let above = match level {
-            0 => version.part_bytes(0, Part::Log),
+            0 => version.part_bytes(0, Part::SstLog),
             n => version.part_bytes(n, Part::Run),
         };
         let below = version.part_bytes(level + 1, Part::Run);

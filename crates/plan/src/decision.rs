@@ -294,7 +294,7 @@ impl Merge {
     pub fn output_place(&self) -> Place {
         match self.output_part {
             Part::Run => Place::run(self.output_level),
-            Part::Log => Place::log(self.output_level, self.output_epoch),
+            Part::SstLog => Place::sst_log(self.output_level, self.output_epoch),
         }
     }
 
@@ -540,7 +540,7 @@ impl fmt::Display for Merge {
             Bytes(self.input_bytes()),
             place(self.output_level, self.output_part)
         )?;
-        if self.output_part == Part::Log {
+        if self.output_part == Part::SstLog {
             write!(f, "@{}", self.output_epoch)?;
         }
         write!(f, ": {}", self.reason)

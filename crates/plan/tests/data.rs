@@ -81,7 +81,7 @@ impl Bench {
             "pick" if args == "all" => self.pick_all(),
             "pick" => format!("{}\n", self.policy.pick(&self.view())),
             "settle" => self.settle(),
-            "boundaries" => match self.policy.lanes(&self.version, &self.settings) {
+            "boundaries" => match self.policy.boundaries(&self.version, &self.settings) {
                 None => "as they are\n".into(),
                 Some(keys) => keys.iter().fold("boundaries".into(), |out, key| {
                     format!("{out} {}", windrow_plan::tree::text::Key(key))
@@ -232,7 +232,7 @@ impl Bench {
                 };
                 edit.added.extend(one.added);
                 edit.cursors.extend(one.cursors);
-                edit.lanes = one.lanes.or(edit.lanes);
+                edit.boundaries = one.boundaries.or(edit.boundaries);
                 edit.flushed_through =
                     one.flushed_through.filter(|&t| t > 0).or(edit.flushed_through);
                 edit.shape_levels = one.shape_levels.filter(|&l| l > 1).or(edit.shape_levels);
@@ -330,7 +330,7 @@ impl Bench {
             Some(level) => {
                 self.policy.cutter(&self.version, &self.settings, level.parse().unwrap())
             }
-            None => self.policy.flush_cutter(&self.settings, &self.version.lanes),
+            None => self.policy.flush_cutter(&self.settings, &self.version.boundaries),
         };
         let mut out = String::new();
         let sizes = |body: &str| -> u64 {

@@ -137,8 +137,8 @@ mutants! {
     54 LogUid ["P12", "R11"] "a log is believed to be the one that the manifest names";
     55 DurableMark ["P5", "R5"] "damage to synced records of a log is taken for a torn end"
         after "fjall #311: a damaged record in the middle of the log passed for its end";
-    56 ManifestWitness ["P5", "R11"] "what logs remember of the manifest's length is not compared";
-    57 LogWitness ["P5", "R4"] "what is remembered of the logs' lengths is not compared";
+    56 ManifestCrossCheck ["P5", "R11"] "what logs remember of the manifest's length is not compared";
+    57 LogCrossCheck ["P5", "R4"] "what is remembered of the logs' lengths is not compared";
     58 GapAccepted ["P2", "R4"] "replay goes on after a gap in the sequence numbers"
         after "RocksDB #12488: recovery went on past a hole between two logs";
     59 SyncedGap ["P5", "R5"] "a gap is accepted although the missing records had been synced";
@@ -150,19 +150,19 @@ mutants! {
     67 LengthUnchecked ["P22 P5", "R12"] "a record's length is believed beyond the end of its file";
 
     // Errors: where they must go, and what they must end.
-    70 WalAppendUnlatched ["P7", "R13"] "a failed append to the log leaves writing on"
+    70 WalAppendWritesOn ["P7", "R13"] "a failed append to the log leaves writing on"
         after "fjall #308: a failed append of a batch did not end writing, and later ones were lost with it";
     71 WalAppendIgnored ["P1 P7", "R13"] "a failed append to the log is not reported";
     72 WalSyncIgnored ["P1 P7", "R13"] "a failed sync of the log is not reported";
     73 WalSyncRetried ["P7", "R13"] "a failed sync of the log is tried again"
         after "PostgreSQL's fsync defect of 2018: a second sync succeeded and had written nothing";
     74 TableWriteIgnored ["P8 P9", "R13"] "a table whose writing failed is used";
-    75 ManifestUnlatched ["P7", "R7"] "a failed append to the manifest leaves it in use"
+    75 ManifestUsedOn ["P7", "R7"] "a failed append to the manifest leaves it in use"
         after "RocksDB #6331: after a failed append the same manifest went on being written";
     76 FailedEditUnlinks ["P7", "R7"] "a failed edit's tables are removed, though it may be durable"
         after "RocksDB #5379 (found as #4990): tables went after the manifest's sync had failed";
     77 NameSyncIgnored ["P7", "R7"] "a failed sync of the directory is not reported";
-    78 LatchedUnlinks ["P7", "R7"] "files are removed after a failure has turned writing off";
+    78 UnlinksAfterFailure ["P7", "R7"] "files are removed after a failure has turned writing off";
     79 ReadErrorAbsent ["P9", "P9"] "a read error passes for a key that is not there";
     80 ScanErrorEnds ["P9", "P9"] "a read error passes for the end of a scan";
     81 ScanErrorForgotten ["P9", "P9"] "a scan goes on after an error";
@@ -181,7 +181,7 @@ mutants! {
         after "SurrealKV #351: a delete at the bottom dropped versions that snapshots needed";
     94 TombstoneTooNew ["P4", "I6"] "a range tombstone hides entries from older snapshots"
         after "CockroachDB #48320: a range tombstone newer than a snapshot changed what it showed";
-    95 SeqAnew ["P2", "I3"] "sequence numbers begin again at an open";
+    95 SeqReused ["P2", "I3"] "sequence numbers begin again at an open";
     96 FlushedTooFar ["P1 P2", "I4"] "a flush records more as flushed than it wrote";
     97 FlushOutOfOrder ["P2 P4", "I4"] "the newest frozen memtable is flushed first";
 
@@ -191,8 +191,8 @@ mutants! {
     102 KeyspaceIdReuse ["P2", "R8"] "a dropped keyspace's id is given to the next one";
 
     // What merges may drop.
-    110 TombstoneElided ["P2", "I6"] "a tombstone is dropped although there is older data below";
-    111 RangeTombstoneElided ["P2", "I6"] "a range tombstone is dropped although there is older data below"
+    110 TombstoneDropped ["P2", "I6"] "a tombstone is dropped although there is older data below";
+    111 RangeTombstoneDropped ["P2", "I6"] "a range tombstone is dropped although there is older data below"
         after "RocksDB #2752: deleted keys came back after a compaction of range tombstones";
     112 RangeTombstoneGap ["P2", "I6"] "range tombstones between the tables of a merge are lost"
         after "Pebble #26 (and RocksDB #4432): range tombstones cut to their table lost what lay between";
@@ -222,7 +222,7 @@ mutants! {
     132 ForeignLog ["P12 P19", "R11"] "a log that the manifest does not name is believed to be its own";
     133 ViewLetGo ["P4", "I6"] "an iterator lets its view go without a snapshot";
     134 ViewKept ["P18", "P18"] "an idle iterator keeps memtables while memory is short";
-    135 LandsUnderSnapshot ["P4", "I6"] "a merge drops what a snapshot taken meanwhile sees";
+    135 InstalledUnderSnapshot ["P4", "I6"] "a merge drops what a snapshot taken meanwhile sees";
     136 DropForgetsSeq ["P2", "I3"] "sequence numbers of a dropped keyspace are reused";
     137 DroppedLeavesTables ["P20", "R7"] "what a merge wrote for a keyspace dropped meanwhile stays";
     140 PlaceUnchecked ["P1 P14", "R14"] "a directory that was replaced under the database is not noticed";

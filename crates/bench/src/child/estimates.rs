@@ -286,7 +286,7 @@ impl Tree {
         let slot = |key: &[u8]| data.ranked_number(key).unwrap_or(0) as Slot * 2;
         let mut runs = Vec::new();
         for level in &version.levels {
-            let mut log: Vec<_> = level.log.iter().collect();
+            let mut log: Vec<_> = level.sst_log.iter().collect();
             log.sort_by_key(|file| Reverse(file.epoch));
             // One epoch's files do not overlap (I1): each is a run of its own.
             let of_log = log.into_iter().map(std::slice::from_ref);

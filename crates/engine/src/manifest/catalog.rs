@@ -273,7 +273,7 @@ impl Locked<'_> {
         host.counters.manifest_bytes.add(log.bytes() - begin);
         if let Err(error) = appended {
             on_failure();
-            unless_mutant!(ManifestUnlatched, host.trip(&error));
+            unless_mutant!(ManifestUsedOn, host.trip(&error));
             return Err(error);
         }
         self.catalog.durable.set(log.durable());

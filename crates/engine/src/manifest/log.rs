@@ -95,7 +95,7 @@ impl ManifestLog {
     pub(crate) fn append(&mut self, record: &Record) -> Result<()> {
         self.write(record)?;
         let synced = if mutant!(ManifestSync) { Ok(()) } else { self.file.sync() };
-        self.failed = synced.is_err() && !mutant!(ManifestUnlatched);
+        self.failed = synced.is_err() && !mutant!(ManifestUsedOn);
         synced?;
         self.durable_bytes = self.file.len();
         Ok(())
@@ -116,7 +116,7 @@ impl ManifestLog {
                 .with_file(self.path.display().to_string()));
         }
         let written = self.write_fields(record);
-        self.failed = written.is_err() && !mutant!(ManifestUnlatched);
+        self.failed = written.is_err() && !mutant!(ManifestUsedOn);
         written
     }
 

@@ -430,7 +430,7 @@ impl Elider {
 
     fn outside_may_hold(&mut self) -> bool {
         match &mut self.rules.outside {
-            Some(_) if mutant!(TombstoneElided) => false,
+            Some(_) if mutant!(TombstoneDropped) => false,
             Some(outside) => outside.may_hold(&self.current.key),
             None => true,
         }
@@ -497,7 +497,7 @@ pub(crate) fn surviving_tombstones(
         let stripe = held.stripe(fragment.seqs[at]);
         let newer = at.checked_sub(1).map(|newer| held.stripe(fragment.seqs[newer]));
         let needed = stripe > 0 || outside.is_none_or(|o| o.overlaps(fragment.start, fragment.end));
-        needed && newer != Some(stripe) && !mutant!(RangeTombstoneElided)
+        needed && newer != Some(stripe) && !mutant!(RangeTombstoneDropped)
     };
     // A flush keeps all, and shares them.
     let whole =

@@ -22,12 +22,12 @@ use windrow_base::key::push_internal;
 use windrow_format::block::BLOCK_TRAILER_BYTES;
 use windrow_format::filter::{LINE_BYTES, filter_bytes};
 use windrow_plan::Merge;
-use windrow_plan::filter_memory::merlin::{self, Estimate, Gift};
+use windrow_plan::filter_memory::merlin::{self, Estimate, InputStatistics};
 use windrow_plan::filter_memory::{FilterJob, FilterPlan, aimed};
 use windrow_plan::tree::{File, Part, Place, Version};
 
 /// An input that hands its queries down.
-struct Heir {
+struct Input {
     file: ReadFile,
     place: Place,
     estimate: Estimate,
@@ -42,7 +42,7 @@ pub(crate) struct OutputFilters {
     version: Arc<Version>,
     estimates: Estimates,
     /// Empty for a flush.
-    heirs: Vec<Heir>,
+    inputs: Vec<Input>,
     is_flush: bool,
     tables: Arc<TableCache>,
     _reserved: Option<Reservation>,
@@ -72,7 +72,7 @@ impl OutputFilters {
             learns: false,
             version: tree.version(),
             estimates: Estimates::default(),
-            heirs: Vec::new(),
+            inputs: Vec::new(),
             is_flush: false,
             tables: tree.reads.tables.clone(),
             _reserved: None,
@@ -96,16 +96,16 @@ impl OutputFilters {
                 aimed::flushed(&self.version, range, table.entries, self.queries, &known);
             return (!self.estimates.is_empty()).then_some(estimate);
         }
-        let gifts: Vec<Gift> = self
-            .heirs
+        let inputs: Vec<InputStatistics> = self
+            .inputs
             .iter()
-            .map(|heir| Gift {
-                place: heir.place,
-                share: self.share(&heir.file, table.lower, table.upper),
-                estimate: heir.estimate,
+            .map(|input| InputStatistics {
+                place: input.place,
+                share: self.share(&input.file, table.lower, table.upper),
+                estimate: input.estimate,
             })
             .collect();
-        (!gifts.is_empty()).then(|| merlin::inherit(&gifts))
+        (!inputs.is_empty()).then(|| merlin::propagate(&inputs))
     }
 
     /// About what share of an input's entries lies in `[lower, upper)`: bytes
@@ -177,7 +177,7 @@ fn fitting_bits(wanted: f64, keys: usize, pieces: u64, left_bytes: u64) -> f64 {
 impl OutputFilters {
     /// The filters of a flush of so many entries.
     pub(crate) fn of_flush(tree: &Tree, entries: u64) -> OutputFilters {
-        OutputFilters::plan(tree, &[], (0, Part::Log), entries)
+        OutputFilters::plan(tree, &[], (0, Part::SstLog), entries)
     }
 
     /// The filters of a merge; `runs` are its inputs, open.
@@ -194,7 +194,7 @@ impl OutputFilters {
             for file in runs.iter().flat_map(|run| &run.files) {
                 let estimate = filters.estimates.get(&file.file);
                 if let Some((estimate, &place)) = estimate.zip(places.get(&file.file.number)) {
-                    filters.heirs.push(Heir { file: file.clone(), place, estimate });
+                    filters.inputs.push(Input { file: file.clone(), place, estimate });
                 }
             }
         }
@@ -245,7 +245,7 @@ impl OutputFilters {
             learns: policy.learns_from_queries(),
             version,
             estimates,
-            heirs: Vec::new(),
+            inputs: Vec::new(),
             is_flush,
             tables: tree.reads.tables.clone(),
             _reserved: Some(reserved),
@@ -259,7 +259,7 @@ impl OutputFilters {
 fn mark_skipped(tree: &Tree, plan: &FilterPlan, estimates: &Estimates) {
     for (number, level) in (0..).zip(&tree.view().levels) {
         let run = level.run.iter().flat_map(|run| &run.files).map(|file| (Part::Run, file));
-        let log = level.log.iter().flat_map(|run| &run.files).map(|file| (Part::Log, file));
+        let log = level.sst_log.iter().flat_map(|run| &run.files).map(|file| (Part::SstLog, file));
         for (part, file) in run.chain(log) {
             let consults = plan.consults(number, part, &file.file, estimates.get(&file.file));
             file.table.set_skips_filter(!consults);
@@ -270,7 +270,7 @@ fn mark_skipped(tree: &Tree, plan: &FilterPlan, estimates: &Estimates) {
 fn place(level: u32, part: Part, file: &File) -> Place {
     match part {
         Part::Run => Place::run(level),
-        Part::Log => Place::log(level, file.epoch),
+        Part::SstLog => Place::sst_log(level, file.epoch),
     }
 }
 

@@ -95,9 +95,9 @@ mod tests {
             files: vec![Arc::new(File { seq_max, ..File::default() })],
         };
         Merge {
-            inputs: vec![input(0, Part::Log, 200), input(1, Part::Run, 100)],
+            inputs: vec![input(0, Part::SstLog, 200), input(1, Part::Run, 100)],
             output_level,
-            output_part: if output_level == 0 { Part::Log } else { Part::Run },
+            output_part: if output_level == 0 { Part::SstLog } else { Part::Run },
             output_epoch: output_level.is_multiple_of(2) as u64,
             bounds: (b"a".to_vec(), b"z".to_vec(), false),
             reason: Reason::Manual,

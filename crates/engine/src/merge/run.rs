@@ -193,7 +193,7 @@ impl<'a> MergeJob<'a> {
             let files: Vec<ReadFile> = input.files.iter().map(read_file).collect();
             match input.part {
                 Part::Run => vec![Arc::new(SortedRun::new(input.level, files, &tree.order))],
-                Part::Log => pack_log(input.level, files.into_iter(), &tree.order),
+                Part::SstLog => pack_log(input.level, files.into_iter(), &tree.order),
             }
         };
         self.merge.inputs.iter().flat_map(runs_of).collect()

@@ -91,7 +91,7 @@ impl Folded {
         } else {
             return Ok(());
         };
-        if mutant!(ManifestWitness) {
+        if mutant!(ManifestCrossCheck) {
             return Ok(());
         }
         let file = dir.join(name).display().to_string();

@@ -210,7 +210,7 @@ impl<'a> Replay<'a> {
         let opened = self.core.env.fs.open(path, ReadOptions::default());
         let file = opened.inspect_err(|error| self.failed = Some(error.clone()))?;
         let known = self.wals.get(&number).copied();
-        let synced = known.map(|wal| wal.synced_bytes).filter(|_| !mutant!(LogWitness));
+        let synced = known.map(|wal| wal.synced_bytes).filter(|_| !mutant!(LogCrossCheck));
         let mut reader = Reader::open(file, LogKind::Wal, synced)?;
         if !is_log(reader.header(), number, known.as_ref()) {
             return Err(another_log(path));
@@ -247,7 +247,7 @@ impl<'a> Replay<'a> {
             manifest.check(&self.core.dir, mark.manifest, log)?;
         }
         for Length { number, bytes } in mark.logs {
-            let end = self.ends.get(&number).filter(|_| !mutant!(LogWitness));
+            let end = self.ends.get(&number).filter(|_| !mutant!(LogCrossCheck));
             if let Some(&end) = end.filter(|end| **end < bytes) {
                 let path = self.core.dir.join(names::wal(number));
                 return Err(Error::corruption(format!(

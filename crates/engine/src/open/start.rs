@@ -36,7 +36,7 @@ pub(crate) fn start_writing(core: &Core, listing: &Listing, replayed: &Replayed)
     remove_orphans(core, &core.catalog, listing);
     let segments = &core.pipeline.segments;
     let wal = segments.create_first(&mut core.catalog.lock())?;
-    segments.begin(if mutant!(SeqAnew) { 0 } else { last_seq }, Arc::new(wal));
+    segments.begin(if mutant!(SeqReused) { 0 } else { last_seq }, Arc::new(wal));
     core.cleanup.arm();
     start_timers(core);
     core.scheduler.note_all_due();

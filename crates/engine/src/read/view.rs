@@ -2,7 +2,7 @@
 //!
 //! To a reader the tree is a list of sorted runs, newest first: level 0's log,
 //! run 1, log 1, run 2, ... A log is packed into as few runs as its overlaps
-//! allow (a flush cut into lanes, or lanes of different age, share one), so a
+//! allow (a flush cut into partitions, or partitions of different age, share one), so a
 //! read costs the depth over its key and not the number of files.
 //!
 //! Owns: handles of the version's tables (so their files stay) and the search
@@ -174,7 +174,7 @@ pub(crate) struct ReadLevel {
     pub(crate) run: Option<Arc<SortedRun>>,
     /// The log packed into runs, newest first: where two files overlap, the
     /// newer one stands in an earlier run (I4).
-    pub(crate) log: Vec<Arc<SortedRun>>,
+    pub(crate) sst_log: Vec<Arc<SortedRun>>,
     source: Arc<Level>,
 }
 
@@ -189,14 +189,14 @@ impl ReadLevel {
         let new_run = || SortedRun::new(number, level.run.iter().map(read_file).collect(), order);
         ReadLevel {
             run: (!level.run.is_empty()).then(|| Arc::new(new_run())),
-            log: pack_log(number, level.log.iter().map(read_file), order),
+            sst_log: pack_log(number, level.sst_log.iter().map(read_file), order),
             source: Arc::clone(level),
         }
     }
 
     /// All files of the level.
     pub(crate) fn files(&self) -> impl Iterator<Item = &ReadFile> {
-        self.run.iter().chain(&self.log).flat_map(|run| &run.files)
+        self.run.iter().chain(&self.sst_log).flat_map(|run| &run.files)
     }
 }
 
@@ -251,7 +251,7 @@ impl ReadView {
         version: Arc<Version>,
         levels: Vec<Arc<ReadLevel>>,
     ) -> ReadView {
-        let in_order = levels.iter().flat_map(|level| level.run.iter().chain(&level.log));
+        let in_order = levels.iter().flat_map(|level| level.run.iter().chain(&level.sst_log));
         let runs = in_order.cloned().collect();
         ReadView { memtable, frozen, version, levels, runs }
     }
@@ -386,14 +386,20 @@ mod tests {
         }
     }
 
-    /// Flushes cut into lanes take one run each, not one per file.
+    /// Flushes cut into partitions take one run each, not one per file.
     #[test]
-    fn lanes_of_one_flush_share_a_run() {
+    fn partitions_of_one_flush_share_a_run() {
         let world = World::new(1, KeyOrder::Bytewise);
-        let log = (0..4u64).flat_map(|flush| (0..16u64).map(move |lane| (flush, lane)));
+        let log = (0..4u64).flat_map(|flush| (0..16u64).map(move |partition| (flush, partition)));
         let log: Vec<ReadFile> = log
-            .map(|(flush, lane)| {
-                file(&world, 1 + flush * 16 + lane, lane * 100, lane * 100 + 99, false)
+            .map(|(flush, partition)| {
+                file(
+                    &world,
+                    1 + flush * 16 + partition,
+                    partition * 100,
+                    partition * 100 + 99,
+                    false,
+                )
             })
             .collect();
         assert_eq!(pack_log(0, log.into_iter(), &KeyOrder::Bytewise).len(), 4);

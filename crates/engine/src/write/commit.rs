@@ -94,7 +94,7 @@ impl Pipeline {
             apply(buf, &slot);
         }
         std::mem::forget(unwinding);
-        if mutant!(WalAppendUnlatched) && appended.is_err() {
+        if mutant!(WalAppendWritesOn) && appended.is_err() {
             self.queue().publish(&slot, &self.host.latch)?;
             return appended.map(|()| slot.last_seq);
         }

@@ -312,7 +312,7 @@ fn entries_written(job: &FilterJob<'_>) -> f64 {
 fn place(level: u32, part: Part, file: &File) -> Place {
     match part {
         Part::Run => Place::run(level),
-        Part::Log => Place::log(level, file.epoch),
+        Part::SstLog => Place::sst_log(level, file.epoch),
     }
 }
 

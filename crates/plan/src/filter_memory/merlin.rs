@@ -8,7 +8,7 @@
 //! counts. The estimate mixes the two ages, so that it follows a workload that
 //! changes and does not forget (Mnemosyne, section 4.2.1).
 //!
-//! A merge's output was never asked; its counts are inherited ([`inherit`],
+//! A merge's output was never asked; its counts are inherited ([`propagate`],
 //! section 4.2.2). All counts speak of the queries since number 0, whenever
 //! the file was made: that is what makes files of any age comparable.
 //!
@@ -144,9 +144,9 @@ impl Observed {
     }
 }
 
-/// What an input file gives to one output of a merge.
+/// What the statistics of an input file say of one output of a merge.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gift {
+pub struct InputStatistics {
     /// The input's place in read order.
     pub place: Place,
     /// Share of its entries that lie in the output's range, 0 to 1: alpha.
@@ -155,7 +155,7 @@ pub struct Gift {
     pub estimate: Estimate,
 }
 
-/// The estimate of a merge's output, of what its inputs give (Eq. 13).
+/// The estimate of a merge's output, propagated from its inputs (Eq. 13).
 ///
 /// From the deepest place up, `q = q_deeper + x` and `x` adds: what an upper
 /// file was asked in vain, the deeper one was asked too. Where the upper one
@@ -168,14 +168,15 @@ pub struct Gift {
 /// to the threshold gave a file whose queries are all hits a fifth of them as
 /// queries in vain, some files at every merge. Which ones depended on the jobs that
 /// ran concurrently.
-pub fn inherit(gifts: &[Gift]) -> Estimate {
-    let mut order: Vec<&Gift> = gifts.iter().filter(|gift| gift.share > 0.0).collect();
-    order.sort_by_key(|gift| core::cmp::Reverse(gift.place));
+pub fn propagate(inputs: &[InputStatistics]) -> Estimate {
+    let mut order: Vec<&InputStatistics> =
+        inputs.iter().filter(|input| input.share > 0.0).collect();
+    order.sort_by_key(|input| core::cmp::Reverse(input.place));
     let mut deeper: Option<Estimate> = None;
     for group in order.chunk_by(|a, b| a.place == b.place) {
         let here = group
             .iter()
-            .fold(Estimate::default(), |sum, gift| sum.plus(gift.estimate.scaled(gift.share)));
+            .fold(Estimate::default(), |sum, input| sum.plus(input.estimate.scaled(input.share)));
         deeper = Some(deeper.map_or(here, |deeper| {
             let explained = deeper.queries + here.hits;
             let beyond = (here.queries - EXCESS * explained).max(0.0);
@@ -261,36 +262,36 @@ mod tests {
         assert!(Observed::new(Some(Estimate::default()), 50).estimate(3).queries <= 1.0);
     }
 
-    fn gift(place: Place, share: f64, queries: f64, hits: f64) -> Gift {
-        Gift { place, share, estimate: Estimate { queries, hits } }
+    fn input(place: Place, share: f64, queries: f64, hits: f64) -> InputStatistics {
+        InputStatistics { place, share, estimate: Estimate { queries, hits } }
     }
 
     #[test]
-    fn inheritance_counts_each_query_once() {
+    fn propagation_counts_each_query_once() {
         let (upper, deep) = (Place::run(1), Place::run(2));
         // The example of the paper's figure 8: x above, q below.
-        let got = inherit(&[gift(upper, 0.5, 80.0, 20.0), gift(deep, 1.0, 60.0, 30.0)]);
+        let got = propagate(&[input(upper, 0.5, 80.0, 20.0), input(deep, 1.0, 60.0, 30.0)]);
         assert_eq!(got, Estimate { queries: 70.0, hits: 40.0 });
         // Two of one place add up.
-        let two = [gift(deep, 0.5, 60.0, 30.0), gift(deep, 1.0, 10.0, 4.0)];
-        assert_eq!(inherit(&two), Estimate { queries: 40.0, hits: 19.0 });
+        let two = [input(deep, 0.5, 60.0, 30.0), input(deep, 1.0, 10.0, 4.0)];
+        assert_eq!(propagate(&two), Estimate { queries: 40.0, hits: 19.0 });
         // Nothing deeper, or little of it: the corner cases.
-        assert_eq!(inherit(&[gift(upper, 1.0, 80.0, 20.0)]).queries, 80.0);
-        let gap = [gift(upper, 1.0, 80.0, 20.0), gift(deep, 1.0, 10.0, 5.0)];
-        assert_eq!(inherit(&gap), Estimate { queries: 72.5, hits: 25.0 });
+        assert_eq!(propagate(&[input(upper, 1.0, 80.0, 20.0)]).queries, 80.0);
+        let gap = [input(upper, 1.0, 80.0, 20.0), input(deep, 1.0, 10.0, 5.0)];
+        assert_eq!(propagate(&gap), Estimate { queries: 72.5, hits: 25.0 });
         // What is all but found stays so: noise of an eighth above is none below.
-        let noisy = [gift(upper, 1.0, 115.0, 10.0), gift(deep, 1.0, 92.0, 91.0)];
-        assert_eq!(inherit(&noisy), Estimate { queries: 102.0, hits: 101.0 });
-        let more = [gift(upper, 1.0, 128.0, 10.0), gift(deep, 1.0, 92.0, 91.0)];
-        assert!(inherit(&more).empty() < 2.0, "at the threshold: {:?}", inherit(&more));
+        let noisy = [input(upper, 1.0, 115.0, 10.0), input(deep, 1.0, 92.0, 91.0)];
+        assert_eq!(propagate(&noisy), Estimate { queries: 102.0, hits: 101.0 });
+        let more = [input(upper, 1.0, 128.0, 10.0), input(deep, 1.0, 92.0, 91.0)];
+        assert!(propagate(&more).empty() < 2.0, "at the threshold: {:?}", propagate(&more));
         // Level 0: the oldest epoch is the deepest of those.
         let epochs = [
-            gift(Place::log(0, 7), 1.0, 100.0, 10.0),
-            gift(Place::log(0, 6), 1.0, 90.0, 20.0),
-            gift(Place::run(1), 1.0, 70.0, 30.0),
+            input(Place::sst_log(0, 7), 1.0, 100.0, 10.0),
+            input(Place::sst_log(0, 6), 1.0, 90.0, 20.0),
+            input(Place::run(1), 1.0, 70.0, 30.0),
         ];
-        assert_eq!(inherit(&epochs), Estimate { queries: 100.0, hits: 60.0 });
-        assert_eq!(inherit(&[]), Estimate::default());
+        assert_eq!(propagate(&epochs), Estimate { queries: 100.0, hits: 60.0 });
+        assert_eq!(propagate(&[]), Estimate::default());
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Fifo {
     /// Bytes that go down, and those that are written for it: level 1 once for
     /// each flush.
     pub(crate) fn debt(&self, version: &Version) -> (u64, u64) {
-        let waiting = version.part_bytes(0, Part::Log);
+        let waiting = version.part_bytes(0, Part::SstLog);
         let rewritten = version.part_bytes(1, Part::Run).saturating_mul(epochs(version) as u64);
         (waiting, waiting.saturating_add(rewritten))
     }
@@ -34,15 +34,15 @@ impl Fifo {
     /// another policy) goes file by file; one that overlaps nothing of what is
     /// on its way down may follow at once, any other waits (I5).
     pub fn pick(&self, view: &View<'_>) -> Option<Decision> {
-        let log = view.version.part(0, Part::Log);
+        let log = view.version.part(0, Part::SstLog);
         let reason = Reason::Level0Queue { epochs: epochs(view.version) };
         (0..log.len())
             .rev()
-            .find_map(|i| pick::job(view, [(0, Part::Log, i)], (1, Part::Run), reason.clone()))
+            .find_map(|i| pick::job(view, [(0, Part::SstLog, i)], (1, Part::Run), reason.clone()))
     }
 }
 
 /// Flushes that wait in level 0.
 fn epochs(version: &Version) -> u32 {
-    version.part(0, Part::Log).chunk_by(|a, b| a.epoch == b.epoch).count() as u32
+    version.part(0, Part::SstLog).chunk_by(|a, b| a.epoch == b.epoch).count() as u32
 }

@@ -73,7 +73,7 @@ impl Level0 {
         match self {
             Level0::Partitioned(partitioned) => partitioned.boundaries(version, settings),
             Level0::Tiered(_) | Level0::Fifo(_) => {
-                (!version.lanes.is_empty()).then(|| Arc::new([]) as Arc<[Vec<u8>]>)
+                (!version.boundaries.is_empty()).then(|| Arc::new([]) as Arc<[Vec<u8>]>)
             }
         }
     }
@@ -90,14 +90,14 @@ impl Level0 {
 /// Epochs over the deepest point of level 0, without the files that cannot be merged
 /// down because `damaged` ones are in their way: an older one of level 0 that overlaps,
 /// directly or through others between, or one of level 1.
-pub fn depth_beside(version: &Version, damaged: &Busy) -> u32 {
+pub fn depth_without(version: &Version, damaged: &Busy) -> u32 {
     let order = &version.order;
     let is_damaged = |file: &&Arc<File>| damaged.is_busy(file.number);
     // The ranges over which nothing newer can go, joined where they overlap.
     let mut barred: Vec<Span<'_>> =
         version.part(1, Part::Run).iter().filter(is_damaged).map(|file| file.span()).collect();
     let mut free = Vec::new();
-    for file in version.part(0, Part::Log).iter().rev() {
+    for file in version.part(0, Part::SstLog).iter().rev() {
         let mut span = file.span();
         if !is_damaged(&file) && !barred.iter().any(|other| other.overlaps(order, &span)) {
             free.push(file);

@@ -63,13 +63,13 @@ impl Partitioned {
     pub fn score(&self, version: &Version, settings: &Settings) -> f64 {
         let Some(level) = version.level(0) else { return 0.0 };
         let limit = self.limit(version, settings);
-        let by_bytes = level.part_bytes(Part::Log) as f64 / limit.saturating_add(1) as f64;
-        by_bytes.max(level.log_depth() as f64 / self.depth as f64)
+        let by_bytes = level.part_bytes(Part::SstLog) as f64 / limit.saturating_add(1) as f64;
+        by_bytes.max(level.sst_log_depth() as f64 / self.depth as f64)
     }
 
     /// Bytes of level 0 above which a partition goes down: `(k-1)/2 * (1 + 1/n)` flushes.
     pub(crate) fn limit(&self, version: &Version, settings: &Settings) -> u64 {
-        let n = version.lanes.len() as f64 + 1.0;
+        let n = version.boundaries.len() as f64 + 1.0;
         let flushes = (self.k as f64 - 1.0) / 2.0 * (1.0 + 1.0 / n);
         (flushes * flush_bytes(version, settings) as f64) as u64
     }
@@ -77,7 +77,7 @@ impl Partitioned {
     /// Bytes that go down, and those that are written for it: as much of level 1
     /// as of level 0. Only what is over the limit goes, or is in deep partitions.
     pub(crate) fn debt(&self, version: &Version, settings: &Settings) -> (u64, u64) {
-        let waiting = version.part_bytes(0, Part::Log);
+        let waiting = version.part_bytes(0, Part::SstLog);
         let partitions = partitions::partitions_of(version);
         let deep = partitions.iter().filter(|p| self.is_deep(p)).map(|p| p.bytes).sum::<u64>();
         let leaving = waiting.saturating_sub(self.limit(version, settings)).max(deep).min(waiting);
@@ -89,9 +89,9 @@ impl Partitioned {
     /// The job on the partition that is due.
     pub fn pick(&self, view: &View<'_>) -> Option<Decision> {
         let version = view.version;
-        let log = version.part(0, Part::Log);
+        let log = version.part(0, Part::SstLog);
         let busy = log.iter().filter(|f| view.busy.is_busy(f.number)).map(|f| f.bytes);
-        let bytes = version.part_bytes(0, Part::Log) - busy.sum::<u64>();
+        let bytes = version.part_bytes(0, Part::SstLog) - busy.sum::<u64>();
         let limit = self.limit(version, view.settings);
         let mut partitions = partitions::partitions_of(version);
         partitions.retain(|partition| !partition.files.is_empty());
@@ -123,8 +123,8 @@ impl Partitioned {
     fn retire(&self, view: &View<'_>, partition: &Partition, reason: Reason) -> Option<Decision> {
         let version = view.version;
         let allow = |f: &File| !view.busy.is_busy(f.number);
-        let log = version.part(0, Part::Log);
-        let seat = |&i: &usize| -> Seat { (0, Part::Log, i) };
+        let log = version.part(0, Part::SstLog);
+        let seat = |&i: &usize| -> Seat { (0, Part::SstLog, i) };
         let to = (1, Part::Run);
         // Writes in key order: each file can go as it is, where a merge would
         // rewrite what no other file has to do with.
@@ -161,7 +161,7 @@ impl Partitioned {
     fn job_bytes_max(&self, version: &Version, settings: &Settings) -> u64 {
         let waiting = flush_bytes(version, settings).saturating_mul(self.k as u64);
         let usual = waiting.saturating_add(version.part_bytes(1, Part::Run));
-        let of_a_partition = usual / (version.lanes.len() as u64 + 1);
+        let of_a_partition = usual / (version.boundaries.len() as u64 + 1);
         let least = settings.file_bytes.saturating_mul(JOB_FILES_MIN);
         of_a_partition.saturating_mul(JOB_PARTITIONS_MAX).max(least)
     }
@@ -183,13 +183,13 @@ impl Partitioned {
 /// merged down; they count as if they had been like the others. A flush that stayed
 /// within few partitions counts as no more than a memtable.
 fn flush_bytes(version: &Version, settings: &Settings) -> u64 {
-    let partitions = version.lanes.len() as u64 + 1;
+    let partitions = version.boundaries.len() as u64 + 1;
     let whole = |epoch: &[Arc<File>]| {
         let bytes: u64 = epoch.iter().map(|f| f.bytes).sum();
         let pieces = (epoch.len() as u64).clamp(1, partitions);
         (bytes / pieces).saturating_mul(partitions).min(settings.memtable_bytes).max(bytes)
     };
-    let log = version.part(0, Part::Log);
+    let log = version.part(0, Part::SstLog);
     let largest = log.chunk_by(|a, b| a.epoch == b.epoch).map(whole).max().unwrap_or(0);
     largest.max(settings.memtable_bytes / FLUSH_PART_MIN).max(1)
 }

@@ -52,10 +52,10 @@ pub(super) struct Partition {
 
 /// Level 0 by partition, in key order, empty ones included.
 pub(super) fn partitions_of(version: &Version) -> Vec<Partition> {
-    let log = version.part(0, Part::Log);
-    let mut partitions: Vec<Partition> = vec![Partition::default(); version.lanes.len() + 1];
+    let log = version.part(0, Part::SstLog);
+    let mut partitions: Vec<Partition> = vec![Partition::default(); version.boundaries.len() + 1];
     for (i, file) in log.iter().enumerate() {
-        let touched = touched(version, &version.lanes, file);
+        let touched = touched(version, &version.boundaries, file);
         let parts = touched.clone().count() as u64;
         for at in touched {
             partitions[at].bytes = partitions[at].bytes.saturating_add((file.bytes / parts).max(1));
@@ -90,7 +90,7 @@ pub(super) fn rederive(
     k: u32,
 ) -> Option<Arc<[Vec<u8>]>> {
     let partitions_max = partitions_max as usize;
-    let now = version.lanes.len() + 1;
+    let now = version.boundaries.len() + 1;
     let source = source(version, settings, partitions_max);
     let worth = worth(version, settings, source, partitions_max);
     let spread = spread(version, source, k);
@@ -99,7 +99,7 @@ pub(super) fn rederive(
     let largest = |boundaries: &[Vec<u8>]| {
         loads(version, boundaries, &spread).into_iter().fold(0.0, f64::max)
     };
-    let old = largest(&version.lanes);
+    let old = largest(&version.boundaries);
     let total: f64 = spread.iter().map(|(_, load)| load).sum();
     let uneven = old * now as f64 > total * UNEVEN;
     if !more && !fewer && !uneven {
@@ -110,7 +110,7 @@ pub(super) fn rederive(
     let better = fewer
         || (more && (count >= now * 2 || (count > now && count == partitions_max)))
         || (uneven && largest(&boundaries) <= old * BETTER);
-    (better && *boundaries != *version.lanes).then(|| boundaries.into())
+    (better && *boundaries != *version.boundaries).then(|| boundaries.into())
 }
 
 /// The level whose files say where data is: the first that holds enough for
@@ -134,7 +134,7 @@ type Spread<'v> = Vec<(&'v File, f64)>;
 
 fn spread(version: &Version, source: u32, k: u32) -> Spread<'_> {
     let k = k as f64;
-    let (run, log) = (version.part(source, Part::Run), version.part(0, Part::Log));
+    let (run, log) = (version.part(source, Part::Run), version.part(0, Part::SstLog));
     let partitions = partitions_of(version);
     let epochs = |partition: &Partition| {
         partition.files.chunk_by(|&a, &b| log[a].epoch == log[b].epoch).count().max(1) as f64
@@ -145,10 +145,10 @@ fn spread(version: &Version, source: u32, k: u32) -> Spread<'_> {
 
     // Files in the source's SST-log came from its run. Without them the partitions
     // would follow the gaps that a picker leaves which moves files there.
-    let both = run.iter().chain(version.part(source, Part::Log));
+    let both = run.iter().chain(version.part(source, Part::SstLog));
     let mut spread: Spread<'_> = both.map(|f| (&**f, f.bytes as f64 * SOURCE_WEIGHT)).collect();
     for file in log {
-        let touched = touched(version, &version.lanes, file);
+        let touched = touched(version, &version.boundaries, file);
         let part = file.bytes as f64 / touched.clone().count() as f64;
         let load = touched.map(|partition| part * k / epochs(&partitions[partition])).sum();
         spread.push((file, load));
@@ -157,8 +157,8 @@ fn spread(version: &Version, source: u32, k: u32) -> Spread<'_> {
     let empty = partitions.len() - filled;
     let guess = mean * k * (partitions.len() as f64 / k / empty.max(1) as f64).min(1.0);
     for at in (0..partitions.len()).filter(|&at| partitions[at].files.is_empty()) {
-        let within = |f: &File| touched(version, &version.lanes, f).contains(&at);
-        let start = run.partition_point(|f| *touched(version, &version.lanes, f).end() < at);
+        let within = |f: &File| touched(version, &version.boundaries, f).contains(&at);
+        let start = run.partition_point(|f| *touched(version, &version.boundaries, f).end() < at);
         let count = run[start..].iter().take_while(|f| within(f)).count();
         for (_, load) in &mut spread[start..start + count] {
             *load += guess / count as f64;

@@ -38,8 +38,8 @@ impl Tiered {
     /// as well, once there are as many as k memtables or level 1's capacity.
     pub fn score(&self, version: &Version, settings: &Settings) -> f64 {
         let Some(level) = version.level(0) else { return 0.0 };
-        let by_depth = level.log_depth() as f64 / self.k as f64;
-        let by_bytes = level.part_bytes(Part::Log) as f64 / self.bytes_limit(settings) as f64;
+        let by_depth = level.sst_log_depth() as f64 / self.k as f64;
+        let by_bytes = level.part_bytes(Part::SstLog) as f64 / self.bytes_limit(settings) as f64;
         by_depth.max(by_bytes)
     }
 
@@ -51,7 +51,7 @@ impl Tiered {
     /// Bytes that go down, and those that are written for it: one merge with
     /// all of level 1.
     pub(crate) fn debt(&self, version: &Version) -> (u64, u64) {
-        let waiting = version.part_bytes(0, Part::Log);
+        let waiting = version.part_bytes(0, Part::SstLog);
         (waiting, waiting.saturating_add(version.part_bytes(1, Part::Run)))
     }
 
@@ -59,24 +59,24 @@ impl Tiered {
     /// the way is busy, a merge within level 0.
     pub fn pick(&self, view: &View<'_>) -> Option<Decision> {
         let version = view.version;
-        let log = version.part(0, Part::Log);
+        let log = version.part(0, Part::SstLog);
         let mut groups = groups(version, log);
         groups.sort_by_key(|g| core::cmp::Reverse(g.depth));
         for group in groups.iter().filter(|g| g.depth >= self.k) {
             let reason = Reason::Level0Depth { depth: group.depth, limit: self.k };
-            let down = pick::job(view, [(0, Part::Log, group.seed)], (1, Part::Run), reason);
+            let down = pick::job(view, [(0, Part::SstLog, group.seed)], (1, Part::Run), reason);
             if let Some(decision) = down.or_else(|| self.merge_within(view, group)) {
                 return Some(decision);
             }
         }
-        let (bytes, limit) = (version.part_bytes(0, Part::Log), self.bytes_limit(view.settings));
+        let (bytes, limit) = (version.part_bytes(0, Part::SstLog), self.bytes_limit(view.settings));
         if bytes < limit {
             return None;
         }
         // Wide, not deep: oldest first, each with what little it overlaps.
         (0..log.len()).rev().find_map(|i| {
             let reason = Reason::Level0Bytes { bytes, limit };
-            pick::job(view, [(0, Part::Log, i)], (1, Part::Run), reason)
+            pick::job(view, [(0, Part::SstLog, i)], (1, Part::Run), reason)
         })
     }
 
@@ -88,7 +88,7 @@ impl Tiered {
         if group.depth < self.k.saturating_mul(2).max(self.k + 2) {
             return None;
         }
-        let log = view.version.part(0, Part::Log);
+        let log = view.version.part(0, Part::SstLog);
         let mut seeds: Vec<Seat> = Vec::new();
         let (mut sum, mut epochs) = (0u64, 0u32);
         for epoch in group.files.chunk_by(|&a, &b| log[a].epoch == log[b].epoch) {
@@ -99,13 +99,14 @@ impl Tiered {
             }
             sum = sum.saturating_add(bytes);
             epochs += 1;
-            seeds.extend(epoch.iter().map(|&i| (0, Part::Log, i)));
+            seeds.extend(epoch.iter().map(|&i| (0, Part::SstLog, i)));
         }
         if epochs < self.k.max(2) {
             return None;
         }
         let reason = Reason::Level0Blocked { depth: group.depth, epochs };
-        let closure = close(view.version, seeds, (0, Part::Log), |f| !view.busy.is_busy(f.number))?;
+        let closure =
+            close(view.version, seeds, (0, Part::SstLog), |f| !view.busy.is_busy(f.number))?;
         pick::merge_of(view, &closure, reason)
     }
 }

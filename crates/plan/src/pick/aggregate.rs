@@ -64,7 +64,7 @@ struct Set<'v> {
 
 impl<'v> Log<'v> {
     pub(super) fn new(view: &'v View<'v>, level: u32, alpha: f64) -> Log<'v> {
-        let files = view.version.part(level, Part::Log);
+        let files = view.version.part(level, Part::SstLog);
         let mut sum = 0u64;
         let run = view.version.part(level + 1, Part::Run).iter();
         let below = run.map(|f| {
@@ -107,7 +107,7 @@ impl<'v> Log<'v> {
         reason: &Reason,
     ) -> Option<Decision> {
         let seat = |part| move |i| -> Seat { (self.level, part, i) };
-        let seeds = members.map(seat(Part::Log)).chain(run.iter().copied().map(seat(Part::Run)));
+        let seeds = members.map(seat(Part::SstLog)).chain(run.iter().copied().map(seat(Part::Run)));
         let to = (self.level + 1, Part::Run);
         let closure = close(self.version(), seeds, to, |f| !self.is_busy(f))?;
         decide(self.view, &closure, reason.clone())
@@ -297,11 +297,11 @@ fn cost(below_bytes: u64, bytes: u64) -> f64 {
 
 /// Free bytes of a log: those that no running job is taking down already.
 pub(super) fn free_bytes(view: &View<'_>, level: &Level) -> u64 {
-    let bytes = level.part_bytes(Part::Log);
+    let bytes = level.part_bytes(Part::SstLog);
     if view.busy.is_empty() {
         return bytes;
     }
-    let busy = level.log.iter().filter(|f| view.busy.is_busy(f.number));
+    let busy = level.sst_log.iter().filter(|f| view.busy.is_busy(f.number));
     bytes.saturating_sub(busy.map(|f| f.bytes).sum())
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn pick(view: &View<'_>) -> Option<Decision> {
     let version = view.version;
     let with_garbage = (0..).zip(&version.levels).filter(|(_, level)| level.garbage_files() > 0);
     for (n, level) in with_garbage {
-        for part in [Part::Run, Part::Log] {
+        for part in [Part::Run, Part::SstLog] {
             for (i, file) in level.part(part).iter().enumerate() {
                 if !file.may_hold_garbage() || view.busy.is_busy(file.number) {
                     continue;

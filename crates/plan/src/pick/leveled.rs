@@ -60,7 +60,7 @@ impl Leveled {
             .into_iter()
             .find_map(|candidate| match candidate {
                 Candidate { level: 0, .. } => levels.pick_level0(view),
-                Candidate { level, part: Part::Log, .. } => drain_log(view, level),
+                Candidate { level, part: Part::SstLog, .. } => drain_log(view, level),
                 Candidate { level, .. } => self.pick_run(levels, view, level),
             })
             .or_else(|| garbage::pick(view))
@@ -186,7 +186,7 @@ fn grow<'v>(
     let seeds = (first..end).map(|i| -> Seat { (level, Part::Run, i) });
     let grown = close(version, seeds, target, |f| !view.busy.is_busy(f.number))?;
     let same = grown.count(target.0, target.1) == covered
-        && grown.count(level, Part::Log) == closure.count(level, Part::Log);
+        && grown.count(level, Part::SstLog) == closure.count(level, Part::SstLog);
     same.then_some(grown)
 }
 
@@ -194,13 +194,13 @@ fn grow<'v>(
 /// oldest files first; in the deepest level into its own run, newest first.
 pub(super) fn drain_log(view: &View<'_>, level: u32) -> Option<Decision> {
     let version = view.version;
-    let log = version.part(level, Part::Log);
-    let reason = Reason::DrainLog { level, bytes: version.part_bytes(level, Part::Log) };
+    let log = version.part(level, Part::SstLog);
+    let reason = Reason::DrainLog { level, bytes: version.part_bytes(level, Part::SstLog) };
     let deepest = version.deepest() == Some(level);
     (0..log.len()).find_map(|i| match deepest {
-        true => job(view, [(level, Part::Log, i)], (level, Part::Run), reason.clone()),
+        true => job(view, [(level, Part::SstLog, i)], (level, Part::Run), reason.clone()),
         false => {
-            let seat = (level, Part::Log, log.len() - 1 - i);
+            let seat = (level, Part::SstLog, log.len() - 1 - i);
             job(view, [seat], (level + 1, Part::Run), reason.clone())
         }
     })

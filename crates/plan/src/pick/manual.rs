@@ -117,10 +117,10 @@ enum Step {
 fn log_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState, last: bool) -> Step {
     let version = view.version;
     let level = state.level;
-    let log = version.part(level, Part::Log).iter().enumerate();
+    let log = version.part(level, Part::SstLog).iter().enumerate();
     let seeds: Vec<Seat> = log
         .filter(|(_, f)| asked.overlaps(version, f))
-        .map(|(i, _)| (level, Part::Log, i))
+        .map(|(i, _)| (level, Part::SstLog, i))
         .collect();
     if seeds.is_empty() {
         state.log_done = true;

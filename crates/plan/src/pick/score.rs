@@ -28,7 +28,7 @@ pub fn candidates(levels: Levels<'_>, view: &View<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
     let score = levels.level0.score(version, view.settings);
     if score >= 1.0 {
-        found.push(Candidate { score, level: 0, part: Part::Log });
+        found.push(Candidate { score, level: 0, part: Part::SstLog });
     }
     for (n, level) in version.levels.iter().enumerate().skip(1) {
         let n = n as u32;
@@ -44,9 +44,9 @@ pub fn candidates(levels: Levels<'_>, view: &View<'_>) -> Vec<Candidate> {
                 found.push(Candidate { score, level: n, part: Part::Run });
             }
         }
-        if !level.log.is_empty() {
-            let over = level.part_bytes(Part::Log) as f64 / capacity.max(1) as f64;
-            found.push(Candidate { score: 1.0 + over, level: n, part: Part::Log });
+        if !level.sst_log.is_empty() {
+            let over = level.part_bytes(Part::SstLog) as f64 / capacity.max(1) as f64;
+            found.push(Candidate { score: 1.0 + over, level: n, part: Part::SstLog });
         }
     }
     if let Level0::Fifo(_) = levels.level0 {

@@ -54,12 +54,12 @@ struct Member {
 /// The first window that is worth a job, from the top of the tree down.
 /// `cutter` ends the files of an output into a level.
 pub(crate) fn pick(view: &View<'_>, cutter: impl Fn(u32) -> Cutter) -> Option<Decision> {
-    let log = view.version.part(0, Part::Log);
+    let log = view.version.part(0, Part::SstLog);
     // The oldest epochs first: what comes after them is not finished.
     let found = windows(&epochs(view, log), view.settings.file_bytes)
         .filter(|window| is_wide(view, &log[window.clone()]))
         .last();
-    if let Some(decision) = found.and_then(|window| job(view, 0, Part::Log, window)) {
+    if let Some(decision) = found.and_then(|window| job(view, 0, Part::SstLog, window)) {
         return Some(decision);
     }
     (1..view.version.levels.len() as u32).find_map(|level| {

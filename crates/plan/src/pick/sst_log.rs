@@ -118,10 +118,10 @@ impl SstLog {
                 // log is as urgent as the run is full. (Else level 0 would always
                 // come first under load, into a level 1 that only grows.)
                 let stuck = free_bytes(view, at) > limit;
-                return stuck.then_some(Candidate { part: Part::Log, ..candidate });
+                return stuck.then_some(Candidate { part: Part::SstLog, ..candidate });
             }
             let full = free_bytes(view, at) as f64 / limit as f64;
-            let deep = at.log_depth() as f64 / self.depth as f64;
+            let deep = at.sst_log_depth() as f64 / self.depth as f64;
             let score = full.max(deep);
             (score > 1.0).then_some(Candidate { score, ..candidate })
         };
@@ -166,14 +166,14 @@ impl SstLog {
         let version = view.version;
         let file = &version.part(level, Part::Run)[i];
         let epoch = version.next_epoch;
-        let (from, to) = (Place::run(level), Place::log(level, epoch));
+        let (from, to) = (Place::run(level), Place::sst_log(level, epoch));
         if view.busy.conflicts_move(&version.order, file, from, to) {
             return None;
         }
         let decision = Decision::Move(Move {
             file: file.clone(),
             from: (level, Part::Run),
-            to: (level, Part::Log),
+            to: (level, Part::SstLog),
             epoch,
             reason: reason.clone(),
             cursor: None,
@@ -194,10 +194,10 @@ impl SstLog {
     ) -> Option<Decision> {
         match (due, limits.of(due.level)) {
             (Candidate { level: 0, .. }, _) => levels.pick_level0(view),
-            (Candidate { level, part: Part::Log, .. }, Some(limit)) => {
+            (Candidate { level, part: Part::SstLog, .. }, Some(limit)) => {
                 self.aggregate(view, level, limit)
             }
-            (Candidate { level, part: Part::Log, .. }, None) => drain_log(view, level),
+            (Candidate { level, part: Part::SstLog, .. }, None) => drain_log(view, level),
             (Candidate { level, .. }, _) => Leveled::default().pick_run(levels, view, level),
         }
     }
@@ -210,8 +210,8 @@ impl SstLog {
             LogMode::Closed => log.cheapest(at, &reason),
             LogMode::Paper => log.by_weight(at, &reason),
         };
-        if at.log_depth() > self.depth {
-            let free = at.log.iter().filter(|f| !view.busy.is_busy(f.number));
+        if at.sst_log_depth() > self.depth {
+            let free = at.sst_log.iter().filter(|f| !view.busy.is_busy(f.number));
             let deepest = deepest_point(&view.version.order, free);
             if deepest.depth > self.depth {
                 let depth = deepest.depth;

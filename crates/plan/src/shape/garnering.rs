@@ -111,7 +111,7 @@ impl Garnering {
         let reason = self.wants_shrink(view, levels)?;
         let version = view.version;
         let planned_only = version.part(levels, Part::Run).is_empty()
-            && version.part(levels, Part::Log).is_empty();
+            && version.part(levels, Part::SstLog).is_empty();
         let above_is_empty = version.level(levels - 1).is_none_or(|l| l.is_empty());
         let free = match planned_only {
             true => !view.busy.reaches(levels),
@@ -144,7 +144,8 @@ impl Garnering {
             return None;
         }
         let above = levels - 1;
-        let log = (0..version.part(above, Part::Log).len()).rev().map(|i| (above, Part::Log, i));
+        let log =
+            (0..version.part(above, Part::SstLog).len()).rev().map(|i| (above, Part::SstLog, i));
         let run = (0..version.part(above, Part::Run).len()).map(|i| (above, Part::Run, i));
         let to = (levels, Part::Run);
         log.chain(run).find_map(|seat| pick::job(view, [seat], to, reason.clone()))

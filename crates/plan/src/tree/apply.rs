@@ -32,7 +32,7 @@ impl Edit {
         Edit {
             added: files
                 .into_iter()
-                .map(|f| (0, Part::Log, Arc::new(File { epoch, ..f })))
+                .map(|f| (0, Part::SstLog, Arc::new(File { epoch, ..f })))
                 .collect(),
             next_epoch: Some(epoch + 1),
             flushed_through: Some(through.max(current.flushed_through)),
@@ -86,7 +86,7 @@ impl Version {
                 version.levels.push(Arc::new(Level::default()));
             }
             let level = &mut version.levels[n as usize];
-            let edited = level.edit(&self.order, &removed, run, of_level(Part::Log).collect());
+            let edited = level.edit(&self.order, &removed, run, of_level(Part::SstLog).collect());
             *level = Arc::new(edited.map_err(|e| e.context(format!("level {n}")))?);
         }
         while version.levels.len() > 1 && version.levels.last().is_some_and(|l| l.is_empty()) {
@@ -140,8 +140,8 @@ impl Version {
             .checked_add(1)
             .ok_or_else(|| Error::corruption("an edit uses the last epoch"))?;
         self.next_epoch = self.next_epoch.max(edit.next_epoch.unwrap_or(0)).max(after);
-        if let Some(boundaries) = &edit.lanes {
-            self.lanes = boundaries.clone();
+        if let Some(boundaries) = &edit.boundaries {
+            self.boundaries = boundaries.clone();
             check::boundaries(self)?;
         }
         for (level, key) in &edit.cursors {
@@ -201,7 +201,7 @@ impl Version {
         Edit {
             shape_levels: Some(self.shape_levels),
             next_epoch: Some(self.next_epoch),
-            lanes: (!self.lanes.is_empty()).then(|| self.lanes.clone()),
+            boundaries: (!self.boundaries.is_empty()).then(|| self.boundaries.clone()),
             cursors: (0..)
                 .zip(&self.cursors)
                 .filter(|(_, key)| key.is_some())
@@ -246,20 +246,20 @@ mod tests {
                 largest: key(number * 2 + 1).into(),
                 seq_min: 1000 - number,
                 seq_max: 1000 - number,
-                epoch: if part == Part::Log { number } else { 0 },
+                epoch: if part == Part::SstLog { number } else { 0 },
                 ..File::default()
             };
             (level, part, Arc::new(file))
         };
         let places = (1..=20).map(|number| match number {
-            1..=5 => (0, Part::Log, number),
+            1..=5 => (0, Part::SstLog, number),
             6..=10 => (1, Part::Run, number),
             _ => (3, Part::Run, number),
         });
         let edit = Edit {
             added: places.map(file).collect(),
             shape_levels: Some(3),
-            lanes: Some(Arc::new([key(30)])),
+            boundaries: Some(Arc::new([key(30)])),
             cursors: vec![(1, Some(key(12)))],
             flushed_through: Some(5000),
             ..Edit::default()

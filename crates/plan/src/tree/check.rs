@@ -33,7 +33,7 @@ pub(super) fn all(version: &Version) -> Result<()> {
         if !numbers.insert(file.number) {
             return Err(Error::corruption(format!("table {} is there twice (I2)", file.number)));
         }
-        if part == Part::Log && file.epoch >= version.next_epoch {
+        if part == Part::SstLog && file.epoch >= version.next_epoch {
             return Err(Error::corruption(format!(
                 "table {} has epoch {}, and the next one is {} (I4)",
                 file.number, file.epoch, version.next_epoch
@@ -50,10 +50,10 @@ fn ages(version: &Version) -> Result<()> {
     for (n, level) in version.levels.iter().enumerate() {
         let n = n as u32;
         let run = level.run.iter().map(|f| (Part::Run, f));
-        for (part, upper) in run.chain(level.log.iter().map(|f| (Part::Log, f))) {
+        for (part, upper) in run.chain(level.sst_log.iter().map(|f| (Part::SstLog, f))) {
             let place = upper.place(n, part);
             for below in n..version.levels.len() as u32 {
-                for half in [Part::Run, Part::Log] {
+                for half in [Part::Run, Part::SstLog] {
                     let later = version.overlapping_span(below, half, upper.span());
                     for (_, lower) in later {
                         if lower.place(below, half) > place {
@@ -86,8 +86,9 @@ fn pair(version: &Version, upper: &Arc<File>, lower: &Arc<File>) -> Result<()> {
 /// # Errors
 /// `Corruption` if not.
 pub(super) fn boundaries(version: &Version) -> Result<()> {
-    let ascending = version.lanes.windows(2).all(|w| version.order.compare(&w[0], &w[1]).is_lt());
-    if ascending && version.lanes.iter().all(|l| l.len() <= KEY_BYTES_MAX) {
+    let ascending =
+        version.boundaries.windows(2).all(|w| version.order.compare(&w[0], &w[1]).is_lt());
+    if ascending && version.boundaries.iter().all(|l| l.len() <= KEY_BYTES_MAX) {
         return Ok(());
     }
     Err(Error::corruption("the boundaries of the partitions do not ascend"))

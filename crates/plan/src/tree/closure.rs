@@ -67,7 +67,7 @@ pub fn close<'v>(
         let place = file.place(level, part);
         let (first, last) = (place.min(output), place.max(output));
         for n in first.level..=last.level {
-            for half in [Part::Run, Part::Log] {
+            for half in [Part::Run, Part::SstLog] {
                 for (i, other) in version.overlapping_span(n, half, file.span()) {
                     let at = other.place(n, half);
                     if first <= at && at <= last && !mutant!(UnclosedMerge) {
@@ -99,7 +99,7 @@ pub fn may_move(version: &Version, seat: Seat, to: (u32, Part)) -> bool {
 fn output_place(version: &Version, seeds: &[Seat], to: (u32, Part)) -> Place {
     match to.1 {
         Part::Run => Place::run(to.0),
-        Part::Log => {
+        Part::SstLog => {
             let foreign = seeds.iter().any(|s| (s.0, s.1) != to);
             let newest = seeds
                 .iter()
@@ -107,8 +107,8 @@ fn output_place(version: &Version, seeds: &[Seat], to: (u32, Part)) -> Place {
                 .map(|s| version.part(s.0, s.1)[s.2].epoch)
                 .max();
             match newest {
-                Some(epoch) if !foreign => Place::log(to.0, epoch),
-                _ => Place::log(to.0, version.next_epoch),
+                Some(epoch) if !foreign => Place::sst_log(to.0, epoch),
+                _ => Place::sst_log(to.0, version.next_epoch),
             }
         }
     }

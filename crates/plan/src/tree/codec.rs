@@ -118,7 +118,7 @@ impl Edit {
         if let Some(epoch) = self.next_epoch {
             put_varint_field(out, tag::NEXT_EPOCH, epoch);
         }
-        if let Some(boundaries) = &self.lanes {
+        if let Some(boundaries) = &self.boundaries {
             field.clear();
             put_varint(&mut field, boundaries.len() as u64);
             boundaries.iter().for_each(|key| put_slice(&mut field, key));
@@ -160,7 +160,7 @@ impl Edit {
                 }
                 tag::SHAPE_LEVELS => set(&mut edit.shape_levels, get_u32(&mut field)?)?,
                 tag::NEXT_EPOCH => set(&mut edit.next_epoch, get_counter(&mut field)?)?,
-                tag::BOUNDARIES => set(&mut edit.lanes, get_keys(&mut field)?.into())?,
+                tag::BOUNDARIES => set(&mut edit.boundaries, get_keys(&mut field)?.into())?,
                 tag::CURSOR => {
                     let level = get_u32(&mut field)?;
                     let key = match field.is_empty() {
@@ -314,7 +314,7 @@ fn get_place(field: &mut Decoder<'_>) -> Result<(u32, Part)> {
     let level = get_u32(field)?;
     match field.u8()? {
         0 => Ok((level, Part::Run)),
-        1 => Ok((level, Part::Log)),
+        1 => Ok((level, Part::SstLog)),
         other => Err(Error::corruption(format!("part {other} of a level"))),
     }
 }
@@ -409,11 +409,11 @@ mod tests {
             ..File::default()
         };
         Edit {
-            removed: vec![(3, Part::Run, 9), (0, Part::Log, u64::MAX)],
-            added: vec![(0, Part::Log, Arc::new(file)), (31, Part::Run, Arc::new(bare))],
+            removed: vec![(3, Part::Run, 9), (0, Part::SstLog, u64::MAX)],
+            added: vec![(0, Part::SstLog, Arc::new(file)), (31, Part::Run, Arc::new(bare))],
             shape_levels: Some(4),
             next_epoch: Some(13),
-            lanes: Some(vec![b"g".to_vec(), vec![]].into()),
+            boundaries: Some(vec![b"g".to_vec(), vec![]].into()),
             cursors: vec![(2, Some(b"mm".to_vec())), (1, None), (5, Some(vec![]))],
             flushed_through: Some(1 << 40),
         }
@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn the_tags_on_disk_do_not_change() {
         let edit = Edit {
-            removed: vec![(1, Part::Log, 5)],
+            removed: vec![(1, Part::SstLog, 5)],
             cursors: vec![(2, Some(b"k".as_slice().into()))],
             flushed_through: Some(300),
             ..Edit::default()

@@ -21,7 +21,7 @@ pub struct Edit {
     /// it above every epoch in `added`.
     pub next_epoch: Option<Epoch>,
     /// Boundaries of level 0's partitions, ascending.
-    pub lanes: Option<Arc<[Vec<u8>]>>,
+    pub boundaries: Option<Arc<[Vec<u8>]>>,
     /// Where round-robin picking goes on, by level.
     pub cursors: Vec<(u32, Option<Vec<u8>>)>,
     /// Every entry with a sequence number up to this one is in a table; never

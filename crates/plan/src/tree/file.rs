@@ -17,7 +17,7 @@ pub enum Part {
     /// Sorted, disjoint files; read first.
     Run = 0,
     /// Files that may overlap, read after the run, newest epoch first.
-    Log = 1,
+    SstLog = 1,
 }
 
 impl Part {
@@ -25,7 +25,7 @@ impl Part {
     pub fn name(self) -> &'static str {
         match self {
             Part::Run => "run",
-            Part::Log => "log",
+            Part::SstLog => "log",
         }
     }
 }
@@ -50,8 +50,8 @@ impl Place {
     }
 
     /// The place of one epoch of level `level`'s SST-log.
-    pub fn log(level: u32, epoch: Epoch) -> Place {
-        Place { level, part: Part::Log, age: Reverse(epoch) }
+    pub fn sst_log(level: u32, epoch: Epoch) -> Place {
+        Place { level, part: Part::SstLog, age: Reverse(epoch) }
     }
 }
 
@@ -117,7 +117,7 @@ impl File {
     pub fn place(&self, level: u32, part: Part) -> Place {
         match part {
             Part::Run => Place::run(level),
-            Part::Log => Place::log(level, self.epoch),
+            Part::SstLog => Place::sst_log(level, self.epoch),
         }
     }
 

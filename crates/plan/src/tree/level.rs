@@ -18,15 +18,15 @@ pub struct Level {
     /// Sorted, disjoint files (I1). Always empty in level 0.
     pub run: Vec<Arc<File>>,
     /// Newest epoch first, the files of one epoch by key (I4).
-    pub log: Vec<Arc<File>>,
+    pub sst_log: Vec<Arc<File>>,
     // Numbers apart from the files: looking one up scans eight bytes a file
     // instead of following ten thousand pointers.
     run_numbers: Vec<FileNumber>,
-    log_numbers: Vec<FileNumber>,
+    sst_log_numbers: Vec<FileNumber>,
     run_bytes: u64,
-    log_bytes: u64,
+    sst_log_bytes: u64,
     garbage_files: usize,
-    log_depth: u32,
+    sst_log_depth: u32,
 }
 
 /// The point of a set of files that most of them cover.
@@ -80,26 +80,26 @@ impl Level {
     pub fn part(&self, part: Part) -> &[Arc<File>] {
         match part {
             Part::Run => &self.run,
-            Part::Log => &self.log,
+            Part::SstLog => &self.sst_log,
         }
     }
 
     /// Bytes of run and SST-log.
     pub fn bytes(&self) -> u64 {
-        self.run_bytes.saturating_add(self.log_bytes)
+        self.run_bytes.saturating_add(self.sst_log_bytes)
     }
 
     /// Bytes of one half.
     pub fn part_bytes(&self, part: Part) -> u64 {
         match part {
             Part::Run => self.run_bytes,
-            Part::Log => self.log_bytes,
+            Part::SstLog => self.sst_log_bytes,
         }
     }
 
     /// How many epochs of the SST-log cover its deepest point.
-    pub fn log_depth(&self) -> u32 {
-        self.log_depth
+    pub fn sst_log_depth(&self) -> u32 {
+        self.sst_log_depth
     }
 
     /// Files that hold tombstones or expiring entries.
@@ -109,7 +109,7 @@ impl Level {
 
     /// Whether there is no file.
     pub fn is_empty(&self) -> bool {
-        self.run.is_empty() && self.log.is_empty()
+        self.run.is_empty() && self.sst_log.is_empty()
     }
 
     /// Index of file `number` in one half.
@@ -120,7 +120,7 @@ impl Level {
     fn numbers(&self, part: Part) -> &[FileNumber] {
         match part {
             Part::Run => &self.run_numbers,
-            Part::Log => &self.log_numbers,
+            Part::SstLog => &self.sst_log_numbers,
         }
     }
 
@@ -128,7 +128,7 @@ impl Level {
     pub(super) fn find_any(&self, sorted: &[FileNumber]) -> Option<FileNumber> {
         let (&first, &last) = (sorted.first()?, sorted.last()?);
         let hit = |n: &&FileNumber| (first..=last).contains(*n) && sorted.binary_search(n).is_ok();
-        self.run_numbers.iter().find(hit).or_else(|| self.log_numbers.iter().find(hit)).copied()
+        self.run_numbers.iter().find(hit).or_else(|| self.sst_log_numbers.iter().find(hit)).copied()
     }
 
     /// Indices of the run's files that overlap `span`. O(log n).
@@ -160,21 +160,21 @@ impl Level {
             file.check(order, Part::Run)?;
         }
         for file in &log_added {
-            file.check(order, Part::Log)?;
+            file.check(order, Part::SstLog)?;
         }
         let run_gone = self.indices(removed, Part::Run)?;
-        let log_gone = self.indices(removed, Part::Log)?;
+        let log_gone = self.indices(removed, Part::SstLog)?;
         run_added.sort_by(|a, b| order.compare(&a.smallest, &b.smallest));
         log_added.sort_by(|a, b| log_order(order, a, b));
         let mut level = Level {
             run_bytes: self.run_bytes,
-            log_bytes: self.log_bytes,
+            sst_log_bytes: self.sst_log_bytes,
             garbage_files: self.garbage_files,
-            log_depth: self.log_depth,
+            sst_log_depth: self.sst_log_depth,
             ..Level::default()
         };
         level.account(&self.run, &run_gone, &run_added, Part::Run);
-        level.account(&self.log, &log_gone, &log_added, Part::Log);
+        level.account(&self.sst_log, &log_gone, &log_added, Part::SstLog);
         let log_changed = !log_gone.is_empty() || !log_added.is_empty();
         (level.run, level.run_numbers) = splice(
             (&self.run, &self.run_numbers),
@@ -183,17 +183,17 @@ impl Level {
             |old, new| order.compare(&old.smallest, &new.smallest).is_lt(),
             |a, b| disjoint(order, a, b),
         )?;
-        (level.log, level.log_numbers) = splice(
-            (&self.log, &self.log_numbers),
+        (level.sst_log, level.sst_log_numbers) = splice(
+            (&self.sst_log, &self.sst_log_numbers),
             &log_gone,
             log_added,
             |old, new| log_order(order, old, new).is_lt(),
             |a, b| a.epoch != b.epoch || disjoint(order, a, b),
         )?;
         level.run_numbers.shrink_to_fit();
-        level.log_numbers.shrink_to_fit();
+        level.sst_log_numbers.shrink_to_fit();
         if log_changed {
-            level.log_depth = deepest_point(order, level.log.iter()).depth;
+            level.sst_log_depth = deepest_point(order, level.sst_log.iter()).depth;
         }
         Ok(level)
     }
@@ -201,7 +201,7 @@ impl Level {
     fn account(&mut self, old: &[Arc<File>], gone: &[usize], added: &[Arc<File>], part: Part) {
         let sum = match part {
             Part::Run => &mut self.run_bytes,
-            Part::Log => &mut self.log_bytes,
+            Part::SstLog => &mut self.sst_log_bytes,
         };
         for &i in gone {
             *sum = sum.saturating_sub(old[i].bytes);
@@ -242,17 +242,17 @@ impl Level {
     /// # Errors
     /// `Corruption` naming the files at fault.
     pub(super) fn check(&self, order: &KeyOrder) -> Result<()> {
-        let rebuilt = Level::new(order, self.run.clone(), self.log.clone())?;
+        let rebuilt = Level::new(order, self.run.clone(), self.sst_log.clone())?;
         let same = |a: &[Arc<File>], b: &[Arc<File>]| {
             a.iter().map(|f| f.number).eq(b.iter().map(|f| f.number))
         };
-        if !same(&rebuilt.run, &self.run) || !same(&rebuilt.log, &self.log) {
+        if !same(&rebuilt.run, &self.run) || !same(&rebuilt.sst_log, &self.sst_log) {
             return Err(Error::corruption("the files of a level are out of order"));
         }
-        let sums = |l: &Level| (l.run_bytes, l.log_bytes, l.garbage_files, l.log_depth);
+        let sums = |l: &Level| (l.run_bytes, l.sst_log_bytes, l.garbage_files, l.sst_log_depth);
         if sums(&rebuilt) != sums(self)
             || rebuilt.run_numbers != self.run_numbers
-            || rebuilt.log_numbers != self.log_numbers
+            || rebuilt.sst_log_numbers != self.sst_log_numbers
         {
             return Err(Error::corruption("the sums kept of a level are wrong"));
         }

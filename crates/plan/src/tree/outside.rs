@@ -22,7 +22,7 @@ use windrow_base::KeyOrder;
 pub fn nothing_older(version: &Version, level: u32, part: Part, file: &File) -> bool {
     let place = file.place(level, part);
     (level..version.levels.len() as u32).all(|n| {
-        [Part::Run, Part::Log].into_iter().all(|half| {
+        [Part::Run, Part::SstLog].into_iter().all(|half| {
             !version.overlapping_span(n, half, file.span()).any(|(_, f)| f.place(n, half) > place)
         })
     })
@@ -62,7 +62,7 @@ impl Outside {
         let order = &version.order;
         let mut files: Vec<&Arc<File>> = Vec::new();
         for level in place.level..version.levels.len() as u32 {
-            for part in [Part::Run, Part::Log] {
+            for part in [Part::Run, Part::SstLog] {
                 files.extend(
                     version
                         .overlapping_span(level, part, *span)

@@ -53,7 +53,7 @@ impl FromStr for Version {
 fn default_epochs(edit: &mut Edit) {
     let count = edit.added.len() as u64;
     for (i, (_, part, file)) in edit.added.iter_mut().enumerate() {
-        if *part == Part::Log && file.epoch == 0 {
+        if *part == Part::SstLog && file.epoch == 0 {
             Arc::make_mut(file).epoch = count - i as u64;
         }
     }
@@ -67,7 +67,7 @@ fn parse_line(line: &str, edit: &mut Edit) -> Option<()> {
         "next_epoch" => edit.next_epoch = Some(rest.next()?.parse().ok()?),
         "flushed_through" => edit.flushed_through = Some(rest.next()?.parse().ok()?),
         "boundaries" => {
-            edit.lanes = Some(rest.by_ref().map(parse_key).collect::<Option<Vec<_>>>()?.into())
+            edit.boundaries = Some(rest.by_ref().map(parse_key).collect::<Option<Vec<_>>>()?.into())
         }
         "cursor" => {
             let level = rest.next()?.parse().ok()?;
@@ -96,7 +96,7 @@ pub fn parse_place(text: &str) -> Option<(u32, Part)> {
     let (level, part) = text.strip_prefix('L')?.split_once('.')?;
     let part = match part {
         "run" => Part::Run,
-        "log" => Part::Log,
+        "log" => Part::SstLog,
         _ => return None,
     };
     Some((level.parse().ok()?, part))
@@ -247,9 +247,9 @@ impl fmt::Display for Version {
         if self.flushed_through != 0 {
             writeln!(f, "flushed_through {}", self.flushed_through)?;
         }
-        if !self.lanes.is_empty() {
+        if !self.boundaries.is_empty() {
             write!(f, "boundaries")?;
-            self.lanes.iter().try_for_each(|key| write!(f, " {}", Key(key)))?;
+            self.boundaries.iter().try_for_each(|key| write!(f, " {}", Key(key)))?;
             writeln!(f)?;
         }
         for (level, key) in self.cursors.iter().enumerate() {

@@ -26,7 +26,7 @@ pub struct Version {
     /// Epoch for the next file to enter an SST-log; larger than every epoch in the tree.
     pub next_epoch: Epoch,
     /// Boundaries of level 0's partitions, ascending; empty for one partition.
-    pub lanes: Arc<[Vec<u8>]>,
+    pub boundaries: Arc<[Vec<u8>]>,
     /// Round-robin position by level: the next pick starts after this key.
     pub cursors: Vec<Option<Vec<u8>>>,
     /// Every entry up to this sequence number is in a table.
@@ -42,7 +42,7 @@ impl Version {
             levels: vec![Arc::new(Level::default())],
             shape_levels: 1,
             next_epoch: 1,
-            lanes: Arc::new([]),
+            boundaries: Arc::new([]),
             cursors: Vec::new(),
             flushed_through: 0,
             order,
@@ -53,13 +53,13 @@ impl Version {
     pub fn files(&self) -> impl Iterator<Item = (u32, Part, &Arc<File>)> {
         self.levels.iter().enumerate().flat_map(|(n, level)| {
             let run = level.run.iter().map(move |f| (n as u32, Part::Run, f));
-            run.chain(level.log.iter().map(move |f| (n as u32, Part::Log, f)))
+            run.chain(level.sst_log.iter().map(move |f| (n as u32, Part::SstLog, f)))
         })
     }
 
     /// Number of files.
     pub fn file_count(&self) -> usize {
-        self.levels.iter().map(|l| l.run.len() + l.log.len()).sum()
+        self.levels.iter().map(|l| l.run.len() + l.sst_log.len()).sum()
     }
 
     /// Bytes of all tables.
@@ -115,7 +115,7 @@ impl Version {
         let range = match (self.level(level), part) {
             (None, _) => 0..0,
             (Some(l), Part::Run) => l.run_overlapping(&self.order, &span),
-            (Some(l), Part::Log) => 0..l.log.len(),
+            (Some(l), Part::SstLog) => 0..l.sst_log.len(),
         };
         let files = &self.part(level, part)[range.clone()];
         range.zip(files).filter(move |(_, f)| f.overlaps(&self.order, &span))
@@ -124,7 +124,7 @@ impl Version {
     /// Finds a file by number: where it is and its index there.
     pub fn find(&self, number: FileNumber) -> Option<(u32, Part, usize)> {
         self.levels.iter().enumerate().find_map(|(n, level)| {
-            [Part::Run, Part::Log]
+            [Part::Run, Part::SstLog]
                 .into_iter()
                 .find_map(|part| Some((n as u32, part, level.find(part, number)?)))
         })

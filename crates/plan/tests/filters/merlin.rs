@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use windrow_base::KeyOrder;
 use windrow_plan::filter_memory::aimed;
-use windrow_plan::filter_memory::merlin::{Estimate, Gift, Observed, inherit};
+use windrow_plan::filter_memory::merlin::{Estimate, InputStatistics, Observed, propagate};
 use windrow_plan::tree::{Edit, File, Part, Place, Version};
 
 const KEYS: u32 = 20_000;
@@ -114,7 +114,7 @@ impl Tree {
         if self.level0.len() >= 2 {
             let inputs = std::mem::take(&mut self.level0);
             let inputs =
-                inputs.into_iter().enumerate().map(|(i, t)| (Place::log(0, 9 - i as u64), t));
+                inputs.into_iter().enumerate().map(|(i, t)| (Place::sst_log(0, 9 - i as u64), t));
             self.merge(inputs.collect(), 0);
         }
         for level in 0..self.runs.len() {
@@ -154,13 +154,13 @@ impl Tree {
         for (i, chunk) in keys.chunks(size.max(1)).enumerate() {
             let from = if i == 0 { 0 } else { chunk[0] };
             let end = keys.get((i + 1) * size).copied().unwrap_or(Key::MAX);
-            let gift = |(place, table): &(Place, Table)| Gift {
+            let input = |(place, table): &(Place, Table)| InputStatistics {
                 place: *place,
                 share: table.within(from, end) as f64 / table.keys.len() as f64,
                 estimate: table.observed.estimate(self.queries),
             };
-            let gifts: Vec<Gift> = inputs.iter().map(gift).collect();
-            let observed = Observed::new(Some(inherit(&gifts)), self.queries);
+            let inputs: Vec<InputStatistics> = inputs.iter().map(input).collect();
+            let observed = Observed::new(Some(propagate(&inputs)), self.queries);
             run.push(Table { keys: chunk.to_vec(), observed, naive: average });
         }
         run.sort_by_key(|t| t.keys[0]);
@@ -186,7 +186,7 @@ impl Tree {
                 epoch: if level == 0 { 100 - number } else { 0 },
                 ..File::default()
             };
-            let part = if level == 0 { Part::Log } else { Part::Run };
+            let part = if level == 0 { Part::SstLog } else { Part::Run };
             edit.added.push((level as u32, part, Arc::new(file)));
         }
         Version::empty(KeyOrder::Bytewise).apply(&edit).unwrap()

@@ -45,7 +45,7 @@ fn plan(version: &Version, level: u32) -> FilterPlan {
     let inputs: Vec<_> = file.into_iter().map(|file| (level, Part::Run, file)).collect();
     let job = FilterJob {
         inputs: &inputs,
-        output: (level, if level == 0 { Part::Log } else { Part::Run }),
+        output: (level, if level == 0 { Part::SstLog } else { Part::Run }),
         entries: ENTRIES / 64,
         queries: 1 << 20,
         reserved_bits: 0.0,

@@ -81,7 +81,7 @@ fn cost(policy: &str, settings: Settings, draw: Keys, keys: u64) -> Cost {
         }
         let key = |_| (draw.draw(&mut random, keys), Entry::Put(1));
         sim.flush_keys(&(0..memtable).map(key).collect::<Vec<_>>());
-        depth = depth.max(sim.version.level(0).unwrap().log_depth());
+        depth = depth.max(sim.version.level(0).unwrap().sst_log_depth());
         works.push(work(&mut sim, &mut chains));
         runs += sim.version.levels.iter().filter(|l| l.part_bytes(Part::Run) > 0).count();
     }

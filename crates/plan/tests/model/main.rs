@@ -128,9 +128,9 @@ fn settles(sim: &mut Sim) {
         // What a log may hold is part of the policy; for most it is nothing.
         let log = version.level(level).unwrap();
         let limit = sim.policy.log_limit(version, settings, level);
-        assert!(log.part_bytes(Part::Log) <= limit, "log {level} is full:\n{version}");
+        assert!(log.part_bytes(Part::SstLog) <= limit, "log {level} is full:\n{version}");
         if let Picker::SstLog(sst_log) = &sim.policy.picker {
-            assert!(log.log_depth() <= sst_log.depth, "log {level} is deep:\n{version}");
+            assert!(log.sst_log_depth() <= sst_log.depth, "log {level} is deep:\n{version}");
         }
     }
 }

@@ -83,7 +83,7 @@ fn cost(policy: &str, draw: Keys, scale: Scale) -> Cost {
             let key = (look.below(scale.keys) as u32).to_be_bytes();
             let over = |f: &windrow_plan::tree::File| f.span().contains(&sim.version.order, &key);
             probes += sim.version.files().filter(|(_, _, f)| over(f)).count();
-            let log: u64 = (1..32).map(|n| sim.version.part_bytes(n, Part::Log)).sum();
+            let log: u64 = (1..32).map(|n| sim.version.part_bytes(n, Part::SstLog)).sum();
             logs += log as f64 / sim.version.bytes() as f64;
             looks += 1;
         }

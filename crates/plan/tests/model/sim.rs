@@ -144,8 +144,8 @@ impl Sim {
         }
         table.points.sort_by_key(|p| (p.0, u64::MAX - p.1));
         self.flushed_entries += table.points.len() as u64;
-        let lanes = self.policy.lanes(&self.version, &self.settings);
-        let boundaries = lanes.clone().unwrap_or_else(|| self.version.lanes.clone());
+        let chosen = self.policy.boundaries(&self.version, &self.settings);
+        let boundaries = chosen.clone().unwrap_or_else(|| self.version.boundaries.clone());
         let cutter = self.policy.flush_cutter(&self.settings, &boundaries);
         let cuts = match cut {
             // As a policy that does not exist yet would.
@@ -154,7 +154,7 @@ impl Sim {
         };
         let outputs = self.files_of(&table, &cuts);
         let files = outputs.iter().map(|(file, _)| file.clone()).collect();
-        let edit = Edit { lanes, ..Edit::flush(&self.version, files, self.seq) };
+        let edit = Edit { boundaries: chosen, ..Edit::flush(&self.version, files, self.seq) };
         self.install(&edit, outputs);
     }
 
@@ -211,8 +211,8 @@ impl Sim {
         let (level, part, file) = self.version.files().nth(seed % count).unwrap();
         let places = [
             (level + 1, Part::Run),
-            (level, Part::Log),
-            (level + 1, Part::Log),
+            (level, Part::SstLog),
+            (level + 1, Part::SstLog),
             (level, Part::Run),
         ];
         let to = places[to % places.len()];

@@ -151,7 +151,7 @@ impl Load {
         while begin.elapsed() < Duration::from_secs(seconds) && !stop::requested() {
             std::thread::sleep(Duration::from_millis(50));
             for (name, version) in self.db.tree() {
-                let depth = version.levels[0].log_depth();
+                let depth = version.levels[0].sst_log_depth();
                 if name == SICK {
                     sick_depth = sick_depth.max(depth);
                 } else if depth > depth_max {
