@@ -30,20 +30,20 @@ pub(crate) struct FileView {
     pub(crate) largest: Vec<u8>,
 }
 
-/// A level: its run by key, its log newest first.
+/// A level: its run by key, its SST-log newest first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LevelView {
     pub(crate) run: Vec<FileView>,
-    pub(crate) log: Vec<FileView>,
+    pub(crate) sst_log: Vec<FileView>,
 }
 
 impl LevelView {
     fn files(&self) -> impl Iterator<Item = &FileView> {
-        self.run.iter().chain(&self.log)
+        self.run.iter().chain(&self.sst_log)
     }
 
     fn is_empty(&self) -> bool {
-        self.run.is_empty() && self.log.is_empty()
+        self.run.is_empty() && self.sst_log.is_empty()
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn of(db: &windrow::Db) -> Vec<TreeView> {
                 largest: file.largest.to_vec(),
             };
             let level = &mut levels[level];
-            if part.name() == "run" { level.run.push(view) } else { level.log.push(view) }
+            if part.name() == "run" { level.run.push(view) } else { level.sst_log.push(view) }
         }
         trees.push(TreeView { keyspace, levels });
     }
@@ -214,7 +214,7 @@ fn draw_level(
     if !level.run.is_empty() {
         row(&format!("L{n} run"), &level.run);
     }
-    let epochs: Vec<&[FileView]> = level.log.chunk_by(|a, b| a.epoch == b.epoch).collect();
+    let epochs: Vec<&[FileView]> = level.sst_log.chunk_by(|a, b| a.epoch == b.epoch).collect();
     for (i, files) in epochs.iter().take(LOG_ROWS_MAX).enumerate() {
         row(&if i == 0 { format!("L{n} log") } else { String::new() }, files);
     }
@@ -296,7 +296,7 @@ pub(crate) fn list(tree: &TreeView) -> String {
             .run
             .iter()
             .map(|file| ("run", file))
-            .chain(level.log.iter().map(|file| ("log", file)))
+            .chain(level.sst_log.iter().map(|file| ("log", file)))
         {
             let _ = writeln!(
                 out,
@@ -324,11 +324,13 @@ mod tests {
 
     #[test]
     fn files_are_over_their_keys() {
-        let level0 =
-            LevelView { run: vec![], log: vec![file(9, 100, "a", "z"), file(8, 100, "a", "f")] };
+        let level0 = LevelView {
+            run: vec![],
+            sst_log: vec![file(9, 100, "a", "z"), file(8, 100, "a", "f")],
+        };
         let level2 = LevelView {
             run: vec![file(1, 400, "a", "f"), file(2, 400, "g", "m"), file(3, 400, "n", "z")],
-            log: vec![],
+            sst_log: vec![],
         };
         let tree = TreeView {
             keyspace: "default".into(),
@@ -349,7 +351,10 @@ default  5 files, 1.4 KiB, 50 entries
     #[test]
     fn a_stretch_without_data_takes_no_room() {
         let log = vec![file(2, 100, "0010", "fff0"), file(1, 100, "0001", "fffe")];
-        let tree = TreeView { keyspace: "k".into(), levels: vec![LevelView { run: vec![], log }] };
+        let tree = TreeView {
+            keyspace: "k".into(),
+            levels: vec![LevelView { run: vec![], sst_log: log }],
+        };
         let full = format!("{}▌", "█".repeat(29));
         let text = draw(&tree, LEFT_COLUMNS + 30 + RIGHT_COLUMNS, Paint::plain());
         assert_eq!(text.matches(&full).count(), 2, "{text}");
@@ -358,13 +363,17 @@ default  5 files, 1.4 KiB, 50 entries
     #[test]
     fn more_files_than_columns_and_none_at_all() {
         let run = (0..1000).map(|i| file(i, 1, &format!("{i:04}"), &format!("{i:04}x"))).collect();
-        let tree = TreeView { keyspace: "k".into(), levels: vec![LevelView { run, log: vec![] }] };
+        let tree =
+            TreeView { keyspace: "k".into(), levels: vec![LevelView { run, sst_log: vec![] }] };
         let text = draw(&tree, 60, Paint::plain());
         assert!(text.contains(&"▓".repeat(24)), "{text}");
         let empty = TreeView { keyspace: "k".into(), levels: vec![] };
         assert!(draw(&empty, 80, Paint::plain()).contains("no files"));
         let log = (0..20).map(|i| file(i, 1, "a", "b")).collect();
-        let deep = TreeView { keyspace: "k".into(), levels: vec![LevelView { run: vec![], log }] };
+        let deep = TreeView {
+            keyspace: "k".into(),
+            levels: vec![LevelView { run: vec![], sst_log: log }],
+        };
         assert!(draw(&deep, 80, Paint::plain()).contains("and older ones: 12 files, 12 B"));
     }
 }

@@ -4,7 +4,7 @@
 //! Owns: the words and layout of these texts, which are no format: programs
 //! read the database. Reads one file at a time, by itself: no lock is taken,
 //! no other file is consulted, nothing is written but the text. Records are
-//! printed as they are read, so that what stands before a damage is seen.
+//! printed as they are read, so that what is before a damage is seen.
 
 use crate::manifest::record::{Field, Record};
 use std::fmt::{self, Display};

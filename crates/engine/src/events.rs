@@ -37,7 +37,7 @@ pub type JobId = u64;
     reason = "the fields are named for what they hold; each variant says the rest"
 )]
 pub enum Event {
-    /// The database is open; what recovery found. `torn_bytes` stood behind the
+    /// The database is open; what recovery found. `torn_bytes` were behind the
     /// last valid record of a log or the manifest: they were never written
     /// whole, or the last sync group is damaged.
     Opened { wal_files: u64, batches: u64, torn_bytes: u64, duration_us: u64 },
@@ -81,7 +81,7 @@ pub enum Event {
     PolicyChanged { keyspace: Arc<str>, policy: String },
     /// Writes go to a new write-ahead log from here on.
     WalRotated { wal: FileNumber, previous_bytes: u64 },
-    /// The manifest was written anew as one snapshot.
+    /// The manifest was written again as one snapshot.
     ManifestRotated { manifest: FileNumber, previous_bytes: u64 },
     /// A writer waits.
     StallBegin { reason: PauseReason },

@@ -200,7 +200,7 @@ impl Jobs {
     /// Keyspaces that were dropped meanwhile fall out.
     ///
     /// # Errors
-    /// What the manifest said, which latches the database: tables stay then.
+    /// What the manifest said, a background error: tables stay then.
     fn install_flushed(&self, mut group: Vec<Written>, begin_ns: u64) -> Result<()> {
         let mut catalog = self.catalog.lock_to_change()?;
         let keyspaces = &catalog.state().keyspaces;
@@ -318,7 +318,7 @@ impl Jobs {
     }
 }
 
-/// Passes every entry of a memtable through the elider.
+/// Passes every entry of a memtable through the filter of `merge/elide.rs`.
 fn drain(memtable: &Memtable, mut elider: Elider, sink: &mut impl Sink) -> Result<()> {
     let mut entries = memtable.cursor();
     entries.iter_mut().for_each(MemCursor::seek_first);

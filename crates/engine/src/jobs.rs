@@ -69,7 +69,7 @@ impl Jobs {
     /// applies to: epochs are given out under the manifest's lock.
     ///
     /// # Errors
-    /// What the manifest said, which latches the database. Nothing changed then.
+    /// What the manifest said, a background error. Nothing changed then.
     pub(crate) fn install(
         &self,
         tree: &Tree,
@@ -117,7 +117,7 @@ impl Jobs {
         mutants::before_edit(&self.host, &removed);
         let durable = !relocates && !mutant!(UnlinkUnsyncedEdit);
         let edit = TreeEdit { keyspace: tree.id, edit, version: version.clone() };
-        // Nothing lands where that fails: who is told of it may take a snapshot.
+        // Nothing is installed where that fails: who is told of it may take a snapshot.
         let on_failure = || self.host.snapshots.end_landing();
         let logged = catalog.append_edits(fields, vec![edit], durable, on_failure);
         logged.inspect_err(|_| {

@@ -1,7 +1,7 @@
 //! Lineage: which of a key's entries count, where nothing says any more which
 //! tables are part of the tree.
 //!
-//! Beside the tables of the tree lie those that merges have replaced, outputs
+//! Next to the tables of the tree are those that merges have replaced, outputs
 //! of merges and flushes that were cut short, and the logs of what is in tables
 //! as well. What a read finds is the newest value or tombstone and the merge
 //! operands above it, so all that can go wrong is that an operand counts twice:

@@ -1,7 +1,7 @@
 //! The memtable: what was written and is not in a table yet.
 //!
-//! Point entries stand in an arena skiplist that many threads insert into at
-//! once; range tombstones stand apart, since they are few and every read must
+//! Point entries are in an arena skiplist that many threads insert into at
+//! once; range tombstones are kept apart, since they are few and every read must
 //! ask them. Owns its memory; never reads or writes a file.
 
 use crate::tombstones::{Chunk, MemTombstones};
@@ -53,7 +53,7 @@ pub(crate) fn memory_bytes_of(kind: Kind, user_bytes: usize) -> usize {
 /// Memory that the first write to a memtable takes besides its entry.
 pub(crate) const LIST_BYTES: usize = SkipList::<UserOrder>::EMPTY_BYTES;
 
-/// No record of this memtable stands in any log yet.
+/// No record of this memtable is in any log yet.
 const NO_WAL: FileNumber = FileNumber::MAX;
 
 /// One memtable, active or frozen.
@@ -117,7 +117,7 @@ impl Memtable {
         points + self.tombstones.get().map_or(0, |tombstones| tombstones.memory_bytes())
     }
 
-    /// Counts bytes that a writer is about to insert, whose record stands in
+    /// Counts bytes that a writer is about to insert, whose record is in
     /// log `wal`. Called under the commit queue's lock.
     pub(crate) fn reserve(&self, bytes: usize, wal: FileNumber) {
         self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-/// Combines merge operands with the value they stand on.
+/// Combines merge operands with the value they apply to.
 ///
 /// Named in the manifest: the same name must mean the same function for as
 /// long as the keyspace lives. Called from any thread; must not panic and must
@@ -22,7 +22,7 @@ pub trait MergeOperator: Send + Sync + 'static {
     /// which the reader sees as a `Corruption` error.
     fn full_merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>>;
 
-    /// Whether `operand` is one at all, whatever it will stand on: asked before
+    /// Whether `operand` is one at all, whatever it will be applied to: asked before
     /// it is written, where the caller still hears of it. An operand that fits
     /// nothing would be found by readers, whom it gives a `Corruption` error.
     /// `true` (the default): anything goes.
@@ -31,7 +31,7 @@ pub trait MergeOperator: Send + Sync + 'static {
     }
 
     /// One operand that does what `older` and then `newer` would do, whatever
-    /// they stand on. `None` (the default): keep both.
+    /// they apply to. `None` (the default): keep both.
     fn partial_merge(&self, _key: &[u8], _older: &[u8], _newer: &[u8]) -> Option<Vec<u8>> {
         None
     }

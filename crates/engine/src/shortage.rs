@@ -9,7 +9,7 @@
 //! there is would keep out the deletes that make room); to have writers wait
 //! (nobody says when there will be room).
 //! Owns: when flushes, and a tree's merges, are tried again. Never does: try again
-//! what touched the log, the manifest or a directory's names: that is the latch's.
+//! what touched the log, the manifest or a directory's names: that is a background error.
 
 use crate::host::Host;
 use windrow_base::{Error, ErrorKind, Result};

@@ -1,5 +1,5 @@
 //! Bytes handed to the user without a copy where that is possible: a value
-//! pins the cached block it stands in, a short key or value stands inline.
+//! pins the cached block it is in, a short key or value is stored inline.
 //!
 //! Owns: one reference to a block or a buffer. Never does: I/O, locks.
 

@@ -5,7 +5,7 @@
 //! that show them (`stats/show.rs`). Never does: decide anything; counters are relaxed, exact
 //! when nothing runs, and otherwise not consistent with each other.
 //!
-//! Counters that reads touch stand in stripes, one per thread as far as they
+//! Counters that reads touch are in stripes, one per thread as far as they
 //! go: a shared cache line would cost a cached get more than its block search.
 
 mod show;
@@ -103,7 +103,7 @@ tickers! {
     entries_skipped,
     /// Blocks read from files by gets and scans.
     blocks_read,
-    /// Bytes of those blocks as they stand on disk.
+    /// Bytes of those blocks as they are on disk.
     blocks_read_bytes,
     /// Blocks found in the block cache.
     cache_hits,
@@ -408,7 +408,7 @@ pub struct MemoryStats {
     pub memtables_bytes: u64,
     /// Blocks in the cache.
     pub cache_bytes: u64,
-    /// What only readers hold: iterators, the blocks they and values stand
+    /// What only readers hold: iterators, the blocks they and values are
     /// on, what was read ahead, and memtables that were flushed under them.
     pub readers_bytes: u64,
     /// Indexes, filters and tombstones of open tables, and what is known of all tables

@@ -1,4 +1,4 @@
-//! What a database keeps beside its data: the settings that it was last opened
+//! What a database keeps in addition to its data: the settings that it was last opened
 //! with for writing, and its keyspaces, as the manifest has them.
 //!
 //! Reads only, and needs none of what the user brings: a program may ask
@@ -17,7 +17,7 @@ use windrow_env::Env;
 use windrow_env::fs::LockMode;
 use windrow_format::names;
 
-/// Settings that a database keeps beside its data.
+/// Settings that a database keeps in addition to its data.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct StoredSettings {
@@ -59,7 +59,7 @@ fn records(env: &Env, dir: &Path, mut each: impl FnMut(&Record)) -> Result<Optio
     if !env.fs.exists(&dir.join(names::CURRENT))? {
         return Ok(None);
     }
-    // A writer begins its manifest anew, and removes the one that CURRENT named.
+    // A writer begins a new manifest, and removes the one that CURRENT named.
     let _lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Shared)?;
     let current = read_current(env, dir)?;
     let (number, uid) = (current.manifest_number, Some(current.manifest_uid));

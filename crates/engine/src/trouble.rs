@@ -5,7 +5,7 @@
 //!   up to 2 s, before it counts as a failure.
 //! - Damage in an input, bytes that are wrong or cannot be read, takes that
 //!   table out of merging until the database is reopened. Reads of the damage
-//!   err, everything else goes on.
+//!   fail, everything else goes on.
 //! - Any other failure is tried again a few times, under new file numbers, and
 //!   then turns writing off; a full device is waited for (`shortage.rs`).
 //!

@@ -5,7 +5,7 @@
 //! Order (rules R1, R7, R9): a new manifest is written and synced, its name
 //! made durable, and only then named by CURRENT, which is replaced by
 //! temporary file, sync, rename, and sync of the directory. Any failure
-//! latches the database: no file is unlinked and no number reused after it.
+//! is a background error: no file is unlinked and no number reused after it.
 
 use crate::manifest::record::Record;
 use crate::place::Place;
@@ -23,7 +23,7 @@ pub(crate) struct ManifestLog {
     pub(crate) uid: FileUid,
     path: PathBuf,
     file: Box<dyn WriteFile>,
-    /// Which file its name stood for when it was made.
+    /// Which file its name was for when it was made.
     id: Option<FileId>,
     /// Bytes that are durable.
     durable_bytes: u64,
@@ -101,7 +101,7 @@ impl ManifestLog {
         Ok(())
     }
 
-    /// Appends a record that power loss may take: one that no file's life
+    /// Appends a record that power loss may take: one that no file's existence
     /// depends on, such as a move. What follows it cannot be durable without it.
     ///
     /// # Errors

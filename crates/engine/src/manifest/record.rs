@@ -27,7 +27,7 @@ const SETTINGS: u64 = 22;
 /// Name of the keyspace that every database has.
 pub(crate) const DEFAULT_KEYSPACE: &str = "default";
 
-/// What of a keyspace is stored in the manifest beside its version.
+/// What of a keyspace is stored in the manifest in addition to its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyspaceRecord {
     pub(crate) id: KeyspaceId,

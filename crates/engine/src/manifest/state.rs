@@ -2,7 +2,7 @@
 //! the logs to replay, the counters that must not run backwards.
 //!
 //! Pure data: recovery, repair and `dump` fold records into it, the running
-//! database keeps it beside the file, and a snapshot record is made of it.
+//! database keeps it with the file, and a snapshot record is made of it.
 
 use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use std::collections::{BTreeMap, BTreeSet};

@@ -40,7 +40,7 @@ pub(crate) trait Sink {
     fn keep(&mut self, user_key: &[u8], trailer: u64, value: &[u8], first: bool) -> Result<()>;
 }
 
-/// What a job elides by.
+/// What a job drops entries by.
 pub(crate) struct ElideRules {
     pub(crate) order: KeyOrder,
     pub(crate) held: Held,
@@ -66,7 +66,7 @@ pub(crate) struct ElideCount {
     pub(crate) filtered: u64,
 }
 
-/// What the waiting operands stand on, within their stripe.
+/// What the waiting operands apply to, within their stripe.
 enum Base<'a> {
     /// A value that stays.
     Put(Entry<'a>),

@@ -1,4 +1,4 @@
-//! Tests of the elider on histories written as text.
+//! Tests of what merges drop, on histories written as text.
 //!
 //! `key seq kind[=value]`, newest first per key; the answer has the same form.
 

@@ -26,7 +26,7 @@ use windrow_plan::Cutter;
 use windrow_plan::tree::File;
 
 /// A table that grows large writes partitions of its filter before it is
-/// complete: its filter is decided anew now and then, at multiples of this.
+/// complete: its filter is decided again now and then, at multiples of this.
 const DECIDE_ENTRIES: u64 = 256;
 
 /// A table that is known to be smaller is not preallocated.
@@ -322,7 +322,7 @@ impl Outputs<'_> {
 /// Makes the names of tables durable.
 ///
 /// # Errors
-/// What the file system said, which latches the database.
+/// What the file system said, a background error.
 pub(crate) fn sync_table_names(host: &Host) -> Result<()> {
     if mutant!(TableNameSync) {
         return Ok(());

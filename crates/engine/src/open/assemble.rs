@@ -187,7 +187,7 @@ impl Services {
         let record = keyspace.record.clone();
         let order = components.key_order(&record.comparator)?;
         // Without it operands stay as they are, whatever is flushed or merged, and
-        // a read that would have to apply them errs.
+        // a read that would have to apply them fails.
         let operator =
             record.merge_operator.as_ref().and_then(|n| components.merge_operator(n).ok());
         let reads = Arc::new(ReadOwner {
@@ -216,8 +216,8 @@ impl Services {
     }
 }
 
-/// Stands in the queue until the log of this open is made, and for good where
-/// the database is read-only: the latch refuses every write before it is asked.
+/// Is in the queue until the log of this open is made, and for good where
+/// the database is read-only: every write is refused before it is asked.
 struct NoLog;
 
 impl LogFile for NoLog {

@@ -94,7 +94,7 @@ pub(super) fn wal_header(
             let is_own = known.is_some() || is_own(env, dir, &header, manifest)?;
             Ok(is_own.then_some(header))
         }
-        // Its header was never synced, so no record can be in it: what stands
+        // Its header was never synced, so no record can be in it: what is
         // there is torn, or what an older log left on the same sectors.
         Ok(_) if known.is_none() => Ok(None),
         Ok(_) => Err(another_log(&path)),
@@ -108,10 +108,10 @@ pub(crate) fn is_log(header: &FileHeader, number: FileNumber, known: Option<&Wal
     header.number == number && known.is_none_or(|wal| wal.uid == header.uid || mutant!(LogUid))
 }
 
-/// Whether a log that the manifest does not name is this database's, of this
-/// life: another's may stand on the same sectors, complete, where a new log of
-/// its number was never synced. It is where the manifest that it was made
-/// beside is in force or, since CURRENT may be an older one, is there.
+/// Whether a log that the manifest does not name is this database's, and of now:
+/// another's may be on the same sectors, complete, where a new log of its number
+/// was never synced. It is this database's if the manifest that its header names
+/// is in force or, since CURRENT may be an older one, is there.
 pub(crate) fn is_own(
     env: &Env,
     dir: &Path,

@@ -21,13 +21,13 @@ pub struct Components {
     pub env: Option<Env>,
     /// Told of every [`crate::Event`], on the thread where it happens.
     pub listener: Option<Arc<dyn EventListener>>,
-    /// Orders of user keys beside the bytewise one, found by their id. A keyspace
+    /// Orders of user keys other than the bytewise one, found by their id. A keyspace
     /// whose order is not among them is left out of a read-only open
     /// ([`crate::Db::keyspaces_left_out`]), and keeps a database from being opened for writing.
     pub comparators: Vec<Arc<dyn Comparator>>,
-    /// Merge operators beside the built-in ones, found by their name. Where a
+    /// Merge operators other than the built-in ones, found by their name. Where a
     /// keyspace's is not among them, its operands stay as they are, and reads
-    /// and writes that need it err.
+    /// and writes that need it fail.
     pub merge_operators: Vec<Arc<dyn MergeOperator>>,
     /// Compaction filters, each with the name of the keyspace it is for.
     pub compaction_filters: Vec<(String, Arc<dyn CompactionFilter>)>,

@@ -339,7 +339,7 @@ settings! {
 
     direct_io: bool, Flag, false, Flag;
     "Whether tables are read and written past the page cache.";
-    "Off" => "blocks stand in memory twice, and merges push hot pages out";
+    "Off" => "blocks are in memory twice, and merges push hot pages out";
     "On" => "a block the block cache has lost always comes from the device";
 
     map_logs: bool, Flag, false, Flag;
@@ -358,7 +358,7 @@ settings! {
     "Too high" => "the device is full that much sooner";
 
     manifest_bytes: u64, Bytes, 256 * KIB, Number { min: KIB, max: GIB };
-    "Size from which the manifest is begun anew, once it is twice what it then begins with.";
+    "Size from which a new manifest is begun, once it is twice what it then begins with.";
     "Too low" => "flushes and merges wait for the syncs that a new manifest takes";
     "Too high" => "an open reads that much history";
 

@@ -137,7 +137,7 @@ const STEPS_PARKED: u64 = 32;
 /// An iterator over the entries of a range, from both ends. The ends meet: no
 /// entry is returned twice. After an error it ends.
 ///
-/// Thousands of iterators may stand still: once what they hold has taken half
+/// Thousands of iterators may be idle: once what they hold has taken half
 /// of the block cache's memory, one that made few steps keeps its key alone,
 /// as the bound of what is left of its range, and seeks when it is asked again.
 /// It keeps no memtable or file of its moment alive then, if it was made on a

@@ -4,7 +4,7 @@
 //! then source, newest first. Scans put visibility on top of it; merges of
 //! tables take everything it gives.
 //!
-//! The winner stands outside the heap: after a step it is compared with the
+//! The winner is outside of the heap: after a step it is compared with the
 //! heap's top alone, and stays while it is smaller. An element of the heap
 //! carries the first 16 bytes of its user key and its trailer, so that under
 //! the bytewise order keys of up to 16 bytes are compared without touching
@@ -219,9 +219,9 @@ impl Head {
 /// Merges its sources. See the module's page.
 pub(crate) struct MergeIter {
     inputs: Vec<Input>,
-    /// The source that stands at the current entry.
+    /// The source that is at the current entry.
     winner: Option<Head>,
-    /// The other sources that stand at an entry; a binary heap, nearest on top.
+    /// The other sources that are at an entry; a binary heap, nearest on top.
     heap: Vec<Head>,
     order: KeyOrder,
     is_bytewise: bool,
@@ -248,7 +248,7 @@ impl MergeIter {
         }
     }
 
-    /// Memory that it takes once it stands at an entry, in bytes; blocks, and
+    /// Memory that it takes once it is at an entry, in bytes; blocks, and
     /// keys longer than usual, not counted.
     pub(crate) fn memory_bytes(&self) -> usize {
         let source = size_of::<Input>() + size_of::<Head>() + size_of::<TableIter>();
@@ -326,7 +326,7 @@ impl MergeIter {
         self.heap[at] = head;
     }
 
-    /// Finds the winner from where the sources stand.
+    /// Finds the winner from where the sources are.
     fn build_all(&mut self) {
         self.build_heap(None);
         self.winner = self.pop();
@@ -591,7 +591,7 @@ impl MergeIter {
         self.at().value()
     }
 
-    /// The stored value, pinning its block (copied where it stands in a memtable).
+    /// The stored value, pinning its block (copied where it is in a memtable).
     #[inline]
     pub(crate) fn value_slice(&self) -> Slice {
         self.at().value_slice()

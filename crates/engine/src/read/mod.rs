@@ -39,7 +39,7 @@ use windrow_format::table::{self, BlockHandle, BlockKind};
 use access::Access;
 use view::ReadView;
 
-/// What every read of a keyspace needs beside its view. Shared by all of them.
+/// What every read of a keyspace needs in addition to its view. Shared by all of them.
 pub(crate) struct ReadOwner {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,

@@ -62,7 +62,7 @@ impl Stretch {
 
     /// The block's bytes, if all of them are here; lets go of what lies before
     /// them in the direction at hand once little or nothing lies after them.
-    /// An iterator that stands still holds no buffer then, or one block's.
+    /// An idle iterator holds no buffer then, or one block's.
     pub(crate) fn take(&mut self, handle: BlockHandle, forward: bool) -> Option<Vec<u8>> {
         let range = self.range_of(handle)?;
         if range.len() == self.bytes.len() {
@@ -197,7 +197,7 @@ impl Planner {
         Planner { mode, window_bytes: 0 }
     }
 
-    /// The iterator was positioned anew: what follows may not be a long scan.
+    /// The iterator was positioned again: what follows may not be a long scan.
     pub(crate) fn seek(&mut self) {
         self.window_bytes = 0;
     }

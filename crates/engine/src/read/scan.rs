@@ -2,10 +2,10 @@
 //! key the newest version at or below its sequence number, with deletes, range
 //! tombstones and expiry taken out and merge operands applied.
 //!
-//! Going forward, the newest version of a key comes first: the scan stands on
+//! Going forward, the newest version of a key comes first: the scan is on
 //! the entry itself and copies only its key. Going backward the oldest comes
 //! first, so the value is pinned while the newer ones are looked at, and the
-//! merge stands before the key already.
+//! merge is before the key already.
 //!
 //! Where the order takes keys of different bytes for the same one, a key has
 //! the bytes of its newest visible version, both ways; a prefix is held
@@ -85,7 +85,7 @@ enum At {
     Nowhere,
     /// At the merge's entry, after so many bytes of expiry.
     Entry { skip_bytes: usize },
-    /// In `value`, its expiry in `expiry_ms`. Going forward the merge stands on
+    /// In `value`, its expiry in `expiry_ms`. Going forward the merge is on
     /// an older version of the key or after it, going backward before it.
     Held,
 }
@@ -206,8 +206,8 @@ impl Scan {
         self.error = error;
     }
 
-    /// Goes over to another view. Stands at the first key at or after where it
-    /// stood, if it stood at one. Clears an error: this is a new scan.
+    /// Goes over to another view. Is then at the first key at or after where it
+    /// was, if it was at one. Clears an error: this is a new scan.
     ///
     /// # Errors
     /// As [`Scan::seek`].
@@ -226,7 +226,7 @@ impl Scan {
         self.seek(&stood_at)
     }
 
-    /// Keys that it has stood at.
+    /// Keys that it has been at.
     #[inline]
     pub(crate) fn returned(&self) -> u64 {
         self.returned
@@ -273,7 +273,7 @@ impl Scan {
         (expiry_ms != NEVER_MS).then_some(expiry_ms)
     }
 
-    /// The value, pinning its block where it stands in one.
+    /// The value, pinning its block where it is in one.
     #[inline]
     pub(crate) fn value_slice(&self) -> Slice {
         match self.at {
@@ -460,7 +460,7 @@ impl Scan {
         self.merge.seek_before(&self.target)
     }
 
-    /// From where the merge stands to the first visible key; past the versions
+    /// From where the merge is to the first visible key; past the versions
     /// of `self.key` where `decided` says that its fate is known.
     #[inline]
     fn find_forward(&mut self, mut decided: bool) -> Result<bool> {
@@ -574,7 +574,7 @@ impl Scan {
         Ok(version(value, expiry_ms))
     }
 
-    /// The merge stands on the newest visible version of `self.key`, an
+    /// The merge is on the newest visible version of `self.key`, an
     /// operand: gathers operands down to their base. `false`: it had expired.
     fn merge_forward(&mut self, hidden_below: SeqNo) -> Result<bool> {
         self.operands.clear();
@@ -612,7 +612,7 @@ impl Scan {
         Ok(true)
     }
 
-    /// From where the merge stands to the last visible key at or before it.
+    /// From where the merge is to the last visible key at or before it.
     fn find_backward(&mut self) -> Result<bool> {
         let mut steps = 0;
         while self.merge.valid() {

@@ -46,7 +46,7 @@ impl Target<'_> {
     }
 }
 
-/// Where a scan's range begins or ends: beside all versions of a user key.
+/// Where a scan's range begins or ends: before or after all versions of a user key.
 #[derive(Clone, Debug)]
 pub(crate) struct Edge {
     pub(crate) key: Arc<[u8]>,

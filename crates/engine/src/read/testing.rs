@@ -1,9 +1,9 @@
 //! Trees built by hand and by seed, and the model that reads are held against.
 //!
 //! A history is a list of operations by sequence number. `World::grow` cuts it
-//! into lanes of keys and each lane's operations, oldest first, into places of
-//! the tree from the bottom up, at different points in each lane: the trees
-//! that lane-wise flushes and merges leave behind. `model` replays it.
+//! into partitions of the keys and each partition's operations, oldest first, into places of
+//! the tree from the bottom up, at different points in each partition: the trees
+//! that flushes and merges by partition leave behind. `model` replays it.
 
 use super::access::Access;
 use super::readahead::Readahead;
@@ -246,7 +246,7 @@ impl World {
         cuts.sort_unstable();
         cuts.dedup();
         let mut tables: Vec<Vec<File>> = vec![Vec::new(); PLACES];
-        // Memtables are not cut into lanes: their ages are the same everywhere.
+        // Memtables are not cut into partitions: their ages are the same everywhere.
         let frozen_from = rng.below(history.len() as u64 + 1) as usize;
         let memtable_from =
             frozen_from + rng.below((history.len() - frozen_from) as u64 + 1) as usize;
@@ -363,7 +363,7 @@ pub(crate) fn random_history(rng: &mut Rng, ops: u64, keys: u64) -> Vec<Op> {
     history
 }
 
-/// A keyspace that stands still, or a snapshot of it.
+/// A keyspace that does not change, or a snapshot of it.
 pub(crate) struct Still {
     pub(crate) view: Arc<ReadView>,
     pub(crate) seq: SeqNo,

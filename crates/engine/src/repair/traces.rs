@@ -7,7 +7,7 @@
 //! acknowledged since, so what is numbered above may be removed: tables and a
 //! manifest of the repair, and tables of an open's replay. Counted as data,
 //! they would hold merge operands twice, and a manifest that was cut short
-//! would stand in for one that is whole.
+//! would replace one that is whole.
 //!
 //! A leftover is not believed where the database was opened since: CURRENT then
 //! names a manifest above `n`, and there is a log above it, as every open makes

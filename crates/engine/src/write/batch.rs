@@ -62,7 +62,7 @@ const FEW: usize = 8;
 pub struct Batch {
     pub(crate) buf: BatchBuf,
     pub(crate) touched: Vec<Touched>,
-    /// Where each keyspace stands in `touched`, once there are more than [`FEW`].
+    /// Where each keyspace is in `touched`, once there are more than [`FEW`].
     places: HashMap<KeyspaceId, usize>,
     pub(crate) error: Option<Error>,
     pub(crate) database_id: Option<u64>,
@@ -197,7 +197,7 @@ impl Batch {
         true
     }
 
-    /// Where the keyspace stands in `touched`; it is put there if it was not.
+    /// Where the keyspace is in `touched`; it is put there if it was not.
     fn place_of(&mut self, id: KeyspaceId) -> usize {
         let count = self.touched.len();
         let found = match count <= FEW {

@@ -1,6 +1,6 @@
 //! One write, top to bottom: make way, reserve, log, apply, publish, sync.
 //!
-//! A failure at or after the log append latches the database (rule R13): the
+//! A failure at or after the log append is a background error (rule R13): the
 //! bytes may or may not have reached the kernel, so no later write may be
 //! acknowledged over the hole. Reads go on.
 //!
@@ -29,7 +29,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// `InvalidArgument` for a broken limit (nothing is written); `ReadOnly`,
-    /// `Closed`; what the log said, which latches the database.
+    /// `Closed`; what the log said, a background error.
     pub(crate) fn write_batch(&self, batch: &mut Batch, sync: Sync) -> Result<SeqNo> {
         if let Some(error) = &batch.error {
             return Err(error.clone());
@@ -120,7 +120,7 @@ impl Pipeline {
     /// write need ever follow. Two files must be damaged then to hide it.
     ///
     /// # Errors
-    /// What the log said, which latches the database.
+    /// What the log said, a background error.
     pub(crate) fn witness_manifest(&self) -> Result<()> {
         self.host.latch.check()?;
         let slot = {

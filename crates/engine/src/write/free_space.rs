@@ -9,13 +9,13 @@ use crate::write::wal::Wal;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result, mutant};
 
-/// Room beside the log and the tables: for the manifest, and what tables have beside entries.
+/// Room in addition to the log and the tables: for the manifest, and what tables have besides entries.
 const MARGIN_BYTES: u64 = 16 << 10;
 /// Room that the next log takes at most when it is made.
 const NEXT_LOG_BYTES: u64 = 64 << 10;
 /// Room that a log reserves at once where there is enough.
 const STEP_BYTES_MIN: u64 = 64 << 10;
-/// With less than this free, beside room to flush, no log is made ahead.
+/// With less than this free, in addition to room to flush, no log is made ahead.
 const SPARE_BYTES_MIN: u64 = 1 << 20;
 
 /// What the next log takes of so much free space: a flush lets a log go only where

@@ -9,7 +9,7 @@ use crate::tree::Tree;
 use crate::write::queue::QueueState;
 use std::sync::Arc;
 
-/// Logs beside the active one that idle keyspaces may keep.
+/// Logs other than the active one that idle keyspaces may keep.
 const OLD_LOGS_MAX: usize = 4;
 
 /// Memtables are frozen until they hold this part of all that is active: where

@@ -257,7 +257,7 @@ impl Segments {
     /// Makes everything that was written durable.
     ///
     /// # Errors
-    /// What the device said, which latches the database.
+    /// What the device said, a background error.
     pub(crate) fn sync(&self) -> Result<()> {
         self.host.latch.check()?;
         if mutant!(ExplicitSync) {
@@ -275,7 +275,7 @@ impl Segments {
     /// Makes a segment, and all before it, durable up to `end`.
     ///
     /// # Errors
-    /// What the device said, which latches the database.
+    /// What the device said, a background error.
     pub(crate) fn sync_to(&self, wal: &Arc<Wal>, end: u64) -> Result<()> {
         if self.wal_sync.sync_to(wal, end, &self.host.latch, |e| self.host.trip(e))? {
             self.host.counters.wal_syncs.add(1);
@@ -318,7 +318,7 @@ pub(crate) struct NewWal<'a> {
     pub(crate) env: &'a Env,
     pub(crate) dir: &'a Path,
     pub(crate) number: FileNumber,
-    /// The manifest beside which it is made.
+    /// The manifest in force when it is made.
     pub(crate) manifest: InForce,
     pub(crate) capacity_bytes: u64,
 }

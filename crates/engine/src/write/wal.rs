@@ -24,7 +24,7 @@ pub(crate) struct Wal {
     /// Where the published records end.
     written: AtomicU64,
     /// Up to where the segment is durable *and* every older segment is too;
-    /// 0 while an older one is not. Stands in each record (rule R5).
+    /// 0 while an older one is not. It is in each record (rule R5).
     synced: AtomicU64,
     /// Where the last slot ends, once the log has gone on in another segment.
     sealed_end: AtomicU64,
