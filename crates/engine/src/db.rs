@@ -462,11 +462,11 @@ impl Db {
     }
 
     /// Flushes, makes everything durable, records a clean close, and releases
-    /// the directory. All handles err from here on; a second close is `Ok`.
+    /// the directory. All handles fail from here on; a second close is `Ok`.
     /// Iterators, cursors and snapshots that are alive stay readable; the latter
     /// through their own methods and those of handles that take a snapshot. Where the
     /// directory is opened again and merges remove a table that they had not opened,
-    /// they err with `Closed`.
+    /// they fail with `Closed`.
     ///
     /// # Errors
     /// Whatever kept the last writes from being made durable: they are then

@@ -1,27 +1,27 @@
-//! Lineage: which of a key's entries count, where nothing says any more which
-//! tables are part of the tree.
+//! Lineage: which entries of a key count in a repair without a manifest.
 //!
-//! Next to the tables of the tree are those that merges have replaced, outputs
-//! of merges and flushes that were cut short, and the logs of what is in tables
-//! as well. What a read finds is the newest value or tombstone and the merge
-//! operands above it, so all that can go wrong is that an operand counts twice:
-//! by itself, and within an entry that a flush or merge made of several. (Of
-//! that the sequence number says the newest alone.) So from the newest down:
+//! Nothing then says which tables are part of the tree. The directory may also
+//! have tables that merges have replaced, outputs of merges and flushes that were
+//! cut short, and logs of entries that are in tables as well. A read finds the
+//! newest value or tombstone and the merge operands above it. So only one thing
+//! can go wrong: an operand counts twice, by itself, and within an entry that a
+//! flush or merge made of several. (That entry has the sequence number of the
+//! newest of them.) These rules are applied from the newest entry down:
 //!
-//! 1. Of the entries of one sequence number a value or tombstone wins, which
-//!    has all older ones in it; then the newest table's.
-//! 2. Once an operand of a table was taken, those older than it count from
-//!    that table alone, and from tables that it was not made of.
-//! 3. A log's operands are nothing but themselves. They count in place of a
-//!    table's operand that they, combined, give.
-//! 4. What rule 2 cannot say, the table being of a version that did not keep
-//!    what it was made of, counts where the other table holds a value or
-//!    tombstone below: the merge would have put the operand onto that. Else it
-//!    is left out, and reported.
+//! 1. Of the entries of one sequence number a value or tombstone wins, since it
+//!    contains all older ones; then the entry of the newest table.
+//! 2. Once an operand of a table counts, older operands count only from that
+//!    table, and from tables that it was not made of.
+//! 3. Operands of a log are never combined. They count in place of a table's
+//!    operand that is their combination.
+//! 4. Tables of an earlier version of the format do not name the tables that they
+//!    were made of, so that rule 2 cannot be applied. An operand of such a table
+//!    counts if the other table has a value or tombstone below: the merge would
+//!    have applied the operand to that. Otherwise it is left out, and reported.
 //!
-//! Older entries than the first value or tombstone have no reader.
-//! Not covered: an output whose merge failed, and that stayed while one of its
-//! inputs went on into another merge.
+//! Entries that are older than the first value or tombstone have no reader.
+//! Not covered: an output whose merge failed, if it remained while one of its
+//! inputs went into another merge.
 //!
 //! Pure: reads no file.
 

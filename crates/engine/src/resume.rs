@@ -1,23 +1,24 @@
-//! Resume: writing is turned on again after a failure whose cause can go away,
-//! as an open would, but without losing sight of what is in memory.
+//! Resume: turns writing on again after a background error whose cause can go
+//! away. It does what an open does, and keeps what is in memory.
 //!
-//! 1. Everybody stops: jobs and writers see that writing is off. What was
-//!    published by then stays; what was filled behind a slot that failed is cut
-//!    off, for ever and for every view (`Memtable::cut`): its callers were told
-//!    that it failed, and its sequence numbers are given out again.
-//! 2. The memtables are written to new tables. Nothing of before is synced or
-//!    appended to again (rule R13): not the logs, not the manifest; names of
-//!    before that a failed sync may have lost are not relied on.
-//! 3. A new manifest, and CURRENT: the old logs are out of force, with all that
-//!    may stand in them of writes that failed. They go, and leave their room.
-//! 4. A new log, and writing is on.
+//! 1. Jobs and writers stop: they see that writing is off. What was published by
+//!    then stays. Entries behind a slot that failed are cut off for ever and for
+//!    every view (`Memtable::cut`): their callers were told that they failed, and
+//!    their sequence numbers are given out again.
+//! 2. The memtables are written to new tables. No file of before is synced or
+//!    appended to again (rule R13), neither logs nor manifest. Names that a failed
+//!    sync may have lost are not relied on.
+//! 3. A new manifest and CURRENT are written. With that the old logs are out of
+//!    force, and so are the writes in them that failed. They are removed, which
+//!    frees their room.
+//! 4. A new log begins, and writing is on.
 //!
 //! A failure before CURRENT leaves everything as it was, and what was made is
-//! removed (`open/undo.rs`); after it, what is in memory agrees with the new manifest
-//! and the next attempt begins with an empty memtable. Either way writing is
-//! off still, and nothing is lost.
-//! Rejected: to go on in the old log. Of a record that failed nobody knows
-//! whether it is there; a reader that did not see it could see it after a crash.
+//! removed (`open/undo.rs`). After a failure behind CURRENT, what is in memory agrees
+//! with the new manifest, and the next attempt begins with an empty memtable. In both
+//! cases writing remains off, and nothing is lost.
+//! Rejected: to go on in the old log. Nobody knows whether a record that failed is
+//! there; a reader that did not see it could see it after a crash.
 
 use crate::core::Core;
 use crate::events::Event;

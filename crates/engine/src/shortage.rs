@@ -1,10 +1,10 @@
 //! Background work that found no room on the device.
 //!
-//! Such a failure changed nothing and turns nothing off: what was to be flushed
-//! is in memory and in a log still, what was to be merged is as it was. So the
-//! job is tried again, later and later, and at once when somebody asks for what
-//! it does; meanwhile writes go on while they fit into memory and the log. One
-//! that does not fit is refused with the job's error, before anything of it is
+//! Such a failure changed nothing and is no background error: what was to be flushed
+//! is still in memory and in a log, and what was to be merged is as it was. So the
+//! job is tried again, after longer and longer delays, and at once when somebody asks
+//! for what it does. Meanwhile writes go on while they fit into memory and the log. A
+//! write that does not fit is refused with the job's error, before anything of it is
 //! written. Rejected: to turn writing off (a merge that needs more room than
 //! there is would keep out the deletes that make room); to have writers wait
 //! (nobody says when there will be room).

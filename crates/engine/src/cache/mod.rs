@@ -28,7 +28,7 @@ pub(crate) struct Caches {
 /// Memory that memtables do not use is lent to reads, but not between an open
 /// or a flush and the next freeze: blocks are small, and the holes they leave
 /// when the memtable wants its memory back cannot hold its chunks. Reads get it
-/// once they filled the cache anew while no memtable took a chunk.
+/// once they filled the cache again while no memtable took a chunk.
 pub(crate) struct ReadMemory {
     shares: Shares,
     frozen_bytes: AtomicU64,

@@ -99,7 +99,7 @@ pub(crate) struct Replay<'a> {
     failed: Option<Error>,
 }
 
-/// Tables of the entries that stand in logs, by keyspace; each with the number
+/// Tables of the entries that are in logs, by keyspace; each with the number
 /// of gaps in the logs before it.
 pub(crate) type RawTables = BTreeMap<KeyspaceId, Vec<(u32, File)>>;
 

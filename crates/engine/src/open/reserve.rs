@@ -1,6 +1,6 @@
 //! The reserve: a file of nothing, so that a full device does not keep a
 //! database closed. An open that may not find the room it needs gives it up
-//! first; one that has room to spare makes it anew at its end.
+//! first; one that has room to spare makes it again at its end.
 //!
 //! Recovery writes before it can delete: tables of what it replays, a manifest,
 //! a log. Only then do the old logs go. Rejected: giving the reserve up once

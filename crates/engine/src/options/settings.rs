@@ -220,7 +220,7 @@ macro_rules! settings {
        $help:literal; $($end:literal => $wrong:literal;)*)*) => {
         /// Everything about a database that is plain data; [`Settings::table`]
         /// describes each field. An open uses the settings that it is given. One
-        /// for writing stores them beside the data, from where
+        /// for writing stores them with the data, from where
         /// [`crate::Db::stored_settings`] gives back what was last used.
         ///
         /// Most users set `memory_bytes`, `background_threads` and `preset`:

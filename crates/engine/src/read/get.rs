@@ -358,7 +358,7 @@ impl<'a> Lookup<'a> {
         }
     }
 
-    /// Takes in an entry that stands in a block.
+    /// Takes in an entry that is in a block.
     #[inline]
     fn stored(
         &mut self,

@@ -173,7 +173,7 @@ pub(crate) struct ReadLevel {
     /// The run, where the level has files in it.
     pub(crate) run: Option<Arc<SortedRun>>,
     /// The log packed into runs, newest first: where two files overlap, the
-    /// newer one stands in an earlier run (I4).
+    /// newer one is in an earlier run (I4).
     pub(crate) sst_log: Vec<Arc<SortedRun>>,
     source: Arc<Level>,
 }
@@ -209,7 +209,7 @@ pub(crate) fn pack_log(
 ) -> Vec<Arc<SortedRun>> {
     let mut runs: Vec<Vec<ReadFile>> = Vec::new();
     for file in log.rev() {
-        // Where the file would stand in a run, if it overlaps nothing there.
+        // Where the file would be in a run, if it overlaps nothing there.
         let gap = |run: &[ReadFile]| {
             let at = run.partition_point(|other| other.is_below(order, &file.file.smallest));
             let fits = run.get(at).is_none_or(|next| file.is_below(order, &next.file.smallest));

@@ -45,7 +45,7 @@ pub(super) fn best(site: &Site<'_>, findings: &mut Findings) -> Result<Option<Fo
             findings.problem(error);
             Ok(None)
         }
-        // A manifest that cannot be read now may be whole: made anew from the
+        // A manifest that cannot be read now may be whole: made again from the
         // tables it would lose the names of keyspaces.
         Err(error) => Err(error),
     }

@@ -1,12 +1,12 @@
 //! Rebuild: repair where the manifest is lost.
 //!
-//! Nothing says any more which tables are part of a tree, which stands above
-//! which, and what of the logs is in tables. So all of a keyspace's tables and
-//! all that the logs hold are merged into one run, key by key in the order of
-//! sequence numbers; which entries count is `lineage`'s to say.
+//! Without it nothing says which tables are part of a tree, which of them is
+//! newer, and which entries of the logs are in tables. So all tables of a keyspace
+//! and all entries of the logs are merged into one run, key by key in the order of
+//! sequence numbers. `lineage` says which entries count.
 //!
 //! That tables reach up to some sequence number says nothing of the logs: a
-//! flush writes its tables one by one, and was perhaps cut short.
+//! flush writes its tables one by one, and may have been cut short.
 //!
 //! Owns: that merge. Never does: delete a file, or say which keyspaces there are
 //! (`evidence.rs` does).
