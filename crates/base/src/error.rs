@@ -35,6 +35,9 @@ pub enum ErrorKind {
     ReadOnly,
     /// Somebody else holds what was asked for: try again later.
     Busy,
+    /// Windrow contradicts itself: a defect of the program, not of the data. Report it
+    /// with the message; where writing was turned off, reopen the database.
+    Internal,
 }
 
 impl ErrorKind {
@@ -49,6 +52,7 @@ impl ErrorKind {
             ErrorKind::Closed => "closed",
             ErrorKind::ReadOnly => "read-only",
             ErrorKind::Busy => "busy",
+            ErrorKind::Internal => "internal error",
         }
     }
 }

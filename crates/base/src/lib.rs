@@ -16,6 +16,7 @@ pub mod coding;
 pub mod comparator;
 pub mod error;
 pub mod ids;
+pub mod invariant;
 pub mod key;
 pub mod mutants;
 

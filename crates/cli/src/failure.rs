@@ -105,6 +105,9 @@ fn advice(error: &Error) -> Option<&'static str> {
         ErrorKind::NotSupported => {
             "a newer build of windrow, or one with the feature named, can read it"
         }
+        ErrorKind::Internal => {
+            "`windrow verify` says whether the data is whole; a copy of the directory helps whoever looks for the defect"
+        }
         ErrorKind::Io => "the system refused: check the path, its permissions, and the device",
         _ => return None,
     })

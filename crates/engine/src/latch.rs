@@ -6,7 +6,7 @@
 //! can. Never does: decide that it is over.
 
 use std::any::Any;
-use windrow_base::{Error, ErrorKind, Result, mutant};
+use windrow_base::{Error, ErrorKind, Result, invariant, mutant};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU8, Ordering};
 use windrow_env::{Env, Process};
@@ -180,12 +180,34 @@ pub(crate) type Panic = Box<dyn Any + Send>;
 pub(crate) fn panicked(what: &str, panic: &Panic) -> Error {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    Error::new(ErrorKind::Io, format!("{what} panicked: {}", text.as_deref().unwrap_or("?")))
+    match text {
+        Some(text) if invariant::is_message(&text) => Error::new(ErrorKind::Internal, text),
+        text => Error::new(
+            ErrorKind::Io,
+            format!("{what} panicked: {}", text.as_deref().unwrap_or("?")),
+        ),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_broken_invariant_is_a_defect_of_ours() {
+        let panic = |work: fn()| std::panic::catch_unwind(work).unwrap_err();
+        let ours = panicked("a job", &panic(|| invariant!(I2, 1 + 1 == 3, "two")));
+        assert_eq!(ours.kind(), ErrorKind::Internal);
+        assert!(ours.message().contains("(I2): two; this is a defect of Windrow"), "{ours}");
+        let other = panicked("a job", &panic(|| panic!("a comparator's")));
+        assert_eq!(
+            (other.kind(), other.message()),
+            (ErrorKind::Io, "a job panicked: a comparator's")
+        );
+        let latch = Latch::new(false);
+        assert!(latch.trip(&ours) && !can_go_away(&ours));
+        assert!(latch.check().unwrap_err().message().contains("until the database is reopened"));
+    }
 
     #[test]
     fn the_first_failure_stays() {

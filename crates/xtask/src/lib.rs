@@ -9,6 +9,7 @@
     reason = "reads the source tree, not a database: there is nothing to simulate"
 )]
 
+pub mod assertions;
 pub mod circles;
 pub mod conditions;
 pub mod coverage;

@@ -1,5 +1,5 @@
-//! `cargo run -p windrow-xtask -- tidy|circles|docs|repeat|coverage|same`: the checks
-//! of the library by hand, which files need each other, the rewriting of generated
+//! `cargo run -p windrow-xtask -- tidy|circles|assertions|docs|repeat|coverage|same`: the
+//! checks of the library by hand, which files need each other, what is asserted, the rewriting of generated
 //! pages, every test many times, which lines the tests run, and whether two builds do
 //! the same.
 
@@ -7,15 +7,18 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use windrow_xtask::repeat::{self, Plan};
-use windrow_xtask::{CHECKS, circles, coverage, docs, root, same};
+use windrow_xtask::{CHECKS, assertions, circles, coverage, docs, root, same};
 
 const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
-                     tidy|circles|docs|repeat|coverage|same [...]\n\n\
+                     tidy|circles|assertions|docs|repeat|coverage|same [...]\n\n\
                      tidy [CHECK]...\n\
                      \x20     run every check of the workspace on itself, or these (cargo test does too)\n\
                      circles [CRATE]...\n\
                      \x20     print which files of a crate (engine, plan, ...) need each other, for\n\
                      \x20     what, and which types have methods in more than two files\n\
+                     assertions\n\
+                     \x20     print how many assertions there are for each function, and which\n\
+                     \x20     invariants (I1 ...) are checked in which files\n\
                      docs  rewrite the generated pages under docs/\n\
                      repeat [--times 50] [--jobs 1] [--filter TEXT]... [--package NAME]...\n\
                      \x20     run every test binary many times, by turns next to threads that take\n\
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy", ref names @ ..] => tidy(names),
         ["circles", ref crates @ ..] => ended(circles::print(&root(), crates)),
+        ["assertions"] => ended(assertions::print(&root())),
         ["docs"] => rewrite(),
         ["repeat", ref rest @ ..] => planned(Plan::parse(rest), repeat::run),
         ["same", ref rest @ ..] => planned(same::Plan::parse(rest), same::run),
