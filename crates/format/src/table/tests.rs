@@ -9,7 +9,7 @@ use crate::tombstone::{RangeTombstone, Tombstones};
 use proptest::prelude::*;
 use std::sync::Arc;
 use windrow_base::key::{Kind, compare_internal, push_internal, seek_trailer, split, trailer};
-use windrow_base::{ErrorKind, Result};
+use windrow_base::{Comparator, ErrorKind, Result};
 use windrow_env::ReadFile;
 
 const UID: u64 = 0xfeed_beef_0bad_cafe;
@@ -446,6 +446,30 @@ fn swapped_blocks_and_files_are_found() {
     assert_eq!(e.kind(), ErrorKind::InvalidArgument);
 }
 
+/// Every key comes after every other.
+struct NoOrder;
+
+impl Comparator for NoOrder {
+    fn id(&self) -> &str {
+        "test.no-order"
+    }
+
+    fn compare(&self, _: &[u8], _: &[u8]) -> std::cmp::Ordering {
+        std::cmp::Ordering::Greater
+    }
+}
+
+#[test]
+fn a_comparator_without_an_order_is_named() {
+    let order = KeyOrder::Custom(Arc::new(NoOrder));
+    let mut writer = TableWriter::new(Box::new(MemWriter::default()), options(&order)).unwrap();
+    writer.add(&point(b"a", 2, b"").0, b"").unwrap();
+    let error = writer.add(&point(b"b", 3, b"").0, b"").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.message().contains("test.no-order"), "{error}");
+    writer.abandon();
+}
+
 #[test]
 fn what_cannot_be_a_table_is_refused_by_the_writer() {
     let order = KeyOrder::Bytewise;
@@ -456,7 +480,7 @@ fn what_cannot_be_a_table_is_refused_by_the_writer() {
     writer.add(&b2, b"").unwrap();
     for late in [point(b"b", 2, b""), point(b"b", 3, b""), point(b"a", 9, b""), point(b"", 9, b"")]
     {
-        assert!(writer.add(&late.0, b"").unwrap_err().is_corruption());
+        assert_eq!(writer.add(&late.0, b"").unwrap_err().kind(), ErrorKind::Internal);
     }
     writer.add(&point(b"b", 1, b"").0, b"").unwrap();
     writer.add(&point(b"ba", 9, b"").0, b"").unwrap();

@@ -18,7 +18,9 @@ use windrow_base::bound::Bound;
 use windrow_base::key::{
     KEY_BYTES_MAX, Kind, TRAILER_BYTES, VALUE_BYTES_MAX, push_internal, trailer_kind, trailer_seq,
 };
-use windrow_base::{Error, FileNumber, KeyOrder, Result, SeqNo, mutant, unless_mutant};
+use windrow_base::{
+    Error, FileNumber, KeyOrder, Result, SeqNo, check_invariant, mutant, unless_mutant,
+};
 use windrow_env::WriteFile;
 
 /// Most bytes of a data block that can be asked for.
@@ -128,10 +130,10 @@ impl TableWriter {
     /// Adds a point entry; keys must ascend.
     ///
     /// # Errors
-    /// `Corruption` if the key is not after the last one or malformed (the
-    /// caller read it from somewhere), `InvalidArgument` beyond the limits,
-    /// `NotSupported` for an unknown kind; errors of the file. The table must
-    /// be abandoned then.
+    /// `Corruption` if the key is malformed (the caller read it from somewhere),
+    /// `InvalidArgument` beyond the limits and where a comparator contradicts itself,
+    /// `NotSupported` for an unknown kind, `Internal` if the key is not after the last
+    /// one; errors of the file. The table must be abandoned then.
     #[inline]
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         let Some((user_key, tail)) = internal_key.split_last_chunk::<TRAILER_BYTES>() else {
@@ -182,10 +184,22 @@ impl TableWriter {
                 (self.last_trailer, ordering.is_eq(), ordering.is_lt())
             }
         };
-        if ascends || (same && last > entry_trailer) {
-            return Ok(same);
+        let in_order = ascends || (same && last > entry_trailer);
+        if !in_order {
+            self.blame_comparator()?;
         }
-        Err(Error::corruption("entries given to a table are not in order"))
+        check_invariant!(I1, in_order, "entries given to a table are not in order");
+        Ok(same)
+    }
+
+    /// Who orders the keys is at fault where they are not in order, if it is a user's.
+    #[cold]
+    fn blame_comparator(&self) -> Result<()> {
+        let KeyOrder::Custom(comparator) = &self.order else { return Ok(()) };
+        Err(Error::invalid(format!(
+            "comparator `{}` gives no total order: it has two keys before each other",
+            comparator.id()
+        )))
     }
 
     #[inline]
