@@ -15,6 +15,7 @@ use crate::pick::Levels;
 use crate::pick::manual::{self, ManualState};
 use crate::pick::small;
 use crate::sizes::{self, Sizes};
+use crate::sound::checked;
 use crate::tree::{File, Part, Version};
 use crate::view::{Settings, View};
 use alloc::sync::Arc;
@@ -61,17 +62,18 @@ impl Policy {
             return Decision::Idle;
         }
         if let Some(decision) = self.shape.reshape(view) {
-            return decision;
+            return checked(view, decision);
         }
         let decision = match self.picker.pick(self.levels(), view) {
             Decision::Idle => self.shape.drain(view).unwrap_or(Decision::Idle),
             decision => decision,
         };
         let cutter = |level| self.cutter(view.version, view.settings, level);
-        match decision {
+        let decision = match decision {
             Decision::Idle => small::pick(view, cutter).unwrap_or(Decision::Idle),
             decision => decision,
-        }
+        };
+        checked(view, decision)
     }
 
     /// The axes that its picker goes by.
@@ -86,7 +88,7 @@ impl Policy {
         if view.busy.is_reshaping() {
             return Decision::Idle;
         }
-        self.level0.pick(view).unwrap_or(Decision::Idle)
+        checked(view, self.level0.pick(view).unwrap_or(Decision::Idle))
     }
 
     /// The next step of a manual compaction of `[lo, hi]` (`None`: unbounded).
@@ -107,7 +109,7 @@ impl Policy {
             // It knows levels by their numbers.
             return Decision::Idle;
         }
-        manual::step(view, lo, hi, state)
+        checked(view, manual::step(view, lo, hi, state))
     }
 
     /// Level 0's depth and an estimate of the merging that the tree's excess

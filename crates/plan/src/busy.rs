@@ -9,7 +9,7 @@ use crate::tree::file::File;
 use crate::tree::{Place, Span};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use windrow_base::{FileNumber, KeyOrder};
+use windrow_base::{FileNumber, KeyOrder, invariant};
 
 /// The files and ranges of the jobs that run on one tree.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,8 @@ impl Busy {
 
     /// Marks a job's inputs and reserves its output range.
     pub fn add(&mut self, merge: &Merge) {
-        debug_assert!(merge.files().all(|(_, _, f)| !self.is_busy(f.number)), "{merge}");
+        let taken = merge.files().find(|(_, _, file)| self.is_busy(file.number));
+        invariant!(I9, taken.is_none(), "two jobs take a table: {merge}");
         let Some(job) = job_of(merge) else { return };
         self.files.extend(merge.files().map(|(_, _, f)| f.number));
         self.claims.push(Claim { job, reach: reach_of(merge), bounds: merge.bounds.clone() });
@@ -72,10 +73,13 @@ impl Busy {
     /// Undoes [`Busy::add`], once the job is installed or given up.
     pub fn remove(&mut self, merge: &Merge) {
         for (_, _, file) in merge.files() {
-            self.files.remove(&file.number);
+            let was_busy = self.files.remove(&file.number);
+            invariant!(I9, was_busy, "a job gives table {} back twice", file.number);
         }
-        let job = job_of(merge);
+        let (job, claims) = (job_of(merge), self.claims.len());
         self.claims.retain(|claim| Some(claim.job) != job);
+        let released = claims - self.claims.len();
+        invariant!(I9, released == usize::from(job.is_some()), "a job had {released} ranges");
     }
 
     /// Marks what any decision takes. Moves and drops that are installed at
@@ -85,6 +89,7 @@ impl Busy {
             Decision::Idle => {}
             Decision::Merge(merge) => self.add(merge),
             Decision::Reshape(Reshape { renamed, .. }) => {
+                invariant!(I9, !self.reshaping, "two changes of the shape at once");
                 self.reshaping = true;
                 self.files.extend(renamed.iter().map(|(_, _, f)| f.number));
             }
@@ -106,7 +111,10 @@ impl Busy {
     pub fn release(&mut self, decision: &Decision) {
         match decision {
             Decision::Merge(merge) => return self.remove(merge),
-            Decision::Reshape(_) => self.reshaping = false,
+            Decision::Reshape(_) => {
+                invariant!(I9, self.reshaping, "a change of the shape ends twice");
+                self.reshaping = false;
+            }
             _ => {}
         }
         for (_, _, file) in decision.files() {

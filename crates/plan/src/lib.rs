@@ -29,6 +29,7 @@ pub mod pick;
 pub mod preset;
 pub mod shape;
 pub mod sizes;
+mod sound;
 pub mod tree;
 pub mod view;
 

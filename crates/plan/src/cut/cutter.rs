@@ -9,7 +9,7 @@
 use crate::tree::{File, Level};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use windrow_base::KeyOrder;
+use windrow_base::{KeyOrder, debug_invariant, invariant};
 
 /// When a file ends, in bytes of its own or of the level below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,7 @@ impl Cutter {
     /// The same, and cuts before each of these keys (ascending).
     #[must_use]
     pub fn also_at(self, boundaries: Arc<[Vec<u8>]>) -> Cutter {
+        invariant!(I1, self.first_bytes.is_none(), "an output gets boundaries half way");
         Cutter { boundaries, ..self }
     }
 
@@ -116,6 +117,7 @@ impl Cutter {
             && bytes_so_far >= bytes_for_bounds(first_bytes, user_key.len())
             && ((boundary && bytes_so_far >= self.piece_min_bytes)
                 || self.is_full(bytes_so_far, bytes_left));
+        invariant!(I1, !cut || bytes_so_far > 0, "a table ends before its first key");
         if cut {
             self.first_bytes = Some(user_key.len());
             if let Some(overlap) = &mut self.overlap {
@@ -140,7 +142,9 @@ impl Cutter {
         while self.boundaries.get(self.boundaries_passed).is_some_and(passed) {
             self.boundaries_passed += 1;
         }
-        self.boundaries_passed > before
+        let passed = self.boundaries_passed;
+        debug_invariant!(I1, passed <= self.boundaries.len(), "{passed} boundaries passed");
+        passed > before
     }
 }
 
@@ -175,6 +179,7 @@ impl Overlapped {
             self.passed = self.passed.saturating_add(file.bytes);
             ended += 1;
         }
+        debug_invariant!(I1, self.ended.is_none_or(|before| before <= ended), "keys go back");
         self.ended = Some(ended);
         let next = run.get(ended).filter(|f| order.compare(&f.smallest, user_key).is_le());
         self.inside = next.map_or(0, |f| f.bytes);

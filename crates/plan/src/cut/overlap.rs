@@ -18,6 +18,7 @@ use super::by_size::BySize;
 use super::cutter::{Cutter, Limits};
 use crate::tree::Version;
 use crate::view::Settings;
+use windrow_base::invariant;
 
 /// S_m is this part of S_M, as in the paper.
 const MIN_PART: u64 = 8;
@@ -50,6 +51,7 @@ impl Overlap {
             return BySize::cutter_at(file_bytes, version, settings, output_level);
         }
         let min_bytes = if self.min_bytes > 0 { self.min_bytes } else { file_bytes / MIN_PART };
+        invariant!(I1, file_bytes > 0, "tables of no bytes");
         let limits = Limits {
             file_bytes,
             touched_bytes: (self.f * file_bytes as f64) as u64,

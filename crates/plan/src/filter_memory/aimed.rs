@@ -5,6 +5,7 @@
 use super::merlin::Estimate;
 use crate::tree::{File, Version};
 use windrow_base::KeyOrder;
+use windrow_base::debug_invariant;
 use windrow_base::key::prefix_u64;
 
 /// The estimate of a file of `entries` that will hold `[lo, hi)` at the head
@@ -46,6 +47,8 @@ pub fn flushed(
     let found = (recorded as f64 - vain_in_all).max(0.0);
     let credit = if claimed > found { found / claimed } else { 1.0 };
     let queries = vain + all.0 * credit;
+    debug_invariant!(F3, (0.0..=1.0).contains(&credit), "{found} hits found of {claimed} claimed");
+    debug_invariant!(F3, queries >= 0.0, "{queries} queries are aimed at a range");
     let (hits, of) = if level0.1 > 0.0 { level0 } else { all };
     let per_entry = if of > 0.0 { hits * credit / of } else { 0.0 };
     Estimate { queries, hits: queries.min(per_entry * entries as f64) }
@@ -56,7 +59,9 @@ pub fn flushed(
 fn share_within(order: &KeyOrder, file: &File, lo: Option<&[u8]>, hi: Option<&[u8]>) -> f64 {
     let from = lo.map_or(0.0, |key| position(order, file, key));
     let to = hi.map_or(1.0, |key| position(order, file, key));
-    (to - from).max(0.0)
+    let share = (to - from).max(0.0);
+    debug_invariant!(F3, share <= 1.0, "{share} of a table's keys are in a range");
+    share
 }
 
 /// Where a key lies between a file's bounds, 0 to 1.

@@ -21,7 +21,7 @@ use crate::tree::{File, Part, Place, Version};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use windrow_base::{Epoch, FileNumber};
+use windrow_base::{Epoch, FileNumber, debug_invariant};
 
 /// Most bits per key: there one look-up in twenty thousand is let through.
 pub const BITS_CAP: f64 = 24.0;
@@ -116,7 +116,13 @@ impl Price {
 
     /// Bits at a price: `c` or `tree_c`.
     fn bits(load: &Load, c: f64) -> f64 {
-        BUILT.bits(libm::log(load.empty / load.entries) - c, BITS_CAP)
+        let bits = BUILT.bits(libm::log(load.empty / load.entries) - c, BITS_CAP);
+        debug_invariant!(
+            F1,
+            (0.0..=BITS_CAP).contains(&bits),
+            "{bits} bits per key for {load:?} at {c}"
+        );
+        bits
     }
 }
 
@@ -135,6 +141,7 @@ impl Groups {
     }
 
     fn add(&mut self, level: u32, epoch: Epoch, entries: f64) {
+        debug_invariant!(F3, entries >= 0.0, "a table of {entries} entries");
         *self.entries.entry(Groups::key(level, epoch)).or_default() += entries;
     }
 
@@ -145,7 +152,9 @@ impl Groups {
             None if level == 0 => self.new_epoch,
             _ => self.entries.get(&Groups::key(level, epoch.unwrap_or(0))).copied().unwrap_or(0.0),
         };
-        if whole > 0.0 { (entries / whole).min(1.0) } else { 1.0 }
+        let share = if whole > 0.0 { (entries / whole).min(1.0) } else { 1.0 };
+        debug_invariant!(F3, (0.0..=1.0).contains(&share), "{entries} of {whole} entries");
+        share
     }
 }
 
@@ -203,8 +212,7 @@ impl FilterPlan {
         let again_bits = unheld_bits.min(reusable_bits(job, freed_bits));
         let left_bits = (unheld_bits - room_bits).max(again_bits).max(0.0);
         price.tree_c = solve(&BUILT, &loads, memory_bits - free_bits, BITS_CAP).c;
-        // Filters written under another plan may hold what the outputs should
-        // have: then those share what is left.
+        // Filters under another plan may hold what the outputs should have.
         let rounding_bits = ROUNDING_BITS * expected.len() as f64;
         let of_job = solve(&BUILT, &expected, left_bits - rounding_bits, BITS_CAP);
         price.c = price.tree_c.max(of_job.c);
@@ -222,10 +230,20 @@ impl FilterPlan {
             bits_per_entry: bits,
             growth_bits: (allowance_bits + bits * dropped - freed_bits).max(0.0),
         }
+        .within(memory_bits)
+    }
+
+    /// F2, of a job.
+    fn within(self, memory_bits: f64) -> FilterPlan {
+        let allowed = self.allowance_bits;
+        let fits = (0.0..=memory_bits.max(0.0)).contains(&allowed);
+        debug_invariant!(F2, fits, "{allowed} bits for a job, of {memory_bits} for the tree");
+        self
     }
 
     /// The same bits per key for every output, without a limit.
     pub fn fixed(bits: f64) -> FilterPlan {
+        debug_invariant!(F1, bits >= 0.0, "{bits} bits per key");
         FilterPlan {
             rule: Rule::Fixed(bits),
             allowance_bits: f64::INFINITY,
@@ -306,6 +324,8 @@ fn entries_written(job: &FilterJob<'_>) -> f64 {
         tombstones += file.point_tombstones;
     }
     let largest = runs.values().copied().max().unwrap_or(0);
+    let all = job.inputs.iter().map(|(_, _, file)| file.entries).sum::<u64>();
+    debug_invariant!(F3, largest <= all, "a run of {largest} entries among {all}");
     largest.saturating_sub(tombstones) as f64
 }
 
@@ -350,6 +370,7 @@ fn expected_outputs(
         |(level, part, file): &&(u32, Part, Arc<File>)| place(*level, *part, file) == deepest;
     let entries: f64 = job.inputs.iter().filter(is_deepest).map(|i| i.2.entries as f64).sum();
     let grown = if entries > 0.0 { written / entries } else { 0.0 };
+    debug_invariant!(F3, grown >= 0.0, "{written} entries are to be written, of {entries}");
     let load = |(_, _, file): &(u32, Part, Arc<File>)| {
         // Hits from above are in q and x alike: the empty queries stay.
         price.load(at, (file.entries as f64 * grown).max(1.0), known(file))

@@ -7,6 +7,7 @@
 //! formula (`the_plans_curve_is_the_built_filters` in the engine's tests).
 
 use core::f64::consts::LN_2;
+use windrow_base::debug_invariant;
 
 /// `ln(2)^2`: what one bit per key takes off the logarithm of the rate.
 pub const LN2_SQUARED: f64 = LN_2 * LN_2;
@@ -80,7 +81,13 @@ impl Curve {
         }
         let at = self.knots.partition_point(|k| k.bits <= bits).max(1) - 1;
         let knot = &self.knots[at];
-        libm::exp(knot.ln_rate - knot.slope * (bits - knot.bits))
+        let rate = libm::exp(knot.ln_rate - knot.slope * (bits - knot.bits));
+        debug_invariant!(
+            F1,
+            (0.0..=1.0).contains(&rate),
+            "a rate of {rate} at {bits} bits per key"
+        );
+        rate
     }
 
     /// The best bits per key of a file of `n` entries and `z` empty lookups at
@@ -98,6 +105,7 @@ impl Curve {
             let end = self.knots.iter().map(|k| k.bits).find(|&b| b > piece.bits);
             bits = f64::min(bits, end.unwrap_or(f64::INFINITY));
         }
+        debug_invariant!(F1, bits == 0.0 || bits >= BITS_MIN, "{bits} bits per key");
         if cap < BITS_MIN { 0.0 } else { bits.min(cap) }
     }
 
@@ -106,6 +114,7 @@ impl Curve {
     pub fn threshold(&self) -> f64 {
         let first = &self.knots[0];
         let earned = -libm::expm1(first.ln_rate) / first.bits;
+        debug_invariant!(F1, earned > 0.0, "the first bit earns {earned}");
         libm::log(LN2_SQUARED) - libm::log(earned)
     }
 

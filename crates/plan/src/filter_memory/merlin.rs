@@ -21,6 +21,7 @@ use crate::tree::Place;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use windrow_base::coding::{Decoder, put_varint};
+use windrow_base::debug_invariant;
 
 /// Queries that a file remembers one by one.
 pub const WINDOW: usize = 64;
@@ -98,6 +99,7 @@ impl Seen {
         let weight = BETA * (seen.max(elapsed / older_interval) / WINDOW as f64).min(1.0);
         let interval = weight * recent_interval + (1.0 - weight) * older_interval;
         let queries = now / interval;
+        debug_invariant!(F3, queries >= 0.0, "{queries} queries at {now}, one each {interval}");
         let older_ratio = (older.hits / older.queries.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
         let ratio = match (seen > 0.0, older.queries > 0.0) {
             (true, true) => weight * hits / seen + (1.0 - weight) * older_ratio,
@@ -125,6 +127,8 @@ impl Observed {
     /// Takes a query in; `query` is larger than every one before.
     pub fn record(&mut self, query: u64, hit: bool) {
         let one = |hit| Estimate { queries: 1.0, hits: f64::from(u8::from(hit)) };
+        let last = self.recent.back().map_or(0, |last| last.0);
+        debug_invariant!(F3, query > last || last == 0, "query {query} after {last}");
         let seen = &mut self.seen;
         if self.recent.len() == WINDOW
             && let Some((_, hit)) = self.recent.pop_front()
@@ -135,6 +139,12 @@ impl Observed {
             seen.since = self.recent.front().map_or(query, |oldest| oldest.0);
         }
         self.recent.push_back((query, hit));
+        debug_invariant!(
+            F3,
+            self.recent.len() <= WINDOW,
+            "a window of {} queries",
+            self.recent.len()
+        );
         seen.recent = seen.recent.plus(one(hit));
     }
 
@@ -172,6 +182,8 @@ pub fn propagate(inputs: &[InputStatistics]) -> Estimate {
     let mut order: Vec<&InputStatistics> =
         inputs.iter().filter(|input| input.share > 0.0).collect();
     order.sort_by_key(|input| core::cmp::Reverse(input.place));
+    let odd = inputs.iter().map(|input| input.share).find(|share| !(0.0..=1.0).contains(share));
+    debug_invariant!(F3, odd.is_none(), "an input gives {odd:?} of its queries");
     let mut deeper: Option<Estimate> = None;
     for group in order.chunk_by(|a, b| a.place == b.place) {
         let here = group

@@ -20,6 +20,7 @@
 use super::curve::{BITS_MIN, Curve, Piece};
 use alloc::vec;
 use alloc::vec::Vec;
+use windrow_base::debug_invariant;
 
 /// What one file asks of filter memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -72,8 +73,19 @@ pub fn solve(curve: &Curve, loads: &[Load], memory_bits: f64, cap: f64) -> Alloc
             bits[file.index] = sorted.bits(file.ratio - c);
         }
     }
+    check_shares(loads, &bits, memory_bits, cap);
     let everything = sorted.files.len() == set.len() && bits.iter().all(|&b| b == 0.0 || b >= cap);
     Allocation { c: if everything { f64::NEG_INFINITY } else { c }, bits }
+}
+
+/// F1: each filter has from one bit per key to the cap, or none. F2: together they take
+/// no more than there is.
+fn check_shares(loads: &[Load], bits: &[f64], memory_bits: f64, cap: f64) {
+    let odd = bits.iter().find(|&&b| b != 0.0 && !(BITS_MIN..=cap * (1.0 + 1e-9)).contains(&b));
+    debug_invariant!(F1, odd.is_none(), "a filter gets {odd:?} bits per key, of {cap} at most");
+    let taken: f64 = loads.iter().zip(bits).map(|(load, bits)| load.entries * bits).sum();
+    let fits = taken <= memory_bits * (1.0 + 1e-6);
+    debug_invariant!(F2, fits, "filters take {taken} bits of {memory_bits}");
 }
 
 /// A file by its place in the order.
@@ -124,6 +136,7 @@ impl Set {
             Some(i) => drop(set.flipped.swap_remove(i)),
             None => set.flipped.push(at),
         }
+        debug_invariant!(F2, set.holds(at) != self.holds(at), "file {at} is in both sets");
         set
     }
 }
@@ -157,6 +170,7 @@ impl Sorted {
             sum = sum.plus(one, 1.0);
             sums.push(sum);
         }
+        debug_invariant!(F2, sums.len() == files.len() + 1, "{} sums", sums.len());
         let threshold = curve.threshold();
         Sorted { files, sums, pieces: capped(curve, cap), threshold }
     }
@@ -180,6 +194,7 @@ impl Sorted {
 
     /// Sums over the members of `set` among `[from, to)`.
     fn members(&self, set: &Set, from: usize, to: usize) -> Sums {
+        debug_invariant!(F2, from <= to && to <= self.files.len(), "files {from} to {to}");
         let (a, b) = (from.min(set.prefix), to.min(set.prefix));
         let mut sums = self.sums[b].plus(self.sums[a], -1.0);
         for &at in set.flipped.iter().filter(|&&at| from <= at && at < to) {
@@ -249,6 +264,7 @@ impl Sorted {
         } else {
             hi = lo;
         }
+        debug_invariant!(F2, lo.is_finite() && hi.is_finite(), "a price from {lo} to {hi}");
         let total = self.sums[all].empty;
         Some((hi, total - sums.empty + self.demand(set, hi).1))
     }

@@ -27,6 +27,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use windrow_base::debug_invariant;
 
 /// M: layers.
 pub const LAYERS: usize = 5;
@@ -90,7 +91,9 @@ impl HotMap {
 
     /// How many layers know the key.
     pub fn layers_known(&self, hash: u64) -> u32 {
-        self.layers.iter().map(|layer| layer.knows(hash) as u32).sum()
+        let known = self.layers.iter().map(|layer| layer.knows(hash) as u32).sum();
+        debug_invariant!(H1, known <= LAYERS as u32, "{known} layers know a key");
+        known
     }
 
     /// H of a file with these keys: the sum of `2^i`, i > 0 the layers that know a key.
@@ -127,19 +130,23 @@ impl HotMap {
 
     /// Retires the top; the new bottom is empty.
     fn turn(&mut self, bits: u64) {
+        debug_invariant!(H1, bits <= self.layer_bits_max, "{bits} bits for one layer");
         self.layers.pop_front();
         self.layers.push_back(Layer::new(bits));
+        debug_invariant!(H1, self.layers.len() == LAYERS, "a map of {} layers", self.layers.len());
         self.wait();
     }
 
     /// Puts off comparing neighbours by as many updates as fill a fifth of the top.
     fn wait(&mut self) {
         self.until_compare = self.layers[0].capacity().div_ceil(5);
+        debug_invariant!(H1, self.until_compare > 0, "neighbours are compared at every update");
     }
 }
 
 impl Layer {
     fn new(bits: u64) -> Layer {
+        debug_invariant!(H1, bits > 0, "a layer without bits");
         Layer { words: vec![0; bits.div_ceil(64) as usize], bits, keys: 0 }
     }
 

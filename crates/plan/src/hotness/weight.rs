@@ -10,6 +10,7 @@ use super::sparseness::{shared_prefix, sparseness};
 use crate::tree::File;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use windrow_base::debug_invariant;
 
 /// W of each file: the larger, the more it would disturb the run it is in.
 pub fn weights(files: &[Arc<File>], alpha: f64) -> Vec<f64> {
@@ -21,6 +22,8 @@ pub fn weights(files: &[Arc<File>], alpha: f64) -> Vec<f64> {
 
 /// `alpha * hot' + (1 - alpha) * sparse'`, each scaled to 0..1.
 pub fn combine(hot: &[f64], sparse: &[f64], alpha: f64) -> Vec<f64> {
+    debug_invariant!(H1, hot.len() == sparse.len(), "{} hot, {} sparse", hot.len(), sparse.len());
+    debug_invariant!(H1, (0.0..=1.0).contains(&alpha), "hotness weighs {alpha}");
     let (hot, sparse) = (Scale::of(hot), Scale::of(sparse));
     hot.zip(sparse).map(|(h, s)| alpha * h + (1.0 - alpha) * s).collect()
 }
@@ -45,7 +48,9 @@ impl Iterator for Scale<'_> {
 
     fn next(&mut self) -> Option<f64> {
         let value = self.values.next()?;
-        Some(if self.spread > 0.0 { (value - self.min) / self.spread } else { 0.0 })
+        let scaled = if self.spread > 0.0 { (value - self.min) / self.spread } else { 0.0 };
+        debug_invariant!(H1, (0.0..=1.0).contains(&scaled), "{value} is scaled to {scaled}");
+        Some(scaled)
     }
 }
 

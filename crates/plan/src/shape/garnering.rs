@@ -24,6 +24,7 @@ use crate::pick;
 use crate::tree::{LEVELS_MAX, Part, Version};
 use crate::view::{Settings, View};
 use alloc::vec::Vec;
+use windrow_base::invariant;
 
 /// The tree shrinks when it would fill only this part of the last level.
 const SHRINK_PART: u64 = 4;
@@ -74,6 +75,9 @@ impl Garnering {
         if level == 0 {
             return 0;
         }
+        invariant!(S1, levels >= 1, "a tree of no levels");
+        invariant!(S1, self.t > 1.0, "each level is {} of the one above", self.t);
+        invariant!(S1, self.c > 0.0 && self.c <= 1.0, "ratios grow by {}", self.c);
         let (l, i) = (levels as f64, level.min(levels) as f64);
         let exponent = match self.base {
             Base::Growing => (2.0 * l - 1.0 - i) * i / 2.0,
@@ -113,6 +117,7 @@ impl Garnering {
         let planned_only = version.part(levels, Part::Run).is_empty()
             && version.part(levels, Part::SstLog).is_empty();
         let above_is_empty = version.level(levels - 1).is_none_or(|l| l.is_empty());
+        invariant!(S1, levels > 1, "a tree of {levels} levels is to shrink");
         let free = match planned_only {
             true => !view.busy.reaches(levels),
             false => above_is_empty && !view.busy.reaches(levels - 1),

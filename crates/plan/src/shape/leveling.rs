@@ -5,6 +5,7 @@
 
 use crate::tree::Version;
 use crate::view::Settings;
+use windrow_base::invariant;
 
 /// The plain leveled shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,8 @@ impl Leveling {
     /// Capacity of `level`'s run in bytes; 0 for level 0, which has none.
     pub fn capacity(&self, _version: &Version, settings: &Settings, level: u32) -> u64 {
         let base = settings.level_base_bytes as f64;
+        let (t, phi) = (self.t, self.phi);
+        invariant!(S1, t > 1.0 && phi >= 1.0, "ratios of {t} and {phi}");
         // The casts saturate.
         match level {
             0 => 0,

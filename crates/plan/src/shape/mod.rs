@@ -12,6 +12,7 @@ pub use leveling::Leveling;
 use crate::decision::Decision;
 use crate::tree::{LEVELS_MAX, Version};
 use crate::view::{Settings, View};
+use windrow_base::debug_invariant;
 
 /// How large each level may grow.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,10 +30,13 @@ impl Shape {
         if level + 1 >= LEVELS_MAX {
             return u64::MAX;
         }
-        match self {
+        let capacity = |level| match self {
             Shape::Leveling(leveling) => leveling.capacity(version, settings, level),
             Shape::Garnering(garnering) => garnering.capacity(version, settings, level),
-        }
+        };
+        let here = capacity(level);
+        debug_invariant!(S1, here <= capacity(level + 1), "level {level} holds more than the next");
+        here
     }
 
     /// A change of the number of levels that is planned for, before anything else.

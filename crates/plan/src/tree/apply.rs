@@ -14,7 +14,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX};
-use windrow_base::{Error, FileNumber, Result, SeqNo};
+use windrow_base::{Error, FileNumber, Result, SeqNo, debug_invariant, invariant};
 
 /// Bytes of files that one edit of a snapshot adds, about. It is encoded as a whole;
 /// applying one takes time for all files of its levels, so they are not small.
@@ -29,6 +29,13 @@ impl Edit {
     /// which the memtables were frozen (I4).
     pub fn flush(current: &Version, files: Vec<File>, through: SeqNo) -> Edit {
         let epoch = current.next_epoch;
+        invariant!(I4, epoch > 0, "the first flush has no epoch");
+        invariant!(I4, through <= SEQ_MAX, "a flush through sequence number {through}");
+        debug_invariant!(
+            I4,
+            files.iter().all(|file| file.seq_max <= through),
+            "a flush through {through} has newer entries"
+        );
         Edit {
             added: files
                 .into_iter()
@@ -72,7 +79,8 @@ impl Version {
     pub fn apply(&self, edit: &Edit) -> Result<Version> {
         let mut version = self.clone();
         self.check_numbers(edit)?;
-        for n in touched(edit)? {
+        let touched = touched(edit)?;
+        for &n in &touched {
             let of_level = |part| {
                 edit.added.iter().filter(move |a| a.0 == n && a.1 == part).map(|a| a.2.clone())
             };
@@ -93,6 +101,27 @@ impl Version {
             version.levels.pop();
         }
         version.apply_fields(edit)?;
+        let due = (self.file_count() + edit.added.len()).checked_sub(edit.removed.len());
+        let count = version.file_count();
+        invariant!(I2, due == Some(count), "an edit leaves {count} tables of {due:?}");
+        invariant!(
+            I4,
+            version.next_epoch >= self.next_epoch && version.next_epoch > 0,
+            "the next epoch goes from {} back to {}",
+            self.next_epoch,
+            version.next_epoch
+        );
+        invariant!(
+            I4,
+            version.flushed_through >= self.flushed_through,
+            "what is in tables goes back from {} to {}",
+            self.flushed_through,
+            version.flushed_through
+        );
+        let untouched = (0..).zip(&self.levels).all(|(n, level)| {
+            touched.contains(&n) || version.level(n).is_none_or(|now| Arc::ptr_eq(now, level))
+        });
+        invariant!(I7, untouched, "an edit copies a level that it does not touch");
         #[cfg(debug_assertions)]
         if version.file_count() < 200 {
             check::all(&version)?;
@@ -193,6 +222,8 @@ impl Version {
         }
         let last = edits.last_mut().expect("one to begin with");
         *last = Edit { added: core::mem::take(&mut last.added), ..self.fields_edit() };
+        let (files, due) = (edits.iter().map(|e| e.added.len()).sum::<usize>(), self.file_count());
+        invariant!(I2, files == due, "a snapshot of {files} tables, where there are {due}");
         edits
     }
 

@@ -30,7 +30,7 @@ use crate::decision::Input;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use windrow_base::mutant;
+use windrow_base::{debug_invariant, invariant, mutant};
 
 /// Where a file is in a version: level, half, index in it.
 pub type Seat = (u32, Part, usize);
@@ -57,6 +57,7 @@ pub fn close<'v>(
 ) -> Option<Closure<'v>> {
     let seeds: Vec<Seat> = seeds.into_iter().collect();
     let output = output_place(version, &seeds, to);
+    let given = if cfg!(debug_assertions) { seeds.clone() } else { Vec::new() };
     let mut closure = Closure { version, members: BTreeMap::new(), output, files: 0 };
     let mut queue = Vec::new();
     for seat in seeds {
@@ -80,12 +81,16 @@ pub fn close<'v>(
     if closure.files == 0 {
         return None;
     }
+    let is_member = |seat: &Seat| closure.count(seat.0, seat.1) > 0;
+    debug_invariant!(I5, given.iter().all(is_member), "a seed is not in its closure");
     if to.1 == Part::Run {
         let hull = closure.span();
         for (i, _) in version.overlapping_span(to.0, Part::Run, hull) {
             closure.insert((to.0, Part::Run, i), &mut queue, &allow)?;
         }
     }
+    let count: usize = closure.members.values().map(BTreeSet::len).sum();
+    invariant!(I5, count == closure.files, "{} of {count} files counted", closure.files);
     Some(closure)
 }
 
@@ -122,6 +127,8 @@ impl<'v> Closure<'v> {
         allow: &impl Fn(&File) -> bool,
     ) -> Option<()> {
         let (level, part, index) = seat;
+        let count = self.version.part(level, part).len();
+        invariant!(I5, index < count, "file {index} of {count} in {} {level}", part.name());
         if !self.members.entry((level, part)).or_default().insert(index) {
             return Some(());
         }

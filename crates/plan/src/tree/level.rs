@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
-use windrow_base::{Error, FileNumber, KeyOrder, Result};
+use windrow_base::{Error, FileNumber, KeyOrder, Result, debug_invariant, invariant};
 
 /// A level of a version. Immutable once built; built by [`Level::new`] and by
 /// edits of a version, which keep the files in order and the cached sums true.
@@ -60,6 +60,7 @@ pub fn deepest_point<'a>(
                 best = Deepest { depth: open, key };
             }
         } else {
+            debug_invariant!(I1, open > 0, "a table ends that has not begun");
             open = open.saturating_sub(1);
         }
     }
@@ -135,6 +136,11 @@ impl Level {
     pub fn run_overlapping(&self, order: &KeyOrder, span: &Span<'_>) -> Range<usize> {
         let start = self.run.partition_point(|f| f.span().ends_before(order, span.lo));
         let more = self.run[start..].partition_point(|f| !span.ends_before(order, &f.smallest));
+        debug_invariant!(
+            I1,
+            self.run[start..start + more].iter().all(|file| file.overlaps(order, span)),
+            "a table among those that overlap does not"
+        );
         start..start + more
     }
 
@@ -173,6 +179,11 @@ impl Level {
             sst_log_depth: self.sst_log_depth,
             ..Level::default()
         };
+        let count = |files: &[Arc<File>], gone: &[usize], added: &[Arc<File>]| {
+            files.len() - gone.len() + added.len()
+        };
+        let run_count = count(&self.run, &run_gone, &run_added);
+        let log_count = count(&self.sst_log, &log_gone, &log_added);
         level.account(&self.run, &run_gone, &run_added, Part::Run);
         level.account(&self.sst_log, &log_gone, &log_added, Part::SstLog);
         let log_changed = !log_gone.is_empty() || !log_added.is_empty();
@@ -190,6 +201,14 @@ impl Level {
             |old, new| log_order(order, old, new).is_lt(),
             |a, b| a.epoch != b.epoch || disjoint(order, a, b),
         )?;
+        let counts = (level.run.len(), level.sst_log.len());
+        invariant!(
+            I2,
+            counts == (run_count, log_count),
+            "an edit leaves {counts:?} tables, where {run_count} and {log_count} are due"
+        );
+        let numbers = (level.run_numbers.len(), level.sst_log_numbers.len());
+        invariant!(I2, numbers == counts, "{numbers:?} numbers of {counts:?} tables");
         level.run_numbers.shrink_to_fit();
         level.sst_log_numbers.shrink_to_fit();
         if log_changed {
@@ -205,12 +224,22 @@ impl Level {
         };
         for &i in gone {
             *sum = sum.saturating_sub(old[i].bytes);
-            self.garbage_files -= old[i].may_hold_garbage() as usize;
+            let garbage = old[i].may_hold_garbage() as usize;
+            debug_invariant!(I2, self.garbage_files >= garbage, "too few tables with tombstones");
+            self.garbage_files -= garbage;
         }
         for file in added {
             *sum = sum.saturating_add(file.bytes);
             self.garbage_files += file.may_hold_garbage() as usize;
         }
+    }
+
+    /// How many of these tables, ascending and each once, are in one half.
+    pub(crate) fn count(&self, part: Part, sorted: &[FileNumber]) -> usize {
+        let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return 0 };
+        let is_one =
+            |n: &&FileNumber| (first..=last).contains(n) && sorted.binary_search(n).is_ok();
+        self.numbers(part).iter().filter(is_one).count()
     }
 
     /// Indices of the removed files of one half, ascending.
