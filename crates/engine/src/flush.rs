@@ -25,7 +25,7 @@ use crate::tree::Tree;
 use crate::write::unflushed::Frozen;
 use std::sync::Arc;
 use windrow_base::key::trailer_seq;
-use windrow_base::{FileNumber, Result, SeqNo, mutant, unless_mutant};
+use windrow_base::{Error, FileNumber, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::WriteFile;
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::Ordering;
@@ -223,7 +223,7 @@ impl Jobs {
             let summary = (job, flushed.files.len() as u64, bytes);
             outputs.extend(flushed.files.iter().map(|file| file.number));
             let edit = flushed.edit(current, last_seq);
-            let version = Arc::new(current.apply(&edit)?);
+            let version = Arc::new(current.apply(&edit).map_err(Error::of_our_making)?);
             added.extend(mutants::added(&edit));
             edits.push(TreeEdit { keyspace: frozen.tree.id, edit, version: version.clone() });
             installs.push((frozen, version, summary, _filters));

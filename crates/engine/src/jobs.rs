@@ -20,7 +20,7 @@ use crate::workers::Workers;
 use crate::write::pipeline::Pipeline;
 use std::collections::HashSet;
 use std::sync::Arc;
-use windrow_base::{FileNumber, Result, SeqNo, mutant};
+use windrow_base::{Error, FileNumber, Result, SeqNo, mutant};
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_plan::tree::{Edit, Version};
 
@@ -100,7 +100,7 @@ impl Jobs {
         };
         let before = keyspace.version.clone();
         let edit = make_edit(&before);
-        let version = Arc::new(before.apply(&edit)?);
+        let version = Arc::new(before.apply(&edit).map_err(Error::of_our_making)?);
         let removed: HashSet<FileNumber> = edit.obsolete().collect();
         let mut fields = vec![Field::NextFile(self.host.next_file.load(Ordering::Relaxed))];
         let landing = taken.as_ref().map(|taken| self.host.snapshots.land(taken));

@@ -166,7 +166,8 @@ impl Resume<'_> {
             unfinished.extend(flushed.take_unfinished());
             self.core.counters.merged(0, 0, flushed.bytes());
             let edit = flushed.edit(&keyspace.version, last_seq);
-            keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
+            keyspace.version =
+                Arc::new(keyspace.version.apply(&edit).map_err(Error::of_our_making)?);
         }
         Ok(())
     }

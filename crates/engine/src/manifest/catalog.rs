@@ -13,7 +13,7 @@ use crate::manifest::record::{Field, Record};
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::trees::Trees;
 use std::sync::Arc;
-use windrow_base::{KeyspaceId, Result, SeqNo, unless_mutant};
+use windrow_base::{Error, KeyspaceId, Result, SeqNo, unless_mutant};
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::Ordering;
 use windrow_env::sync::{Mutex, MutexGuard};
@@ -256,7 +256,8 @@ impl Locked<'_> {
         for tree in trees.iter().filter(|tree| tree.reads.access.is_on()) {
             if let Some(keyspace) = self.manifest.state.keyspaces.get_mut(&tree.id) {
                 let edit = tree.estimates().edit(&keyspace.version);
-                keyspace.version = Arc::new(keyspace.version.apply(&edit)?);
+                keyspace.version =
+                    Arc::new(keyspace.version.apply(&edit).map_err(Error::of_our_making)?);
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::tree::Tree;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windrow_base::key::{TRAILER_BYTES, push_internal};
-use windrow_base::{Epoch, Error, FileNumber, FileUid, Result, mutant};
+use windrow_base::{Epoch, FileNumber, FileUid, Result, check_invariant, mutant};
 use windrow_env::WriteFile;
 use windrow_env::fs::{WriteOptions, is_out_of_descriptors};
 use windrow_format::codec::Codec;
@@ -292,12 +292,8 @@ impl<'a> Outputs<'a> {
     fn end_last(&mut self) -> Result<()> {
         self.end_table(None)?;
         let written: u64 = self.finished.iter().map(|f| f.summary.entries).sum();
-        if written != self.entries {
-            return Err(Error::corruption(format!(
-                "a job wrote {written} entries where {} were due",
-                self.entries
-            )));
-        }
+        let due = self.entries;
+        check_invariant!(R16, written == due, "a job wrote {written} entries of {due}");
         Ok(())
     }
 

@@ -273,6 +273,10 @@ impl<'a> Replay<'a> {
         if first_seq != self.next_seq || self.broken {
             return self.gap(first_seq, durable_up_to);
         }
+        if !matches!(self.mode, Mode::Open(_)) {
+            // What goes on behind a batch that is not sound takes none of it.
+            ops.clone().try_for_each(|op| self.flushed_through_of(op?.keyspace).map(drop))?;
+        }
         let mut seq = first_seq;
         for op in ops {
             let op = op?;
@@ -362,12 +366,7 @@ impl<'a> Replay<'a> {
     /// The memtable for an operation; `None` where its effect is in tables
     /// already, or its keyspace was dropped.
     fn memtable(&mut self, id: KeyspaceId, seq: SeqNo) -> Result<Option<Arc<Memtable>>> {
-        let Some(&through) = self.flushed_through.get(&id) else {
-            if id.0 < self.next_keyspace {
-                return Ok(None);
-            }
-            return Err(Error::corruption(format!("keyspace {id} was never made")));
-        };
+        let Some(through) = self.flushed_through_of(id)? else { return Ok(None) };
         if seq <= through && !mutant!(ReplayTwice) {
             return Ok(None);
         }
@@ -378,6 +377,16 @@ impl<'a> Replay<'a> {
         self.memtables.insert(id, memtable.clone());
         self.bytes += LIST_BYTES;
         Ok(Some(memtable))
+    }
+
+    /// Up to where a keyspace is in tables; `None` where it was dropped.
+    fn flushed_through_of(&self, id: KeyspaceId) -> Result<Option<SeqNo>> {
+        match self.flushed_through.get(&id) {
+            None if id.0 >= self.next_keyspace => {
+                Err(Error::corruption(format!("keyspace {id} was never made")))
+            }
+            through => Ok(through.copied()),
+        }
     }
 
     fn is_read_only(&self) -> bool {

@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use windrow::{Db, Error, ErrorKind, Options, RepairReport, Sync};
+use windrow_base::{KeyspaceId, Kind};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
+use windrow_format::batch::{self, BatchBuf};
+use windrow_format::log::{self, Class, LogKind, Reader};
 
 const DIR: &str = "/db";
 
@@ -139,6 +142,39 @@ fn a_log_that_is_missing_is_reported() {
     assert_eq!(count(&handles), 0);
     // It is said once.
     assert!(!repair(&handles).unwrap().lost_something());
+}
+
+/// Adds a batch to a log that is right by its checksum, and whose last operation is
+/// of a keyspace that was never made.
+fn add_half_a_batch(handles: &Handles, log: &Path) {
+    let file = handles.env().fs.open(log, windrow_env::fs::ReadOptions::default()).unwrap();
+    let mut reader = Reader::open(file, LogKind::Wal, None).unwrap();
+    let mut last_seq = 0;
+    while let Some(record) = reader.next().unwrap() {
+        if record.class == Class::Batch {
+            let (first_seq, count, _) = batch::decode(record.payload).unwrap();
+            last_seq = first_seq + u64::from(count) - 1;
+        }
+    }
+    let mut made = BatchBuf::new();
+    made.push(Kind::Put, KeyspaceId::DEFAULT, b"half", b"of a batch");
+    made.push(Kind::Put, KeyspaceId(77), b"the other", b"half");
+    made.set_first_seq(last_seq + 1);
+    let (uid, end) = (reader.header().uid, reader.valid_bytes());
+    let mut bytes = handles.fs.read_file(log).unwrap();
+    bytes.truncate(end as usize);
+    log::frame(&mut bytes, made.payload(), uid, end, Class::Batch, 0);
+    handles.fs.write_file(log, &bytes);
+}
+
+#[test]
+fn a_repair_takes_a_batch_whole_or_not_at_all() {
+    let handles = killed(|db| put_synced(db, 0..KEYS));
+    let log = paths(&handles, DIR, ".wal").pop().unwrap();
+    add_half_a_batch(&handles, &log);
+    let report = repair(&handles).unwrap();
+    assert!(!report.problems.is_empty(), "{report:?}");
+    assert_eq!(count(&handles), KEYS);
 }
 
 #[test]
