@@ -50,6 +50,7 @@ pub const CASES: &[Case] = &[
     Case {
         name: "deletes",
         steps: |_| 4,
+        // A batch, or its record that is replayed, twice.
         besides: |scale| scale.budget / 2 + BESIDES,
         step: deletes,
         judge: batches_are_whole,
@@ -57,8 +58,9 @@ pub const CASES: &[Case] = &[
     Case {
         name: "ranges",
         steps: |_| 4,
-        // And the sets that a merge makes of the range tombstones of all batches.
-        besides: |scale| scale.budget / 2 + BESIDES,
+        // A batch, or its record that is replayed, and the sets that a merge makes of
+        // the range tombstones of all batches.
+        besides: |scale| scale.budget + BESIDES,
         step: ranges,
         judge: batches_are_whole,
     },
