@@ -14,6 +14,9 @@ use windrow_env::testing::{Fault, FaultKind, FileDamage, NameDamage, Ops, PowerL
 
 /// Ways to die at each operation.
 pub const DAMAGES: u64 = 32;
+/// Of a share of the cases much smaller than that of every change, there are so many
+/// times as many faults as crashes.
+const FAULTS_PER_CRASH: u64 = 20;
 /// Sizes of a device that is too small, and the bytes between them.
 const CAPACITIES: u64 = 400;
 const CAPACITY_STEP_BYTES: u64 = 1_000;
@@ -121,7 +124,7 @@ fn crashes_in_recovery(work: &Work, share: Share) -> Result<u64, String> {
 /// one of the three where time is short.
 fn faults(work: &Work, share: Share) -> Result<u64, String> {
     use FaultKind::{Interrupted, Io, NoSpace, TooManyFiles};
-    let share = Share { step: share.step.min(3), ..share };
+    let share = Share { step: share.step.min(3).max(share.step / FAULTS_PER_CRASH), ..share };
     let extent = work.measure()?;
     let mut done = 0;
     let sorts = [
