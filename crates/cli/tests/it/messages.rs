@@ -4,6 +4,8 @@
 //!
 //! Owns: that list, and that each message is followed by what to do about it.
 
+#![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
+
 use crate::common::{Shell, stderr};
 use std::fmt::Write as _;
 use std::path::Path;
