@@ -95,12 +95,12 @@ impl Pipeline {
         }
         std::mem::forget(unwinding);
         if mutant!(WalAppendWritesOn) && appended.is_err() {
-            self.queue().publish(&slot, &self.host.latch)?;
+            self.publish(&slot)?;
             return appended.map(|()| slot.last_seq);
         }
         let fail = |error: &Error| self.fail_slot(&slot, error);
         unless_mutant!(WalAppendIgnored, appended.inspect_err(fail)?);
-        self.queue().publish(&slot, &self.host.latch)?;
+        self.publish(&slot)?;
         if due {
             self.workers.kick(Kick::MayBeDue);
         }
@@ -132,9 +132,17 @@ impl Pipeline {
         let appended = append_mark(&slot);
         std::mem::forget(unwinding);
         appended.inspect_err(|error| self.fail_slot(&slot, error))?;
-        self.queue().publish(&slot, &self.host.latch)?;
+        self.publish(&slot)?;
         self.host.counters.wal_bytes.add(slot.end - slot.begin);
         self.sync_slot(&slot)
+    }
+
+    /// Publishes a slot, once its turn comes. A panic in there turns writing off.
+    fn publish(&self, slot: &Slot) -> Result<()> {
+        let unwinding = Unwinding(self, slot);
+        let published = self.queue().publish(slot, &self.host.latch);
+        std::mem::forget(unwinding);
+        published
     }
 
     /// The record of a slot is not in the log, or not whole.

@@ -26,7 +26,7 @@ use crate::write::unflushed::Unflushed;
 use crate::write::wal::Wal;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use windrow_base::{KeyspaceId, Result, SeqNo};
+use windrow_base::{KeyspaceId, Result, SeqNo, invariant};
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
 use windrow_format::log::{self, Length, Mark};
@@ -121,7 +121,8 @@ impl Publication {
     /// Whether every ticket before `next` is done or failed, and nobody waits.
     fn is_settled(&self, next: u64) -> bool {
         let done = self.done.iter().flatten().count() as u64;
-        self.waiting == 0 && self.base + done + self.failed == next
+        // More, where a ticket that was done failed as it was published (a panic).
+        self.waiting == 0 && self.base + done + self.failed >= next
     }
 }
 
@@ -193,10 +194,13 @@ impl Queue {
     /// `ReadOnly` if a slot before it failed: this one is never published.
     pub(crate) fn publish(&self, slot: &Slot, latch: &Latch) -> Result<()> {
         let mut publication = self.publication.lock();
-        let index = (slot.ticket - publication.base) as usize;
+        let (ticket, base) = (slot.ticket, publication.base);
+        invariant!(Q2, ticket >= base, "ticket {ticket} is published after {base} began to wait");
+        let index = (ticket - base) as usize;
         while publication.done.len() <= index {
             publication.done.push_back(None);
         }
+        invariant!(Q2, publication.done[index].is_none(), "ticket {ticket} is done twice");
         publication.done[index] =
             Some(Done { last_seq: slot.last_seq, wal: slot.wal.clone(), end: slot.end });
         if publication.settling > 0 {
@@ -273,7 +277,9 @@ impl Queue {
         publication.done.clear();
         (publication.failed, publication.first_failed) = (0, None);
         drop(publication);
-        state.next_seq = self.visible() + 1;
+        let (next, visible) = (state.next_seq, self.visible());
+        invariant!(Q2, next > visible, "{visible} is visible, and {next} was not given out");
+        state.next_seq = visible + 1;
         state.wal_first_seq = state.next_seq;
         state.wal_offset = wal.written();
         state.wal = wal;
@@ -282,12 +288,17 @@ impl Queue {
 
     fn publish_ready(&self, publication: &mut Publication) {
         let mut last_seq = 0;
+        let failed = publication.first_failed.unwrap_or(u64::MAX);
         while let Some(Some(_)) = publication.done.front() {
+            let ticket = publication.base;
+            invariant!(Q3, ticket < failed, "ticket {ticket} is published, and {failed} failed");
             let done = publication.done.pop_front().flatten().expect("checked just above");
             publication.base += 1;
             done.wal.advance_written(done.end);
             last_seq = done.last_seq;
         }
+        let before = self.visible();
+        invariant!(Q2, last_seq >= before, "{before} is visible, and then {last_seq}");
         self.visible.store(last_seq, Ordering::Release);
         if publication.waiting > 0 {
             self.published.notify_all();
@@ -337,6 +348,7 @@ impl QueueState {
         let begin = self.wal_offset;
         let offset = begin + mark.as_ref().map_or(0, |payload| log::framed_bytes(payload.len()));
         self.wal_offset = offset + bytes;
+        invariant!(Q1, self.wal_offset >= begin, "a slot ends at {}", self.wal_offset);
         Slot {
             ticket,
             first_seq,
