@@ -85,7 +85,7 @@ impl Pipeline {
         let log_bytes = log::framed_bytes(buf.payload().len());
         let reserved = Room::new(self, touched).reserve(buf.count() as u64, log_bytes)?;
         let Reserved { slot, due, is_large } = reserved;
-        let unwinding = Unwinding(self, &slot);
+        let unwinding = Unwinding::of_writing(self, &slot);
         if is_large {
             self.share_memory();
         }
@@ -128,7 +128,7 @@ impl Pipeline {
             self.host.latch.check()?;
             queue.take(0, 0, Memtables::Many(Vec::new()))
         };
-        let unwinding = Unwinding(self, &slot);
+        let unwinding = Unwinding::of_writing(self, &slot);
         let appended = append_mark(&slot);
         std::mem::forget(unwinding);
         appended.inspect_err(|error| self.fail_slot(&slot, error))?;
@@ -139,7 +139,7 @@ impl Pipeline {
 
     /// Publishes a slot, once its turn comes. A panic in there turns writing off.
     fn publish(&self, slot: &Slot) -> Result<()> {
-        let unwinding = Unwinding(self, slot);
+        let unwinding = Unwinding::of_publishing(self, slot);
         let published = self.queue().publish(slot, &self.host.latch);
         std::mem::forget(unwinding);
         published
@@ -184,17 +184,34 @@ impl Pipeline {
     }
 }
 
-/// Turns writing off if a comparator, or the file system, panics under a slot that
-/// everybody behind it waits for.
-struct Unwinding<'a>(&'a Pipeline, &'a Slot);
+/// Turns writing off if a writer panics under a slot that everybody behind it waits for.
+struct Unwinding<'a> {
+    pipeline: &'a Pipeline,
+    slot: &'a Slot,
+    kind: ErrorKind,
+    text: &'static str,
+}
+
+impl<'a> Unwinding<'a> {
+    /// A comparator, or the file system, may panic.
+    fn of_writing(pipeline: &'a Pipeline, slot: &'a Slot) -> Self {
+        let text = "a writer panicked: what it was writing may be in the log, and is not in memory";
+        Unwinding { pipeline, slot, kind: ErrorKind::Io, text }
+    }
+
+    /// Only a broken invariant of the queue panics there.
+    fn of_publishing(pipeline: &'a Pipeline, slot: &'a Slot) -> Self {
+        let text = "a writer panicked as its write was made visible: it may be in the log, and \
+                    is not visible; this is a defect of Windrow: please report it, with the \
+                    message of the panic";
+        Unwinding { pipeline, slot, kind: ErrorKind::Internal, text }
+    }
+}
 
 impl Drop for Unwinding<'_> {
     fn drop(&mut self) {
-        let error = Error::new(
-            ErrorKind::Io,
-            "a writer panicked: what it was writing may be in the log, and is not in memory",
-        );
-        self.0.fail_slot(self.1, &error);
+        let error = Error::new(self.kind, self.text);
+        self.pipeline.fail_slot(self.slot, &error);
     }
 }
 
@@ -234,4 +251,35 @@ fn apply(buf: &BatchBuf, slot: &Slot) {
         seq += 1;
     }
     debug_assert_eq!(seq, slot.last_seq + 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::write::queue::Memtables;
+    use crate::{Db, ErrorKind, Options};
+    use std::error::Error as _;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use windrow_base::{Error, invariant};
+
+    #[test]
+    fn a_slot_that_is_published_twice_turns_writing_off_as_a_defect() {
+        let (env, _handles) = windrow_env::testing::env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        let db = Db::open_with("db", options).unwrap();
+        db.put("k", "v").unwrap();
+        let pipeline = &db.core().pipeline;
+        let slot = pipeline.queue().lock().take(0, 0, Memtables::Many(Vec::new()));
+        pipeline.publish(&slot).unwrap();
+        let twice = catch_unwind(AssertUnwindSafe(|| pipeline.publish(&slot))).unwrap_err();
+        assert!(invariant::is_message(twice.downcast_ref::<String>().unwrap()));
+
+        let refused = db.put("k", "w").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ReadOnly);
+        let cause = refused.source().unwrap().downcast_ref::<Error>().unwrap();
+        assert_eq!(cause.kind(), ErrorKind::Internal, "{cause}");
+        assert_eq!(db.get("k").unwrap().as_deref(), Some(&b"v"[..]));
+        // Nobody waits for the slot.
+        assert_eq!(db.close().unwrap_err().kind(), ErrorKind::ReadOnly);
+    }
 }
