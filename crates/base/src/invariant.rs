@@ -2,12 +2,14 @@
 //! Q1 to Q4 of the commit queue, the rules R1 to R16 of durability and the lesser ones
 //! of the policies (S1, F1 to F3, H1), by their names in ARCHITECTURE.md.
 //!
-//! - [`invariant!`](crate::invariant!) is checked in every build, where that costs nothing per key. In the
-//!   background, and under a slot of the commit queue, the panic turns writing off.
-//! - [`check_invariant!`](crate::check_invariant!) is the same in a function that returns a `Result`: it returns
-//!   [`ErrorKind::Internal`].
-//! - [`debug_invariant!`](crate::debug_invariant!) is checked in debug builds alone: for each key or entry, and
-//!   where a broken one only costs (filter memory F1 to F3, hotness H1).
+//! - [`invariant!`](crate::invariant!) is checked in every build, where that costs
+//!   nothing per key. In the background, and under a slot of the commit queue, the
+//!   panic turns writing off.
+//! - [`check_invariant!`](crate::check_invariant!) is the same in a function that
+//!   returns a `Result`: it returns [`ErrorKind::Internal`].
+//! - [`debug_invariant!`](crate::debug_invariant!) is checked in debug builds alone:
+//!   for each key or entry, and where a broken one only costs (filter memory F1 to
+//!   F3, hotness H1).
 //!
 //! Owns: the form of the message, by which a panic is known to be one of these.
 //! Never does: check what comes from disk (that is `Corruption`) or from a caller

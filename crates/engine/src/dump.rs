@@ -30,7 +30,8 @@ const SHOWN_BYTES_MAX: usize = 256;
 ///
 /// # Errors
 /// `InvalidArgument` for another file; `Corruption` where synced bytes are
-/// damaged, `NotSupported` for a newer format, `Io` from reading, or from `out` with its error as the source.
+/// damaged, `NotSupported` for a newer format, `Io` from reading, or from `out` with
+/// its error as the source.
 pub fn wal(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
     let path = path.as_ref();
     let mut out = Out(out);

@@ -2,8 +2,8 @@
 //! the settings, events and counters, and whether writing is on.
 //!
 //! Owns: the numbers and ids that it gives out, the list of snapshots, the time by
-//! which expiry is judged, who is woken when writing goes off, and waiting for a change. Never does: know
-//! what work there is, or change a file.
+//! which expiry is judged, who is woken when writing goes off, and waiting for a
+//! change. Never does: know what work there is, or change a file.
 
 use crate::budget::Shares;
 use crate::events::{Event, EventSink, JobId};

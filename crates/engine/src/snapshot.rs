@@ -1,8 +1,9 @@
 //! Snapshots: a state of the database that stays readable.
 //!
 //! Owns: the handle. What it shows of the default keyspace is in `snapshot_reads.rs`,
-//! as keyspaces know snapshots and not the other way round. Its place among the snapshots that are alive, by which
-//! merges go, is in `snapshots.rs`. Never does: keep a file itself.
+//! as keyspaces know snapshots and not the other way round. Its place among the
+//! snapshots that are alive, by which merges go, is in `snapshots.rs`. Never does:
+//! keep a file itself.
 
 use crate::handle::Handle;
 use std::sync::Arc;

@@ -16,7 +16,8 @@ use windrow_format::block::Charge;
 /// Memory that is taken from the readers of a database until it is dropped.
 pub struct Crowd(#[allow(dead_code)] Charge);
 
-/// Takes as much memory as all readers of a database may hold, so that its iterators give up their places.
+/// Takes as much memory as all readers of a database may hold, so that its iterators
+/// give up their places.
 pub fn crowd(db: &Db) -> Crowd {
     let core = db.core();
     Crowd(core.caches.blocks.hold(core.shares.reads_bytes(0)))

@@ -337,8 +337,8 @@ fn a_leftover_keeps_its_number() -> Result<(), String> {
 }
 
 /// A log that the manifest does not name, as another database left it on the
-/// sectors of one that was never synced, says nothing. One that names the manifest in force, or a newer one that CURRENT
-/// does not name yet, does.
+/// sectors of one that was never synced, says nothing. One that names the manifest in
+/// force, or a newer one that CURRENT does not name yet, does.
 fn only_its_own_logs_count() -> Result<(), String> {
     let (_, handles) = env(1);
     let handles = killed(with_contents(&handles)?, &handles, 1);

@@ -1,7 +1,7 @@
 //! `cargo run -p windrow-xtask -- tidy|circles|assertions|docs|repeat|coverage|same`: the
-//! checks of the library by hand, which files need each other, what is asserted, the rewriting of generated
-//! pages, every test many times, which lines the tests run, and whether two builds do
-//! the same.
+//! checks of the library by hand, which files need each other, what is asserted, the
+//! rewriting of generated pages, every test many times, which lines the tests run, and
+//! whether two builds do the same.
 
 use std::error::Error;
 use std::path::Path;

@@ -3,9 +3,11 @@
 //!
 //! By turns next to a load that takes all cores, and on one core alone (`taskset`).
 //! The load is the other binaries where several run at once (`--jobs`), and threads
-//! that compute nothing for the cores that they leave. Owns: the order of runs, the table, the output of what
-//! failed (`target/repeat`). Never does: judge speed; the seconds in the table
-//! say how long a run takes, and nothing fails by them.
+//! that compute nothing for the cores that they leave.
+//!
+//! Owns: the order of runs, the table, the output of what failed (`target/repeat`).
+//! Never does: judge speed; the seconds in the table say how long a run takes, and
+//! nothing fails by them.
 
 use cargo_metadata::{Artifact, Message, Target};
 use std::error::Error;

@@ -3,10 +3,10 @@
 //!
 //! A table `{ quick = 1, reduced = 2, full = 3 }` becomes the value of the
 //! scale that is run (`full` where `reduced` is left out), a table with
-//! `scales = [...]` is left out of the other scales, a case's tables are laid over the common ones, and `"{NAME}"` in a
-//! string becomes what the case's `with` says of NAME. All of that is done on
-//! the parsed tree, whose values know their places, so that an error still
-//! finds its line.
+//! `scales = [...]` is left out of the other scales, a case's tables are laid over
+//! the common ones, and `"{NAME}"` in a string becomes what the case's `with` says
+//! of NAME. All of that is done on the parsed tree, whose values know their places,
+//! so that an error still finds its line.
 //!
 //! Never does: know a key but `scales`.
 

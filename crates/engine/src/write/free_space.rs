@@ -36,8 +36,8 @@ impl Segments {
         let Ok(free) = self.host.env.fs.free_bytes(&self.host.dir) else { return Ok(()) };
         let to_come = self.bytes_in_memory().saturating_add(self.reserved_ahead());
         let steps = step.saturating_mul(merges.max(1) as u64);
-        let beside = steps.saturating_add(next_log_bytes(free) + MARGIN_BYTES);
-        let needed = to_come.saturating_add(beside);
+        let overhead = steps.saturating_add(next_log_bytes(free) + MARGIN_BYTES);
+        let needed = to_come.saturating_add(overhead);
         if needed <= free || mutant!(LogTakesAll) {
             return Ok(());
         }

@@ -5,8 +5,10 @@
 //! frozen and handed to a flush, and the log goes on, where that is of use, in
 //! a new segment that was made ahead. A writer waits only if the frozen ones
 //! have not been flushed yet. A batch larger than a memtable has one to itself,
-//! and waits until it fits beside the frozen ones. Every wait is recorded with
+//! and waits until it fits next to the frozen ones. Every wait is recorded with
 //! its reason.
+//!
+//! Owns no state. Never does: write to the log or to a memtable.
 
 use crate::memtable::LIST_BYTES;
 use crate::stats::PauseReason;

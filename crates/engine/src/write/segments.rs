@@ -3,10 +3,10 @@
 //!
 //! A spare segment is made ahead, so that a switch of memtables finds it ready,
 //! but not before a quarter of a memtable is filled: a process that writes
-//! little needs none. It is a convenience: where it cannot be made (a full device, no descriptors)
-//! the active segment goes on, since it can grow, and the attempt is made again
-//! at the next switch. What turns writing off is a failure that may have taken
-//! what others rely on: of the directory's sync, or of the manifest.
+//! little needs none. Where it cannot be made (a full device, no descriptors) the
+//! active segment goes on, since it can grow, and the attempt is made again at the
+//! next switch. What turns writing off is a failure that may have taken what others
+//! rely on: of the directory's sync, or of the manifest.
 //!
 //! Room is reserved before a slot is given out, so a writer that finds the
 //! device full is refused with nothing written and nobody behind a hole.

@@ -3,7 +3,8 @@
 //!
 //! Part of the commit queue's state, changed under its lock. Owns: the one account
 //! of the bytes that memtables were promised, each of which counts as active or as
-//! frozen for as long as it is listed here. Owns no memtable's content. Of 10,000 keyspaces those that nobody writes to cost nothing here.
+//! frozen for as long as it is listed here. A keyspace that nobody writes to costs
+//! nothing here. Never does: change a memtable's content.
 
 use crate::memtable::{LIST_BYTES, Memtable};
 use crate::read::view::ReadView;
@@ -178,9 +179,9 @@ impl Unflushed {
         !self.frozen.is_empty() && self.flushing.is_empty()
     }
 
-    /// The oldest log that a memtable beside these has its first record in.
-    pub(crate) fn oldest_log(&self, beside: &[Arc<Memtable>]) -> Option<FileNumber> {
-        let of = |log| beside.iter().filter(|m| m.first_wal() == Some(log)).count();
+    /// The oldest log that a memtable other than these has its first record in.
+    pub(crate) fn oldest_log(&self, except: &[Arc<Memtable>]) -> Option<FileNumber> {
+        let of = |log| except.iter().filter(|m| m.first_wal() == Some(log)).count();
         self.logs.iter().find(|&(&log, &count)| count > of(log)).map(|(&log, _)| log)
     }
 

@@ -23,7 +23,8 @@ impl BlockHandle {
 pub struct PartitionHandle {
     /// The partition's index block, for [`decode_partition`](crate::table::decode_partition).
     pub index: BlockHandle,
-    /// Its filter block, for [`Block::may_contain`](super::Block::may_contain); covers exactly the keys of the partition.
+    /// Its filter block, for [`Block::may_contain`](super::Block::may_contain); covers
+    /// exactly the keys of the partition.
     pub filter: Option<BlockHandle>,
 }
 

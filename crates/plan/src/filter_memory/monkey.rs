@@ -2,8 +2,9 @@
 //!
 //! The solver with the same z for every run: a lookup asks each run once, and
 //! of a run's files those that cover the key. A file's z is its share of the
-//! key space; its share of its run's entries is taken for that (`budget.rs`). So the rate is in proportion to the size of the run (Autumn,
-//! Eq. 9), for trees of any shape.
+//! key space; its share of its run's entries is taken for that (`budget.rs`). So the
+//! rate is in proportion to the size of the run (Autumn, Eq. 9), for trees of any
+//! shape.
 
 /// Monkey+'s filter memory.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! What macros and attributes are given, where it can be read as code.
 //!
-//! Owns: macros' arguments as expressions, or as the paths in them, and paths in quotes. Never does: expand
-//! macros.
+//! Owns: macros' arguments as expressions, or as the paths in them, and paths in
+//! quotes. Never does: expand macros.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::parse::{ParseStream, Parser};
