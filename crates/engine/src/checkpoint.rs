@@ -5,7 +5,7 @@
 //! by open (rule R1). The source is only read, after a flush. A checkpoint that
 //! fails removes what it made, so that it can be tried again.
 
-use crate::core::Core;
+use crate::database::Database;
 use crate::events::Event;
 use crate::manifest::log::{ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
@@ -28,15 +28,15 @@ use windrow_format::names;
 const COPY_BYTES: usize = 1 << 20;
 
 /// Copies the database as it is now into `target`.
-pub(crate) fn checkpoint(core: &Core, target: &Path) -> Result<()> {
-    core.latch.check()?;
-    let target = &core.env.fs.absolute(target)?;
-    check_empty(&core.env, target)?;
-    let made_dir = !core.env.fs.exists(target)?;
-    core.env.fs.create_dir(target)?;
-    let (env, dir) = enter(&core.env, target)?;
+pub(crate) fn checkpoint(database: &Database, target: &Path) -> Result<()> {
+    database.latch.check()?;
+    let target = &database.env.fs.absolute(target)?;
+    check_empty(&database.env, target)?;
+    let made_dir = !database.env.fs.exists(target)?;
+    database.env.fs.create_dir(target)?;
+    let (env, dir) = enter(&database.env, target)?;
     let mut copy = Copy { env, dir, made: Vec::new(), current: None, made_dir };
-    copy.fill(core).inspect_err(|_| copy.remove())
+    copy.fill(database).inspect_err(|_| copy.remove())
 }
 
 fn check_empty(env: &Env, target: &Path) -> Result<()> {
@@ -53,48 +53,48 @@ fn check_empty(env: &Env, target: &Path) -> Result<()> {
 /// moment, in every keyspace, and nothing later (P3): and the views that pin
 /// them. Flushing keyspace by keyspace while writes go on would not do: a batch
 /// could be in the tables of the one and not in those of the other.
-fn one_moment(core: &Core) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
-    let _one = core.checkpointing.lock();
-    let through = freeze_all(core)?;
-    let _held = HeldFlushes(core);
-    core.workers.kick(Kick::RetryNow);
-    core.wait_until(|| {
-        if let Err(error) = core.latch.check().and_then(|()| core.workers.check_open()) {
+fn one_moment(database: &Database) -> Result<(ManifestState, Vec<Arc<ReadView>>)> {
+    let _one = database.checkpointing.lock();
+    let through = freeze_all(database)?;
+    let _held = HeldFlushes(database);
+    database.workers.kick(Kick::RetryNow);
+    database.wait_until(|| {
+        if let Err(error) = database.latch.check().and_then(|()| database.workers.check_open()) {
             return Some(Err(error));
         }
         let later =
             |tree: &Arc<Tree>| tree.view().frozen.last().is_none_or(|m| through < m.last_seq());
-        if core.trees().iter().all(later) {
+        if database.trees().iter().all(later) {
             return Some(Ok(()));
         }
-        core.pipeline.stuck_flush().map(Err)
+        database.pipeline.stuck_flush().map(Err)
     })?;
-    let catalog = core.catalog.lock();
+    let catalog = database.catalog.lock();
     // A close flushes what was held, and installs it under this lock.
-    core.workers.check_open()?;
+    database.workers.check_open()?;
     // Views are installed under the manifest's lock: these agree with the state.
-    let views = core.trees().iter().map(|tree| tree.pin()).collect();
+    let views = database.trees().iter().map(|tree| tree.pin()).collect();
     Ok((catalog.state().clone(), views))
 }
 
 /// Freezes every keyspace's memtable at one sequence number, and holds flushes
 /// of what comes after it. Returns that number.
-fn freeze_all(core: &Core) -> Result<SeqNo> {
-    core.latch.check()?;
-    let mut queue = core.pipeline.queue().lock();
-    core.workers.check_open()?;
+fn freeze_all(database: &Database) -> Result<SeqNo> {
+    database.latch.check()?;
+    let mut queue = database.pipeline.queue().lock();
+    database.workers.check_open()?;
     if queue.unflushed.active().len() > 0 {
         // The log goes on in the next segment, if there is one.
-        core.pipeline.segments.rotate(&mut queue);
+        database.pipeline.segments.rotate(&mut queue);
         queue.freeze_all();
     }
     let through = queue.last_seq();
-    core.jobs.flush_through.store(through, Ordering::Release);
+    database.jobs.flush_through.store(through, Ordering::Release);
     Ok(through)
 }
 
 /// Lets held flushes go on, whatever became of the checkpoint.
-struct HeldFlushes<'a>(&'a Core);
+struct HeldFlushes<'a>(&'a Database);
 
 impl Drop for HeldFlushes<'_> {
     fn drop(&mut self) {
@@ -117,17 +117,17 @@ struct Copy {
 }
 
 impl Copy {
-    fn fill(&mut self, core: &Core) -> Result<()> {
+    fn fill(&mut self, database: &Database) -> Result<()> {
         // A close waits for the copy, which gives up at the next file.
-        let _underway = core.workers.begin()?;
+        let _underway = database.workers.begin()?;
         // The views keep every table alive until it is linked.
-        let (mut state, _views) = one_moment(core)?;
+        let (mut state, _views) = one_moment(database)?;
         let (mut linked_bytes, mut copied_bytes, mut files) = (0, 0, 0);
         for keyspace in state.keyspaces.values() {
             for (_, _, file) in keyspace.version.files() {
                 files += 1;
-                core.workers.check_open()?;
-                if self.link_or_copy(core, file.number)? {
+                database.workers.check_open()?;
+                if self.link_or_copy(database, file.number)? {
                     linked_bytes += file.bytes;
                 } else {
                     copied_bytes += file.bytes;
@@ -135,8 +135,12 @@ impl Copy {
             }
         }
         self.env.fs.sync_dir(&self.dir)?;
-        self.write_metadata(core, &mut state)?;
-        core.events.send_with(|| Event::CheckpointCreated { files, linked_bytes, copied_bytes });
+        self.write_metadata(database, &mut state)?;
+        database.events.send_with(|| Event::CheckpointCreated {
+            files,
+            linked_bytes,
+            copied_bytes,
+        });
         Ok(())
     }
 
@@ -153,9 +157,9 @@ impl Copy {
     /// Returns whether it was linked.
     ///
     /// A link that failed for another reason may be there all the same.
-    fn link_or_copy(&mut self, core: &Core, number: FileNumber) -> Result<bool> {
+    fn link_or_copy(&mut self, database: &Database, number: FileNumber) -> Result<bool> {
         let name = names::table(number);
-        let (from, to) = (core.dir.join(&name), self.dir.join(&name));
+        let (from, to) = (database.dir.join(&name), self.dir.join(&name));
         let linked = self.env.fs.link(&from, &to);
         match self.note(name.clone(), linked) {
             Ok(()) => return Ok(true),
@@ -180,8 +184,8 @@ impl Copy {
     }
 
     /// Manifest, empty log, CURRENT: the form that a clean close leaves.
-    fn write_metadata(&mut self, core: &Core, state: &mut ManifestState) -> Result<()> {
-        let number_max = core.next_file.load(Ordering::Relaxed);
+    fn write_metadata(&mut self, database: &Database, state: &mut ManifestState) -> Result<()> {
+        let number_max = database.next_file.load(Ordering::Relaxed);
         let (manifest_number, wal_number) = (number_max, number_max + 1);
         // All that was in logs when the state was taken and is not in tables is
         // left out: the sequence numbers of the copy end where its tables do.
@@ -208,7 +212,7 @@ impl Copy {
             Field::CleanClose { wal: wal_number, bytes: EMPTY_BYTES },
         ]))?;
         log.finish()?;
-        let current = log.current(core.database_uid);
+        let current = log.current(database.database_uid);
         let set = set_current(&env, &dir, &current);
         self.current = Some(current);
         self.note(names::temp(manifest_number), set)
@@ -307,7 +311,7 @@ mod tests {
         db.put("a", "1").expect("a write");
         db.flush().expect("a table");
         let table = db
-            .core()
+            .database()
             .trees()
             .iter()
             .next()
@@ -320,15 +324,15 @@ mod tests {
             .number;
         let fs = handles.fs.clone();
         let put = |name: String| fs.write_file(&Path::new("/copy").join(name), b"another's");
-        let (_, views) = one_moment(db.core()).expect("a moment");
+        let (_, views) = one_moment(db.database()).expect("a moment");
         drop(views);
-        let env = db.core().env.clone();
+        let env = db.database().env.clone();
         env.fs.create_dir(Path::new("/copy")).expect("a directory");
         let (env, dir) = enter(&env, Path::new("/copy")).expect("a directory");
         let mut copy = Copy { env, dir, made: Vec::new(), current: None, made_dir: true };
         put(names::table(table));
         put("notes".to_owned());
-        assert!(copy.fill(db.core()).is_err(), "the name is taken");
+        assert!(copy.fill(db.database()).is_err(), "the name is taken");
         copy.remove();
         let left = handles.fs.files(Path::new("/copy"));
         assert_eq!(left, [names::table(table), "notes".to_owned()]);

@@ -3,7 +3,7 @@
 //!
 //! Owns no state. Never does: free the directory (`handle.rs`).
 
-use crate::core::Core;
+use crate::database::Database;
 use crate::events::Event;
 use crate::jobs::Jobs;
 use crate::manifest::record::Field;
@@ -15,62 +15,66 @@ use windrow_env::fs::is_shortage;
 use windrow_env::sync::atomic::Ordering;
 
 /// Closes the database. See [`crate::Db::close`].
-pub(crate) fn close(core: &Core) -> Result<()> {
-    let in_place = core.latch.check().and_then(|()| core.watch_place());
-    let mut queue = core.pipeline.queue().lock();
-    if core.workers.gate.close() {
+pub(crate) fn close(database: &Database) -> Result<()> {
+    let in_place = database.latch.check().and_then(|()| database.watch_place());
+    let mut queue = database.pipeline.queue().lock();
+    if database.workers.gate.close() {
         return Ok(());
     }
-    let writable = in_place.and_then(|()| core.latch.check());
+    let writable = in_place.and_then(|()| database.latch.check());
     let last_seq = queue.last_seq();
     if writable.is_ok() {
         queue.freeze_all();
     }
     drop(queue);
     // Who waits for what will not come any more hears of it.
-    core.note_progress();
+    database.note_progress();
     // A drop of a keyspace that passed the gate holds this lock until it is
     // done: from here on the list of keyspaces stays as it is.
-    let read_only = core.catalog.lock().log().is_none();
+    let read_only = database.catalog.lock().log().is_none();
     let published =
-        writable.and_then(|()| core.pipeline.queue().wait_visible(last_seq, &core.latch));
+        writable.and_then(|()| database.pipeline.queue().wait_visible(last_seq, &database.latch));
     if published.is_err() {
         // Nobody writes to the log of a directory that is free.
-        core.pipeline.queue().settle();
+        database.pipeline.queue().settle();
     }
-    unless_mutant!(CloseLeavesJobs, core.wait_until(|| core.workers.gate.is_quiet().then_some(())));
-    let left = |()| leave_clean(core, last_seq).or_else(|error| leave_to_replay(core, error));
+    unless_mutant!(
+        CloseLeavesJobs,
+        database.wait_until(|| database.workers.gate.is_quiet().then_some(()))
+    );
+    let left =
+        |()| leave_clean(database, last_seq).or_else(|error| leave_to_replay(database, error));
     let closed = published.and_then(left);
     // What is said to be closed is there.
-    let closed = closed.and_then(|()| core.place.check());
+    let closed = closed.and_then(|()| database.place.check());
     if closed.is_ok() {
-        core.pipeline.segments.wal_sync.retire_all();
+        database.pipeline.segments.wal_sync.retire_all();
     }
-    core.caches.tables.release_directory();
-    core.latch.close();
-    core.note_progress();
+    database.caches.tables.release_directory();
+    database.latch.close();
+    database.note_progress();
     if read_only || mutant!(CloseErrorIgnored) { Ok(()) } else { closed }
 }
 
 /// Flushes what is left, and leaves one empty log that names the manifest
 /// and how much of it is durable (rules R10, R11). The log comes first: a
 /// manifest that loses the record of the clean close still says the same.
-fn leave_clean(core: &Core, last_seq: u64) -> Result<()> {
-    unless_mutant!(CloseKeepsMemtables, flush_rest(core)?);
-    for tree in core.trees().iter() {
-        keep_statistics(&core.jobs, tree)?;
+fn leave_clean(database: &Database, last_seq: u64) -> Result<()> {
+    unless_mutant!(CloseKeepsMemtables, flush_rest(database)?);
+    for tree in database.trees().iter() {
+        keep_statistics(&database.jobs, tree)?;
     }
-    let wal = core.pipeline.segments.create_empty()?;
-    core.catalog.append(vec![
+    let wal = database.pipeline.segments.create_empty()?;
+    database.catalog.append(vec![
         Field::LastSeq(last_seq),
-        Field::TimeFloor(core.time_floor_ms.load(Ordering::Relaxed)),
+        Field::TimeFloor(database.time_floor_ms.load(Ordering::Relaxed)),
         Field::LogBegin { number: wal.number, first_seq: last_seq + 1 },
         wal.added(),
-        Field::NextFile(core.next_file.load(Ordering::Relaxed)),
+        Field::NextFile(database.next_file.load(Ordering::Relaxed)),
         Field::CleanClose { wal: wal.number, bytes: EMPTY_BYTES },
     ])?;
-    core.catalog.finish()?;
-    core.pipeline.segments.remove_all();
+    database.catalog.finish()?;
+    database.pipeline.segments.remove_all();
     Ok(())
 }
 
@@ -90,20 +94,20 @@ fn keep_statistics(jobs: &Jobs, tree: &Tree) -> Result<()> {
 }
 
 /// Flushes what waits, group by group, on this thread.
-fn flush_rest(core: &Core) -> Result<()> {
+fn flush_rest(database: &Database) -> Result<()> {
     loop {
-        let group = core.jobs.claim_flush();
+        let group = database.jobs.claim_flush();
         if group.is_empty() {
             return Ok(());
         }
         let mut tries = Tries::default();
         let flushed = loop {
-            match core.jobs.flush_group(&group) {
-                Err(error) if tries.again_closing(&core.host, &error) => {}
+            match database.jobs.flush_group(&group) {
+                Err(error) if tries.again_closing(&database.host, &error) => {}
                 flushed => break flushed,
             }
         };
-        core.pipeline.queue().lock().unflushed.release(&group);
+        database.pipeline.queue().lock().unflushed.release(&group);
         flushed?;
     }
 }
@@ -115,12 +119,12 @@ fn flush_rest(core: &Core) -> Result<()> {
 ///
 /// # Errors
 /// `error`, if it is another one; what syncing a log said.
-fn leave_to_replay(core: &Core, error: Error) -> Result<()> {
+fn leave_to_replay(database: &Database, error: Error) -> Result<()> {
     if !is_shortage(&error) && error.kind() != ErrorKind::NoSpace {
         return Err(error);
     }
-    unless_mutant!(CloseForgetsLog, core.pipeline.segments.wal_sync.sync_all()?);
-    core.pipeline.segments.in_use().iter().for_each(|wal| wal.give_back());
-    core.events.send(&Event::LeftToReplay { error });
+    unless_mutant!(CloseForgetsLog, database.pipeline.segments.wal_sync.sync_all()?);
+    database.pipeline.segments.in_use().iter().for_each(|wal| wal.give_back());
+    database.events.send(&Event::LeftToReplay { error });
     Ok(())
 }

@@ -245,14 +245,17 @@ mod tests {
         let (db, hook, handles) = open();
         let deepest = load(&db);
         hook.level.set(deepest).unwrap();
-        let last_seq = db.core().pipeline.visible();
+        let last_seq = db.database().pipeline.visible();
         let deepest_level0 = Arc::new(Mutex::new(0));
         let (other, seen, jobs) = (db.clone(), deepest_level0.clone(), handles.jobs.clone());
         *hook.act.lock() = Some(Box::new(move || {
             for _ in 0..4 * STOP {
-                if other.core().pipeline.pace.is_stopped() {
+                if other.database().pipeline.pace.is_stopped() {
                     jobs.run_until_idle();
-                    assert!(!other.core().pipeline.pace.is_stopped(), "writers wait for nothing");
+                    assert!(
+                        !other.database().pipeline.pace.is_stopped(),
+                        "writers wait for nothing"
+                    );
                 }
                 deepen(&other);
                 let mut seen = seen.lock();
@@ -285,14 +288,14 @@ mod tests {
         let (other, stopped) = (db.clone(), depth_stopped.clone());
         *hook.act.lock() = Some(Box::new(move || {
             let mut rounds = 0..4 * STOP;
-            while !other.core().pipeline.pace.is_stopped() && rounds.next().is_some() {
+            while !other.database().pipeline.pace.is_stopped() && rounds.next().is_some() {
                 deepen(&other);
             }
             stopped.set(depth(&other)).unwrap();
         }));
         db.compact().unwrap();
         assert_eq!(depth_stopped.get(), Some(&STOP));
-        assert!(!db.core().pipeline.pace.is_stopped(), "nothing is under way any more");
+        assert!(!db.database().pipeline.pace.is_stopped(), "nothing is under way any more");
         deepen(&db);
         db.wait_idle().unwrap();
         db.close().unwrap();
@@ -302,27 +305,27 @@ mod tests {
     fn a_step_that_waits_is_next() {
         let (db, _hook, handles) = open();
         load(&db);
-        let (core, tree) = (db.core(), tree(&db));
+        let (database, tree) = (db.database(), tree(&db));
         let merging = || tree.work.lock().merging;
-        let mut manual = Manual::begin(&core.jobs, &tree, (None, None));
+        let mut manual = Manual::begin(&database.jobs, &tree, (None, None));
         while depth(&db) < SLOWDOWN {
             deepen(&db);
         }
         assert_eq!(merging(), 1, "level 0 is deep");
         assert!(manual.next_step().is_none(), "a merge is in the way");
         // It is over, and level 0 was deepened meanwhile.
-        core.workers.merges_running.fetch_add(core.workers.merges_max(), Ordering::AcqRel);
+        database.workers.merges_running.fetch_add(database.workers.merges_max(), Ordering::AcqRel);
         handles.jobs.run_until_idle();
         while depth(&db) < SLOWDOWN {
             deepen(&db);
         }
-        core.workers.merges_running.fetch_sub(core.workers.merges_max(), Ordering::AcqRel);
-        core.scheduler.schedule_merges();
+        database.workers.merges_running.fetch_sub(database.workers.merges_max(), Ordering::AcqRel);
+        database.scheduler.schedule_merges();
         assert_eq!(merging(), 0, "the compaction goes first");
         assert!(matches!(manual.next_step(), Some(Ok(()))));
         manual.end_step(&Ok(()));
-        core.jobs.note_due(&tree);
-        core.scheduler.schedule_merges();
+        database.jobs.note_due(&tree);
+        database.scheduler.schedule_merges();
         assert_eq!(merging(), 1, "and then level 0 again");
         drop(manual);
         assert_eq!(tree.work.lock().hold, 0);

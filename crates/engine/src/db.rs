@@ -5,7 +5,7 @@
 
 use crate::checkpoint;
 use crate::compact;
-use crate::core::Core;
+use crate::database::Database;
 use crate::destroy::destroy;
 use crate::handle::Handle;
 use crate::keyspace::Keyspace;
@@ -76,8 +76,8 @@ impl Db {
     /// As [`Db::open`]; `InvalidArgument` that lists everything wrong with the options.
     pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Db> {
         let opened = open::open(dir.as_ref(), options)?;
-        let tree = opened.core.tree(KeyspaceId::DEFAULT)?;
-        let handle = Handle::new(opened.core, opened.lock);
+        let tree = opened.database.tree(KeyspaceId::DEFAULT)?;
+        let handle = Handle::new(opened.database, opened.lock);
         Ok(Db { default: Keyspace::new(handle, tree) })
     }
 
@@ -128,14 +128,14 @@ impl Db {
         destroy(&Env::os(1), dir.as_ref())
     }
 
-    pub(crate) fn core(&self) -> &Core {
-        &self.default.core
+    pub(crate) fn database(&self) -> &Database {
+        &self.default.database
     }
 
     /// Where the database lives: the path that it was opened by, from the root
     /// on. A directory that was moved since is still the database's, and open.
     pub fn path(&self) -> &Path {
-        &self.core().dir
+        &self.database().dir
     }
 
     // ---- the default keyspace
@@ -247,8 +247,8 @@ impl Db {
     /// # Errors
     /// As there.
     pub fn set_policy(&self, policy: &str) -> Result<()> {
-        let trees: Vec<_> = self.core().trees().iter().cloned().collect();
-        trees.iter().try_for_each(|tree| self.core().set_policy(tree, policy))
+        let trees: Vec<_> = self.database().trees().iter().cloned().collect();
+        trees.iter().try_for_each(|tree| self.database().set_policy(tree, policy))
     }
 
     /// Writes a batch: all of its operations or none. Returns the sequence
@@ -258,7 +258,7 @@ impl Db {
     /// `InvalidArgument` for a broken limit, a batch over a quarter of
     /// `memory_bytes` or one made for another database; else as [`Keyspace::put`].
     pub fn write(&self, mut batch: Batch, sync: Sync) -> Result<SeqNo> {
-        self.core().pipeline.write_batch(&mut batch, sync)
+        self.database().pipeline.write_batch(&mut batch, sync)
     }
 
     /// Writes a batch that the caller keeps, to be cleared and filled again.
@@ -266,13 +266,13 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn write_reusing(&self, batch: &mut Batch, sync: Sync) -> Result<SeqNo> {
-        self.core().pipeline.write_batch(batch, sync)
+        self.database().pipeline.write_batch(batch, sync)
     }
 
     /// A state of all keyspaces that stays readable while it is held, also when
     /// the database is closed. One of a database that was closed before gives `Closed`.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::take(&self.default.core)
+        Snapshot::take(&self.default.database)
     }
 
     /// The default keyspace.
@@ -294,8 +294,8 @@ impl Db {
     /// # Errors
     /// As [`Db::keyspace`]; `InvalidArgument` where it was made with others.
     pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
-        let tree = self.core().open_or_create_keyspaces(&[name], &options)?.remove(0);
-        Ok(Keyspace::new(self.default.core.clone(), tree))
+        let tree = self.database().open_or_create_keyspaces(&[name], &options)?.remove(0);
+        Ok(Keyspace::new(self.default.database.clone(), tree))
     }
 
     /// The keyspaces of these names, in their order; those that are not there are
@@ -311,8 +311,8 @@ impl Db {
     /// As [`Db::keyspace`].
     pub fn create_keyspaces(&self, names: &[&str]) -> Result<Vec<Keyspace>> {
         let options = KeyspaceOptions::default();
-        let trees = self.core().open_or_create_keyspaces(names, &options)?;
-        let handle = |tree| Keyspace::new(self.default.core.clone(), tree);
+        let trees = self.database().open_or_create_keyspaces(names, &options)?;
+        let handle = |tree| Keyspace::new(self.default.database.clone(), tree);
         Ok(trees.into_iter().map(handle).collect())
     }
 
@@ -321,16 +321,16 @@ impl Db {
     /// # Errors
     /// `Closed`; `InvalidArgument` for one that was left out ([`Db::keyspaces_left_out`]).
     pub fn open_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
-        self.core().latch.check_read()?;
-        left_out::check(&self.core().left_out, name)?;
-        let tree = self.core().pipeline.keyspaces.named(name);
-        Ok(tree.map(|tree| Keyspace::new(self.default.core.clone(), tree)))
+        self.database().latch.check_read()?;
+        left_out::check(&self.database().left_out, name)?;
+        let tree = self.database().pipeline.keyspaces.named(name);
+        Ok(tree.map(|tree| Keyspace::new(self.default.database.clone(), tree)))
     }
 
     /// The names of all keyspaces, in the order in which they were made; those
     /// that were left out are not among them.
     pub fn keyspaces(&self) -> Vec<String> {
-        self.core().trees().iter().map(|tree| tree.name.to_string()).collect()
+        self.database().trees().iter().map(|tree| tree.name.to_string()).collect()
     }
 
     /// Whether a keyspace may have this name.
@@ -346,7 +346,7 @@ impl Db {
     /// [`crate::Components::comparators`], the default one excepted. Neither reads nor
     /// [`Db::verify`] see them. An open for writing refuses such a database.
     pub fn keyspaces_left_out(&self) -> Vec<StoredKeyspace> {
-        self.core().left_out.iter().map(StoredKeyspace::of).collect()
+        self.database().left_out.iter().map(StoredKeyspace::of).collect()
     }
 
     /// Removes a keyspace and all that is in it. Its name may be used again.
@@ -354,7 +354,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` for the default keyspace or one that is not there.
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
-        self.core().drop_keyspace(name)
+        self.database().drop_keyspace(name)
     }
 
     /// Makes every write so far durable.
@@ -362,7 +362,7 @@ impl Db {
     /// # Errors
     /// What the device said, which turns writing off until the database is reopened.
     pub fn sync(&self) -> Result<()> {
-        self.core().pipeline.segments.sync()
+        self.database().pipeline.segments.sync()
     }
 
     /// Writes what is in memory of all keyspaces to tables.
@@ -370,7 +370,7 @@ impl Db {
     /// # Errors
     /// As [`Keyspace::flush`].
     pub fn flush(&self) -> Result<()> {
-        self.core().pipeline.flush_all()
+        self.database().pipeline.flush_all()
     }
 
     /// Compacts all keyspaces: see [`Keyspace::compact_range`].
@@ -378,7 +378,7 @@ impl Db {
     /// # Errors
     /// As there.
     pub fn compact(&self) -> Result<()> {
-        compact::compact_all(&self.core().scheduler)
+        compact::compact_all(&self.database().scheduler)
     }
 
     /// Waits until no flush or merge is due or running.
@@ -386,7 +386,7 @@ impl Db {
     /// # Errors
     /// `ReadOnly` if writing was turned off meanwhile.
     pub fn wait_idle(&self) -> Result<()> {
-        self.core().scheduler.wait_idle()
+        self.database().scheduler.wait_idle()
     }
 
     /// Makes a copy of the database in a directory that is empty or not there
@@ -396,7 +396,7 @@ impl Db {
     /// `InvalidArgument` if the directory holds something; `Io`, `NoSpace`.
     /// This database is intact whatever happens.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
-        checkpoint::checkpoint(self.core(), dir.as_ref())
+        checkpoint::checkpoint(self.database(), dir.as_ref())
     }
 
     /// Reads every table and checks every checksum, the order of keys, and
@@ -417,24 +417,24 @@ impl Db {
         &self,
         mut progress: impl FnMut(&VerifyReport),
     ) -> Result<VerifyReport> {
-        verify::verify(self.core(), &mut progress)
+        verify::verify(self.database(), &mut progress)
     }
 
     /// What the database did since it was opened, and what it holds now. All
     /// zeros in a forked child.
     pub fn stats(&self) -> Stats {
-        crate::measure::stats(self.core())
+        crate::measure::stats(self.database())
     }
 
     /// How often each table was searched, estimated from a sample of all gets.
     /// Empty unless the policy shares filter memory out by it (`mnemosyne`).
     pub fn table_searches(&self) -> Vec<TableSearches> {
-        crate::measure::table_searches(self.core())
+        crate::measure::table_searches(self.database())
     }
 
     /// Each keyspace's name and tree, as it is now.
     pub fn tree(&self) -> Vec<(String, Arc<Version>)> {
-        self.core().versions()
+        self.database().versions()
     }
 
     /// Turns writing on again after a failure, without reopening, once its cause is
@@ -453,12 +453,12 @@ impl Db {
     /// much is needed, and `Io`: writing stays off then, nothing is lost, and it
     /// may be called again.
     pub fn resume(&self) -> Result<()> {
-        resume(self.core())
+        resume(self.database())
     }
 
     /// The error that turned writing off, if one did.
     pub fn write_error(&self) -> Option<Error> {
-        self.core().latch.cause()
+        self.database().latch.cause()
     }
 
     /// Flushes, makes everything durable, records a clean close, and releases
@@ -472,7 +472,7 @@ impl Db {
     /// Whatever kept the last writes from being made durable: they are then
     /// as safe as their own calls said.
     pub fn close(&self) -> Result<()> {
-        self.default.core.close()
+        self.default.database.close()
     }
 }
 
@@ -482,17 +482,17 @@ impl InKeyspace for Db {
     }
 
     fn now_ms(&self) -> u64 {
-        self.core().now_ms()
+        self.database().now_ms()
     }
 
     fn database_id(&self) -> u64 {
-        self.core().instance_id
+        self.database().instance_id
     }
 }
 
 impl std::fmt::Debug for Db {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let path: &PathBuf = &self.core().dir;
+        let path: &PathBuf = &self.database().dir;
         write!(f, "Db({})", path.display())
     }
 }

@@ -370,7 +370,7 @@ mod tests {
         options.components.env = Some(env);
         let db = Db::open_with("db", options).unwrap();
         let fill = || (0..100).for_each(|n| db.put(format!("key{n}"), [7; 100]).unwrap());
-        let blocks = db.default_keyspace().core.caches.blocks.clone();
+        let blocks = db.default_keyspace().database.caches.blocks.clone();
         let held = || blocks.held_bytes() - blocks.bytes_used();
         fill();
         db.flush().unwrap();

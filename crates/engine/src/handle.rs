@@ -2,7 +2,7 @@
 //! `Cursor` holds one of these, and the last to go closes it.
 //!
 //! How many there are is in `handles.rs`. Background jobs are
-//! no handles: they hold the core, for as long as they run. A filter or listener
+//! no handles: they hold the database, for as long as they run. A filter or listener
 //! may own a handle, and drop the last one in the middle of a job, which a close
 //! would wait for: then it closes on a thread of its own.
 //!
@@ -12,7 +12,7 @@
 //! forgotten, whatever the last one would have torn down included.
 
 use crate::close;
-use crate::core::Core;
+use crate::database::Database;
 use crate::workers::is_working;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use windrow_base::{Error, Result};
 use windrow_env::fs::FileLock;
 
 /// One of those that keep a database open.
-pub(crate) struct Handle(Arc<Core>);
+pub(crate) struct Handle(Arc<Database>);
 
 impl Handle {
     /// The first handle of a database whose directory is locked.
-    pub(crate) fn new(core: Arc<Core>, lock: Box<dyn FileLock>) -> Handle {
-        core.handles.begin(lock);
-        Handle(core)
+    pub(crate) fn new(database: Arc<Database>, lock: Box<dyn FileLock>) -> Handle {
+        database.handles.begin(lock);
+        Handle(database)
     }
 
     /// Whether two are of the same open database.
@@ -51,20 +51,20 @@ impl Handle {
 }
 
 /// Closes the database, and then frees its directory.
-fn close(core: &Core) -> Result<()> {
+fn close(database: &Database) -> Result<()> {
     // Held throughout: a second close must not free the directory, nor
     // return, while the first still writes to it.
-    let mut lock = core.handles.directory();
-    let closed = close::close(core);
+    let mut lock = database.handles.directory();
+    let closed = close::close(database);
     *lock = None;
     closed
 }
 
 impl Deref for Handle {
-    type Target = Core;
+    type Target = Database;
 
     #[inline]
-    fn deref(&self) -> &Core {
+    fn deref(&self) -> &Database {
         &self.0
     }
 }
@@ -84,8 +84,8 @@ impl Drop for Handle {
         } else if self.0.handles.remove() {
             // Rule R14: who wants to know calls `close`.
             if is_working() {
-                let core = self.0.clone();
-                self.0.env.jobs.run_apart(Box::new(move || _ = close(&core)));
+                let database = self.0.clone();
+                self.0.env.jobs.run_apart(Box::new(move || _ = close(&database)));
             } else {
                 let _ = close(&self.0);
             }

@@ -35,13 +35,13 @@ const SINGLE_BYTES_KEPT: usize = 64 << 10;
 /// most 1 GiB. Keeps the database open, as a clone of [`crate::Db`] does.
 #[derive(Clone)]
 pub struct Keyspace {
-    pub(crate) core: Handle,
+    pub(crate) database: Handle,
     pub(crate) tree: Arc<Tree>,
 }
 
 impl Drop for Keyspace {
     fn drop(&mut self) {
-        if !self.core.latch.is_of_this_process() {
+        if !self.database.latch.is_of_this_process() {
             // As the handle: a dropped keyspace's files are the parent's to remove.
             std::mem::forget(self.tree.clone());
         }
@@ -56,8 +56,8 @@ struct Moment {
 }
 
 impl Keyspace {
-    pub(crate) fn new(core: Handle, tree: Arc<Tree>) -> Keyspace {
-        Keyspace { core, tree }
+    pub(crate) fn new(database: Handle, tree: Arc<Tree>) -> Keyspace {
+        Keyspace { database, tree }
     }
 
     /// The keyspace's name.
@@ -71,7 +71,7 @@ impl Keyspace {
     }
 
     fn check(&self) -> Result<()> {
-        self.core.latch.check_read()?;
+        self.database.latch.check_read()?;
         self.check_not_dropped()
     }
 
@@ -88,7 +88,7 @@ impl Keyspace {
         let Some(snapshot) = snapshot else {
             return self.check();
         };
-        snapshot.check_of(&self.core)?;
+        snapshot.check_of(&self.database)?;
         if self.tree.is_seen_by(snapshot.inner.id) { Ok(()) } else { self.check_not_dropped() }
     }
 
@@ -103,9 +103,9 @@ impl Keyspace {
         self.check()?;
         // The view first, then the sequence number: see `write/queue.rs`.
         let view = self.tree.view();
-        let seq = view.seq_at(self.core.pipeline.visible());
+        let seq = view.seq_at(self.database.pipeline.visible());
         let value =
-            read::get::get(&self.tree.reads, &view, key.as_ref(), seq, || self.core.now_ms());
+            read::get::get(&self.tree.reads, &view, key.as_ref(), seq, || self.database.now_ms());
         value.inspect_err(|error| self.note(error))
     }
 
@@ -162,7 +162,7 @@ impl Keyspace {
     fn note(&self, error: &windrow_base::Error) {
         if error.is_corruption() {
             let error = error.clone();
-            self.core.events.send_with(|| crate::events::Event::CorruptionFound { error });
+            self.database.events.send_with(|| crate::events::Event::CorruptionFound { error });
         }
     }
 
@@ -173,8 +173,8 @@ impl Keyspace {
                 Moment { view, seq: snapshot.inner.seq, now_ms: snapshot.inner.now_ms }
             }
             None => {
-                let seq = view.seq_at(self.core.pipeline.visible());
-                Moment { view, seq, now_ms: self.core.now_ms() }
+                let seq = view.seq_at(self.database.pipeline.visible());
+                Moment { view, seq, now_ms: self.database.now_ms() }
             }
         }
     }
@@ -250,8 +250,11 @@ impl Keyspace {
         // While memory is short an iterator must be able to let its view go: the
         // snapshot keeps what it reads.
         let is_bare = options.snapshot.is_none() && !mutant!(ViewLetGo);
-        if is_bare && self.core.caches.blocks.is_crowded() && self.core.latch.is_of_this_process() {
-            options.snapshot = Some(Snapshot::take(&self.core));
+        if is_bare
+            && self.database.caches.blocks.is_crowded()
+            && self.database.latch.is_of_this_process()
+        {
+            options.snapshot = Some(Snapshot::take(&self.database));
         }
         let Moment { view, seq, now_ms } = self.moment(options.snapshot.as_ref());
         let latest = self.latest(&options);
@@ -260,7 +263,7 @@ impl Keyspace {
     }
 
     fn scan_options(&self, options: &ReadOptions, prefix: Option<&[u8]>) -> ScanOptions {
-        let scan = ScanOptions::new(options, self.core.settings.readahead_bytes);
+        let scan = ScanOptions::new(options, self.database.settings.readahead_bytes);
         match prefix {
             Some(prefix) => scan.with_prefix(prefix),
             None => scan,
@@ -365,11 +368,11 @@ impl Keyspace {
             let Ok(mut batch) = cell.try_borrow_mut() else {
                 let mut batch = Batch::new();
                 fill(&mut batch);
-                return self.core.pipeline.write_batch(&mut batch, sync).map(|_| ());
+                return self.database.pipeline.write_batch(&mut batch, sync).map(|_| ());
             };
             batch.clear();
             fill(&mut batch);
-            let written = self.core.pipeline.write_batch(&mut batch, sync).map(|_| ());
+            let written = self.database.pipeline.write_batch(&mut batch, sync).map(|_| ());
             if batch.byte_len() > SINGLE_BYTES_KEPT {
                 *batch = Batch::new();
             }
@@ -394,7 +397,7 @@ impl Keyspace {
     /// What the file system said; `ReadOnly`; `Closed`.
     pub fn flush(&self) -> Result<()> {
         self.check()?;
-        self.core.pipeline.flush_tree(&self.tree)
+        self.database.pipeline.flush_tree(&self.tree)
     }
 
     /// Gives the keyspace another policy: a preset's name, or one value per
@@ -407,7 +410,7 @@ impl Keyspace {
     /// `InvalidArgument` that lists what is valid; `ReadOnly`; `Closed`.
     pub fn set_policy(&self, policy: &str) -> Result<()> {
         self.check()?;
-        self.core.set_policy(&self.tree, policy)
+        self.database.set_policy(&self.tree, policy)
     }
 
     /// The policy in full, one value per axis.
@@ -423,7 +426,7 @@ impl Keyspace {
     /// As [`Keyspace::flush`]; `Corruption` from a damaged input.
     pub fn compact_range(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
         self.check()?;
-        compact::compact(&self.core.scheduler, &self.tree, from, to)
+        compact::compact(&self.database.scheduler, &self.tree, from, to)
     }
 }
 
@@ -453,11 +456,11 @@ impl InKeyspace for Keyspace {
     }
 
     fn now_ms(&self) -> u64 {
-        self.core.now_ms()
+        self.database.now_ms()
     }
 
     fn database_id(&self) -> u64 {
-        self.core.instance_id
+        self.database.instance_id
     }
 }
 

@@ -35,7 +35,7 @@ mod checkpoint;
 mod cleanup;
 mod close;
 mod compact;
-mod core;
+mod database;
 mod db;
 mod destroy;
 mod due;

@@ -2,7 +2,7 @@
 //!
 //! Reads metadata and counters; opens a table only where a range cuts it.
 
-use crate::core::Core;
+use crate::database::Database;
 use crate::read::access::SAMPLE;
 use crate::read::view::ReadView;
 use crate::stats::{KeyspaceStats, LevelShape, MemoryStats, Stats};
@@ -14,14 +14,14 @@ use windrow_base::{FileNumber, Result};
 use windrow_env::sync::atomic::Ordering;
 
 /// The statistics of a database.
-pub(crate) fn stats(core: &Core) -> Stats {
-    if !core.latch.is_of_this_process() {
+pub(crate) fn stats(database: &Database) -> Stats {
+    if !database.latch.is_of_this_process() {
         // Some are read under locks that nobody in a forked child may release.
         return Stats::default();
     }
-    let mut stats = core.counters.snapshot();
+    let mut stats = database.counters.snapshot();
     let mut memtables_bytes = 0;
-    for tree in core.trees().iter() {
+    for tree in database.trees().iter() {
         let view = tree.view();
         let memory: usize = view.memtables().map(|m| m.allocated_bytes()).sum();
         memtables_bytes += memory as u64;
@@ -32,23 +32,23 @@ pub(crate) fn stats(core: &Core) -> Stats {
             levels: shapes(&view),
         });
     }
-    let queue = core.pipeline.queue().lock();
+    let queue = database.pipeline.queue().lock();
     let older: u64 = queue.older_wals.iter().map(|(wal, _)| wal.written()).sum();
     stats.wal_live_bytes = older + queue.wal.written();
     drop(queue);
     stats.memory = MemoryStats {
-        budget_bytes: core.settings.memory_bytes,
+        budget_bytes: database.settings.memory_bytes,
         memtables_bytes,
-        cache_bytes: core.caches.blocks.bytes_used(),
-        readers_bytes: core.caches.blocks.readers_bytes(),
-        tables_bytes: core.caches.tables.used_bytes(),
-        merge_bytes: core.shares.merge_bytes
-            * core.workers.merges_running.load(Ordering::Relaxed) as u64
-            / (core.workers.merges_max() as u64 + 1),
+        cache_bytes: database.caches.blocks.bytes_used(),
+        readers_bytes: database.caches.blocks.readers_bytes(),
+        tables_bytes: database.caches.tables.used_bytes(),
+        merge_bytes: database.shares.merge_bytes
+            * database.workers.merges_running.load(Ordering::Relaxed) as u64
+            / (database.workers.merges_max() as u64 + 1),
     };
-    stats.readers_open = core.snapshots.len() as u64;
-    stats.listener_panics = core.events.panics();
-    stats.uptime_us = (core.env.clock.monotonic_ns() - core.opened_ns) / 1000;
+    stats.readers_open = database.snapshots.len() as u64;
+    stats.listener_panics = database.events.panics();
+    stats.uptime_us = (database.env.clock.monotonic_ns() - database.opened_ns) / 1000;
     stats
 }
 
@@ -76,9 +76,9 @@ pub struct TableSearches {
 }
 
 /// The estimates of every table of the keyspaces whose policy makes any.
-pub(crate) fn table_searches(core: &Core) -> Vec<TableSearches> {
+pub(crate) fn table_searches(database: &Database) -> Vec<TableSearches> {
     let mut searches = Vec::new();
-    for tree in core.trees().iter() {
+    for tree in database.trees().iter() {
         let estimates = tree.estimates();
         searches.extend(estimates.iter().map(|(file, estimate)| TableSearches {
             keyspace: tree.name.clone(),

@@ -124,13 +124,13 @@ fn run(site: &Site<'_>, findings: &mut Findings, place: Arc<Place>) -> Result<()
         traces::leave(&site.env, site.dir, next)?;
     }
     let policy = Policy::parse(&site.options.settings.preset)?;
-    let core = assemble(site.env.clone(), place, site.options, &site.listing, found, &policy)?;
+    let database = assemble(site.env.clone(), place, site.options, &site.listing, found, &policy)?;
     let replayed = match evidence {
-        Some(evidence) => Rebuild { site, findings, evidence, core: &core }.run()?,
+        Some(evidence) => Rebuild { site, findings, evidence, database: &database }.run()?,
         None => {
-            trees::repair_all(site, findings, &core)?;
-            let state = core.catalog.state();
-            let logs = Replay::of_repair(&core, &state);
+            trees::repair_all(site, findings, &database)?;
+            let state = database.catalog.state();
+            let logs = Replay::of_repair(&database, &state);
             logs::replay(site, findings, logs, &state, state.log_number)?.replayed
         }
     };
@@ -138,9 +138,9 @@ fn run(site: &Site<'_>, findings: &mut Findings, place: Arc<Place>) -> Result<()
     // Open needs none of the old files: what is not live goes.
     let mut listing = Listing::read(&site.env, site.dir)?;
     findings.originals.spare(&mut listing);
-    start_writing(&core, &listing, &replayed)?;
+    start_writing(&database, &listing, &replayed)?;
     // Whatever becomes of them: nothing may run on without the lock.
     let moved = findings.originals.finish(&site.env, site.dir);
-    let closed = close(&core);
+    let closed = close(&database);
     moved.and(closed)
 }

@@ -20,7 +20,7 @@
 //! Rejected: to go on in the old log. Nobody knows whether a record that failed is
 //! there; a reader that did not see it could see it after a crash.
 
-use crate::core::Core;
+use crate::database::Database;
 use crate::events::Event;
 use crate::latch::can_go_away;
 use crate::manifest::state::{KeyspaceState, ManifestState};
@@ -36,70 +36,70 @@ use windrow_env::fs::is_out_of_descriptors;
 use windrow_format::names;
 
 /// Turns writing on again. See [`crate::Db::resume`].
-pub(crate) fn resume(core: &Core) -> Result<()> {
-    Resume { core }.run()
+pub(crate) fn resume(database: &Database) -> Result<()> {
+    Resume { database }.run()
 }
 
 /// A resume of a database.
 struct Resume<'a> {
-    core: &'a Core,
+    database: &'a Database,
 }
 
 impl Resume<'_> {
     fn run(&self) -> Result<()> {
         // Before any lock is taken: a fork may never see it released.
-        self.core.latch.check_read()?;
-        let _one = self.core.resuming.lock();
+        self.database.latch.check_read()?;
+        let _one = self.database.resuming.lock();
         // A close waits until this is over.
-        let _underway = self.core.workers.begin()?;
-        let Err(refusal) = self.core.latch.check() else {
+        let _underway = self.database.workers.begin()?;
+        let Err(refusal) = self.database.latch.check() else {
             // What waits for room need not wait longer.
-            self.core.workers.kick(Kick::RetryNow);
+            self.database.workers.kick(Kick::RetryNow);
             return Ok(());
         };
-        if !self.core.latch.cause().as_ref().is_some_and(can_go_away) {
+        if !self.database.latch.cause().as_ref().is_some_and(can_go_away) {
             return Err(refusal);
         }
-        let begin_ns = self.core.env.clock.monotonic_ns();
+        let begin_ns = self.database.env.clock.monotonic_ns();
         self.stop_everybody();
-        let attempt = Attempt::begin(self.core, &self.core.catalog);
-        let last_seq = self.core.pipeline.visible();
-        let resumed = self.core.workers.latch_panics(|| self.take_over(last_seq));
+        let attempt = Attempt::begin(self.database, &self.database.catalog);
+        let last_seq = self.database.pipeline.visible();
+        let resumed = self.database.workers.latch_panics(|| self.take_over(last_seq));
         resumed.map_err(|error| self.undo_resume(&attempt, error))?;
-        let mut catalog = self.core.catalog.lock();
-        let segments = &self.core.pipeline.segments;
+        let mut catalog = self.database.catalog.lock();
+        let segments = &self.database.pipeline.segments;
         let wal = segments.create_first(&mut catalog).map_err(|error| {
             // The manifest may name it.
-            self.core.cleanup.keep(&names::wal(catalog.state().log_number));
+            self.database.cleanup.keep(&names::wal(catalog.state().log_number));
             self.still_off(0, error)
         })?;
         segments.restart(wal);
-        self.core.latch.reset();
+        self.database.latch.reset();
         drop(catalog);
-        self.core.cleanup.let_go();
-        self.core.cleanup.run(false);
-        self.core.counters.resumes.add(1);
-        let duration_us = (self.core.env.clock.monotonic_ns() - begin_ns) / 1000;
-        self.core.events.send(&Event::Resumed { duration_us });
-        self.core.scheduler.schedule();
+        self.database.cleanup.let_go();
+        self.database.cleanup.run(false);
+        self.database.counters.resumes.add(1);
+        let duration_us = (self.database.env.clock.monotonic_ns() - begin_ns) / 1000;
+        self.database.events.send(&Event::Resumed { duration_us });
+        self.database.scheduler.schedule();
         Ok(())
     }
 
     /// Returns once no job runs, and no writer fills a slot or waits for one.
     /// Writing is off: whoever comes is refused.
     fn stop_everybody(&self) {
-        self.core.wait_until(|| self.core.workers.gate.is_alone().then_some(()));
-        self.core.pipeline.queue().settle();
-        self.core.pipeline.segments.wal_sync.wait_idle();
+        self.database.wait_until(|| self.database.workers.gate.is_alone().then_some(()));
+        self.database.pipeline.queue().settle();
+        self.database.pipeline.segments.wal_sync.wait_idle();
         // Whoever makes or drops a keyspace is through with it.
-        drop(self.core.catalog.lock());
+        drop(self.database.catalog.lock());
     }
 
     /// Makes what is in memory durable in tables of a new manifest that is in
     /// force, and lets go of memtables and logs.
     fn take_over(&self, last_seq: SeqNo) -> Result<()> {
         let mut state = self.agreeing_state();
-        let trees: Vec<Arc<Tree>> = self.core.trees().iter().cloned().collect();
+        let trees: Vec<Arc<Tree>> = self.database.trees().iter().cloned().collect();
         for tree in &trees {
             for memtable in tree.pin().memtables() {
                 memtable.cut(last_seq);
@@ -110,13 +110,13 @@ impl Resume<'_> {
         for tree in trees.iter().filter(|_| !mutant!(ResumeForgets)) {
             let keyspace = state.keyspaces.get_mut(&tree.id).expect("they agree");
             self.write_memtables(tree, keyspace, last_seq, &mut unfinished)?;
-            if self.core.jobs.group_max() <= unfinished.len() {
-                self.core.jobs.finish_tables(std::mem::take(&mut unfinished))?;
+            if self.database.jobs.group_max() <= unfinished.len() {
+                self.database.jobs.finish_tables(std::mem::take(&mut unfinished))?;
             }
         }
-        self.core.jobs.finish_tables(unfinished)?;
-        let mut catalog = self.core.catalog.lock();
-        let begun = self.core.catalog.begin(state, last_seq)?;
+        self.database.jobs.finish_tables(unfinished)?;
+        let mut catalog = self.database.catalog.lock();
+        let begun = self.database.catalog.begin(state, last_seq)?;
         catalog.adopt(begun);
         self.adopt(catalog.state(), &trees);
         Ok(())
@@ -125,8 +125,8 @@ impl Resume<'_> {
     /// The manifest's state, in which there are the keyspaces that are open: one
     /// that was being made or dropped when writing failed is as its caller was told.
     fn agreeing_state(&self) -> ManifestState {
-        let mut state = self.core.catalog.state();
-        let trees = self.core.trees();
+        let mut state = self.database.catalog.state();
+        let trees = self.database.trees();
         let is_open = |id: &KeyspaceId| trees.get(*id).is_some();
         unless_mutant!(ResumedKeyspaces, state.keyspaces.retain(|id, _| is_open(id)));
         for tree in trees.iter() {
@@ -153,18 +153,18 @@ impl Resume<'_> {
             }
             let write = || {
                 let filters = Arc::new(OutputFilters::of_flush(tree, memtable.entries()));
-                self.core.jobs.write_level0(tree, memtable, filters)
+                self.database.jobs.write_level0(tree, memtable, filters)
             };
             let mut flushed = match write() {
                 // Those that are written and not finished yet hold some.
                 Err(error) if is_out_of_descriptors(&error) && !unfinished.is_empty() => {
-                    self.core.jobs.finish_tables(std::mem::take(unfinished))?;
+                    self.database.jobs.finish_tables(std::mem::take(unfinished))?;
                     write()?
                 }
                 flushed => flushed?,
             };
             unfinished.extend(flushed.take_unfinished());
-            self.core.counters.merged(0, 0, flushed.bytes());
+            self.database.counters.merged(0, 0, flushed.bytes());
             let edit = flushed.edit(&keyspace.version, last_seq);
             keyspace.version =
                 Arc::new(keyspace.version.apply(&edit).map_err(Error::of_our_making)?);
@@ -177,31 +177,31 @@ impl Resume<'_> {
         for tree in trees {
             let version = state.keyspaces[&tree.id].version.clone();
             for memtable in tree.restart(version) {
-                self.core.pipeline.retire(&memtable);
+                self.database.pipeline.retire(&memtable);
             }
         }
         // Not by the cleanup, which waits while writing is off: the new log may
         // need their room.
-        for wal in self.core.pipeline.queue().forget_logs() {
-            let _ = self.core.env.fs.remove(&self.core.dir.join(names::wal(wal.number)));
+        for wal in self.database.pipeline.queue().forget_logs() {
+            let _ = self.database.env.fs.remove(&self.database.dir.join(names::wal(wal.number)));
         }
-        self.core.pipeline.segments.wal_sync.retire_all();
+        self.database.pipeline.segments.wal_sync.retire_all();
     }
 
     /// Takes back what a failed attempt made, or leaves it until a later one is in
     /// force, where CURRENT may name it.
     fn undo_resume(&self, attempt: &Attempt, error: Error) -> Error {
-        for name in attempt.remove_own(self.core) {
-            self.core.cleanup.keep(&name);
+        for name in attempt.remove_own(self.database) {
+            self.database.cleanup.keep(&name);
         }
-        self.still_off(self.core.pipeline.segments.bytes_in_memory(), error)
+        self.still_off(self.database.pipeline.segments.bytes_in_memory(), error)
     }
 
     /// The error of an attempt that has failed, so much being in memory.
     fn still_off(&self, in_memory: u64, error: Error) -> Error {
         match error.kind() {
             ErrorKind::NoSpace => {
-                let free = self.core.env.fs.free_bytes(&self.core.dir).unwrap_or(0);
+                let free = self.database.env.fs.free_bytes(&self.database.dir).unwrap_or(0);
                 error.context(format!(
                     "writing stays off: to go on takes about {} bytes of free space, and {free} \
                      are free: make room, then resume again",
@@ -214,9 +214,9 @@ impl Resume<'_> {
 
     /// Gives the reserve up where the device may lack room for what is in memory.
     fn release_reserve_if_lacking(&self) {
-        let needed = resume_needs_bytes(self.core.pipeline.segments.bytes_in_memory());
-        if self.core.env.fs.free_bytes(&self.core.dir).is_ok_and(|free| free < needed) {
-            let _ = remove_ours(&self.core.env, &self.core.dir, names::RESERVE);
+        let needed = resume_needs_bytes(self.database.pipeline.segments.bytes_in_memory());
+        if self.database.env.fs.free_bytes(&self.database.dir).is_ok_and(|free| free < needed) {
+            let _ = remove_ours(&self.database.env, &self.database.dir, names::RESERVE);
         }
     }
 }
@@ -239,8 +239,8 @@ mod tests {
         options.components.env = Some(env);
         let db = Db::open_with("db", options).unwrap();
         db.put("before", "1").unwrap();
-        let core = db.core();
-        let failing = core.pipeline.queue().lock().take(1, 100, Memtables::Many(Vec::new()));
+        let database = db.database();
+        let failing = database.pipeline.queue().lock().take(1, 100, Memtables::Many(Vec::new()));
         let other = db.clone();
         let behind = thread::spawn(move || other.put_with("behind", "1", Sync::No));
         let tree = db.default_keyspace().tree.clone();
@@ -248,15 +248,15 @@ mod tests {
             thread::yield_now();
         }
         let view = tree.pin();
-        core.trip(&Error::new(ErrorKind::NoSpace, "the append failed"));
-        core.pipeline.queue().fail(&failing);
+        database.trip(&Error::new(ErrorKind::NoSpace, "the append failed"));
+        database.pipeline.queue().fail(&failing);
         assert_eq!(behind.join().unwrap().unwrap_err().kind(), ErrorKind::ReadOnly);
         db.resume().unwrap();
         let before = db.snapshot().seq();
         db.put("after", "1").unwrap();
         db.put("after", "2").unwrap();
         assert_eq!(db.snapshot().seq(), before + 2);
-        let seen = view.seq_at(core.pipeline.queue().visible());
+        let seen = view.seq_at(database.pipeline.queue().visible());
         assert_eq!(seen, before);
         let now = || 0;
         let got = crate::read::get::get(&tree.reads, &view, b"behind", seen, now).unwrap();

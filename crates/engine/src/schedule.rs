@@ -418,8 +418,8 @@ mod tests {
         }
         let db = Db::open_with("db", options).unwrap();
         let spaces = NAMES.map(|name| db.keyspace(name).unwrap());
-        let core = db.core();
-        core.workers.merges_running.fetch_add(core.workers.merges_max(), Ordering::AcqRel);
+        let database = db.database();
+        database.workers.merges_running.fetch_add(database.workers.merges_max(), Ordering::AcqRel);
         (db, spaces, handles)
     }
 
@@ -434,14 +434,14 @@ mod tests {
 
     /// A thread comes free. Returns how many merges each keyspace has now.
     fn free_one(db: &Db, spaces: &[Keyspace; 3]) -> [u32; 3] {
-        db.core().workers.merges_running.fetch_sub(1, Ordering::AcqRel);
-        db.core().scheduler.schedule_merges();
+        db.database().workers.merges_running.fetch_sub(1, Ordering::AcqRel);
+        db.database().scheduler.schedule_merges();
         spaces.each_ref().map(|space| space.tree.work.lock().merging)
     }
 
     fn finish(db: &Db) {
         db.wait_idle().unwrap();
-        assert_eq!(db.core().workers.merges_running.load(Ordering::Acquire), 0);
+        assert_eq!(db.database().workers.merges_running.load(Ordering::Acquire), 0);
         db.close().unwrap();
     }
 
@@ -463,8 +463,8 @@ mod tests {
         assert_eq!(free_one(&db, &spaces), [1, 0, 0]);
         assert_eq!(free_one(&db, &spaces), [1, 1, 0]);
         // Those end, and no thread is free.
-        let running = &db.core().workers.merges_running;
-        running.fetch_add(db.core().workers.merges_max(), Ordering::AcqRel);
+        let running = &db.database().workers.merges_running;
+        running.fetch_add(db.database().workers.merges_max(), Ordering::AcqRel);
         handles.jobs.run_until_idle();
         spaces[..2].iter().for_each(|space| deepen(space, 2));
         assert_eq!(free_one(&db, &spaces), [0, 0, 1]);

@@ -23,7 +23,7 @@ pub struct Snapshot {
 }
 
 pub(crate) struct SnapshotInner {
-    pub(crate) core: Handle,
+    pub(crate) database: Handle,
     pub(crate) seq: SeqNo,
     pub(crate) now_ms: u64,
     pub(crate) id: u64,
@@ -34,23 +34,23 @@ pub(crate) struct SnapshotInner {
 impl Drop for SnapshotInner {
     fn drop(&mut self) {
         // A forked child's copy is not on the list.
-        if self.core.latch.is_of_this_process() {
-            self.core.snapshots.release(self.seq, self.id);
+        if self.database.latch.is_of_this_process() {
+            self.database.snapshots.release(self.seq, self.id);
         }
     }
 }
 
 impl Snapshot {
-    pub(crate) fn take(core: &Handle) -> Snapshot {
-        let moment = || (core.pipeline.visible(), core.now_ms());
-        let (seq, now_ms, id) = match core.latch.is_of_this_process() {
-            true => core.snapshots.register(moment),
+    pub(crate) fn take(database: &Handle) -> Snapshot {
+        let moment = || (database.pipeline.visible(), database.now_ms());
+        let (seq, now_ms, id) = match database.latch.is_of_this_process() {
+            true => database.snapshots.register(moment),
             // Nothing will be read of it.
             false => (0, 0, 0),
         };
-        let was_open = core.latch.check_read().is_ok();
-        let core = core.clone();
-        Snapshot { inner: Arc::new(SnapshotInner { core, seq, now_ms, id, was_open }) }
+        let was_open = database.latch.check_read().is_ok();
+        let database = database.clone();
+        Snapshot { inner: Arc::new(SnapshotInner { database, seq, now_ms, id, was_open }) }
     }
 
     /// Whether it shows a state of this open database.
@@ -58,11 +58,15 @@ impl Snapshot {
     /// # Errors
     /// `InvalidArgument` if it is of another one; `Closed` if it was taken
     /// when the database was closed already.
-    pub(crate) fn check_of(&self, core: &Handle) -> Result<()> {
-        if !self.inner.core.is_of(core) {
+    pub(crate) fn check_of(&self, database: &Handle) -> Result<()> {
+        if !self.inner.database.is_of(database) {
             return Err(Error::invalid("the snapshot is of another open database"));
         }
-        if self.inner.was_open { core.latch.check_process() } else { core.latch.check_read() }
+        if self.inner.was_open {
+            database.latch.check_process()
+        } else {
+            database.latch.check_read()
+        }
     }
 
     /// The sequence number of the last write that it sees.

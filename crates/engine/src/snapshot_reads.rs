@@ -11,7 +11,10 @@ use windrow_base::{KeyspaceId, Result};
 
 impl Snapshot {
     fn default_keyspace(&self) -> Result<Keyspace> {
-        Ok(Keyspace::new(self.inner.core.clone(), self.inner.core.tree(KeyspaceId::DEFAULT)?))
+        Ok(Keyspace::new(
+            self.inner.database.clone(),
+            self.inner.database.tree(KeyspaceId::DEFAULT)?,
+        ))
     }
 
     /// The value of `key` in the default keyspace.

@@ -19,8 +19,8 @@ pub struct Crowd(#[allow(dead_code)] Charge);
 /// Takes as much memory as all readers of a database may hold, so that its iterators
 /// give up their places.
 pub fn crowd(db: &Db) -> Crowd {
-    let core = db.core();
-    Crowd(core.caches.blocks.hold(core.shares.reads_bytes(0)))
+    let database = db.database();
+    Crowd(database.caches.blocks.hold(database.shares.reads_bytes(0)))
 }
 
 /// Folds a manifest as an open does, and its snapshot once more: what it folds

@@ -130,9 +130,9 @@ mod tests {
             let found = db.open_keyspace(&name(n)).unwrap().map(|space| space.tree.id);
             let expected = (!gone(n)).then_some(made.tree.id).or((n == 5).then_some(again.tree.id));
             assert_eq!(found, expected, "{n}");
-            assert_eq!(db.core().tree(made.tree.id).is_ok(), !gone(n), "{n}");
+            assert_eq!(db.database().tree(made.tree.id).is_ok(), !gone(n), "{n}");
         }
-        let trees = db.core().trees();
+        let trees = db.database().trees();
         let kept = 1 + (0..600).filter(|&n| !gone(n)).count() + 1;
         assert_eq!(trees.iter().count(), kept);
         assert!(trees.iter().zip(trees.iter().skip(1)).all(|(a, b)| a.id < b.id));

@@ -223,11 +223,11 @@ mod tests {
     /// Of one keyspace a table is damaged. With all threads taken, and so writers
     /// to wait for a merge: whether they are stopped.
     fn is_stopped(db: &Db, deepen: impl FnOnce()) -> bool {
-        let core = db.core();
-        core.workers.merges_running.fetch_add(core.workers.merges_max(), Ordering::AcqRel);
+        let database = db.database();
+        database.workers.merges_running.fetch_add(database.workers.merges_max(), Ordering::AcqRel);
         deepen();
-        let stopped = core.pipeline.pace.is_stopped();
-        core.workers.merges_running.fetch_sub(core.workers.merges_max(), Ordering::AcqRel);
+        let stopped = database.pipeline.pace.is_stopped();
+        database.workers.merges_running.fetch_sub(database.workers.merges_max(), Ordering::AcqRel);
         stopped
     }
 
@@ -244,7 +244,7 @@ mod tests {
         // And so has the sick one where the damage is not in the way.
         assert!(is_stopped(db, || deepen(sick, ("x", "z"), STOP)));
         db.wait_idle().unwrap();
-        assert!(!db.core().pipeline.pace.is_stopped());
+        assert!(!db.database().pipeline.pace.is_stopped());
         assert_eq!(sick.get("x").unwrap().as_deref(), Some(&b"value"[..]));
         assert_eq!(sound.get("a").unwrap().as_deref(), Some(&b"value"[..]));
         assert!(db.write_error().is_none());

@@ -2,7 +2,7 @@
 //!
 //! Owns no state: each is a sequence of steps of the owners. Never does: write to one.
 
-use crate::core::Core;
+use crate::database::Database;
 use crate::events::Event;
 use crate::manifest::catalog::Locked;
 use crate::manifest::record::{DEFAULT_KEYSPACE, Field};
@@ -21,7 +21,7 @@ use windrow_plan::Policy;
 /// Longest name of a keyspace, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
-impl Core {
+impl Database {
     // ---- policies
 
     /// Gives a tree another policy. What runs is finished under the old one,
@@ -231,13 +231,13 @@ mod tests {
         db.put("kept", [7; 1000]).unwrap();
         let space = db.keyspace("gone").unwrap();
         space.put("key", vec![7; 30_000]).unwrap();
-        let (core, tree) = (db.core(), space.tree.clone());
-        let bytes = || core.pipeline.queue().lock().unflushed.active_bytes();
-        let frozen = || core.pipeline.queue().lock().unflushed.frozen_bytes();
+        let (database, tree) = (db.database(), space.tree.clone());
+        let bytes = || database.pipeline.queue().lock().unflushed.active_bytes();
+        let frozen = || database.pipeline.queue().lock().unflushed.frozen_bytes();
         db.drop_keyspace("gone").unwrap();
         let kept = bytes();
         assert!(kept >= 1000);
-        core.pipeline.flush_tree(&tree).unwrap();
+        database.pipeline.flush_tree(&tree).unwrap();
         assert_eq!((bytes(), frozen()), (kept, 0));
         // Memtables are frozen and flushed as ever.
         (0..20).for_each(|n| db.put(format!("key{n}"), vec![7; 30_000]).unwrap());
@@ -254,7 +254,7 @@ mod tests {
         options.components.env = Some(env);
         options.settings.set("memtable_bytes", "64KiB").unwrap();
         let db = Db::open_with("db", options).unwrap();
-        let blocks = db.core().caches.blocks.clone();
+        let blocks = db.database().caches.blocks.clone();
         let held = || blocks.held_bytes() - blocks.bytes_used();
         let space = db.keyspace("gone").unwrap();
         // A memtable that is frozen and one that is active.

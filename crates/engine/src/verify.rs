@@ -10,7 +10,7 @@ mod report;
 
 pub use report::VerifyReport;
 
-use crate::core::Core;
+use crate::database::Database;
 use crate::read::level_iter::LevelIter;
 use crate::read::merge_iter::{MergeIter, Source};
 use crate::read::table_iter::TableIterOptions;
@@ -26,11 +26,14 @@ const READAHEAD_BYTES: u64 = 256 << 10;
 
 /// Verifies the manifest, every table of every keyspace, and the logs, as they are now.
 /// Tells after each table and log what was found so far.
-pub(crate) fn verify(core: &Core, progress: &mut dyn FnMut(&VerifyReport)) -> Result<VerifyReport> {
-    core.latch.check_read()?;
+pub(crate) fn verify(
+    database: &Database,
+    progress: &mut dyn FnMut(&VerifyReport),
+) -> Result<VerifyReport> {
+    database.latch.check_read()?;
     let mut report = VerifyReport::default();
-    logs::verify_manifest(core, &mut report);
-    for tree in core.trees().iter() {
+    logs::verify_manifest(database, &mut report);
+    for tree in database.trees().iter() {
         let view = tree.pin();
         if let Err(error) = view.version.check() {
             report.problems.push(error);
@@ -38,35 +41,35 @@ pub(crate) fn verify(core: &Core, progress: &mut dyn FnMut(&VerifyReport)) -> Re
         for file in view.levels.iter().flat_map(|level| level.files()) {
             report.tables += 1;
             report.bytes += file.file.bytes;
-            match check_table(core, tree, file) {
+            match check_table(database, tree, file) {
                 Ok(entries) => report.entries += entries,
                 Err(error) => report.problems.push(error),
             }
             progress(&report);
         }
     }
-    logs::verify_logs(core, &mut report, progress);
+    logs::verify_logs(database, &mut report, progress);
     Ok(report)
 }
 
 /// Checks one table: its bytes, then its entries against the manifest.
-fn check_table(core: &Core, tree: &Tree, file: &ReadFile) -> Result<u64> {
+fn check_table(database: &Database, tree: &Tree, file: &ReadFile) -> Result<u64> {
     let path = file.table.path();
     let named = |e: Error| e.with_file(path.display().to_string());
-    let read = ReadOptions { direct: core.settings.direct_io };
-    let raw = core.env.fs.open(&path, read)?;
+    let read = ReadOptions { direct: database.settings.direct_io };
+    let raw = database.env.fs.open(&path, read)?;
     let expect =
         Expect { file_bytes: file.file.bytes, uid: file.file.uid, order: tree.order.clone() };
     unless_mutant!(VerifySkipsBytes, table::verify(&raw, expect).map_err(named)?);
-    check_entries(core, tree, file).map_err(named)
+    check_entries(database, tree, file).map_err(named)
 }
 
-fn check_entries(core: &Core, tree: &Tree, file: &ReadFile) -> Result<u64> {
+fn check_entries(database: &Database, tree: &Tree, file: &ReadFile) -> Result<u64> {
     let meta = &file.file;
     let run = Arc::new(SortedRun::new(0, vec![file.clone()], &tree.order));
     let options = TableIterOptions::sequential(READAHEAD_BYTES);
     let source = Source::Level(LevelIter::new(run, tree.reads.clone(), options));
-    let mut iter = MergeIter::new(vec![source], tree.order.clone(), core.env.fs.clone());
+    let mut iter = MergeIter::new(vec![source], tree.order.clone(), database.env.fs.clone());
     let mut entries = 0;
     let mut last: Vec<u8> = Vec::new();
     iter.seek_first()?;

@@ -5,7 +5,7 @@
 use crate::budget::{Budget, Shares};
 use crate::cache::{BlockCache, Caches, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
-use crate::core::{Core, CoreParts};
+use crate::database::{Database, DatabaseParts};
 use crate::host::{Ground, Host};
 use crate::manifest::catalog::Catalog;
 use crate::manifest::record::KeyspaceRecord;
@@ -36,7 +36,7 @@ pub(crate) fn assemble(
     listing: &Listing,
     found: Found,
     policy: &Policy,
-) -> Result<Arc<Core>> {
+) -> Result<Arc<Database>> {
     let shares = Budget::split_for(&options.settings, policy.memtable_bytes_max());
     let host = Host::new(Ground {
         env,
@@ -81,7 +81,7 @@ pub(crate) fn assemble(
     let trees = state.keyspaces.values().map(tree).collect::<Result<Vec<_>>>()?;
     check_default(&state, &found.left_out, &options.default_keyspace)?;
     host.go_on_from(state.next_file, state.time_floor_ms);
-    let parts = CoreParts {
+    let parts = DatabaseParts {
         last_seq: state.last_seq,
         wal: Arc::new(no_wal()),
         caches: Caches { tables, blocks, read_memory },
@@ -92,7 +92,7 @@ pub(crate) fn assemble(
         workers,
         host,
     };
-    Ok(Core::new(parts))
+    Ok(Database::new(parts))
 }
 
 fn table_cache(

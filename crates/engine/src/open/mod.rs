@@ -25,7 +25,7 @@ mod reserve;
 pub(crate) mod start;
 pub(crate) mod undo;
 
-use crate::core::Core;
+use crate::database::Database;
 use crate::events::Event;
 use crate::latch::refuse_forked;
 use crate::open::assemble::assemble;
@@ -48,7 +48,7 @@ use windrow_plan::Policy;
 
 /// A database that was opened, and the lock that keeps others out.
 pub(crate) struct Opened {
-    pub(crate) core: Arc<Core>,
+    pub(crate) database: Arc<Database>,
     pub(crate) lock: Box<dyn FileLock>,
 }
 
@@ -77,17 +77,17 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     let manifest = found.manifest;
     let place = Place::new(env, dir, &*lock);
     place.found(found.current.as_ref());
-    let core = assemble(env.clone(), place, &options, &listing, found, &policy)?;
-    let attempt = Attempt::begin(&core, &core.catalog);
-    let replayed = recover(&core, &attempt, &listing, manifest, options.read_only)
-        .map_err(|error| attempt.undo(&core, &listing, error))?;
-    core.events.send_with(|| Event::Opened {
+    let database = assemble(env.clone(), place, &options, &listing, found, &policy)?;
+    let attempt = Attempt::begin(&database, &database.catalog);
+    let replayed = recover(&database, &attempt, &listing, manifest, options.read_only)
+        .map_err(|error| attempt.undo(&database, &listing, error))?;
+    database.events.send_with(|| Event::Opened {
         wal_files: replayed.wal_files,
         batches: replayed.batches,
         torn_bytes: replayed.torn_bytes + manifest.map_or(0, |manifest| manifest.torn_bytes),
-        duration_us: (core.env.clock.monotonic_ns() - begin_ns) / 1000,
+        duration_us: (database.env.clock.monotonic_ns() - begin_ns) / 1000,
     });
-    Ok(Opened { core, lock })
+    Ok(Opened { database, lock })
 }
 
 fn may_create(options: &Options) -> bool {
@@ -121,38 +121,42 @@ fn take_lock(env: &Env, dir: &Path, options: &Options) -> Result<Box<dyn FileLoc
 
 /// Replays the logs and, unless the open is read-only, begins to write.
 fn recover(
-    core: &Core,
+    database: &Database,
     attempt: &Attempt,
     listing: &Listing,
     manifest: Option<Folded>,
     read_only: bool,
 ) -> Result<Replayed> {
     if !read_only {
-        reserve::release_if_short(core, attempt, listing)?;
+        reserve::release_if_short(database, attempt, listing)?;
     }
-    let replayed = replay_logs(core, listing, manifest)?;
-    if core.settings.verify_on_open {
+    let replayed = replay_logs(database, listing, manifest)?;
+    if database.settings.verify_on_open {
         // Before anything is written: damage must leave the directory as it was.
-        crate::verify::verify(core, &mut |_| {})?.into_result()?;
+        crate::verify::verify(database, &mut |_| {})?.into_result()?;
     }
     if !read_only {
-        start_writing(core, listing, &replayed)?;
-        reserve::restore(core, core.pipeline.segments.capacity_bytes(), listing);
+        start_writing(database, listing, &replayed)?;
+        reserve::restore(database, database.pipeline.segments.capacity_bytes(), listing);
     }
     Ok(replayed)
 }
 
-fn replay_logs(core: &Core, listing: &Listing, manifest: Option<Folded>) -> Result<Replayed> {
-    let state = core.catalog.state();
+fn replay_logs(
+    database: &Database,
+    listing: &Listing,
+    manifest: Option<Folded>,
+) -> Result<Replayed> {
+    let state = database.catalog.state();
     if state.clean_close.is_some() {
         return Ok(Replayed { last_seq: state.last_seq, ..Replayed::default() });
     }
     let mut paths: Vec<(FileNumber, PathBuf)> = Vec::new();
     for &number in listing.wals.range(state.log_number..) {
         let manifest = manifest.as_ref();
-        if wal_header(&core.env, &core.dir, number, &state, manifest)?.is_some() {
-            paths.push((number, core.dir.join(names::wal(number))));
+        if wal_header(&database.env, &database.dir, number, &state, manifest)?.is_some() {
+            paths.push((number, database.dir.join(names::wal(number))));
         }
     }
-    Replay::of_open(core, &state, manifest).run(&paths)
+    Replay::of_open(database, &state, manifest).run(&paths)
 }

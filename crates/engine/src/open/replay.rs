@@ -10,7 +10,7 @@
 //! logs was durable, and the manifest how much of each log: what falls short of
 //! that is corruption as well.
 
-use crate::core::Core;
+use crate::database::Database;
 use crate::flush::Flushed;
 use crate::manifest::state::{ManifestState, WalState};
 use crate::memtable::{LIST_BYTES, Memtable, memory_bytes_of};
@@ -75,7 +75,7 @@ struct Chains {
 
 /// A replay under way.
 pub(crate) struct Replay<'a> {
-    core: &'a Core,
+    database: &'a Database,
     mode: Mode,
     /// Through which sequence number each keyspace's tables reach.
     flushed_through: BTreeMap<KeyspaceId, SeqNo>,
@@ -125,28 +125,32 @@ impl Proof {
 impl<'a> Replay<'a> {
     /// A replay of the logs that `state`, folded from `manifest`, asks for.
     pub(crate) fn of_open(
-        core: &'a Core,
+        database: &'a Database,
         state: &ManifestState,
         manifest: Option<Folded>,
     ) -> Replay<'a> {
-        Replay::new(core, state, Mode::Open(manifest))
+        Replay::new(database, state, Mode::Open(manifest))
     }
 
     /// A replay for repair.
-    pub(crate) fn of_repair(core: &'a Core, state: &ManifestState) -> Replay<'a> {
-        Replay::new(core, state, Mode::Repair)
+    pub(crate) fn of_repair(database: &'a Database, state: &ManifestState) -> Replay<'a> {
+        Replay::new(database, state, Mode::Repair)
     }
 
     /// The same where the manifest is lost.
-    pub(crate) fn of_rebuild(core: &'a Core, state: &ManifestState, proof: Proof) -> Replay<'a> {
+    pub(crate) fn of_rebuild(
+        database: &'a Database,
+        state: &ManifestState,
+        proof: Proof,
+    ) -> Replay<'a> {
         let chains = Chains { begun: false, gaps: 0, proof, raw: RawTables::new() };
-        Replay::new(core, state, Mode::Rebuild(chains))
+        Replay::new(database, state, Mode::Rebuild(chains))
     }
 
-    fn new(core: &'a Core, state: &ManifestState, mode: Mode) -> Replay<'a> {
+    fn new(database: &'a Database, state: &ManifestState, mode: Mode) -> Replay<'a> {
         let through = state.keyspaces.iter().map(|(id, k)| (*id, k.version.flushed_through));
         Replay {
-            core,
+            database,
             mode,
             flushed_through: through.collect(),
             next_keyspace: state.next_keyspace,
@@ -201,13 +205,13 @@ impl<'a> Replay<'a> {
     fn finish(&mut self) -> Result<Replayed> {
         self.put_away()?;
         self.found.last_seq = self.next_seq - 1;
-        let stored = self.core.catalog.lock().state().last_seq;
+        let stored = self.database.catalog.lock().state().last_seq;
         self.found.last_seq = self.found.last_seq.max(stored);
         Ok(self.found)
     }
 
     fn log(&mut self, number: FileNumber, path: &Path) -> Result<()> {
-        let opened = self.core.env.fs.open(path, ReadOptions::default());
+        let opened = self.database.env.fs.open(path, ReadOptions::default());
         let file = opened.inspect_err(|error| self.failed = Some(error.clone()))?;
         let known = self.wals.get(&number).copied();
         let synced = known.map(|wal| wal.synced_bytes).filter(|_| !mutant!(LogCrossCheck));
@@ -244,12 +248,12 @@ impl<'a> Replay<'a> {
         let mark = Mark::decode(payload)?;
         let Mode::Open(manifest) = &self.mode else { return Ok(()) };
         if let Some(manifest) = manifest {
-            manifest.check(&self.core.dir, mark.manifest, log)?;
+            manifest.check(&self.database.dir, mark.manifest, log)?;
         }
         for Length { number, bytes } in mark.logs {
             let end = self.ends.get(&number).filter(|_| !mutant!(LogCrossCheck));
             if let Some(&end) = end.filter(|end| **end < bytes) {
-                let path = self.core.dir.join(names::wal(number));
+                let path = self.database.dir.join(names::wal(number));
                 return Err(Error::corruption(format!(
                     "log is valid up to byte {end} only, but log {log} saw {bytes} bytes of it synced"
                 ))
@@ -297,7 +301,7 @@ impl<'a> Replay<'a> {
     /// version, or a larger budget, let in batches that this budget cannot hold.
     /// A part of it is in force only when the whole open is.
     fn put_away_if_full(&mut self, next_seq: SeqNo) -> Result<()> {
-        if self.bytes < self.core.shares.memtable_bytes as usize || self.is_read_only() {
+        if self.bytes < self.database.shares.memtable_bytes as usize || self.is_read_only() {
             return Ok(());
         }
         let before = std::mem::replace(&mut self.next_seq, next_seq);
@@ -373,7 +377,7 @@ impl<'a> Replay<'a> {
         if let Some(memtable) = self.memtables.get(&id) {
             return Ok(Some(memtable.clone()));
         }
-        let memtable = Arc::new(self.core.tree(id)?.new_memtable());
+        let memtable = Arc::new(self.database.tree(id)?.new_memtable());
         self.memtables.insert(id, memtable.clone());
         self.bytes += LIST_BYTES;
         Ok(Some(memtable))
@@ -390,7 +394,7 @@ impl<'a> Replay<'a> {
     }
 
     fn is_read_only(&self) -> bool {
-        self.core.latch.check().is_err()
+        self.database.latch.check().is_err()
     }
 
     /// Empties the memtables. What keeps it from that is no damage of the log
@@ -402,8 +406,8 @@ impl<'a> Replay<'a> {
     fn write_tables(&mut self) -> Result<()> {
         let Mode::Rebuild(chains) = &mut self.mode else { return self.store() };
         for (id, memtable) in std::mem::take(&mut self.memtables) {
-            let tree = self.core.tree(id)?;
-            let files = raw_tables(self.core, &tree, &memtable)?;
+            let tree = self.database.tree(id)?;
+            let files = raw_tables(self.database, &tree, &memtable)?;
             let files = files.into_iter().map(|file| (chains.gaps, file));
             chains.raw.entry(id).or_default().extend(files);
         }
@@ -417,7 +421,7 @@ impl<'a> Replay<'a> {
         let last_seq = self.next_seq - 1;
         let mut written = Vec::new();
         for (id, memtable) in memtables {
-            let tree = self.core.tree(id)?;
+            let tree = self.database.tree(id)?;
             memtable.freeze(last_seq);
             if self.is_read_only() || mutant!(TailInMemory) {
                 tree.adopt(memtable);
@@ -432,27 +436,27 @@ impl<'a> Replay<'a> {
                 flushed => flushed,
             };
             written.push((tree, flushed?));
-            if written.len() >= self.core.jobs.group_max() {
+            if written.len() >= self.database.jobs.group_max() {
                 self.install(std::mem::take(&mut written), last_seq)?;
             }
         }
         self.install(written, last_seq)?;
         self.bytes = 0;
-        let queue = self.core.pipeline.queue();
+        let queue = self.database.pipeline.queue();
         queue.set_visible(last_seq.max(queue.visible()));
         Ok(())
     }
 
     fn write_level0(&self, tree: &Tree, memtable: &Memtable) -> Result<Flushed> {
         let filters = Arc::new(OutputFilters::of_flush(tree, memtable.entries()));
-        self.core.jobs.write_level0(tree, memtable, filters)
+        self.database.jobs.write_level0(tree, memtable, filters)
     }
 
     /// Makes tables durable, all at once, and part of their trees.
     fn install(&self, mut written: Vec<(Arc<Tree>, Flushed)>, last_seq: SeqNo) -> Result<()> {
         let unfinished = written.iter_mut().flat_map(|(_, flushed)| flushed.take_unfinished());
-        self.core.jobs.finish_tables(unfinished.collect())?;
-        let mut catalog = self.core.catalog.lock();
+        self.database.jobs.finish_tables(unfinished.collect())?;
+        let mut catalog = self.database.catalog.lock();
         for (tree, flushed) in written {
             let edit = |version: &Version| flushed.edit(version, last_seq);
             tree.install(catalog.edit_unlogged(tree.id, edit)?, None);

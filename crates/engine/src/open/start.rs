@@ -6,7 +6,7 @@
 //!
 //! [`Catalog::begin`]: crate::manifest::catalog::Catalog::begin
 
-use crate::core::Core;
+use crate::database::Database;
 use crate::jobs::Jobs;
 use crate::open::listing::Listing;
 use crate::open::remains::remove_orphans;
@@ -24,42 +24,46 @@ const IDLE_LOOK_MS: u64 = 30_000;
 /// # Errors
 /// `ReadOnly` where the replay kept what it found in memory, or a sync of its
 /// tables failed: a manifest would name less than the logs hold. `Io`, `NoSpace`.
-pub(crate) fn start_writing(core: &Core, listing: &Listing, replayed: &Replayed) -> Result<()> {
-    core.latch.check()?;
+pub(crate) fn start_writing(
+    database: &Database,
+    listing: &Listing,
+    replayed: &Replayed,
+) -> Result<()> {
+    database.latch.check()?;
     if mutant!(OrphansBeforeManifest) {
-        remove_orphans(core, &core.catalog, listing);
+        remove_orphans(database, &database.catalog, listing);
     }
     let last_seq = replayed.last_seq;
-    let begun = core.catalog.begin(core.catalog.state(), last_seq)?;
-    core.catalog.lock().adopt(begun);
-    traces::remove(&core.env, &core.dir, listing);
-    remove_orphans(core, &core.catalog, listing);
-    let segments = &core.pipeline.segments;
-    let wal = segments.create_first(&mut core.catalog.lock())?;
+    let begun = database.catalog.begin(database.catalog.state(), last_seq)?;
+    database.catalog.lock().adopt(begun);
+    traces::remove(&database.env, &database.dir, listing);
+    remove_orphans(database, &database.catalog, listing);
+    let segments = &database.pipeline.segments;
+    let wal = segments.create_first(&mut database.catalog.lock())?;
     segments.begin(if mutant!(SeqReused) { 0 } else { last_seq }, Arc::new(wal));
-    core.cleanup.arm();
-    start_timers(core);
-    core.scheduler.note_all_due();
-    core.scheduler.schedule();
+    database.cleanup.arm();
+    start_timers(database);
+    database.scheduler.note_all_due();
+    database.scheduler.schedule();
     Ok(())
 }
 
 /// Work that only time brings: entries that expire in an idle database, and
 /// the sync of the log, as often as the settings ask.
-fn start_timers(core: &Core) {
-    let scheduler = Arc::downgrade(&core.scheduler);
+fn start_timers(database: &Database) {
+    let scheduler = Arc::downgrade(&database.scheduler);
     let look = move || {
         let Some(scheduler) = scheduler.upgrade() else { return false };
         let Jobs { host, workers, .. } = &*scheduler.jobs;
         let look = || scheduler.schedule_if_open() && host.watch_place().is_ok();
         workers.contain(look).unwrap_or(false)
     };
-    core.env.jobs.every(IDLE_LOOK_MS, Arc::new(look));
-    let interval_ms = core.settings.wal_sync_interval_ms;
+    database.env.jobs.every(IDLE_LOOK_MS, Arc::new(look));
+    let interval_ms = database.settings.wal_sync_interval_ms;
     if interval_ms == 0 {
         return;
     }
-    let pipeline = Arc::downgrade(&core.pipeline);
+    let pipeline = Arc::downgrade(&database.pipeline);
     let sync = move || match pipeline.upgrade() {
         Some(pipeline) => {
             // It goes on where writing is off: that may end.
@@ -68,5 +72,5 @@ fn start_timers(core: &Core) {
         }
         None => false,
     };
-    core.env.jobs.every(interval_ms, Arc::new(sync));
+    database.env.jobs.every(interval_ms, Arc::new(sync));
 }

@@ -18,7 +18,7 @@ use super::report::DamagedTable;
 use super::salvage::{Damaged, salvage};
 use super::site::Site;
 use super::trees::apply;
-use crate::core::Core;
+use crate::database::Database;
 use crate::lineage::{Entry, Lineage, Origin};
 use crate::merge::elide::Sink;
 use crate::merge::raw::{describe, newest_tombstones, outputs};
@@ -46,7 +46,7 @@ pub(super) struct Rebuild<'a> {
     pub(super) site: &'a Site<'a>,
     pub(super) findings: &'a mut Findings,
     pub(super) evidence: Evidence,
-    pub(super) core: &'a Arc<Core>,
+    pub(super) database: &'a Arc<Database>,
 }
 
 impl Rebuild<'_> {
@@ -55,13 +55,13 @@ impl Rebuild<'_> {
     /// # Errors
     /// What a file could not be opened for, or writing said.
     pub(super) fn run(mut self) -> Result<Replayed> {
-        let (site, core) = (self.site, self.core);
-        let state = core.catalog.state();
-        let logs = Replay::of_rebuild(core, &state, self.evidence.proof);
+        let (site, database) = (self.site, self.database);
+        let state = database.catalog.state();
+        let logs = Replay::of_rebuild(database, &state, self.evidence.proof);
         let salvaged = replay(site, self.findings, logs, &state, 0)?;
         let (mut replayed, mut raw) = (salvaged.replayed, salvaged.raw);
         let log_end = replayed.last_seq;
-        let trees: Vec<Arc<Tree>> = core.trees().iter().cloned().collect();
+        let trees: Vec<Arc<Tree>> = database.trees().iter().cloned().collect();
         for tree in &trees {
             let mut gathered: Vec<Gathered> = raw
                 .remove(&tree.id)
@@ -78,7 +78,7 @@ impl Rebuild<'_> {
                 flushed_through: Some(through),
                 ..Edit::default()
             };
-            apply(core, tree, edit)?;
+            apply(database, tree, edit)?;
             for number in damaged {
                 self.findings.keep_original(site, names::table(number))?;
             }
@@ -113,7 +113,7 @@ impl Rebuild<'_> {
                 Some(error) => {
                     self.findings.problem(error);
                     let known = Damaged { path: &path, number, uid, counts, level: 1 };
-                    let saved = salvage(site, self.findings, self.core, tree, &known)?;
+                    let saved = salvage(site, self.findings, self.database, tree, &known)?;
                     damaged.push(number);
                     (saved, false)
                 }
@@ -127,13 +127,13 @@ impl Rebuild<'_> {
     /// Merges tables, each with its origin, into new ones. Tables that may hold
     /// more than was taken of them are moved away.
     fn merge_all(&mut self, tree: &Tree, gathered: Vec<Gathered>) -> Result<Vec<File>> {
-        let core = self.core;
+        let database = self.database;
         let mut open = Vec::new();
         let (mut sources, mut origins, mut made_of) = (Vec::new(), Vec::new(), Vec::new());
         for Gathered { file, origin } in gathered {
             let file = Arc::new(file);
-            let table = core.caches.tables.handle(&file, &tree.order);
-            open.push(core.caches.tables.open(&table)?);
+            let table = database.caches.tables.handle(&file, &tree.order);
+            open.push(database.caches.tables.open(&table)?);
             made_of.push((file.clone(), file.number));
             if let Origin::Table { number, .. } = &origin {
                 made_of.push((file.clone(), *number));
@@ -143,9 +143,9 @@ impl Rebuild<'_> {
             sources.push(Source::Level(LevelIter::new(run, tree.reads.clone(), options)));
             origins.push(origin);
         }
-        let mut iter = MergeIter::new(sources, tree.order.clone(), core.env.fs.clone());
+        let mut iter = MergeIter::new(sources, tree.order.clone(), database.env.fs.clone());
         let all = open.iter().flat_map(|open| open.table.tombstones().rejoined());
-        let mut outputs = outputs(core, tree, 1, &newest_tombstones(tree, all));
+        let mut outputs = outputs(database, tree, 1, &newest_tombstones(tree, all));
         outputs.made_of = Some(made_of);
         let (mut key, mut entries, mut doubts) = (Vec::new(), Vec::new(), BTreeSet::new());
         iter.seek_first()?;

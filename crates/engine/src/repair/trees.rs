@@ -8,7 +8,7 @@ use super::findings::Findings;
 use super::originals;
 use super::salvage::{Damaged, salvage};
 use super::site::Site;
-use crate::core::Core;
+use crate::database::Database;
 use crate::tree::Tree;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
@@ -19,16 +19,20 @@ use windrow_plan::tree::{Edit, File};
 ///
 /// # Errors
 /// What a file could not be opened for, or writing said.
-pub(super) fn repair_all(site: &Site<'_>, findings: &mut Findings, core: &Arc<Core>) -> Result<()> {
-    let trees: Vec<Arc<Tree>> = core.trees().iter().cloned().collect();
-    trees.iter().try_for_each(|tree| repair_tree(site, findings, core, tree))
+pub(super) fn repair_all(
+    site: &Site<'_>,
+    findings: &mut Findings,
+    database: &Arc<Database>,
+) -> Result<()> {
+    let trees: Vec<Arc<Tree>> = database.trees().iter().cloned().collect();
+    trees.iter().try_for_each(|tree| repair_tree(site, findings, database, tree))
 }
 
 /// Verifies a keyspace's tables and replaces those that are damaged.
 fn repair_tree(
     site: &Site<'_>,
     findings: &mut Findings,
-    core: &Arc<Core>,
+    database: &Arc<Database>,
     tree: &Tree,
 ) -> Result<()> {
     let version = tree.version();
@@ -58,17 +62,17 @@ fn repair_tree(
             counts: Some((file.entries, file.range_tombstones)),
             level,
         };
-        let saved = salvage(site, findings, core, tree, &damaged)?;
+        let saved = salvage(site, findings, database, tree, &damaged)?;
         let at_place = |f: File| (level, part, Arc::new(File { epoch: file.epoch, ..f }));
         edit.added.extend(saved.into_iter().map(at_place));
         findings.keep_original(site, name)?;
     }
-    apply(core, tree, edit)
+    apply(database, tree, edit)
 }
 
 /// Changes a tree. The manifest that a repair ends with says it.
-pub(super) fn apply(core: &Core, tree: &Tree, edit: Edit) -> Result<()> {
-    let mut catalog = core.catalog.lock();
+pub(super) fn apply(database: &Database, tree: &Tree, edit: Edit) -> Result<()> {
+    let mut catalog = database.catalog.lock();
     tree.install(catalog.edit_unlogged(tree.id, |_| edit)?, None);
     Ok(())
 }

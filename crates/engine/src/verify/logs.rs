@@ -6,7 +6,7 @@
 //! reader's and recovery's).
 
 use super::report::VerifyReport;
-use crate::core::Core;
+use crate::database::Database;
 use crate::manifest::record::Record;
 use crate::open::found::read_current;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ struct Segment {
 }
 
 /// Checks CURRENT and the manifest.
-pub(super) fn verify_manifest(core: &Core, report: &mut VerifyReport) {
-    let file = match manifest_in_force(core) {
+pub(super) fn verify_manifest(database: &Database, report: &mut VerifyReport) {
+    let file = match manifest_in_force(database) {
         Ok(Some(file)) => file,
         Ok(None) => return,
         Err(error) => return report.problems.push(error),
@@ -49,37 +49,41 @@ pub(super) fn verify_manifest(core: &Core, report: &mut VerifyReport) {
 
 /// Opened while it is in force: it may be followed by another one. `None` for
 /// a database that is being made, and has none yet.
-fn manifest_in_force(core: &Core) -> Result<Option<Arc<dyn ReadFile>>> {
-    let catalog = core.catalog.lock();
-    let is_being_opened = catalog.log().is_none() && core.latch.check().is_ok();
-    if is_being_opened && !core.env.fs.exists(&core.dir.join(names::CURRENT))? {
+fn manifest_in_force(database: &Database) -> Result<Option<Arc<dyn ReadFile>>> {
+    let catalog = database.catalog.lock();
+    let is_being_opened = catalog.log().is_none() && database.latch.check().is_ok();
+    if is_being_opened && !database.env.fs.exists(&database.dir.join(names::CURRENT))? {
         return Ok(None);
     }
-    let current = read_current(&core.env, &core.dir)?;
+    let current = read_current(&database.env, &database.dir)?;
     let number = current.manifest_number;
     let is_another =
         catalog.log().is_some_and(|log| (log.number, log.uid) != (number, current.manifest_uid));
     // Where writing is off it may be the one of a change of manifests that failed
     // behind the replacement of CURRENT: what it says is as true.
-    if is_another && core.latch.check().is_ok() {
-        let path = core.dir.join(names::CURRENT).display().to_string();
+    if is_another && database.latch.check().is_ok() {
+        let path = database.dir.join(names::CURRENT).display().to_string();
         return Err(Error::corruption("CURRENT names another manifest").with_file(path));
     }
-    core.env.fs.open(&core.dir.join(names::manifest(number)), ReadOptions::default()).map(Some)
+    database
+        .env
+        .fs
+        .open(&database.dir.join(names::manifest(number)), ReadOptions::default())
+        .map(Some)
 }
 
 /// Checks every log that may be needed.
 pub(super) fn verify_logs(
-    core: &Core,
+    database: &Database,
     report: &mut VerifyReport,
     progress: &mut dyn FnMut(&VerifyReport),
 ) {
-    for segment in segments(core) {
-        let path = core.dir.join(names::wal(segment.number));
-        let file = match core.env.fs.open(&path, ReadOptions::default()) {
+    for segment in segments(database) {
+        let path = database.dir.join(names::wal(segment.number));
+        let file = match database.env.fs.open(&path, ReadOptions::default()) {
             Ok(file) => file,
             // All that it held was flushed meanwhile.
-            Err(error) if is_not_found(&error) && !is_needed(core, segment.number) => continue,
+            Err(error) if is_not_found(&error) && !is_needed(database, segment.number) => continue,
             Err(error) => {
                 report.problems.push(error);
                 continue;
@@ -95,21 +99,21 @@ pub(super) fn verify_logs(
 }
 
 /// Those that are written, or where nothing is, those that the manifest knows.
-fn segments(core: &Core) -> Vec<Segment> {
-    let catalog = core.catalog.lock();
+fn segments(database: &Database) -> Vec<Segment> {
+    let catalog = database.catalog.lock();
     if catalog.log().is_none() {
         let known = catalog.state().wals.iter();
         return known.map(|(&number, wal)| Segment { number, uid: wal.uid, end: None }).collect();
     }
     drop(catalog);
-    let queue = core.pipeline.queue().lock();
+    let queue = database.pipeline.queue().lock();
     let older = queue.older_wals.iter().map(|(wal, _)| wal);
     let all = older.chain([&queue.wal]).chain(&queue.spare);
     all.map(|wal| Segment { number: wal.number, uid: wal.uid, end: Some(wal.written()) }).collect()
 }
 
-fn is_needed(core: &Core, number: FileNumber) -> bool {
-    segments(core).iter().any(|segment| segment.number == number)
+fn is_needed(database: &Database, number: FileNumber) -> bool {
+    segments(database).iter().any(|segment| segment.number == number)
 }
 
 fn verify_log(file: Arc<dyn ReadFile>, segment: &Segment, report: &mut VerifyReport) -> Result<()> {

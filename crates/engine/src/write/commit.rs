@@ -268,7 +268,7 @@ mod tests {
         options.components.env = Some(env);
         let db = Db::open_with("db", options).unwrap();
         db.put("k", "v").unwrap();
-        let pipeline = &db.core().pipeline;
+        let pipeline = &db.database().pipeline;
         let slot = pipeline.queue().lock().take(0, 0, Memtables::Many(Vec::new()));
         pipeline.publish(&slot).unwrap();
         let twice = catch_unwind(AssertUnwindSafe(|| pipeline.publish(&slot))).unwrap_err();

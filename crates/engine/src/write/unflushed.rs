@@ -197,7 +197,7 @@ mod tests {
 
     /// The account, and what the memtables of all keyspaces say.
     fn counted(db: &Db) -> [(usize, usize); 2] {
-        let pipeline = &db.core().pipeline;
+        let pipeline = &db.database().pipeline;
         let queue = pipeline.queue().lock();
         let (mut active, mut frozen) = (0, 0);
         for tree in pipeline.trees().iter() {
@@ -221,7 +221,7 @@ mod tests {
             match step * 7 % 11 {
                 0..=5 => space.put(format!("{step}"), vec![7; step]).unwrap(),
                 6 | 7 if space.tree.view().memtable.reserved_bytes() > 0 => {
-                    db.core().pipeline.queue().lock().freeze(&space.tree);
+                    db.database().pipeline.queue().lock().freeze(&space.tree);
                 }
                 8 => db.drop_keyspace(&format!("ks{}", step % 5)).unwrap(),
                 9 => _ = handles.jobs.run_until_idle(),

@@ -26,7 +26,7 @@ use windrow_env::sync::{Guard, Mutex};
 use windrow_plan::tree::Version;
 
 /// An open database.
-pub(crate) struct Core {
+pub(crate) struct Database {
     pub(crate) host: Arc<Host>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) pipeline: Arc<Pipeline>,
@@ -45,7 +45,7 @@ pub(crate) struct Core {
 }
 
 /// What a database is made of; recovery fills it in.
-pub(crate) struct CoreParts {
+pub(crate) struct DatabaseParts {
     pub(crate) host: Arc<Host>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) last_seq: SeqNo,
@@ -58,7 +58,7 @@ pub(crate) struct CoreParts {
     pub(crate) left_out: Vec<KeyspaceRecord>,
 }
 
-impl Deref for Core {
+impl Deref for Database {
     type Target = Host;
 
     #[inline]
@@ -67,16 +67,16 @@ impl Deref for Core {
     }
 }
 
-impl Core {
-    pub(crate) fn new(parts: CoreParts) -> Arc<Core> {
-        let CoreParts { host, workers, catalog, cleanup, caches, .. } = parts;
+impl Database {
+    pub(crate) fn new(parts: DatabaseParts) -> Arc<Database> {
+        let DatabaseParts { host, workers, catalog, cleanup, caches, .. } = parts;
         let owners = (host.clone(), catalog.clone(), cleanup.clone());
         let segments = Segments::new(owners, parts.last_seq, parts.wal);
         let running = (host.clone(), workers.clone());
         let pipeline = Pipeline::new(running, caches.clone(), segments, &parts.trees);
         let running = (host.clone(), workers.clone());
         let jobs = Jobs::new(running, (catalog.clone(), cleanup.clone()), pipeline.clone());
-        Arc::new(Core {
+        Arc::new(Database {
             host,
             workers,
             pipeline,
@@ -125,7 +125,7 @@ mod tests {
         options.components.env = Some(env);
         let db = Db::open_with("db", options).unwrap();
         db.put("key", "value").unwrap();
-        let host = Arc::downgrade(&db.core().host);
+        let host = Arc::downgrade(&db.database().host);
         handles.fs.crash_at(handles.fs.operations());
         assert!(db.put("key", "value").is_err() || db.flush().is_err());
         assert!(db.close().is_err());
