@@ -127,7 +127,7 @@ impl Shares {
     }
 
     /// The shares while memtables hold so much beyond theirs: the reads' is less.
-    pub(crate) fn beside(&self, beyond_bytes: u64) -> Shares {
+    pub(crate) fn with_memtables_beyond(&self, beyond_bytes: u64) -> Shares {
         let given = beyond_bytes.min(self.reads_bytes_min / 4 * 3);
         Shares { reads_bytes_min: self.reads_bytes_min - given, ..*self }
     }
@@ -276,7 +276,7 @@ mod tests {
                 ] {
                     let used = shares.memtables_used(active, frozen, memory_bytes);
                     let beyond = used.saturating_sub(shares.memtables_bytes());
-                    let reads = shares.beside(beyond).reads_bytes(used - one);
+                    let reads = shares.with_memtables_beyond(beyond).reads_bytes(used - one);
                     assert!(active + frozen <= used && used <= most && reads > 0);
                     let all = used + shares.merge_bytes + reads;
                     assert!(all <= memory_bytes, "{active} {frozen} {all} {shares:?}");

@@ -23,7 +23,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// A decision is about to be carried out. Returns the chain that it ends.
+    /// A decision is about to be run. Returns the chain that it ends.
     pub(crate) fn begin(&mut self, decision: &Decision) -> Option<Chain> {
         let from_level0 = match decision {
             Decision::Merge(merge) => merge.inputs.first().is_some_and(|input| input.level == 0),

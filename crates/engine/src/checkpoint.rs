@@ -29,7 +29,7 @@ const COPY_BYTES: usize = 1 << 20;
 
 /// Copies the database as it is now into `target`.
 pub(crate) fn checkpoint(database: &Database, target: &Path) -> Result<()> {
-    database.latch.check()?;
+    database.write_state.check()?;
     let target = &database.env.fs.absolute(target)?;
     check_empty(&database.env, target)?;
     let made_dir = !database.env.fs.exists(target)?;
@@ -59,7 +59,9 @@ fn one_moment(database: &Database) -> Result<(ManifestState, Vec<Arc<ReadView>>)
     let _held = HeldFlushes(database);
     database.workers.kick(Kick::RetryNow);
     database.wait_until(|| {
-        if let Err(error) = database.latch.check().and_then(|()| database.workers.check_open()) {
+        if let Err(error) =
+            database.write_state.check().and_then(|()| database.workers.check_open())
+        {
             return Some(Err(error));
         }
         let later =
@@ -80,7 +82,7 @@ fn one_moment(database: &Database) -> Result<(ManifestState, Vec<Arc<ReadView>>)
 /// Freezes every keyspace's memtable at one sequence number, and holds flushes
 /// of what comes after it. Returns that number.
 fn freeze_all(database: &Database) -> Result<SeqNo> {
-    database.latch.check()?;
+    database.write_state.check()?;
     let mut queue = database.pipeline.queue().lock();
     database.workers.check_open()?;
     if queue.unflushed.active().len() > 0 {

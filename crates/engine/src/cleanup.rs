@@ -79,15 +79,15 @@ impl Cleanup {
             && let Ok(underway) = self.workers.begin()
         {
             let cleanup = self.clone();
-            let run = move || cleanup.run(cleanup.host.latch.cause().is_some());
+            let run = move || cleanup.run(cleanup.host.write_state.cause().is_some());
             underway.submit(Urgency::Normal, run);
         }
     }
 
-    /// Removes what waits; keeps everything if the database is latched, since
+    /// Removes what waits; keeps everything if writing is off, since
     /// the manifest on disk may then name any of it (rule R7).
-    pub(crate) fn run(&self, latched: bool) {
-        if latched && !mutant!(UnlinksAfterFailure) {
+    pub(crate) fn run(&self, writing_off: bool) {
+        if writing_off && !mutant!(UnlinksAfterFailure) {
             return;
         }
         let waiting = std::mem::take(&mut *self.waiting.lock());
@@ -95,7 +95,7 @@ impl Cleanup {
             // A backup that was restored here has files of the same names.
             if let Err(error) = self.host.place.check() {
                 if self.armed.load(Ordering::Acquire) {
-                    self.host.trip(&error);
+                    self.host.set_background_error(&error);
                 }
                 return;
             }

@@ -16,12 +16,12 @@ use windrow_env::sync::atomic::Ordering;
 
 /// Closes the database. See [`crate::Db::close`].
 pub(crate) fn close(database: &Database) -> Result<()> {
-    let in_place = database.latch.check().and_then(|()| database.watch_place());
+    let in_place = database.write_state.check().and_then(|()| database.watch_place());
     let mut queue = database.pipeline.queue().lock();
     if database.workers.gate.close() {
         return Ok(());
     }
-    let writable = in_place.and_then(|()| database.latch.check());
+    let writable = in_place.and_then(|()| database.write_state.check());
     let last_seq = queue.last_seq();
     if writable.is_ok() {
         queue.freeze_all();
@@ -32,8 +32,8 @@ pub(crate) fn close(database: &Database) -> Result<()> {
     // A drop of a keyspace that passed the gate holds this lock until it is
     // done: from here on the list of keyspaces stays as it is.
     let read_only = database.catalog.lock().log().is_none();
-    let published =
-        writable.and_then(|()| database.pipeline.queue().wait_visible(last_seq, &database.latch));
+    let published = writable
+        .and_then(|()| database.pipeline.queue().wait_visible(last_seq, &database.write_state));
     if published.is_err() {
         // Nobody writes to the log of a directory that is free.
         database.pipeline.queue().settle();
@@ -51,7 +51,7 @@ pub(crate) fn close(database: &Database) -> Result<()> {
         database.pipeline.segments.wal_sync.retire_all();
     }
     database.caches.tables.release_directory();
-    database.latch.close();
+    database.write_state.close();
     database.note_progress();
     if read_only || mutant!(CloseErrorIgnored) { Ok(()) } else { closed }
 }

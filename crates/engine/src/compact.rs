@@ -5,13 +5,13 @@
 //! it ends, a panic in a compaction filter included. Never does: decide what
 //! the next step is (`plan/src/pick/manual.rs` does).
 //!
-//! The picker of the keyspace stands still meanwhile, lest it move what the
-//! compaction is about to; it takes nothing but a level 0 that slows writers
+//! The picker of the keyspace is off meanwhile, so that it does not move what the
+//! compaction is about to move; it takes nothing but a level 0 that slows writers
 //! ([`Scheduler::schedule_merges`]), which goes to level 1 at most: what the
 //! compaction has not come to yet stays where it will come to, or beyond its
 //! position in level 1, and nothing of level 1 goes where it has been. Letting
-//! the picker have all its decisions was rejected: a file that enters the log
-//! of a level, or leaves the deepest one, behind the position would not be
+//! the picker have all its decisions was rejected: a file that enters the
+//! SST-log of a level, or leaves the deepest one, behind the position would not be
 //! visited again.
 //!
 //! The two take turns where they want the same files. A step that has to wait
@@ -62,7 +62,7 @@ impl<'a> Manual<'a> {
     /// Claims the next step; there is none once all is done. `None` while it must wait.
     fn next_step(&mut self) -> Option<Result<()>> {
         let Manual { jobs, tree, lo, hi, .. } = *self;
-        if let Err(error) = jobs.host.latch.check().and_then(|()| jobs.workers.check_open()) {
+        if let Err(error) = jobs.host.write_state.check().and_then(|()| jobs.workers.check_open()) {
             return Some(Err(error));
         }
         let mut work = tree.work.lock();
@@ -124,8 +124,8 @@ pub(crate) fn compact(
     jobs.pipeline.flush_tree(tree)?;
     let mut manual = Manual::begin(jobs, tree, (lo, hi));
     jobs.note_due(tree);
-    // A panic latches before the files of its step are free again.
-    let result = jobs.workers.latch_panics(|| compact_steps(scheduler, &mut manual));
+    // A panic turns writing off before the files of its step are free again.
+    let result = jobs.workers.contain_panics(|| compact_steps(scheduler, &mut manual));
     drop(manual);
     jobs.note_due(tree);
     scheduler.schedule();
@@ -135,7 +135,7 @@ pub(crate) fn compact(
 fn compact_steps(scheduler: &Scheduler, manual: &mut Manual<'_>) -> Result<()> {
     let Manual { jobs, tree, .. } = *manual;
     loop {
-        jobs.host.latch.check()?;
+        jobs.host.write_state.check()?;
         if tree.is_dropped() {
             return Err(dropped(&tree.name));
         }
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn level_0_goes_down_beside_a_compaction() {
+    fn level_0_goes_down_during_a_compaction() {
         let (db, hook, handles) = open();
         let deepest = load(&db);
         hook.level.set(deepest).unwrap();

@@ -321,7 +321,7 @@ impl Db {
     /// # Errors
     /// `Closed`; `InvalidArgument` for one that was left out ([`Db::keyspaces_left_out`]).
     pub fn open_keyspace(&self, name: &str) -> Result<Option<Keyspace>> {
-        self.database().latch.check_read()?;
+        self.database().write_state.check_read()?;
         left_out::check(&self.database().left_out, name)?;
         let tree = self.database().pipeline.keyspaces.named(name);
         Ok(tree.map(|tree| Keyspace::new(self.default.database.clone(), tree)))
@@ -458,7 +458,7 @@ impl Db {
 
     /// The error that turned writing off, if one did.
     pub fn write_error(&self) -> Option<Error> {
-        self.database().latch.cause()
+        self.database().write_state.cause()
     }
 
     /// Flushes, makes everything durable, records a clean close, and releases

@@ -100,7 +100,7 @@ impl Due {
 
 /// What damage keeps from being merged is no pressure: waiting for it would
 /// never end. (Once it took the brakes off every keyspace: a sound one grew
-/// 2,301 deep beside one damaged block.)
+/// 2,301 deep next to one with a damaged block.)
 fn load_of(host: &Host, tree: &Tree) -> Load {
     if tree.is_dropped() {
         return Load::default();

@@ -213,7 +213,7 @@ fn open_log(path: &Path, kind: LogKind, out: &mut Out<'_>) -> Result<Reader> {
     out.line(format_args!("{what} {}, uid {:016x}", header.number, header.uid))?;
     if kind == LogKind::Wal {
         out.line(format_args!(
-            "beside manifest {}, uid {:016x}, of which {} bytes were durable then",
+            "made while manifest {}, uid {:016x}, of which {} bytes were durable then",
             header.manifest_number, header.manifest_uid, header.manifest_durable_bytes
         ))?;
     }

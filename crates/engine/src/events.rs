@@ -88,7 +88,7 @@ pub enum Event {
     /// A writer goes on.
     StallEnd { reason: PauseReason, duration_us: u64 },
     /// Writes are off until the database is resumed or opened again (rule R13).
-    Latched { error: Error },
+    BackgroundError { error: Error },
     /// Writes are on again; what was in memory is in tables.
     Resumed { duration_us: u64 },
     /// A close found no room for tables: what was in memory is in logs, durable,
@@ -144,7 +144,7 @@ impl fmt::Display for Event {
             Event::StallEnd { reason, duration_us } => {
                 write!(f, "writes go on after {duration_us} us: {reason}")
             }
-            Event::Latched { error } => write!(f, "writes are off: {error}"),
+            Event::BackgroundError { error } => write!(f, "writes are off: {error}"),
             Event::Resumed { duration_us } => write!(f, "writes are on again, {duration_us} us"),
             Event::OrphanLeft { name, reason } => {
                 write!(f, "{name} is no part of the database and was left: {reason}")
@@ -249,7 +249,7 @@ impl EventSink {
     }
 
     /// Tells the listener, if there is one. The caller holds no lock, but for the
-    /// manifest's where that is what failed ([`Event::Latched`]).
+    /// manifest's where that is what failed ([`Event::BackgroundError`]).
     #[inline]
     pub(crate) fn send(&self, event: &Event) {
         if let Some(listener) = &self.listener {

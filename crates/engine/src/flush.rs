@@ -16,11 +16,11 @@ use crate::jobs::Jobs;
 use crate::manifest::catalog::TreeEdit;
 use crate::manifest::record::Field;
 use crate::memtable::{MemCursor, Memtable};
-use crate::merge::elide::{ElideRules, Elider, Sink, surviving_tombstones};
+use crate::merge::dropping::{DropRules, Dropper, Sink, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs, sync_table_names};
 use crate::mutants;
-use crate::snapshots::Held;
+use crate::snapshots::LiveSnapshots;
 use crate::tree::Tree;
 use crate::write::unflushed::Frozen;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ impl Jobs {
     /// What the file system said. The memtables stay, and so do their logs.
     pub(crate) fn flush_group(&self, group: &[Frozen]) -> Result<()> {
         let last_seq = group.iter().map(|frozen| frozen.memtable.last_seq()).max();
-        self.pipeline.queue().wait_visible(last_seq.unwrap_or(0), &self.host.latch)?;
+        self.pipeline.queue().wait_visible(last_seq.unwrap_or(0), &self.host.write_state)?;
         self.pipeline.segments.release_sealed();
         let begin_ns = self.host.env.clock.monotonic_ns();
         let mut loose = Loose { cleanup: &self.cleanup, written: Vec::with_capacity(group.len()) };
@@ -299,13 +299,13 @@ impl Jobs {
         let mut outputs = Outputs::new(&self.host, tree, spec);
         outputs.bytes_max = memtable.allocated_bytes() as u64;
         outputs.unfinished = Some(Vec::new());
-        drain(memtable, Elider::new(rules), &mut outputs)?;
+        drain(memtable, Dropper::new(rules), &mut outputs)?;
         let (files, unfinished) = outputs.write_out(0)?;
         Ok(Flushed { files, unfinished, boundaries })
     }
 
-    fn flush_rules(&self, tree: &Tree, held: Held, tombstones: Tombstones) -> ElideRules {
-        ElideRules {
+    fn flush_rules(&self, tree: &Tree, held: LiveSnapshots, tombstones: Tombstones) -> DropRules {
+        DropRules {
             order: tree.order.clone(),
             judge_ms: 0,
             held,
@@ -318,18 +318,18 @@ impl Jobs {
     }
 }
 
-/// Passes every entry of a memtable through the filter of `merge/elide.rs`.
-fn drain(memtable: &Memtable, mut elider: Elider, sink: &mut impl Sink) -> Result<()> {
+/// Passes every entry of a memtable through the filter of `merge/dropping.rs`.
+fn drain(memtable: &Memtable, mut dropper: Dropper, sink: &mut impl Sink) -> Result<()> {
     let mut entries = memtable.cursor();
     entries.iter_mut().for_each(MemCursor::seek_first);
     let seq_max = memtable.seq_max();
     while let Some(cursor) = entries.as_mut().filter(|cursor| cursor.valid()) {
         if trailer_seq(cursor.trailer()) <= seq_max {
-            elider.push(cursor.key(), cursor.trailer(), cursor.value(), sink)?;
+            dropper.push(cursor.key(), cursor.trailer(), cursor.value(), sink)?;
         }
         cursor.next();
     }
-    elider.finish(sink)?;
+    dropper.finish(sink)?;
     Ok(())
 }
 

@@ -39,7 +39,7 @@ impl Handle {
     /// # Errors
     /// As [`crate::Db::close`].
     pub(crate) fn close(&self) -> Result<()> {
-        self.0.latch.check_process()?;
+        self.0.write_state.check_process()?;
         if self.0.workers.is_worked_for_here() {
             return Err(Error::invalid(
                 "close was called by a filter or listener in work of the same database, which it \
@@ -78,7 +78,7 @@ impl Clone for Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if !self.0.latch.is_of_this_process() {
+        if !self.0.write_state.is_of_this_process() {
             // One more count, which nobody takes back.
             std::mem::forget(self.0.clone());
         } else if self.0.handles.remove() {

@@ -7,12 +7,12 @@
 
 use crate::budget::Shares;
 use crate::events::{Event, EventSink, JobId};
-use crate::latch::Latch;
 use crate::options::{Components, Settings};
 use crate::place::Place;
 use crate::progress::Progress;
-use crate::snapshots::{Held, SnapshotList};
+use crate::snapshots::{LiveSnapshots, SnapshotList};
 use crate::stats::{Counters, PauseReason};
+use crate::write_state::WriteState;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -53,7 +53,7 @@ pub(crate) struct Host {
     pub(crate) components: Components,
     pub(crate) events: EventSink,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) latch: Latch,
+    pub(crate) write_state: WriteState,
     pub(crate) snapshots: SnapshotList,
     /// Monotonic time of the open.
     pub(crate) opened_ns: u64,
@@ -82,7 +82,7 @@ impl Host {
             events: EventSink::new(components.listener.clone()),
             components,
             counters: Arc::default(),
-            latch: Latch::new(read_only),
+            write_state: WriteState::new(read_only),
             snapshots: SnapshotList::default(),
             opened_ns,
             next_file: AtomicU64::new(1),
@@ -128,7 +128,7 @@ impl Host {
 
     /// The same, while these snapshots are held: none may miss an entry that
     /// had not expired by its own time.
-    pub(crate) fn judge_ms_under(&self, held: &Held) -> u64 {
+    pub(crate) fn judge_ms_under(&self, held: &LiveSnapshots) -> u64 {
         let time_min_ms = held.time_min_ms.filter(|_| !mutant!(ExpiryIgnoresSnapshots));
         time_min_ms.unwrap_or(u64::MAX).min(self.now_ms())
     }
@@ -150,14 +150,14 @@ impl Host {
     }
 
     /// Turns writing off after a failure, and wakes whoever would wait in vain.
-    pub(crate) fn trip(&self, error: &Error) {
+    pub(crate) fn set_background_error(&self, error: &Error) {
         // What failed since the directory was taken away is told as that. The file
         // system may be what panicked: one that does so again says nothing.
         let look = catch_unwind(AssertUnwindSafe(|| self.place.check()));
         let taken = look.ok().and_then(Result::err);
         let error = taken.as_ref().unwrap_or(error);
-        if error.kind() != ErrorKind::ReadOnly && self.latch.trip(error) {
-            self.events.send(&Event::Latched { error: error.clone() });
+        if error.kind() != ErrorKind::ReadOnly && self.write_state.set_background_error(error) {
+            self.events.send(&Event::BackgroundError { error: error.clone() });
         }
         if let Some(wake) = self.wake_writers.get() {
             wake();
@@ -170,7 +170,7 @@ impl Host {
     /// # Errors
     /// As [`Place::check`].
     pub(crate) fn watch_place(&self) -> Result<()> {
-        self.place.check().inspect_err(|error| self.trip(error))
+        self.place.check().inspect_err(|error| self.set_background_error(error))
     }
 
     /// Waits until `done` answers. A stepper runs queued jobs instead of waiting.
@@ -186,7 +186,7 @@ impl Host {
     /// Makes a writer wait until `done`, or writing is off, and records why.
     pub(crate) fn pause(&self, reason: PauseReason, done: impl Fn() -> bool) {
         let pause = self.pause_begin(reason);
-        self.wait_until(|| (done() || self.latch.check().is_err()).then_some(()));
+        self.wait_until(|| (done() || self.write_state.check().is_err()).then_some(()));
         self.pause_end(pause);
     }
 

@@ -14,7 +14,7 @@ use crate::manifest::catalog::{Catalog, TreeEdit};
 use crate::manifest::record::Field;
 use crate::mutants;
 use crate::read::view::ReadLevel;
-use crate::snapshots::Taken;
+use crate::snapshots::DroppedEntries;
 use crate::tree::{Tree, dropped};
 use crate::workers::Workers;
 use crate::write::pipeline::Pipeline;
@@ -91,7 +91,7 @@ impl Jobs {
     pub(crate) fn try_install(
         &self,
         tree: &Tree,
-        taken: Option<Taken>,
+        taken: Option<DroppedEntries>,
         make_edit: impl FnOnce(&Version) -> Edit,
     ) -> Result<Installed> {
         let mut catalog = self.catalog.lock_to_change()?;
@@ -103,8 +103,8 @@ impl Jobs {
         let version = Arc::new(before.apply(&edit).map_err(Error::of_our_making)?);
         let removed: HashSet<FileNumber> = edit.obsolete().collect();
         let mut fields = vec![Field::NextFile(self.host.next_file.load(Ordering::Relaxed))];
-        let landing = taken.as_ref().map(|taken| self.host.snapshots.land(taken));
-        if matches!(landing, Some(None)) {
+        let installing = taken.as_ref().map(|taken| self.host.snapshots.raise_barrier(taken));
+        if matches!(installing, Some(None)) {
             return Ok(Installed::Seen);
         }
         if let Some(ms) = taken.map(|taken| taken.expired_ms).filter(|&ms| ms > 0) {
@@ -118,7 +118,7 @@ impl Jobs {
         let durable = !relocates && !mutant!(UnlinkUnsyncedEdit);
         let edit = TreeEdit { keyspace: tree.id, edit, version: version.clone() };
         // Nothing is installed where that fails: who is told of it may take a snapshot.
-        let on_failure = || self.host.snapshots.end_landing();
+        let on_failure = || self.host.snapshots.lower_barrier();
         let logged = catalog.append_edits(fields, vec![edit], durable, on_failure);
         logged.inspect_err(|_| {
             mutants::after_failed_edit(&self.host, &added);
@@ -128,7 +128,7 @@ impl Jobs {
         })?;
         let old = tree.pin();
         tree.install(version, None);
-        drop(landing);
+        drop(installing);
         catalog.roll_if_wanted(&self.pipeline.trees())?;
         drop(catalog);
         mutants::after_edit(&self.host)?;

@@ -41,7 +41,7 @@ pub struct Keyspace {
 
 impl Drop for Keyspace {
     fn drop(&mut self) {
-        if !self.database.latch.is_of_this_process() {
+        if !self.database.write_state.is_of_this_process() {
             // As the handle: a dropped keyspace's files are the parent's to remove.
             std::mem::forget(self.tree.clone());
         }
@@ -71,7 +71,7 @@ impl Keyspace {
     }
 
     fn check(&self) -> Result<()> {
-        self.database.latch.check_read()?;
+        self.database.write_state.check_read()?;
         self.check_not_dropped()
     }
 
@@ -252,7 +252,7 @@ impl Keyspace {
         let is_bare = options.snapshot.is_none() && !mutant!(ViewLetGo);
         if is_bare
             && self.database.caches.blocks.is_crowded()
-            && self.database.latch.is_of_this_process()
+            && self.database.write_state.is_of_this_process()
         {
             options.snapshot = Some(Snapshot::take(&self.database));
         }

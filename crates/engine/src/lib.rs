@@ -48,7 +48,6 @@ mod handles;
 mod host;
 mod jobs;
 mod keyspace;
-mod latch;
 mod lineage;
 mod manifest;
 mod measure;
@@ -85,6 +84,7 @@ mod upkeep;
 mod verify;
 mod workers;
 mod write;
+mod write_state;
 
 pub use chain::ChainStats;
 pub use db::Db;

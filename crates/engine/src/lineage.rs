@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operand_does_not_count_beside_what_it_went_into() {
+    fn an_operand_does_not_count_with_what_it_went_into() {
         let whole = origins(&[(1, Some(&[])), (2, Some(&[])), (3, Some(&[1, 2])), (4, Some(&[]))]);
         // 9 and 7 combined, with one input or both still there, on a base apart.
         let inputs = [(1, Merge, 7, 20), (2, Merge, 9, 10), (3, Merge, 9, 30), (4, Put, 3, 1)];

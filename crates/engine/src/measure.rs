@@ -15,7 +15,7 @@ use windrow_env::sync::atomic::Ordering;
 
 /// The statistics of a database.
 pub(crate) fn stats(database: &Database) -> Stats {
-    if !database.latch.is_of_this_process() {
+    if !database.write_state.is_of_this_process() {
         // Some are read under locks that nobody in a forked child may release.
         return Stats::default();
     }

@@ -9,13 +9,13 @@
 
 use crate::cache::TableCache;
 use crate::gate::Gate;
-use crate::latch::Latch;
 use crate::progress::Progress;
 use crate::retry_timer::RetryTimer;
-use crate::snapshots::{SnapshotList, Taken};
+use crate::snapshots::{DroppedEntries, SnapshotList};
 use crate::write::queue::{Memtables, Queue, Slot};
 use crate::write::wal::Wal;
 use crate::write::wal_sync::WalSync;
+use crate::write_state::WriteState;
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use loom::sync::{Arc as LoomArc, Mutex as LoomMutex};
 use loom::thread;
@@ -94,7 +94,7 @@ fn take(queue: &Queue) -> Slot {
 /// A queue, and for each of two sequence numbers what its writer inserts.
 struct Commits {
     queue: Queue,
-    latch: Latch,
+    write_state: WriteState,
     entries: [AtomicU64; 2],
 }
 
@@ -102,7 +102,7 @@ impl Commits {
     fn new() -> Commits {
         Commits {
             queue: Queue::new(0, wal(1, Arc::default()), Arc::default()),
-            latch: Latch::new(false),
+            write_state: WriteState::new(false),
             entries: [AtomicU64::new(0), AtomicU64::new(0)],
         }
     }
@@ -114,7 +114,7 @@ impl Commits {
     /// Inserts into a slot and publishes it.
     fn fill(&self, slot: &Slot) -> Result<u64> {
         self.entries[slot.first_seq as usize - 1].store(1, Relaxed);
-        self.queue.publish(slot, &self.latch)?;
+        self.queue.publish(slot, &self.write_state)?;
         assert!(slot.last_seq <= self.queue.visible(), "one's own write is visible");
         Ok(slot.last_seq)
     }
@@ -155,7 +155,7 @@ fn whoever_waits_for_a_commit_is_woken() {
         let waiter = {
             let commits = commits.clone();
             thread::spawn(move || {
-                commits.queue.wait_visible(2, &commits.latch).expect("not latched");
+                commits.queue.wait_visible(2, &commits.write_state).expect("writing is on");
                 assert_eq!(commits.read(), 2);
             })
         };
@@ -163,7 +163,7 @@ fn whoever_waits_for_a_commit_is_woken() {
             let commits = commits.clone();
             thread::spawn(move || commits.commit().expect("publish"))
         };
-        commits.fill(&slot).expect("not latched");
+        commits.fill(&slot).expect("writing is on");
         later.join().unwrap();
         waiter.join().unwrap();
     });
@@ -180,10 +180,10 @@ fn a_failed_append_is_never_visible_and_nobody_waits_for_it() {
         };
         let waiter = {
             let commits = commits.clone();
-            thread::spawn(move || commits.queue.wait_visible(1, &commits.latch))
+            thread::spawn(move || commits.queue.wait_visible(1, &commits.write_state))
         };
-        // As `Host::trip` does.
-        commits.latch.trip(&Error::new(ErrorKind::Io, "the append failed"));
+        // As `Host::set_background_error` does.
+        commits.write_state.set_background_error(&Error::new(ErrorKind::Io, "the append failed"));
         commits.queue.wake_all();
         commits.queue.fail(&failing);
         assert_eq!(later.join().unwrap().unwrap_err().kind(), ErrorKind::ReadOnly);
@@ -206,7 +206,9 @@ fn a_write_is_seen_or_refused_whatever_else_fails() {
         let failing = {
             let commits = commits.clone();
             thread::spawn(move || {
-                commits.latch.trip(&Error::new(ErrorKind::Io, "a flush failed"));
+                commits
+                    .write_state
+                    .set_background_error(&Error::new(ErrorKind::Io, "a flush failed"));
                 commits.queue.wake_all();
             })
         };
@@ -232,14 +234,14 @@ fn a_group_sync_covers_who_waits_and_older_logs_first() {
         let other = {
             let (sync, old) = (sync.clone(), old.clone());
             thread::spawn(move || {
-                let latch = Latch::new(false);
-                sync.sync_to(&old, 100, &latch, |_| ()).expect("sync");
+                let write_state = WriteState::new(false);
+                sync.sync_to(&old, 100, &write_state, |_| ()).expect("sync");
                 assert!(100 <= old.durable_up_to());
             })
         };
         new.advance_written(50);
-        let latch = Latch::new(false);
-        sync.sync_to(&new, 50, &latch, |_| ()).expect("sync");
+        let write_state = WriteState::new(false);
+        sync.sync_to(&new, 50, &write_state, |_| ()).expect("sync");
         assert!(50 <= new.durable_up_to() && 100 <= old.durable_up_to());
         other.join().unwrap();
     });
@@ -253,14 +255,14 @@ fn what_is_acknowledged_with_sync_is_on_the_device() {
         let shared = Arc::new((
             Queue::new(0, log.clone(), Arc::default()),
             WalSync::default(),
-            Latch::new(false),
+            WriteState::new(false),
         ));
         shared.1.activate(log);
-        let write = |device: &Device, (queue, sync, latch): &(Queue, WalSync, Latch)| {
+        let write = |device: &Device, (queue, sync, write_state): &(Queue, WalSync, WriteState)| {
             let slot = take(queue);
             device.write_at(slot.offset, &[]).expect("write");
-            queue.publish(&slot, latch).expect("publish");
-            sync.sync_to(&slot.wal, slot.end, latch, |_| ()).expect("sync");
+            queue.publish(&slot, write_state).expect("publish");
+            sync.sync_to(&slot.wal, slot.end, write_state, |_| ()).expect("sync");
             let durable = device.durable.load(Ordering::SeqCst) as u64;
             assert!(durable & record(slot.offset) != 0, "acknowledged, and not on the device");
         };
@@ -277,10 +279,10 @@ fn what_is_acknowledged_with_sync_is_on_the_device() {
 fn who_comes_while_a_sync_runs_is_woken_by_the_next() {
     model(|| {
         let log = wal(1, Arc::default());
-        let shared = Arc::new((WalSync::default(), Latch::new(false)));
+        let shared = Arc::new((WalSync::default(), WriteState::new(false)));
         shared.0.activate(log.clone());
-        let sync_to = |log: &Arc<Wal>, (sync, latch): &(WalSync, Latch), end| {
-            sync.sync_to(log, end, latch, |_| ()).expect("sync");
+        let sync_to = |log: &Arc<Wal>, (sync, write_state): &(WalSync, WriteState), end| {
+            sync.sync_to(log, end, write_state, |_| ()).expect("sync");
             assert!(end <= log.durable_up_to());
         };
         log.advance_written(100);
@@ -303,16 +305,19 @@ fn who_comes_while_a_sync_runs_is_woken_by_the_next() {
 fn a_failed_sync_fails_all_who_wait_and_is_not_tried_again() {
     model(|| {
         let log = wal(1, Arc::new(Device { fails: true, ..Device::default() }));
-        let shared = Arc::new((WalSync::default(), Latch::new(false)));
+        let shared = Arc::new((WalSync::default(), WriteState::new(false)));
         shared.0.activate(log.clone());
         log.advance_written(100);
-        let attempt = |log: &Arc<Wal>, shared: &(WalSync, Latch)| {
-            let (sync, latch) = shared;
-            let trip = |error: &Error| {
-                latch.trip(error);
+        let attempt = |log: &Arc<Wal>, shared: &(WalSync, WriteState)| {
+            let (sync, write_state) = shared;
+            let on_failure = |error: &Error| {
+                write_state.set_background_error(error);
                 sync.wake_all();
             };
-            assert!(sync.sync_to(log, 100, latch, trip).is_err(), "an acknowledgement of nothing");
+            assert!(
+                sync.sync_to(log, 100, write_state, on_failure).is_err(),
+                "an acknowledgement of nothing"
+            );
         };
         let other = {
             let (log, shared) = (log.clone(), shared.clone());
@@ -328,18 +333,18 @@ fn a_failed_sync_fails_all_who_wait_and_is_not_tried_again() {
 fn a_sync_that_panics_fails_who_waits_for_it() {
     model(|| {
         let log = wal(1, Arc::new(Device { panics: true, ..Device::default() }));
-        let shared = Arc::new((WalSync::default(), Latch::new(false)));
+        let shared = Arc::new((WalSync::default(), WriteState::new(false)));
         shared.0.activate(log.clone());
         log.advance_written(100);
         // Whichever leads panics, and the other is neither left waiting nor told
         // that the bytes are durable.
-        let sync_to = |log: &Arc<Wal>, shared: &(WalSync, Latch)| {
-            let (sync, latch) = shared;
-            let trip = |error: &Error| {
-                latch.trip(error);
+        let sync_to = |log: &Arc<Wal>, shared: &(WalSync, WriteState)| {
+            let (sync, write_state) = shared;
+            let on_failure = |error: &Error| {
+                write_state.set_background_error(error);
                 sync.wake_all();
             };
-            catch_unwind(AssertUnwindSafe(|| sync.sync_to(log, 100, latch, trip)))
+            catch_unwind(AssertUnwindSafe(|| sync.sync_to(log, 100, write_state, on_failure)))
         };
         let follower = {
             let (log, shared) = (log.clone(), shared.clone());
@@ -409,7 +414,7 @@ fn a_table_has_one_handle_whoever_lets_go_of_the_last() {
     });
 }
 
-/// What `close` and those beside it share.
+/// What `close` and those who use the database meanwhile share.
 struct Closing {
     commits: Commits,
     gate: Gate,
@@ -440,7 +445,7 @@ fn a_close_waits_for_writers_and_jobs_and_nothing_comes_after() {
                 }
                 let slot = queue.take(1, BYTES, Memtables::Many(Vec::new()));
                 drop(queue);
-                db.commits.fill(&slot).expect("not latched");
+                db.commits.fill(&slot).expect("writing is on");
             })
         };
         let job = {
@@ -459,7 +464,7 @@ fn a_close_waits_for_writers_and_jobs_and_nothing_comes_after() {
         assert!(!db.gate.close());
         let last_seq = queue.last_seq();
         drop(queue);
-        db.commits.queue.wait_visible(last_seq, &db.commits.latch).expect("not latched");
+        db.commits.queue.wait_visible(last_seq, &db.commits.write_state).expect("writing is on");
         db.progress.wait_until(|| false, || db.gate.is_quiet().then_some(()));
         let touched = db.touched.load(Ordering::SeqCst);
         assert_eq!(db.files.load(Relaxed) == 1, touched, "work that the close does not see");
@@ -473,7 +478,7 @@ fn a_close_waits_for_writers_and_jobs_and_nothing_comes_after() {
 
 /// What a filter took is there for a snapshot at all times, or at none.
 #[test]
-fn a_snapshot_is_on_one_side_of_a_landing() {
+fn a_snapshot_is_on_one_side_of_an_install() {
     model(|| {
         let list = LoomArc::new(SnapshotList::default());
         let there = LoomArc::new(AtomicU64::new(1));
@@ -487,11 +492,12 @@ fn a_snapshot_is_on_one_side_of_a_landing() {
                 list.release(seq, id);
             })
         };
-        let landing = list.land(&Taken { since_id, filtered: true, expired_ms: 0 });
-        if landing.is_some() {
+        let installing =
+            list.raise_barrier(&DroppedEntries { since_id, filtered: true, expired_ms: 0 });
+        if installing.is_some() {
             there.store(0, Relaxed);
         }
-        drop(landing);
+        drop(installing);
         reader.join().unwrap();
     });
 }

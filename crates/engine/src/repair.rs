@@ -45,7 +45,6 @@ mod trees;
 pub use report::{DamagedLog, DamagedTable, LostRange, RepairReport};
 
 use crate::close::close;
-use crate::latch::refuse_forked;
 use crate::open::assemble::assemble;
 use crate::open::found::refuse_newer;
 use crate::open::listing::Listing;
@@ -58,6 +57,7 @@ use crate::repair::evidence::Evidence;
 use crate::repair::findings::Findings;
 use crate::repair::rebuild::Rebuild;
 use crate::repair::site::Site;
+use crate::write_state::refuse_forked;
 use std::path::Path;
 use std::sync::Arc;
 use windrow_base::{Error, Result};

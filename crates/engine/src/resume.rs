@@ -22,13 +22,13 @@
 
 use crate::database::Database;
 use crate::events::Event;
-use crate::latch::can_go_away;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::merge::filters::OutputFilters;
 use crate::open::remains::remove_ours;
 use crate::open::undo::{Attempt, resume_needs_bytes};
 use crate::tree::Tree;
 use crate::workers::Kick;
+use crate::write_state::can_go_away;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, mutant, unless_mutant};
 use windrow_env::WriteFile;
@@ -48,23 +48,23 @@ struct Resume<'a> {
 impl Resume<'_> {
     fn run(&self) -> Result<()> {
         // Before any lock is taken: a fork may never see it released.
-        self.database.latch.check_read()?;
+        self.database.write_state.check_read()?;
         let _one = self.database.resuming.lock();
         // A close waits until this is over.
         let _underway = self.database.workers.begin()?;
-        let Err(refusal) = self.database.latch.check() else {
+        let Err(refusal) = self.database.write_state.check() else {
             // What waits for room need not wait longer.
             self.database.workers.kick(Kick::RetryNow);
             return Ok(());
         };
-        if !self.database.latch.cause().as_ref().is_some_and(can_go_away) {
+        if !self.database.write_state.cause().as_ref().is_some_and(can_go_away) {
             return Err(refusal);
         }
         let begin_ns = self.database.env.clock.monotonic_ns();
         self.stop_everybody();
         let attempt = Attempt::begin(self.database, &self.database.catalog);
         let last_seq = self.database.pipeline.visible();
-        let resumed = self.database.workers.latch_panics(|| self.take_over(last_seq));
+        let resumed = self.database.workers.contain_panics(|| self.take_over(last_seq));
         resumed.map_err(|error| self.undo_resume(&attempt, error))?;
         let mut catalog = self.database.catalog.lock();
         let segments = &self.database.pipeline.segments;
@@ -74,7 +74,7 @@ impl Resume<'_> {
             self.still_off(0, error)
         })?;
         segments.restart(wal);
-        self.database.latch.reset();
+        self.database.write_state.reset();
         drop(catalog);
         self.database.cleanup.let_go();
         self.database.cleanup.run(false);
@@ -248,7 +248,7 @@ mod tests {
             thread::yield_now();
         }
         let view = tree.pin();
-        database.trip(&Error::new(ErrorKind::NoSpace, "the append failed"));
+        database.set_background_error(&Error::new(ErrorKind::NoSpace, "the append failed"));
         database.pipeline.queue().fail(&failing);
         assert_eq!(behind.join().unwrap().unwrap_err().kind(), ErrorKind::ReadOnly);
         db.resume().unwrap();

@@ -39,7 +39,7 @@ use windrow_plan::tree::{Level, Version};
 /// How often it is looked whether an attempt is due, in ms.
 const LOOK_MS: u64 = 500;
 
-/// What a keyspace needs of the threads that merge, beside the others.
+/// What a keyspace needs of the threads that merge, next to the others.
 struct Need {
     tree: Arc<Tree>,
     /// Level 0's depth where it slows writers and nothing takes from it; else 0.
@@ -105,7 +105,7 @@ impl Scheduler {
         let Ok(underway) = self.jobs.workers.begin() else {
             return;
         };
-        if self.jobs.host.latch.check().is_err() {
+        if self.jobs.host.write_state.check().is_err() {
             return;
         }
         self.schedule_flushes(&underway);
@@ -117,7 +117,7 @@ impl Scheduler {
 
     /// Whether background work would not be refused at once.
     fn takes_work(&self) -> bool {
-        self.jobs.workers.check_open().and_then(|()| self.jobs.host.latch.check()).is_ok()
+        self.jobs.workers.check_open().and_then(|()| self.jobs.host.write_state.check()).is_ok()
     }
 
     /// Starts whatever is due by now in any keyspace; `false` once there is no
@@ -154,7 +154,8 @@ impl Scheduler {
     fn flush_job(&self, group: &[Frozen]) {
         let mut tries = Tries::default();
         loop {
-            let flushed = self.jobs.host.latch.check().and_then(|()| self.jobs.flush_group(group));
+            let flushed =
+                self.jobs.host.write_state.check().and_then(|()| self.jobs.flush_group(group));
             self.note_flush(&flushed);
             let Err(error) = flushed else { break };
             if !tries.again(&self.jobs, &error) {
@@ -235,7 +236,7 @@ impl Scheduler {
             || slow_level0(&version, self.jobs.host.settings.level0_slowdown_files).is_some();
         let decision = match work.hold {
             0 => policy.pick(&view),
-            // Beside a manual compaction: see `compact.rs`.
+            // During a manual compaction: see `compact.rs`.
             _ if work.waiting == 0 && slow() => policy.relieve(&view),
             _ => return false,
         };
@@ -300,15 +301,15 @@ impl Scheduler {
     /// Waits until no flush is due and no merge is picked or running.
     ///
     /// # Errors
-    /// `ReadOnly` if the database was latched meanwhile; that of a job that found
+    /// `ReadOnly` if writing was turned off meanwhile; that of a job that found
     /// something run out.
     pub(crate) fn wait_idle(&self) -> Result<()> {
         // Before any lock is taken: a fork may never see it released.
-        self.jobs.host.latch.check_process()?;
+        self.jobs.host.write_state.check_process()?;
         self.retry_now();
         self.schedule();
         self.jobs.host.wait_until(|| {
-            if let Err(error) = self.jobs.host.latch.check() {
+            if let Err(error) = self.jobs.host.write_state.check() {
                 return Some(Err(error));
             }
             if let Some(error) = self.stuck_work() {

@@ -66,5 +66,5 @@ impl Retry {
 
 /// Whether a job failed for a shortage that turned nothing off.
 pub(crate) fn is_short(host: &Host, error: &Error) -> bool {
-    error.kind() == ErrorKind::NoSpace && host.latch.check().is_ok()
+    error.kind() == ErrorKind::NoSpace && host.write_state.check().is_ok()
 }

@@ -34,7 +34,7 @@ pub(crate) struct SnapshotInner {
 impl Drop for SnapshotInner {
     fn drop(&mut self) {
         // A forked child's copy is not on the list.
-        if self.database.latch.is_of_this_process() {
+        if self.database.write_state.is_of_this_process() {
             self.database.snapshots.release(self.seq, self.id);
         }
     }
@@ -43,12 +43,12 @@ impl Drop for SnapshotInner {
 impl Snapshot {
     pub(crate) fn take(database: &Handle) -> Snapshot {
         let moment = || (database.pipeline.visible(), database.now_ms());
-        let (seq, now_ms, id) = match database.latch.is_of_this_process() {
+        let (seq, now_ms, id) = match database.write_state.is_of_this_process() {
             true => database.snapshots.register(moment),
             // Nothing will be read of it.
             false => (0, 0, 0),
         };
-        let was_open = database.latch.check_read().is_ok();
+        let was_open = database.write_state.check_read().is_ok();
         let database = database.clone();
         Snapshot { inner: Arc::new(SnapshotInner { database, seq, now_ms, id, was_open }) }
     }
@@ -63,9 +63,9 @@ impl Snapshot {
             return Err(Error::invalid("the snapshot is of another open database"));
         }
         if self.inner.was_open {
-            database.latch.check_process()
+            database.write_state.check_process()
         } else {
-            database.latch.check_read()
+            database.write_state.check_read()
         }
     }
 

@@ -6,9 +6,9 @@
 //! nothing that the copy would let go by sequence numbers. What a compaction
 //! filter or the clock took is another matter: the snapshot may have read it
 //! while the merge ran. So a merge of which something was taken that way asks
-//! before it *lands* (becomes part of the tree), and does not where that is so.
+//! before it is *installed* (becomes part of the tree), and is not where that is so.
 //!
-//! Owns: the list, and whether a merge lands. Never does: read, or drop entries.
+//! Owns: the list, and whether a merge may be installed. Never does: read, or drop entries.
 
 use std::collections::BTreeMap;
 use windrow_base::{SeqNo, mutant};
@@ -18,7 +18,7 @@ use windrow_env::sync::{Condvar, Mutex};
 #[derive(Default)]
 pub(crate) struct SnapshotList {
     live: Mutex<Live>,
-    landed: Condvar,
+    installed: Condvar,
 }
 
 #[derive(Default)]
@@ -28,12 +28,12 @@ struct Live {
     by_seq: BTreeMap<(SeqNo, u64), u64>,
     /// What a filter took is going: a snapshot taken now could see it both
     /// there and gone.
-    landing: bool,
+    installing: bool,
 }
 
 /// What a merge must respect.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct LiveSnapshots {
     /// Sequence numbers that are read at, ascending, without repeats.
     pub(crate) seqs: Vec<SeqNo>,
     /// The earliest time at which a snapshot judges expiry.
@@ -44,7 +44,7 @@ pub(crate) struct Held {
 
 /// What a merge took that a snapshot taken since it began may still see.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct DroppedEntries {
     /// The first id of those snapshots.
     pub(crate) since_id: u64,
     /// A compaction filter removed or changed a value.
@@ -54,24 +54,24 @@ pub(crate) struct Taken {
 }
 
 /// While it lives, what a merge took becomes part of the tree.
-pub(crate) struct Landing<'a> {
+pub(crate) struct InstallBarrier<'a> {
     list: &'a SnapshotList,
 }
 
-impl Drop for Landing<'_> {
+impl Drop for InstallBarrier<'_> {
     fn drop(&mut self) {
-        self.list.end_landing();
+        self.list.lower_barrier();
     }
 }
 
 impl SnapshotList {
     /// Registers a snapshot at the moment that `moment` reads (sequence number
     /// and wall time in ms), with the list locked, so that no merge can miss
-    /// it. Waits for a landing to end. Returns (seq, wall time, id).
+    /// it. Waits while a merge is installed. Returns (seq, wall time, id).
     pub(crate) fn register(&self, moment: impl FnOnce() -> (SeqNo, u64)) -> (SeqNo, u64, u64) {
         let mut live = self.live.lock();
-        while live.landing {
-            self.landed.wait(&mut live);
+        while live.installing {
+            self.installed.wait(&mut live);
         }
         let (seq, now_ms) = moment();
         let id = live.next_id;
@@ -80,14 +80,14 @@ impl SnapshotList {
         (seq, now_ms, id)
     }
 
-    /// Begins the landing of what a merge took; at most one at a time, which the
+    /// Begins to install what a merge made; at most one at a time, which the
     /// manifest's lock sees to. `None` if a snapshot that the merge does not
     /// know would miss it.
     ///
     /// A snapshot taken from here on judges expiry no earlier than the merge did
     /// (`Host::now_ms`, of which the floor is raised by now), so that it need
     /// wait only for what a filter took.
-    pub(crate) fn land(&self, taken: &Taken) -> Option<Landing<'_>> {
+    pub(crate) fn raise_barrier(&self, taken: &DroppedEntries) -> Option<InstallBarrier<'_>> {
         let mut live = self.live.lock();
         let misses = |(&(_, id), &now_ms): (&(SeqNo, u64), &u64)| {
             id >= taken.since_id && (taken.filtered || now_ms < taken.expired_ms)
@@ -95,15 +95,15 @@ impl SnapshotList {
         if live.by_seq.iter().any(misses) && !mutant!(InstalledUnderSnapshot) {
             return None;
         }
-        live.landing = taken.filtered;
-        Some(Landing { list: self })
+        live.installing = taken.filtered;
+        Some(InstallBarrier { list: self })
     }
 
-    /// Ends a landing, if there is one.
-    pub(crate) fn end_landing(&self) {
+    /// Ends the install, if there is one.
+    pub(crate) fn lower_barrier(&self) {
         let mut live = self.live.lock();
-        if std::mem::take(&mut live.landing) {
-            self.landed.notify_all();
+        if std::mem::take(&mut live.installing) {
+            self.installed.notify_all();
         }
     }
 
@@ -118,15 +118,15 @@ impl SnapshotList {
     }
 
     /// What is held now.
-    pub(crate) fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> LiveSnapshots {
         if mutant!(SnapshotForgotten) {
-            return Held { next_id: u64::MAX, ..Held::default() };
+            return LiveSnapshots { next_id: u64::MAX, ..LiveSnapshots::default() };
         }
         let live = self.live.lock();
         let mut seqs: Vec<SeqNo> = live.by_seq.keys().map(|&(seq, _)| seq).collect();
         seqs.dedup();
         let time_min_ms = live.by_seq.values().copied().min();
-        Held { seqs, time_min_ms, next_id: live.next_id }
+        LiveSnapshots { seqs, time_min_ms, next_id: live.next_id }
     }
 
     /// How many snapshots are held.
@@ -135,7 +135,7 @@ impl SnapshotList {
     }
 }
 
-impl Held {
+impl LiveSnapshots {
     /// The stripe of a sequence number: how many held snapshots lie below it.
     /// Two entries of a key in one stripe are told apart by no snapshot.
     pub(crate) fn stripe(&self, seq: SeqNo) -> usize {
@@ -165,21 +165,21 @@ mod tests {
         assert_eq!((list.held().seqs, list.len()), (vec![20], 1));
     }
     #[test]
-    fn what_a_later_snapshot_sees_does_not_land() {
+    fn what_a_later_snapshot_sees_is_not_installed() {
         let list = SnapshotList::default();
         let (_, _, before) = list.register(|| (1, 100));
         let since_id = list.held().next_id;
-        let filtered = Taken { since_id, filtered: true, expired_ms: 0 };
-        let expired = Taken { since_id, filtered: false, expired_ms: 50 };
-        assert!(list.land(&filtered).is_some(), "the merge knew of the only one");
+        let filtered = DroppedEntries { since_id, filtered: true, expired_ms: 0 };
+        let expired = DroppedEntries { since_id, filtered: false, expired_ms: 50 };
+        assert!(list.raise_barrier(&filtered).is_some(), "the merge knew of the only one");
         let (_, _, early) = list.register(|| (2, 49));
-        assert!(list.land(&filtered).is_none() && list.land(&expired).is_none());
+        assert!(list.raise_barrier(&filtered).is_none() && list.raise_barrier(&expired).is_none());
         list.release(2, early);
         let (_, _, late) = list.register(|| (2, 50));
-        assert!(list.land(&filtered).is_none() && list.land(&expired).is_some());
+        assert!(list.raise_barrier(&filtered).is_none() && list.raise_barrier(&expired).is_some());
         list.release(2, late);
-        assert!(list.land(&filtered).is_some());
+        assert!(list.raise_barrier(&filtered).is_some());
         list.release(1, before);
-        assert_eq!(list.register(|| (3, 0)).0, 3, "a landing has ended with its guard");
+        assert_eq!(list.register(|| (3, 0)).0, 3, "the barrier went down with its guard");
     }
 }

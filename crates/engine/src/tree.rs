@@ -210,7 +210,7 @@ impl Tree {
         old.memtables().cloned().collect()
     }
 
-    /// Marks the keyspace dropped: handles of it err from here on, but for what
+    /// Marks the keyspace dropped: handles of it fail from here on, but for what
     /// they read in snapshots with ids below `snapshot`. Nothing leaves its last
     /// view, which holds all that those see.
     pub(crate) fn mark_dropped(&self, snapshot: u64) {

@@ -39,7 +39,7 @@ impl Trees {
         Some(&piece[at])
     }
 
-    /// The piece that this id would stand in.
+    /// The piece that this id would be in.
     fn piece_of(&self, id: KeyspaceId) -> Option<usize> {
         self.pieces.partition_point(|piece| piece[0].id <= id).checked_sub(1)
     }

@@ -57,7 +57,7 @@ impl Tries {
     pub(crate) fn again(&mut self, jobs: &Jobs, error: &Error) -> bool {
         let host = &jobs.host;
         if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::Closed)
-            || host.latch.check().is_err()
+            || host.write_state.check().is_err()
         {
             return false;
         }
@@ -72,7 +72,7 @@ impl Tries {
         }
         self.failures += 1;
         if error.kind() != ErrorKind::Io || self.failures >= ATTEMPTS_MAX {
-            host.trip(error);
+            host.set_background_error(error);
             return false;
         }
         true
@@ -86,14 +86,14 @@ impl Tries {
         }
         host.env.clock.sleep_ns((WAIT_MS_MIN << self.shortages) * 1_000_000);
         self.shortages += 1;
-        host.latch.check().is_ok()
+        host.write_state.check().is_ok()
     }
 }
 
 /// Sleeps, unless writing is turned off or the database closed meanwhile.
 fn wait_out(jobs: &Jobs, wait_ms: u64) -> Result<()> {
     for _ in 0..wait_ms / WAIT_MS_MIN {
-        jobs.host.latch.check()?;
+        jobs.host.write_state.check()?;
         if jobs.workers.gate.is_closing() {
             return Err(closed());
         }

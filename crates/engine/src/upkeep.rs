@@ -31,7 +31,7 @@ impl Database {
     /// `InvalidArgument` that lists what is valid; `Closed`, `ReadOnly`.
     pub(crate) fn set_policy(&self, tree: &Tree, text: &str) -> Result<()> {
         let policy = Policy::parse(text)?;
-        self.latch.check()?;
+        self.write_state.check()?;
         self.workers.check_open()?;
         if tree.is_dropped() {
             return Err(dropped(&tree.name));
@@ -66,7 +66,7 @@ impl Database {
         names: &[&str],
         options: &KeyspaceOptions,
     ) -> Result<Vec<Arc<Tree>>> {
-        self.latch.check_read()?;
+        self.write_state.check_read()?;
         names.iter().try_for_each(|name| left_out::check(&self.left_out, name))?;
         let open = |name: &&str| match self.pipeline.keyspaces.named(name) {
             Some(tree) => check_agrees(&tree.record, options).map(|()| Some(tree)),
@@ -100,7 +100,7 @@ impl Database {
         if !made.is_empty() {
             fields.push(Field::NextKeyspace(next));
             self.append_and_fold(&mut catalog, fields)?;
-            self.pipeline.witness_manifest()?;
+            self.pipeline.cross_check_manifest()?;
         }
         for id in made {
             let tree = Arc::new(self.tree_of(&catalog.state().keyspaces[&id])?);
@@ -167,7 +167,7 @@ impl Database {
         if name == DEFAULT_KEYSPACE {
             return Err(Error::invalid("the default keyspace cannot be dropped"));
         }
-        self.latch.check()?;
+        self.write_state.check()?;
         let Some(tree) = self.pipeline.keyspaces.named(name) else {
             return Err(Error::invalid(format!("there is no keyspace `{name}`")));
         };
@@ -182,12 +182,12 @@ impl Database {
             return Err(dropped(&tree.name));
         }
         self.append_and_fold(&mut catalog, vec![Field::KeyspaceDrop(tree.id)])?;
-        self.pipeline.witness_manifest()?;
+        self.pipeline.cross_check_manifest()?;
         let (view, last_seq) = self.pipeline.drop_tree(&tree);
         drop(catalog);
         // A handle, snapshot or iterator may keep them. Who writes to them still is
         // waited for, so that all of it counts; where writing is off, nobody is.
-        let _ = self.pipeline.queue().wait_visible(last_seq, &self.latch);
+        let _ = self.pipeline.queue().wait_visible(last_seq, &self.write_state);
         view.memtables().for_each(|memtable| self.pipeline.retire(memtable));
         for file in view.levels.iter().flat_map(|level| level.files()) {
             file.table.mark_obsolete();

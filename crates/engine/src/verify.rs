@@ -30,7 +30,7 @@ pub(crate) fn verify(
     database: &Database,
     progress: &mut dyn FnMut(&VerifyReport),
 ) -> Result<VerifyReport> {
-    database.latch.check_read()?;
+    database.write_state.check_read()?;
     let mut report = VerifyReport::default();
     logs::verify_manifest(database, &mut report);
     for tree in database.trees().iter() {

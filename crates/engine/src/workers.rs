@@ -6,7 +6,7 @@
 
 use crate::gate::Gate;
 use crate::host::Host;
-use crate::latch::{Panic, panicked};
+use crate::write_state::{Panic, panicked};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, OnceLock};
@@ -139,13 +139,13 @@ impl Workers {
 
     /// Runs what is background work but for the thread, which is a user's: a
     /// panic in it turns writing off, too, and then goes on.
-    pub(crate) fn latch_panics<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn contain_panics<T>(&self, work: impl FnOnce() -> T) -> T {
         self.watch("a compaction", work).unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     fn watch<T>(&self, what: &str, work: impl FnOnce() -> T) -> std::result::Result<T, Panic> {
         let tell = |panic: &Panic| {
-            unless_mutant!(PanicIgnored, self.host.trip(&panicked(what, panic)));
+            unless_mutant!(PanicIgnored, self.host.set_background_error(&panicked(what, panic)));
         };
         let working = Working::begin(self.host.instance_id);
         let done = catch_unwind(AssertUnwindSafe(work));

@@ -3,7 +3,7 @@
 //! What readers hold counts against the same room: blocks that the cache let
 //! go of and an iterator or a value still pins, what was read ahead, flushed
 //! memtables in old views, the iterators themselves. All of that and the
-//! cached blocks stand in one account; once it passes the room, the cache
+//! cached blocks are in one account; once it passes the room, the cache
 //! gives way, down to a floor. A block is charged when it is decoded, so that
 //! a hit costs nothing for it.
 //!
@@ -20,7 +20,7 @@ use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Mutex, MutexGuard};
 use windrow_format::block::{Account, Block, Charge};
 
-/// Memory that a cached block takes beside [`Block::memory_bytes`]: the slot in
+/// Memory that a cached block takes in addition to [`Block::memory_bytes`]: the slot in
 /// the shard's table and list, and the `Arc`'s counters.
 const ENTRY_OVERHEAD_BYTES: u64 = 96;
 
@@ -135,7 +135,7 @@ pub(crate) struct BlockCache {
     may_grow: OnceLock<MayGrow>,
 }
 
-/// Asked before the cache grows, whenever as much as it holds came in anew.
+/// Asked before the cache grows, whenever as much as it holds came in again.
 type MayGrow = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl BlockCache {
@@ -231,7 +231,7 @@ impl BlockCache {
 
     /// How much one read may take ahead: what is left of the part for it, or a
     /// little where that is less. `None` where more is held than that part:
-    /// iterators that stand still keep what they read.
+    /// iterators that are not moved keep what they read.
     pub(crate) fn ahead_max_bytes(&self) -> Option<u64> {
         let part = self.room_bytes.load(Ordering::Relaxed) / AHEAD_PART;
         let left = part.checked_sub(self.ahead.bytes())?;
@@ -239,7 +239,7 @@ impl BlockCache {
     }
 
     /// Whether readers held so much that the cache is down to half its room. It
-    /// stays so until reads fill the cache anew while no memtable grows: were it
+    /// stays so until reads fill the cache again while no memtable grows: were it
     /// over when readers let go, those that come next would fill memory again.
     #[inline]
     pub(crate) fn is_crowded(&self) -> bool {
@@ -247,7 +247,7 @@ impl BlockCache {
         self.capacity_bytes.load(Ordering::Relaxed) < room / 2
     }
 
-    /// What readers hold beside the cache, in bytes.
+    /// What readers hold in addition to the cache, in bytes.
     pub(crate) fn readers_bytes(&self) -> u64 {
         self.held_bytes().saturating_sub(self.blocks.weight())
     }
@@ -311,7 +311,7 @@ impl BlockCache {
     }
 
     /// Changes the room that is offered. Shrinking evicts at once; growing, of
-    /// what readers may hold too, waits until reads fill the cache anew.
+    /// what readers may hold too, waits until reads fill the cache again.
     pub(crate) fn resize(&self, offered_bytes: u64) {
         let resizing = self.resizing.lock();
         self.offered_bytes.store(offered_bytes, Ordering::Relaxed);
@@ -480,7 +480,7 @@ mod tests {
         assert!(cache.bytes_used() <= 1 << 18, "no leave");
         leave.store(1, Ordering::Relaxed);
         cache.insert(7, 1_000, Arc::clone(&block));
-        assert!(cache.bytes_used() <= 1 << 18, "the cache was not filled anew");
+        assert!(cache.bytes_used() <= 1 << 18, "the cache was not filled again");
         fill(2_000);
         fill(3_000);
         assert!(cache.bytes_used() > 1 << 19);

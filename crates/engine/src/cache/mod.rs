@@ -62,7 +62,7 @@ impl ReadMemory {
     /// Open tables hold `tables_bytes` now.
     pub(crate) fn opened(&self, tables_bytes: u64) {
         let frozen = self.frozen_bytes.load(Ordering::Relaxed);
-        let shares = self.shares.beside(self.beyond_bytes.load(Ordering::Relaxed));
+        let shares = self.shares.with_memtables_beyond(self.beyond_bytes.load(Ordering::Relaxed));
         self.blocks.resize(shares.cache_target_bytes(frozen, tables_bytes));
     }
 
@@ -72,7 +72,7 @@ impl ReadMemory {
         self.frozen_bytes.store(frozen_bytes, Ordering::Relaxed);
         self.beyond_bytes.store(beyond_bytes, Ordering::Relaxed);
         self.opened(tables_bytes);
-        self.shares.beside(beyond_bytes).tables_limit_bytes(frozen_bytes)
+        self.shares.with_memtables_beyond(beyond_bytes).tables_limit_bytes(frozen_bytes)
     }
 }
 

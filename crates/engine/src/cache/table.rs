@@ -28,7 +28,7 @@ pub(crate) type OnObsolete = Arc<dyn Fn(FileNumber) + Send + Sync>;
 /// Called with the memory of all open tables after one was opened.
 pub(crate) type OnOpened = Arc<dyn Fn(u64) + Send + Sync>;
 
-/// Memory of an open table beside [`Table::memory_bytes`]: handle, slot, file.
+/// Memory of an open table in addition to [`Table::memory_bytes`]: handle, slot, file.
 const OPEN_OVERHEAD_BYTES: u64 = 512;
 
 /// What an open table holds, counted for as long as anybody uses it.
@@ -170,7 +170,7 @@ impl Deref for OpenGuard {
     }
 }
 
-/// Handles whose slot may be full, and where the clock's hand stands.
+/// Handles whose slot may be full, and where the clock's hand is.
 #[derive(Default)]
 struct Clock {
     ring: Vec<Weak<TableHandle>>,

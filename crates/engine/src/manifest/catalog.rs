@@ -77,7 +77,7 @@ impl Catalog {
     /// `ReadOnly` where writing is off; `Closed`.
     pub(crate) fn lock_to_change(&self) -> Result<Locked<'_>> {
         let locked = self.lock();
-        self.host.latch.check()?;
+        self.host.write_state.check()?;
         Ok(locked)
     }
 
@@ -229,7 +229,7 @@ impl Locked<'_> {
         }
         let number = host.new_file_number();
         self.manifest.state.next_file = host.next_file.load(Ordering::Relaxed);
-        self.keep_statistics(trees).inspect_err(|error| host.trip(error))?;
+        self.keep_statistics(trees).inspect_err(|error| host.set_background_error(error))?;
         let snapshot = self.state().snapshot();
         let created = ManifestLog::create(&host.env, &host.dir, number, &snapshot);
         if created.as_ref().is_err_and(is_out_of_descriptors) {
@@ -239,7 +239,7 @@ impl Locked<'_> {
         }
         let rolled = created.and_then(|log| self.catalog.put_in_force(&log).map(|()| log));
         let new = rolled.inspect_err(|error| {
-            host.trip(error);
+            host.set_background_error(error);
             // CURRENT may name the new one.
             cleanup.keep(&names::manifest(number));
             cleanup.keep(&names::temp(number));
@@ -248,7 +248,7 @@ impl Locked<'_> {
         let mut old = self.manifest.log.replace(new).expect("checked above");
         let finished = old.finish();
         cleanup.unlink(&names::manifest(old.number));
-        finished.inspect_err(|error| host.trip(error))
+        finished.inspect_err(|error| host.set_background_error(error))
     }
 
     /// The snapshot has every file anyway: with today's statistics.
@@ -274,7 +274,7 @@ impl Locked<'_> {
         host.counters.manifest_bytes.add(log.bytes() - begin);
         if let Err(error) = appended {
             on_failure();
-            unless_mutant!(ManifestUsedOn, host.trip(&error));
+            unless_mutant!(ManifestUsedOn, host.set_background_error(&error));
             return Err(error);
         }
         self.catalog.durable.set(log.durable());

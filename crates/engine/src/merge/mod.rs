@@ -1,12 +1,12 @@
 //! Merging: from a decision of `plan` to an edit of the manifest.
 //!
-//! `run` executes a decision, `elide` says what of the entries must stay,
+//! `run` executes a decision, `dropping` says what of the entries must stay,
 //! `writer` cuts them into tables. A flush takes the same road with a
 //! memtable for its input. `raw` writes tables entry by entry, for repair.
 
-pub(crate) mod elide;
+pub(crate) mod dropping;
 #[cfg(test)]
-mod elide_tests;
+mod dropping_tests;
 pub(crate) mod filter_ledger;
 pub(crate) mod filters;
 pub(crate) mod heat;

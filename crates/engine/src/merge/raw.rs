@@ -6,7 +6,7 @@
 
 use crate::host::Host;
 use crate::memtable::{MemCursor, Memtable};
-use crate::merge::elide::Sink;
+use crate::merge::dropping::Sink;
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs};
 use crate::tree::Tree;

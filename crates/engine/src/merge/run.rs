@@ -2,14 +2,14 @@
 //!
 //! A merge, in six steps: open the inputs; note what must be respected (held
 //! snapshots, what lies outside the job, the time expiry is judged at); pass
-//! every entry through the elider into output tables; sync them and their
+//! every entry through the dropper into output tables; sync them and their
 //! names; log the edit; install it. A move or drop is the last two steps
 //! alone. Whatever fails before the edit leaves the database as it was: the
 //! outputs are discarded, the inputs stay.
 
 use crate::events::Event;
 use crate::jobs::{Installed, Jobs};
-use crate::merge::elide::{ElideCount, ElideRules, Elider, surviving_tombstones};
+use crate::merge::dropping::{DropCount, DropRules, Dropper, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::heat::Heat;
 use crate::merge::writer::{OutputSpec, Outputs};
@@ -17,7 +17,7 @@ use crate::read::level_iter::LevelIter;
 use crate::read::merge_iter::{MergeIter, Source};
 use crate::read::table_iter::TableIterOptions;
 use crate::read::view::{ReadFile, SortedRun, pack_log};
-use crate::snapshots::{Held, Taken};
+use crate::snapshots::{DroppedEntries, LiveSnapshots};
 use crate::tree::{Tree, dropped};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, mutant, unless_mutant};
@@ -42,7 +42,7 @@ const HOT_MAP_SHARE: u64 = 4;
 /// What a merge did, for events and counters.
 struct Outcome {
     files: Vec<File>,
-    count: ElideCount,
+    count: DropCount,
     range_tombstones: u64,
 }
 
@@ -172,14 +172,14 @@ impl<'a> MergeJob<'a> {
 
     /// What of the entries went for another reason than their sequence numbers.
     /// From here on nothing judges expiry by an earlier time than the merge did.
-    fn taken(&self, count: &ElideCount, since_id: u64, judge_ms: u64) -> Option<Taken> {
+    fn taken(&self, count: &DropCount, since_id: u64, judge_ms: u64) -> Option<DroppedEntries> {
         let expired = count.expired > 0 && !mutant!(TimeFloorForgotten);
         if expired {
             self.jobs.host.time_floor_ms.fetch_max(judge_ms, Ordering::Relaxed);
         }
         let filtered = count.filtered > 0;
         let expired_ms = if expired { judge_ms } else { 0 };
-        (filtered || expired).then_some(Taken { since_id, filtered, expired_ms })
+        (filtered || expired).then_some(DroppedEntries { since_id, filtered, expired_ms })
     }
 
     /// Each input as sorted runs, newest first.
@@ -204,9 +204,9 @@ impl<'a> MergeJob<'a> {
         &self,
         version: &Version,
         inputs: &[Arc<SortedRun>],
-        held: Held,
+        held: LiveSnapshots,
         judge_ms: u64,
-    ) -> Result<(ElideRules, OutputSpec)> {
+    ) -> Result<(DropRules, OutputSpec)> {
         let MergeJob { tree, merge, .. } = *self;
         let tombstones = self.input_tombstones(inputs, &held)?;
         let outside = Outside::new(version, merge);
@@ -217,7 +217,7 @@ impl<'a> MergeJob<'a> {
             filters: Arc::new(OutputFilters::of_merge(tree, merge, inputs)),
             tombstones: surviving_tombstones(&tombstones, &held, Some(&outside)),
         };
-        let rules = ElideRules {
+        let rules = DropRules {
             order: tree.order.clone(),
             held,
             tombstones,
@@ -231,7 +231,11 @@ impl<'a> MergeJob<'a> {
     }
 
     /// The range tombstones of the inputs that the held snapshots tell apart.
-    fn input_tombstones(&self, inputs: &[Arc<SortedRun>], held: &Held) -> Result<Tombstones> {
+    fn input_tombstones(
+        &self,
+        inputs: &[Arc<SortedRun>],
+        held: &LiveSnapshots,
+    ) -> Result<Tombstones> {
         let files = inputs.iter().flat_map(|run| &run.files);
         let with_tombstones = files.filter(|file| file.file.range_tombstones > 0);
         let open = with_tombstones
@@ -268,7 +272,7 @@ impl<'a> MergeJob<'a> {
     fn merge_entries(
         &self,
         inputs: Vec<Arc<SortedRun>>,
-        rules: ElideRules,
+        rules: DropRules,
         spec: OutputSpec,
         heat: Option<Heat<'_>>,
     ) -> Result<Outcome> {
@@ -285,7 +289,7 @@ impl<'a> MergeJob<'a> {
         let mut outputs = Outputs::new(&jobs.host, tree, spec);
         outputs.heat = heat;
         outputs.made_of = Some(made_of);
-        let mut elider = Elider::new(rules);
+        let mut dropper = Dropper::new(rules);
         outputs.bytes_max = merge.input_bytes();
         outputs.entries_left = merge.files().map(|(_, _, file)| file.entries).sum();
         self.leave_room_to_flush()?;
@@ -296,7 +300,7 @@ impl<'a> MergeJob<'a> {
                 heat.read(iter.user_key(), iter.trailer());
             }
             since_check += iter.value().len() + CHECK_BYTES_OF_ENTRY;
-            elider.push(iter.user_key(), iter.trailer(), iter.value(), &mut outputs)?;
+            dropper.push(iter.user_key(), iter.trailer(), iter.value(), &mut outputs)?;
             outputs.entries_left = outputs.entries_left.saturating_sub(1);
             let stepped = iter.next();
             unless_mutant!(MergeEndsAtError, stepped?);
@@ -312,7 +316,7 @@ impl<'a> MergeJob<'a> {
             }
         }
         unless_mutant!(MergeEndsAtError, iter.status()?);
-        let count = elider.finish(&mut outputs)?;
+        let count = dropper.finish(&mut outputs)?;
         let files = outputs.finish(merge.output_epoch)?;
         Ok(Outcome { files, count, range_tombstones })
     }
@@ -327,7 +331,7 @@ impl<'a> MergeJob<'a> {
         if self.jobs.workers.gate.is_closing() || self.tree.is_dropped() {
             return Err(Error::new(ErrorKind::Closed, "the merge was abandoned: closing"));
         }
-        self.jobs.host.latch.check()
+        self.jobs.host.write_state.check()
     }
 
     /// Rule R16: what went in must have been read whole, and what came out is

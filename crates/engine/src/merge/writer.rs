@@ -8,7 +8,7 @@
 //! run again under new numbers. Nothing here touches the manifest.
 
 use crate::host::Host;
-use crate::merge::elide::Sink;
+use crate::merge::dropping::Sink;
 use crate::merge::filters::{OutputFilters, TableSoFar};
 use crate::merge::heat::Heat;
 use crate::tree::Tree;
@@ -333,7 +333,7 @@ pub(crate) fn sync_table_names(host: &Host) -> Result<()> {
     synced.inspect_err(|error| {
         // Without a descriptor it was no sync yet.
         if !is_out_of_descriptors(error) {
-            host.trip(error);
+            host.set_background_error(error);
         }
     })
 }

@@ -44,7 +44,7 @@ pub(super) fn check_no_remains(dir: &Path, listing: &Listing) -> Result<()> {
     if listing.tables.is_empty() && listing.wals.is_empty() || mutant!(CurrentMissing) {
         return Ok(());
     }
-    Err(Error::corruption("CURRENT is missing beside logs or tables: try `repair`")
+    Err(Error::corruption("CURRENT is missing, and there are logs or tables: try `repair`")
         .with_file(dir.join(names::CURRENT).display().to_string()))
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn fold_manifest(
     let header = reader.header().clone();
     if header.number != number || uid.is_some_and(|uid| header.uid != uid) {
         return Err(named(Error::corruption(
-            "another manifest stands where the one that CURRENT names should",
+            "another manifest is in the place of the one that CURRENT names",
         )));
     }
     let mut records = 0;

@@ -144,6 +144,6 @@ fn manifest_uid(env: &Env, dir: &Path, number: FileNumber) -> Result<Option<File
 
 /// The error where it is not.
 pub(crate) fn another_log(path: &Path) -> Error {
-    Error::corruption("another log stands here than the manifest names")
+    Error::corruption("this is another log than the manifest names")
         .with_file(path.display().to_string())
 }

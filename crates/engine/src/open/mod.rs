@@ -27,7 +27,6 @@ pub(crate) mod undo;
 
 use crate::database::Database;
 use crate::events::Event;
-use crate::latch::refuse_forked;
 use crate::open::assemble::assemble;
 use crate::open::found::{Folded, check_no_remains, find_manifest, missing, refuse_newer};
 use crate::open::listing::Listing;
@@ -38,6 +37,7 @@ use crate::open::start::start_writing;
 use crate::open::undo::Attempt;
 use crate::options::Options;
 use crate::place::{Place, enter};
+use crate::write_state::refuse_forked;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{FileNumber, Result, mutant, unless_mutant};

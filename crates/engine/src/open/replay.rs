@@ -231,7 +231,7 @@ impl<'a> Replay<'a> {
                     self.batch(record.payload, durable_up_to)
                 }
                 Class::Mark => self.mark(number, record.payload),
-                Class::Edit => Err(Error::corruption("an edit of the manifest stands in a log")),
+                Class::Edit => Err(Error::corruption("an edit of the manifest is in a log")),
             };
             done.map_err(|e| e.with_file(path.display().to_string()).with_offset(offset))?;
             if class == Class::Batch && !self.broken {
@@ -394,7 +394,7 @@ impl<'a> Replay<'a> {
     }
 
     fn is_read_only(&self) -> bool {
-        self.database.latch.check().is_err()
+        self.database.write_state.check().is_err()
     }
 
     /// Empties the memtables. What keeps it from that is no damage of the log

@@ -126,7 +126,7 @@ mod tests {
         handles.fs.set_capacity(Some(100 << 20));
         let handles = handles.reborn(3);
         let db = Db::open_with(DIR, options(&handles, RESERVE_BYTES)).unwrap();
-        assert!(has_reserve(&handles), "made anew");
+        assert!(has_reserve(&handles), "made again");
         assert_eq!(db.iter().count(), 0);
         drop(db);
         // Nobody asks for it any more.

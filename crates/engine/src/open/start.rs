@@ -29,7 +29,7 @@ pub(crate) fn start_writing(
     listing: &Listing,
     replayed: &Replayed,
 ) -> Result<()> {
-    database.latch.check()?;
+    database.write_state.check()?;
     if mutant!(OrphansBeforeManifest) {
         remove_orphans(database, &database.catalog, listing);
     }

@@ -32,7 +32,7 @@ pub(crate) enum Answer {
     /// The filter said no: no block was read.
     Filtered,
     /// The table holds an entry of the key (a tombstone counts: the filter was right).
-    Held,
+    Found,
     /// The table was searched and holds none.
     Wasted,
 }
@@ -101,7 +101,7 @@ impl Access {
     #[cold]
     fn record(&self, file: &ReadFile, answer: Answer, query: Query) {
         let record = file.table.record.get_or_init(|| FileRecord::new(&file.file, self.origin));
-        record.add(query, answer == Answer::Held);
+        record.add(query, answer == Answer::Found);
     }
 
     /// Merlin's estimate of a file now; `None` as long as nothing is known of it.

@@ -329,7 +329,7 @@ impl<'a> Lookup<'a> {
         };
         // Here and not above: a look-up that was put off comes by there again.
         self.filter_checks += u64::from(is_filtered);
-        owner.access.answered(file, Answer::Held, self.query);
+        owner.access.answered(file, Answer::Found, self.query);
         let mut flow = self.stored(owner, &block, trailer, value, now_ms);
         // Operands were met: older versions follow in this block or a later
         // one. Read at once: a look-up put off here would take them in twice.

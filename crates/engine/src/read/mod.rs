@@ -26,10 +26,10 @@ pub(crate) mod testing;
 mod tests;
 
 use crate::cache::{BlockCache, OpenTable, TableCache};
-use crate::latch;
 use crate::operators::MergeOperator;
 use crate::slice::Slice;
 use crate::stats::Counters;
+use crate::write_state;
 use std::sync::Arc;
 use windrow_base::{Error, KeyOrder, Result, SeqNo, mutant};
 use windrow_env::{Env, Process};
@@ -62,7 +62,7 @@ impl ReadOwner {
     /// `Closed` in a child made by `fork`.
     #[inline]
     pub(crate) fn check_process(&self) -> Result<()> {
-        if self.process.is_this() { Ok(()) } else { Err(latch::forked(&self.process)) }
+        if self.process.is_this() { Ok(()) } else { Err(write_state::forked(&self.process)) }
     }
 
     /// The data, index or filter block at `handle`, from the cache or the device.

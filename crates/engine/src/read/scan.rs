@@ -87,7 +87,7 @@ enum At {
     Entry { skip_bytes: usize },
     /// In `value`, its expiry in `expiry_ms`. Going forward the merge is on
     /// an older version of the key or after it, going backward before it.
-    Held,
+    Copied,
 }
 
 /// The expiry of what never expires.
@@ -222,8 +222,8 @@ impl Scan {
         if !was_valid {
             return Ok(false);
         }
-        let stood_at = self.key.clone();
-        self.seek(&stood_at)
+        let at_key = self.key.clone();
+        self.seek(&at_key)
     }
 
     /// Keys that it has been at.
@@ -258,7 +258,7 @@ impl Scan {
         match self.at {
             At::Nowhere => &[],
             At::Entry { skip_bytes } => &self.merge.value()[skip_bytes..],
-            At::Held => &self.value,
+            At::Copied => &self.value,
         }
     }
 
@@ -268,7 +268,7 @@ impl Scan {
         let expiry_ms = match self.at {
             At::Nowhere | At::Entry { skip_bytes: 0 } => NEVER_MS,
             At::Entry { .. } => split_expiry(self.merge.value()).map_or(NEVER_MS, |(ms, _)| ms),
-            At::Held => self.expiry_ms,
+            At::Copied => self.expiry_ms,
         };
         (expiry_ms != NEVER_MS).then_some(expiry_ms)
     }
@@ -280,7 +280,7 @@ impl Scan {
             At::Nowhere => Slice::default(),
             At::Entry { skip_bytes: 0 } => self.merge.value_slice(),
             At::Entry { skip_bytes } => self.merge.value_slice().skip(skip_bytes),
-            At::Held => self.value.clone(),
+            At::Copied => self.value.clone(),
         }
     }
 
@@ -396,7 +396,7 @@ impl Scan {
             }
             if !scan.is_forward {
                 scan.turn_forward()?;
-            } else if scan.at != At::Held {
+            } else if scan.at != At::Copied {
                 scan.merge.next()?;
             }
             scan.find_forward(true)
@@ -608,7 +608,7 @@ impl Scan {
         }
         self.value = merge_operands(&self.owner, &self.key, base.as_deref(), &self.operands)?;
         self.operands.clear();
-        self.at = At::Held;
+        self.at = At::Copied;
         Ok(true)
     }
 
@@ -624,7 +624,7 @@ impl Scan {
             if self.fold_backward(&mut steps)?
                 && self.prefix.as_ref().is_none_or(|prefix| self.key.starts_with(prefix))
             {
-                self.at = At::Held;
+                self.at = At::Copied;
                 return Ok(true);
             }
         }

@@ -250,10 +250,12 @@ impl World {
         let frozen_from = rng.below(history.len() as u64 + 1) as usize;
         let memtable_from =
             frozen_from + rng.below((history.len() - frozen_from) as u64 + 1) as usize;
-        for lane in cuts.windows(2) {
-            let (lo, hi) =
-                (number_key(lane[0]), (lane[1] != u64::MAX).then(|| number_key(lane[1])));
-            let ops = in_lane(&history[..frozen_from], &lo, hi.as_deref());
+        for partition in cuts.windows(2) {
+            let (lo, hi) = (
+                number_key(partition[0]),
+                (partition[1] != u64::MAX).then(|| number_key(partition[1])),
+            );
+            let ops = within(&history[..frozen_from], &lo, hi.as_deref());
             let mut ends: Vec<usize> =
                 (0..PLACES - 3).map(|_| rng.below(ops.len() as u64 + 1) as usize).collect();
             ends.extend([0, ops.len()]);
@@ -306,7 +308,7 @@ fn tombstones(ops: &[Op]) -> Vec<RangeTombstone> {
 }
 
 /// The operations on keys of `[lo, hi)`, range deletes cut to it.
-fn in_lane(history: &[Op], lo: &[u8], hi: Option<&[u8]>) -> Vec<Op> {
+fn within(history: &[Op], lo: &[u8], hi: Option<&[u8]>) -> Vec<Op> {
     let is_below_hi = |key: &[u8]| hi.is_none_or(|hi| key < hi);
     let mut ops = Vec::new();
     for op in history {

@@ -34,7 +34,7 @@ pub(super) fn best(site: &Site<'_>, findings: &mut Findings) -> Result<Option<Fo
     let order_of = |id: &str| site.options.components.key_order(id);
     let fold = |record: &Record| state.apply(record, &order_of);
     let folded = fold_manifest(&site.env, site.dir, number, uid, fold)
-        .and_then(|folded| check_witnesses(site, &state, &folded));
+        .and_then(|folded| cross_check(site, &state, &folded));
     match folded {
         Ok(()) if state.keyspaces.contains_key(&KeyspaceId::DEFAULT) => {
             let (manifest, current, left_out) = (None, None, Vec::new());
@@ -52,7 +52,7 @@ pub(super) fn best(site: &Site<'_>, findings: &mut Findings) -> Result<Option<Fo
 }
 
 /// Whether the manifest is what every log that can be read remembers of it.
-fn check_witnesses(site: &Site<'_>, state: &ManifestState, manifest: &Folded) -> Result<()> {
+fn cross_check(site: &Site<'_>, state: &ManifestState, manifest: &Folded) -> Result<()> {
     for &number in &site.listing.wals {
         let path = site.wal_path(number);
         let file = site.env.fs.open(&path, ReadOptions::default())?;

@@ -20,7 +20,7 @@ use super::site::Site;
 use super::trees::apply;
 use crate::database::Database;
 use crate::lineage::{Entry, Lineage, Origin};
-use crate::merge::elide::Sink;
+use crate::merge::dropping::Sink;
 use crate::merge::raw::{describe, newest_tombstones, outputs};
 use crate::open::replay::{Replay, Replayed};
 use crate::read::level_iter::LevelIter;

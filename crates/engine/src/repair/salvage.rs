@@ -8,7 +8,7 @@ use super::findings::Findings;
 use super::report::{DamagedTable, LostRange};
 use super::site::Site;
 use crate::host::Host;
-use crate::merge::elide::Sink;
+use crate::merge::dropping::Sink;
 use crate::merge::raw::{describe, newest_tombstones, outputs};
 use crate::tree::Tree;
 use std::ops::Range;

@@ -40,7 +40,7 @@ fn deep_levels_count_as_the_last() {
 }
 
 #[test]
-fn reasons_stand_at_their_own_index() {
+fn reasons_are_at_their_own_index() {
     for (index, reason) in PauseReason::ALL.into_iter().enumerate() {
         assert_eq!(reason as usize, index);
     }

@@ -51,7 +51,7 @@ pub(super) fn verify_manifest(database: &Database, report: &mut VerifyReport) {
 /// a database that is being made, and has none yet.
 fn manifest_in_force(database: &Database) -> Result<Option<Arc<dyn ReadFile>>> {
     let catalog = database.catalog.lock();
-    let is_being_opened = catalog.log().is_none() && database.latch.check().is_ok();
+    let is_being_opened = catalog.log().is_none() && database.write_state.check().is_ok();
     if is_being_opened && !database.env.fs.exists(&database.dir.join(names::CURRENT))? {
         return Ok(None);
     }
@@ -61,7 +61,7 @@ fn manifest_in_force(database: &Database) -> Result<Option<Arc<dyn ReadFile>>> {
         catalog.log().is_some_and(|log| (log.number, log.uid) != (number, current.manifest_uid));
     // Where writing is off it may be the one of a change of manifests that failed
     // behind the replacement of CURRENT: what it says is as true.
-    if is_another && database.latch.check().is_ok() {
+    if is_another && database.write_state.check().is_ok() {
         let path = database.dir.join(names::CURRENT).display().to_string();
         return Err(Error::corruption("CURRENT names another manifest").with_file(path));
     }

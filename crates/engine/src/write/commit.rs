@@ -39,7 +39,7 @@ impl Pipeline {
         }
         self.check_size(batch)?;
         if batch.is_empty() {
-            self.host.latch.check()?;
+            self.host.write_state.check()?;
             if sync.is_yes() {
                 // Nothing to write, but all before it is asked to be durable.
                 self.segments.sync()?;
@@ -80,7 +80,7 @@ impl Pipeline {
         touched: &[Touched],
         sync: Sync,
     ) -> Result<SeqNo> {
-        self.host.latch.check()?;
+        self.host.write_state.check()?;
         self.make_way(buf.byte_len());
         let log_bytes = log::framed_bytes(buf.payload().len());
         let reserved = Room::new(self, touched).reserve(buf.count() as u64, log_bytes)?;
@@ -121,11 +121,11 @@ impl Pipeline {
     ///
     /// # Errors
     /// What the log said, a background error.
-    pub(crate) fn witness_manifest(&self) -> Result<()> {
-        self.host.latch.check()?;
+    pub(crate) fn cross_check_manifest(&self) -> Result<()> {
+        self.host.write_state.check()?;
         let slot = {
             let mut queue = self.queue().lock();
-            self.host.latch.check()?;
+            self.host.write_state.check()?;
             queue.take(0, 0, Memtables::Many(Vec::new()))
         };
         let unwinding = Unwinding::of_writing(self, &slot);
@@ -140,14 +140,14 @@ impl Pipeline {
     /// Publishes a slot, once its turn comes. A panic in there turns writing off.
     fn publish(&self, slot: &Slot) -> Result<()> {
         let unwinding = Unwinding::of_publishing(self, slot);
-        let published = self.queue().publish(slot, &self.host.latch);
+        let published = self.queue().publish(slot, &self.host.write_state);
         std::mem::forget(unwinding);
         published
     }
 
     /// The record of a slot is not in the log, or not whole.
     fn fail_slot(&self, slot: &Slot, error: &Error) {
-        self.host.trip(error);
+        self.host.set_background_error(error);
         self.queue().fail(slot);
     }
 

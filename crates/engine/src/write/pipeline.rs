@@ -135,9 +135,9 @@ impl Pipeline {
 
     /// Writes a keyspace's memtables to tables, and waits for it.
     pub(crate) fn flush_tree(&self, tree: &Arc<Tree>) -> Result<()> {
-        self.host.latch.check()?;
+        self.host.write_state.check()?;
         let mut queue = self.queue().lock();
-        self.host.latch.check()?;
+        self.host.write_state.check()?;
         self.workers.check_open()?;
         if tree.is_dropped() {
             // The drop took its bytes from the account, under this lock.
@@ -160,9 +160,9 @@ impl Pipeline {
 
     /// Writes the memtables of all keyspaces to tables, and waits for it.
     pub(crate) fn flush_all(&self) -> Result<()> {
-        self.host.latch.check()?;
+        self.host.write_state.check()?;
         let mut queue = self.queue().lock();
-        self.host.latch.check()?;
+        self.host.write_state.check()?;
         self.workers.check_open()?;
         if queue.unflushed.active().len() > 0 {
             self.segments.rotate(&mut queue);
@@ -180,7 +180,7 @@ impl Pipeline {
         }
         self.workers.kick(Kick::RetryNow);
         self.host.wait_until(|| {
-            if let Err(error) = self.host.latch.check() {
+            if let Err(error) = self.host.write_state.check() {
                 return Some(Err(error));
             }
             while waiting.last().is_some_and(|last| !last.is_waiting()) {

@@ -13,17 +13,17 @@
 //!   under one lock, so their orders agree.
 //! - Q2 `visible` is the last sequence number of the last ticket such that it
 //!   and all before it are done.
-//! - Q3 a failed ticket is never published, nor is any after it; the latch
-//!   was tripped before it was marked, so nobody waits for it in vain.
+//! - Q3 a failed ticket is never published, nor is any after it; the
+//!   background error was set before it was marked, so nobody waits for it in vain.
 //! - Q4 a ticket that is done is refused only if one before it failed. (Not
-//!   because the latch was tripped by something else, a flush say: what is before
+//!   because something else set a background error, a flush say: what is before
 //!   it may still be filled, and publishes it, too.)
 
-use crate::latch::Latch;
 use crate::manifest::durable::DurableManifest;
 use crate::memtable::Memtable;
 use crate::write::unflushed::Unflushed;
 use crate::write::wal::Wal;
+use crate::write_state::WriteState;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use windrow_base::{KeyspaceId, Result, SeqNo, invariant};
@@ -192,7 +192,7 @@ impl Queue {
     ///
     /// # Errors
     /// `ReadOnly` if a slot before it failed: this one is never published.
-    pub(crate) fn publish(&self, slot: &Slot, latch: &Latch) -> Result<()> {
+    pub(crate) fn publish(&self, slot: &Slot, write_state: &WriteState) -> Result<()> {
         let mut publication = self.publication.lock();
         let (ticket, base) = (slot.ticket, publication.base);
         invariant!(Q2, ticket >= base, "ticket {ticket} is published after {base} began to wait");
@@ -213,7 +213,7 @@ impl Queue {
         publication.waiting += 1;
         while publication.base <= slot.ticket {
             if publication.is_cut_off(slot.ticket)
-                && let Err(error) = latch.check()
+                && let Err(error) = write_state.check()
             {
                 self.stop_waiting(&mut publication);
                 return Err(error);
@@ -231,7 +231,7 @@ impl Queue {
         }
     }
 
-    /// A slot's record was not appended, and the latch tripped for it: it is never
+    /// A slot's record was not appended, and the background error is set: it is never
     /// published, nor is any behind it.
     pub(crate) fn fail(&self, slot: &Slot) {
         let mut publication = self.publication.lock();
@@ -243,7 +243,7 @@ impl Queue {
     }
 
     /// Returns once every slot that was given out is filled or failed, and nobody
-    /// waits for one any more. The latch is tripped, so that no more are given out
+    /// waits for one any more. The background error is set, so that no more are given out
     /// and whoever waits gives up.
     pub(crate) fn settle(&self) {
         // Under the lock under which slots are given out, and refused.
@@ -308,8 +308,8 @@ impl Queue {
     /// Returns once everything at or below `seq` is published.
     ///
     /// # Errors
-    /// `ReadOnly` if the latch was tripped before.
-    pub(crate) fn wait_visible(&self, seq: SeqNo, latch: &Latch) -> Result<()> {
+    /// `ReadOnly` if a background error was set before.
+    pub(crate) fn wait_visible(&self, seq: SeqNo, write_state: &WriteState) -> Result<()> {
         if self.visible() >= seq {
             return Ok(());
         }
@@ -319,7 +319,7 @@ impl Queue {
             if self.visible() >= seq {
                 break Ok(());
             }
-            if let Err(error) = latch.check() {
+            if let Err(error) = write_state.check() {
                 break Err(error);
             }
             self.published.wait(&mut publication);
@@ -328,7 +328,7 @@ impl Queue {
         result
     }
 
-    /// Wakes everybody who waits, after the latch was tripped.
+    /// Wakes everybody who waits, after a background error was set.
     pub(crate) fn wake_all(&self) {
         let _publication = self.publication.lock();
         self.published.notify_all();

@@ -97,7 +97,7 @@ impl<'a> Room<'a> {
         let (mut due, mut stay) = (false, false);
         let limit = host.shares.memtable_bytes as usize;
         let slot = loop {
-            host.latch.check()?;
+            host.write_state.check()?;
             workers.check_open()?;
             let active = queue.unflushed.active_bytes();
             let need = need + self.lists_bytes();
@@ -239,7 +239,7 @@ impl<'a> Room<'a> {
         let done = self.pipeline.flush_all();
         host.pause_end(pause);
         done.map_err(|error| if error.kind() == ErrorKind::NoSpace { refusal } else { error })?;
-        segments.cleanup.run(host.latch.cause().is_some());
+        segments.cleanup.run(host.write_state.cause().is_some());
         Ok(())
     }
 

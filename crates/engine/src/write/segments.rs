@@ -79,20 +79,20 @@ impl Segments {
             // Somebody else is at it; a writer waits for the outcome.
             self.host.wait_until(|| {
                 let settled = !self.preparing.load(Ordering::Acquire);
-                (settled || self.host.latch.check().is_err()).then_some(())
+                (settled || self.host.write_state.check().is_err()).then_some(())
             });
-            self.host.latch.check()?;
+            self.host.write_state.check()?;
             return Ok(self.queue.lock().spare.is_some());
         }
         let made = self.make_spare();
         self.preparing.store(false, Ordering::Release);
         self.host.note_progress();
-        self.host.latch.check()?;
+        self.host.write_state.check()?;
         Ok(made.is_ok())
     }
 
     fn make_spare(&self) -> Result<()> {
-        self.host.latch.check()?;
+        self.host.write_state.check()?;
         if self.queue.lock().spare.is_some() {
             return Ok(());
         }
@@ -100,8 +100,13 @@ impl Segments {
         let number = self.host.new_file_number();
         let wal = self.new_wal(number, self.catalog.in_force(), self.capacity_bytes()).file()?;
         // A failed sync may have forgotten the names of others, tables among them.
-        let synced =
-            || self.host.env.fs.sync_dir(&self.host.dir).inspect_err(|error| self.host.trip(error));
+        let synced = || {
+            self.host
+                .env
+                .fs
+                .sync_dir(&self.host.dir)
+                .inspect_err(|error| self.host.set_background_error(error))
+        };
         unless_mutant!(WalNameSync, synced()?);
         let next = self.host.next_file.load(Ordering::Relaxed);
         self.catalog.append(vec![wal.added(), Field::NextFile(next)])?;
@@ -147,7 +152,7 @@ impl Segments {
                 error.context("nothing of the write was done; make room and retry")
             }
             _ => {
-                self.host.trip(&error);
+                self.host.set_background_error(&error);
                 error
             }
         })
@@ -259,7 +264,7 @@ impl Segments {
     /// # Errors
     /// What the device said, a background error.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.host.latch.check()?;
+        self.host.write_state.check()?;
         if mutant!(ExplicitSync) {
             return Ok(());
         }
@@ -268,7 +273,7 @@ impl Segments {
             (queue.last_seq(), queue.wal.clone())
         };
         // A slot of this segment, or of one before, may still be being filled.
-        self.queue.wait_visible(last_seq, &self.host.latch)?;
+        self.queue.wait_visible(last_seq, &self.host.write_state)?;
         self.sync_to(&wal, wal.written())
     }
 
@@ -277,7 +282,10 @@ impl Segments {
     /// # Errors
     /// What the device said, a background error.
     pub(crate) fn sync_to(&self, wal: &Arc<Wal>, end: u64) -> Result<()> {
-        if self.wal_sync.sync_to(wal, end, &self.host.latch, |e| self.host.trip(e))? {
+        if self
+            .wal_sync
+            .sync_to(wal, end, &self.host.write_state, |e| self.host.set_background_error(e))?
+        {
             self.host.counters.wal_syncs.add(1);
         }
         Ok(())

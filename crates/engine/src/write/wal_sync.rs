@@ -10,9 +10,9 @@
 //!
 //! Owns: which segments a sync must cover, and who syncs now. Never does: write.
 
-use crate::latch::{Latch, panicked};
 use crate::place::Place;
 use crate::write::wal::Wal;
+use crate::write_state::{WriteState, panicked};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, Result, mutant, unless_mutant};
@@ -139,7 +139,7 @@ impl WalSync {
         }
     }
 
-    /// Returns once nobody syncs. The latch is tripped, so that nobody begins to.
+    /// Returns once nobody syncs. The background error is set, so that nobody begins to.
     pub(crate) fn wait_idle(&self) {
         let mut state = self.state.lock();
         while state.running {
@@ -159,13 +159,13 @@ impl WalSync {
     /// synced here. The first to come syncs for all who wait (group commit).
     ///
     /// # Errors
-    /// What the device said, which latches the database; `ReadOnly` where it is latched.
+    /// What the device said, which turns writing off; `ReadOnly` where it is off.
     pub(crate) fn sync_to(
         &self,
         wal: &Arc<Wal>,
         end: u64,
-        latch: &Latch,
-        trip: impl Fn(&Error),
+        write_state: &WriteState,
+        on_failure: impl Fn(&Error),
     ) -> Result<bool> {
         if wal.durable_up_to() >= end {
             return Ok(false);
@@ -173,9 +173,9 @@ impl WalSync {
         let (mut synced_here, mut waited_for) = (false, None);
         let mut state = self.state.lock();
         while wal.durable_up_to() < end && !state.is_retired(wal) {
-            // Under the lock: a leader that fails trips the latch before its sync
-            // ends, and nobody may lead the next one after that.
-            latch.check()?;
+            // Under the lock: a leader that fails sets the background error before
+            // its sync ends, and nobody may lead the next one after that.
+            write_state.check()?;
             if state.running {
                 let turn = state.turn_of(wal, end);
                 waited_for = Some(turn);
@@ -184,7 +184,7 @@ impl WalSync {
             }
             let batch = state.begin();
             drop(state);
-            let led = self.lead(&batch, &trip);
+            let led = self.lead(&batch, &on_failure);
             state = self.state.lock();
             match led {
                 Ok(()) => synced_here = true,
@@ -202,7 +202,7 @@ impl WalSync {
     }
 
     /// Syncs for all who wait, and wakes those whom it covered, and who leads next.
-    fn lead(&self, batch: &[Arc<Wal>], trip: impl Fn(&Error)) -> Result<()> {
+    fn lead(&self, batch: &[Arc<Wal>], on_failure: impl Fn(&Error)) -> Result<()> {
         let synced = catch_unwind(AssertUnwindSafe(|| {
             // Nobody is told that it is durable in a directory that was deleted.
             self.place.as_ref().map_or(Ok(()), |place| place.check())?;
@@ -214,7 +214,7 @@ impl WalSync {
         };
         if let Some(error) = failure {
             // Before anybody else may lead: no sync is tried again (R13).
-            unless_mutant!(WalSyncRetried, trip(&error));
+            unless_mutant!(WalSyncRetried, on_failure(&error));
         }
         self.end();
         synced.unwrap_or_else(|panic| resume_unwind(panic))
@@ -232,7 +232,7 @@ impl WalSync {
         self.done(ended).notify_all();
     }
 
-    /// Makes every segment durable to its end, whatever the latch says: for a
+    /// Makes every segment durable to its end, whether writing is on or not: for a
     /// close, when nobody writes or syncs any more.
     ///
     /// # Errors
@@ -242,7 +242,7 @@ impl WalSync {
         sync_in_order(&batch)
     }
 
-    /// Wakes everybody who waits, after the latch was tripped.
+    /// Wakes everybody who waits, after a background error was set.
     pub(crate) fn wake_all(&self) {
         let _state = self.state.lock();
         self.done.iter().for_each(Condvar::notify_all);
@@ -262,44 +262,44 @@ mod tests {
     }
 
     /// A segment with bytes to sync, on a file system that does nothing any more.
-    fn about_to_fail() -> (Arc<Wal>, WalSync, Latch) {
+    fn about_to_fail() -> (Arc<Wal>, WalSync, WriteState) {
         let (env, handles) = env(1);
         let wal = wal(&env.fs, 1);
         let sync = WalSync::default();
         sync.activate(wal.clone());
         wal.advance_written(100);
         handles.fs.crash_at(0);
-        (wal, sync, Latch::new(false))
+        (wal, sync, WriteState::new(false))
     }
 
     #[test]
     fn a_segment_with_a_slot_still_open_stays_to_be_synced() {
         let (env, _handles) = env(1);
         let (old, new) = (wal(&env.fs, 1), wal(&env.fs, 2));
-        let (sync, latch) = (WalSync::default(), Latch::new(false));
-        let trip = |error: &Error| panic!("{error}");
+        let (sync, write_state) = (WalSync::default(), WriteState::new(false));
+        let on_failure = |error: &Error| panic!("{error}");
         sync.activate(old.clone());
         // Two slots were given out in the old segment; one is filled.
         old.advance_written(100);
         old.seal(200);
         sync.activate(new.clone());
-        assert!(sync.sync_to(&old, 100, &latch, trip).unwrap());
+        assert!(sync.sync_to(&old, 100, &write_state, on_failure).unwrap());
         assert_eq!((old.durable_up_to(), new.durable_up_to()), (100, 0));
         // The other is filled: who asks for the new segment syncs the old one too.
         old.advance_written(200);
         new.advance_written(300);
-        assert!(sync.sync_to(&new, 300, &latch, trip).unwrap());
+        assert!(sync.sync_to(&new, 300, &write_state, on_failure).unwrap());
         assert_eq!((old.durable_up_to(), new.durable_up_to()), (200, 300));
     }
 
     #[test]
-    fn the_first_mark_of_a_segment_vouches_for_the_one_before() {
+    fn the_first_mark_of_a_segment_confirms_the_one_before() {
         let (env, _handles) = env(1);
         let (old, new) = (wal(&env.fs, 1), wal(&env.fs, 2));
-        let (sync, latch) = (WalSync::default(), Latch::new(false));
+        let (sync, write_state) = (WalSync::default(), WriteState::new(false));
         sync.activate(old.clone());
         old.advance_written(100);
-        assert!(sync.sync_to(&old, 100, &latch, |error| panic!("{error}")).unwrap());
+        assert!(sync.sync_to(&old, 100, &write_state, |error| panic!("{error}")).unwrap());
         old.seal(100);
         sync.activate(new.clone());
         assert_eq!(new.durable_up_to(), FILE_HEADER_BYTES as u64);
@@ -309,22 +309,22 @@ mod tests {
     /// open replaces what is there.
     #[test]
     fn a_write_that_a_close_made_durable_is_not_refused() {
-        let (wal, sync, latch) = about_to_fail();
+        let (wal, sync, write_state) = about_to_fail();
         let close = |_: &Error| {
             sync.retire_all();
-            latch.close();
+            write_state.close();
         };
-        assert!(!sync.sync_to(&wal, 100, &latch, close).unwrap());
+        assert!(!sync.sync_to(&wal, 100, &write_state, close).unwrap());
     }
 
     #[test]
-    fn the_latch_is_tripped_before_anybody_else_may_sync() {
-        let (wal, sync, latch) = about_to_fail();
-        let trip = |error: &Error| {
+    fn the_background_error_is_set_before_anybody_else_may_sync() {
+        let (wal, sync, write_state) = about_to_fail();
+        let on_failure = |error: &Error| {
             assert!(sync.state.lock().running, "the leader is still the leader");
-            latch.trip(error);
+            write_state.set_background_error(error);
         };
-        assert!(sync.sync_to(&wal, 100, &latch, trip).is_err());
-        assert!(latch.check().is_err());
+        assert!(sync.sync_to(&wal, 100, &write_state, on_failure).is_err());
+        assert!(write_state.check().is_err());
     }
 }

@@ -39,7 +39,7 @@ fn a_full_device_is_gone_on_from_once_there_is_room() {
     let mut options = options(&handles);
     let seen = events.clone();
     options.components.listener = Some(Arc::new(move |event: &Event| match event {
-        Event::Latched { .. } => _ = seen[0].fetch_add(1, Ordering::Relaxed),
+        Event::BackgroundError { .. } => _ = seen[0].fetch_add(1, Ordering::Relaxed),
         Event::Resumed { .. } => _ = seen[1].fetch_add(1, Ordering::Relaxed),
         _ => {}
     }));

@@ -1,7 +1,7 @@
 //! Locks and conditions that do not poison: a guard is had without a `Result`.
 //!
 //! They are the standard library's, which keep nothing but a word in themselves.
-//! Rejected: `parking_lot`, whose waiting threads stand in one table of the
+//! Rejected: `parking_lot`, whose waiting threads are in one table of the
 //! process. A child made by `fork` inherits that table with threads that are not
 //! there and whose memory its own threads take over, so the first wait of a
 //! database that it opens may follow a pointer into nothing.
@@ -9,10 +9,10 @@
 //! Owns nothing. Never does: tell that a holder panicked; the engine's
 //! background error says so where it matters.
 
-#![allow(clippy::disallowed_types, reason = "this is what stands behind the names to be used")]
+#![allow(clippy::disallowed_types, reason = "this is what the names to be used are made of")]
 #![cfg_attr(
     any(loom, shuttle),
-    allow(unreachable_pub, dead_code, reason = "there the other names stand behind `sync`")
+    allow(unreachable_pub, dead_code, reason = "there `sync` is made of the other names")
 )]
 
 use std::ops::{Deref, DerefMut};

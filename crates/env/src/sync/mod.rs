@@ -1,7 +1,7 @@
 //! Locks, atomics, threads and shared pointers: the one place where the core
 //! takes them.
 //!
-//! Owns: which implementation stands behind each name. Normally that is
+//! Owns: which implementation each name has. Normally that is
 //! `real`. Built with `--cfg loom` or `--cfg shuttle` it is a model
 //! checker's, which then decides who runs next at every use of one:
 //!

@@ -4,7 +4,7 @@
 //! C library's (`sys/threads.rs`). Owns nothing.
 #![cfg_attr(
     any(loom, shuttle),
-    allow(unreachable_pub, unused_imports, reason = "there the other names stand behind `sync`")
+    allow(unreachable_pub, unused_imports, reason = "there `sync` is made of the other names")
 )]
 
 pub use super::locks::{Condvar, Mutex, MutexGuard};

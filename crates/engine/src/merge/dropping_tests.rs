@@ -2,9 +2,9 @@
 //!
 //! `key seq kind[=value]`, newest first per key; the answer has the same form.
 
-use super::elide::{ElideRules, Elider, Sink, surviving_tombstones};
+use super::dropping::{DropRules, Dropper, Sink, surviving_tombstones};
 use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
-use crate::snapshots::Held;
+use crate::snapshots::LiveSnapshots;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow_base::key::{Kind, VALUE_BYTES_MAX, trailer, trailer_kind, trailer_seq};
@@ -124,14 +124,14 @@ fn nothing_outside() -> Outside {
     Outside::below(&version, Place::run(1), &everywhere, |_| false)
 }
 
-fn elider(setting: &Setting) -> Elider {
+fn dropper(setting: &Setting) -> Dropper {
     let order = match setting.case_blind {
         true => KeyOrder::Custom(Arc::new(CaseBlind)),
         false => KeyOrder::Bytewise,
     };
-    Elider::new(ElideRules {
+    Dropper::new(DropRules {
         order,
-        held: Held { seqs: setting.snapshots.clone(), ..Held::default() },
+        held: LiveSnapshots { seqs: setting.snapshots.clone(), ..LiveSnapshots::default() },
         tombstones: fragments(setting),
         outside: setting.bottom.then(nothing_outside),
         operator: Some(Arc::new(Join { partial: setting.partial })),
@@ -142,7 +142,7 @@ fn elider(setting: &Setting) -> Elider {
 }
 
 fn check(setting: Setting, input: &[&str], expected: &[&str]) {
-    let mut elider = elider(&setting);
+    let mut dropper = dropper(&setting);
     let mut kept = Kept::default();
     for line in input {
         let words: Vec<&str> = line.split(' ').collect();
@@ -161,9 +161,9 @@ fn check(setting: Setting, input: &[&str], expected: &[&str]) {
             other => panic!("kind {other}"),
         };
         let t = trailer(words[1].parse().unwrap(), kind);
-        elider.push(words[0].as_bytes(), t, &stored, &mut kept).unwrap();
+        dropper.push(words[0].as_bytes(), t, &stored, &mut kept).unwrap();
     }
-    let count = elider.finish(&mut kept).unwrap();
+    let count = dropper.finish(&mut kept).unwrap();
     assert_eq!(kept.0, expected, "input {input:?}");
     assert_eq!((count.seen, count.kept), (input.len() as u64, expected.len() as u64));
     let key_of = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
@@ -176,10 +176,10 @@ fn check(setting: Setting, input: &[&str], expected: &[&str]) {
 #[test]
 fn keys_that_descend_are_corruption_even_where_all_are_dropped() {
     for kind in [Kind::Delete, Kind::Merge, Kind::Put] {
-        let mut elider = elider(&Setting { bottom: true, ..Default::default() });
+        let mut dropper = dropper(&Setting { bottom: true, ..Default::default() });
         let mut kept = Kept::default();
-        elider.push(b"b", trailer(9, kind), b"", &mut kept).unwrap();
-        let error = elider.push(b"a", trailer(5, kind), b"", &mut kept).unwrap_err();
+        dropper.push(b"b", trailer(9, kind), b"", &mut kept).unwrap();
+        let error = dropper.push(b"a", trailer(5, kind), b"", &mut kept).unwrap_err();
         assert!(error.is_corruption(), "{kind:?}: {error}");
     }
 }
@@ -333,7 +333,7 @@ fn the_filter_sees_only_what_no_snapshot_sees() {
 fn range_tombstones_survive_by_stripe() {
     let setting = Setting { ranges: vec![("a", "c", 9), ("a", "c", 5)], ..Default::default() };
     let survivors = |seqs: Vec<u64>, outside: Option<&Outside>| -> Vec<u64> {
-        let held = Held { seqs, ..Held::default() };
+        let held = LiveSnapshots { seqs, ..LiveSnapshots::default() };
         let kept = surviving_tombstones(&fragments(&setting), &held, outside);
         kept.fragments().flat_map(|f| f.seqs.to_vec()).collect()
     };

@@ -1,4 +1,4 @@
-//! The latch: once a write to the log, the manifest or the directory has
+//! Whether writing is on: once a write to the log, the manifest or the directory has
 //! failed, no later write is acknowledged (rule R13) until the database is opened
 //! again or, where the cause can go away, resumed (`resume.rs`). Reads go on.
 //!
@@ -12,23 +12,23 @@ use windrow_env::sync::atomic::{AtomicU8, Ordering};
 use windrow_env::{Env, Process};
 
 const OPEN: u8 = 0;
-const LATCHED: u8 = 1;
+const FAILED: u8 = 1;
 const READ_ONLY: u8 = 2;
 const CLOSED: u8 = 3;
 
 /// Whether the database takes writes, and why not.
-pub(crate) struct Latch {
+pub(crate) struct WriteState {
     /// The one that opened the database: in any other all is refused.
     process: Process,
     state: AtomicU8,
     cause: Mutex<Option<Error>>,
 }
 
-impl Latch {
-    pub(crate) fn new(read_only: bool) -> Latch {
+impl WriteState {
+    pub(crate) fn new(read_only: bool) -> WriteState {
         let state = if read_only { READ_ONLY } else { OPEN };
         let process = Process::current();
-        Latch { process, state: AtomicU8::new(state), cause: Mutex::new(None) }
+        WriteState { process, state: AtomicU8::new(state), cause: Mutex::new(None) }
     }
 
     /// Whether the running process opened the database.
@@ -77,13 +77,13 @@ impl Latch {
             _ if !self.is_of_this_process() => forked(&self.process),
             CLOSED => Error::new(ErrorKind::Closed, "the database was closed"),
             READ_ONLY => Error::new(ErrorKind::ReadOnly, "the database was opened read-only"),
-            _ => self.latched_error(),
+            _ => self.background_error(),
         }
     }
 
-    fn latched_error(&self) -> Error {
+    fn background_error(&self) -> Error {
         let cause = self.cause.lock().clone();
-        let cause = cause.expect("a latched database knows its cause");
+        let cause = cause.expect("the cause is known where writing is off");
         let way = if can_go_away(&cause) { "resumed or reopened" } else { "reopened" };
         let text = format!("writing is off until the database is {way}, since: {cause}");
         let error = Error::new(ErrorKind::ReadOnly, text);
@@ -91,7 +91,7 @@ impl Latch {
     }
 
     /// Turns writing off. Returns whether this was the first failure.
-    pub(crate) fn trip(&self, error: &Error) -> bool {
+    pub(crate) fn set_background_error(&self, error: &Error) -> bool {
         let mut cause = self.cause.lock();
         if self.state.load(Ordering::Acquire) != OPEN {
             if let Some(first) = &mut *cause
@@ -104,7 +104,7 @@ impl Latch {
             return false;
         }
         *cause = Some(error.clone());
-        self.state.store(LATCHED, Ordering::Release);
+        self.state.store(FAILED, Ordering::Release);
         true
     }
 
@@ -112,18 +112,18 @@ impl Latch {
     /// settled. Nobody waits for a write of before.
     pub(crate) fn reset(&self) {
         let mut cause = self.cause.lock();
-        if self.state.load(Ordering::Acquire) == LATCHED {
+        if self.state.load(Ordering::Acquire) == FAILED {
             *cause = None;
             self.state.store(OPEN, Ordering::Release);
         }
     }
 
-    /// Marks the database closed; reads and writes err from here on.
+    /// Marks the database closed; reads and writes fail from here on.
     pub(crate) fn close(&self) {
         self.state.store(CLOSED, Ordering::Release);
     }
 
-    /// The failure that latched the database, if one did.
+    /// The failure that turned writing off, if one did.
     pub(crate) fn cause(&self) -> Option<Error> {
         if !self.is_of_this_process() {
             return Some(forked(&self.process));
@@ -204,29 +204,31 @@ mod tests {
             (other.kind(), other.message()),
             (ErrorKind::Io, "a job panicked: a comparator's")
         );
-        let latch = Latch::new(false);
-        assert!(latch.trip(&ours) && !can_go_away(&ours));
-        assert!(latch.check().unwrap_err().message().contains("until the database is reopened"));
+        let write_state = WriteState::new(false);
+        assert!(write_state.set_background_error(&ours) && !can_go_away(&ours));
+        assert!(
+            write_state.check().unwrap_err().message().contains("until the database is reopened")
+        );
     }
 
     #[test]
     fn the_first_failure_stays() {
-        let latch = Latch::new(false);
-        assert!(latch.check().is_ok());
-        assert!(latch.trip(&Error::new(ErrorKind::NoSpace, "full")));
-        assert!(!latch.trip(&Error::new(ErrorKind::NoSpace, "later")));
-        let error = latch.check().unwrap_err();
+        let write_state = WriteState::new(false);
+        assert!(write_state.check().is_ok());
+        assert!(write_state.set_background_error(&Error::new(ErrorKind::NoSpace, "full")));
+        assert!(!write_state.set_background_error(&Error::new(ErrorKind::NoSpace, "later")));
+        let error = write_state.check().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ReadOnly);
         assert!(error.message().contains("full"), "{error}");
-        assert!(latch.check_read().is_ok());
+        assert!(write_state.check_read().is_ok());
         assert!(error.message().contains("resumed or reopened"), "{error}");
         // A panic is no matter of room.
-        assert!(!latch.trip(&Error::new(ErrorKind::Io, "a job panicked")));
-        let error = latch.check().unwrap_err();
+        assert!(!write_state.set_background_error(&Error::new(ErrorKind::Io, "a job panicked")));
+        let error = write_state.check().unwrap_err();
         assert!(error.message().contains("panicked") && !error.message().contains("resumed"));
-        latch.reset();
-        assert!(latch.check().is_ok() && latch.cause().is_none());
-        latch.close();
-        assert_eq!(latch.check_read().unwrap_err().kind(), ErrorKind::Closed);
+        write_state.reset();
+        assert!(write_state.check().is_ok() && write_state.cause().is_none());
+        write_state.close();
+        assert_eq!(write_state.check_read().unwrap_err().kind(), ErrorKind::Closed);
     }
 }

@@ -26,7 +26,7 @@
 //! Owns no file and no clock; what is kept goes to a [`Sink`].
 
 use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
-use crate::snapshots::Held;
+use crate::snapshots::LiveSnapshots;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow_base::key::{self, Kind, SEQ_MAX, SeqNo, VALUE_BYTES_MAX};
@@ -41,9 +41,9 @@ pub(crate) trait Sink {
 }
 
 /// What a job drops entries by.
-pub(crate) struct ElideRules {
+pub(crate) struct DropRules {
     pub(crate) order: KeyOrder,
-    pub(crate) held: Held,
+    pub(crate) held: LiveSnapshots,
     /// Range tombstones of all inputs.
     pub(crate) tombstones: Tombstones,
     /// What lies at or below the output and outside the job; `None`: assume
@@ -58,7 +58,7 @@ pub(crate) struct ElideRules {
 
 /// What became of the entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ElideCount {
+pub(crate) struct DropCount {
     pub(crate) seen: u64,
     pub(crate) kept: u64,
     pub(crate) expired: u64,
@@ -115,22 +115,22 @@ struct Current {
 }
 
 /// Applies the rules to a stream of entries.
-pub(crate) struct Elider {
-    rules: ElideRules,
+pub(crate) struct Dropper {
+    rules: DropRules,
     current: Current,
-    count: ElideCount,
+    count: DropCount,
     plain: bool,
     /// Entries of one key may differ in its bytes.
     has_spellings: bool,
 }
 
-impl Elider {
-    pub(crate) fn new(rules: ElideRules) -> Elider {
+impl Dropper {
+    pub(crate) fn new(rules: DropRules) -> Dropper {
         let plain =
             rules.held.seqs.is_empty() && rules.tombstones.is_empty() && rules.filter.is_none();
         let has_spellings = !rules.order.equality_is_bytewise();
-        let (current, count) = (Current::default(), ElideCount::default());
-        Elider { rules, current, count, plain, has_spellings }
+        let (current, count) = (Current::default(), DropCount::default());
+        Dropper { rules, current, count, plain, has_spellings }
     }
 
     /// Takes the next entry.
@@ -423,7 +423,7 @@ impl Elider {
     ///
     /// # Errors
     /// The sink's.
-    pub(crate) fn finish(mut self, sink: &mut impl Sink) -> Result<ElideCount> {
+    pub(crate) fn finish(mut self, sink: &mut impl Sink) -> Result<DropCount> {
         self.finish_key(sink)?;
         Ok(self.count)
     }
@@ -490,7 +490,7 @@ fn is_expired(value: &[u8], judge_ms: u64) -> bool {
 /// oldest stripe only where something outside the job may lie under it.
 pub(crate) fn surviving_tombstones(
     tombstones: &Tombstones,
-    held: &Held,
+    held: &LiveSnapshots,
     outside: Option<&Outside>,
 ) -> Tombstones {
     let survives = |fragment: FragmentRef<'_>, at: usize| {
