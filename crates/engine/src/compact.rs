@@ -20,9 +20,10 @@
 //! for one step at most.
 
 use crate::jobs::Jobs;
+use crate::merge::run::run_decision;
 use crate::schedule::Scheduler;
 use crate::tree::{Tree, dropped};
-use crate::trouble::{end_decision, run_decision};
+use crate::trouble::end_decision;
 use std::sync::Arc;
 use windrow_base::Result;
 use windrow_plan::tree::Version;

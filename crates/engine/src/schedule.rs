@@ -21,11 +21,12 @@
 use crate::budget::Shares;
 use crate::chain::Chain;
 use crate::jobs::Jobs;
+use crate::merge::run::run_decision;
 use crate::options::Settings;
 use crate::pace::Pressure;
 use crate::retry_timer::RetryTimer;
 use crate::tree::Tree;
-use crate::trouble::{Tries, end_decision, run_decision};
+use crate::trouble::{Tries, end_decision};
 use crate::workers::{Kick, Underway};
 use crate::write::unflushed::Frozen;
 use std::cmp::Reverse;

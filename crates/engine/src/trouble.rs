@@ -14,7 +14,6 @@
 use crate::events::{Event, EventSink};
 use crate::host::Host;
 use crate::jobs::Jobs;
-use crate::merge;
 use crate::shortage::is_short;
 use crate::tree::{Tree, Work};
 use crate::workers::closed;
@@ -102,26 +101,31 @@ fn wait_out(jobs: &Jobs, wait_ms: u64) -> Result<()> {
     Ok(())
 }
 
-/// Runs a decision, again if its table could not be written.
-///
-/// # Errors
-/// The last failure.
-pub(crate) fn run_decision(jobs: &Jobs, tree: &Tree, decision: &Decision) -> Result<()> {
-    let mut tries = Tries::default();
-    let mut unread = 0;
-    loop {
-        let result = merge::run::run(jobs, tree, decision);
-        let Err(error) = &result else {
-            return result;
-        };
-        let damage = damage_of(decision, &result);
-        // What cannot be read once may be read the next time; wrong bytes stay wrong.
-        unread += u32::from(damage.is_some() && error.kind() == ErrorKind::Io);
-        if tree.is_dropped() || damage.is_some() && !(1..ATTEMPTS_MAX).contains(&unread) {
-            return result;
-        }
-        if damage.is_none() && !tries.again(jobs, error) {
-            return result;
+/// How often a decision has failed so far.
+#[derive(Default)]
+pub(crate) struct DecisionTries {
+    tries: Tries,
+    /// How often its input could not be read.
+    unread: u32,
+}
+
+impl DecisionTries {
+    /// Whether a decision that failed so is worth another attempt: its output could
+    /// not be written, or its input not be read, which it may be the next time. Wrong
+    /// bytes stay wrong.
+    pub(crate) fn again(
+        &mut self,
+        jobs: &Jobs,
+        tree: &Tree,
+        decision: &Decision,
+        error: &Error,
+    ) -> bool {
+        let is_damaged = damage_of(decision, error).is_some();
+        self.unread += u32::from(is_damaged && error.kind() == ErrorKind::Io);
+        match is_damaged {
+            _ if tree.is_dropped() => false,
+            true => (1..ATTEMPTS_MAX).contains(&self.unread),
+            false => self.tries.again(jobs, error),
         }
     }
 }
@@ -135,22 +139,20 @@ pub(crate) fn end_decision(
     result: &Result<()>,
 ) {
     work.busy.release(decision);
-    let Some(damage) = damage_of(decision, result) else { return };
+    let Err(error) = result else { return };
+    let Some(damage) = damage_of(decision, error) else { return };
     for busy in [&mut work.busy, &mut work.damaged] {
         match damage {
             Damage::Table(number) => busy.add_file(number),
             Damage::Any => busy.claim(decision),
         }
     }
-    if let Err(error) = result {
-        work.damage.get_or_insert_with(|| error.clone());
-        events.send(&Event::CorruptionFound { error: error.clone() });
-    }
+    work.damage.get_or_insert_with(|| error.clone());
+    events.send(&Event::CorruptionFound { error: error.clone() });
 }
 
 /// The damage that a job met in its input, if that is why it failed.
-fn damage_of(decision: &Decision, result: &Result<()>) -> Option<Damage> {
-    let error = result.as_ref().err()?;
+fn damage_of(decision: &Decision, error: &Error) -> Option<Damage> {
     let name = Path::new(error.file().unwrap_or("")).file_name().and_then(|name| name.to_str());
     let table = match name.and_then(names::parse) {
         Some((FileKind::Table, number)) => Some(number),

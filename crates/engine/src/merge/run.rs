@@ -19,6 +19,7 @@ use crate::read::table_iter::TableIterOptions;
 use crate::read::view::{ReadFile, SortedRun, pack_log};
 use crate::snapshots::{DroppedEntries, LiveSnapshots};
 use crate::tree::{Tree, dropped};
+use crate::trouble::DecisionTries;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, mutant, unless_mutant};
 use windrow_env::sync::Mutex;
@@ -46,18 +47,25 @@ struct Outcome {
     range_tombstones: u64,
 }
 
-/// Runs a decision.
+/// Runs a decision, again where `trouble.rs` finds that worth it.
 ///
 /// # Errors
-/// What reading an input, writing an output or the manifest said; `Closed`
-/// if the database is closing. Nothing changed then.
-pub(crate) fn run(jobs: &Jobs, tree: &Tree, decision: &Decision) -> Result<()> {
-    match decision {
-        Decision::Idle => Ok(()),
-        Decision::Move(step) => run_move(jobs, tree, step),
-        Decision::Drop(drop) => jobs.install(tree, |_| drop.edit()),
-        Decision::Merge(merge) => MergeJob { jobs, tree, merge }.run(),
-        Decision::Reshape(shape) => run_reshape(jobs, tree, shape),
+/// The last failure: what reading an input, writing an output or the manifest
+/// said; `Closed` if the database is closing. Nothing changed then.
+pub(crate) fn run_decision(jobs: &Jobs, tree: &Tree, decision: &Decision) -> Result<()> {
+    let mut tries = DecisionTries::default();
+    loop {
+        let result = match decision {
+            Decision::Idle => Ok(()),
+            Decision::Move(step) => run_move(jobs, tree, step),
+            Decision::Drop(drop) => jobs.install(tree, |_| drop.edit()),
+            Decision::Merge(merge) => MergeJob { jobs, tree, merge }.run(),
+            Decision::Reshape(shape) => run_reshape(jobs, tree, shape),
+        };
+        match result {
+            Err(error) if tries.again(jobs, tree, decision, &error) => {}
+            result => return result,
+        }
     }
 }
 
@@ -145,7 +153,7 @@ impl<'a> MergeJob<'a> {
         // Held to the end: its share of filter memory is reserved until the edit is in.
         let filters = spec.filters.clone();
         let heat = tree.policy.load().wants_hotness().then(|| self.heat(again));
-        let outcome = self.merge_entries(inputs, rules, spec, heat)?;
+        let outcome = self.write_outputs(inputs, rules, spec, heat)?;
         unless_mutant!(MergeEndsAtError, self.check_counts(&outcome)?);
         let summary = Summary {
             files: outcome.files.len() as u64,
@@ -269,7 +277,8 @@ impl<'a> MergeJob<'a> {
         Ok(made_of)
     }
 
-    fn merge_entries(
+    /// Passes every entry of the inputs through the dropper into the output tables.
+    fn write_outputs(
         &self,
         inputs: Vec<Arc<SortedRun>>,
         rules: DropRules,
