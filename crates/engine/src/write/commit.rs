@@ -1,4 +1,4 @@
-//! One write, top to bottom: make way, reserve, log, apply, publish, sync.
+//! One write, top to bottom: wait for its pace, reserve, log, apply, publish, sync.
 //!
 //! A failure at or after the log append is a background error (rule R13): the
 //! bytes may or may not have reached the kernel, so no later write may be
@@ -81,9 +81,10 @@ impl Pipeline {
         sync: Sync,
     ) -> Result<SeqNo> {
         self.host.write_state.check()?;
-        self.make_way(buf.byte_len());
         let log_bytes = log::framed_bytes(buf.payload().len());
-        let reserved = Room::new(self, touched).reserve(buf.count() as u64, log_bytes)?;
+        let mut room = Room::new(self, touched);
+        room.wait_for_pace(buf.byte_len());
+        let reserved = room.reserve(buf.count() as u64, log_bytes)?;
         let Reserved { slot, due, is_large } = reserved;
         let unwinding = Unwinding::of_writing(self, &slot);
         if is_large {

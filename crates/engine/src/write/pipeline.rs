@@ -12,7 +12,6 @@ use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::read::view::ReadView;
 use crate::shortage::Retry;
-use crate::stats::PauseReason;
 use crate::tree::Tree;
 use crate::trees::{Keyspaces, Trees};
 use crate::workers::{Kick, Workers};
@@ -90,27 +89,6 @@ impl Pipeline {
             let text = format!("keyspace {id}, which a batch writes to, was dropped");
             Error::new(ErrorKind::Closed, text)
         })
-    }
-
-    /// Slows the writer in proportion to the debt of the tree.
-    #[inline]
-    pub(crate) fn make_way(&self, bytes: usize) {
-        let owed_ns = self.pace.owe(bytes);
-        if owed_ns > 0 {
-            self.sleep_for_debt(owed_ns);
-        }
-        if self.pace.is_stopped() {
-            self.host.pause(PauseReason::Level0Deep, || !self.pace.is_stopped());
-        }
-    }
-
-    #[cold]
-    fn sleep_for_debt(&self, ns: u64) {
-        let pause = self.host.pause_begin(PauseReason::Debt);
-        if !self.host.env.jobs.step() {
-            self.host.env.clock.sleep_ns(ns);
-        }
-        self.host.pause_end(pause);
     }
 
     /// Gives reads the memory that memtables do not use.

@@ -89,8 +89,31 @@ impl<'a> Room<'a> {
         frozen > 0 && (frozen + bytes) as u64 > most && !mutant!(MemoryUnbounded)
     }
 
+    /// Slows the writer in proportion to the debt of the tree.
+    #[inline]
+    pub(crate) fn wait_for_pace(&self, bytes: usize) {
+        let Pipeline { host, pace, .. } = self.pipeline;
+        let owed_ns = pace.owe(bytes);
+        if owed_ns > 0 {
+            self.sleep_for_debt(owed_ns);
+        }
+        if pace.is_stopped() {
+            host.pause(PauseReason::Level0Deep, || !pace.is_stopped());
+        }
+    }
+
+    #[cold]
+    fn sleep_for_debt(&self, ns: u64) {
+        let host = &self.pipeline.host;
+        let pause = host.pause_begin(PauseReason::Debt);
+        if !host.env.jobs.step() {
+            host.env.clock.sleep_ns(ns);
+        }
+        host.pause_end(pause);
+    }
+
     /// Gives out a slot, after making room for it in the memtables.
-    pub(crate) fn reserve(mut self, count: u64, log_bytes: u64) -> Result<Reserved> {
+    pub(crate) fn reserve(&mut self, count: u64, log_bytes: u64) -> Result<Reserved> {
         let Pipeline { host, workers, segments, .. } = self.pipeline;
         let need: usize = self.touched.iter().map(|touch| self.charge(touch)).sum();
         let mut queue = segments.queue.lock();
