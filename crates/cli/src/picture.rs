@@ -14,7 +14,7 @@ use std::fmt::Write;
 const LOG_ROWS_MAX: usize = 8;
 
 /// Columns left of the boxes, and right of them.
-const LEFT_COLUMNS: usize = 10;
+const LEFT_COLUMNS: usize = 14;
 const RIGHT_COLUMNS: usize = 26;
 
 /// A file as the picture needs it.
@@ -204,23 +204,23 @@ fn draw_level(
     paint: Paint,
 ) {
     if level.is_empty() {
-        let _ = writeln!(out, "  L{n:<6} {}", paint.dim("·".repeat(width)));
+        let _ = writeln!(out, "  L{n:<10} {}", paint.dim("·".repeat(width)));
         return;
     }
     let mut row = |label: &str, files: &[FileView]| {
         let _ =
-            writeln!(out, "  {label:<7} {}  {}", boxes(axis, files, width, paint), totals(files));
+            writeln!(out, "  {label:<11} {}  {}", boxes(axis, files, width, paint), totals(files));
     };
     if !level.run.is_empty() {
         row(&format!("L{n} run"), &level.run);
     }
     let epochs: Vec<&[FileView]> = level.sst_log.chunk_by(|a, b| a.epoch == b.epoch).collect();
     for (i, files) in epochs.iter().take(LOG_ROWS_MAX).enumerate() {
-        row(&if i == 0 { format!("L{n} log") } else { String::new() }, files);
+        row(&if i == 0 { format!("L{n} SST-log") } else { String::new() }, files);
     }
     let older = epochs.get(LOG_ROWS_MAX..).unwrap_or_default().concat();
     if !older.is_empty() {
-        let _ = writeln!(out, "          and older ones: {}", totals(&older));
+        let _ = writeln!(out, "{:LEFT_COLUMNS$}and older ones: {}", "", totals(&older));
     }
 }
 
@@ -285,7 +285,12 @@ fn draw_ends(out: &mut String, tree: &TreeView, width: usize, paint: Paint) {
     let left = bytes::shown(smallest, bytes_max);
     let right = bytes::shown(largest, bytes_max);
     let gap = width.saturating_sub(left.chars().count() + right.chars().count()).max(1);
-    let _ = writeln!(out, "          {}", paint.dim(format!("{left}{}{right}", " ".repeat(gap))));
+    let _ = writeln!(
+        out,
+        "{:LEFT_COLUMNS$}{}",
+        "",
+        paint.dim(format!("{left}{}{right}", " ".repeat(gap)))
+    );
 }
 
 /// One line for each file, in read order.
@@ -296,11 +301,11 @@ pub(crate) fn list(tree: &TreeView) -> String {
             .run
             .iter()
             .map(|file| ("run", file))
-            .chain(level.sst_log.iter().map(|file| ("log", file)))
+            .chain(level.sst_log.iter().map(|file| ("SST-log", file)))
         {
             let _ = writeln!(
                 out,
-                "  L{n} {part} {:06}.sst {:>10} {:>12} {:>16}  {} .. {}",
+                "  L{n} {part:<7} {:06}.sst {:>10} {:>12} {:>16}  {} .. {}",
                 file.number,
                 human::size(file.bytes),
                 human::plural(file.entries, "entry"),
@@ -339,11 +344,11 @@ mod tests {
         let text = draw(&tree, LEFT_COLUMNS + 30 + RIGHT_COLUMNS, Paint::plain());
         let expected = "\
 default  5 files, 1.4 KiB, 50 entries
-  L0 log  █████████████████████████████▌  1 file, 100 B
-          ██████████▌···················  1 file, 100 B
-  L1      ······························
-  L2 run  ██████████▌████████▌█████████▌  3 files, 1.2 KiB
-          a                            z
+  L0 SST-log  █████████████████████████████▌  1 file, 100 B
+              ██████████▌···················  1 file, 100 B
+  L1          ······························
+  L2 run      ██████████▌████████▌█████████▌  3 files, 1.2 KiB
+              a                            z
 ";
         assert_eq!(text, expected, "\n{text}");
     }
@@ -365,7 +370,7 @@ default  5 files, 1.4 KiB, 50 entries
         let run = (0..1000).map(|i| file(i, 1, &format!("{i:04}"), &format!("{i:04}x"))).collect();
         let tree =
             TreeView { keyspace: "k".into(), levels: vec![LevelView { run, sst_log: vec![] }] };
-        let text = draw(&tree, 60, Paint::plain());
+        let text = draw(&tree, 64, Paint::plain());
         assert!(text.contains(&"▓".repeat(24)), "{text}");
         let empty = TreeView { keyspace: "k".into(), levels: vec![] };
         assert!(draw(&empty, 80, Paint::plain()).contains("no files"));

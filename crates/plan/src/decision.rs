@@ -85,7 +85,7 @@ pub enum Reason {
         limit: u32,
     },
     /// A run is larger than its level's capacity, and the level's SST-log has room.
-    RunToLog {
+    RunToSstLog {
         /// Level of the run.
         level: u32,
         /// Its bytes.
@@ -94,7 +94,7 @@ pub enum Reason {
         capacity: u64,
     },
     /// An SST-log is larger than its limit.
-    LogFull {
+    SstLogFull {
         /// Level of the SST-log.
         level: u32,
         /// Its bytes.
@@ -103,7 +103,7 @@ pub enum Reason {
         limit: u64,
     },
     /// Too many files of an SST-log cover one point.
-    LogDeep {
+    SstLogDeep {
         /// Level of the SST-log.
         level: u32,
         /// Files over the deepest point.
@@ -130,7 +130,7 @@ pub enum Reason {
         capacity: u64,
     },
     /// A log that this picker does not feed is emptied (I10).
-    DrainLog {
+    DrainSstLog {
         /// Level of the SST-log.
         level: u32,
         /// Bytes in it.
@@ -393,7 +393,7 @@ impl Reason {
             }
             Reason::PartitionFull { partition, bytes, level0_bytes, limit } => write!(
                 f,
-                "lane {partition} holds {} of level 0's {}, and {} retire a lane",
+                "partition {partition} of level 0 holds {} of its {}, and {} start a merge",
                 Bytes(*bytes),
                 Bytes(*level0_bytes),
                 Bytes(*limit)
@@ -401,7 +401,7 @@ impl Reason {
             Reason::PartitionDeep { partition, depth, limit } => {
                 write!(
                     f,
-                    "{depth} epochs of lane {partition} cover one point, and {limit} retire it"
+                    "{depth} epochs of partition {partition} of level 0 cover one point, and {limit} start a merge"
                 )
             }
             _ => Ok(()),
@@ -421,17 +421,17 @@ impl fmt::Display for Reason {
             Reason::LevelFull { level, bytes, capacity } => {
                 write!(f, "level {level} holds {} of {}", Bytes(*bytes), Bytes(*capacity))
             }
-            Reason::RunToLog { level, bytes, capacity } => write!(
+            Reason::RunToSstLog { level, bytes, capacity } => write!(
                 f,
-                "run {level} holds {} of {}, and its log has room",
+                "run {level} holds {} of {}, and its SST-log has room",
                 Bytes(*bytes),
                 Bytes(*capacity)
             ),
-            Reason::LogFull { level, bytes, limit } => {
-                write!(f, "log {level} holds {} of {}", Bytes(*bytes), Bytes(*limit))
+            Reason::SstLogFull { level, bytes, limit } => {
+                write!(f, "SST-log {level} holds {} of {}", Bytes(*bytes), Bytes(*limit))
             }
-            Reason::LogDeep { level, depth, limit } => {
-                write!(f, "{depth} files of log {level} cover one point, and {limit} may")
+            Reason::SstLogDeep { level, depth, limit } => {
+                write!(f, "{depth} files of SST-log {level} cover one point, and {limit} may")
             }
             Reason::Grow { levels, bytes, capacity } => write!(
                 f,
@@ -445,8 +445,8 @@ impl fmt::Display for Reason {
                 Bytes(*bytes),
                 Bytes(*capacity)
             ),
-            Reason::DrainLog { level, bytes } => {
-                write!(f, "the log of level {level} holds {} to drain", Bytes(*bytes))
+            Reason::DrainSstLog { level, bytes } => {
+                write!(f, "SST-log {level} holds {} to drain", Bytes(*bytes))
             }
             Reason::Tombstones { file, tombstones, entries } => {
                 write!(f, "{tombstones} of {entries} entries of table {file} are tombstones")

@@ -53,7 +53,7 @@ fn is_a_place(view: &View<'_>, (level, part): (u32, Part), epoch: Epoch) {
         Part::Run => epoch == 0,
         Part::SstLog => (1..=next).contains(&epoch),
     };
-    invariant!(I4, fits, "epoch {epoch} of a {}, where {next} is the next one", part.name());
+    invariant!(I4, fits, "epoch {epoch} in a {}, where {next} is the next one", part.name());
 }
 
 fn cursor_is_a_level(cursor: &Option<(u32, Vec<u8>)>) {
@@ -159,8 +159,8 @@ mod tests {
     use windrow_base::key::SEQ_MAX;
 
     const TREE: &str = "next_epoch 20\n\
-                        L0.log 12 [a,c] epoch=12 seq=90-99\n\
-                        L0.log 11 [b,d] epoch=11 seq=80-89\n\
+                        L0.sst_log 12 [a,c] epoch=12 seq=90-99\n\
+                        L0.sst_log 11 [b,d] epoch=11 seq=80-89\n\
                         L1.run 5 [a,b] seq=10-19\n\
                         L1.run 6 [c,f] seq=20-29\n\
                         L3.run 4 [m,n] seq=1-9";
@@ -224,8 +224,8 @@ mod tests {
         is_refused(|m| m.inputs[1].files[1] = m.inputs[1].files[0].clone(), "(I2): a job takes");
         is_refused(|m| m.output_level = LEVELS_MAX, "(I1): a job writes to level 32");
         is_refused(|m| m.output_level = 0, "(I1): a job writes to a run of level 0");
-        is_refused(|m| m.output_epoch = 12, "(I4): epoch 12 of a run");
-        is_refused(|m| m.output_part = Part::SstLog, "(I4): epoch 0 of a log");
+        is_refused(|m| m.output_epoch = 12, "(I4): epoch 12 in a run");
+        is_refused(|m| m.output_part = Part::SstLog, "(I4): epoch 0 in a sst_log");
         is_refused(|m| m.bounds.1 = b"e".to_vec(), "(I9): a merge reserves");
         is_refused(|m| m.cursor = Some((0, Vec::new())), "(I10)");
         let without_older = |m: &mut Merge| {
@@ -258,8 +258,8 @@ mod tests {
     fn a_move_or_drop_that_breaks_an_invariant_is_refused() {
         let to = |to, epoch| Decision::Move(Move { to, epoch, ..a_move() });
         is_refused(to((1, Part::Run), 0), "(I2): table 6 moves to where it is");
-        is_refused(to((2, Part::Run), 3), "(I4): epoch 3 of a run");
-        is_refused(to((2, Part::SstLog), 21), "(I4): epoch 21 of a log");
+        is_refused(to((2, Part::Run), 3), "(I4): epoch 3 in a run");
+        is_refused(to((2, Part::SstLog), 21), "(I4): epoch 21 in a sst_log");
         let version: Version = TREE.parse().unwrap();
         let files: Vec<_> = version.files().map(|(n, part, f)| (n, part, f.clone())).collect();
         let drop = |files| Decision::Drop(Drop { files, reason: Reason::Manual });

@@ -68,13 +68,13 @@ impl Stats {
     fn fmt_levels(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:>5} {:>5} {:>5} {:>11} {:>9} {:>9} {:>11} {:>11} {:>6}",
-            "level", "run", "log", "bytes", "merges", "moves", "read", "written", "hits",
+            "{:>5} {:>5} {:>7} {:>11} {:>9} {:>9} {:>11} {:>11} {:>6}",
+            "level", "run", "SST-log", "bytes", "merges", "moves", "read", "written", "hits",
         )?;
         for level in &self.levels {
             writeln!(
                 f,
-                "{:>5} {:>5} {:>5} {:>11} {:>9} {:>9} {:>11} {:>11} {:>5.1}%",
+                "{:>5} {:>5} {:>7} {:>11} {:>9} {:>9} {:>11} {:>11} {:>5.1}%",
                 level.level,
                 level.shape.run_files,
                 level.shape.log_files,

@@ -195,7 +195,7 @@ fn grow<'v>(
 pub(super) fn drain_log(view: &View<'_>, level: u32) -> Option<Decision> {
     let version = view.version;
     let log = version.part(level, Part::SstLog);
-    let reason = Reason::DrainLog { level, bytes: version.part_bytes(level, Part::SstLog) };
+    let reason = Reason::DrainSstLog { level, bytes: version.part_bytes(level, Part::SstLog) };
     let deepest = version.deepest() == Some(level);
     (0..log.len()).find_map(|i| match deepest {
         true => job(view, [(level, Part::SstLog, i)], (level, Part::Run), reason.clone()),

@@ -142,7 +142,7 @@ impl SstLog {
             if bytes <= capacity || free_bytes(view, at) > limit {
                 return None;
             }
-            let reason = Reason::RunToLog { level, bytes, capacity };
+            let reason = Reason::RunToSstLog { level, bytes, capacity };
             let ranked = self.ranked(view, level, at);
             ranked.into_iter().filter(is_free).find_map(|i| self.to_log(view, level, i, &reason))
         })
@@ -215,7 +215,7 @@ impl SstLog {
             let deepest = deepest_point(&view.version.order, free);
             if deepest.depth > self.depth {
                 let depth = deepest.depth;
-                let reason = Reason::LogDeep { level, depth, limit: self.depth };
+                let reason = Reason::SstLogDeep { level, depth, limit: self.depth };
                 if let Some(decision) = take(Some(deepest.key), reason) {
                     return Some(decision);
                 }
@@ -225,7 +225,7 @@ impl SstLog {
         if bytes <= limit {
             return None;
         }
-        take(None, Reason::LogFull { level, bytes, limit })
+        take(None, Reason::SstLogFull { level, bytes, limit })
     }
 }
 

@@ -25,7 +25,7 @@ impl Part {
     pub fn name(self) -> &'static str {
         match self {
             Part::Run => "run",
-            Part::SstLog => "log",
+            Part::SstLog => "sst_log",
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! next_epoch 9
-//! L0.log 12 [a,m] epoch=8 bytes=2M seq=90-99
+//! L0.sst_log 12 [a,m] epoch=8 bytes=2M seq=90-99
 //! L1.run 5 [c,f) tombstones=40 ranges=1
 //! ```
 //!
@@ -96,7 +96,7 @@ pub fn parse_place(text: &str) -> Option<(u32, Part)> {
     let (level, part) = text.strip_prefix('L')?.split_once('.')?;
     let part = match part {
         "run" => Part::Run,
-        "log" => Part::SstLog,
+        "sst_log" => Part::SstLog,
         _ => return None,
     };
     Some((level.parse().ok()?, part))

@@ -42,8 +42,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allowed("crates/plan/src/pick/sst_log.rs", "level log mode", "two words, with a comma"),
     allowed("docs/reliability/mutants.md", "beside", "output of a recorded run"),
     allowed("crates/plan/src/preset.rs", "lanes", "the parameter's name in the text form"),
-    allowed("crates/plan/src/decision.rs", "lane", "text of events, which are compared (same)"),
-    allowed("crates/plan/testdata/partitioned.txt", "lane", "the same text"),
     allowed("", "partitioned lanes", "a policy's text form, which users and databases have"),
     allowed("STYLE.md", "lanes in a policy", "the same, in the glossary"),
     allowed("docs/policies/partitioned.md", "lanes", "the same, explained"),
