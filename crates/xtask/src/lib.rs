@@ -1,7 +1,7 @@
 //! The workspace's checks on itself, and the documentation it generates.
 //!
 //! Owns: what a review would otherwise have to look for by hand: layers, circles,
-//! lengths, `unsafe`, statics, manifests, licences, stale pages. `cargo test` runs them
+//! lengths, `unsafe`, statics, mutants, manifests, licences, stale pages. `cargo test` runs them
 //! (`tests/tidy.rs`). Never does: change code, or run in a database.
 
 #![allow(
@@ -19,6 +19,7 @@ pub mod language;
 pub mod layers;
 pub mod lengths;
 pub mod manifests;
+pub mod mutants;
 pub mod repeat;
 pub mod same;
 pub mod source;

@@ -1,16 +1,16 @@
-//! `cargo run -p windrow-xtask -- tidy|circles|assertions|docs|repeat|coverage|same`: the
-//! checks of the library by hand, which files need each other, what is asserted, the
-//! rewriting of generated pages, every test many times, which lines the tests run, and
-//! whether two builds do the same.
+//! `cargo run -p windrow-xtask -- tidy|circles|assertions|docs|repeat|coverage|same|mutants`:
+//! the checks of the library by hand, which files need each other, what is asserted, the
+//! rewriting of generated pages, every test many times, which lines the tests run,
+//! whether two builds do the same, and who notices what is broken on purpose.
 
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use windrow_xtask::repeat::{self, Plan};
-use windrow_xtask::{CHECKS, assertions, circles, coverage, docs, root, same};
+use windrow_xtask::{CHECKS, assertions, circles, coverage, docs, mutants, root, same};
 
 const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
-                     tidy|circles|assertions|docs|repeat|coverage|same [...]\n\n\
+                     tidy|circles|assertions|docs|repeat|coverage|same|mutants [...]\n\n\
                      tidy [CHECK]...\n\
                      \x20     run every check of the workspace on itself, or these (cargo test does too)\n\
                      circles [CRATE]...\n\
@@ -28,7 +28,11 @@ const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
                      \x20     engine, format, plan and env they run\n\
                      same REVISION [--seeds 10000]\n\
                      \x20     run seeds of the crash harness with the engine of that revision and\n\
-                     \x20     with this one, and name those that do not do the same";
+                     \x20     with this one, and name those that do not do the same\n\
+                     mutants [--check|--refresh|ARGUMENT...]\n\
+                     \x20     build the engine with all mutants and hunt them (`mutants --help` has the\n\
+                     \x20     arguments); --check: see that it compiles; --refresh: write the patches\n\
+                     \x20     again, where lines around them have changed";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,6 +43,7 @@ fn main() -> ExitCode {
         ["docs"] => rewrite(),
         ["repeat", ref rest @ ..] => planned(Plan::parse(rest), repeat::run),
         ["same", ref rest @ ..] => planned(same::Plan::parse(rest), same::run),
+        ["mutants", ref rest @ ..] => planned(mutants::Plan::parse(rest), mutants::run),
         ["coverage", ref packages @ ..] => ended(coverage::run(&root(), packages)),
         _ => {
             eprintln!("{USAGE}");

@@ -1,14 +1,17 @@
 //! Mutants: the engine with one of its safeguards taken out, so that the
 //! harnesses can show that they would notice.
 //!
-//! A site is one line next to the safeguard it takes out: `mutant!` is true,
-//! and `unless_mutant!` leaves its expression out, where that mutant is
-//! active. Without the feature `mutants`, which nothing turns on but the
-//! harness's own, both are constants and the table is not compiled.
+//! A mutant that leaves out one statement is a hook in the source,
+//! `unless_mutant!(Name, statement);`. Any other is a patch in
+//! `crates/sim/mutants` that adds wrong code, which asks `mutant!(Name)`. The hunt
+//! applies all patches to a copy of the source: one build has every mutant, and one
+//! of them is active at a time. Without the feature `mutants`, which nothing turns on
+//! but the harness's own, the macros are constants and the table is not compiled.
 //!
 //! (Rewriting the source mutant by mutant, as general tools do, was rejected:
 //! each would be a build of minutes, and none of them would know which promise
-//! it breaks.)
+//! it breaks. `mutant!` in the source's own conditions was rejected, too: it
+//! hampered reading exactly where reading matters.)
 //!
 //! Owns: the table, and which mutant is active. Never does: decide
 //! what must notice it (`sim` does).
@@ -22,7 +25,7 @@ pub use active::{is, set};
 pub use table::{Entry, Mutant, TABLE};
 
 /// Whether the named mutant is active: never, without the
-/// feature `mutants`.
+/// feature `mutants`. For patches: the source itself has `unless_mutant!` alone.
 #[cfg(feature = "mutants")]
 #[macro_export]
 macro_rules! mutant {
@@ -41,7 +44,7 @@ macro_rules! mutant {
     };
 }
 
-/// Does the work, unless the named mutant is active.
+/// Does the work, unless the named mutant is active. A statement of its own.
 #[macro_export]
 macro_rules! unless_mutant {
     ($name:ident, $work:expr) => {

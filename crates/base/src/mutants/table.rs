@@ -2,7 +2,8 @@
 //! without the safeguard, the rule or invariant that asks for it, what the
 //! mutant does, and the defect of another engine that it re-creates, if it does.
 //!
-//! Owns: the entries. Never does: say where the site is (the name does, by search).
+//! Owns: the entries. Never does: say what the mutant changes (the patch of its name
+//! does, `crates/sim/mutants`, or the hook that has its name).
 
 /// One mutant.
 #[derive(Clone, Copy, Debug)]

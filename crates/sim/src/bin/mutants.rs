@@ -2,9 +2,11 @@
 //! whether the harnesses notice. Prints a table of what noticed which, and
 //! exits with 1 if a mutant got past all that are there for it.
 //!
+//! Most mutants are patches, so it is built of a patched copy of the source:
+//!
 //! ```text
-//! cargo run --release -p windrow-sim --features mutants --bin mutants
-//! cargo run --release -p windrow-sim --features mutants --bin mutants -- --only 13
+//! cargo run -p windrow-xtask -- mutants
+//! cargo run -p windrow-xtask -- mutants --only 13
 //! ```
 //!
 //! Owns: arguments and the table. Never does: run a harness itself.
@@ -19,6 +21,9 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 use windrow_base::mutants::{Entry, TABLE};
 use windrow_sim::mutants::{Detector, detectors, hunt};
+
+/// Whether this is a build of the patched copy.
+const PATCHED: bool = option_env!("WINDROW_MUTANTS_PATCHED").is_some();
 
 /// Characters of a failure that the table shows.
 const WORDS: usize = 110;
@@ -46,6 +51,12 @@ fn main() -> ExitCode {
     if args.list {
         TABLE.iter().for_each(|entry| println!("{}", described(entry)));
         return ExitCode::SUCCESS;
+    }
+    if !PATCHED {
+        eprintln!(
+            "most mutants are not in this build: run `cargo run -p windrow-xtask -- mutants`"
+        );
+        return ExitCode::from(2);
     }
     if let Some(number) = args.alone {
         return alone(&args, number);
