@@ -19,13 +19,12 @@ use crate::memtable::{MemCursor, Memtable};
 use crate::merge::dropping::{DropRules, Dropper, Sink, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs, sync_table_names};
-use crate::mutants;
 use crate::snapshots::LiveSnapshots;
 use crate::tree::Tree;
 use crate::write::unflushed::Frozen;
 use std::sync::Arc;
 use windrow_base::key::trailer_seq;
-use windrow_base::{Error, FileNumber, Result, SeqNo, mutant, unless_mutant};
+use windrow_base::{Error, FileNumber, Result, SeqNo};
 use windrow_env::WriteFile;
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::Ordering;
@@ -99,9 +98,7 @@ impl Jobs {
     /// The oldest frozen memtable, unless a checkpoint must not see it in tables.
     fn next_to_flush(&self, tree: &Tree) -> Option<Arc<Memtable>> {
         let view = tree.view();
-        let oldest =
-            if mutant!(FlushOutOfOrder) { view.frozen.first() } else { view.frozen.last() };
-        let oldest = oldest.cloned()?;
+        let oldest = view.frozen.last().cloned()?;
         let held = oldest.last_seq() > self.flush_through.load(Ordering::Acquire);
         // A close flushes all there is; the checkpoint finds out and gives up.
         (!held || self.workers.gate.is_closing()).then_some(oldest)
@@ -148,7 +145,7 @@ impl Jobs {
     fn finish_group(&self, loose: &mut Loose<'_>, begin_ns: u64) -> Result<()> {
         let unfinished = loose.written.iter_mut().flat_map(|w| w.flushed.take_unfinished());
         self.finish_tables(unfinished.collect())?;
-        unless_mutant!(OtherLogsSync, self.sync_logs_of_others(&loose.written)?);
+        self.sync_logs_of_others(&loose.written)?;
         // From here on they may be in the manifest, whatever it says.
         let written = std::mem::take(&mut loose.written);
         self.install_flushed(written, begin_ns)
@@ -176,10 +173,7 @@ impl Jobs {
         if files.is_empty() {
             return Ok(());
         }
-        if !mutant!(TableSync) {
-            let finished = self.host.env.fs.finish_all(files);
-            unless_mutant!(TableWriteIgnored, finished?);
-        }
+        self.host.env.fs.finish_all(files)?;
         sync_table_names(&self.host)
     }
 
@@ -210,31 +204,23 @@ impl Jobs {
         let memtables: Vec<_> = group.iter().map(|w| w.frozen.memtable.clone()).collect();
         let mut fields = vec![Field::NextFile(self.host.next_file.load(Ordering::Relaxed))];
         fields.extend(self.pipeline.segments.log_begin(&memtables));
-        let (mut added, mut outputs, mut edits) =
-            (Vec::new(), Vec::<FileNumber>::new(), Vec::with_capacity(group.len()));
+        let (mut outputs, mut edits) = (Vec::<FileNumber>::new(), Vec::with_capacity(group.len()));
         let mut installs = Vec::with_capacity(group.len());
         for Written { frozen, job, flushed, _filters } in group {
             let current = &keyspaces[&frozen.tree.id].version;
-            let mut last_seq = frozen.memtable.last_seq();
-            if mutant!(FlushedTooFar) {
-                last_seq = self.pipeline.queue().visible();
-            }
+            let last_seq = frozen.memtable.last_seq();
             let bytes = flushed.files.iter().map(|file| file.bytes).sum();
             let summary = (job, flushed.files.len() as u64, bytes);
             outputs.extend(flushed.files.iter().map(|file| file.number));
             let edit = flushed.edit(current, last_seq);
             let version = Arc::new(current.apply(&edit).map_err(Error::of_our_making)?);
-            added.extend(mutants::added(&edit));
             edits.push(TreeEdit { keyspace: frozen.tree.id, edit, version: version.clone() });
             installs.push((frozen, version, summary, _filters));
         }
         if installs.is_empty() {
             return Ok(());
         }
-        mutants::before_flush_edit(&self.pipeline.segments, &self.cleanup);
-        let durable = !mutant!(UnlinkUnsyncedEdit);
-        catalog.append_edits(fields, edits, durable, || ()).inspect_err(|_| {
-            mutants::after_failed_edit(&self.host, &added);
+        catalog.append_edits(fields, edits, true, || ()).inspect_err(|_| {
             outputs.iter().for_each(|&number| self.cleanup.keep_table(number));
         })?;
         for (Frozen { tree, memtable }, version, ..) in &installs {
@@ -252,7 +238,6 @@ impl Jobs {
             self.note_due(&frozen.tree);
         }
         rolled?;
-        mutants::after_edit(&self.host)?;
         self.pipeline.segments.retire_below(log_number);
         Ok(())
     }

@@ -12,7 +12,6 @@ use crate::due::Due;
 use crate::host::Host;
 use crate::manifest::catalog::{Catalog, TreeEdit};
 use crate::manifest::record::Field;
-use crate::mutants;
 use crate::read::view::ReadLevel;
 use crate::snapshots::DroppedEntries;
 use crate::tree::{Tree, dropped};
@@ -20,7 +19,7 @@ use crate::workers::Workers;
 use crate::write::pipeline::Pipeline;
 use std::collections::HashSet;
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, Result, SeqNo, mutant};
+use windrow_base::{Error, FileNumber, Result, SeqNo};
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_plan::tree::{Edit, Version};
 
@@ -112,16 +111,12 @@ impl Jobs {
         }
         // A move costs no sync: lost with the power, the tree is as before it.
         let relocates = fields.len() == 1 && edit.only_relocates();
-        let added = mutants::added(&edit);
         let outputs: Vec<FileNumber> = edit.added.iter().map(|(_, _, file)| file.number).collect();
-        mutants::before_edit(&self.host, &removed);
-        let durable = !relocates && !mutant!(UnlinkUnsyncedEdit);
         let edit = TreeEdit { keyspace: tree.id, edit, version: version.clone() };
         // Nothing is installed where that fails: who is told of it may take a snapshot.
         let on_failure = || self.host.snapshots.lower_barrier();
-        let logged = catalog.append_edits(fields, vec![edit], durable, on_failure);
+        let logged = catalog.append_edits(fields, vec![edit], !relocates, on_failure);
         logged.inspect_err(|_| {
-            mutants::after_failed_edit(&self.host, &added);
             // What was moved is in the tree already; what was written may be named.
             let is_new = |number: &FileNumber| before.files().all(|(_, _, f)| f.number != *number);
             outputs.iter().copied().filter(is_new).for_each(|n| self.cleanup.keep_table(n));
@@ -131,7 +126,6 @@ impl Jobs {
         drop(installing);
         catalog.roll_if_wanted(&self.pipeline.trees())?;
         drop(catalog);
-        mutants::after_edit(&self.host)?;
         self.retire_files(&old.levels, &removed);
         drop(old);
         self.note_due(tree);
@@ -146,9 +140,6 @@ impl Jobs {
         for file in levels.iter().flat_map(|level| level.files()) {
             if removed.contains(&file.file.number) {
                 file.table.mark_obsolete();
-                if mutant!(ObsoleteTooSoon) {
-                    self.cleanup.unlink_table(file.file.number);
-                }
             }
         }
     }

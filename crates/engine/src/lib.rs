@@ -55,7 +55,6 @@ mod memtable;
 mod merge;
 #[cfg(all(test, loom))]
 mod models;
-mod mutants;
 mod open;
 mod operators;
 mod options;

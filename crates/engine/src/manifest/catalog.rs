@@ -13,7 +13,7 @@ use crate::manifest::record::{Field, Record};
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::trees::Trees;
 use std::sync::Arc;
-use windrow_base::{Error, KeyspaceId, Result, SeqNo, unless_mutant};
+use windrow_base::{Error, KeyspaceId, Result, SeqNo};
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::Ordering;
 use windrow_env::sync::{Mutex, MutexGuard};
@@ -274,7 +274,7 @@ impl Locked<'_> {
         host.counters.manifest_bytes.add(log.bytes() - begin);
         if let Err(error) = appended {
             on_failure();
-            unless_mutant!(ManifestUsedOn, host.set_background_error(&error));
+            host.set_background_error(&error);
             return Err(error);
         }
         self.catalog.durable.set(log.durable());

@@ -10,7 +10,7 @@
 use crate::manifest::record::Record;
 use crate::place::Place;
 use std::path::{Path, PathBuf};
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, mutant, unless_mutant};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, unless_mutant};
 use windrow_env::fs::{FileId, WriteOptions};
 use windrow_env::{Env, WriteFile};
 use windrow_format::current::Current;
@@ -70,10 +70,7 @@ impl ManifestLog {
             snapshot_bytes: 0,
             failed: false,
         };
-        match mutant!(ManifestFirstSync) {
-            false => manifest.append(snapshot)?,
-            true => manifest.write(snapshot)?,
-        }
+        manifest.append(snapshot)?;
         manifest.snapshot_bytes = manifest.durable_bytes;
         unless_mutant!(ManifestNameSync, env.fs.sync_dir(dir)?);
         Ok(manifest)
@@ -94,8 +91,8 @@ impl ManifestLog {
     /// What the file system said; the manifest takes no record after that.
     pub(crate) fn append(&mut self, record: &Record) -> Result<()> {
         self.write(record)?;
-        let synced = if mutant!(ManifestSync) { Ok(()) } else { self.file.sync() };
-        self.failed = synced.is_err() && !mutant!(ManifestUsedOn);
+        let synced = self.file.sync();
+        self.failed = synced.is_err();
         synced?;
         self.durable_bytes = self.file.len();
         Ok(())
@@ -116,7 +113,7 @@ impl ManifestLog {
                 .with_file(self.path.display().to_string()));
         }
         let written = self.write_fields(record);
-        self.failed = written.is_err() && !mutant!(ManifestUsedOn);
+        self.failed = written.is_err();
         written
     }
 
@@ -170,18 +167,12 @@ impl ManifestLog {
 
 /// Makes CURRENT name a manifest, durably (rule R9).
 pub(crate) fn set_current(env: &Env, dir: &Path, current: &Current) -> Result<()> {
-    let mut temporary = dir.join(names::temp(current.manifest_number));
-    if mutant!(CurrentInPlace) {
-        temporary = dir.join(names::CURRENT);
-        let _ = env.fs.remove(&temporary);
-    }
+    let temporary = dir.join(names::temp(current.manifest_number));
     let mut file = env.fs.create(&temporary, WriteOptions::default())?;
     file.append(&current.encode())?;
-    if !mutant!(CurrentSync) {
-        file.sync()?;
-        file.finish()?;
-    }
-    unless_mutant!(CurrentInPlace, env.fs.rename(&temporary, &dir.join(names::CURRENT))?);
+    file.sync()?;
+    file.finish()?;
+    env.fs.rename(&temporary, &dir.join(names::CURRENT))?;
     unless_mutant!(CurrentNameSync, env.fs.sync_dir(dir)?);
     Ok(())
 }

@@ -7,7 +7,7 @@
 use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, FileUid, KeyOrder, KeyspaceId, Result, SeqNo, mutant};
+use windrow_base::{Error, FileNumber, FileUid, KeyOrder, KeyspaceId, Result, SeqNo};
 use windrow_plan::tree::{Edit, Version};
 
 /// A keyspace as the manifest knows it.
@@ -77,12 +77,7 @@ impl ManifestState {
                     return Err(corrupt(format!("keyspace {id} is dropped but was not made")));
                 };
                 // Its tables may be all that knows of these sequence numbers.
-                if !mutant!(DropForgetsSeq) {
-                    self.last_seq = self.last_seq.max(dropped.version.flushed_through);
-                }
-                if mutant!(KeyspaceIdReuse) {
-                    self.next_keyspace = id.0;
-                }
+                self.last_seq = self.last_seq.max(dropped.version.flushed_through);
             }
             Field::KeyspaceEdit(id, edit) => {
                 let Some(keyspace) = self.keyspaces.get_mut(id) else {

@@ -15,7 +15,7 @@ use crate::tree::Tree;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windrow_base::key::{TRAILER_BYTES, push_internal};
-use windrow_base::{Epoch, FileNumber, FileUid, Result, check_invariant, mutant};
+use windrow_base::{Epoch, FileNumber, FileUid, Result, check_invariant};
 use windrow_env::WriteFile;
 use windrow_env::fs::{WriteOptions, is_out_of_descriptors};
 use windrow_format::codec::Codec;
@@ -190,7 +190,7 @@ impl<'a> Outputs<'a> {
     fn end_table(&mut self, upper: Option<&[u8]>) -> Result<()> {
         if self.open.is_none() {
             let none = self.tombstones_to(upper).all(|layer| layer.count() == 0);
-            if none || mutant!(RangeTombstoneGap) {
+            if none {
                 return Ok(());
             }
             self.begin_table()?;
@@ -320,17 +320,7 @@ impl Outputs<'_> {
 /// # Errors
 /// What the file system said, a background error.
 pub(crate) fn sync_table_names(host: &Host) -> Result<()> {
-    if mutant!(TableNameSync) {
-        return Ok(());
-    }
-    if mutant!(TableNameAfterEdit) {
-        return Ok(());
-    }
-    let synced = host.env.fs.sync_dir(&host.dir);
-    if mutant!(NameSyncIgnored) {
-        return Ok(());
-    }
-    synced.inspect_err(|error| {
+    host.env.fs.sync_dir(&host.dir).inspect_err(|error| {
         // Without a descriptor it was no sync yet.
         if !is_out_of_descriptors(error) {
             host.set_background_error(error);
@@ -341,9 +331,6 @@ pub(crate) fn sync_table_names(host: &Host) -> Result<()> {
 impl Sink for Outputs<'_> {
     #[inline]
     fn keep(&mut self, user_key: &[u8], trailer: u64, value: &[u8], first: bool) -> Result<()> {
-        if mutant!(SplitKey) && !first {
-            self.end_table(Some(user_key))?;
-        }
         if first {
             // The cutter follows every key, also one that begins a table.
             let (bytes, entries) = self

@@ -6,8 +6,7 @@
 use super::originals::Originals;
 use super::report::{DamagedLog, RepairReport};
 use super::site::Site;
-use crate::mutants;
-use windrow_base::{Error, Result, mutant};
+use windrow_base::Error;
 use windrow_format::names;
 use windrow_plan::tree::File;
 
@@ -48,24 +47,16 @@ impl Findings {
     }
 
     /// Keeps all logs where [`Findings::doubt_logs`] was called.
-    ///
-    /// # Errors
-    /// None, but for a mutant's.
-    pub(super) fn keep_logs_in_doubt(&mut self, site: &Site<'_>) -> Result<()> {
+    pub(super) fn keep_logs_in_doubt(&mut self, site: &Site<'_>) {
         if self.logs_in_doubt {
             for &number in &site.listing.wals {
-                self.keep_original(site, names::wal(number))?;
+                self.keep_original(names::wal(number));
             }
         }
-        Ok(())
     }
 
     /// Has a file of which not everything was taken over kept in `lost/`.
-    pub(super) fn keep_original(&mut self, site: &Site<'_>, name: String) -> Result<()> {
-        if mutant!(RepairMovesFirst) {
-            return mutants::move_to_lost(&site.env, site.dir, &name);
-        }
+    pub(super) fn keep_original(&mut self, name: String) {
         self.originals.add(name);
-        Ok(())
     }
 }

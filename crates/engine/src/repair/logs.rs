@@ -60,7 +60,7 @@ pub(super) fn replay(
             from_byte: error.offset().unwrap_or(0),
             bytes: bytes.unwrap_or(0),
         });
-        findings.keep_original(site, names::wal(number))?;
+        findings.keep_original(names::wal(number));
         findings.problem(error);
     }
     for (&number, wal) in state.wals.range(from..) {
@@ -121,7 +121,8 @@ fn account_for_log(
     let problem = Error::corruption(what).with_file(path.display().to_string());
     findings.problem(problem.with_offset(from_byte));
     findings.report.logs.push(DamagedLog { file: file.clone(), from_byte, bytes });
-    findings.keep_original(site, file)
+    findings.keep_original(file);
+    Ok(())
 }
 
 /// Whether a file is all zeros from a place on, as space that is set aside.

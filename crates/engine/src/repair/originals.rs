@@ -12,7 +12,7 @@
 use crate::open::listing::Listing;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use windrow_base::{ErrorKind, Result, mutant};
+use windrow_base::{ErrorKind, Result};
 use windrow_env::Env;
 use windrow_env::fs::ReadOptions;
 use windrow_format::names::{self, FileKind};
@@ -57,10 +57,6 @@ impl Originals {
                 }
                 PlaceFor::Free(to) => to,
             };
-            if mutant!(RepairLinksLate) {
-                self.to_move.push((name, to));
-                continue;
-            }
             match env.fs.link(&from, &to) {
                 Ok(()) => self.kept.push(to),
                 Err(e) if e.kind() == ErrorKind::NotSupported => self.to_move.push((name, to)),

@@ -80,11 +80,11 @@ impl Rebuild<'_> {
             };
             apply(database, tree, edit)?;
             for number in damaged {
-                self.findings.keep_original(site, names::table(number))?;
+                self.findings.keep_original(names::table(number));
             }
         }
         self.give_up_unknown()?;
-        self.findings.keep_logs_in_doubt(site)?;
+        self.findings.keep_logs_in_doubt(site);
         Ok(replayed)
     }
 
@@ -189,7 +189,8 @@ impl Rebuild<'_> {
                 ..DamagedTable::default()
             }),
         }
-        self.findings.keep_original(site, name)
+        self.findings.keep_original(name);
+        Ok(())
     }
 
     /// Keeps the tables of which nothing says what they are of: a flush or merge
@@ -207,7 +208,7 @@ impl Rebuild<'_> {
                 .report
                 .tables
                 .push(DamagedTable { file: name.clone(), ..Default::default() });
-            self.findings.keep_original(site, name)?;
+            self.findings.keep_original(name);
         }
         Ok(())
     }

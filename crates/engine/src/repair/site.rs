@@ -8,7 +8,7 @@ use crate::open::listing::Listing;
 use crate::options::Options;
 use crate::tree::Tree;
 use std::path::{Path, PathBuf};
-use windrow_base::{Error, FileNumber, Result, mutant};
+use windrow_base::{Error, FileNumber, Result};
 use windrow_env::Env;
 use windrow_env::fs::ReadOptions;
 use windrow_format::names;
@@ -53,9 +53,6 @@ impl<'a> Site<'a> {
     /// # Errors
     /// What kept it from being opened: it may be whole.
     pub(super) fn check(&self, tree: &Tree, file: &File) -> Result<Option<Error>> {
-        if mutant!(RepairTrustsTables) {
-            return Ok(None);
-        }
         let raw = self.env.fs.open(&self.table_path(file.number), ReadOptions::default())?;
         let expect = Expect { file_bytes: file.bytes, uid: file.uid, order: tree.order.clone() };
         Ok(table::verify(&raw, expect).err())

@@ -20,7 +20,7 @@ use crate::open::found::read_current;
 use crate::open::listing::Listing;
 use crate::open::remains::remove_ours;
 use std::path::Path;
-use windrow_base::{FileNumber, Result, mutant};
+use windrow_base::{FileNumber, Result};
 use windrow_env::Env;
 use windrow_env::fs::WriteOptions;
 use windrow_format::names;
@@ -38,9 +38,6 @@ fn interrupted(env: &Env, dir: &Path, listing: &Listing) -> Option<FileNumber> {
 /// # Errors
 /// What the file system said.
 pub(super) fn forget(env: &Env, dir: &Path, listing: &mut Listing) -> Result<Option<FileNumber>> {
-    if mutant!(RepairTracesForgotten) {
-        return Ok(None);
-    }
     let Some(first) = interrupted(env, dir, listing) else { return Ok(None) };
     let tables = listing.tables.split_off(&first);
     let manifests = listing.manifests.split_off(&first);

@@ -65,7 +65,7 @@ fn repair_tree(
         let saved = salvage(site, findings, database, tree, &damaged)?;
         let at_place = |f: File| (level, part, Arc::new(File { epoch: file.epoch, ..f }));
         edit.added.extend(saved.into_iter().map(at_place));
-        findings.keep_original(site, name)?;
+        findings.keep_original(name);
     }
     apply(database, tree, edit)
 }

@@ -9,7 +9,7 @@ use crate::memtable::memory_bytes_of;
 use std::collections::HashMap;
 use std::time::Duration;
 use windrow_base::key::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX};
-use windrow_base::{Error, KeyspaceId, Result, mutant};
+use windrow_base::{Error, KeyspaceId, Result};
 use windrow_format::batch::BatchBuf;
 
 /// Whose keyspace an operation of a [`Batch`] is for: a [`crate::Db`] (its
@@ -221,7 +221,7 @@ impl Batch {
 fn check_limits(kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
     let key_longest =
         if kind == Kind::RangeDelete { key.len().max(value.len()) } else { key.len() };
-    if key_longest > KEY_BYTES_MAX && !mutant!(KeyLimit) {
+    if key_longest > KEY_BYTES_MAX {
         return Err(Error::invalid(format!(
             "a key of {key_longest} bytes is longer than the limit of {KEY_BYTES_MAX}"
         )));

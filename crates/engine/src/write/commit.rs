@@ -17,7 +17,7 @@ use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, Slot};
 use crate::write::room::{Reserved, Room};
 use windrow_base::Kind;
-use windrow_base::{Error, ErrorKind, Result, SeqNo, mutant, unless_mutant};
+use windrow_base::{Error, ErrorKind, Result, SeqNo};
 use windrow_format::batch::{BatchBuf, Op};
 use windrow_format::log::{self, Class};
 
@@ -55,7 +55,7 @@ impl Pipeline {
     fn check_size(&self, batch: &Batch) -> Result<()> {
         let memory_bytes = self.host.settings.memory_bytes;
         let limit = memory_bytes / 4;
-        if batch.byte_len() as u64 > limit && !mutant!(BatchLimit) {
+        if batch.byte_len() as u64 > limit {
             return Err(Error::invalid(format!(
                 "a batch of {} bytes is larger than {limit} (a quarter of memory_bytes): \
                  split it or raise memory_bytes",
@@ -63,7 +63,7 @@ impl Pipeline {
             )));
         }
         let (needed, most) = (batch.memory_bytes() as u64, batch_memory_max(memory_bytes));
-        if needed > most && !mutant!(BatchMemoryLimit) {
+        if needed > most {
             return Err(Error::invalid(format!(
                 "a batch of {} operations takes {needed} bytes of memory, more than {most} (half \
                  of memory_bytes): split it or raise memory_bytes",
@@ -91,16 +91,11 @@ impl Pipeline {
             self.share_memory();
         }
         let appended = append_mark(&slot).and_then(|()| append(buf, &slot));
-        if appended.is_ok() || mutant!(WalAppendIgnored) {
+        if appended.is_ok() {
             apply(buf, &slot);
         }
         std::mem::forget(unwinding);
-        if mutant!(WalAppendWritesOn) && appended.is_err() {
-            self.publish(&slot)?;
-            return appended.map(|()| slot.last_seq);
-        }
-        let fail = |error: &Error| self.fail_slot(&slot, error);
-        unless_mutant!(WalAppendIgnored, appended.inspect_err(fail)?);
+        appended.inspect_err(|error| self.fail_slot(&slot, error))?;
         self.publish(&slot)?;
         if due {
             self.workers.kick(Kick::MayBeDue);

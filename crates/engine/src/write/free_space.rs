@@ -7,7 +7,7 @@
 use crate::write::segments::Segments;
 use crate::write::wal::Wal;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, Result, mutant};
+use windrow_base::{Error, ErrorKind, Result};
 
 /// Room in addition to the log and the tables: for the manifest, and what tables have besides entries.
 const MARGIN_BYTES: u64 = 16 << 10;
@@ -38,7 +38,7 @@ impl Segments {
         let steps = step.saturating_mul(merges.max(1) as u64);
         let overhead = steps.saturating_add(next_log_bytes(free) + MARGIN_BYTES);
         let needed = to_come.saturating_add(overhead);
-        if needed <= free || mutant!(LogTakesAll) {
+        if needed <= free {
             return Ok(());
         }
         let text = format!(
@@ -79,7 +79,7 @@ impl Segments {
         let step = reserved.max(STEP_BYTES_MIN).min(free / 4).max(end.saturating_sub(reserved));
         let to_come = self.bytes_in_memory().saturating_add(self.reserved_ahead());
         let needed = to_come.saturating_add(2 * step + next_log_bytes(free) + MARGIN_BYTES);
-        if needed <= free || mutant!(LogTakesAll) {
+        if needed <= free {
             return None;
         }
         let text = format!(

@@ -18,7 +18,7 @@ use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, QueueState, Slot};
 use crate::write::wal::Wal;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, Result, mutant};
+use windrow_base::{Error, ErrorKind, Result};
 
 /// Range deletes that fill a memtable, however short: every read asks all of
 /// them, by the chunk.
@@ -86,7 +86,7 @@ impl<'a> Room<'a> {
         let frozen = queue.unflushed.frozen_bytes();
         let host = &self.pipeline.host;
         let most = host.shares.memtables_bytes_max(host.settings.memory_bytes);
-        frozen > 0 && (frozen + bytes) as u64 > most && !mutant!(MemoryUnbounded)
+        frozen > 0 && (frozen + bytes) as u64 > most
     }
 
     /// Slows the writer in proportion to the debt of the tree.
@@ -187,7 +187,7 @@ impl<'a> Room<'a> {
 
     /// The active memtables of the touched keyspaces, with their bytes counted.
     fn memtables(&self, queue: &mut QueueState) -> Result<Memtables> {
-        let wal = queue.wal.number + u64::from(mutant!(FirstLogTooNew));
+        let wal = queue.wal.number;
         let mut take = |touch: &Touched| {
             let tree = self.pipeline.tree(touch.id)?;
             let memtable = tree.view().memtable.clone();
@@ -213,7 +213,7 @@ impl<'a> Room<'a> {
         let frozen = queue.unflushed.frozen_bytes() as u64;
         let shares = &self.pipeline.host.shares;
         let share = shares.memtables_bytes();
-        frozen > 0 && frozen + 2 * shares.memtable_bytes > share && !mutant!(MemoryUnbounded)
+        frozen > 0 && frozen + 2 * shares.memtable_bytes > share
     }
 
     /// Freezes the largest active memtables, and those that pin old log segments.

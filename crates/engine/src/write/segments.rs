@@ -25,7 +25,7 @@ use crate::write::wal::Wal;
 use crate::write::wal_sync::WalSync;
 use std::path::Path;
 use std::sync::Arc;
-use windrow_base::{ErrorKind, FileNumber, Result, SeqNo, mutant, unless_mutant};
+use windrow_base::{ErrorKind, FileNumber, Result, SeqNo, unless_mutant};
 use windrow_env::Env;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
 use windrow_format::log::{self, FILE_HEADER_BYTES, FileHeader, Length, LogKind};
@@ -100,14 +100,8 @@ impl Segments {
         let number = self.host.new_file_number();
         let wal = self.new_wal(number, self.catalog.in_force(), self.capacity_bytes()).file()?;
         // A failed sync may have forgotten the names of others, tables among them.
-        let synced = || {
-            self.host
-                .env
-                .fs
-                .sync_dir(&self.host.dir)
-                .inspect_err(|error| self.host.set_background_error(error))
-        };
-        unless_mutant!(WalNameSync, synced()?);
+        let synced = self.host.env.fs.sync_dir(&self.host.dir);
+        synced.inspect_err(|error| self.host.set_background_error(error))?;
         let next = self.host.next_file.load(Ordering::Relaxed);
         self.catalog.append(vec![wal.added(), Field::NextFile(next)])?;
         self.queue.lock().spare = Some(Arc::new(wal));
@@ -217,7 +211,7 @@ impl Segments {
     /// of the logs from there on is durable (rule R4).
     pub(crate) fn log_begin(&self, flushed: &[Arc<Memtable>]) -> Vec<Field> {
         let queue = self.queue.lock();
-        let oldest = queue.unflushed.oldest_log(flushed).filter(|_| !mutant!(LogBeginOfOne));
+        let oldest = queue.unflushed.oldest_log(flushed);
         let number = oldest.map_or(queue.wal.number, |oldest| oldest.min(queue.wal.number));
         let first_seq = first_seq_of(&queue, number);
         let kept = queue.lengths().into_iter().filter(|wal| wal.number >= number);
@@ -265,9 +259,6 @@ impl Segments {
     /// What the device said, a background error.
     pub(crate) fn sync(&self) -> Result<()> {
         self.host.write_state.check()?;
-        if mutant!(ExplicitSync) {
-            return Ok(());
-        }
         let (last_seq, wal) = {
             let queue = self.queue.lock();
             (queue.last_seq(), queue.wal.clone())
@@ -335,7 +326,7 @@ impl NewWal<'_> {
     /// Makes it, its header written and synced and its name durable.
     pub(crate) fn create(&self) -> Result<Wal> {
         let wal = self.file()?;
-        unless_mutant!(WalNameSync, self.env.fs.sync_dir(self.dir)?);
+        self.env.fs.sync_dir(self.dir)?;
         Ok(wal)
     }
 
@@ -356,9 +347,7 @@ impl NewWal<'_> {
         let file = env.fs.create_log(&path, capacity_bytes)?;
         let begin = || {
             file.write_at(0, &log::encode_file_header(&header))?;
-            if capacity_bytes > EMPTY_BYTES || !mutant!(CloseLogSync) {
-                unless_mutant!(WalHeaderSync, file.sync()?);
-            }
+            unless_mutant!(WalHeaderSync, file.sync()?);
             // The length it was given, where the file system does that.
             env.fs.len(&path)
         };

@@ -9,7 +9,7 @@
 
 use crate::manifest::record::Field;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, mutant};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result};
 use windrow_env::LogFile;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow_format::log::FILE_HEADER_BYTES;
@@ -50,11 +50,10 @@ impl Wal {
 
     /// Makes what is written durable, unless that has failed before.
     pub(crate) fn sync(&self) -> Result<()> {
-        if self.failed.load(Ordering::Acquire) && !mutant!(WalSyncRetried) {
+        if self.failed.load(Ordering::Acquire) {
             return Err(Error::new(ErrorKind::Io, "an earlier sync of the log has failed"));
         }
-        let synced = if mutant!(WalSync) { Ok(()) } else { self.file.sync() };
-        synced.inspect_err(|_| self.failed.store(true, Ordering::Release))
+        self.file.sync().inspect_err(|_| self.failed.store(true, Ordering::Release))
     }
 
     /// Gives back the space that it reserved and did not use, where nobody writes
@@ -96,7 +95,7 @@ impl Wal {
     pub(crate) fn is_complete(&self) -> bool {
         let (synced, end) =
             (self.synced.load(Ordering::Acquire), self.sealed_end.load(Ordering::Acquire));
-        synced >= end || mutant!(WalTailForgotten) && end != u64::MAX && synced > 0
+        synced >= end
     }
 
     /// Everything before `end`, and every older segment, is durable.

@@ -15,7 +15,7 @@ use crate::write::wal::Wal;
 use crate::write_state::{WriteState, panicked};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, Result, mutant, unless_mutant};
+use windrow_base::{Error, FileNumber, Result};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
 use windrow_format::log::FILE_HEADER_BYTES;
 
@@ -69,13 +69,9 @@ impl SyncState {
 /// (rule R4). Who waits for a newer slot is published, so then they all are.
 fn sync_in_order(batch: &[Arc<Wal>]) -> Result<()> {
     for (at, wal) in batch.iter().enumerate() {
-        if mutant!(WalOlderFirst) && at + 1 < batch.len() {
-            continue;
-        }
         let target = wal.written();
         if wal.durable_up_to() < target {
-            let synced = wal.sync();
-            unless_mutant!(WalSyncIgnored, synced?);
+            wal.sync()?;
             wal.set_durable_up_to(target);
         }
         if at + 1 < batch.len() && !wal.is_complete() {
@@ -214,7 +210,7 @@ impl WalSync {
         };
         if let Some(error) = failure {
             // Before anybody else may lead: no sync is tried again (R13).
-            unless_mutant!(WalSyncRetried, on_failure(&error));
+            on_failure(&error);
         }
         self.end();
         synced.unwrap_or_else(|panic| resume_unwind(panic))

@@ -18,9 +18,7 @@ use windrow_base::bound::Bound;
 use windrow_base::key::{
     KEY_BYTES_MAX, Kind, TRAILER_BYTES, VALUE_BYTES_MAX, push_internal, trailer_kind, trailer_seq,
 };
-use windrow_base::{
-    Error, FileNumber, KeyOrder, Result, SeqNo, check_invariant, mutant, unless_mutant,
-};
+use windrow_base::{Error, FileNumber, KeyOrder, Result, SeqNo, check_invariant};
 use windrow_env::WriteFile;
 
 /// Most bytes of a data block that can be asked for.
@@ -349,10 +347,7 @@ impl TableWriter {
     /// be discarded then.
     pub fn finish(self) -> Result<TableSummary> {
         let (summary, mut file) = self.write_out()?;
-        if !mutant!(TableSync) {
-            let finished = file.finish();
-            unless_mutant!(TableWriteIgnored, finished?);
-        }
+        file.finish()?;
         Ok(summary)
     }
 
@@ -392,8 +387,7 @@ impl TableWriter {
         footer.properties = self.sink.write_plain(BlockKind::Properties, &payload)?;
         footer.file_bytes = self.sink.offset() + FOOTER_BYTES as u64;
         self.sink.file.append(&footer.encode())?;
-        let written = self.sink.file.write_out();
-        unless_mutant!(TableWriteIgnored, written?);
+        self.sink.file.write_out()?;
         Ok((summary(self.properties, footer.file_bytes), self.sink.file))
     }
 
