@@ -17,7 +17,7 @@ use crate::workers::Kick;
 use crate::write::segments::{EMPTY_BYTES, NewWal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, FileNumber, Result, SeqNo, mutant};
+use windrow_base::{Error, ErrorKind, FileNumber, Result, SeqNo};
 use windrow_env::Env;
 use windrow_env::fs::{ReadOptions, WriteOptions, is_taken};
 use windrow_env::sync::atomic::Ordering;
@@ -166,8 +166,6 @@ impl Copy {
         match self.note(name.clone(), linked) {
             Ok(()) => return Ok(true),
             Err(e) if e.kind() == ErrorKind::NotSupported => {}
-            Err(e) if mutant!(CheckpointCopiesOver) && e.kind() == ErrorKind::Io => {}
-            Err(_) if mutant!(CheckpointErrorIgnored) => return Ok(true),
             Err(e) => return Err(e),
         }
         let source = self.env.fs.open(&from, ReadOptions::default())?;

@@ -11,7 +11,7 @@ use crate::events::Event;
 use crate::host::Host;
 use crate::workers::Workers;
 use std::sync::Arc;
-use windrow_base::{FileNumber, mutant};
+use windrow_base::FileNumber;
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
@@ -87,7 +87,7 @@ impl Cleanup {
     /// Removes what waits; keeps everything if writing is off, since
     /// the manifest on disk may then name any of it (rule R7).
     pub(crate) fn run(&self, writing_off: bool) {
-        if writing_off && !mutant!(UnlinksAfterFailure) {
+        if writing_off {
             return;
         }
         let waiting = std::mem::take(&mut *self.waiting.lock());

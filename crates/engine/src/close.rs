@@ -10,7 +10,7 @@ use crate::manifest::record::Field;
 use crate::tree::Tree;
 use crate::trouble::Tries;
 use crate::write::segments::EMPTY_BYTES;
-use windrow_base::{Error, ErrorKind, Result, mutant, unless_mutant};
+use windrow_base::{Error, ErrorKind, Result, unless_mutant};
 use windrow_env::fs::is_shortage;
 use windrow_env::sync::atomic::Ordering;
 
@@ -53,7 +53,7 @@ pub(crate) fn close(database: &Database) -> Result<()> {
     database.caches.tables.release_directory();
     database.write_state.close();
     database.note_progress();
-    if read_only || mutant!(CloseErrorIgnored) { Ok(()) } else { closed }
+    if read_only { Ok(()) } else { closed }
 }
 
 /// Flushes what is left, and leaves one empty log that names the manifest

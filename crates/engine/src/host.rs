@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use windrow_base::key::SEQ_MAX;
-use windrow_base::{Error, ErrorKind, FileNumber, Result, mutant};
+use windrow_base::{Error, ErrorKind, FileNumber, Result};
 use windrow_env::Env;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_plan::tree::Version;
@@ -129,8 +129,7 @@ impl Host {
     /// The same, while these snapshots are held: none may miss an entry that
     /// had not expired by its own time.
     pub(crate) fn judge_ms_under(&self, held: &LiveSnapshots) -> u64 {
-        let time_min_ms = held.time_min_ms.filter(|_| !mutant!(ExpiryIgnoresSnapshots));
-        time_min_ms.unwrap_or(u64::MAX).min(self.now_ms())
+        held.time_min_ms.unwrap_or(u64::MAX).min(self.now_ms())
     }
 
     /// The moment as a policy sees it.

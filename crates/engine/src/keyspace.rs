@@ -19,7 +19,7 @@ use std::cell::RefCell;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::time::Duration;
-use windrow_base::{KeyspaceId, Result, SeqNo, mutant};
+use windrow_base::{KeyspaceId, Result, SeqNo};
 
 thread_local! {
     /// The buffer of single writes: their encoding allocates nothing.
@@ -249,8 +249,7 @@ impl Keyspace {
     fn iter_over(&self, mut options: ReadOptions, scan: ScanOptions) -> Iter {
         // While memory is short an iterator must be able to let its view go: the
         // snapshot keeps what it reads.
-        let is_bare = options.snapshot.is_none() && !mutant!(ViewLetGo);
-        if is_bare
+        if options.snapshot.is_none()
             && self.database.caches.blocks.is_crowded()
             && self.database.write_state.is_of_this_process()
         {
@@ -445,8 +444,7 @@ impl Latest for LatestOf {
 
     /// Of a dropped keyspace too: nothing leaves its last view.
     fn later_view(&self) -> Option<Arc<ReadView>> {
-        let may_go = self.snapshot.is_some() || mutant!(ViewLetGo);
-        (may_go && !mutant!(ViewKept)).then(|| self.keyspace.tree.pin())
+        self.snapshot.is_some().then(|| self.keyspace.tree.pin())
     }
 }
 

@@ -21,7 +21,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, Result, mutant};
+use windrow_base::{Error, ErrorKind, Result};
 use windrow_env::fs::{FileId, FileLock, Stamp};
 use windrow_env::sync::Mutex;
 use windrow_env::{Env, FileSystem};
@@ -65,8 +65,7 @@ impl Place {
     /// The place of who has locked it, by an environment that holds `dir` open.
     pub(crate) fn new(env: &Env, dir: &Path, lock: &dyn FileLock) -> Arc<Place> {
         let (fs, dir, current) = (env.fs.clone(), dir.to_path_buf(), Mutex::default());
-        let lock = lock.id().filter(|_| !mutant!(LockIgnored));
-        Arc::new(Place { fs, dir, lock, current })
+        Arc::new(Place { fs, dir, lock: lock.id(), current })
     }
 
     /// The directory.
@@ -102,9 +101,6 @@ impl Place {
     /// `Io` that says what was deleted or replaced. A look that failed says
     /// nothing: what is to be done next will.
     pub(crate) fn check(&self) -> Result<()> {
-        if mutant!(PlaceUnchecked) {
-            return Ok(());
-        }
         if let Some(lock) = self.lock {
             let found = self.fs.stamp(&self.dir.join(names::LOCK));
             if let Ok(found) = found
@@ -124,7 +120,6 @@ impl Place {
     pub(crate) fn check_file(&self, path: &Path, id: Option<FileId>, bytes: u64) -> Result<()> {
         let Ok(found) = self.fs.stamp(path) else { return Ok(()) };
         match found {
-            _ if mutant!(PlaceUnchecked) => Ok(()),
             Some(found) if Some(found.id) == id && bytes <= found.bytes => Ok(()),
             _ => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();

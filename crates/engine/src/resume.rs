@@ -30,7 +30,7 @@ use crate::tree::Tree;
 use crate::workers::Kick;
 use crate::write_state::can_go_away;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, mutant, unless_mutant};
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, unless_mutant};
 use windrow_env::WriteFile;
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_format::names;
@@ -107,7 +107,7 @@ impl Resume<'_> {
         }
         self.release_reserve_if_lacking();
         let mut unfinished = Vec::new();
-        for tree in trees.iter().filter(|_| !mutant!(ResumeForgets)) {
+        for tree in &trees {
             let keyspace = state.keyspaces.get_mut(&tree.id).expect("they agree");
             self.write_memtables(tree, keyspace, last_seq, &mut unfinished)?;
             if self.database.jobs.group_max() <= unfinished.len() {

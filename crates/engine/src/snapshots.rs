@@ -11,7 +11,7 @@
 //! Owns: the list, and whether a merge may be installed. Never does: read, or drop entries.
 
 use std::collections::BTreeMap;
-use windrow_base::{SeqNo, mutant};
+use windrow_base::SeqNo;
 use windrow_env::sync::{Condvar, Mutex};
 
 /// The snapshots that are held now.
@@ -92,7 +92,7 @@ impl SnapshotList {
         let misses = |(&(_, id), &now_ms): (&(SeqNo, u64), &u64)| {
             id >= taken.since_id && (taken.filtered || now_ms < taken.expired_ms)
         };
-        if live.by_seq.iter().any(misses) && !mutant!(InstalledUnderSnapshot) {
+        if live.by_seq.iter().any(misses) {
             return None;
         }
         live.installing = taken.filtered;
@@ -119,9 +119,6 @@ impl SnapshotList {
 
     /// What is held now.
     pub(crate) fn held(&self) -> LiveSnapshots {
-        if mutant!(SnapshotForgotten) {
-            return LiveSnapshots { next_id: u64::MAX, ..LiveSnapshots::default() };
-        }
         let live = self.live.lock();
         let mut seqs: Vec<SeqNo> = live.by_seq.keys().map(|&(seq, _)| seq).collect();
         seqs.dedup();
@@ -142,7 +139,7 @@ impl LiveSnapshots {
         if self.seqs.is_empty() {
             return 0;
         }
-        self.seqs.partition_point(|&held| held < seq || mutant!(StripeOffByOne) && held == seq)
+        self.seqs.partition_point(|&held| held < seq)
     }
 }
 

@@ -6,7 +6,7 @@
 //! can. Never does: decide that it is over.
 
 use std::any::Any;
-use windrow_base::{Error, ErrorKind, Result, invariant, mutant};
+use windrow_base::{Error, ErrorKind, Result, invariant};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU8, Ordering};
 use windrow_env::{Env, Process};
@@ -34,7 +34,7 @@ impl WriteState {
     /// Whether the running process opened the database.
     #[inline]
     pub(crate) fn is_of_this_process(&self) -> bool {
-        self.process.is_this() || mutant!(ForkUnseen)
+        self.process.is_this()
     }
 
     /// Whether the running process may use the database at all. In a child made

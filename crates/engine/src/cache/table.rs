@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyOrder, Result, mutant};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyOrder, Result};
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{ArcSwapOption, Guard, Mutex};
@@ -287,7 +287,6 @@ impl TableCache {
         // Room first, so that the limit on files holds while this one opens.
         self.evict(1, handle);
         let file = self.fs.open(&handle.path(), ReadOptions { direct: self.direct_io });
-        assert!(file.is_ok() || !mutant!(DescriptorPanic), "a table could not be opened");
         let file = file.map_err(|error| self.judge_absence(error))?;
         let expect =
             Expect { file_bytes: handle.file_bytes, uid: handle.uid, order: handle.order.clone() };

@@ -30,7 +30,7 @@ use crate::snapshots::LiveSnapshots;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow_base::key::{self, Kind, SEQ_MAX, SeqNo, VALUE_BYTES_MAX};
-use windrow_base::{Error, KeyOrder, Result, mutant};
+use windrow_base::{Error, KeyOrder, Result};
 use windrow_format::tombstone::{FragmentRef, Tombstones};
 use windrow_plan::tree::Outside;
 
@@ -231,10 +231,7 @@ impl Dropper {
     /// waits for its own put; any other entry goes.
     fn shadowed(&mut self, trailer: u64) {
         let kind = key::trailer_kind(trailer);
-        if kind == Kind::SingleDelete as u8
-            && self.current.under_put
-            && !mutant!(SingleDeleteBuried)
-        {
+        if kind == Kind::SingleDelete as u8 && self.current.under_put {
             self.current.buried.get_or_insert(trailer);
             self.current.pending_stripe = self.rules.held.stripe(key::trailer_seq(trailer));
         } else if kind == Kind::Put as u8 || kind == Kind::PutExpiry as u8 {
@@ -248,8 +245,7 @@ impl Dropper {
         if rules.tombstones.is_empty() {
             return false;
         }
-        let held = rules.held.seqs.get(stripe).filter(|_| !mutant!(TombstoneTooNew));
-        let top = held.copied().unwrap_or(SEQ_MAX);
+        let top = rules.held.seqs.get(stripe).copied().unwrap_or(SEQ_MAX);
         let newest = rules.tombstones.newest_covering(&rules.order, &self.current.key, top);
         newest.is_some_and(|tombstone| tombstone > seq)
     }
@@ -296,7 +292,7 @@ impl Dropper {
 
     /// A delete that decides its stripe: goes where rule 2 lets it.
     fn tombstone(&mut self, seq: SeqNo, stripe: usize, sink: &mut impl Sink) -> Result<()> {
-        if (stripe == 0 || mutant!(DeleteDropsVersions)) && !self.outside_may_hold() {
+        if stripe == 0 && !self.outside_may_hold() {
             return Ok(());
         }
         self.keep_as_newest(key::trailer(seq, Kind::Delete), &[], sink)
@@ -404,7 +400,7 @@ impl Dropper {
         if !self.has_pending() {
             return Ok(());
         }
-        if self.outside_may_hold() && !mutant!(OperandsWithoutBase) {
+        if self.outside_may_hold() {
             return self.release_pending(sink);
         }
         if self.current.single.take().or(self.current.buried.take()).is_some() {
@@ -430,7 +426,6 @@ impl Dropper {
 
     fn outside_may_hold(&mut self) -> bool {
         match &mut self.rules.outside {
-            Some(_) if mutant!(TombstoneDropped) => false,
             Some(outside) => outside.may_hold(&self.current.key),
             None => true,
         }
@@ -497,7 +492,7 @@ pub(crate) fn surviving_tombstones(
         let stripe = held.stripe(fragment.seqs[at]);
         let newer = at.checked_sub(1).map(|newer| held.stripe(fragment.seqs[newer]));
         let needed = stripe > 0 || outside.is_none_or(|o| o.overlaps(fragment.start, fragment.end));
-        needed && newer != Some(stripe) && !mutant!(RangeTombstoneDropped)
+        needed && newer != Some(stripe)
     };
     // A flush keeps all, and shares them.
     let whole =

@@ -21,7 +21,7 @@ use crate::snapshots::{DroppedEntries, LiveSnapshots};
 use crate::tree::{Tree, dropped};
 use crate::trouble::DecisionTries;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, FileNumber, Result, mutant, unless_mutant};
+use windrow_base::{Error, ErrorKind, FileNumber, Result, unless_mutant};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
@@ -154,7 +154,7 @@ impl<'a> MergeJob<'a> {
         let filters = spec.filters.clone();
         let heat = tree.policy.load().wants_hotness().then(|| self.heat(again));
         let outcome = self.write_outputs(inputs, rules, spec, heat)?;
-        unless_mutant!(MergeEndsAtError, self.check_counts(&outcome)?);
+        self.check_counts(&outcome)?;
         let summary = Summary {
             files: outcome.files.len() as u64,
             written_bytes: outcome.files.iter().map(|f| f.bytes).sum(),
@@ -181,7 +181,7 @@ impl<'a> MergeJob<'a> {
     /// What of the entries went for another reason than their sequence numbers.
     /// From here on nothing judges expiry by an earlier time than the merge did.
     fn taken(&self, count: &DropCount, since_id: u64, judge_ms: u64) -> Option<DroppedEntries> {
-        let expired = count.expired > 0 && !mutant!(TimeFloorForgotten);
+        let expired = count.expired > 0;
         if expired {
             self.jobs.host.time_floor_ms.fetch_max(judge_ms, Ordering::Relaxed);
         }
@@ -311,8 +311,7 @@ impl<'a> MergeJob<'a> {
             since_check += iter.value().len() + CHECK_BYTES_OF_ENTRY;
             dropper.push(iter.user_key(), iter.trailer(), iter.value(), &mut outputs)?;
             outputs.entries_left = outputs.entries_left.saturating_sub(1);
-            let stepped = iter.next();
-            unless_mutant!(MergeEndsAtError, stepped?);
+            iter.next()?;
             if CHECK_BYTES <= since_check {
                 since_look += since_check;
                 since_check = 0;
@@ -324,7 +323,7 @@ impl<'a> MergeJob<'a> {
                 jobs.host.env.jobs.run_urgent();
             }
         }
-        unless_mutant!(MergeEndsAtError, iter.status()?);
+        iter.status()?;
         let count = dropper.finish(&mut outputs)?;
         let files = outputs.finish(merge.output_epoch)?;
         Ok(Outcome { files, count, range_tombstones })

@@ -23,7 +23,7 @@ use crate::tree::{Tree, TreeParts};
 use crate::workers::Workers;
 use crate::write::wal::Wal;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, KeyspaceId, Result, mutant};
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, unless_mutant};
 use windrow_env::{Env, LogFile, Process};
 use windrow_plan::{Policy, Settings as PlanSettings};
 use windrow_skiplist::ChunkPool;
@@ -62,9 +62,7 @@ pub(crate) fn assemble(
     }
     let mut state = found.state;
     listing.check_numbers(dir)?;
-    if !mutant!(NumberReuse) {
-        state.next_file = state.next_file.max(listing.number_max() + 1);
-    }
+    unless_mutant!(NumberReuse, state.next_file = state.next_file.max(listing.number_max() + 1));
     let flushed = state.keyspaces.values().map(|k| k.version.flushed_through).max();
     state.last_seq =
         state.last_seq.max(state.log_first_seq.saturating_sub(1)).max(flushed.unwrap_or(0));

@@ -10,7 +10,7 @@ use crate::open::listing::Listing;
 use crate::options::{Components, KeyspaceOptions, Options};
 use std::path::Path;
 use windrow_base::comparator::BYTEWISE_ID;
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, mutant};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result};
 use windrow_env::Env;
 use windrow_env::fs::ReadOptions;
 use windrow_format::current::Current;
@@ -41,7 +41,7 @@ pub(super) fn missing(dir: &Path) -> Error {
 /// Rule R1: CURRENT is durable before any log or table, so without it they
 /// are the remains of a database and not a new one.
 pub(super) fn check_no_remains(dir: &Path, listing: &Listing) -> Result<()> {
-    if listing.tables.is_empty() && listing.wals.is_empty() || mutant!(CurrentMissing) {
+    if listing.tables.is_empty() && listing.wals.is_empty() {
         return Ok(());
     }
     Err(Error::corruption("CURRENT is missing, and there are logs or tables: try `repair`")
@@ -91,9 +91,6 @@ impl Folded {
         } else {
             return Ok(());
         };
-        if mutant!(ManifestCrossCheck) {
-            return Ok(());
-        }
         let file = dir.join(name).display().to_string();
         Err(Error::corruption(what).with_file(file).with_offset(offset))
     }

@@ -8,7 +8,7 @@ use crate::open::found::Folded;
 use crate::open::listing::Listing;
 use std::cmp::Ordering;
 use std::path::Path;
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, mutant};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result};
 use windrow_env::Env;
 use windrow_env::fs::ReadOptions;
 use windrow_format::log::{FileHeader, Length, LogKind, Reader};
@@ -30,9 +30,6 @@ pub(super) fn check_files(
         for (_, _, file) in keyspace.version.files() {
             let name = names::table(file.number);
             if !listing.tables.contains(&file.number) {
-                if mutant!(MissingTable) {
-                    continue;
-                }
                 return bad(name, "a table that the manifest names is missing".into());
             }
             let bytes = env.fs.len(&dir.join(&name))?;
@@ -55,9 +52,6 @@ pub(super) fn check_files(
     for (&number, wal) in &state.wals {
         let name = names::wal(number);
         if !listing.wals.contains(&number) {
-            if mutant!(MissingLog) {
-                continue;
-            }
             return bad(name, "a log that the manifest names is missing".into());
         }
         let bytes = env.fs.len(&dir.join(&name))?;
@@ -105,7 +99,7 @@ pub(super) fn wal_header(
 
 /// Whether a file with this header is the log of this number.
 pub(crate) fn is_log(header: &FileHeader, number: FileNumber, known: Option<&WalState>) -> bool {
-    header.number == number && known.is_none_or(|wal| wal.uid == header.uid || mutant!(LogUid))
+    header.number == number && known.is_none_or(|wal| wal.uid == header.uid)
 }
 
 /// Whether a log that the manifest does not name is this database's, and of now:
@@ -118,7 +112,7 @@ pub(crate) fn is_own(
     header: &FileHeader,
     manifest: Option<&Folded>,
 ) -> Result<bool> {
-    let Some(manifest) = manifest.filter(|_| !mutant!(ForeignLog)) else { return Ok(true) };
+    let Some(manifest) = manifest else { return Ok(true) };
     match header.manifest_number.cmp(&manifest.valid.number) {
         Ordering::Equal => Ok(header.manifest_uid == manifest.uid),
         Ordering::Greater => {

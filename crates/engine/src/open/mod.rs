@@ -40,7 +40,7 @@ use crate::place::{Place, enter};
 use crate::write_state::refuse_forked;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow_base::{FileNumber, Result, mutant, unless_mutant};
+use windrow_base::{FileNumber, Result, unless_mutant};
 use windrow_env::Env;
 use windrow_env::fs::{FileLock, LockMode};
 use windrow_format::names;
@@ -91,7 +91,7 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
 }
 
 fn may_create(options: &Options) -> bool {
-    options.create_if_missing && (!options.read_only || mutant!(ReadOnlyCreates))
+    options.create_if_missing && !options.read_only
 }
 
 /// Makes the directory where that is asked for.
@@ -105,16 +105,12 @@ fn take_lock(env: &Env, dir: &Path, options: &Options) -> Result<Box<dyn FileLoc
     if may_create {
         env.fs.create_dir(dir)?;
     }
-    let shared = options.read_only && !mutant!(ReadOnlyLocks);
-    let mode = if shared { LockMode::Shared } else { LockMode::Exclusive };
+    let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
     if !may_create && !env.fs.exists(&dir.join(names::CURRENT))? {
         // Not even a lock file where there is no database.
         let listing = Listing::read(env, dir)?;
         check_no_remains(dir, &listing)?;
         return Err(missing(dir));
-    }
-    if mutant!(LockIgnored) {
-        return env.fs.lock(&dir.join(env.random.next_u64().to_string()), mode);
     }
     env.fs.lock(&dir.join(names::LOCK), mode)
 }

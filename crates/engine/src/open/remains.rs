@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::manifest::catalog::Catalog;
 use crate::open::listing::Listing;
 use std::path::Path;
-use windrow_base::{Error, Result, mutant};
+use windrow_base::{Error, Result};
 use windrow_env::Env;
 use windrow_env::fs::{EntryKind, ReadOptions, is_not_found};
 use windrow_format::names;
@@ -115,7 +115,7 @@ pub(crate) fn remove_ours(env: &Env, dir: &Path, name: &str) -> Result<Option<Er
     let path = dir.join(name);
     match owner_of(env, &path) {
         Ok(None) => Ok(None),
-        Ok(Some(Owner::LevelDb | Owner::Torn | Owner::Other)) if !mutant!(StrangersRemoved) => {
+        Ok(Some(Owner::LevelDb | Owner::Torn | Owner::Other)) => {
             let why = Error::invalid("it is not a file of Windrow's");
             Ok(Some(why.with_file(path.display().to_string())))
         }

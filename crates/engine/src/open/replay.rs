@@ -22,7 +22,7 @@ use crate::tree::Tree;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo, mutant};
+use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
 use windrow_env::fs::{ReadOptions, is_out_of_descriptors};
 use windrow_format::batch;
 use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
@@ -214,7 +214,7 @@ impl<'a> Replay<'a> {
         let opened = self.database.env.fs.open(path, ReadOptions::default());
         let file = opened.inspect_err(|error| self.failed = Some(error.clone()))?;
         let known = self.wals.get(&number).copied();
-        let synced = known.map(|wal| wal.synced_bytes).filter(|_| !mutant!(LogCrossCheck));
+        let synced = known.map(|wal| wal.synced_bytes);
         let mut reader = Reader::open(file, LogKind::Wal, synced)?;
         if !is_log(reader.header(), number, known.as_ref()) {
             return Err(another_log(path));
@@ -251,8 +251,7 @@ impl<'a> Replay<'a> {
             manifest.check(&self.database.dir, mark.manifest, log)?;
         }
         for Length { number, bytes } in mark.logs {
-            let end = self.ends.get(&number).filter(|_| !mutant!(LogCrossCheck));
-            if let Some(&end) = end.filter(|end| **end < bytes) {
+            if let Some(&end) = self.ends.get(&number).filter(|end| **end < bytes) {
                 let path = self.database.dir.join(names::wal(number));
                 return Err(Error::corruption(format!(
                     "log is valid up to byte {end} only, but log {log} saw {bytes} bytes of it synced"
@@ -270,9 +269,6 @@ impl<'a> Replay<'a> {
             && !std::mem::replace(&mut chains.begun, true)
         {
             self.next_seq = first_seq;
-        }
-        if mutant!(GapAccepted) {
-            self.next_seq = self.next_seq.max(first_seq);
         }
         if first_seq != self.next_seq || self.broken {
             return self.gap(first_seq, durable_up_to);
@@ -321,7 +317,7 @@ impl<'a> Replay<'a> {
         payload: &[u8],
     ) -> Result<()> {
         let Mode::Rebuild(Chains { begun: true, proof, .. }) = self.mode else { return Ok(()) };
-        if self.broken || mutant!(RebuildStopsAtGap) {
+        if self.broken {
             return Ok(());
         }
         let (first_seq, ..) = batch::decode(payload)?;
@@ -357,7 +353,7 @@ impl<'a> Replay<'a> {
                 self.next_seq
             )));
         }
-        if durable_up_to > 0 && !mutant!(SyncedGap) {
+        if durable_up_to > 0 {
             return Err(Error::corruption(format!(
                 "the records from sequence number {} to {first_seq} are missing, and were synced",
                 self.next_seq
@@ -371,7 +367,7 @@ impl<'a> Replay<'a> {
     /// already, or its keyspace was dropped.
     fn memtable(&mut self, id: KeyspaceId, seq: SeqNo) -> Result<Option<Arc<Memtable>>> {
         let Some(through) = self.flushed_through_of(id)? else { return Ok(None) };
-        if seq <= through && !mutant!(ReplayTwice) {
+        if seq <= through {
             return Ok(None);
         }
         if let Some(memtable) = self.memtables.get(&id) {
@@ -423,7 +419,7 @@ impl<'a> Replay<'a> {
         for (id, memtable) in memtables {
             let tree = self.database.tree(id)?;
             memtable.freeze(last_seq);
-            if self.is_read_only() || mutant!(TailInMemory) {
+            if self.is_read_only() {
                 tree.adopt(memtable);
                 continue;
             }

@@ -13,7 +13,7 @@ use crate::open::remains::remove_orphans;
 use crate::open::replay::Replayed;
 use crate::repair::traces;
 use std::sync::Arc;
-use windrow_base::{Result, mutant};
+use windrow_base::Result;
 
 /// How often an idle database looks for work, in ms.
 const IDLE_LOOK_MS: u64 = 30_000;
@@ -30,9 +30,6 @@ pub(crate) fn start_writing(
     replayed: &Replayed,
 ) -> Result<()> {
     database.write_state.check()?;
-    if mutant!(OrphansBeforeManifest) {
-        remove_orphans(database, &database.catalog, listing);
-    }
     let last_seq = replayed.last_seq;
     let begun = database.catalog.begin(database.catalog.state(), last_seq)?;
     database.catalog.lock().adopt(begun);
@@ -40,7 +37,7 @@ pub(crate) fn start_writing(
     remove_orphans(database, &database.catalog, listing);
     let segments = &database.pipeline.segments;
     let wal = segments.create_first(&mut database.catalog.lock())?;
-    segments.begin(if mutant!(SeqReused) { 0 } else { last_seq }, Arc::new(wal));
+    segments.begin(last_seq, Arc::new(wal));
     database.cleanup.arm();
     start_timers(database);
     database.scheduler.note_all_due();

@@ -12,7 +12,7 @@ use crate::host::Host;
 use crate::manifest::catalog::Catalog;
 use crate::open::found::read_current;
 use crate::open::listing::Listing;
-use windrow_base::{Error, ErrorKind, FileNumber, mutant};
+use windrow_base::{Error, ErrorKind, FileNumber};
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::log::{LogKind, Reader};
@@ -60,7 +60,7 @@ impl Attempt {
         let manifests = made.manifests.range(own.clone()).map(|&n| names::manifest(n));
         let temporary = made.temporary.range(own.clone()).map(|&n| names::temp(n));
         let own = tables.chain(wals).chain(manifests).chain(temporary).collect::<Vec<_>>();
-        if host.place.check().is_err() || self.may_be_in_force(host) && !mutant!(UndoneInForce) {
+        if host.place.check().is_err() || self.may_be_in_force(host) {
             return own;
         }
         for name in own {

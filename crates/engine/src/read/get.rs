@@ -22,7 +22,7 @@ use crate::slice::Slice;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use windrow_base::key::{Kind, seek_trailer, trailer_kind, trailer_seq};
-use windrow_base::{Error, Result, SeqNo, mutant};
+use windrow_base::{Error, Result, SeqNo};
 use windrow_format::block::{Block, BlockGet};
 use windrow_format::filter;
 use windrow_format::table::{
@@ -163,7 +163,6 @@ impl<'a> Lookup<'a> {
                     }
                     Ok(ControlFlow::Continue(())) => self.supplied.clear(),
                     Err(Stop::Needs(needed)) => return Ok(Outcome::Needs(needed)),
-                    Err(Stop::Error(_)) if mutant!(ReadErrorAbsent) => {}
                     Err(Stop::Error(error)) => return Err(error),
                 }
             }

@@ -31,7 +31,7 @@ use crate::slice::Slice;
 use crate::stats::Counters;
 use crate::write_state;
 use std::sync::Arc;
-use windrow_base::{Error, KeyOrder, Result, SeqNo, mutant};
+use windrow_base::{Error, KeyOrder, Result, SeqNo};
 use windrow_env::{Env, Process};
 use windrow_format::block::Block;
 use windrow_format::table::{self, BlockHandle, BlockKind};
@@ -129,7 +129,7 @@ pub(crate) fn split_expiry(stored: &[u8]) -> Result<(u64, &[u8])> {
 /// Whether an entry has expired at `now_ms`: from its expiry on it is gone.
 #[inline]
 pub(crate) fn is_expired(expiry_ms: u64, now_ms: u64) -> bool {
-    expiry_ms <= now_ms + if mutant!(ExpiryEarly) { 3_600_000 } else { 0 }
+    expiry_ms <= now_ms
 }
 
 /// The error where operands would have to be applied, or written, and nothing

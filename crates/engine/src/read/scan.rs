@@ -25,7 +25,7 @@ use crate::options::ReadOptions;
 use crate::slice::Slice;
 use std::sync::Arc;
 use windrow_base::key::{self, Kind, prefix_end, seek_trailer, trailer_kind, trailer_seq};
-use windrow_base::{Error, Result, SeqNo, mutant, unless_mutant};
+use windrow_base::{Error, Result, SeqNo, unless_mutant};
 use windrow_format::block::{Account, Charge};
 
 /// Entries in a row that are stepped over before a seek is tried: a step is
@@ -299,9 +299,6 @@ impl Scan {
                 self.at = At::Nowhere;
                 unless_mutant!(ScanErrorForgotten, self.error = Some(error.clone()));
             }
-        }
-        if mutant!(ScanErrorEnds) && self.error.take().is_some() {
-            return Ok(false);
         }
         done
     }
