@@ -10,8 +10,6 @@ mod search;
 
 pub use search::{Running, sealed};
 
-use windrow_base::mutant;
-
 /// CRC-32C (Castagnoli) of `bytes`, without a seed: for what has no file uid
 /// yet (CURRENT, the file header that introduces the uid).
 #[inline]
@@ -35,9 +33,6 @@ pub fn checksum(seed_uid: u64, offset: u64, parts: &[&[u8]]) -> u32 {
 /// every input bit over the upper half, which is what is kept.
 #[inline]
 fn seed(uid: u64, offset: u64) -> u32 {
-    let uid = if mutant!(SeedWithoutFile) { 0 } else { uid };
-    let uid = if mutant!(TableUid) { 0 } else { uid };
-    let offset = if mutant!(SeedWithoutPlace) { 0 } else { offset };
     let mut x = (uid ^ (uid >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ offset ^ (x >> 29)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);

@@ -5,7 +5,7 @@
 //! version may append, so an older program can always read far enough to refuse.
 
 use windrow_base::coding::Decoder;
-use windrow_base::{Error, FileNumber, FileUid, Result, mutant};
+use windrow_base::{Error, FileNumber, FileUid, Result};
 use windrow_env::checksum::crc32c;
 
 /// The format version this build writes, and the newest it reads.
@@ -76,18 +76,18 @@ impl Current {
         let covered = &bytes[..d.position()];
         // The checksum before any field is believed, or a flipped bit of the
         // version would pass for a newer program's file.
-        let is_whole = d.u32()? == crc32c(covered) || mutant!(CurrentCrc);
+        let is_whole = d.u32()? == crc32c(covered);
         if !is_whole || magic != MAGIC {
             return Err(Error::corruption("CURRENT fails its checksum"));
         }
-        if current.format_version > FORMAT_VERSION && !mutant!(NewerFormat) {
+        if current.format_version > FORMAT_VERSION {
             return Err(Error::not_supported(format!(
                 "format version {} is newer than this build's {FORMAT_VERSION}",
                 current.format_version
             )));
         }
         let unknown = current.required_features & !KNOWN_FEATURES;
-        if unknown != 0 && !mutant!(UnknownFeature) {
+        if unknown != 0 {
             return Err(Error::not_supported(format!(
                 "the database needs features {unknown:#x} that this build does not have"
             )));

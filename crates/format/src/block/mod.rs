@@ -29,7 +29,7 @@ pub use iter::BlockIter;
 
 use crate::codec::Codec;
 use crate::filter::Filter;
-use windrow_base::{Error, FileUid, KeyOrder, Result, mutant};
+use windrow_base::{Error, FileUid, KeyOrder, Result};
 use windrow_env::checksum::checksum;
 
 /// Bytes after a block's payload on disk: tag and checksum.
@@ -141,13 +141,7 @@ impl Block {
         else {
             return Err(Error::corruption("block shorter than its trailer"));
         };
-        let unchecked = match kind {
-            BlockKind::Data => mutant!(BlockCrc),
-            BlockKind::Index => mutant!(IndexCrc),
-            BlockKind::Filter => mutant!(FilterCrc),
-            BlockKind::Tombstones | BlockKind::Properties => mutant!(TombstoneCrc),
-        };
-        if u32::from_le_bytes(*crc) != checksum(uid, offset, &[covered]) && !unchecked {
+        if u32::from_le_bytes(*crc) != checksum(uid, offset, &[covered]) {
             return Err(Error::corruption(format!("{} block fails its checksum", kind.name())));
         }
         let tag = covered[covered.len() - 1];

@@ -3,7 +3,7 @@
 //! Owns: a fragment's header, byte by byte, and what a fragment may be. Never does: put
 //! records together.
 
-use windrow_base::{Error, FileUid, Result, mutant};
+use windrow_base::{Error, FileUid, Result};
 use windrow_env::checksum::checksum;
 
 /// Bytes of a fragment's header.
@@ -106,7 +106,7 @@ impl FragmentHeader {
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         let is_whole = u32_at(0) == checksum(uid, offset, &[&bytes[4..]]);
-        if u64_at(16) != uid || !is_whole && !mutant!(LogHeaderCrc) {
+        if u64_at(16) != uid || !is_whole {
             return None;
         }
         Some(FragmentHeader {

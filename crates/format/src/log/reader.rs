@@ -18,7 +18,7 @@ use super::fragment::{
 use super::header::{FILE_HEADER_BYTES, FileHeader, LogKind, decode_file_header, expect_kind};
 use std::ops::Range;
 use std::sync::Arc;
-use windrow_base::{Error, Result, mutant};
+use windrow_base::{Error, Result};
 use windrow_env::ReadFile;
 
 /// Bytes read from the file at a time.
@@ -225,7 +225,7 @@ impl Reader {
             return Ok(None);
         };
         let crc = payload_crc(self.header.uid, at, &self.window.bytes[payload.clone()]);
-        let is_whole = crc == header.payload_crc || mutant!(LogPayloadCrc);
+        let is_whole = crc == header.payload_crc;
         Ok(is_whole.then_some((header, payload)))
     }
 
@@ -250,9 +250,7 @@ impl Reader {
             let bytes = &self.window.bytes[range];
             if let Some(last) = last_nonzero(bytes) {
                 torn_end = torn_end.max(at + last as u64 + 1);
-                if let Some((place, durable)) = confirming(bytes, self.header.uid, at, end)
-                    && !mutant!(DurableMark)
-                {
+                if let Some((place, durable)) = confirming(bytes, self.header.uid, at, end) {
                     return Err(Error::corruption(format!(
                         "log is damaged at byte {end}, but a record at byte {place} says that \
                          all before byte {durable} had been synced"
@@ -312,7 +310,7 @@ impl Window {
     /// `self.bytes`, or `None` if the file ends before (nothing is allocated then, R12).
     fn load(&mut self, file: &dyn ReadFile, at: u64, len: usize) -> Result<Option<Range<usize>>> {
         let left = file.len().saturating_sub(at);
-        if len as u64 > left && !mutant!(LengthUnchecked) {
+        if len as u64 > left {
             return Ok(None);
         }
         let held = self.start..self.start + self.bytes.len() as u64;

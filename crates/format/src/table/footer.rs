@@ -6,7 +6,7 @@
 
 use super::BlockHandle;
 use windrow_base::coding::Decoder;
-use windrow_base::{Error, FileUid, Result, mutant};
+use windrow_base::{Error, FileUid, Result};
 use windrow_env::checksum::{checksum, crc32c};
 
 /// Bytes of the file header.
@@ -47,7 +47,7 @@ pub(super) fn decode_header(bytes: &[u8; HEADER_BYTES]) -> Result<FileUid> {
     let version = d.u32()?;
     let (scheme, zeros) = (d.u8()?, d.bytes(3)?);
     let uid = d.u64()?;
-    let is_whole = d.u32()? == crc32c(&bytes[..24]) || mutant!(TableHeaderCrc);
+    let is_whole = d.u32()? == crc32c(&bytes[..24]);
     if !is_whole || magic != HEADER_MAGIC {
         return Err(Error::corruption("table header fails its checksum").with_offset(0));
     }
@@ -118,12 +118,12 @@ impl Footer {
         let magic = d.bytes(8)?;
         let covered = &bytes[..d.position()];
         let offset = file_bytes - FOOTER_BYTES as u64;
-        let is_whole = d.u32()? == checksum(stored_uid, offset, &[covered]) || mutant!(FooterCrc);
+        let is_whole = d.u32()? == checksum(stored_uid, offset, &[covered]);
         if !is_whole || magic != FOOTER_MAGIC {
             return Err(Error::corruption("table footer fails its checksum"));
         }
         check_version(version, scheme)?;
-        if stored_uid != uid && !mutant!(TableUid) {
+        if stored_uid != uid {
             return Err(Error::corruption(format!(
                 "table has uid {stored_uid:016x}, the manifest says {uid:016x}: another file is in its place"
             )));

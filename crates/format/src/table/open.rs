@@ -8,7 +8,7 @@ use crate::filter::Filter;
 use crate::tombstone::Tombstones;
 use std::sync::Arc;
 use windrow_base::key::{ENTRIES_PER_BYTE_MAX, split};
-use windrow_base::{Error, KeyOrder, Result, mutant};
+use windrow_base::{Error, KeyOrder, Result};
 use windrow_env::ReadFile;
 
 /// The meta blocks of a table take about this share of it: one read at open gets them all.
@@ -212,7 +212,7 @@ fn check_counts(p: &Properties, file_bytes: u64) -> Result<()> {
 
 fn check_properties(properties: &Properties, expect: &Expect) -> Result<()> {
     check_counts(properties, expect.file_bytes)?;
-    if properties.uid != expect.uid && !mutant!(TableUid) {
+    if properties.uid != expect.uid {
         return Err(Error::corruption("table properties carry another file's uid"));
     }
     if properties.comparator != expect.order.id() {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use windrow_base::key::{
     KEY_BYTES_MAX, Kind, compare_internal, split, split_checked, trailer_kind,
 };
-use windrow_base::{Error, FileUid, KeyOrder, Result, mutant};
+use windrow_base::{Error, FileUid, KeyOrder, Result};
 use windrow_env::ReadFile;
 
 /// What was verified.
@@ -72,7 +72,7 @@ impl Walk<'_> {
     fn run(&mut self, table: &Table) -> Result<VerifyCount> {
         let mut head = [0; HEADER_BYTES];
         self.file.read_at(0, &mut head)?;
-        if decode_header(&head)? != self.uid && !mutant!(TableUid) {
+        if decode_header(&head)? != self.uid {
             return Err(Error::corruption("table header carries another uid").with_offset(0));
         }
         let mut top = table.index_iter();

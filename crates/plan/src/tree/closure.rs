@@ -30,7 +30,7 @@ use crate::decision::Input;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use windrow_base::{debug_invariant, invariant, mutant};
+use windrow_base::{debug_invariant, invariant};
 
 /// Where a file is in a version: level, half, index in it.
 pub type Seat = (u32, Part, usize);
@@ -71,7 +71,7 @@ pub fn close<'v>(
             for half in [Part::Run, Part::SstLog] {
                 for (i, other) in version.overlapping_span(n, half, file.span()) {
                     let at = other.place(n, half);
-                    if first <= at && at <= last && !mutant!(UnclosedMerge) {
+                    if first <= at && at <= last {
                         closure.insert((n, half, i), &mut queue, &allow)?;
                     }
                 }
