@@ -40,6 +40,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("words", words::check),
     ("language", language::check),
     ("manifests", manifests::check),
+    ("mutants", mutants::check),
     ("targets", targets::check),
     ("supply", supply::check),
     ("docs", docs::check),

@@ -44,6 +44,11 @@ fn manifests() {
 }
 
 #[test]
+fn mutants() {
+    run("mutants");
+}
+
+#[test]
 fn targets() {
     run("targets");
 }
@@ -69,6 +74,7 @@ fn every_check_is_a_test() {
         "words",
         "language",
         "manifests",
+        "mutants",
         "targets",
         "supply",
         "docs",
