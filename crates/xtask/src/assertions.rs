@@ -1,56 +1,135 @@
 //! How many assertions there are for each function, by crate and folder, and which
 //! invariants and rules are checked where.
 //!
+//! Every function counts, and in a second column those with steps (`steps.rs`): a
+//! getter has nothing to assert. Tests, their doubles and model checkers count for
+//! nothing, whether they are a block of a file or a file of their own. Closures are
+//! part of their function.
+//!
+//! Two rows at the end are sums over files: `plan`, and the control plane of `engine`
+//! ([`CONTROL_PLANE`]), which decides and records what readers and writers then rely
+//! on. What runs for each key (reads, tables, caches) is no part of it.
+//!
 //! Owns: what counts as an assertion (macros that fail in every build or in debug
-//! builds), and as a name of one (I1 to I10, Q1 to Q4, R1 to R16). Tests, their doubles
-//! and model checkers count for nothing. Never does: ask for a number.
+//! builds), and as a name of one (I1 to I10, Q1 to Q4, R1 to R16). Never does: ask for
+//! a number.
+
+mod steps;
 
 use crate::conditions::is_for_tests;
 use crate::source::{self, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
+use std::ops::AddAssign;
 use std::path::Path;
 use syn::visit::{self, Visit};
 
 /// Crates of which each folder is a row.
 const LIBRARIES: [&str; 6] = ["base", "env", "format", "plan", "skiplist", "engine"];
 
+/// The control plane: files and folders of `crates/engine/src`.
+const CONTROL_PLANE: [&str; 20] = [
+    "chain.rs",
+    "cleanup.rs",
+    "close.rs",
+    "due.rs",
+    "flush.rs",
+    "gate.rs",
+    "jobs.rs",
+    "manifest/",
+    "merge/run.rs",
+    "open/",
+    "resume.rs",
+    "schedule.rs",
+    "snapshots.rs",
+    "workers.rs",
+    "write/pipeline.rs",
+    "write/queue.rs",
+    "write/room.rs",
+    "write/segments.rs",
+    "write/unflushed.rs",
+    "write_state.rs",
+];
+
 const NAMED: [&str; 3] = ["invariant", "check_invariant", "debug_invariant"];
 
-#[derive(Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Count {
     functions: usize,
+    with_steps: usize,
     assertions: usize,
-    /// Name of the invariant, and the files that check it.
-    named: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Prints a table and the names. Fails nothing: the answer is `true`.
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Count) {
+        self.functions += other.functions;
+        self.with_steps += other.with_steps;
+        self.assertions += other.assertions;
+    }
+}
+
+/// What was found in one file.
+#[derive(Default)]
+struct Found {
+    count: Count,
+    /// Names of invariants.
+    named: BTreeSet<String>,
+    /// Functions with steps that assert nothing: name and line.
+    bare: Vec<(String, usize)>,
+}
+
+/// Prints a table and the names; or, of the files whose path has one of `parts` in it,
+/// the functions with steps that assert nothing. Fails nothing: the answer is `true`.
 ///
 /// # Errors
 /// If the sources cannot be read.
-pub fn print(root: &Path) -> Result<bool, Box<dyn Error>> {
-    let mut folders: BTreeMap<String, Count> = BTreeMap::new();
-    let mut named: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for source in source::load(root)? {
-        let Some(folder) = folder(&source) else { continue };
-        let count = count(&source);
-        let row = folders.entry(folder).or_default();
-        row.functions += count.functions;
-        row.assertions += count.assertions;
-        for (name, files) in count.named {
-            named.entry(name).or_default().extend(files);
+pub fn print(root: &Path, parts: &[&str]) -> Result<bool, Box<dyn Error>> {
+    let sources = source::load(root)?;
+    let tests: Vec<String> = sources.iter().flat_map(test_modules).collect();
+    let mut rows: BTreeMap<String, Count> = BTreeMap::new();
+    let (mut plan, mut control) = (Count::default(), Count::default());
+    let mut named: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for source in &sources {
+        let Some(folder) = folder(source).filter(|_| !is_within(&source.path, &tests)) else {
+            continue;
+        };
+        let found = find(source);
+        if parts.iter().any(|part| source.path.contains(part)) {
+            found.bare.iter().for_each(|(name, line)| println!("{}:{line}: {name}", source.path));
+        }
+        *rows.entry(folder).or_default() += found.count;
+        if source.crate_dir() == "plan" {
+            plan += found.count;
+        }
+        if is_control_plane(&source.path) {
+            control += found.count;
+        }
+        for name in found.named {
+            named.entry(name).or_default().insert(&source.path);
         }
     }
-    println!("{:<24} {:>9} {:>10} {:>8}", "folder", "functions", "assertions", "each");
-    for (folder, Count { functions, assertions, .. }) in &folders {
-        let each = *assertions as f64 / (*functions).max(1) as f64;
-        println!("{folder:<24} {functions:>9} {assertions:>10} {each:>8.2}");
+    if !parts.is_empty() {
+        return Ok(true);
     }
+    let titles = ("functions", "with steps", "assertions", "of all", "of those");
+    println!(
+        "{:<24} {:>9} {:>10} {:>10} {:>7} {:>8}",
+        "folder", titles.0, titles.1, titles.2, titles.3, titles.4
+    );
+    rows.iter().for_each(|(name, count)| row(name, count));
+    row("all of plan", &plan);
+    row("engine's control plane", &control);
     for (name, files) in named {
         println!("{name}: {}", files.into_iter().collect::<Vec<_>>().join(" "));
     }
     Ok(true)
+}
+
+fn row(name: &str, count: &Count) {
+    let Count { functions, with_steps, assertions } = *count;
+    let each = |of: usize| assertions as f64 / of.max(1) as f64;
+    let (all, those) = (each(functions), each(with_steps));
+    println!("{name:<24} {functions:>9} {with_steps:>10} {assertions:>10} {all:>7.2} {those:>8.2}");
 }
 
 /// `engine/write`, or `engine` for what is in no folder; `None` for what is no part of
@@ -62,20 +141,62 @@ fn folder(source: &Source) -> Option<String> {
     LIBRARIES.contains(&name).then(|| folder.unwrap_or_else(|| name.to_owned()))
 }
 
-fn count(source: &Source) -> Count {
-    let mut counter = Counter { path: &source.path, count: Count::default() };
+fn is_control_plane(path: &str) -> bool {
+    let inner = path.strip_prefix("crates/engine/src/").unwrap_or_default();
+    let mut parts = CONTROL_PLANE.into_iter();
+    parts.any(|part| inner == part || (part.ends_with('/') && inner.starts_with(part)))
+}
+
+/// Paths, without `.rs`, of the modules in files of their own that a file declares for
+/// tests alone.
+fn test_modules(source: &Source) -> Vec<String> {
+    let stem = source.path.trim_end_matches(".rs");
+    let dir = match stem.rsplit_once('/') {
+        Some((dir, "mod" | "lib" | "main")) => dir,
+        _ => stem,
+    };
+    let modules = source.syntax.items.iter().filter_map(|item| match item {
+        syn::Item::Mod(item) if item.content.is_none() => Some(item),
+        _ => None,
+    });
+    let for_tests = modules.filter(|module| module.attrs.iter().any(is_for_tests));
+    for_tests.map(|module| format!("{dir}/{}", module.ident)).collect()
+}
+
+/// Whether the file is one of these modules, or below one.
+fn is_within(path: &str, modules: &[String]) -> bool {
+    let rest = |module: &String| path.strip_prefix(module.as_str());
+    modules.iter().filter_map(rest).any(|rest| rest == ".rs" || rest.starts_with('/'))
+}
+
+fn find(source: &Source) -> Found {
+    let mut counter = Counter { found: Found::default(), is_boilerplate: false };
     if !source.syntax.attrs.iter().any(is_for_tests) {
         counter.visit_file(&source.syntax);
     }
-    counter.count
+    counter.found
 }
 
-struct Counter<'a> {
-    path: &'a str,
-    count: Count,
+struct Counter {
+    found: Found,
+    /// In the `impl` of a trait of the standard library.
+    is_boilerplate: bool,
 }
 
-impl<'ast> Visit<'ast> for Counter<'_> {
+impl Counter {
+    fn function(&mut self, name: &syn::Ident, body: &syn::Block, visit: impl FnOnce(&mut Self)) {
+        let before = self.found.count.assertions;
+        let with_steps = !self.is_boilerplate && steps::has_steps(body);
+        self.found.count.functions += 1;
+        self.found.count.with_steps += usize::from(with_steps);
+        visit(self);
+        if with_steps && self.found.count.assertions == before {
+            self.found.bare.push((name.to_string(), name.span().start().line));
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Counter {
     fn visit_item(&mut self, item: &'ast syn::Item) {
         let attributes = match item {
             syn::Item::Fn(item) => &item.attrs,
@@ -88,35 +209,40 @@ impl<'ast> Visit<'ast> for Counter<'_> {
         }
     }
 
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        let outer = std::mem::replace(&mut self.is_boilerplate, steps::is_boilerplate(item));
+        visit::visit_item_impl(self, item);
+        self.is_boilerplate = outer;
+    }
+
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.count.functions += 1;
-        visit::visit_item_fn(self, item);
+        self.function(&item.sig.ident, &item.block, |counter| visit::visit_item_fn(counter, item));
     }
 
     fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
         if !item.attrs.iter().any(is_for_tests) {
-            self.count.functions += 1;
-            visit::visit_impl_item_fn(self, item);
+            let visit = |counter: &mut Counter| visit::visit_impl_item_fn(counter, item);
+            self.function(&item.sig.ident, &item.block, visit);
         }
     }
 
     fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
-        self.count.functions += usize::from(item.default.is_some());
-        visit::visit_trait_item_fn(self, item);
+        if let Some(body) = &item.default {
+            let visit = |counter: &mut Counter| visit::visit_trait_item_fn(counter, item);
+            self.function(&item.sig.ident, body, visit);
+        }
     }
 
     fn visit_macro(&mut self, item: &'ast syn::Macro) {
         let Some(name) = item.path.segments.last().map(|segment| segment.ident.to_string()) else {
             return;
         };
-        let is_named = NAMED.contains(&&*name);
-        if is_named {
+        if NAMED.contains(&&*name) {
             let tokens = item.tokens.to_string();
             let invariant = tokens.split([',', ' ']).next().unwrap_or_default().to_owned();
-            self.count.named.entry(invariant).or_default().insert(self.path.to_owned());
+            self.found.named.insert(invariant);
         }
-        let asserts = name.starts_with("assert") || name.starts_with("debug_assert");
-        self.count.assertions += usize::from(is_named || asserts);
+        self.found.count.assertions += usize::from(steps::asserts(&name));
     }
 }
 
@@ -128,13 +254,31 @@ mod tests {
     fn assertions_outside_tests_count() {
         let text = "fn a() { assert!(true); invariant!(I2, 1 == 1, \"x\"); }\n\
                     impl T { fn b() { debug_assert_eq!(1, 1); println!(); } }\n\
-                    trait U { fn c(); fn d() {} }\n\
+                    trait U { fn c(); fn d() { if a { b() } } }\n\
+                    impl Default for T { fn default() -> T { if a { b } else { c } } }\n\
                     #[cfg(test)] mod tests { fn e() { assert!(true); } }";
         let source = Source::parse("crates/plan/src/tree/a.rs", text).unwrap();
-        let count = count(&source);
-        assert_eq!((count.functions, count.assertions), (3, 3));
-        assert_eq!(count.named.keys().collect::<Vec<_>>(), ["I2"]);
+        let found = find(&source);
+        assert_eq!(found.count, Count { functions: 4, with_steps: 1, assertions: 3 });
+        assert_eq!(found.named.iter().collect::<Vec<_>>(), ["I2"]);
+        assert_eq!(found.bare, [("d".to_owned(), 3)]);
         assert_eq!(folder(&source).as_deref(), Some("plan/tree"));
+    }
+
+    #[test]
+    fn files_of_tests_are_left_out() {
+        let text = "#[cfg(test)] mod tests; mod a; #[cfg(test)] mod b { fn c() {} }";
+        for (path, module) in [
+            ("crates/engine/src/stats.rs", "crates/engine/src/stats/tests"),
+            ("crates/engine/src/read/mod.rs", "crates/engine/src/read/tests"),
+            ("crates/engine/src/lib.rs", "crates/engine/src/tests"),
+        ] {
+            let modules = test_modules(&Source::parse(path, text).unwrap());
+            assert_eq!(modules, [module]);
+            assert!(is_within(&format!("{module}.rs"), &modules));
+            assert!(is_within(&format!("{module}/a.rs"), &modules));
+            assert!(!is_within(&format!("{module}s.rs"), &modules));
+        }
     }
 
     #[test]
@@ -144,5 +288,16 @@ mod tests {
         }
         let top = Source::parse("crates/engine/src/a.rs", "").unwrap();
         assert_eq!(folder(&top).as_deref(), Some("engine"));
+    }
+
+    #[test]
+    fn the_control_plane_is_there() {
+        let root = crate::root().join("crates/engine/src");
+        for part in CONTROL_PLANE {
+            assert!(root.join(part).exists(), "{part} is not a file of engine");
+        }
+        assert!(is_control_plane("crates/engine/src/open/mod.rs"));
+        assert!(!is_control_plane("crates/engine/src/opening.rs"));
+        assert!(!is_control_plane("crates/plan/src/open/mod.rs"));
     }
 }

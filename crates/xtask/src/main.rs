@@ -16,9 +16,10 @@ const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
                      circles [CRATE]...\n\
                      \x20     print which files of a crate (engine, plan, ...) need each other, for\n\
                      \x20     what, and which types have methods in more than two files\n\
-                     assertions\n\
+                     assertions [PART]...\n\
                      \x20     print how many assertions there are for each function, and which\n\
-                     \x20     invariants (I1 ...) are checked in which files\n\
+                     \x20     invariants (I1 ...) are checked in which files; or, of the files\n\
+                     \x20     with PART in their path, the functions with steps that assert nothing\n\
                      docs  rewrite the generated pages under docs/\n\
                      repeat [--times 50] [--jobs 1] [--filter TEXT]... [--package NAME]...\n\
                      \x20     run every test binary many times, by turns next to threads that take\n\
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy", ref names @ ..] => tidy(names),
         ["circles", ref crates @ ..] => ended(circles::print(&root(), crates)),
-        ["assertions"] => ended(assertions::print(&root())),
+        ["assertions", ref parts @ ..] => ended(assertions::print(&root(), parts)),
         ["docs"] => rewrite(),
         ["repeat", ref rest @ ..] => planned(Plan::parse(rest), repeat::run),
         ["same", ref rest @ ..] => planned(same::Plan::parse(rest), same::run),
