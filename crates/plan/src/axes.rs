@@ -16,10 +16,11 @@ use crate::pick::manual::{self, ManualState};
 use crate::pick::small;
 use crate::sizes::{self, Sizes};
 use crate::sound::checked;
-use crate::tree::{File, Part, Version};
+use crate::tree::{File, LEVELS_MAX, Part, Version};
 use crate::view::{Settings, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use windrow_base::{debug_invariant, invariant};
 
 pub use crate::cut::Cut;
 pub use crate::filter_memory::FilterMemory;
@@ -58,6 +59,7 @@ impl Policy {
     /// after the version, the busy set or the snapshots have changed, and now
     /// and then for what only time brings (expiry).
     pub fn pick(&self, view: &View<'_>) -> Decision {
+        invariant!(I1, !view.version.levels.is_empty(), "a tree without a level");
         if view.busy.is_reshaping() {
             return Decision::Idle;
         }
@@ -88,7 +90,13 @@ impl Policy {
         if view.busy.is_reshaping() {
             return Decision::Idle;
         }
-        checked(view, self.level0.pick(view).unwrap_or(Decision::Idle))
+        let decision = checked(view, self.level0.pick(view).unwrap_or(Decision::Idle));
+        let files = decision.files();
+        let is_relief = files.is_empty() || files.iter().any(|(level, _, _)| *level == 0);
+        invariant!(I10, is_relief, "{decision} takes nothing out of level 0");
+        let deep = files.iter().map(|(level, _, _)| *level).find(|&level| level > 1);
+        invariant!(I10, deep.is_none(), "{decision} takes from level {deep:?}, not from level 0");
+        decision
     }
 
     /// The next step of a manual compaction of `[lo, hi]` (`None`: unbounded).
@@ -109,7 +117,11 @@ impl Policy {
             // It knows levels by their numbers.
             return Decision::Idle;
         }
-        checked(view, manual::step(view, lo, hi, state))
+        let (level, was_done) = (state.level(), state.is_done());
+        let decision = checked(view, manual::step(view, lo, hi, state));
+        debug_assert!(level <= state.level(), "it goes back from {level} to {}", state.level());
+        debug_assert!(!was_done || decision.is_idle(), "it is done, and goes on: {decision}");
+        decision
     }
 
     /// Level 0's depth and an estimate of the merging that the tree's excess
@@ -117,6 +129,9 @@ impl Policy {
     pub fn debt(&self, version: &Version, settings: &Settings) -> Debt {
         let level0_depth = version.level(0).map_or(0, |l| l.sst_log_depth());
         let (mut carried, mut bytes) = self.level0.debt(version, settings);
+        let waiting = version.part_bytes(0, Part::SstLog);
+        debug_assert!(carried <= waiting, "{carried} bytes leave level 0, which has {waiting}");
+        debug_assert!(carried <= bytes, "{carried} bytes are merged by writing {bytes}");
         for level in 1..version.levels.len() as u32 {
             let run = version.part_bytes(level, Part::Run);
             let below = version.part_bytes(level + 1, Part::Run);
@@ -126,6 +141,8 @@ impl Policy {
             let excess = size.saturating_sub(self.capacity(version, settings, level));
             // What goes down is rewritten with its share of what it meets.
             let leaving = excess.saturating_add(log);
+            let most = size.saturating_add(version.part_bytes(level, Part::SstLog));
+            debug_assert!(leaving <= most, "{leaving} bytes leave level {level}, of {most}");
             let ratio = below as f64 / size.saturating_add(log).max(1) as f64;
             bytes = bytes.saturating_add((leaving as f64 * (1.0 + ratio)) as u64);
             carried = leaving;
@@ -135,7 +152,11 @@ impl Policy {
 
     /// Bytes that `level`'s SST-log may hold; 0 where the picker empties it.
     pub fn log_limit(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
-        self.picker.log_limit(self.levels(), version, settings, level)
+        let limit = self.picker.log_limit(self.levels(), version, settings, level);
+        let is_bottom = version.deepest().is_none_or(|deepest| level >= deepest);
+        invariant!(I10, limit == 0 || !is_bottom, "the SST-log of the last level may be kept");
+        invariant!(I10, limit == 0 || level > 0, "level 0 may hold {limit} bytes for good");
+        limit
     }
 
     /// Whether output tables are to say how hot their keys are (`hotness/`).
@@ -152,7 +173,12 @@ impl Policy {
     /// Asked before each flush, which is cut by them and stores them with its
     /// edit.
     pub fn boundaries(&self, version: &Version, settings: &Settings) -> Option<Arc<[Vec<u8>]>> {
-        self.level0.boundaries(version, settings)
+        let boundaries = self.level0.boundaries(version, settings);
+        let ascend = boundaries.iter().all(|keys| {
+            keys.windows(2).all(|pair| version.order.compare(&pair[0], &pair[1]).is_lt())
+        });
+        debug_invariant!(I1, ascend, "the boundaries of level 0's partitions do not ascend");
+        boundaries
     }
 
     /// Decides where the files of a flush end, given the partitions' boundaries.
@@ -166,6 +192,7 @@ impl Policy {
             // As a flush would have been: partitions are merged down separately.
             return self.flush_cutter(settings, &version.boundaries);
         }
+        invariant!(I1, output_level < LEVELS_MAX, "an output into level {output_level}");
         let capacity = |level| self.capacity(version, settings, level);
         let cutter = self.cut.cutter(version, settings, output_level, capacity);
         // Jobs of different partitions must share no file of level 1: each would
@@ -188,6 +215,9 @@ impl Policy {
         fresh: Option<Estimate>,
         estimate: &dyn Fn(&File) -> Option<Estimate>,
     ) -> FilterPlan {
+        let level = job.output.0;
+        invariant!(I1, level < LEVELS_MAX, "filters are planned for level {level}");
+        debug_invariant!(F2, job.reserved_bits >= 0.0, "{} bits reserved", job.reserved_bits);
         FilterPlan::new(&self.filters, version, job, fresh, estimate)
     }
 

@@ -9,7 +9,7 @@ use crate::tree::file::File;
 use crate::tree::{Place, Span};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use windrow_base::{FileNumber, KeyOrder, invariant};
+use windrow_base::{FileNumber, KeyOrder, debug_invariant, invariant};
 
 /// The files and ranges of the jobs that run on one tree.
 #[derive(Clone, Debug, Default)]
@@ -40,16 +40,25 @@ struct Reach {
 
 impl Reach {
     fn new(inputs: impl Iterator<Item = Place>, output: Place) -> Reach {
-        inputs.fold(Reach { first: output, last: output, output }, |r, place| Reach {
+        let reach = inputs.fold(Reach { first: output, last: output, output }, |r, place| Reach {
             first: r.first.min(place),
             last: r.last.max(place),
             output,
-        })
+        });
+        let (first, last) = (reach.first, reach.last);
+        debug_invariant!(
+            I9,
+            first <= output && output <= last,
+            "a job from {first:?} to {last:?} writes to {output:?}"
+        );
+        reach
     }
 
     /// Whether outputs of one may break the other, given that their ranges
     /// overlap: they go to one place, or one is installed between the other's inputs and output (I5).
     fn crosses(&self, other: &Reach) -> bool {
+        debug_invariant!(I9, self.first <= self.last, "{self:?} is crossed");
+        debug_invariant!(I9, other.first <= other.last, "{other:?} is crossed");
         let amid = |place: Place, way: &Reach| way.first < place && place < way.last;
         self.output == other.output || amid(self.output, other) || amid(other.output, self)
     }
@@ -68,6 +77,20 @@ impl Busy {
         let Some(job) = job_of(merge) else { return };
         self.files.extend(merge.files().map(|(_, _, f)| f.number));
         self.claims.push(Claim { job, reach: reach_of(merge), bounds: merge.bounds.clone() });
+        self.check();
+    }
+
+    /// No range is reserved without a file that is busy for it, and no two by one job.
+    fn check(&self) {
+        let (claims, files) = (self.claims.len(), self.files.len());
+        debug_invariant!(I9, claims <= files, "{claims} ranges are reserved for {files} tables");
+        let is_idle = |claim: &&Claim| !self.files.contains(&claim.job);
+        let idle = self.claims.iter().find(is_idle).map(|claim| claim.job);
+        debug_invariant!(
+            I9,
+            idle.is_none(),
+            "a range is reserved for table {idle:?}, which is free"
+        );
     }
 
     /// Undoes [`Busy::add`], once the job is installed or given up.
@@ -80,11 +103,18 @@ impl Busy {
         self.claims.retain(|claim| Some(claim.job) != job);
         let released = claims - self.claims.len();
         invariant!(I9, released == usize::from(job.is_some()), "a job had {released} ranges");
+        self.check();
     }
 
     /// Marks what any decision takes. Moves and drops that are installed at
     /// once, under the lock they were picked under, need not be marked.
     pub fn claim(&mut self, decision: &Decision) {
+        let files = match decision {
+            Decision::Merge(_) => Vec::new(),
+            decision => decision.files(),
+        };
+        let taken = files.iter().map(|(_, _, f)| f.number).find(|&number| self.is_busy(number));
+        invariant!(I9, taken.is_none(), "table {taken:?} is taken by two jobs");
         match decision {
             Decision::Idle => {}
             Decision::Merge(merge) => self.add(merge),
@@ -105,6 +135,7 @@ impl Busy {
                 });
             }
         }
+        self.check();
     }
 
     /// Undoes [`Busy::claim`].
@@ -118,9 +149,11 @@ impl Busy {
             _ => {}
         }
         for (_, _, file) in decision.files() {
-            self.files.remove(&file.number);
+            let was_busy = self.files.remove(&file.number);
+            invariant!(I9, was_busy, "a job gives table {} back, which it has not", file.number);
             self.claims.retain(|claim| claim.job != file.number);
         }
+        self.check();
     }
 
     /// Marks a file that no job may take: it is damaged.
@@ -136,6 +169,8 @@ impl Busy {
 
     /// Whether no job runs.
     pub fn is_empty(&self) -> bool {
+        let has_claims = !self.claims.is_empty();
+        invariant!(I9, !has_claims || !self.files.is_empty(), "a range is reserved for no table");
         self.files.is_empty() && !self.reshaping
     }
 
@@ -170,6 +205,7 @@ impl Busy {
     }
 
     fn range_conflicts(&self, order: &KeyOrder, span: &Span<'_>, reach: Reach) -> bool {
+        debug_invariant!(I9, !span.is_empty(order), "a job is to reserve an empty range");
         self.claims.iter().any(|claim| {
             claim.reach.crosses(&reach) && Span::of(&claim.bounds).overlaps(order, span)
         })

@@ -5,6 +5,7 @@
 
 use crate::tree::level::deepest_point;
 use crate::tree::{Part, Version};
+use windrow_base::debug_invariant;
 
 /// Amplification of a version.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,13 +38,12 @@ impl Cost {
         }
         let files = version.files().map(|(_, _, f)| f);
         let read_max = deepest_point(order, files).depth;
-        Cost {
-            runs,
-            read_max,
-            read_mean: read_mean(version),
-            space: space(version),
-            write: write(version),
-        }
+        let read_mean = read_mean(version);
+        // Tables of one run are disjoint (I1), as are those of one epoch (I4).
+        debug_invariant!(I1, read_max <= runs, "{read_max} tables over a point in {runs} runs");
+        let most = f64::from(read_max);
+        debug_invariant!(I1, read_mean <= most, "{read_mean} tables over a point, {most} at most");
+        Cost { runs, read_max, read_mean, space: space(version), write: write(version) }
     }
 }
 
@@ -63,6 +63,7 @@ fn read_mean(version: &Version) -> f64 {
                     as u64;
         }
     }
+    debug_assert!(asked >= points, "{points} tables are found {asked} times at their first keys");
     if points == 0 { 0.0 } else { asked as f64 / points as f64 }
 }
 
@@ -70,6 +71,10 @@ fn space(version: &Version) -> f64 {
     let Some(deepest) = version.deepest() else { return 1.0 };
     let run = version.part_bytes(deepest, Part::Run);
     let base = if run > 0 { run } else { version.part_bytes(deepest, Part::SstLog) };
+    debug_assert!(
+        base <= version.bytes(),
+        "level {deepest} holds {base} bytes, more than the tree"
+    );
     version.bytes() as f64 / base.max(1) as f64
 }
 

@@ -3,12 +3,13 @@
 //! A decision is a value: the executor carries it out, tests and reports print
 //! it. `Display` gives one sentence that says what and why.
 
-use crate::tree::{Edit, File, Part, Place, Span};
+use crate::tree::{Edit, File, LEVELS_MAX, Part, Place, Span};
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use windrow_base::{Epoch, FileNumber};
+use windrow_base::{Epoch, FileNumber, debug_invariant, invariant};
 
 /// What to do next with a tree.
 #[derive(Clone, Debug)]
@@ -292,6 +293,7 @@ impl Merge {
 
     /// The output's place in read order.
     pub fn output_place(&self) -> Place {
+        is_epoch_of(self.output_part, self.output_epoch);
         match self.output_part {
             Part::Run => Place::run(self.output_level),
             Part::SstLog => Place::sst_log(self.output_level, self.output_epoch),
@@ -301,6 +303,8 @@ impl Merge {
     /// The edit that replaces the inputs by `outputs`, which get the job's epoch.
     pub fn edit(&self, outputs: Vec<File>) -> Edit {
         let epoch = self.output_epoch;
+        is_epoch_of(self.output_part, epoch);
+        self.fits(&outputs);
         Edit {
             removed: self.files().map(|(n, part, f)| (n, part, f.number)).collect(),
             added: outputs
@@ -311,11 +315,32 @@ impl Merge {
             ..Edit::default()
         }
     }
+
+    /// That the outputs are new tables, and hold nothing that the inputs did not.
+    fn fits(&self, outputs: &[File]) {
+        let inputs: BTreeSet<FileNumber> = self.files().map(|(_, _, f)| f.number).collect();
+        let mut numbers = inputs.clone();
+        let twice = outputs.iter().map(|f| f.number).find(|&number| !numbers.insert(number));
+        invariant!(I2, twice.is_none(), "a merge of {inputs:?} writes table {twice:?} again");
+        let newest = |files: &mut dyn Iterator<Item = &File>| files.map(|f| f.seq_max).max();
+        let read = newest(&mut self.files().map(|(_, _, f)| &**f));
+        let written = newest(&mut outputs.iter());
+        invariant!(I3, written <= read, "a merge writes entries up to {written:?} of {read:?}");
+        let expiring = |files: &mut dyn Iterator<Item = &File>| {
+            files.fold(0u64, |sum, f| sum.saturating_add(f.expiring_entries))
+        };
+        let before = expiring(&mut self.files().map(|(_, _, f)| &**f));
+        let after = expiring(&mut outputs.iter());
+        debug_invariant!(I6, after <= before, "{after} entries expire, of {before} that were read");
+    }
 }
 
 impl Move {
     /// The edit that moves the file: it removes and adds the same number (I2).
     pub fn edit(&self) -> Edit {
+        is_epoch_of(self.to.1, self.epoch);
+        let number = self.file.number;
+        invariant!(I2, self.from != self.to, "table {number} moves to where it is");
         let file = match self.file.epoch == self.epoch {
             true => self.file.clone(),
             false => Arc::new(self.file.at_epoch(self.epoch)),
@@ -332,6 +357,9 @@ impl Move {
 impl Drop {
     /// The edit that takes the files away.
     pub fn edit(&self) -> Edit {
+        let full = self.files.iter().find(|(_, _, f)| f.point_tombstones != f.entries);
+        let number = full.map(|(_, _, f)| f.number);
+        invariant!(I6, full.is_none(), "table {number:?} is dropped, and has entries");
         let removed = self.files.iter().map(|(n, part, f)| (*n, *part, f.number)).collect();
         Edit { removed, ..Edit::default() }
     }
@@ -340,6 +368,9 @@ impl Drop {
 impl Reshape {
     /// The edit that changes L, and with it the names of levels.
     pub fn edit(&self) -> Edit {
+        let (from, to) = (self.levels + 1, self.levels);
+        let odd = self.renamed.iter().map(|r| r.0).find(|&level| level != from);
+        invariant!(I3, odd.is_none(), "a table of level {odd:?} comes to level {to}");
         Edit {
             removed: self.renamed.iter().map(|(n, part, f)| (*n, *part, f.number)).collect(),
             added: self.renamed.iter().map(|(n, part, f)| (n - 1, *part, f.clone())).collect(),
@@ -349,7 +380,15 @@ impl Reshape {
     }
 }
 
+/// That a file of that half of a level can have this epoch.
+fn is_epoch_of(part: Part, epoch: Epoch) {
+    let fits = (part == Part::Run) == (epoch == 0);
+    invariant!(I4, fits, "epoch {epoch} of a {}", part.name());
+}
+
 fn cursors(cursor: &Option<(u32, Vec<u8>)>) -> Vec<(u32, Option<Vec<u8>>)> {
+    let level = cursor.as_ref().map(|(level, _)| *level);
+    invariant!(I10, level.is_none_or(|n| (1..LEVELS_MAX).contains(&n)), "level {level:?} goes on");
     cursor.iter().map(|(level, key)| (*level, Some(key.clone()))).collect()
 }
 

@@ -114,6 +114,7 @@ impl Policy {
             let policy = policy.get_or_insert_with(Policy::leveled);
             policy.set(axis, &Value::parse(value)?)?;
         }
+        debug_assert!(named.is_empty() || policy.is_some(), "axes {named:?} make no policy");
         policy.ok_or_else(|| unknown_preset(text.trim()))
     }
 
@@ -305,6 +306,7 @@ impl<'a> Value<'a> {
     }
 
     fn number_of(&self, key: &str, text: Option<&str>, min: f64, max: f64) -> Result<Option<f64>> {
+        debug_assert!(min <= max, "{key} must be from {min} to {max}");
         let Some(text) = text else { return Ok(None) };
         match text.parse::<f64>() {
             Ok(number) if (min..=max).contains(&number) => Ok(Some(number)),
@@ -345,6 +347,7 @@ impl<'a> Value<'a> {
         text: Option<&str>,
         words: &[(&str, T)],
     ) -> Result<Option<T>> {
+        debug_assert!(!words.is_empty(), "`{key}` can be nothing");
         let Some(text) = text else { return Ok(None) };
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
             return Ok(Some(*value));
@@ -360,6 +363,8 @@ impl<'a> Value<'a> {
 
     /// Fails on an option that the value does not have, or has twice.
     fn only(&self, known: &[&str]) -> Result<()> {
+        let is_once = |key: &&str| known.iter().filter(|other| *other == key).count() == 1;
+        debug_assert!(known.iter().all(is_once), "{} has options twice: {known:?}", self.name);
         for (i, (key, value)) in self.options.iter().enumerate() {
             // Only the first may go without its name.
             let valid = known.contains(key) || (key.is_empty() && !known.is_empty() && i == 0);

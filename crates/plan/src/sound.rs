@@ -267,6 +267,48 @@ mod tests {
         is_refused(drop(files[..1].to_vec()), "(I6): table 12 is dropped, and has entries");
     }
 
+    /// What a call panics with.
+    fn panics(call: impl FnOnce()) -> String {
+        let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("a broken invariant");
+        panic.downcast_ref::<String>().expect("a message").clone()
+    }
+
+    #[test]
+    fn an_edit_that_breaks_an_invariant_is_refused() {
+        let output = |number, seq_max| File { number, seq_max, ..File::default() };
+        let merges = |outputs: &[File]| panics(|| _ = merge().edit(outputs.to_vec()));
+        for (text, name) in [
+            (merges(&[output(5, 1)]), "(I2): a merge of {5, 6, 11, 12} writes table Some(5) again"),
+            (merges(&[output(30, 1), output(30, 1)]), "writes table Some(30) again"),
+            (
+                merges(&[output(30, 100)]),
+                "(I3): a merge writes entries up to Some(100) of Some(99)",
+            ),
+            (panics(|| _ = Merge { output_epoch: 3, ..merge() }.edit(Vec::new())), "(I4): epoch 3"),
+            (panics(|| _ = Move { epoch: 3, ..a_move() }.edit()), "(I4): epoch 3 of a run"),
+            (panics(|| _ = Move { to: (1, Part::Run), ..a_move() }.edit()), "(I2): table 6 moves"),
+            (
+                panics(|| _ = Move { cursor: Some((0, Vec::new())), ..a_move() }.edit()),
+                "(I10): level Some(0) goes on",
+            ),
+        ] {
+            assert!(text.contains(name), "{name}: {text}");
+        }
+        assert_eq!(merge().edit(alloc::vec![output(30, 99)]).added.len(), 1);
+    }
+
+    #[test]
+    fn books_of_what_is_busy_agree() {
+        let job = Decision::Move(a_move());
+        let mut busy = Busy::new();
+        busy.claim(&job);
+        let again = panics(|| busy.claim(&job));
+        assert!(again.contains("(I9): table Some(6) is taken by two jobs"), "{again}");
+        busy.release(&job);
+        let again = panics(|| busy.release(&job));
+        assert!(again.contains("(I9): a job gives table 6 back"), "{again}");
+    }
+
     #[test]
     fn a_change_of_the_shape_that_breaks_an_invariant_is_refused() {
         let version: Version = TREE.parse().unwrap();

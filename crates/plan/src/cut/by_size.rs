@@ -5,6 +5,7 @@ use super::cutter::{Cutter, Limits};
 use crate::tree::Version;
 use crate::view::Settings;
 use alloc::sync::Arc;
+use windrow_base::invariant;
 
 /// Cuts by size and by overlap with the next level.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,6 +24,7 @@ impl BySize {
         settings: &Settings,
         output_level: u32,
     ) -> Cutter {
+        invariant!(I1, file_bytes > 0, "tables of no bytes");
         // Level 0 is not cut: its files are made for one reading, and fewer are better.
         if output_level == 0 {
             return Cutter::at(Arc::new([]));

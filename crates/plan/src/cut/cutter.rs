@@ -84,12 +84,14 @@ impl Cutter {
     #[must_use]
     pub fn also_at(self, boundaries: Arc<[Vec<u8>]>) -> Cutter {
         invariant!(I1, self.first_bytes.is_none(), "an output gets boundaries half way");
+        invariant!(I1, self.boundaries.is_empty(), "an output gets boundaries twice");
         Cutter { boundaries, ..self }
     }
 
     /// The same, but a boundary does not cut off less than `bytes`.
     #[must_use]
     pub fn least(self, bytes: u64) -> Cutter {
+        invariant!(I1, self.first_bytes.is_none(), "the least piece changes half way");
         Cutter { piece_min_bytes: bytes.max(1), ..self }
     }
 
@@ -129,6 +131,7 @@ impl Cutter {
 
     fn is_full(&self, bytes_so_far: u64, bytes_left: impl FnOnce() -> u64) -> bool {
         let Limits { file_bytes, passed_bytes, touched_bytes, touched_min_bytes } = self.limits;
+        debug_invariant!(I1, bytes_so_far > 0, "a table may end before its first key");
         let (passed, touched) = self.overlap.as_ref().map_or((0, 0), |o| (o.passed, o.touched()));
         (bytes_so_far >= file_bytes && bytes_left() >= file_bytes / REST_PART)
             || passed > passed_bytes
@@ -143,7 +146,9 @@ impl Cutter {
             self.boundaries_passed += 1;
         }
         let passed = self.boundaries_passed;
-        debug_invariant!(I1, passed <= self.boundaries.len(), "{passed} boundaries passed");
+        let rest = self.boundaries.get(passed);
+        let is_before = rest.is_none_or(|boundary| order.compare(user_key, boundary).is_lt());
+        debug_invariant!(I1, is_before, "a boundary is not passed in time");
         passed > before
     }
 }
@@ -181,6 +186,8 @@ impl Overlapped {
         }
         debug_invariant!(I1, self.ended.is_none_or(|before| before <= ended), "keys go back");
         self.ended = Some(ended);
+        let is_past = ended == 0 || ends(&run[ended - 1]);
+        debug_invariant!(I1, is_past, "a table of the level below is passed before its end");
         let next = run.get(ended).filter(|f| order.compare(&f.smallest, user_key).is_le());
         self.inside = next.map_or(0, |f| f.bytes);
     }

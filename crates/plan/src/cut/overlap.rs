@@ -50,8 +50,10 @@ impl Overlap {
         if output_level == 0 || !steep {
             return BySize::cutter_at(file_bytes, version, settings, output_level);
         }
+        invariant!(I1, capacity <= below, "level {output_level} holds more than the next one");
         let min_bytes = if self.min_bytes > 0 { self.min_bytes } else { file_bytes / MIN_PART };
         invariant!(I1, file_bytes > 0, "tables of no bytes");
+        debug_assert!(self.f >= 1.0, "a table may touch {} tables", self.f);
         let limits = Limits {
             file_bytes,
             touched_bytes: (self.f * file_bytes as f64) as u64,

@@ -50,6 +50,8 @@ pub fn flushed(
     debug_invariant!(F3, (0.0..=1.0).contains(&credit), "{found} hits found of {claimed} claimed");
     debug_invariant!(F3, queries >= 0.0, "{queries} queries are aimed at a range");
     let (hits, of) = if level0.1 > 0.0 { level0 } else { all };
+    debug_invariant!(F3, hits <= claimed * (1.0 + 1e-9), "{hits} hits in a range of {claimed}");
+    debug_invariant!(F3, vain <= vain_in_all * (1.0 + 1e-9), "{vain} in vain of {vain_in_all}");
     let per_entry = if of > 0.0 { hits * credit / of } else { 0.0 };
     Estimate { queries, hits: queries.min(per_entry * entries as f64) }
 }
@@ -79,6 +81,7 @@ fn position(order: &KeyOrder, file: &File, key: &[u8]) -> f64 {
     let shared = file.smallest.iter().zip(file.largest.iter()).take_while(|(a, b)| a == b).count();
     let number = |key: &[u8]| prefix_u64(key.get(shared..).unwrap_or_default()) as f64;
     let (first, last) = (number(&file.smallest), number(&file.largest));
+    debug_invariant!(F3, first <= last, "a table's keys from {first} to {last}");
     ((number(key) - first) / (last - first).max(1.0)).clamp(0.0, 1.0)
 }
 

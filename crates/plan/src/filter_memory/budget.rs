@@ -107,6 +107,7 @@ impl Price {
 
     /// z of a file that covers `share` of the key space.
     fn empty(&self, share: f64, known: Option<Estimate>) -> f64 {
+        debug_invariant!(F3, (0.0..=1.0).contains(&share), "a file covers {share} of the keys");
         match known.filter(|_| self.learns) {
             None if self.learns => (PRIOR_QUERIES + self.queries) * share,
             None => share,
@@ -191,6 +192,7 @@ impl FilterPlan {
         let expected = expected_outputs(&price, job, written, fresh, &known);
         let mut loads = expected.clone();
         // Merges leave room to level 0, those deeper down to level 1 as well.
+        debug_invariant!(F3, written >= 0.0, "{written} entries are written");
         let shallow = job.output.0.min(2);
         let (mut entries, mut held_bits, mut held_above_bits) = (written, 0.0, 0.0);
         for (level, part, file) in version.files().filter(|(_, _, file)| stays(file)) {
@@ -211,12 +213,16 @@ impl FilterPlan {
         let unheld_bits = memory_bits - held_bits - job.reserved_bits;
         let again_bits = unheld_bits.min(reusable_bits(job, freed_bits));
         let left_bits = (unheld_bits - room_bits).max(again_bits).max(0.0);
+        debug_invariant!(F2, held_above_bits <= held_bits, "{held_above_bits} of {held_bits}");
+        debug_invariant!(F2, left_bits >= 0.0 && !left_bits.is_nan(), "{left_bits} bits left");
         price.tree_c = solve(&BUILT, &loads, memory_bits - free_bits, BITS_CAP).c;
         // Filters under another plan may hold what the outputs should have.
         let rounding_bits = ROUNDING_BITS * expected.len() as f64;
         let of_job = solve(&BUILT, &expected, left_bits - rounding_bits, BITS_CAP);
         price.c = price.tree_c.max(of_job.c);
         // Jobs run side by side, and one must not hold all that is left.
+        let (of_tree, at) = (price.tree_c, price.c);
+        debug_invariant!(F2, of_tree <= at, "a job pays {at} and the tree {of_tree}");
         let wanted: f64 =
             expected.iter().map(|load| load.entries * Price::bits(load, price.c)).sum();
         let allowance_bits = left_bits.min(wanted * SPARE);
@@ -261,6 +267,7 @@ impl FilterPlan {
     pub fn allowance_bytes(&self, entries: u64) -> u64 {
         let more = entries as f64 - self.entries_min;
         let more = if self.at_most { more.min(0.0) } else { more.max(0.0) };
+        debug_invariant!(F2, !more.is_nan(), "an allowance for {entries} entries");
         ((self.allowance_bits + more * self.bits_per_entry).max(0.0) / 8.0) as u64
     }
 
@@ -323,6 +330,7 @@ fn entries_written(job: &FilterJob<'_>) -> f64 {
         *runs.entry(place(*level, *part, file)).or_default() += file.entries;
         tombstones += file.point_tombstones;
     }
+    debug_invariant!(I4, runs.len() <= job.inputs.len(), "{} runs of inputs", runs.len());
     let largest = runs.values().copied().max().unwrap_or(0);
     let all = job.inputs.iter().map(|(_, _, file)| file.entries).sum::<u64>();
     debug_invariant!(F3, largest <= all, "a run of {largest} entries among {all}");
@@ -349,6 +357,8 @@ fn groups_after(
     if job.output.0 > 0 {
         groups.add(job.output.0, 0, written);
     }
+    let odd = groups.entries.values().find(|entries| entries.is_nan());
+    debug_invariant!(F3, odd.is_none(), "a run of {odd:?} entries");
     groups
 }
 
@@ -369,6 +379,7 @@ fn expected_outputs(
     let is_deepest =
         |(level, part, file): &&(u32, Part, Arc<File>)| place(*level, *part, file) == deepest;
     let entries: f64 = job.inputs.iter().filter(is_deepest).map(|i| i.2.entries as f64).sum();
+    debug_invariant!(F3, job.inputs.iter().any(|i| is_deepest(&i)), "no input is the deepest");
     let grown = if entries > 0.0 { written / entries } else { 0.0 };
     debug_invariant!(F3, grown >= 0.0, "{written} entries are to be written, of {entries}");
     let load = |(_, _, file): &(u32, Part, Arc<File>)| {

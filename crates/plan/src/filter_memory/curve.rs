@@ -106,6 +106,8 @@ impl Curve {
             bits = f64::min(bits, end.unwrap_or(f64::INFINITY));
         }
         debug_invariant!(F1, bits == 0.0 || bits >= BITS_MIN, "{bits} bits per key");
+        let is_due = urgency >= self.threshold();
+        debug_invariant!(F1, is_due == (bits > 0.0), "{bits} bits per key at urgency {urgency}");
         if cap < BITS_MIN { 0.0 } else { bits.min(cap) }
     }
 
@@ -121,6 +123,8 @@ impl Curve {
     /// Bits as a function of urgency: steps and rises in turn. The first piece
     /// is the first bit; the last one rises for ever.
     pub(super) fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+        let falls = |pair: &[Knot]| pair[0].bits < pair[1].bits && pair[0].slope >= pair[1].slope;
+        debug_invariant!(F1, self.knots.windows(2).all(falls), "{self:?} is not convex");
         let first = &self.knots[0];
         let start = Piece {
             urgency: self.threshold(),

@@ -85,18 +85,22 @@ impl Seen {
         let since = self.since as f64;
         let Estimate { queries: seen, hits } = self.recent;
         let elapsed = now - since;
+        debug_invariant!(F3, elapsed >= 0.0, "query {now} is before {since}");
+        debug_invariant!(F3, hits <= seen, "{hits} hits of {seen} queries in a window");
         // A window that rolls begins with a query, another one with none.
         let intervals = if self.rolls { seen } else { seen + 1.0 };
         let Some(older) = self.older.filter(|_| since > 0.0) else {
             // Up to `since` as after it.
             let queries = if elapsed > 0.0 { seen * now / elapsed } else { seen };
             let ratio = if seen > 0.0 { hits / seen } else { 0.0 };
+            debug_invariant!(F3, queries >= seen, "{queries} queries, and {seen} were seen");
             return Estimate { queries, hits: queries * ratio };
         };
         let recent_interval = elapsed / intervals.max(1.0);
         let older_interval = since / (older.queries + 1.0);
         // An idle file's window is filled by the queries that did not come.
         let weight = BETA * (seen.max(elapsed / older_interval) / WINDOW as f64).min(1.0);
+        debug_invariant!(F3, (0.0..=BETA).contains(&weight), "a window weighs {weight}");
         let interval = weight * recent_interval + (1.0 - weight) * older_interval;
         let queries = now / interval;
         debug_invariant!(F3, queries >= 0.0, "{queries} queries at {now}, one each {interval}");
@@ -106,6 +110,7 @@ impl Seen {
             (true, false) => hits / seen,
             (false, _) => older_ratio,
         };
+        debug_invariant!(F3, (0.0..=1.0).contains(&ratio), "{ratio} of the queries are hits");
         Estimate { queries, hits: queries * ratio }
     }
 }
@@ -146,6 +151,8 @@ impl Observed {
             self.recent.len()
         );
         seen.recent = seen.recent.plus(one(hit));
+        let (count, sum) = (self.recent.len() as f64, seen.recent.queries);
+        debug_invariant!(F3, count == sum, "a window of {count} queries is counted as {sum}");
     }
 
     /// The estimate at query `now`; see [`Seen::estimate`].
@@ -189,6 +196,8 @@ pub fn propagate(inputs: &[InputStatistics]) -> Estimate {
         let here = group
             .iter()
             .fold(Estimate::default(), |sum, input| sum.plus(input.estimate.scaled(input.share)));
+        let Estimate { queries, hits } = here;
+        debug_invariant!(F3, queries >= 0.0 && hits >= 0.0, "{hits} hits of {queries} queries");
         deeper = Some(deeper.map_or(here, |deeper| {
             let explained = deeper.queries + here.hits;
             let beyond = (here.queries - EXCESS * explained).max(0.0);

@@ -17,6 +17,8 @@ pub use mnemosyne::Mnemosyne;
 pub use monkey::Monkey;
 pub use uniform::Uniform;
 
+use windrow_base::debug_invariant;
+
 /// How many filter bits per key each file gets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FilterMemory {
@@ -33,11 +35,13 @@ pub enum FilterMemory {
 impl FilterMemory {
     /// Filter bits per key on average over the tree.
     pub fn bits_mean(&self) -> f64 {
-        match self {
+        let bits = match self {
             FilterMemory::None => 0.0,
             FilterMemory::Uniform(uniform) => uniform.bits,
             FilterMemory::Monkey(monkey) => monkey.bits,
             FilterMemory::Mnemosyne(mnemosyne) => mnemosyne.bits,
-        }
+        };
+        debug_invariant!(F2, (0.0..f64::MAX).contains(&bits), "{bits} bits per key of the tree");
+        bits
     }
 }

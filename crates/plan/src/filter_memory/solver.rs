@@ -61,6 +61,8 @@ const WINDOW_OF_MANY: usize = 3;
 
 /// Shares `memory_bits` out to `loads`, at most `cap` bits per key each.
 pub fn solve(curve: &Curve, loads: &[Load], memory_bits: f64, cap: f64) -> Allocation {
+    let odd = loads.iter().find(|load| load.entries < 0.0 || load.empty < 0.0);
+    debug_invariant!(F3, odd.is_none(), "{odd:?} is no load");
     let sorted = Sorted::new(curve, loads, cap);
     let mut bits = vec![0.0; loads.len()];
     let no_memory = memory_bits.is_nan() || memory_bits <= 0.0;
@@ -178,7 +180,11 @@ impl Sorted {
     /// Bits of a member at this urgency: [`Curve::bits`], but one at least.
     fn bits(&self, urgency: f64) -> f64 {
         match self.pieces.iter().rev().find(|piece| urgency >= piece.urgency) {
-            Some(piece) => piece.bits + piece.rise * (urgency - piece.urgency),
+            Some(piece) => {
+                let bits = piece.bits + piece.rise * (urgency - piece.urgency);
+                debug_invariant!(F1, bits >= BITS_MIN, "{bits} bits per key at {urgency}");
+                bits
+            }
             None => BITS_MIN,
         }
     }
@@ -189,6 +195,7 @@ impl Sorted {
     }
 
     fn one(&self, at: usize) -> Sums {
+        debug_invariant!(F2, at < self.files.len(), "file {at} of {}", self.files.len());
         self.sums[at + 1].plus(self.sums[at], -1.0)
     }
 
@@ -277,6 +284,7 @@ impl Sorted {
         let many = self.files.len() > MANY;
         let window = if many { WINDOW_OF_MANY } else { WINDOW };
         let margin = set.prefix;
+        debug_invariant!(F2, margin <= self.files.len(), "{margin} files get a filter");
         let near = margin.saturating_sub(window)..(margin + window).min(self.files.len());
         for _ in 0..if many { 1 } else { 8 } {
             let mut best: Option<(Set, f64, f64)> = None;
@@ -295,6 +303,7 @@ impl Sorted {
                 consider(one, cost);
             }
             let Some(better) = best else { break };
+            debug_invariant!(F2, better.2 < cost, "a set that costs {} and not {cost}", better.2);
             (set, c, cost) = better;
         }
         (set, c)
@@ -313,6 +322,7 @@ impl Sorted {
             let mid = (lo + hi).div_ceil(2);
             if fits(mid) { lo = mid } else { hi = mid - 1 }
         }
+        debug_invariant!(F2, lo == 0 || fits(lo), "{lo} filters do not fit");
         lo
     }
 }
@@ -330,5 +340,7 @@ fn capped(curve: &Curve, cap: f64) -> Vec<Piece> {
         }),
         None => pieces.extend(curve.pieces().take(1)),
     }
+    let ascend = pieces.windows(2).all(|pair| pair[0].bits <= pair[1].bits);
+    debug_invariant!(F1, ascend, "more urgent files get fewer bits: {pieces:?}");
     pieces
 }

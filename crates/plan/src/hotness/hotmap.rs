@@ -69,6 +69,7 @@ impl HotMap {
     }
 
     fn with_layers(layer_bits: u64, bits_max: u64) -> HotMap {
+        debug_invariant!(H1, layer_bits <= bits_max, "{layer_bits} bits a layer, of {bits_max}");
         let mut map = HotMap {
             layers: (0..LAYERS).map(|_| Layer::new(layer_bits)).collect(),
             layer_bits_max: bits_max.min(layer_bits.saturating_mul(GROWTH_MAX)),
@@ -80,9 +81,16 @@ impl HotMap {
 
     /// Notes an update of the key with this hash, of 64 well mixed bits.
     pub fn observe(&mut self, hash: u64) {
+        let known = if cfg!(debug_assertions) { self.layers_known(hash) } else { 0 };
         if let Some(layer) = self.layers.iter_mut().find(|layer| !layer.knows(hash)) {
             layer.insert(hash);
         }
+        debug_invariant!(
+            H1,
+            self.layers_known(hash) == (known + 1).min(LAYERS as u32),
+            "an update is known to {} layers after {known}",
+            self.layers_known(hash)
+        );
         self.until_compare = self.until_compare.saturating_sub(1);
         if let Some(bits) = self.due() {
             self.turn(bits);
@@ -174,6 +182,7 @@ impl Layer {
             let mixed = hash.wrapping_add(step.wrapping_mul(i));
             // The high half picks: multiply and shift, no division.
             let bit = ((mixed as u128 * bits as u128) >> 64) as u64;
+            debug_invariant!(H1, bit < bits, "bit {bit} of {bits}");
             ((bit / 64) as usize, 1 << (bit % 64))
         })
     }
@@ -187,6 +196,7 @@ impl Layer {
             self.words[word] |= mask;
         }
         self.keys += 1;
+        debug_invariant!(H1, self.keys <= self.capacity() + 1, "{} keys in a layer", self.keys);
     }
 }
 

@@ -18,6 +18,7 @@
 
 use crate::tree::File;
 use alloc::sync::Arc;
+use windrow_base::debug_invariant;
 
 /// Bytes that the bounds of all files begin with. O(files).
 pub fn shared_prefix(files: &[Arc<File>]) -> usize {
@@ -26,7 +27,14 @@ pub fn shared_prefix(files: &[Arc<File>]) -> usize {
     let shared = |key: &[u8], most: usize| {
         base.iter().zip(key).take(most).take_while(|(a, b)| a == b).count()
     };
-    files.iter().fold(base.len(), |most, file| shared(&file.largest, shared(&file.smallest, most)))
+    let most = files
+        .iter()
+        .fold(base.len(), |most, file| shared(&file.largest, shared(&file.smallest, most)));
+    let prefix = &base[..most];
+    let begins =
+        |file: &Arc<File>| file.smallest.starts_with(prefix) && file.largest.starts_with(prefix);
+    debug_invariant!(H1, files.iter().all(begins), "a table's bounds do not begin as others do");
+    most
 }
 
 /// S of a file: the base-2 logarithm of keys spanned per entry, up to a constant.
@@ -42,7 +50,9 @@ pub fn sparseness(file: &File, prefix_bytes: usize) -> f64 {
     // 1 for the lowest bit, 0 where nothing differs: 2^i bounds the range from above.
     let highest = 128 - (number(&file.smallest) ^ number(&file.largest)).leading_zeros();
     let entries = file.entries.saturating_add(file.range_tombstones).max(1);
-    highest as f64 - libm::log2(entries as f64)
+    let sparseness = highest as f64 - libm::log2(entries as f64);
+    debug_invariant!(H1, (-64.0..=128.0).contains(&sparseness), "a sparseness of {sparseness}");
+    sparseness
 }
 
 #[cfg(test)]

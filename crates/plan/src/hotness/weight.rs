@@ -25,7 +25,10 @@ pub fn combine(hot: &[f64], sparse: &[f64], alpha: f64) -> Vec<f64> {
     debug_invariant!(H1, hot.len() == sparse.len(), "{} hot, {} sparse", hot.len(), sparse.len());
     debug_invariant!(H1, (0.0..=1.0).contains(&alpha), "hotness weighs {alpha}");
     let (hot, sparse) = (Scale::of(hot), Scale::of(sparse));
-    hot.zip(sparse).map(|(h, s)| alpha * h + (1.0 - alpha) * s).collect()
+    let weights: Vec<f64> = hot.zip(sparse).map(|(h, s)| alpha * h + (1.0 - alpha) * s).collect();
+    let odd = weights.iter().find(|weight| !(0.0..=1.0 + 1e-9).contains(*weight));
+    debug_invariant!(H1, odd.is_none(), "a table weighs {odd:?}");
+    weights
 }
 
 /// Values scaled to 0..1.
@@ -39,6 +42,7 @@ impl Scale<'_> {
     fn of(values: &[f64]) -> Scale<'_> {
         let min = values.iter().copied().fold(f64::INFINITY, f64::min);
         let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        debug_invariant!(H1, values.is_empty() || min <= max, "a scale from {min} to {max}");
         Scale { values: values.iter(), min, spread: max - min }
     }
 }

@@ -10,6 +10,8 @@ use crate::decision::{Decision, Reason};
 use crate::pick;
 use crate::tree::{Part, Version};
 use crate::view::{Settings, View};
+use core::cmp::Reverse;
+use windrow_base::debug_invariant;
 
 /// First in, first out.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,5 +46,10 @@ impl Fifo {
 
 /// Flushes that wait in level 0.
 fn epochs(version: &Version) -> u32 {
-    version.part(0, Part::SstLog).chunk_by(|a, b| a.epoch == b.epoch).count() as u32
+    let log = version.part(0, Part::SstLog);
+    debug_invariant!(I4, log.is_sorted_by_key(|f| Reverse(f.epoch)), "flushes are out of order");
+    let depth = version.level(0).map_or(0, |level| level.sst_log_depth());
+    let epochs = log.chunk_by(|a, b| a.epoch == b.epoch).count() as u32;
+    debug_invariant!(I4, depth <= epochs, "{depth} of {epochs} epochs over one point");
+    epochs
 }

@@ -11,6 +11,7 @@ use crate::tree::{File, Part, Span, Version};
 use crate::view::{Settings, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use windrow_base::debug_invariant;
 
 mod fifo;
 mod partitioned;
@@ -35,20 +36,29 @@ pub enum Level0 {
 impl Level0 {
     /// How urgent level 0 is; merging starts at 1.
     pub fn score(&self, version: &Version, settings: &Settings) -> f64 {
-        match self {
+        let score = match self {
             Level0::Tiered(tiered) => tiered.score(version, settings),
             Level0::Fifo(fifo) => fifo.score(version, settings),
             Level0::Partitioned(partitioned) => partitioned.score(version, settings),
-        }
+        };
+        debug_assert!(score >= 0.0 && score.is_finite(), "level 0 is {score} times too full");
+        let is_empty = version.part(0, Part::SstLog).is_empty();
+        debug_assert!(!is_empty || score == 0.0, "an empty level 0 is {score} times too full");
+        score
     }
 
     /// The most urgent job that takes files out of level 0, or merges some there.
     pub(crate) fn pick(&self, view: &View<'_>) -> Option<Decision> {
-        match self {
+        let decision = match self {
             Level0::Tiered(tiered) => tiered.pick(view),
             Level0::Fifo(fifo) => fifo.pick(view),
             Level0::Partitioned(partitioned) => partitioned.pick(view),
+        };
+        if let Some(decision) = decision.as_ref().filter(|_| cfg!(debug_assertions)) {
+            let has_level0 = decision.files().iter().any(|(level, _, _)| *level == 0);
+            debug_invariant!(I10, has_level0, "a job of level 0 leaves it as it is: {decision}");
         }
+        decision
     }
 
     /// Bytes that leave level 0 for level 1, and what merging them costs; none
@@ -57,11 +67,15 @@ impl Level0 {
         if self.score(version, settings) < 1.0 {
             return (0, 0);
         }
-        match self {
+        let (leaving, written) = match self {
             Level0::Tiered(tiered) => tiered.debt(version),
             Level0::Fifo(fifo) => fifo.debt(version),
             Level0::Partitioned(partitioned) => partitioned.debt(version, settings),
-        }
+        };
+        let waiting = version.part_bytes(0, Part::SstLog);
+        debug_assert!(leaving <= waiting, "{leaving} bytes leave level 0, which has {waiting}");
+        debug_assert!(leaving <= written, "{leaving} bytes leave level 0 by writing {written}");
+        (leaving, written)
     }
 
     /// New boundaries of the partitions, if the present ones no longer fit.
@@ -97,6 +111,7 @@ pub fn depth_without(version: &Version, damaged: &Busy) -> u32 {
     let mut barred: Vec<Span<'_>> =
         version.part(1, Part::Run).iter().filter(is_damaged).map(|file| file.span()).collect();
     let mut free = Vec::new();
+    let all = version.level(0).map_or(0, |level| level.sst_log_depth());
     for file in version.part(0, Part::SstLog).iter().rev() {
         let mut span = file.span();
         if !is_damaged(&file) && !barred.iter().any(|other| other.overlaps(order, &span)) {
@@ -110,7 +125,14 @@ pub fn depth_without(version: &Version, damaged: &Busy) -> u32 {
             }
             apart
         });
+        debug_invariant!(
+            I5,
+            !barred.iter().any(|other| other.overlaps(order, &span)),
+            "ranges that overlap are not joined"
+        );
         barred.push(span);
     }
-    deepest_point(order, free.into_iter()).depth
+    let depth = deepest_point(order, free.into_iter()).depth;
+    debug_invariant!(I4, depth <= all, "{depth} epochs without those of damaged files, of {all}");
+    depth
 }

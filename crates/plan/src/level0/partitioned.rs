@@ -37,6 +37,7 @@ use crate::tree::{File, Part, Version};
 use crate::view::{Settings, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use windrow_base::{debug_invariant, invariant};
 
 /// A job takes at most so many times what a partition usually holds.
 const JOB_PARTITIONS_MAX: u64 = 4;
@@ -69,6 +70,7 @@ impl Partitioned {
 
     /// Bytes of level 0 above which a partition goes down: `(k-1)/2 * (1 + 1/n)` flushes.
     pub(crate) fn limit(&self, version: &Version, settings: &Settings) -> u64 {
+        debug_assert!(self.k > 0 && self.depth > 0, "{self:?} gathers no flush");
         let n = version.boundaries.len() as f64 + 1.0;
         let flushes = (self.k as f64 - 1.0) / 2.0 * (1.0 + 1.0 / n);
         (flushes * flush_bytes(version, settings) as f64) as u64
@@ -82,6 +84,7 @@ impl Partitioned {
         let deep = partitions.iter().filter(|p| self.is_deep(p)).map(|p| p.bytes).sum::<u64>();
         let leaving = waiting.saturating_sub(self.limit(version, settings)).max(deep).min(waiting);
         let share = leaving as f64 / waiting.max(1) as f64;
+        debug_assert!((0.0..=1.0).contains(&share), "{share} of level 0 goes down");
         let rewritten = version.part_bytes(1, Part::Run) as f64 * share;
         (leaving, leaving.saturating_add(rewritten as u64))
     }
@@ -91,7 +94,9 @@ impl Partitioned {
         let version = view.version;
         let log = version.part(0, Part::SstLog);
         let busy = log.iter().filter(|f| view.busy.is_busy(f.number)).map(|f| f.bytes);
-        let bytes = version.part_bytes(0, Part::SstLog) - busy.sum::<u64>();
+        let (all, busy) = (version.part_bytes(0, Part::SstLog), busy.sum::<u64>());
+        invariant!(I9, busy <= all, "{busy} bytes of level 0 go down, of {all}");
+        let bytes = all - busy;
         let limit = self.limit(version, view.settings);
         let mut partitions = partitions::partitions_of(version);
         partitions.retain(|partition| !partition.files.is_empty());
@@ -122,6 +127,7 @@ impl Partitioned {
     /// All of a partition, or as much of it as one job may take, oldest first.
     fn retire(&self, view: &View<'_>, partition: &Partition, reason: Reason) -> Option<Decision> {
         let version = view.version;
+        invariant!(I10, !partition.files.is_empty(), "partition {} is empty", partition.index);
         let allow = |f: &File| !view.busy.is_busy(f.number);
         let log = version.part(0, Part::SstLog);
         let seat = |&i: &usize| -> Seat { (0, Part::SstLog, i) };
@@ -161,6 +167,7 @@ impl Partitioned {
     fn job_bytes_max(&self, version: &Version, settings: &Settings) -> u64 {
         let waiting = flush_bytes(version, settings).saturating_mul(self.k as u64);
         let usual = waiting.saturating_add(version.part_bytes(1, Part::Run));
+        debug_assert!(self.k > 0, "{self:?} gathers no flush");
         let of_a_partition = usual / (version.boundaries.len() as u64 + 1);
         let least = settings.file_bytes.saturating_mul(JOB_FILES_MIN);
         of_a_partition.saturating_mul(JOB_PARTITIONS_MAX).max(least)
@@ -168,7 +175,10 @@ impl Partitioned {
 
     /// New boundaries of the partitions, if the present ones no longer fit.
     pub fn boundaries(&self, version: &Version, settings: &Settings) -> Option<Arc<[Vec<u8>]>> {
-        partitions::rederive(version, settings, self.partitions, self.k)
+        let boundaries = partitions::rederive(version, settings, self.partitions, self.k);
+        let count = boundaries.as_ref().map_or(0, |keys| keys.len());
+        invariant!(I10, count < self.partitions as usize, "{count} boundaries of {self:?}");
+        boundaries
     }
 
     /// A flush is cut at each partition's boundary, so that partitions share no file. A
@@ -190,6 +200,7 @@ fn flush_bytes(version: &Version, settings: &Settings) -> u64 {
         (bytes / pieces).saturating_mul(partitions).min(settings.memtable_bytes).max(bytes)
     };
     let log = version.part(0, Part::SstLog);
+    debug_invariant!(I4, log.iter().all(|f| f.epoch < version.next_epoch), "a flush to come");
     let largest = log.chunk_by(|a, b| a.epoch == b.epoch).map(whole).max().unwrap_or(0);
     largest.max(settings.memtable_bytes / FLUSH_PART_MIN).max(1)
 }

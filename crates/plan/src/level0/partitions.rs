@@ -23,6 +23,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
+use windrow_base::{debug_invariant, invariant};
 
 /// Partitions are uneven if the largest has more than so many times its share.
 const UNEVEN: f64 = 2.0;
@@ -67,6 +68,16 @@ pub(super) fn partitions_of(version: &Version) -> Vec<Partition> {
         partition.depth =
             deepest_point(&version.order, partition.files.iter().map(|&i| &log[i])).depth;
     }
+    if cfg!(debug_assertions) {
+        let placed = partitions.iter().map(|p| p.files.len()).sum::<usize>();
+        debug_invariant!(I10, placed >= log.len(), "{placed} of {} files have a place", log.len());
+        // Any point lies in one partition, with all files that cover it.
+        let deepest = partitions.iter().map(|p| p.depth).max();
+        let due = version.level(0).map_or(0, |level| level.sst_log_depth());
+        debug_invariant!(I10, deepest == Some(due), "partitions are {deepest:?} deep of {due}");
+        let newest_first = partitions.iter().all(|p| p.files.windows(2).all(|w| w[0] < w[1]));
+        debug_invariant!(I4, newest_first, "files of a partition are out of order");
+    }
     partitions
 }
 
@@ -79,6 +90,7 @@ fn touched<K: AsRef<[u8]>>(
     let order = &version.order;
     let first = boundaries.partition_point(|b| order.compare(b.as_ref(), &file.smallest).is_le());
     let last = boundaries.partition_point(|b| !file.span().ends_before(order, b.as_ref()));
+    debug_invariant!(I10, first <= last, "a file from partition {first} to {last}");
     first..=last.max(first)
 }
 
@@ -89,6 +101,7 @@ pub(super) fn rederive(
     partitions_max: u32,
     k: u32,
 ) -> Option<Arc<[Vec<u8>]>> {
+    invariant!(I10, partitions_max > 0, "level 0 is to have no partition");
     let partitions_max = partitions_max as usize;
     let now = version.boundaries.len() + 1;
     let source = source(version, settings, partitions_max);
@@ -101,12 +114,14 @@ pub(super) fn rederive(
     };
     let old = largest(&version.boundaries);
     let total: f64 = spread.iter().map(|(_, load)| load).sum();
+    debug_assert!(old <= total * (1.0 + 1e-6), "a partition has {old} of a load of {total}");
     let uneven = old * now as f64 > total * UNEVEN;
     if !more && !fewer && !uneven {
         return None;
     }
     let boundaries = boundaries(version, source, worth, &spread);
     let count = boundaries.len() + 1;
+    invariant!(I10, count <= worth, "{count} partitions, of {worth} that are worth it");
     let better = fewer
         || (more && (count >= now * 2 || (count > now && count == partitions_max)))
         || (uneven && largest(&boundaries) <= old * BETTER);
@@ -119,6 +134,7 @@ fn source(version: &Version, settings: &Settings, partitions_max: usize) -> u32 
     let levels = 1..version.levels.len() as u32;
     let bytes = |n: &u32| version.part_bytes(*n, Part::Run);
     let enough = settings.file_bytes.saturating_mul(partitions_max as u64);
+    debug_assert!(partitions_max > 0, "level 0 is to have no partition");
     let first = levels.clone().find(|n| bytes(n) >= enough);
     first.or_else(|| levels.rev().max_by_key(bytes)).unwrap_or(1)
 }
@@ -141,6 +157,7 @@ fn spread(version: &Version, source: u32, k: u32) -> Spread<'_> {
     };
     let pieces: Vec<f64> = partitions.iter().map(|p| p.bytes as f64 / epochs(p)).collect();
     let filled = pieces.iter().filter(|&&piece| piece > 0.0).count();
+    debug_assert!(filled <= partitions.len(), "{filled} of {} partitions", partitions.len());
     let mean = pieces.iter().sum::<f64>() / filled.max(1) as f64;
 
     // Files in the source's SST-log came from its run. Without them the partitions
@@ -164,6 +181,8 @@ fn spread(version: &Version, source: u32, k: u32) -> Spread<'_> {
             *load += guess / count as f64;
         }
     }
+    let odd = spread.iter().map(|(_, load)| *load).find(|load| !(0.0..f64::MAX).contains(load));
+    debug_assert!(odd.is_none(), "a file stands for a load of {odd:?}");
     spread
 }
 
@@ -174,6 +193,11 @@ fn loads<K: AsRef<[u8]>>(version: &Version, boundaries: &[K], spread: &Spread<'_
         let touched = touched(version, boundaries, file);
         let part = load / touched.clone().count() as f64;
         touched.for_each(|partition| loads[partition] += part);
+    }
+    if cfg!(debug_assertions) {
+        let (shared, all) = (loads.iter().sum::<f64>(), spread.iter().map(|s| s.1).sum::<f64>());
+        let is_all = (shared - all).abs() <= all * 1e-6;
+        debug_assert!(is_all, "a load of {all} is shared out as {shared}");
     }
     loads
 }
@@ -194,6 +218,8 @@ fn candidates(version: &Version, source: u32, partitions: usize) -> Vec<&[u8]> {
     }
     keys.sort_by(|a, b| version.order.compare(a, b));
     keys.dedup();
+    let ascend = keys.windows(2).all(|pair| version.order.compare(pair[0], pair[1]).is_lt());
+    debug_invariant!(I1, ascend, "places for boundaries do not ascend");
     keys
 }
 
@@ -223,5 +249,7 @@ fn boundaries(
             }
         }
     }
+    let count = boundaries.len();
+    invariant!(I10, count < partitions, "{count} boundaries of {partitions} partitions");
     boundaries
 }

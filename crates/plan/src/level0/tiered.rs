@@ -15,6 +15,7 @@ use crate::tree::{File, Part, Version};
 use crate::view::{Settings, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use windrow_base::{debug_invariant, invariant};
 
 /// Tiered level 0.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +38,7 @@ impl Tiered {
     /// and not files (I10). Writes in key order never grow deep, so bytes count
     /// as well, once there are as many as k memtables or level 1's capacity.
     pub fn score(&self, version: &Version, settings: &Settings) -> f64 {
+        debug_assert!(self.k > 0, "merging starts at no epoch");
         let Some(level) = version.level(0) else { return 0.0 };
         let by_depth = level.sst_log_depth() as f64 / self.k as f64;
         let by_bytes = level.part_bytes(Part::SstLog) as f64 / self.bytes_limit(settings) as f64;
@@ -61,6 +63,9 @@ impl Tiered {
         let version = view.version;
         let log = version.part(0, Part::SstLog);
         let mut groups = groups(version, log);
+        let deepest = groups.iter().map(|group| group.depth).max().unwrap_or(0);
+        let due = version.level(0).map_or(0, |level| level.sst_log_depth());
+        debug_invariant!(I10, deepest == due, "groups are {deepest} deep, and level 0 is {due}");
         groups.sort_by_key(|g| core::cmp::Reverse(g.depth));
         for group in groups.iter().filter(|g| g.depth >= self.k) {
             let reason = Reason::Level0Depth { depth: group.depth, limit: self.k };
@@ -84,6 +89,7 @@ impl Tiered {
     /// follow each other (I5), and none much larger than those before it
     /// together: what was merged here once is not merged again for little.
     fn merge_within(&self, view: &View<'_>, group: &Group) -> Option<Decision> {
+        invariant!(I5, !group.files.is_empty(), "a group of no file");
         // The way may be free again soon, and then this was done for nothing.
         if group.depth < self.k.saturating_mul(2).max(self.k + 2) {
             return None;
@@ -104,6 +110,9 @@ impl Tiered {
         if epochs < self.k.max(2) {
             return None;
         }
+        debug_invariant!(I5, epochs <= group.files.len() as u32, "{epochs} epochs of a group");
+        let follows = seeds.windows(2).all(|pair| log[pair[0].2].epoch >= log[pair[1].2].epoch);
+        debug_invariant!(I5, follows, "epochs to be merged do not follow each other");
         let reason = Reason::Level0Blocked { depth: group.depth, epochs };
         let closure =
             close(view.version, seeds, (0, Part::SstLog), |f| !view.busy.is_busy(f.number))?;
@@ -133,8 +142,12 @@ fn groups(version: &Version, log: &[Arc<File>]) -> Vec<Group> {
         files.sort_unstable();
         let deepest = deepest_point(order, files.iter().map(|&i| &log[i]));
         let seed = files.iter().copied().find(|&i| log[i].span().contains(order, deepest.key));
+        debug_invariant!(I10, seed.is_some(), "no file covers the deepest point of its group");
+        debug_invariant!(I10, deepest.depth as usize <= files.len(), "{} deep", deepest.depth);
         let seed = seed.unwrap_or(files[0]);
         groups.push(Group { depth: deepest.depth, seed, files });
     }
+    let count = groups.iter().map(|group| group.files.len()).sum::<usize>();
+    invariant!(I10, count == log.len(), "{count} of {} files are in a group", log.len());
     groups
 }

@@ -30,9 +30,13 @@ use crate::view::View;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use windrow_base::{debug_invariant, invariant};
 
 /// The paper's limit of files met below per file evicted.
 const INVOLVED_MAX: usize = 10;
+
+/// Sets of so many files are checked: that takes time for each pair of them.
+const CHECKED_MAX: usize = 32;
 
 /// A job takes in further files up to this many times `file_bytes`.
 const ABSORB_FILES_MAX: u64 = 25;
@@ -71,13 +75,13 @@ impl<'v> Log<'v> {
             sum = sum.saturating_add(f.bytes);
             sum
         });
-        Log {
-            view,
-            level,
-            files,
-            below: core::iter::once(0).chain(below).collect(),
-            weights: hotness::weights(files, alpha),
-        }
+        let below: Vec<u64> = core::iter::once(0).chain(below).collect();
+        let total = view.version.part_bytes(level + 1, Part::Run);
+        debug_invariant!(I2, below.last() == Some(&total), "{total} bytes are miscounted");
+        let weights = hotness::weights(files, alpha);
+        let count = files.len();
+        invariant!(H1, weights.len() == count, "{} weights of {count} files", weights.len());
+        Log { view, level, files, below, weights }
     }
 
     fn version(&self) -> &'v Version {
@@ -96,6 +100,8 @@ impl<'v> Log<'v> {
     fn below_bytes(&self, span: &Span<'_>) -> u64 {
         let Some(run) = self.version().level(self.level + 1) else { return 0 };
         let range = run.run_overlapping(&self.version().order, span);
+        let count = self.below.len();
+        invariant!(I1, range.end < count, "files up to {} of {count}", range.end);
         self.below[range.end] - self.below[range.start]
     }
 
@@ -110,6 +116,8 @@ impl<'v> Log<'v> {
         let seeds = members.map(seat(Part::SstLog)).chain(run.iter().copied().map(seat(Part::Run)));
         let to = (self.level + 1, Part::Run);
         let closure = close(self.version(), seeds, to, |f| !self.is_busy(f))?;
+        let taken = closure.count(self.level, Part::Run);
+        debug_invariant!(I5, taken >= run.len(), "{taken} of {} files of the run", run.len());
         decide(self.view, &closure, reason.clone())
     }
 
@@ -124,6 +132,7 @@ impl<'v> Log<'v> {
             let by_cost = sets[a].cost().total_cmp(&sets[b].cost());
             by_cost.then_with(|| self.weights[a].total_cmp(&self.weights[b]))
         });
+        invariant!(I5, sets.len() == self.files.len(), "{} sets of files", sets.len());
         ranked.into_iter().find_map(|i| {
             let grown = self.absorb_run(self.absorb(&sets, i));
             self.job(grown.members.iter(), &grown.run, reason).or_else(|| {
@@ -155,9 +164,22 @@ impl<'v> Log<'v> {
             }
             let bytes = members.iter().map(|j| self.files[j].bytes).sum();
             let below_bytes = self.below_bytes(&span);
+            let newer = members.iter().next().filter(|&first| first < i);
+            debug_invariant!(I5, newer.is_none(), "what leaves with file {i} is newer: {newer:?}");
+            debug_invariant!(I5, self.is_closed(&members), "what leaves with file {i} is not all");
             sets[i] = Some(Set { members, run: Vec::new(), span, bytes, below_bytes, busy });
         }
         sets.into_iter().flatten().collect()
+    }
+
+    /// Whether every older file that a member overlaps is a member (I5). Asked in debug
+    /// builds, of short logs.
+    fn is_closed(&self, members: &Bits) -> bool {
+        if self.files.len() > CHECKED_MAX {
+            return true;
+        }
+        let needed = |i: usize| (i + 1..self.files.len()).filter(move |&j| self.overlap(i, j));
+        members.iter().all(|i| needed(i).all(|j| members.get(j)))
     }
 
     /// The set of file `seed` with all that makes it cheaper. Oldest first, so that
@@ -180,6 +202,9 @@ impl<'v> Log<'v> {
                 }
             }
         }
+        let bytes = set.members.iter().fold(0u64, |sum, i| sum.saturating_add(self.files[i].bytes));
+        debug_assert!(bytes == set.bytes, "a set of {bytes} bytes is counted as {}", set.bytes);
+        debug_invariant!(I5, self.is_closed(&set.members), "a set grew by what needs more");
         set
     }
 
@@ -187,6 +212,7 @@ impl<'v> Log<'v> {
     /// log holds below such a file must be in the set (I5).
     fn absorb_run(&self, mut set: Set<'v>) -> Set<'v> {
         let order = &self.version().order;
+        invariant!(I5, set.run.is_empty(), "a set takes in files of its run twice");
         let Some(level) = self.version().level(self.level) else { return set };
         for i in level.run_overlapping(order, &self.reach(&set.span)) {
             let file = &level.run[i];
@@ -208,6 +234,7 @@ impl<'v> Log<'v> {
         let bytes = set.bytes.saturating_add(file.bytes);
         let below_bytes = self.below_bytes(&span);
         let fits = bytes.saturating_add(below_bytes) <= limit && !self.is_busy(file);
+        debug_assert!(below_bytes >= set.below_bytes, "a wider range meets {below_bytes} bytes");
         let gains = fits && cost(below_bytes, bytes) < set.cost();
         if gains {
             (set.span, set.bytes, set.below_bytes) = (span, bytes, below_bytes);
@@ -241,6 +268,12 @@ impl<'v> Log<'v> {
             let gathered = self.gather(seed);
             gathered.iter().for_each(|&i| seen.set(i));
             let evicted = self.evict(&gathered);
+            let count = evicted.len();
+            invariant!(
+                I5,
+                count > 0 && gathered.starts_with(&evicted),
+                "{count} files are evicted"
+            );
             self.job(evicted.into_iter(), &[], reason)
         })
     }
@@ -260,6 +293,9 @@ impl<'v> Log<'v> {
         }
         let mut gathered: Vec<usize> = members.iter().collect();
         gathered.reverse();
+        debug_invariant!(I5, self.is_closed(&members), "files that overlap are not gathered");
+        let oldest_first = gathered.windows(2).all(|pair| pair[0] > pair[1]);
+        debug_invariant!(I4, oldest_first, "files are not gathered oldest first");
         gathered
     }
 
@@ -302,7 +338,9 @@ pub(super) fn free_bytes(view: &View<'_>, level: &Level) -> u64 {
         return bytes;
     }
     let busy = level.sst_log.iter().filter(|f| view.busy.is_busy(f.number));
-    bytes.saturating_sub(busy.map(|f| f.bytes).sum())
+    let busy: u64 = busy.map(|f| f.bytes).sum();
+    debug_invariant!(I9, busy <= bytes, "{busy} bytes of an SST-log go down, of {bytes}");
+    bytes.saturating_sub(busy)
 }
 
 /// A set of small numbers.
@@ -325,6 +363,8 @@ impl Bits {
     }
 
     fn add(&mut self, other: &Bits) {
+        let (here, there) = (self.words.len(), other.words.len());
+        debug_assert!(here == there, "sets of {here} and {there} words are joined");
         self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a |= b);
     }
 

@@ -11,14 +11,21 @@ use super::{job, merge_of};
 use crate::decision::{Decision, Drop, Reason};
 use crate::tree::closure::{Seat, close};
 use crate::tree::outside::nothing_older;
-use crate::tree::{File, Part};
+use crate::tree::{File, Level, Part};
 use crate::view::View;
 use alloc::sync::Arc;
 use alloc::vec;
+use windrow_base::{debug_invariant, invariant};
 
 /// The first job that frees space, from the top of the tree down.
 pub(crate) fn pick(view: &View<'_>) -> Option<Decision> {
     let version = view.version;
+    let counted = |level: &Level| {
+        let both = level.run.iter().chain(&level.sst_log);
+        both.filter(|file| file.may_hold_garbage()).count()
+    };
+    let odd = version.levels.iter().position(|level| level.garbage_files() != counted(level));
+    debug_invariant!(I2, odd.is_none(), "tables with tombstones of level {odd:?} are miscounted");
     let with_garbage = (0..).zip(&version.levels).filter(|(_, level)| level.garbage_files() > 0);
     for (n, level) in with_garbage {
         for part in [Part::Run, Part::SstLog] {
@@ -37,6 +44,7 @@ pub(crate) fn pick(view: &View<'_>) -> Option<Decision> {
 
 fn collect(view: &View<'_>, seat: Seat, file: &Arc<File>) -> Option<Decision> {
     let (level, part, _) = seat;
+    invariant!(I9, !view.busy.is_busy(file.number), "table {} is busy", file.number);
     let only_tombstones = file.point_tombstones == file.entries;
     // Most files are in no way due, which is cheaper to see than what lies below.
     if !only_tombstones && due(view, file, true).is_none() {
@@ -53,6 +61,7 @@ fn collect(view: &View<'_>, seat: Seat, file: &Arc<File>) -> Option<Decision> {
     if !bottom {
         // In the deepest level the log is what lies below the run, and it drains by itself.
         let to = (level + 1, Part::Run);
+        debug_invariant!(I6, level <= deepest, "level {level} of a tree of {deepest} levels");
         return if level < deepest { job(view, [seat], to, reason) } else { None };
     }
     if file.seq_max >= view.snapshots_oldest {
@@ -60,6 +69,9 @@ fn collect(view: &View<'_>, seat: Seat, file: &Arc<File>) -> Option<Decision> {
     }
     let to = (level.max(1), Part::Run);
     let closure = close(view.version, [seat], to, |f| !view.busy.is_busy(f.number))?;
+    // Nothing older overlaps it: what is merged with it is newer, in its own level.
+    let alien = closure.files().find(|(n, _, _)| *n != level && *n != to.0);
+    debug_invariant!(I6, alien.is_none(), "a rewriting in level {level} takes {alien:?}");
     merge_of(view, &closure, reason)
 }
 

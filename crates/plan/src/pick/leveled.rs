@@ -21,10 +21,11 @@ use super::score::{Candidate, candidates};
 use super::{decide, garbage, job, with_cursor};
 use crate::decision::{Decision, Reason};
 use crate::tree::closure::{Closure, Seat, close};
-use crate::tree::{Level, Part, Version};
+use crate::tree::{File, Level, Part, Version};
 use crate::view::View;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use windrow_base::{debug_invariant, invariant};
 
 /// Which file of an overfull run goes down first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,13 +75,14 @@ impl Leveled {
         view: &View<'_>,
         level: u32,
     ) -> Option<Decision> {
+        invariant!(I1, level > 0, "level 0 has no run to pick from");
         let version = view.version;
         let source = version.level(level)?;
         let bytes = source.part_bytes(Part::Run);
         let capacity = levels.capacity(version, view.settings, level);
         let reason = || Reason::LevelFull { level, bytes, capacity };
         self.ranked(view, level, source).into_iter().find_map(|index| {
-            let allow = |f: &crate::tree::File| !view.busy.is_busy(f.number);
+            let allow = |f: &File| !view.busy.is_busy(f.number);
             let to = (level + 1, Part::Run);
             let closure = close(version, [(level, Part::Run, index)], to, allow)?;
             let grown = grow(view, &closure, index, level, self.grow);
@@ -99,6 +101,13 @@ impl Leveled {
         let start = version.cursor(level).map_or(0, |cursor| {
             source.run.partition_point(|f| version.order.compare(&f.smallest, cursor).is_le())
         });
+        debug_invariant!(I10, level > 0, "level 0 has no run to go round");
+        let after = |f: &Arc<File>| {
+            version
+                .cursor(level)
+                .is_none_or(|cursor| version.order.compare(&f.smallest, cursor).is_gt())
+        };
+        debug_invariant!(I1, source.run.get(start).is_none_or(after), "a run goes on too early");
         (start..source.run.len()).chain(0..start).collect()
     }
 
@@ -129,7 +138,7 @@ fn overlapped_bytes(version: &Version, source: &Level, below: u32) -> Vec<u64> {
     let order = &version.order;
     let target = version.part(below, Part::Run);
     let mut first = 0;
-    let overlapped = |file: &Arc<crate::tree::File>| {
+    let overlapped = |file: &Arc<File>| {
         while target.get(first).is_some_and(|t| t.span().ends_before(order, &file.smallest)) {
             first += 1;
         }
@@ -140,7 +149,16 @@ fn overlapped_bytes(version: &Version, source: &Level, below: u32) -> Vec<u64> {
             .map(|t| t.bytes)
             .sum()
     };
-    source.run.iter().map(overlapped).collect()
+    let below_bytes: Vec<u64> = source.run.iter().map(overlapped).collect();
+    if let Some(target) =
+        version.level(below).filter(|_| cfg!(debug_assertions) && below_bytes.len() < 16)
+    {
+        let mut both = source.run.iter().zip(&below_bytes);
+        let odd = both.find(|(f, bytes)| target.run_bytes_overlapping(order, &f.span()) != **bytes);
+        let number = odd.map(|(file, _)| file.number);
+        debug_invariant!(I1, number.is_none(), "what table {number:?} meets is miscounted");
+    }
+    below_bytes
 }
 
 /// Adds neighbours of the seed that the target files of its closure cover
@@ -161,7 +179,7 @@ fn grow<'v>(
     }
     let span = closure.span();
     let order = &version.order;
-    let inside = |f: &crate::tree::File| {
+    let inside = |f: &File| {
         order.compare(span.lo, &f.smallest).is_le()
             && f.span().compare_ends(order, &span).is_le()
             && !view.busy.is_busy(f.number)
@@ -185,6 +203,9 @@ fn grow<'v>(
     }
     let seeds = (first..end).map(|i| -> Seat { (level, Part::Run, i) });
     let grown = close(version, seeds, target, |f| !view.busy.is_busy(f.number))?;
+    let (few, many) = (closure.len(), grown.len());
+    invariant!(I5, many >= few + (end - first - 1), "a job of {few} files grows to {many}");
+    debug_assert!(first <= index && index < end, "file {index} is not in {first} to {end}");
     let same = grown.count(target.0, target.1) == covered
         && grown.count(level, Part::SstLog) == closure.count(level, Part::SstLog);
     same.then_some(grown)
@@ -197,6 +218,8 @@ pub(super) fn drain_log(view: &View<'_>, level: u32) -> Option<Decision> {
     let log = version.part(level, Part::SstLog);
     let reason = Reason::DrainSstLog { level, bytes: version.part_bytes(level, Part::SstLog) };
     let deepest = version.deepest() == Some(level);
+    invariant!(I10, level > 0, "level 0 is drained by its own policy");
+    debug_invariant!(I10, !log.is_empty(), "the SST-log of level {level} is empty already");
     (0..log.len()).find_map(|i| match deepest {
         true => job(view, [(level, Part::SstLog, i)], (level, Part::Run), reason.clone()),
         false => {

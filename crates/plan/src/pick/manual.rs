@@ -15,11 +15,11 @@
 use super::{decide, job, merge_of};
 use crate::decision::{Decision, Reason};
 use crate::tree::closure::{Seat, close};
-use crate::tree::{File, Part, Span, Version};
+use crate::tree::{File, LEVELS_MAX, Part, Span, Version};
 use crate::view::View;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use windrow_base::FileNumber;
+use windrow_base::{FileNumber, invariant};
 
 /// A job takes at most this many times `file_bytes` from its source run.
 const STEP_FILES_MAX: u64 = 16;
@@ -54,7 +54,9 @@ impl ManualState {
     }
 
     fn next_level(&mut self) {
+        debug_assert!(self.log_done, "level {} is left with its SST-log", self.level);
         let (level, newest) = (self.level + 1, self.newest);
+        debug_assert!(level <= LEVELS_MAX, "a compaction comes to level {level}");
         *self = ManualState { level, newest, ..ManualState::default() };
     }
 }
@@ -91,6 +93,7 @@ pub(crate) fn step(
             break;
         }
         let last = state.level == deepest;
+        let before = (state.level, state.log_done, state.done);
         let step = match (state.log_done, last) {
             (false, _) => log_step(view, &asked, state, last),
             (true, false) => run_step(view, &asked, state),
@@ -99,7 +102,10 @@ pub(crate) fn step(
         match step {
             Step::Do(decision) => return decision,
             Step::Wait => return Decision::Idle,
-            Step::Next => {}
+            Step::Next => {
+                let after = (state.level, state.log_done, state.done);
+                debug_assert!(before != after, "it comes no further than {after:?}");
+            }
         }
     }
     Decision::Idle
@@ -115,6 +121,10 @@ enum Step {
 
 /// The whole of a level's SST-log in the range, in one job.
 fn log_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState, last: bool) -> Step {
+    debug_assert!(
+        !state.log_done && state.after.is_none(),
+        "the SST-log's turn is over: {state:?}"
+    );
     let version = view.version;
     let level = state.level;
     let log = version.part(level, Part::SstLog).iter().enumerate();
@@ -127,6 +137,7 @@ fn log_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState, last: b
         return Step::Next;
     }
     let to = if last { (level, Part::Run) } else { (level + 1, Part::Run) };
+    invariant!(I10, to.0 > 0, "level 0 is the last one");
     match job(view, seeds, to, Reason::Manual) {
         None => Step::Wait,
         Some(decision) => {
@@ -138,6 +149,7 @@ fn log_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState, last: b
 
 /// The next files of a level's run, down by one level.
 fn run_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step {
+    debug_assert!(state.log_done, "a run goes down over its SST-log: {state:?}");
     let version = view.version;
     let level = state.level;
     let files = remaining(version, asked, state);
@@ -156,6 +168,8 @@ fn run_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> Step
         return Step::Next;
     };
     let reached = end(&version.part(level, Part::Run)[last]);
+    let is_beyond = state.after.as_ref().is_none_or(|after| is_after(version, &reached, after));
+    debug_assert!(is_beyond, "a step ends at or before the one before it");
     let allow = |f: &File| !view.busy.is_busy(f.number);
     // Alone a file may be moved; several are merged.
     let first = close(version, [seeds[0]], (level + 1, Part::Run), allow);
@@ -183,6 +197,9 @@ fn rewrite_step(view: &View<'_>, asked: &Asked<'_>, state: &mut ManualState) -> 
         state.done = true;
         return Step::Next;
     };
+    let is_beyond = state.after.as_ref().is_none_or(|after| is_after(version, &end(file), after));
+    debug_assert!(is_beyond, "table {} is rewritten out of turn", file.number);
+    debug_assert!(Some(level) == version.deepest(), "level {level} is not the last one");
     let allow = |f: &File| !view.busy.is_busy(f.number);
     let closure = close(version, [(level, Part::Run, i)], (level, Part::Run), allow);
     match closure.and_then(|closure| merge_of(view, &closure, Reason::Manual)) {
@@ -209,6 +226,16 @@ fn end(file: &File) -> (Vec<u8>, bool) {
     (file.largest.to_vec(), file.largest_exclusive)
 }
 
+/// A position as a span that ends there.
+fn position((key, is_open): &(Vec<u8>, bool)) -> Span<'_> {
+    Span { lo: key, hi: key, hi_exclusive: *is_open }
+}
+
+/// Whether a position is beyond another one.
+fn is_after(version: &Version, at: &(Vec<u8>, bool), before: &(Vec<u8>, bool)) -> bool {
+    position(at).compare_ends(&version.order, &position(before)).is_gt()
+}
+
 /// The files of the level's run in the range that end beyond the position.
 fn remaining<'v>(
     version: &'v Version,
@@ -217,14 +244,8 @@ fn remaining<'v>(
 ) -> impl Iterator<Item = (usize, &'v Arc<File>)> {
     let run = version.part(state.level, Part::Run);
     let start = state.after.as_ref().map_or(0, |after| {
-        run.partition_point(|f| {
-            f.span()
-                .compare_ends(
-                    &version.order,
-                    &Span { lo: &after.0, hi: &after.0, hi_exclusive: after.1 },
-                )
-                .is_le()
-        })
+        let after = position(after);
+        run.partition_point(|f| f.span().compare_ends(&version.order, &after).is_le())
     });
     let beyond = run.iter().enumerate().skip(start);
     let asked = Asked { ..*asked };

@@ -17,9 +17,11 @@ pub use levels::Levels;
 pub use picker::Picker;
 
 use crate::decision::{Decision, Merge, Move, Reason};
-use crate::tree::Part;
 use crate::tree::closure::{Closure, Seat, close};
+use crate::tree::{File, Part};
 use crate::view::View;
+use alloc::sync::Arc;
+use windrow_base::{debug_invariant, invariant};
 
 /// The job that takes `seeds` and what they need to `to`: a move if nothing
 /// has to be rewritten, or a merge. `None` if a running job is in the way.
@@ -35,6 +37,7 @@ pub(crate) fn job(
 
 /// A closure as a move or a merge; `None` if a running job is in the way.
 pub(crate) fn decide(view: &View<'_>, closure: &Closure<'_>, reason: Reason) -> Option<Decision> {
+    invariant!(I5, closure.len() > 0, "a job of no file");
     if closure.len() == 1
         && let Some(decision) = move_of(view, closure, &reason)
     {
@@ -50,6 +53,7 @@ pub(crate) fn decide(view: &View<'_>, closure: &Closure<'_>, reason: Reason) -> 
 /// where it goes already, or it is so wide that it had better be cut. `Idle`
 /// if a running job is in the way.
 fn move_of(view: &View<'_>, closure: &Closure<'_>, reason: &Reason) -> Option<Decision> {
+    invariant!(I5, closure.len() == 1, "{} files are to move at once", closure.len());
     let (level, part, file) = closure.files().next()?;
     let output = closure.output();
     let (from, to) = ((level, part), (output.level, output.part));
@@ -66,6 +70,9 @@ fn move_of(view: &View<'_>, closure: &Closure<'_>, reason: &Reason) -> Option<De
     if view.busy.conflicts_move(order, file, file.place(level, part), output) {
         return Some(Decision::Idle);
     }
+    let here = view.version.part(to.0, Part::Run).iter();
+    let mut over = here.filter(|f| to.1 == Part::Run && f.overlaps(order, &file.span()));
+    debug_invariant!(I1, over.next().is_none(), "table {} moves over another one", file.number);
     Some(Decision::Move(Move {
         file: file.clone(),
         from,
@@ -88,6 +95,10 @@ pub(crate) fn merge_of(view: &View<'_>, closure: &Closure<'_>, reason: Reason) -
         reason,
         cursor: None,
     };
+    let count = merge.files().count();
+    invariant!(I5, count == closure.len(), "a merge of {count} of {} files", closure.len());
+    let idle = |(_, _, f): (u32, Part, &Arc<File>)| !view.busy.is_busy(f.number);
+    debug_invariant!(I9, merge.files().all(idle), "a merge was closed over a busy file");
     (!view.busy.conflicts(&view.version.order, &merge)).then_some(Decision::Merge(merge))
 }
 
@@ -96,6 +107,7 @@ pub(crate) fn merge_of(view: &View<'_>, closure: &Closure<'_>, reason: Reason) -
 pub(crate) fn with_cursor(decision: Decision, level: u32) -> Decision {
     let files = decision.files();
     let last = files.iter().rfind(|(n, part, _)| (*n, *part) == (level, Part::Run));
+    invariant!(I10, last.is_some(), "a job of a run takes nothing of level {level}");
     let cursor = last.map(|(_, _, file)| (level, file.largest.to_vec()));
     match decision {
         Decision::Merge(merge) => Decision::Merge(Merge { cursor, ..merge }),

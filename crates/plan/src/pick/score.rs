@@ -9,6 +9,7 @@ use crate::level0::Level0;
 use crate::tree::Part;
 use crate::view::View;
 use alloc::vec::Vec;
+use windrow_base::{debug_invariant, invariant};
 
 /// A part of the tree that wants work.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,7 +38,9 @@ pub fn candidates(levels: Levels<'_>, view: &View<'_>) -> Vec<Candidate> {
         if run > capacity {
             if !view.busy.is_empty() {
                 let busy = level.run.iter().filter(|f| view.busy.is_busy(f.number));
-                run -= busy.map(|f| f.bytes).sum::<u64>().min(run);
+                let busy = busy.map(|f| f.bytes).sum::<u64>();
+                debug_invariant!(I9, busy <= run, "{busy} bytes of run {n} go down, of {run}");
+                run -= busy.min(run);
             }
             let score = run as f64 / capacity.max(1) as f64;
             if score > 1.0 {
@@ -53,6 +56,11 @@ pub fn candidates(levels: Levels<'_>, view: &View<'_>) -> Vec<Candidate> {
         room_first(&mut found);
     }
     found.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let logs = version.levels.iter().skip(1).filter(|level| !level.sst_log.is_empty()).count();
+    let wanted = found.iter().filter(|c| c.level > 0 && c.part == Part::SstLog).count();
+    invariant!(I10, wanted == logs, "{wanted} of {logs} SST-logs are to be drained");
+    let odd = found.iter().find(|c| c.score.is_nan() || c.score <= 0.0);
+    debug_invariant!(I10, odd.is_none(), "{odd:?} will never have its turn");
     found
 }
 

@@ -28,6 +28,7 @@ use crate::view::View;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
+use windrow_base::{debug_invariant, invariant};
 
 /// An epoch of level 0 is small up to this part of `file_bytes`.
 const SMALL_PART_LEVEL0: u64 = 8;
@@ -70,10 +71,15 @@ pub(crate) fn pick(view: &View<'_>, cutter: impl Fn(u32) -> Cutter) -> Option<De
 }
 
 fn job(view: &View<'_>, level: u32, part: Part, files: Range<usize>) -> Option<Decision> {
+    invariant!(I5, files.len() >= MEMBERS_MIN, "a window of {} files", files.len());
     let bytes = view.version.part(level, part)[files.clone()].iter().map(|f| f.bytes).sum();
+    let most = view.settings.file_bytes;
+    debug_assert!(bytes <= most, "{bytes} bytes of small files become one file of {most}");
     let reason = Reason::SmallFiles { level, files: files.len() as u32, bytes };
     let seeds = files.map(|i| -> Seat { (level, part, i) });
+    let count = seeds.len();
     let closure = close(view.version, seeds, (level, part), |f| !view.busy.is_busy(f.number))?;
+    debug_invariant!(I5, closure.len() == count, "a window of {count} needs {}", closure.len());
     merge_of(view, &closure, reason)
 }
 
@@ -88,7 +94,10 @@ fn epochs(view: &View<'_>, log: &[Arc<File>]) -> Vec<Member> {
             && !files.iter().any(|f| view.busy.is_busy(f.number));
         Member { files: range, bytes, is_small, is_cut: false }
     };
-    log.chunk_by(|a, b| a.epoch == b.epoch).map(member).collect()
+    let members: Vec<Member> = log.chunk_by(|a, b| a.epoch == b.epoch).map(member).collect();
+    let end = members.last().map_or(0, |last| last.files.end);
+    invariant!(I5, end == log.len(), "epochs up to file {end} of {}", log.len());
+    members
 }
 
 /// The files of a run, by key, with the places at which an output would be cut.
@@ -119,12 +128,16 @@ fn files_of_run(view: &View<'_>, level: u32, cutter: &impl Fn(u32) -> Cutter) ->
 /// of depth.
 fn is_wide(view: &View<'_>, files: &[Arc<File>]) -> bool {
     let epochs = files.chunk_by(|a, b| a.epoch == b.epoch).count();
-    deepest_point(&view.version.order, files.iter()).depth as usize * 2 <= epochs
+    let depth = deepest_point(&view.version.order, files.iter()).depth as usize;
+    debug_invariant!(I4, depth <= epochs, "{depth} of {epochs} epochs cover a point");
+    depth * 2 <= epochs
 }
 
 /// Windows of members that follow each other and are worth a job, each of at
 /// most `bytes_max`; they do not overlap.
 fn windows(members: &[Member], bytes_max: u64) -> impl Iterator<Item = Range<usize>> {
+    let follow = members.windows(2).all(|pair| pair[0].files.end == pair[1].files.start);
+    debug_invariant!(I5, follow, "members of a window do not follow each other");
     let mut at = 0;
     core::iter::from_fn(move || {
         while at < members.len() {
@@ -156,6 +169,9 @@ fn window_at(members: &[Member], first: usize, bytes_max: u64) -> Option<Range<u
             found = Some(first..first + count);
         }
     }
+    let taken = found.clone().map_or(&members[..0], |window| &members[window]);
+    let large = taken.iter().find(|member| !member.is_small).map(|member| member.bytes);
+    debug_assert!(large.is_none(), "a file of {large:?} bytes is among small ones");
     found
 }
 

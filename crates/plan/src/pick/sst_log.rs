@@ -23,6 +23,7 @@ use crate::tree::level::deepest_point;
 use crate::tree::{Level, Part, Place, Version};
 use crate::view::{Settings, View};
 use alloc::vec::Vec;
+use windrow_base::{debug_invariant, invariant};
 
 /// A log may hold this many times `file_bytes`, however small the tree is:
 /// with less there is nothing to choose from.
@@ -98,6 +99,10 @@ impl SstLog {
             LogMode::Paper => inverse_proportional(&runs, &fed, budget),
             LogMode::Closed => split(&runs, budget),
         };
+        debug_assert!(shares.len() == fed.len(), "{} shares of {} logs", shares.len(), fed.len());
+        let taken: f64 = shares.iter().sum();
+        let fits = taken <= budget * (1.0 + 1e-6);
+        debug_invariant!(S1, fits, "SST-logs may hold {taken} bytes of {budget}");
         let least = settings.file_bytes.saturating_mul(LOG_FILES_MIN);
         let mut limits = alloc::vec![None; last as usize];
         for (&n, share) in fed.iter().zip(shares) {
@@ -128,6 +133,14 @@ impl SstLog {
         let mut due: Vec<Candidate> =
             candidates(levels, view).into_iter().filter_map(scored).collect();
         due.sort_by(|a, b| b.score.total_cmp(&a.score));
+        if cfg!(debug_assertions) {
+            let is_unfed = |n: u32| limits.of(n).is_none() && n > 0;
+            let has_log = |n: u32| !view.version.part(n, Part::SstLog).is_empty();
+            let drains = |n: u32| due.iter().any(|c| (c.level, c.part) == (n, Part::SstLog));
+            let mut levels = 0..view.version.levels.len() as u32;
+            let left = levels.find(|&n| is_unfed(n) && has_log(n) && !drains(n));
+            debug_invariant!(I10, left.is_none(), "the SST-log of level {left:?} is not drained");
+        }
         due
     }
 
@@ -154,6 +167,8 @@ impl SstLog {
             LogMode::Closed => Leveled::round_robin(view.version, level, at),
             LogMode::Paper => {
                 let weights = hotness::weights(&at.run, self.alpha);
+                let (weighed, count) = (weights.len(), at.run.len());
+                invariant!(H1, weighed == count, "{weighed} of {count} files are weighed");
                 let mut ranked: Vec<usize> = (0..at.run.len()).collect();
                 ranked.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]));
                 ranked
@@ -165,6 +180,8 @@ impl SstLog {
     fn to_log(&self, view: &View<'_>, level: u32, i: usize, reason: &Reason) -> Option<Decision> {
         let version = view.version;
         let file = &version.part(level, Part::Run)[i];
+        let is_last = version.deepest() == Some(level);
+        invariant!(I10, level > 0 && !is_last, "level {level} has no SST-log to fill");
         let epoch = version.next_epoch;
         let (from, to) = (Place::run(level), Place::sst_log(level, epoch));
         if view.busy.conflicts_move(&version.order, file, from, to) {
@@ -205,6 +222,7 @@ impl SstLog {
     /// Aggregated compaction of an SST-log.
     fn aggregate(&self, view: &View<'_>, level: u32, limit: u64) -> Option<Decision> {
         let at = view.version.level(level)?;
+        debug_assert!(limit > 0, "the SST-log of level {level} may hold nothing");
         let log = Log::new(view, level, self.alpha);
         let take = |at: Option<&[u8]>, reason: Reason| match self.mode {
             LogMode::Closed => log.cheapest(at, &reason),
@@ -213,6 +231,8 @@ impl SstLog {
         if at.sst_log_depth() > self.depth {
             let free = at.sst_log.iter().filter(|f| !view.busy.is_busy(f.number));
             let deepest = deepest_point(&view.version.order, free);
+            let (depth, all) = (deepest.depth, at.sst_log_depth());
+            debug_invariant!(I4, depth <= all, "free files are {depth} deep, of {all}");
             if deepest.depth > self.depth {
                 let depth = deepest.depth;
                 let reason = Reason::SstLogDeep { level, depth, limit: self.depth };
@@ -232,6 +252,7 @@ impl SstLog {
 /// The paper's sizes: level j's log is lambda^j of its run, and all logs
 /// together are `budget`. By bisection: the sum grows with lambda.
 fn inverse_proportional(runs: &[f64], levels: &[u32], budget: f64) -> Vec<f64> {
+    debug_assert!(runs.len() == levels.len(), "{} runs of {} levels", runs.len(), levels.len());
     let sizes = |lambda: f64| {
         let size = move |(run, &level): (&f64, &u32)| run * libm::pow(lambda, level as f64);
         runs.iter().zip(levels).map(size)
@@ -248,6 +269,7 @@ fn inverse_proportional(runs: &[f64], levels: &[u32], budget: f64) -> Vec<f64> {
         let middle = (low + high) / 2.0;
         if fits(middle) { low = middle } else { high = middle }
     }
+    debug_assert!(low <= high, "bisection ends from {low} to {high}");
     sizes(low).collect()
 }
 

@@ -24,7 +24,7 @@ use crate::pick;
 use crate::tree::{LEVELS_MAX, Part, Version};
 use crate::view::{Settings, View};
 use alloc::vec::Vec;
-use windrow_base::invariant;
+use windrow_base::{debug_invariant, invariant};
 
 /// The tree shrinks when it would fill only this part of the last level.
 const SHRINK_PART: u64 = 4;
@@ -55,7 +55,9 @@ impl Garnering {
     /// L: the number of levels planned for, or as many as there are. They are
     /// more after another shape, or a manual compaction, went deeper.
     pub fn levels(version: &Version) -> u32 {
-        version.shape_levels.max(version.deepest().unwrap_or(0)).max(1)
+        let levels = version.shape_levels.max(version.deepest().unwrap_or(0)).max(1);
+        debug_invariant!(S1, levels <= LEVELS_MAX, "a plan for {levels} levels");
+        levels
     }
 
     /// Capacity of `level`'s run in bytes; 0 for level 0, which has none.
@@ -101,6 +103,8 @@ impl Garnering {
         let capacity = self.capacity_of(levels, view.settings, levels);
         let bytes = view.version.part_bytes(levels, Part::Run);
         let levels = levels + 1;
+        let after = self.capacity_of(levels, view.settings, levels);
+        debug_invariant!(S1, after >= capacity, "{levels} levels hold {after} and not {capacity}");
         (bytes > capacity && levels < LEVELS_MAX).then(|| Reshape {
             levels,
             renamed: Vec::new(),
@@ -124,6 +128,8 @@ impl Garnering {
         };
         let files = version.files().filter(|(n, _, _)| *n == levels);
         let renamed: Vec<_> = files.map(|(n, part, f)| (n, part, f.clone())).collect();
+        let is_bare = renamed.is_empty();
+        invariant!(S1, is_bare == planned_only, "level {levels} has {} tables", renamed.len());
         let idle = renamed.iter().all(|(_, _, f)| !view.busy.is_busy(f.number));
         (free && idle).then_some(Reshape { levels: levels - 1, renamed, reason })
     }
@@ -148,6 +154,7 @@ impl Garnering {
         if version.deepest() != Some(levels) {
             return None;
         }
+        invariant!(S1, levels > 1, "a tree of {levels} levels is to have fewer");
         let above = levels - 1;
         let log =
             (0..version.part(above, Part::SstLog).len()).rev().map(|i| (above, Part::SstLog, i));

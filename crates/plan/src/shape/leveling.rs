@@ -3,7 +3,7 @@
 //! The classical shape: every level is t times the one above it. The deepest
 //! level is whichever was reached; when it fills, a new one begins below it.
 
-use crate::tree::Version;
+use crate::tree::{LEVELS_MAX, Version};
 use crate::view::Settings;
 use windrow_base::invariant;
 
@@ -22,6 +22,7 @@ impl Leveling {
         let base = settings.level_base_bytes as f64;
         let (t, phi) = (self.t, self.phi);
         invariant!(S1, t > 1.0 && phi >= 1.0, "ratios of {t} and {phi}");
+        invariant!(S1, level < LEVELS_MAX, "level {level} of a tree of at most {LEVELS_MAX}");
         // The casts saturate.
         match level {
             0 => 0,

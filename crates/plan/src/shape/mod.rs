@@ -43,7 +43,12 @@ impl Shape {
     pub(crate) fn reshape(&self, view: &View<'_>) -> Option<Decision> {
         match self {
             Shape::Leveling(_) => None,
-            Shape::Garnering(garnering) => garnering.reshape(view),
+            Shape::Garnering(garnering) => {
+                let reshape = garnering.reshape(view);
+                let fits = matches!(reshape, None | Some(Decision::Reshape(_)));
+                debug_invariant!(I3, fits, "{reshape:?} is no change of the shape");
+                reshape
+            }
         }
     }
 

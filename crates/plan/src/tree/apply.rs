@@ -250,6 +250,7 @@ fn touched(edit: &Edit) -> Result<Vec<u32>> {
     let mut levels: Vec<u32> = levels.collect();
     levels.sort_unstable();
     levels.dedup();
+    debug_invariant!(I2, levels.windows(2).all(|w| w[0] < w[1]), "a level is edited twice");
     match levels.last() {
         Some(&n) if n >= LEVELS_MAX => {
             Err(Error::corruption(format!("an edit names level {n} of at most {LEVELS_MAX}")))

@@ -25,12 +25,15 @@
 
 use super::file::{File, Part, Place};
 use super::span::Span;
-use super::version::Version;
+use super::version::{LEVELS_MAX, Version};
 use crate::decision::Input;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use windrow_base::{debug_invariant, invariant};
+use windrow_base::{FileNumber, debug_invariant, invariant};
+
+/// A closure is checked against the definition where there are fewer pairs of files.
+const PAIRS_MAX: usize = 200;
 
 /// Where a file is in a version: level, half, index in it.
 pub type Seat = (u32, Part, usize);
@@ -56,6 +59,8 @@ pub fn close<'v>(
     allow: impl Fn(&File) -> bool,
 ) -> Option<Closure<'v>> {
     let seeds: Vec<Seat> = seeds.into_iter().collect();
+    invariant!(I1, to.0 < LEVELS_MAX, "an output into level {} of at most {LEVELS_MAX}", to.0);
+    invariant!(I1, to != (0, Part::Run), "an output into a run of level 0");
     let output = output_place(version, &seeds, to);
     let given = if cfg!(debug_assertions) { seeds.clone() } else { Vec::new() };
     let mut closure = Closure { version, members: BTreeMap::new(), output, files: 0 };
@@ -91,6 +96,10 @@ pub fn close<'v>(
     }
     let count: usize = closure.members.values().map(BTreeSet::len).sum();
     invariant!(I5, count == closure.files, "{} of {count} files counted", closure.files);
+    if cfg!(debug_assertions) && version.file_count() * count < PAIRS_MAX {
+        let left = closure.left_between();
+        debug_invariant!(I5, left.is_none(), "table {left:?} is between an input and the output");
+    }
     Some(closure)
 }
 
@@ -102,6 +111,7 @@ pub fn may_move(version: &Version, seat: Seat, to: (u32, Part)) -> bool {
 }
 
 fn output_place(version: &Version, seeds: &[Seat], to: (u32, Part)) -> Place {
+    invariant!(I4, version.next_epoch > 0, "there is no next epoch");
     match to.1 {
         Part::Run => Place::run(to.0),
         Part::SstLog => {
@@ -111,6 +121,8 @@ fn output_place(version: &Version, seeds: &[Seat], to: (u32, Part)) -> Place {
                 .filter(|s| (s.0, s.1) == to)
                 .map(|s| version.part(s.0, s.1)[s.2].epoch)
                 .max();
+            let next = version.next_epoch;
+            invariant!(I4, newest < Some(next), "epoch {newest:?}, where {next} is the next one");
             match newest {
                 Some(epoch) if !foreign => Place::sst_log(to.0, epoch),
                 _ => Place::sst_log(to.0, version.next_epoch),
@@ -172,6 +184,7 @@ impl<'v> Closure<'v> {
     /// The hull of all members.
     pub fn span(&self) -> Span<'v> {
         let order = &self.version.order;
+        invariant!(I5, self.files > 0, "a job over no file");
         let mut spans = self.files().map(|(_, _, f)| f.span());
         // Never empty once built; while building, the caller has checked.
         let first = spans.next().unwrap_or(Span::closed(&[], &[]));
@@ -180,7 +193,8 @@ impl<'v> Closure<'v> {
 
     /// The members as a job's inputs.
     pub fn inputs(&self) -> Vec<Input> {
-        self.members
+        let inputs: Vec<Input> = self
+            .members
             .iter()
             .filter(|(_, members)| !members.is_empty())
             .map(|(&(level, part), members)| Input {
@@ -188,6 +202,25 @@ impl<'v> Closure<'v> {
                 part,
                 files: members.iter().map(|&i| self.version.part(level, part)[i].clone()).collect(),
             })
-            .collect()
+            .collect();
+        let count = inputs.iter().map(|input| input.files.len()).sum::<usize>();
+        invariant!(I5, count == self.files, "{count} inputs of {} files", self.files);
+        inputs
+    }
+
+    /// A file outside that lies between a member and the output, asked of every pair: the
+    /// definition of I5, where [`close`] takes steps.
+    fn left_between(&self) -> Option<FileNumber> {
+        let order = &self.version.order;
+        let is_member = |number| self.files().any(|(_, _, member)| member.number == number);
+        self.files().find_map(|(level, part, member)| {
+            let place = member.place(level, part);
+            let (first, last) = (place.min(self.output), place.max(self.output));
+            let mut others = self.version.files().filter(|(n, half, other)| {
+                let at = other.place(*n, *half);
+                first <= at && at <= last && other.overlaps(order, &member.span())
+            });
+            others.find(|(_, _, other)| !is_member(other.number)).map(|(_, _, other)| other.number)
+        })
     }
 }

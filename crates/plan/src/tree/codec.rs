@@ -48,7 +48,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::coding::{Decoder, put_slice, put_varint, varint_len};
 use windrow_base::key::{ENTRIES_PER_BYTE_MAX, SEQ_MAX};
-use windrow_base::{COUNTER_MAX, Error, Result};
+use windrow_base::{COUNTER_MAX, Error, Result, debug_invariant};
 
 /// Tags as they are on disk: number << 1 | must-understand.
 mod tag {
@@ -99,6 +99,7 @@ fn put_varint_field(out: &mut Vec<u8>, tag: u64, value: u64) {
 impl Edit {
     /// Appends the edit's bytes to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let begin = out.len();
         let mut field = Vec::new();
         for (level, part, number) in &self.removed {
             field.clear();
@@ -134,6 +135,12 @@ impl Edit {
         }
         if let Some(through) = self.flushed_through {
             put_varint_field(out, tag::FLUSHED_THROUGH, through);
+        }
+        if cfg!(debug_assertions) {
+            // Tests encode what is refused.
+            let again = Edit::decode(&out[begin..]);
+            let is_other = again.is_ok_and(|again| again != *self);
+            debug_invariant!(I2, !is_other, "an edit is read again as another one");
         }
     }
 

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use windrow_base::bound::{self, Bound};
 use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX};
-use windrow_base::{Epoch, Error, FileNumber, FileUid, KeyOrder, Result, SeqNo};
+use windrow_base::{Epoch, Error, FileNumber, FileUid, KeyOrder, Result, SeqNo, debug_invariant};
 
 /// One of the two halves of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,6 +115,9 @@ impl File {
     /// The file's place in read order, given the half it is in.
     #[inline]
     pub fn place(&self, level: u32, part: Part) -> Place {
+        let (number, epoch) = (self.number, self.epoch);
+        let fits = (part == Part::Run) == (epoch == 0);
+        debug_invariant!(I4, fits, "table {number} of a {} has epoch {epoch}", part.name());
         match part {
             Part::Run => Place::run(level),
             Part::SstLog => Place::sst_log(level, self.epoch),

@@ -64,6 +64,7 @@ pub fn deepest_point<'a>(
             open = open.saturating_sub(1);
         }
     }
+    debug_invariant!(I1, open == 0, "{open} tables do not end");
     best
 }
 
@@ -115,7 +116,10 @@ impl Level {
 
     /// Index of file `number` in one half.
     pub fn find(&self, part: Part, number: FileNumber) -> Option<usize> {
-        self.numbers(part).iter().position(|&n| n == number)
+        let at = self.numbers(part).iter().position(|&n| n == number);
+        let is_it = at.is_none_or(|i| self.part(part)[i].number == number);
+        debug_invariant!(I2, is_it, "table {number} is not where its number is");
+        at
     }
 
     fn numbers(&self, part: Part) -> &[FileNumber] {
@@ -128,6 +132,7 @@ impl Level {
     /// Whether one of `sorted` numbers is in the level, and which.
     pub(super) fn find_any(&self, sorted: &[FileNumber]) -> Option<FileNumber> {
         let (&first, &last) = (sorted.first()?, sorted.last()?);
+        debug_invariant!(I2, sorted.is_sorted(), "numbers to search in are not sorted");
         let hit = |n: &&FileNumber| (first..=last).contains(*n) && sorted.binary_search(n).is_ok();
         self.run_numbers.iter().find(hit).or_else(|| self.sst_log_numbers.iter().find(hit)).copied()
     }
@@ -141,6 +146,10 @@ impl Level {
             self.run[start..start + more].iter().all(|file| file.overlaps(order, span)),
             "a table among those that overlap does not"
         );
+        let outside = [start.checked_sub(1), Some(start + more)];
+        let mut next = outside.into_iter().flatten().filter_map(|i| self.run.get(i));
+        let missed = !span.is_empty(order) && next.any(|file| file.overlaps(order, span));
+        debug_invariant!(I1, !missed, "a table that overlaps is left out");
         start..start + more
     }
 
@@ -214,6 +223,11 @@ impl Level {
         if log_changed {
             level.sst_log_depth = deepest_point(order, level.sst_log.iter()).depth;
         }
+        let (depth, files) = (level.sst_log_depth as usize, counts.1);
+        invariant!(I4, depth <= files, "{depth} of {files} tables of an SST-log over one point");
+        invariant!(I4, (depth == 0) == (files == 0), "{files} tables over no point");
+        let (garbage, files) = (level.garbage_files, counts.0 + counts.1);
+        invariant!(I2, garbage <= files, "{garbage} of {files} tables hold tombstones");
         Ok(level)
     }
 
@@ -237,6 +251,7 @@ impl Level {
     /// How many of these tables, ascending and each once, are in one half.
     pub(crate) fn count(&self, part: Part, sorted: &[FileNumber]) -> usize {
         let (Some(first), Some(last)) = (sorted.first(), sorted.last()) else { return 0 };
+        debug_invariant!(I2, sorted.windows(2).all(|w| w[0] < w[1]), "tables are counted twice");
         let is_one =
             |n: &&FileNumber| (first..=last).contains(n) && sorted.binary_search(n).is_ok();
         self.numbers(part).iter().filter(is_one).count()
@@ -257,6 +272,7 @@ impl Level {
             }
         }
         if found.len() == wanted.len() {
+            debug_invariant!(I2, found.is_sorted(), "indices do not ascend");
             return Ok(found);
         }
         let missing = wanted.iter().find(|n| self.find(part, **n).is_none());
@@ -310,6 +326,8 @@ fn splice(
     before: impl Fn(&File, &File) -> bool,
     agree: impl Fn(&File, &File) -> bool,
 ) -> Result<Spliced> {
+    invariant!(I2, old.len() == old_numbers.len(), "{} tables", old_numbers.len());
+    invariant!(I2, gone.len() <= old.len(), "{} of {} tables go", gone.len(), old.len());
     let count = old.len() - gone.len() + added.len();
     let mut files: Vec<Arc<File>> = Vec::with_capacity(count);
     let mut numbers: Vec<FileNumber> = Vec::with_capacity(count);
@@ -334,6 +352,9 @@ fn splice(
         files.push(file);
     }
     copy_to(&mut files, &mut numbers, old.len());
+    debug_invariant!(I2, files.len() == count, "{} of {count} tables are put in", files.len());
+    let same = files.iter().map(|file| &file.number).eq(&numbers);
+    debug_invariant!(I2, same, "tables and their numbers are in two orders");
     for i in placed {
         let neighbours = [(i.checked_sub(1), Some(i)), (Some(i), Some(i + 1))];
         for (a, b) in neighbours {

@@ -15,11 +15,13 @@ use crate::decision::Merge;
 use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use windrow_base::KeyOrder;
+use windrow_base::{KeyOrder, debug_invariant};
 
 /// Whether no file that is later in read order overlaps this one: then its
 /// tombstones hide nothing, and nothing of it need be kept as one.
 pub fn nothing_older(version: &Version, level: u32, part: Part, file: &File) -> bool {
+    let is_there = version.level(level).is_some_and(|at| at.find(part, file.number).is_some());
+    debug_invariant!(I6, is_there, "table {} is not in level {level}", file.number);
     let place = file.place(level, part);
     (level..version.levels.len() as u32).all(|n| {
         [Part::Run, Part::SstLog].into_iter().all(|half| {
@@ -48,6 +50,13 @@ impl Outside {
     pub fn new(version: &Version, merge: &Merge) -> Outside {
         let inputs: BTreeSet<_> =
             merge.inputs.iter().flat_map(|i| &i.files).map(|f| f.number).collect();
+        if cfg!(debug_assertions) {
+            let gone = merge.files().find(|(level, part, f)| {
+                version.level(*level).is_none_or(|at| at.find(*part, f.number).is_none())
+            });
+            let gone = gone.map(|(level, _, f)| (level, f.number));
+            debug_invariant!(I6, gone.is_none(), "input {gone:?} of a job is not in the tree");
+        }
         let span = Span::of(&merge.bounds);
         Outside::below(version, merge.output_place(), &span, |f| inputs.contains(&f.number))
     }
@@ -60,6 +69,7 @@ impl Outside {
         inside: impl Fn(&File) -> bool,
     ) -> Outside {
         let order = &version.order;
+        debug_invariant!(I6, !span.is_empty(order), "a job over no key");
         let mut files: Vec<&Arc<File>> = Vec::new();
         for level in place.level..version.levels.len() as u32 {
             for part in [Part::Run, Part::SstLog] {
@@ -84,6 +94,9 @@ impl Outside {
                 _ => intervals.push((file.clone(), file.clone())),
             }
         }
+        let apart =
+            intervals.windows(2).all(|w| w[0].1.span().ends_before(order, &w[1].0.smallest));
+        debug_invariant!(I6, apart, "what lies below a job is not in order");
         Outside {
             order: order.clone(),
             intervals: intervals.into(),
@@ -104,10 +117,11 @@ impl Outside {
     pub fn may_hold(&mut self, user_key: &[u8]) -> bool {
         #[cfg(debug_assertions)]
         {
-            debug_assert!(
+            debug_invariant!(
+                I6,
                 self.next == 0 && self.last.is_empty()
                     || self.order.compare(&self.last, user_key).is_le(),
-                "keys must ascend"
+                "keys do not ascend"
             );
             self.last.clear();
             self.last.extend_from_slice(user_key);
@@ -131,8 +145,15 @@ impl Outside {
         }
         let at =
             self.intervals.partition_point(|(_, last)| last.span().ends_before(&self.order, start));
-        self.intervals
+        let overlaps = self
+            .intervals
             .get(at)
-            .is_some_and(|(first, _)| !span.ends_before(&self.order, &first.smallest))
+            .is_some_and(|(first, _)| !span.ends_before(&self.order, &first.smallest));
+        if cfg!(debug_assertions) && self.intervals.len() < 100 {
+            let touches = |file: &File| file.overlaps(&self.order, &span);
+            let found = self.intervals.iter().any(|(first, last)| touches(first) || touches(last));
+            debug_invariant!(I6, overlaps || !found, "a table below a range tombstone is missed");
+        }
+        overlaps
     }
 }

@@ -4,7 +4,7 @@
 //! range tombstone reaches further than any entry, a key that is just not.
 
 use core::cmp::Ordering;
-use windrow_base::KeyOrder;
+use windrow_base::{KeyOrder, debug_invariant};
 
 /// A borrowed key range `[lo, hi]`, or `[lo, hi)` if `hi_exclusive`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ impl<'a> Span<'a> {
     /// The smallest span that holds both.
     #[must_use]
     pub fn hull(&self, order: &KeyOrder, other: &Span<'a>) -> Span<'a> {
+        let has_keys = !self.is_empty(order) && !other.is_empty(order);
+        debug_invariant!(I9, has_keys, "the hull of a span without keys would reach too far");
         let lo = if order.compare(other.lo, self.lo).is_lt() { other.lo } else { self.lo };
         let end = if other.compare_ends(order, self).is_gt() { other } else { self };
         Span { lo, hi: end.hi, hi_exclusive: end.hi_exclusive }

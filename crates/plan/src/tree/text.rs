@@ -56,6 +56,7 @@ fn default_epochs(edit: &mut Edit) {
         if *part == Part::SstLog && file.epoch == 0 {
             Arc::make_mut(file).epoch = count - i as u64;
         }
+        debug_assert!((*part == Part::Run) || file.epoch > 0, "table {} has no epoch", file.number);
     }
 }
 

@@ -10,7 +10,7 @@ use super::span::Span;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use windrow_base::{Epoch, FileNumber, KeyOrder, SeqNo};
+use windrow_base::{Epoch, FileNumber, KeyOrder, SeqNo, debug_invariant};
 
 /// Most levels a tree can have. The last one has no capacity limit; at ratio 2
 /// over a megabyte it lies in the petabytes.
@@ -69,7 +69,10 @@ impl Version {
 
     /// The deepest level that holds a file; `None` for an empty tree.
     pub fn deepest(&self) -> Option<u32> {
-        self.levels.iter().rposition(|l| !l.is_empty()).map(|n| n as u32)
+        let deepest = self.levels.iter().rposition(|l| !l.is_empty());
+        let due = self.levels.len().checked_sub(1).filter(|_| deepest.is_some());
+        debug_invariant!(I3, deepest == due, "the last level, {due:?}, is empty");
+        deepest.map(|n| n as u32)
     }
 
     /// The level, if the tree reaches that deep.
@@ -117,6 +120,8 @@ impl Version {
             (Some(l), Part::Run) => l.run_overlapping(&self.order, &span),
             (Some(l), Part::SstLog) => 0..l.sst_log.len(),
         };
+        let has_run = level == 0 && part == Part::Run && !range.is_empty();
+        debug_invariant!(I1, !has_run, "level 0 has a run");
         let files = &self.part(level, part)[range.clone()];
         range.zip(files).filter(move |(_, f)| f.overlaps(&self.order, &span))
     }
