@@ -10,10 +10,10 @@ use std::fmt;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 use windrow::Db;
-use windrow::env::sync::Mutex;
+use windrow::env::sync::{Mutex, Rank};
 
 /// What is drawn now.
-static DRAWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+static DRAWN: Mutex<Option<ProgressBar>> = Mutex::new(Rank::INNERMOST, None);
 
 /// Takes away what is drawn, for good.
 pub(crate) fn clear() {

@@ -14,10 +14,10 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use windrow::Db;
-use windrow::env::sync::Mutex;
+use windrow::env::sync::{Mutex, Rank};
 
 static STOP: AtomicBool = AtomicBool::new(false);
-static OPEN: Mutex<Open> = Mutex::new(Open::Nothing);
+static OPEN: Mutex<Open> = Mutex::new(Rank::OUTERMOST, Open::Nothing);
 
 /// What the first Ctrl-C does to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

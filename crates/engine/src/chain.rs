@@ -10,6 +10,7 @@
 //! Owns: the chain under way (one per tree) and the figures of those that
 //! ended (one per database). Never does: decide anything.
 
+use crate::lock_ranks;
 use windrow_env::sync::Mutex;
 use windrow_plan::Decision;
 
@@ -60,7 +61,7 @@ impl Chain {
 const STEPS: usize = 8;
 
 /// Chains that have ended.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Chains(Mutex<Ended>);
 
 #[derive(Debug, Default)]
@@ -88,6 +89,12 @@ pub struct ChainStats {
     pub bytes_max: u64,
     /// The most levels that one merged into.
     pub length_max: u64,
+}
+
+impl Default for Chains {
+    fn default() -> Chains {
+        Chains(Mutex::new(lock_ranks::CHAINS, Ended::default()))
+    }
 }
 
 impl Chains {

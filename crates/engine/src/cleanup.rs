@@ -9,6 +9,7 @@
 
 use crate::events::Event;
 use crate::host::Host;
+use crate::lock_ranks;
 use crate::workers::Workers;
 use std::sync::Arc;
 use windrow_base::FileNumber;
@@ -30,8 +31,9 @@ pub(crate) struct Cleanup {
 
 impl Cleanup {
     pub(crate) fn new(host: Arc<Host>, workers: Arc<Workers>) -> Arc<Cleanup> {
-        let (waiting, kept, armed) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
-        Arc::new(Cleanup { host, workers, waiting, kept, armed })
+        let waiting = Mutex::new(lock_ranks::CLEANUP_WAITING, Vec::new());
+        let kept = Mutex::new(lock_ranks::CLEANUP_KEPT, Vec::new());
+        Arc::new(Cleanup { host, workers, waiting, kept, armed: AtomicBool::new(false) })
     }
 
     /// Begins to delete: before this nothing is removed, as recovery must be

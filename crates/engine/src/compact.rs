@@ -163,15 +163,14 @@ mod tests {
     use super::*;
     use crate::{CompactionFilter, Db, FilterDecision, Options};
     use std::sync::OnceLock;
-    use windrow_env::sync::Mutex;
     use windrow_env::sync::atomic::Ordering;
+    use windrow_env::sync::{Mutex, Rank};
     use windrow_env::testing::{Handles, env};
 
     const SLOWDOWN: u32 = 4;
     const STOP: u32 = 6;
 
     /// Does something once, in the middle of a merge into `level`.
-    #[derive(Default)]
     struct Hook {
         level: OnceLock<u32>,
         act: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -193,7 +192,8 @@ mod tests {
 
     fn open() -> (Db, Arc<Hook>, Handles) {
         let (env, handles) = env(1);
-        let hook = Arc::new(Hook::default());
+        let hook =
+            Arc::new(Hook { level: OnceLock::new(), act: Mutex::new(Rank::INNERMOST, None) });
         let mut options = Options::default();
         options.components.env = Some(env);
         options.components.compaction_filters.push(("default".to_owned(), hook.clone()));
@@ -247,7 +247,7 @@ mod tests {
         let deepest = load(&db);
         hook.level.set(deepest).unwrap();
         let last_seq = db.database().pipeline.visible();
-        let deepest_level0 = Arc::new(Mutex::new(0));
+        let deepest_level0 = Arc::new(Mutex::new(Rank::INNERMOST, 0));
         let (other, seen, jobs) = (db.clone(), deepest_level0.clone(), handles.jobs.clone());
         *hook.act.lock() = Some(Box::new(move || {
             for _ in 0..4 * STOP {
@@ -259,8 +259,9 @@ mod tests {
                     );
                 }
                 deepen(&other);
+                let depth = depth(&other);
                 let mut seen = seen.lock();
-                *seen = depth(&other).max(*seen);
+                *seen = depth.max(*seen);
             }
         }));
         db.compact().unwrap();

@@ -1,15 +1,14 @@
 //! An open database: its owners, from [`Host`] to [`Scheduler`], and what is done to
 //! all of it. Never does: a step of a write, of a job or of an open by itself.
 //!
-//! Lock order, outermost first: a tree's `work` (never held across I/O),
-//! the catalog, the commit queue, a tree's `view_lock`. `pacing` is taken with
-//! none of them held. The progress lock is held alone.
+//! In which order locks are taken: `lock_ranks.rs`.
 
 use crate::cache::Caches;
 use crate::cleanup::Cleanup;
 use crate::handles::Handles;
 use crate::host::Host;
 use crate::jobs::Jobs;
+use crate::lock_ranks;
 use crate::manifest::catalog::Catalog;
 use crate::manifest::record::KeyspaceRecord;
 use crate::schedule::Scheduler;
@@ -87,8 +86,8 @@ impl Database {
             jobs,
             left_out: parts.left_out,
             handles: Handles::default(),
-            checkpointing: Mutex::new(()),
-            resuming: Mutex::new(()),
+            checkpointing: Mutex::new(lock_ranks::CHECKPOINTING, ()),
+            resuming: Mutex::new(lock_ranks::RESUMING, ()),
         })
     }
 

@@ -9,6 +9,7 @@
 //! Owns the two lists, and what each keyspace adds to the pressure. Decides nothing.
 
 use crate::host::Host;
+use crate::lock_ranks;
 use crate::pace::Pressure;
 use crate::tree::Tree;
 use crate::trees::Trees;
@@ -36,12 +37,21 @@ struct Load {
 pub(crate) struct Loads(BTreeMap<KeyspaceId, Load>);
 
 /// Keyspaces to look at.
-#[derive(Default)]
 pub(crate) struct Due {
     merges: Mutex<ById>,
     loads: Mutex<ById>,
     /// Held while the pressure is measured and set.
     pub(crate) pacing: Mutex<Loads>,
+}
+
+impl Default for Due {
+    fn default() -> Due {
+        Due {
+            merges: Mutex::new(lock_ranks::DUE_MERGES, ById::new()),
+            loads: Mutex::new(lock_ranks::DUE_LOADS, ById::new()),
+            pacing: Mutex::new(lock_ranks::PACING, Loads::default()),
+        }
+    }
 }
 
 impl Due {

@@ -2,15 +2,21 @@
 //!
 //! Owns: both. Never does: close, or know what a handle is for (`handle.rs`).
 
+use crate::lock_ranks;
 use windrow_env::fs::FileLock;
 use windrow_env::sync::atomic::{AtomicUsize, Ordering};
 use windrow_env::sync::{Mutex, MutexGuard};
 
 /// What the handles of a database share.
-#[derive(Default)]
 pub(crate) struct Handles {
     count: AtomicUsize,
     lock: Mutex<Option<Box<dyn FileLock>>>,
+}
+
+impl Default for Handles {
+    fn default() -> Handles {
+        Handles { count: AtomicUsize::new(0), lock: Mutex::new(lock_ranks::CLOSING, None) }
+    }
 }
 
 impl Handles {

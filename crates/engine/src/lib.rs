@@ -49,6 +49,7 @@ mod host;
 mod jobs;
 mod keyspace;
 mod lineage;
+mod lock_ranks;
 mod manifest;
 mod measure;
 mod memtable;

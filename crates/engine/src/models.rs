@@ -9,6 +9,7 @@
 
 use crate::cache::TableCache;
 use crate::gate::Gate;
+use crate::lock_ranks;
 use crate::progress::Progress;
 use crate::retry_timer::RetryTimer;
 use crate::snapshots::{DroppedEntries, SnapshotList};
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use windrow_base::{Error, ErrorKind, FileNumber, KeyOrder, Result};
 use windrow_env::LogFile;
+use windrow_env::sync::Mutex;
 use windrow_env::testing::CrashFs;
 use windrow_format::log::FILE_HEADER_BYTES;
 use windrow_plan::tree::File;
@@ -499,6 +501,18 @@ fn a_snapshot_is_on_one_side_of_an_install() {
         }
         drop(installing);
         reader.join().unwrap();
+    });
+}
+
+/// The canary of lock ranks, which the models check as well.
+#[test]
+#[should_panic(expected = "takes the catalog (rank 100) while this thread holds the commit queue")]
+fn locks_that_are_taken_out_of_order_are_noticed() {
+    model(|| {
+        let catalog = Mutex::new(lock_ranks::CATALOG, ());
+        let queue = Mutex::new(lock_ranks::QUEUE, ());
+        let _queue = queue.lock();
+        let _catalog = catalog.lock();
     });
 }
 

@@ -19,6 +19,7 @@
 //!
 //! Owns: what LOCK and CURRENT were. Never does: turn writing off by itself.
 
+use crate::lock_ranks;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result};
@@ -64,7 +65,8 @@ pub(crate) struct Place {
 impl Place {
     /// The place of who has locked it, by an environment that holds `dir` open.
     pub(crate) fn new(env: &Env, dir: &Path, lock: &dyn FileLock) -> Arc<Place> {
-        let (fs, dir, current) = (env.fs.clone(), dir.to_path_buf(), Mutex::default());
+        let (fs, dir) = (env.fs.clone(), dir.to_path_buf());
+        let current = Mutex::new(lock_ranks::PLACE, Expected::default());
         Arc::new(Place { fs, dir, lock: lock.id(), current })
     }
 

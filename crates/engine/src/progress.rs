@@ -4,13 +4,20 @@
 //! Changes are few and waits rare, so whoever waits looks again at every
 //! change. Never does: know what is waited for.
 
+use crate::lock_ranks;
 use windrow_env::sync::{Condvar, Mutex};
 
 /// Counts changes that somebody may wait for.
-#[derive(Default)]
 pub(crate) struct Progress {
     generation: Mutex<u64>,
     changed: Condvar,
+}
+
+impl Default for Progress {
+    fn default() -> Progress {
+        let generation = Mutex::new(lock_ranks::PROGRESS, 0);
+        Progress { generation, changed: Condvar::new() }
+    }
 }
 
 impl Progress {

@@ -10,12 +10,12 @@
 //!
 //! Owns: the list, and whether a merge may be installed. Never does: read, or drop entries.
 
+use crate::lock_ranks;
 use std::collections::BTreeMap;
 use windrow_base::SeqNo;
 use windrow_env::sync::{Condvar, Mutex};
 
 /// The snapshots that are held now.
-#[derive(Default)]
 pub(crate) struct SnapshotList {
     live: Mutex<Live>,
     installed: Condvar,
@@ -61,6 +61,13 @@ pub(crate) struct InstallBarrier<'a> {
 impl Drop for InstallBarrier<'_> {
     fn drop(&mut self) {
         self.list.lower_barrier();
+    }
+}
+
+impl Default for SnapshotList {
+    fn default() -> SnapshotList {
+        let live = Mutex::new(lock_ranks::SNAPSHOTS, Live::default());
+        SnapshotList { live, installed: Condvar::new() }
     }
 }
 

@@ -12,6 +12,7 @@
 //! Owns: the tombstones, and the count of their bytes. Never does: choose which
 //! of them a flush keeps.
 
+use crate::lock_ranks;
 use std::sync::Arc;
 use windrow_base::{KeyOrder, SeqNo};
 use windrow_env::sync::atomic::{AtomicUsize, Ordering};
@@ -149,12 +150,22 @@ struct State {
 }
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct MemTombstones {
     state: Mutex<State>,
     count: AtomicUsize,
     bytes: AtomicUsize,
     published: ArcSwap<Published>,
+}
+
+impl Default for MemTombstones {
+    fn default() -> MemTombstones {
+        MemTombstones {
+            state: Mutex::new(lock_ranks::MEM_TOMBSTONES, State::default()),
+            count: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            published: ArcSwap::default(),
+        }
+    }
 }
 
 impl MemTombstones {

@@ -7,6 +7,7 @@
 //! `view_lock`, which orders them. Never reads or writes a file.
 
 use crate::chain::Chain;
+use crate::lock_ranks;
 use crate::manifest::record::KeyspaceRecord;
 use crate::memtable::Memtable;
 use crate::merge::filter_ledger::FilterLedger;
@@ -118,13 +119,13 @@ impl Tree {
             filter,
             policy: ArcSwap::new(policy),
             sizes: ArcSwap::new(sizes),
-            work: Mutex::new(Work::default()),
+            work: Mutex::new(lock_ranks::TREE_WORK, Work::default()),
             reads,
             hot_map: OnceLock::new(),
             filter_ledger: OnceLock::new(),
             chunks,
             view: ArcSwap::from_pointee(view),
-            view_lock: Mutex::new(()),
+            view_lock: Mutex::new(lock_ranks::VIEW, ()),
             dropped: AtomicBool::new(false),
             unseen_from: AtomicU64::new(u64::MAX),
         }

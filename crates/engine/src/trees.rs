@@ -4,6 +4,7 @@
 //! Making or dropping one of 10,000 copies a piece of the list and pointers to
 //! the others, not all of it. Changed under the manifest's lock alone.
 
+use crate::lock_ranks;
 use crate::tree::Tree;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,7 +84,10 @@ impl Keyspaces {
     /// These, which are sorted by id.
     pub(crate) fn new(trees: &[Arc<Tree>]) -> Keyspaces {
         let names = trees.iter().map(|tree| (tree.name.clone(), tree.clone())).collect();
-        Keyspaces { list: ArcSwap::from_pointee(Trees::new(trees)), names: Mutex::new(names) }
+        Keyspaces {
+            list: ArcSwap::from_pointee(Trees::new(trees)),
+            names: Mutex::new(lock_ranks::NAMES, names),
+        }
     }
 
     /// All of them.

@@ -5,6 +5,7 @@
 //! Owns the first failure; one that cannot go away takes the place of one that
 //! can. Never does: decide that it is over.
 
+use crate::lock_ranks;
 use std::any::Any;
 use windrow_base::{Error, ErrorKind, Result, invariant};
 use windrow_env::sync::Mutex;
@@ -28,7 +29,11 @@ impl WriteState {
     pub(crate) fn new(read_only: bool) -> WriteState {
         let state = if read_only { READ_ONLY } else { OPEN };
         let process = Process::current();
-        WriteState { process, state: AtomicU8::new(state), cause: Mutex::new(None) }
+        WriteState {
+            process,
+            state: AtomicU8::new(state),
+            cause: Mutex::new(lock_ranks::BACKGROUND_ERROR, None),
+        }
     }
 
     /// Whether the running process opened the database.

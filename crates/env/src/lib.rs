@@ -9,6 +9,7 @@ pub mod clock;
 mod error;
 pub mod fs;
 pub mod jobs;
+mod lock_ranks;
 mod os;
 mod random;
 mod space;

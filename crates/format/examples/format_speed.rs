@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use windrow_base::key::{Kind, push_internal, seek_trailer, trailer};
 use windrow_base::{Error, KeyOrder, KeyspaceId, Result};
-use windrow_env::sync::Mutex;
+use windrow_env::sync::{Mutex, Rank};
 use windrow_env::{ReadFile, WriteFile};
 use windrow_format::block::{Block, BlockGet, BlockIter};
 use windrow_format::codec::Codec;
@@ -23,7 +23,7 @@ use windrow_format::table::{
 const ENTRIES: u64 = 1_000_000;
 const UID: u64 = 77;
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Mem(Arc<Mutex<Vec<u8>>>);
 
 impl WriteFile for Mem {
@@ -96,7 +96,7 @@ fn main() {
     let values: Vec<u8> = (0..1_000_000u64)
         .map(|i| if i % 100 < 50 { filter::hash(&i.to_le_bytes()) as u8 } else { b'x' })
         .collect();
-    let out = Mem::default();
+    let out = Mem(Arc::new(Mutex::new(Rank::INNERMOST, Vec::new())));
     write(&keys, &values, Codec::None, &out);
     for codec in [Codec::None, Codec::Lz4, Codec::Zstd] {
         if codec.is_built_in() {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Comparator, Error, KeyOrder, Result};
-use windrow_env::sync::Mutex;
+use windrow_env::sync::{Mutex, Rank};
 use windrow_env::{ReadFile, WriteFile};
 
 pub(crate) struct MemFile {
@@ -35,8 +35,14 @@ impl ReadFile for MemFile {
 }
 
 /// A file being written whose bytes can be had afterwards.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct MemWriter(Arc<Mutex<Vec<u8>>>);
+
+impl Default for MemWriter {
+    fn default() -> MemWriter {
+        MemWriter(Arc::new(Mutex::new(Rank::INNERMOST, Vec::new())))
+    }
+}
 
 impl MemWriter {
     pub(crate) fn bytes(&self) -> Vec<u8> {

@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::Result;
 use windrow_env::fs::{FileLock, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions};
-use windrow_env::sync::Mutex;
+use windrow_env::sync::{Mutex, Rank};
 use windrow_env::testing::CrashFs;
 use windrow_env::{FileSystem, LogFile, ReadFile, WriteFile};
+
+/// Whoever writes a file may hold any lock of the engine.
+const PLAN: Rank = Rank::new(Rank::ENVIRONMENT - 1, "the plan of a crash");
 
 /// Counts what settles, and sets the crash.
 struct Watch {
@@ -45,7 +48,7 @@ pub struct SettleFs {
 impl SettleFs {
     /// `inner`, watched.
     pub fn new(inner: CrashFs) -> SettleFs {
-        let watch = Arc::new(Watch { fs: inner.clone(), plan: Mutex::new(None) });
+        let watch = Arc::new(Watch { fs: inner.clone(), plan: Mutex::new(PLAN, None) });
         SettleFs { inner: Arc::new(inner), watch }
     }
 

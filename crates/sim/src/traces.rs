@@ -9,15 +9,24 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::Arc;
 use windrow::{Event, EventListener};
-use windrow_env::sync::Mutex;
+use windrow_env::sync::{Mutex, Rank};
 use windrow_env::testing::CrashFs;
 use windrow_testkit::world::DIR;
 
 /// Hashes of a run. Clones share them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Traces {
     events: Arc<Mutex<DefaultHasher>>,
     files: Arc<Mutex<DefaultHasher>>,
+}
+
+impl Default for Traces {
+    fn default() -> Traces {
+        // An event is told under whatever lock, and files are read.
+        let events = Mutex::new(Rank::INNERMOST, DefaultHasher::default());
+        let files = Mutex::new(Rank::OUTERMOST, DefaultHasher::default());
+        Traces { events: Arc::new(events), files: Arc::new(files) }
+    }
 }
 
 impl Traces {
@@ -39,7 +48,8 @@ impl Traces {
 
     /// The hashes of events and of files.
     pub fn hashes(&self) -> (u64, u64) {
-        (self.events.lock().finish(), self.files.lock().finish())
+        let events = self.events.lock().finish();
+        (events, self.files.lock().finish())
     }
 }
 

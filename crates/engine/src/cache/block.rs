@@ -11,6 +11,7 @@
 //! from a reader what it holds. A hit takes the shared lock of one shard and
 //! clones an `Arc`; nothing moves in a list.
 
+use crate::lock_ranks;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -166,7 +167,7 @@ impl BlockCache {
                 DefaultLifecycle::default(),
             ),
             capacity_bytes: AtomicU64::new(room_bytes.min(most_bytes)),
-            resizing: Mutex::new(()),
+            resizing: Mutex::new(lock_ranks::BLOCKS_RESIZING, ()),
             room_bytes: AtomicU64::new(room_bytes),
             offered_bytes: AtomicU64::new(offered_bytes),
             most_bytes,

@@ -9,6 +9,7 @@
 //! read a data block.
 
 use super::file_record::RecordSlot;
+use crate::lock_ranks;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -222,10 +223,10 @@ impl TableCache {
             limit_bytes: AtomicU64::new(limit_bytes),
             on_opened,
             totals: Arc::default(),
-            clock: Mutex::new(Clock::default()),
+            clock: Mutex::new(lock_ranks::TABLE_CLOCK, Clock::default()),
             registry: Arc::new(Registry {
                 dir: dir.into(),
-                handles: Mutex::new(HashMap::new()),
+                handles: Mutex::new(lock_ranks::TABLE_HANDLES, HashMap::new()),
                 on_obsolete,
             }),
             released: AtomicBool::new(false),
@@ -252,7 +253,7 @@ impl TableCache {
             obsolete: AtomicBool::new(false),
             record: RecordSlot::new(),
             skip_filter: AtomicBool::new(false),
-            opening: Mutex::new(()),
+            opening: Mutex::new(lock_ranks::TABLE_OPENING, ()),
             registry: Arc::clone(&self.registry),
             known_bytes,
             totals: Arc::clone(&self.totals),
@@ -399,6 +400,7 @@ mod tests {
     use super::*;
     use crate::read::testing::{Op, World};
     use windrow_base::Kind;
+    use windrow_env::sync::Rank;
 
     fn tables(world: &mut World, count: u64) -> Vec<File> {
         let put = |i| Op::new(1, Kind::Put, &format!("key{i}"), "value");
@@ -410,7 +412,7 @@ mod tests {
         limit_files: usize,
         limit_bytes: u64,
     ) -> (TableCache, Arc<Mutex<Vec<FileNumber>>>) {
-        let gone = Arc::new(Mutex::new(Vec::new()));
+        let gone = Arc::new(Mutex::new(Rank::INNERMOST, Vec::new()));
         let sink = Arc::clone(&gone);
         let on_obsolete: OnObsolete = Arc::new(move |number| sink.lock().push(number));
         let fs = Arc::clone(&world.owner.env.fs);

@@ -7,6 +7,7 @@
 
 use crate::cleanup::Cleanup;
 use crate::host::Host;
+use crate::lock_ranks;
 use crate::manifest::durable::DurableManifest;
 use crate::manifest::log::{InForce, ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
@@ -57,7 +58,7 @@ pub(crate) struct TreeEdit {
 impl Catalog {
     /// The catalog of a database that was found so, and is not written to yet.
     pub(crate) fn new(host: Arc<Host>, cleanup: Arc<Cleanup>, state: ManifestState) -> Catalog {
-        let manifest = Mutex::new(Manifest { log: None, state });
+        let manifest = Mutex::new(lock_ranks::CATALOG, Manifest { log: None, state });
         Catalog { host, cleanup, durable: Arc::default(), manifest }
     }
 

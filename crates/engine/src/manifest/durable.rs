@@ -4,16 +4,23 @@
 //! Owns: that length. Never does: wait for the lock of the catalog, which whoever
 //! writes to the log may hold.
 
+use crate::lock_ranks;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_format::log::Length;
 
 /// How much of the manifest is durable.
-#[derive(Default)]
 pub(crate) struct DurableManifest {
     /// How often it changed.
     changes: AtomicU64,
     length: Mutex<Length>,
+}
+
+impl Default for DurableManifest {
+    fn default() -> DurableManifest {
+        let length = Mutex::new(lock_ranks::DURABLE_MANIFEST, Length::default());
+        DurableManifest { changes: AtomicU64::new(0), length }
+    }
 }
 
 impl DurableManifest {

@@ -3,6 +3,7 @@
 //!
 //! Owns: a line for each job. Never does: decide how much a job takes.
 
+use crate::lock_ranks;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_env::sync::{Mutex, MutexGuard};
@@ -14,7 +15,7 @@ struct Lines {
 }
 
 /// What running jobs may add to a tree's filters. Clones are the same one.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct FilterLedger(Arc<Mutex<Lines>>);
 
 /// The ledger, locked while a job plans.
@@ -27,6 +28,12 @@ pub(crate) struct Planning<'a> {
 pub(crate) struct Reservation {
     ledger: FilterLedger,
     line: u64,
+}
+
+impl Default for FilterLedger {
+    fn default() -> FilterLedger {
+        FilterLedger(Arc::new(Mutex::new(lock_ranks::FILTER_LEDGER, Lines::default())))
+    }
 }
 
 impl FilterLedger {

@@ -9,6 +9,7 @@
 
 use crate::events::Event;
 use crate::jobs::{Installed, Jobs};
+use crate::lock_ranks;
 use crate::merge::dropping::{DropCount, DropRules, Dropper, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::heat::Heat;
@@ -362,7 +363,9 @@ impl<'a> MergeJob<'a> {
     fn heat(&self, again: bool) -> Heat<'a> {
         let MergeJob { jobs, tree, merge } = *self;
         let memory_bytes = jobs.host.shares.merge_bytes / HOT_MAP_SHARE;
-        let map = tree.hot_map.get_or_init(|| Box::new(Mutex::new(HotMap::new(memory_bytes))));
+        let map = tree
+            .hot_map
+            .get_or_init(|| Box::new(Mutex::new(lock_ranks::HOT_MAP, HotMap::new(memory_bytes))));
         if again { Heat::known(map) } else { Heat::new(map, merge) }
     }
 

@@ -8,6 +8,7 @@
 
 use crate::cache::Caches;
 use crate::host::Host;
+use crate::lock_ranks;
 use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::read::view::ReadView;
@@ -49,7 +50,7 @@ impl Pipeline {
             segments,
             pace: Pace::new(host.settings.pace_delay_us_max),
             keyspaces: Keyspaces::new(trees),
-            flush_retry: Mutex::default(),
+            flush_retry: Mutex::new(lock_ranks::FLUSH_RETRY, Retry::default()),
             host,
         });
         // Weak: what waits to be flushed leads back to the host, by the table cache.

@@ -19,6 +19,7 @@
 //!   because something else set a background error, a flush say: what is before
 //!   it may still be filled, and publishes it, too.)
 
+use crate::lock_ranks;
 use crate::manifest::durable::DurableManifest;
 use crate::memtable::Memtable;
 use crate::write::unflushed::Unflushed;
@@ -141,20 +142,23 @@ impl Queue {
     pub(crate) fn new(last_seq: SeqNo, wal: Arc<Wal>, manifest: Arc<DurableManifest>) -> Queue {
         let wal_offset = wal.written();
         Queue {
-            state: Mutex::new(QueueState {
-                next_seq: last_seq + 1,
-                next_ticket: 0,
-                wal,
-                wal_offset,
-                spare: None,
-                spare_from: 0,
-                wal_first_seq: last_seq + 1,
-                older_wals: Vec::new(),
-                unflushed: Unflushed::default(),
-                manifest,
-                marked: 0,
-            }),
-            publication: Mutex::new(Publication::default()),
+            state: Mutex::new(
+                lock_ranks::QUEUE,
+                QueueState {
+                    next_seq: last_seq + 1,
+                    next_ticket: 0,
+                    wal,
+                    wal_offset,
+                    spare: None,
+                    spare_from: 0,
+                    wal_first_seq: last_seq + 1,
+                    older_wals: Vec::new(),
+                    unflushed: Unflushed::default(),
+                    manifest,
+                    marked: 0,
+                },
+            ),
+            publication: Mutex::new(lock_ranks::PUBLICATION, Publication::default()),
             published: Condvar::new(),
             visible: AtomicU64::new(last_seq),
         }

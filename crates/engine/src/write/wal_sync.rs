@@ -10,6 +10,7 @@
 //!
 //! Owns: which segments a sync must cover, and who syncs now. Never does: write.
 
+use crate::lock_ranks;
 use crate::place::Place;
 use crate::write::wal::Wal;
 use crate::write_state::{WriteState, panicked};
@@ -82,13 +83,19 @@ fn sync_in_order(batch: &[Arc<Wal>]) -> Result<()> {
 }
 
 /// All segments that a sync must cover, and who syncs now.
-#[derive(Default)]
 pub(crate) struct WalSync {
     state: Mutex<SyncState>,
     /// The end of a sync of an even number, and of an odd one.
     done: [Condvar; 2],
     /// Where the segments lie; looked at before each sync.
     place: Option<Arc<Place>>,
+}
+
+impl Default for WalSync {
+    fn default() -> WalSync {
+        let state = Mutex::new(lock_ranks::WAL_SYNC, SyncState::default());
+        WalSync { state, done: Default::default(), place: None }
+    }
 }
 
 impl WalSync {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use windrow::env::sync::Mutex;
+use windrow::env::sync::{Mutex, Rank};
 use windrow::env::{Env, testing::ManualClock};
 use windrow::{Batch, Db, ErrorKind, Event, Keyspace, KeyspaceOptions, Options, ReadOptions, Sync};
 
@@ -156,7 +156,7 @@ fn a_second_open_is_busy_and_limits_are_checked() {
 #[test]
 fn a_checkpoint_is_one_moment_in_every_keyspace() {
     let dir = tempfile::tempdir().unwrap();
-    let late: Arc<Mutex<Option<(Db, Keyspace)>>> = Arc::default();
+    let late: Arc<Mutex<Option<(Db, Keyspace)>>> = Arc::new(Mutex::new(Rank::INNERMOST, None));
     let pending = late.clone();
     let write_late = move |event: &Event| {
         let taken = matches!(event, Event::FlushBegin { .. }).then(|| pending.lock().take());

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use windrow::env::sync::Mutex;
+use windrow::env::sync::{Mutex, Rank};
 use windrow::{CompactionFilter, Db, ErrorKind, FilterDecision, Options, ReadOptions};
 use windrow_env::testing::{Handles, env};
 
@@ -65,10 +65,16 @@ fn a_close_closes_for_all() {
 
 /// Owns a handle of the database that it filters, as a filter that looks things
 /// up does, and lets go of it, or closes it, in the middle of a merge.
-#[derive(Default)]
 struct Owner {
     handle: Mutex<Option<Db>>,
     refused: Mutex<Option<ErrorKind>>,
+}
+
+impl Default for Owner {
+    fn default() -> Owner {
+        let handle = Mutex::new(Rank::INNERMOST, None);
+        Owner { handle, refused: Mutex::new(Rank::INNERMOST, None) }
+    }
 }
 
 impl CompactionFilter for Owner {

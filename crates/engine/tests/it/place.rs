@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use windrow::env::sync::Mutex;
+use windrow::env::sync::{Mutex, Rank};
 use windrow::{Components, Db, ErrorKind, Event, Options, Result, Slice, Sync, repair};
 
 /// What is in a directory: every name, and the bytes of every file.
@@ -223,7 +223,7 @@ fn a_database_is_open_once_by_whatever_path() {
 
 /// Options that collect what is told of files that were left.
 fn listening() -> (Options, Arc<Mutex<Vec<String>>>) {
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::new(Mutex::new(Rank::INNERMOST, Vec::new()));
     let into = told.clone();
     let listener = move |event: &Event| {
         if let Event::OrphanLeft { .. } = event {

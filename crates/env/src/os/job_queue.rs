@@ -3,13 +3,13 @@
 //! Owns: the order, and what came of jobs that panicked. Never does: make threads.
 
 use crate::jobs::{Job, Urgency};
+use crate::lock_ranks;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What threads, timers and the pool share.
-#[derive(Default)]
 pub(super) struct JobQueue {
     state: Mutex<State>,
     /// Wakes a thread that has nothing to do.
@@ -26,6 +26,17 @@ struct State {
     /// Threads that wait for a job.
     idle: usize,
     shut_down: bool,
+}
+
+impl Default for JobQueue {
+    fn default() -> JobQueue {
+        JobQueue {
+            state: Mutex::new(lock_ranks::JOBS, State::default()),
+            any: Condvar::new(),
+            urgent: AtomicU64::new(0),
+            panics: AtomicU64::new(0),
+        }
+    }
 }
 
 impl JobQueue {

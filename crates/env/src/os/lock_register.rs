@@ -11,14 +11,13 @@
 //! Never does: lock a file.
 
 use crate::fs::{FileId, LockMode};
+use crate::lock_ranks;
 use crate::sync::real::atomic::{AtomicBool, Ordering};
+use crate::sync::real::{Mutex, MutexGuard};
 use crate::sys::process::at_fork;
 use rustix::fs::FlockOperation;
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
-#[allow(clippy::disallowed_types)]
-// const, and held from `prepare` to `parent` or `child`
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A descriptor that is locked.
 #[derive(Debug)]
@@ -36,8 +35,8 @@ pub(super) struct Register {
     next_id: u64,
 }
 
-#[allow(clippy::disallowed_types)] // as above
-static REGISTER: Mutex<Register> = Mutex::new(Register { held: Vec::new(), next_id: 0 });
+static REGISTER: Mutex<Register> =
+    Mutex::new(lock_ranks::LOCKED_FILES, Register { held: Vec::new(), next_id: 0 });
 
 thread_local! {
     /// Taken from before a fork until after it.
@@ -55,7 +54,7 @@ pub(super) fn register() -> MutexGuard<'static, Register> {
         let _ = at_fork(before_fork, after_fork, in_child);
         FORKS.store(true, Ordering::Release);
     }
-    REGISTER.lock().unwrap_or_else(PoisonError::into_inner)
+    REGISTER.lock()
 }
 
 impl Register {
@@ -109,8 +108,7 @@ impl Drop for Locked {
 /// (POSIX.1-2024; `_Fork` is, and does not come here).
 extern "C" fn before_fork() {
     let _ = ACROSS_FORK.try_with(|guard| {
-        let held = guard.take();
-        let held = held.unwrap_or_else(|| REGISTER.lock().unwrap_or_else(PoisonError::into_inner));
+        let held = guard.take().unwrap_or_else(|| REGISTER.lock());
         guard.set(Some(held));
     });
 }

@@ -23,6 +23,7 @@ use super::retry::retry;
 use super::write_file::NEW_FILE;
 use crate::LogFile;
 use crate::error::io_error;
+use crate::lock_ranks;
 use crate::space;
 use crate::sync::real::Mutex;
 use crate::sync::real::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -93,7 +94,7 @@ impl OsLogFile {
             mapped_bytes,
             len_bytes,
             reserved_bytes: AtomicU64::new(if reserved { first } else { u64::MAX }),
-            growing: Mutex::new(()),
+            growing: Mutex::new(lock_ranks::LOG_GROWING, ()),
             mode: AtomicU32::new(0),
         })
     }

@@ -4,6 +4,7 @@
 
 use super::job_queue::JobQueue;
 use crate::jobs::Urgency;
+use crate::lock_ranks;
 use crate::sync::Arc;
 use crate::sync::real::thread::{Builder, JoinHandle, current};
 use crate::sync::real::{Condvar, Mutex};
@@ -55,7 +56,11 @@ pub(super) struct Timers {
 
 impl Timers {
     pub(super) fn new(queue: Arc<JobQueue>) -> Timers {
-        Timers { state: Mutex::new(State::default()), changed: Condvar::new(), queue }
+        Timers {
+            state: Mutex::new(lock_ranks::TIMERS, State::default()),
+            changed: Condvar::new(),
+            queue,
+        }
     }
 
     /// Adds a timer, first due in one interval (of at least a millisecond).

@@ -9,6 +9,7 @@ use super::place::Place;
 use super::retry::retry;
 use crate::error::io_error;
 use crate::fs::{DIRECT_ALIGN_BYTES, WriteOptions};
+use crate::lock_ranks;
 use crate::sync::real::Mutex;
 use crate::sync::real::thread::{Builder, JoinHandle};
 use crate::sys::aligned::AlignedBuf;
@@ -238,8 +239,8 @@ const FILES_OF_THREAD: usize = 2;
 /// with one commit of its journal and one flush of the device.
 pub(super) fn finish_all(files: Vec<Box<dyn WriteFile>>) -> Result<()> {
     let threads = (files.len() / FILES_OF_THREAD).clamp(1, SYNCS_MAX);
-    let left = Arc::new(Mutex::new(files));
-    let failed = Arc::new(Mutex::new(None));
+    let left = Arc::new(Mutex::new(lock_ranks::FILES_LEFT, files));
+    let failed = Arc::new(Mutex::new(lock_ranks::FILES_FAILED, None));
     let run = || {
         let (left, failed) = (left.clone(), failed.clone());
         move || {

@@ -9,6 +9,8 @@ use loom as checker;
 #[cfg(all(shuttle, not(loom)))]
 use shuttle as checker;
 
+use super::ranks::Rank;
+use super::ranks::checked::{Holding, Kept};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, PoisonError};
 
@@ -29,22 +31,31 @@ pub mod thread {
 }
 
 /// A lock that does not poison.
-#[derive(Debug, Default)]
-pub struct Mutex<T>(checker::sync::Mutex<T>);
+#[derive(Debug)]
+pub struct Mutex<T> {
+    rank: Kept,
+    value: checker::sync::Mutex<T>,
+}
 
 /// What a [`Mutex`] guards, until it is dropped.
 #[derive(Debug)]
-pub struct MutexGuard<'a, T>(Option<checker::sync::MutexGuard<'a, T>>);
+pub struct MutexGuard<'a, T> {
+    value: Option<checker::sync::MutexGuard<'a, T>>,
+    holding: Holding,
+}
 
 impl<T> Mutex<T> {
-    /// A lock around a value.
-    pub fn new(value: T) -> Mutex<T> {
-        Mutex(checker::sync::Mutex::new(value))
+    /// A lock around a value. A thread takes it only while all that it holds is of lower rank.
+    pub fn new(rank: Rank, value: T) -> Mutex<T> {
+        Mutex { rank: Kept::new(rank), value: checker::sync::Mutex::new(value) }
     }
 
     /// Takes the lock, once nobody holds it.
+    #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+        let holding = self.rank.take();
+        let value = Some(self.value.lock().unwrap_or_else(PoisonError::into_inner));
+        MutexGuard { value, holding }
     }
 }
 
@@ -52,13 +63,13 @@ impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.0.as_ref().expect("taken out only within a wait")
+        self.value.as_ref().expect("taken out only within a wait")
     }
 }
 
 impl<T> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.0.as_mut().expect("taken out only within a wait")
+        self.value.as_mut().expect("taken out only within a wait")
     }
 }
 
@@ -73,9 +84,13 @@ impl Condvar {
     }
 
     /// Lets go of the lock, and takes it again after being woken.
+    #[track_caller]
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        let inner = guard.0.take().expect("taken out only within a wait");
-        guard.0 = Some(self.0.wait(inner).unwrap_or_else(PoisonError::into_inner));
+        let inner = guard.value.take().expect("taken out only within a wait");
+        guard.holding.pause();
+        let inner = self.0.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        guard.holding.go_on();
+        guard.value = Some(inner);
     }
 
     /// Wakes one who waits.
@@ -91,8 +106,9 @@ impl Condvar {
 
 /// A shared pointer that is replaced whole. A lock stands for the atomic: it
 /// orders a load before a later store too, which `arc_swap` does not promise.
+/// It has no rank, as an atomic has none.
 #[derive(Debug)]
-pub struct Swap<P>(Mutex<P>);
+pub struct Swap<P>(checker::sync::Mutex<P>);
 
 /// A pointer that is always there.
 pub type ArcSwap<T> = Swap<Arc<T>>;
@@ -107,7 +123,7 @@ pub struct Guard<P>(P);
 impl<P: Clone> Swap<P> {
     /// Holds this pointer.
     pub fn new(pointer: P) -> Swap<P> {
-        Swap(Mutex::new(pointer))
+        Swap(checker::sync::Mutex::new(pointer))
     }
 
     /// The pointer as it is now.
@@ -117,14 +133,18 @@ impl<P: Clone> Swap<P> {
 
     /// The pointer as it is now, owned.
     pub fn load_full(&self) -> P {
-        self.0.lock().clone()
+        self.lock().clone()
     }
 
     /// Puts another pointer in place.
     pub fn store(&self, pointer: P) {
-        let old = std::mem::replace(&mut *self.0.lock(), pointer);
+        let old = std::mem::replace(&mut *self.lock(), pointer);
         // What it pointed to may come back here when it drops.
         drop(old);
+    }
+
+    fn lock(&self) -> checker::sync::MutexGuard<'_, P> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,6 +6,8 @@
 //! there and whose memory its own threads take over, so the first wait of a
 //! database that it opens may follow a pointer into nothing.
 //!
+//! Where ranks are checked (`ranks.rs`), a lock has one and a thread knows what it holds.
+//!
 //! Owns nothing. Never does: tell that a holder panicked; the engine's
 //! background error says so where it matters.
 
@@ -15,47 +17,60 @@
     allow(unreachable_pub, dead_code, reason = "there `sync` is made of the other names")
 )]
 
+use super::ranks::Rank;
+#[cfg(all(not(any(loom, shuttle)), any(debug_assertions, test, feature = "testing")))]
+use super::ranks::checked::{Holding, Kept};
+#[cfg(not(all(not(any(loom, shuttle)), any(debug_assertions, test, feature = "testing"))))]
+use super::ranks::unchecked::{Holding, Kept};
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 use std::time::Instant;
 
 /// A value that one thread has at a time.
-#[derive(Debug, Default)]
-pub struct Mutex<T: ?Sized>(std::sync::Mutex<T>);
+#[derive(Debug)]
+pub struct Mutex<T: ?Sized> {
+    rank: Kept,
+    value: std::sync::Mutex<T>,
+}
 
 /// The right to a [`Mutex`]'s value, until it is dropped.
 #[derive(Debug)]
-pub struct MutexGuard<'a, T: ?Sized>(Option<std::sync::MutexGuard<'a, T>>);
+pub struct MutexGuard<'a, T: ?Sized> {
+    value: Option<std::sync::MutexGuard<'a, T>>,
+    holding: Holding,
+}
 
 /// What threads wait for that hold a [`Mutex`].
 #[derive(Debug, Default)]
 pub struct Condvar(std::sync::Condvar);
 
 impl<T> Mutex<T> {
-    /// Holds `value`.
-    pub const fn new(value: T) -> Mutex<T> {
-        Mutex(std::sync::Mutex::new(value))
+    /// Holds `value`. A thread takes it only while all that it holds is of lower rank.
+    pub const fn new(rank: Rank, value: T) -> Mutex<T> {
+        Mutex { rank: Kept::new(rank), value: std::sync::Mutex::new(value) }
     }
 
     /// The value, which nobody else can have any more.
     pub fn into_inner(self) -> T {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.value.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: ?Sized> Mutex<T> {
     /// Waits until nobody else has it.
     #[inline]
-    #[cfg_attr(any(test, feature = "testing"), track_caller)]
+    #[cfg_attr(any(debug_assertions, test, feature = "testing"), track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         #[cfg(any(test, feature = "testing"))]
         forbidden::check(std::panic::Location::caller());
-        MutexGuard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+        let holding = self.rank.take();
+        let value = Some(self.value.lock().unwrap_or_else(PoisonError::into_inner));
+        MutexGuard { value, holding }
     }
 
     /// The value, of a lock that nobody else knows.
     pub fn get_mut(&mut self) -> &mut T {
-        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+        self.value.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -66,14 +81,14 @@ impl<T: ?Sized> Deref for MutexGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        self.0.as_ref().expect(WAITS)
+        self.value.as_ref().expect(WAITS)
     }
 }
 
 impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        self.0.as_mut().expect(WAITS)
+        self.value.as_mut().expect(WAITS)
     }
 }
 
@@ -84,18 +99,25 @@ impl Condvar {
     }
 
     /// Gives the lock away until somebody notifies, or for no reason.
+    #[cfg_attr(any(debug_assertions, test, feature = "testing"), track_caller)]
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        let held = guard.0.take().expect(WAITS);
-        guard.0 = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
+        let held = guard.value.take().expect(WAITS);
+        guard.holding.pause();
+        let held = self.0.wait(held).unwrap_or_else(PoisonError::into_inner);
+        guard.holding.go_on();
+        guard.value = Some(held);
     }
 
     /// The same, but not beyond `until`.
+    #[cfg_attr(any(debug_assertions, test, feature = "testing"), track_caller)]
     pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) {
         #[allow(clippy::disallowed_methods, reason = "the time by which the caller's is reckoned")]
         let left = until.saturating_duration_since(Instant::now());
-        let held = guard.0.take().expect(WAITS);
+        let held = guard.value.take().expect(WAITS);
+        guard.holding.pause();
         let (held, _) = self.0.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner);
-        guard.0 = Some(held);
+        guard.holding.go_on();
+        guard.value = Some(held);
     }
 
     /// Wakes one who waits.

@@ -18,12 +18,17 @@
 //! lies in `os` and `sys` but the thread pool. Shuttle moreover takes an
 //! operation on the skiplist for one step.
 //!
-//! Never does: add behaviour of its own.
+//! Every lock has a rank (`ranks.rs`), which says what may be held when it is taken.
+//!
+//! Never does: add behaviour of its own, but for that check.
 
 #[cfg(any(loom, shuttle))]
 mod checked;
 pub(crate) mod locks;
+mod ranks;
 pub(crate) mod real;
+
+pub use ranks::Rank;
 
 #[cfg(any(loom, shuttle))]
 pub use checked::{

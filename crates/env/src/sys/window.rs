@@ -16,6 +16,7 @@
 //! the signal.
 //! Never does: fall back by itself. `write` says no, and the caller uses `pwrite`.
 
+use crate::lock_ranks;
 use crate::sync::real::Mutex;
 use crate::sync::real::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -66,7 +67,7 @@ impl Window {
             state: AtomicU64::new(0),
             base: AtomicPtr::new(ptr::null_mut()),
             writable: AtomicU64::new(0),
-            mapping: Mutex::new(()),
+            mapping: Mutex::new(lock_ranks::LOG_MAPPING, ()),
             file_offset,
             len,
         }

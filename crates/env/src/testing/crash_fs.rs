@@ -12,6 +12,7 @@ use super::image::Image;
 use super::inode::Inode;
 use super::power_loss::{NameDamage, PowerLoss, damage_file, damage_names};
 use super::random::Rng;
+use crate::lock_ranks;
 use crate::sync::{Arc, Mutex};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,10 @@ impl CrashFs {
     /// An empty file system with the directory `/` (and `.`, for relative paths).
     /// The seed draws what partial failures leave.
     pub fn new(seed: u64) -> CrashFs {
-        CrashFs { shared: Arc::new(Mutex::new(State::new(seed))), anchors: Vec::new() }
+        CrashFs {
+            shared: Arc::new(Mutex::new(lock_ranks::CRASH_FS, State::new(seed))),
+            anchors: Vec::new(),
+        }
     }
 
     /// Mutating operations attempted so far.
@@ -193,8 +197,10 @@ impl CrashFs {
         for dir in dirs.values_mut() {
             for node in dir.nodes_mut() {
                 let inode = node.lock().clone();
-                let copy =
-                    copies.entry(inode.id).or_insert_with(|| Arc::new(Mutex::new(inode))).clone();
+                let copy = copies
+                    .entry(inode.id)
+                    .or_insert_with(|| Arc::new(Mutex::new(lock_ranks::CRASH_FILE, inode)))
+                    .clone();
                 *node = copy;
             }
         }
@@ -213,7 +219,10 @@ impl CrashFs {
             rng: state.rng.clone(),
             ..*state
         };
-        CrashFs { shared: Arc::new(Mutex::new(copy)), anchors: self.anchors.clone() }
+        CrashFs {
+            shared: Arc::new(Mutex::new(lock_ranks::CRASH_FS, copy)),
+            anchors: self.anchors.clone(),
+        }
     }
 
     /// Names of the files of a directory, sorted; none if there is no such directory.
@@ -244,7 +253,7 @@ impl CrashFs {
         state.next_id += 1;
         let mut inode = Inode::new(state.next_id, false);
         inode.replace(image);
-        let node = Arc::new(Mutex::new(inode));
+        let node = Arc::new(Mutex::new(lock_ranks::CRASH_FILE, inode));
         let dir = state.dirs.get_mut(&parent).expect("made above");
         dir.visible.insert(name.clone(), node.clone());
         dir.durable.insert(name, node);

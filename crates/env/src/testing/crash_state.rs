@@ -7,6 +7,7 @@ use super::inode::Inode;
 use super::random::Rng;
 use crate::error::io_error;
 use crate::fs::{EntryKind, FileId, Stamp};
+use crate::lock_ranks;
 use crate::space::next_step;
 use crate::sync::{Arc, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -273,7 +274,10 @@ impl State {
             Err(error) if !crate::fs::is_not_found(&error) => Err(error),
             Err(_) => {
                 self.next_id += 1;
-                let node = Arc::new(Mutex::new(Inode::new(self.next_id, buffered)));
+                let node = Arc::new(Mutex::new(
+                    lock_ranks::CRASH_FILE,
+                    Inode::new(self.next_id, buffered),
+                ));
                 let (dir, name) = self.place(path)?;
                 dir.change(NameOp::Link(name, node.clone()));
                 Ok(node)

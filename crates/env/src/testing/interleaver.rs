@@ -11,6 +11,7 @@
 //! or look at a clock.
 
 use crate::jobs::{Job, Jobs, Urgency};
+use crate::lock_ranks;
 use crate::sync::thread::Builder;
 use crate::sync::{Arc, Condvar, Mutex};
 use crate::testing::random::Rng;
@@ -71,7 +72,7 @@ impl Interleaver {
             overlaps: 0,
             panics: 0,
         };
-        let shared = Shared { state: Mutex::new(state), turned: Condvar::new() };
+        let shared = Shared { state: Mutex::new(lock_ranks::JOBS, state), turned: Condvar::new() };
         Interleaver { shared: Arc::new(shared), parallelism }
     }
 
@@ -189,11 +190,12 @@ impl Jobs for Interleaver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::Rank;
 
     /// What three jobs of four parts each did, in order.
     fn order(seed: u64) -> (Vec<u32>, u64) {
         let jobs = Arc::new(Interleaver::new(seed, 2));
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::new(Mutex::new(Rank::INNERMOST, Vec::new()));
         for number in 0..3 {
             let (seen, inner) = (seen.clone(), jobs.clone());
             let job = move || {

@@ -4,6 +4,7 @@
 
 use crate::ThreadPool;
 use crate::jobs::{Job, Jobs, Urgency};
+use crate::lock_ranks;
 use crate::sync::{Arc, Mutex};
 
 type Work = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -17,7 +18,10 @@ pub struct ManualTimers {
 impl ManualTimers {
     /// A pool of `threads` threads.
     pub fn new(threads: usize) -> ManualTimers {
-        ManualTimers { pool: ThreadPool::new(threads), timers: Mutex::new(Vec::new()) }
+        ManualTimers {
+            pool: ThreadPool::new(threads),
+            timers: Mutex::new(lock_ranks::TIMERS, Vec::new()),
+        }
     }
 
     /// Runs every timer's work once, on the calling thread, and drops those that are done.

@@ -1,6 +1,7 @@
 //! Random numbers that repeat.
 
 use crate::Random;
+use crate::lock_ranks;
 use crate::sync::real::Mutex;
 
 /// A small generator (SplitMix64: a counter through a mixing function; Steele,
@@ -44,7 +45,7 @@ pub struct SeededRandom(Mutex<Rng>);
 impl SeededRandom {
     /// The sequence of `seed`.
     pub fn new(seed: u64) -> SeededRandom {
-        SeededRandom(Mutex::new(Rng::new(seed)))
+        SeededRandom(Mutex::new(lock_ranks::RANDOM, Rng::new(seed)))
     }
 }
 

@@ -2,6 +2,7 @@
 //! from a seed: what makes a whole run of a database reproducible.
 
 use crate::jobs::{Job, Jobs, Urgency};
+use crate::lock_ranks;
 use crate::sync::{Arc, Mutex};
 use crate::testing::random::Rng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,13 +34,16 @@ impl Stepper {
     /// An empty queue whose order is drawn from `seed`.
     pub fn new(seed: u64) -> Stepper {
         Stepper {
-            state: Mutex::new(State {
-                queue: Vec::new(),
-                timers: Vec::new(),
-                rng: Rng::new(seed),
-                steps: 0,
-                panics: 0,
-            }),
+            state: Mutex::new(
+                lock_ranks::JOBS,
+                State {
+                    queue: Vec::new(),
+                    timers: Vec::new(),
+                    rng: Rng::new(seed),
+                    steps: 0,
+                    panics: 0,
+                },
+            ),
         }
     }
 
@@ -157,10 +161,11 @@ impl Jobs for Stepper {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::Rank;
 
     fn order(seed: u64) -> Vec<u32> {
         let stepper = Stepper::new(seed);
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::new(Mutex::new(Rank::INNERMOST, Vec::new()));
         for number in 0..20 {
             let seen = seen.clone();
             stepper.submit(Urgency::Normal, Box::new(move || seen.lock().push(number)));
@@ -193,7 +198,7 @@ mod tests {
     #[test]
     fn timers_fire_by_hand_until_they_are_done() {
         let stepper = Stepper::new(0);
-        let count = Arc::new(Mutex::new(0));
+        let count = Arc::new(Mutex::new(Rank::INNERMOST, 0));
         let counted = count.clone();
         stepper.every(
             50,

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use windrow::{CompactionFilter, Db, FilterDecision, Iter, Keyspace, Snapshot};
-use windrow_env::sync::Mutex;
+use windrow_env::sync::{Mutex, Rank};
 use windrow_env::testing::{Handles, ManualClock, env};
 use windrow_env::{Clock, FileSystem};
 use windrow_testkit::world::DIR;
@@ -55,7 +55,8 @@ impl CompactionFilter for Meanwhile {
     }
 
     fn filter(&self, _level: u32, _key: &[u8], _value: &[u8]) -> FilterDecision {
-        if let Some(db) = self.db.lock().take() {
+        let db = self.db.lock().take();
+        if let Some(db) = db {
             self.play(&db);
         }
         self.decision.clone()
@@ -78,7 +79,8 @@ fn scenario(
     let (_, handles) = env(1);
     let event = event(&handles);
     let expired_ms = if matches!(event, Event::Back(_)) { 2 * TTL_MS } else { 0 };
-    let filter = Meanwhile { db: Mutex::default(), decision, event, taken: Mutex::default() };
+    let db = Mutex::new(Rank::INNERMOST, None);
+    let filter = Meanwhile { db, decision, event, taken: Mutex::new(Rank::INNERMOST, None) };
     let filter = Arc::new(filter);
     let mut options = options(&handles);
     options.components.compaction_filters.push((KEYSPACE.to_owned(), filter.clone()));

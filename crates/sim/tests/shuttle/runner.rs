@@ -8,6 +8,7 @@ use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::str::FromStr;
+use windrow_env::sync::{Mutex, Rank};
 use windrow_testkit::sweep;
 
 /// Schedules of each scenario in a usual run.
@@ -113,4 +114,17 @@ pub(crate) fn check(name: &str, scenario: fn()) {
             resume_unwind(panic);
         }
     }
+}
+
+/// The canary of lock ranks, which every schedule checks as well.
+#[test]
+#[should_panic(expected = "takes the first (rank 1) while this thread holds the second (rank 2)")]
+fn locks_that_are_taken_out_of_order_are_noticed() {
+    let scenario = || {
+        let first = Mutex::new(Rank::new(1, "the first"), ());
+        let second = Mutex::new(Rank::new(2, "the second"), ());
+        let _second = second.lock();
+        let _first = first.lock();
+    };
+    shuttle::check_random(scenario, 1);
 }

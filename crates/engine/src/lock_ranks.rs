@@ -1,0 +1,64 @@
+//! The locks of the engine, in the order in which they are taken: a thread takes one only
+//! while all that it holds are above it here.
+//!
+//! Debug builds, tests and the model checkers panic where that is not so
+//! (`windrow_env::sync::Rank`). No two of one rank are held at once: of keyspaces, tables
+//! and memtables a thread locks one at a time. The locks of files, jobs and
+//! random numbers come after all of these.
+//!
+//! What an operation under a lock may wait for follows from the first part: locks that are
+//! held while a file is written or a job awaited come first, and the short ones last.
+//!
+//! Owns: the table. Never does: check it.
+
+use windrow_env::sync::Rank;
+
+// Held while jobs run, or are waited for.
+pub(crate) const CLOSING: Rank = Rank::new(10, "the close of a database");
+pub(crate) const CHECKPOINTING: Rank = Rank::new(20, "a checkpoint");
+pub(crate) const RESUMING: Rank = Rank::new(30, "a resume");
+
+// What is due.
+pub(crate) const PACING: Rank = Rank::new(40, "the pressure on writers");
+/// Of each keyspace. Never held while a file is read or written.
+pub(crate) const TREE_WORK: Rank = Rank::new(50, "the work on a keyspace");
+pub(crate) const FLUSH_RETRY: Rank = Rank::new(60, "when flushes are tried again");
+
+// What is in the database. The manifest is written under the catalog.
+pub(crate) const CATALOG: Rank = Rank::new(100, "the catalog");
+pub(crate) const QUEUE: Rank = Rank::new(110, "the commit queue");
+/// Of each keyspace.
+pub(crate) const VIEW: Rank = Rank::new(120, "the view of a keyspace");
+pub(crate) const NAMES: Rank = Rank::new(130, "the names of keyspaces");
+
+// What waits for writes, and for the device.
+pub(crate) const PUBLICATION: Rank = Rank::new(200, "the publication of writes");
+pub(crate) const WAL_SYNC: Rank = Rank::new(210, "the sync of the write-ahead log");
+
+// Lists and counts.
+/// Of each keyspace.
+pub(crate) const FILTER_LEDGER: Rank = Rank::new(300, "the filter memory of running jobs");
+/// Of each keyspace.
+pub(crate) const HOT_MAP: Rank = Rank::new(310, "how hot keys are");
+pub(crate) const SNAPSHOTS: Rank = Rank::new(320, "the list of snapshots");
+pub(crate) const CHAINS: Rank = Rank::new(330, "the chains of merges");
+pub(crate) const DUE_LOADS: Rank = Rank::new(340, "keyspaces whose pressure is to be measured");
+pub(crate) const DUE_MERGES: Rank = Rank::new(350, "keyspaces to be asked for a merge");
+/// Of each memtable.
+pub(crate) const MEM_TOMBSTONES: Rank = Rank::new(360, "the range tombstones of a memtable");
+
+// The caches.
+/// Of each table. Held while it is read.
+pub(crate) const TABLE_OPENING: Rank = Rank::new(400, "a table that is being opened");
+pub(crate) const TABLE_CLOCK: Rank = Rank::new(410, "the clock of open tables");
+pub(crate) const TABLE_HANDLES: Rank = Rank::new(420, "the handles of tables");
+pub(crate) const BLOCKS_RESIZING: Rank = Rank::new(430, "the size of the block cache");
+
+// What anybody may need to know.
+pub(crate) const CLEANUP_KEPT: Rank = Rank::new(500, "files that the manifest may name");
+pub(crate) const CLEANUP_WAITING: Rank = Rank::new(510, "files that may be removed");
+pub(crate) const DURABLE_MANIFEST: Rank = Rank::new(520, "the durable length of the manifest");
+/// Held while CURRENT is read.
+pub(crate) const PLACE: Rank = Rank::new(530, "what CURRENT may be");
+pub(crate) const BACKGROUND_ERROR: Rank = Rank::new(540, "why writing is off");
+pub(crate) const PROGRESS: Rank = Rank::new(550, "the count of changes");
