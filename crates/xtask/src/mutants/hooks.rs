@@ -78,10 +78,10 @@ fn calls(tokens: TokenStream) -> Vec<(String, usize)> {
     for (at, tree) in trees.iter().enumerate() {
         match (tree, trees.get(at + 1)) {
             (TokenTree::Group(group), _) => found.extend(calls(group.stream())),
-            (TokenTree::Ident(name), Some(TokenTree::Punct(sign))) if sign.as_char() == '!' => {
-                if name == "mutant" || name == "unless_mutant" {
-                    found.push((name.to_string(), name.span().start().line));
-                }
+            (TokenTree::Ident(name), Some(TokenTree::Punct(sign)))
+                if sign.as_char() == '!' && (name == "mutant" || name == "unless_mutant") =>
+            {
+                found.push((name.to_string(), name.span().start().line));
             }
             _ => {}
         }
