@@ -17,7 +17,7 @@ const PAIRS_STEP: u64 = 101;
 fn thinned(step: u64) -> u64 {
     match sweep::number("WINDROW_ROT", 1) {
         1 => step,
-        times => step * times | 1,
+        times => (step * times) | 1,
     }
 }
 
