@@ -8,6 +8,7 @@ mod filling;
 mod forking;
 mod merging;
 mod placing;
+mod planning;
 mod repairing;
 mod steps;
 
@@ -81,6 +82,9 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("repair looks into lost/ (P23)", repairing::moved_tables_are_found),
     ("verify reads manifest and logs (P23)", repairing::verify_reads_manifest_and_logs),
     ("a full device leaves room to flush (P8)", filling::a_full_device_leaves_room_to_flush),
+    ("a tree is no deeper than its shape (S1)", planning::a_tree_is_no_deeper_than_its_shape),
+    ("filters keep to their memory (F2)", planning::filters_keep_to_their_memory),
+    ("a HotMap keeps its layers (H1)", planning::a_hot_map_keeps_its_layers),
 ];
 
 fn a_panic_turns_writing_off() -> Result<(), String> {

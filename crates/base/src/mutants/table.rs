@@ -1,6 +1,7 @@
 //! The table of mutants: a number that stays, a name, the promises that break
-//! without the safeguard, the rule or invariant that asks for it, what the
-//! mutant does, and the defect of another engine that it re-creates, if it does.
+//! without the safeguard (or the policies' own, where one only costs), the rule or
+//! invariant that asks for it, what the mutant does, and the defect of another engine
+//! that it re-creates, if it does.
 //!
 //! Owns: the entries. Never does: say what the mutant changes (the patch of its name
 //! does, `crates/sim/mutants`, or the hook that has its name).
@@ -240,6 +241,11 @@ mutants! {
     172 RepairTracesForgotten ["P23", "R7"] "repair takes what one before it had begun to write for data";
     173 RepairLinksLate ["P23", "R7"] "repair links originals into lost/ after the manifest without them is in force";
     174 RebuildStopsAtGap ["P23", "P23"] "a repair without a manifest stops at a gap in the logs that tables fill";
+
+    // Policies: what only costs.
+    180 LevelsUpsideDown ["S1", "S1"] "each level from 3 on holds less than the one above";
+    181 FiltersOverMemory ["F2", "F2"] "filters share out four times the memory that there is";
+    182 LayersStay ["H1", "H1"] "a HotMap that turns keeps the layer that it retires";
 }
 
 #[cfg(test)]
