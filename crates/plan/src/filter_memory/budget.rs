@@ -159,6 +159,26 @@ impl Groups {
     }
 }
 
+/// Entries of the files that stay and of what is `written`, bits that the filters of those
+/// files take, and bits that they take above the level `shallow`.
+fn held(
+    version: &Version,
+    shallow: u32,
+    written: f64,
+    stays: &dyn Fn(&File) -> bool,
+) -> (f64, f64, f64) {
+    let (mut entries, mut held_bits, mut above_bits) = (written, 0.0, 0.0);
+    for (level, _, file) in version.files().filter(|(_, _, file)| stays(file)) {
+        entries += file.entries as f64;
+        held_bits += file.filter_bytes as f64 * 8.0;
+        if level < shallow {
+            above_bits += file.filter_bytes as f64 * 8.0;
+        }
+    }
+    debug_invariant!(F2, above_bits <= held_bits, "{above_bits} of {held_bits}");
+    (entries, held_bits, above_bits)
+}
+
 impl FilterPlan {
     /// The plan of one policy for one job. `estimate` is Merlin's for any file
     /// of the version, if it knows the file; `fresh` the estimate of what a
@@ -191,16 +211,11 @@ impl FilterPlan {
         let known = |file: &File| if learns { estimate(file) } else { None };
         let expected = expected_outputs(&price, job, written, fresh, &known);
         let mut loads = expected.clone();
-        // Merges leave room to level 0, those deeper down to level 1 as well.
         debug_invariant!(F3, written >= 0.0, "{written} entries are written");
+        // Merges leave room to level 0, those deeper down to level 1 as well.
         let shallow = job.output.0.min(2);
-        let (mut entries, mut held_bits, mut held_above_bits) = (written, 0.0, 0.0);
+        let (entries, held_bits, held_above_bits) = held(version, shallow, written, &stays);
         for (level, part, file) in version.files().filter(|(_, _, file)| stays(file)) {
-            entries += file.entries as f64;
-            held_bits += file.filter_bytes as f64 * 8.0;
-            if level < shallow {
-                held_above_bits += file.filter_bytes as f64 * 8.0;
-            }
             let at = (level, part, Some(file.epoch));
             loads.push(price.load(at, file.entries as f64, known(file)));
         }
@@ -213,7 +228,6 @@ impl FilterPlan {
         let unheld_bits = memory_bits - held_bits - job.reserved_bits;
         let again_bits = unheld_bits.min(reusable_bits(job, freed_bits));
         let left_bits = (unheld_bits - room_bits).max(again_bits).max(0.0);
-        debug_invariant!(F2, held_above_bits <= held_bits, "{held_above_bits} of {held_bits}");
         debug_invariant!(F2, left_bits >= 0.0 && !left_bits.is_nan(), "{left_bits} bits left");
         price.tree_c = solve(&BUILT, &loads, memory_bits - free_bits, BITS_CAP).c;
         // Filters under another plan may hold what the outputs should have.
