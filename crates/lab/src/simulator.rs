@@ -195,7 +195,10 @@ impl Simulator {
         keys.sort();
         keys.dedup();
         let mut cutter = self.policy.cutter(&self.version, &self.settings, merge.output_level);
-        let files = self.write(&keys, &mut cutter);
+        let mut files = self.write(&keys, &mut cutter);
+        // What is written again is as old as it was.
+        let seq_max = merge.files().map(|(_, _, file)| file.seq_max).max().unwrap_or(0);
+        files.iter_mut().for_each(|file| file.seq_max = file.seq_max.min(seq_max));
         self.meter.merge(merge, read, keys.len() as u64);
         self.merged = keys;
         merge.edit(files)
