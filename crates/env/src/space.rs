@@ -5,6 +5,8 @@
 //! the simulated file system follow the same schedule.
 //! Owns: the schedule. Never does: reserve.
 
+use windrow_base::debug_invariant;
+
 /// Space that a new log has where there is enough, in bytes, and what steps are
 /// multiples of.
 pub(crate) const FIRST_STEP_BYTES: u64 = 64 << 10;
@@ -36,7 +38,9 @@ pub(crate) fn next_step(reserved: u64, end: u64, len: u64, free: u64) -> u64 {
     let in_blocks = wanted - wanted % FIRST_STEP_BYTES_MIN;
     let wanted = if reserved < in_steps { in_steps } else { in_blocks };
     let limit = if end <= len { len } else { end.saturating_add(ahead) };
-    end.max(wanted.min(limit))
+    let next = end.max(wanted.min(limit));
+    debug_invariant!(R15, next >= end, "a log has room up to {next}, and {end} was asked for");
+    next
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! Never does: speak for range tombstones (I8), or hash under an order whose
 //! equality is not of bytes (the table writer builds no filter there).
 
-use windrow_base::{Error, Result};
+use windrow_base::{Error, Result, debug_invariant};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Seed of [`hash`]. On disk by its effect; never changes for filter id 1.
@@ -93,8 +93,18 @@ impl FilterBuilder {
     /// Builds the filter of the `count` hashes added first, and forgets them.
     pub(crate) fn finish_first(&mut self, count: usize, bits_per_key: f64) -> Vec<u8> {
         let out = build(&self.hashes[..count], bits_per_key);
+        check_knows(&out, &self.hashes[..count]);
         self.hashes.drain(..count);
         out
+    }
+}
+
+/// That a filter, if it is one, rules out none of its own keys. In debug builds.
+fn check_knows(filter: &[u8], hashes: &[u64]) {
+    if cfg!(debug_assertions) && !filter.is_empty() {
+        let knows = |filter: FilterRef<'_>| hashes.iter().all(|&hash| filter.may_contain(hash));
+        let is_whole = FilterRef::parse(filter).is_ok_and(knows);
+        debug_invariant!(I8, is_whole, "a filter rules out one of its {} keys", hashes.len());
     }
 }
 
@@ -295,6 +305,17 @@ mod tests {
             answer
         });
         (wrong.count() as f64 / asked as f64, bytes)
+    }
+
+    #[test]
+    #[should_panic(expected = "(I8): a filter rules out one of its 100 keys")]
+    fn a_filter_of_other_keys_is_refused() {
+        let [one, other]: [Vec<u64>; 2] =
+            [0, 100].map(|from| (from..from + 100).map(key).collect());
+        let filter = build(&one, 10.0);
+        check_knows(&filter, &one);
+        check_knows(&[], &other);
+        check_knows(&filter, &other);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use rustix::fs::{AtFlags, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use windrow_base::{Error, ErrorKind, Result};
+use windrow_base::{Error, ErrorKind, Result, debug_invariant};
 
 /// What file systems allocate at least, or a multiple of it.
 const BLOCK_BYTES: u64 = 4096;
@@ -135,6 +135,8 @@ impl OsLogFile {
                 return Err(errno);
             }
         };
+        debug_invariant!(R15, from < reserved, "a log's room goes from {from} to {reserved}");
+        debug_invariant!(R15, end <= reserved, "a log has room up to {reserved} of {end}");
         self.reserved_bytes.store(reserved, Ordering::Relaxed);
         Ok(())
     }

@@ -6,7 +6,7 @@
 use super::fragment::{
     Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES, payload_crc,
 };
-use windrow_base::{FileUid, Result};
+use windrow_base::{FileUid, Result, debug_invariant};
 
 /// One record in the making.
 pub struct Framer {
@@ -85,6 +85,9 @@ impl Framer {
             durable_up_to: self.durable_up_to,
         };
         header.write(head, uid, at);
+        let again = FragmentHeader::read(head, uid, at);
+        let is_read = again.is_some_and(|h| h.payload_crc == payload_crc(uid, at, payload));
+        debug_invariant!(R5, is_read, "the header of a fragment at {at} cannot be read again");
         put(at, &self.framed)?;
         self.at += self.framed.len() as u64;
         self.framed.truncate(HEADER_BYTES);

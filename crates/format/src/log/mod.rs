@@ -28,7 +28,7 @@ pub use mark::{Length, Mark};
 pub use reader::{Reader, Record};
 
 use fragment::{Fragment, FragmentHeader, payload_crc};
-use windrow_base::{FileUid, Result};
+use windrow_base::{FileUid, Result, debug_invariant};
 
 /// Bytes on disk of a record, its fragment headers included.
 pub fn framed_bytes(payload_bytes: usize) -> u64 {
@@ -53,6 +53,8 @@ pub fn seal(buf: &mut [u8], uid: FileUid, offset: u64, class: Class, durable_up_
         durable_up_to,
     };
     header.write(head, uid, offset);
+    let is_read = FragmentHeader::read(head, uid, offset).is_some();
+    debug_invariant!(R5, is_read, "the header of a record at {offset} cannot be read again");
 }
 
 /// Appends a record of any size to `out`, in as many fragments as it needs.

@@ -2,7 +2,7 @@
 
 use super::{BLOCK_TRAILER_BYTES, Block, BlockHandle, BlockKind};
 use std::path::Path;
-use windrow_base::{Error, FileUid, Result};
+use windrow_base::{Error, FileUid, Result, debug_invariant};
 use windrow_env::ReadFile;
 
 /// Reads, checks and decompresses a block.
@@ -42,7 +42,8 @@ pub fn decode_block(
     handle: BlockHandle,
     kind: BlockKind,
 ) -> Result<Block> {
-    debug_assert_eq!(raw.len(), handle.bytes as usize);
+    let (len, due) = (raw.len(), handle.bytes as usize);
+    debug_invariant!(R12, len == due, "{len} bytes are taken for a block of {due}");
     Block::from_disk(raw, uid, handle.offset, kind)
         .map_err(|e| e.with_file(file_path.display().to_string()).with_offset(handle.offset))
 }

@@ -5,7 +5,7 @@
 use super::{BlockHandle, BlockKind};
 use crate::block::{BLOCK_TRAILER_BYTES, trailer};
 use crate::codec::Codec;
-use windrow_base::{Error, FileUid, Result};
+use windrow_base::{Error, FileUid, Result, check_invariant};
 use windrow_env::WriteFile;
 
 /// Appends blocks to the file, each with its trailer.
@@ -35,6 +35,13 @@ impl BlockSink {
             .map_err(|_| Error::invalid("a block would pass 4 GiB"))?;
         self.file.append(payload)?;
         self.file.append(&trailer(self.uid, offset, kind, codec, payload))?;
+        let end = self.offset();
+        let due = offset + u64::from(bytes);
+        check_invariant!(
+            R6,
+            end == due,
+            "a block with the seed of {offset} ends at {end}, not {due}"
+        );
         Ok(BlockHandle { offset, bytes })
     }
 
