@@ -30,7 +30,9 @@ use crate::tree::Tree;
 use crate::workers::Kick;
 use crate::write_state::can_go_away;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, unless_mutant};
+use windrow_base::{
+    Error, ErrorKind, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant, unless_mutant,
+};
 use windrow_env::WriteFile;
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_format::names;
@@ -74,7 +76,7 @@ impl Resume<'_> {
             self.still_off(0, error)
         })?;
         segments.restart(wal);
-        self.database.write_state.reset();
+        self.database.write_state.reset()?;
         drop(catalog);
         self.database.cleanup.let_go();
         self.database.cleanup.run(false);
@@ -99,6 +101,10 @@ impl Resume<'_> {
     /// force, and lets go of memtables and logs.
     fn take_over(&self, last_seq: SeqNo) -> Result<()> {
         let mut state = self.agreeing_state();
+        let given = self.database.pipeline.queue().lock().last_seq();
+        check_invariant!(Q2, last_seq <= given, "{last_seq} is visible, and {given} was given out");
+        let is_off = self.database.write_state.check().is_err();
+        check_invariant!(R13, is_off, "writing is on as it is resumed");
         let trees: Vec<Arc<Tree>> = self.database.trees().iter().cloned().collect();
         for tree in &trees {
             for memtable in tree.pin().memtables() {
@@ -134,6 +140,8 @@ impl Resume<'_> {
             let open = || KeyspaceState { record, version };
             state.keyspaces.entry(tree.id).or_insert_with(open);
         }
+        let is_same = state.keyspaces.keys().copied().eq(trees.iter().map(|tree| tree.id));
+        debug_assert!(is_same, "the manifest has other keyspaces than are open");
         state
     }
 
@@ -165,6 +173,8 @@ impl Resume<'_> {
             };
             unfinished.extend(flushed.take_unfinished());
             self.database.counters.merged(0, 0, flushed.bytes());
+            let through = keyspace.version.flushed_through;
+            check_invariant!(I4, through <= last_seq, "tables go to {through} of {last_seq}");
             let edit = flushed.edit(&keyspace.version, last_seq);
             keyspace.version =
                 Arc::new(keyspace.version.apply(&edit).map_err(Error::of_our_making)?);
@@ -179,6 +189,8 @@ impl Resume<'_> {
             for memtable in tree.restart(version) {
                 self.database.pipeline.retire(&memtable);
             }
+            let left = tree.view().memtables().map(|m| m.reserved_bytes()).sum::<usize>();
+            debug_invariant!(R3, left == 0, "{left} bytes of `{}` stay in memory", tree.name);
         }
         // Not by the cleanup, which waits while writing is off: the new log may
         // need their room.

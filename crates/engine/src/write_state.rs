@@ -7,7 +7,7 @@
 
 use crate::lock_ranks;
 use std::any::Any;
-use windrow_base::{Error, ErrorKind, Result, invariant};
+use windrow_base::{Error, ErrorKind, Result, debug_invariant, invariant};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU8, Ordering};
 use windrow_env::{Env, Process};
@@ -98,7 +98,10 @@ impl WriteState {
     /// Turns writing off. Returns whether this was the first failure.
     pub(crate) fn set_background_error(&self, error: &Error) -> bool {
         let mut cause = self.cause.lock();
-        if self.state.load(Ordering::Acquire) != OPEN {
+        let state = self.state.load(Ordering::Acquire);
+        if state != OPEN {
+            let is_known = state != FAILED || cause.is_some();
+            debug_invariant!(R13, is_known, "writing is off, and nobody knows why");
             if let Some(first) = &mut *cause
                 && can_go_away(first)
                 && !can_go_away(error)
@@ -108,6 +111,7 @@ impl WriteState {
             }
             return false;
         }
+        debug_invariant!(R13, cause.is_none(), "writing is on after {cause:?}");
         *cause = Some(error.clone());
         self.state.store(FAILED, Ordering::Release);
         true
@@ -115,12 +119,21 @@ impl WriteState {
 
     /// Turns writing on again: the cause is gone, and all that it left in doubt is
     /// settled. Nobody waits for a write of before.
-    pub(crate) fn reset(&self) {
+    ///
+    /// # Errors
+    /// `ReadOnly` where another failure came meanwhile that cannot go away.
+    pub(crate) fn reset(&self) -> Result<()> {
         let mut cause = self.cause.lock();
-        if self.state.load(Ordering::Acquire) == FAILED {
-            *cause = None;
-            self.state.store(OPEN, Ordering::Release);
+        if self.state.load(Ordering::Acquire) != FAILED {
+            return Ok(());
         }
+        if cause.as_ref().is_some_and(|cause| !can_go_away(cause)) {
+            drop(cause);
+            return Err(self.background_error());
+        }
+        *cause = None;
+        self.state.store(OPEN, Ordering::Release);
+        Ok(())
     }
 
     /// Marks the database closed; reads and writes fail from here on.
@@ -231,7 +244,12 @@ mod tests {
         assert!(!write_state.set_background_error(&Error::new(ErrorKind::Io, "a job panicked")));
         let error = write_state.check().unwrap_err();
         assert!(error.message().contains("panicked") && !error.message().contains("resumed"));
-        write_state.reset();
+        // What came meanwhile and cannot go away is not forgotten.
+        assert!(write_state.reset().unwrap_err().message().contains("panicked"));
+        assert!(write_state.check().is_err() && write_state.cause().is_some());
+        let write_state = WriteState::new(false);
+        write_state.set_background_error(&Error::new(ErrorKind::NoSpace, "full"));
+        write_state.reset().unwrap();
         assert!(write_state.check().is_ok() && write_state.cause().is_none());
         write_state.close();
         assert_eq!(write_state.check_read().unwrap_err().kind(), ErrorKind::Closed);
