@@ -20,7 +20,7 @@ use crate::write::queue::Queue;
 use crate::write::segments::Segments;
 use crate::write::unflushed::Frozen;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, check_invariant};
 use windrow_env::sync::{Guard, Mutex};
 
 /// What a write goes through on its way into a table.
@@ -44,6 +44,8 @@ impl Pipeline {
         segments: Segments,
         trees: &[Arc<Tree>],
     ) -> Arc<Pipeline> {
+        let ascend = trees.windows(2).all(|pair| pair[0].id < pair[1].id);
+        debug_assert!(ascend, "keyspaces are not in the order of their ids");
         let pipeline = Arc::new(Pipeline {
             workers,
             caches,
@@ -101,6 +103,7 @@ impl Pipeline {
         let (shares, Caches { tables, read_memory, .. }) = (&self.host.shares, &self.caches);
         let used = shares.memtables_used(active, frozen, self.host.settings.memory_bytes);
         let beyond = used.saturating_sub(shares.memtables_bytes());
+        debug_assert!(used >= shares.memtable_bytes, "memtables take {used} bytes at the least");
         let besides_one = used - shares.memtable_bytes;
         tables.set_limit_bytes(read_memory.froze(besides_one, beyond, tables.used_bytes()));
     }
@@ -129,6 +132,8 @@ impl Pipeline {
             }
             queue.freeze(tree);
             queue.freeze_pinning();
+            let left = tree.view().memtable.reserved_bytes();
+            check_invariant!(I4, left == 0, "a new memtable of `{}` has {left} bytes", tree.name);
         }
         let newest = tree.view().frozen.first().cloned();
         drop(queue);
@@ -146,6 +151,8 @@ impl Pipeline {
         if queue.unflushed.active().len() > 0 {
             self.segments.rotate(&mut queue);
             queue.freeze_all();
+            let left = queue.unflushed.active().len();
+            check_invariant!(I4, left == 0, "{left} memtables are still active");
         }
         let waiting = queue.unflushed.frozen().cloned().collect();
         drop(queue);
@@ -181,6 +188,8 @@ impl Pipeline {
         self.keyspaces.remove(tree);
         let view = tree.pin();
         queue.unflushed.dropped(tree, &view);
+        let is_gone = self.keyspaces.load().get(tree.id).is_none();
+        debug_assert!(is_gone, "keyspace `{}` was dropped, and is there", tree.name);
         (view, queue.last_seq())
     }
 

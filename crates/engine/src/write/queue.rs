@@ -27,7 +27,7 @@ use crate::write::wal::Wal;
 use crate::write_state::WriteState;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use windrow_base::{KeyspaceId, Result, SeqNo, invariant};
+use windrow_base::{KeyspaceId, Result, SeqNo, check_invariant, debug_invariant, invariant};
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
 use windrow_format::log::{self, Length, Mark};
@@ -173,12 +173,16 @@ impl Queue {
 
     /// Makes everything up to `seq` visible. For recovery, before the first write.
     pub(crate) fn set_visible(&self, seq: SeqNo) {
+        let before = self.visible();
+        debug_invariant!(Q2, before <= seq, "{before} is visible, and then {seq}");
         self.visible.store(seq, Ordering::Release);
     }
 
     /// Goes on after `last_seq`, into a log that was made for this open.
     pub(crate) fn begin(&self, last_seq: SeqNo, wal: Arc<Wal>) {
         let mut state = self.state.lock();
+        let given = state.next_ticket;
+        invariant!(Q1, given == 0, "the log begins after {given} slots of it were given out");
         state.next_seq = last_seq + 1;
         state.wal_first_seq = last_seq + 1;
         state.wal_offset = wal.written();
@@ -216,11 +220,11 @@ impl Queue {
         }
         publication.waiting += 1;
         while publication.base <= slot.ticket {
-            if publication.is_cut_off(slot.ticket)
-                && let Err(error) = write_state.check()
-            {
+            if publication.is_cut_off(slot.ticket) {
+                let refused = write_state.check();
                 self.stop_waiting(&mut publication);
-                return Err(error);
+                check_invariant!(Q3, refused.is_err(), "a slot has failed, and writing is on");
+                return refused;
             }
             self.published.wait(&mut publication);
         }
@@ -229,6 +233,7 @@ impl Queue {
     }
 
     fn stop_waiting(&self, publication: &mut Publication) {
+        debug_invariant!(Q3, publication.waiting > 0, "nobody waits, and somebody stops");
         publication.waiting -= 1;
         if publication.settling > 0 {
             self.published.notify_all();
@@ -258,6 +263,8 @@ impl Queue {
             self.published.wait(&mut publication);
         }
         publication.settling -= 1;
+        let (base, cut) = (publication.base, publication.first_failed.unwrap_or(next_ticket));
+        debug_invariant!(Q4, base >= cut, "ticket {base} waits, and {cut} is the first to fail");
     }
 
     /// Lets go of all segments: what was published of them is in tables.
@@ -268,6 +275,8 @@ impl Queue {
         let mut gone: Vec<Arc<Wal>> = older.into_iter().map(|(wal, _)| wal).collect();
         gone.extend(state.spare.take());
         gone.push(state.wal.clone());
+        let is_twice = |at: usize| gone[..at].iter().any(|wal| wal.number == gone[at].number);
+        debug_invariant!(R8, !(0..gone.len()).any(is_twice), "two logs have one number");
         gone
     }
 
@@ -277,6 +286,12 @@ impl Queue {
     pub(crate) fn restart(&self, wal: Arc<Wal>) {
         let mut state = self.state.lock();
         let mut publication = self.publication.lock();
+        // What is given up here was refused for a slot before it that failed.
+        let (base, next) = (publication.base, state.next_ticket);
+        let cut = publication.first_failed.unwrap_or(next);
+        invariant!(Q4, base >= cut, "ticket {base} is given up, and {cut} is the first to fail");
+        let (before, after) = (state.wal.number, wal.number);
+        invariant!(R8, before < after, "log {after} comes after {before}");
         publication.base = state.next_ticket;
         publication.done.clear();
         (publication.failed, publication.first_failed) = (0, None);
@@ -299,7 +314,9 @@ impl Queue {
             let done = publication.done.pop_front().flatten().expect("checked just above");
             publication.base += 1;
             done.wal.advance_written(done.end);
-            last_seq = done.last_seq;
+            let (before, seq) = (last_seq, done.last_seq);
+            invariant!(Q1, before <= seq, "ticket {ticket} ends at {seq}, one before at {before}");
+            last_seq = seq;
         }
         let before = self.visible();
         invariant!(Q2, last_seq >= before, "{before} is visible, and then {last_seq}");
@@ -353,6 +370,8 @@ impl QueueState {
         let offset = begin + mark.as_ref().map_or(0, |payload| log::framed_bytes(payload.len()));
         self.wal_offset = offset + bytes;
         invariant!(Q1, self.wal_offset >= begin, "a slot ends at {}", self.wal_offset);
+        let durable_up_to = self.wal.durable_up_to();
+        invariant!(R5, durable_up_to <= begin, "at {begin}, {durable_up_to} is said to be durable");
         Slot {
             ticket,
             first_seq,
@@ -362,7 +381,7 @@ impl QueueState {
             begin,
             offset,
             end: self.wal_offset,
-            durable_up_to: self.wal.durable_up_to(),
+            durable_up_to,
             memtables,
         }
     }
@@ -370,6 +389,8 @@ impl QueueState {
     /// Goes on in another segment, which has said nothing of the manifest yet.
     /// Returns the one before, with its first sequence number.
     pub(crate) fn rotate(&mut self, next: Arc<Wal>) -> (Arc<Wal>, SeqNo) {
+        let (number, before) = (next.number, self.wal.number);
+        invariant!(R8, before < number, "log {number} comes after {before}");
         let old = std::mem::replace(&mut self.wal, next);
         old.seal(self.wal_offset);
         let first_seq = std::mem::replace(&mut self.wal_first_seq, self.next_seq);
@@ -384,12 +405,16 @@ impl QueueState {
         self.marked = changes;
         let mut logs = self.lengths();
         logs.retain(|log| log.number != self.wal.number);
+        let newer = logs.iter().map(|log| log.number).find(|&number| number > self.wal.number);
+        debug_invariant!(R4, newer.is_none(), "log {newer:?} is older than the active one");
         Mark { manifest: self.manifest.length(), logs }
     }
 
     /// How much of each segment is durable, but for those of which nothing is
     /// known, oldest first.
     pub(crate) fn lengths(&self) -> Vec<Length> {
+        let ascend = self.older_wals.windows(2).all(|pair| pair[0].0.number < pair[1].0.number);
+        debug_invariant!(R4, ascend, "older logs are not in order");
         let older = self.older_wals.iter().map(|(wal, _)| wal);
         older
             .chain([&self.wal])
@@ -401,5 +426,53 @@ impl QueueState {
     /// The last sequence number given out.
     pub(crate) fn last_seq(&self) -> SeqNo {
         self.next_seq - 1
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use windrow_env::testing::env;
+
+    fn wal(number: u64) -> Arc<Wal> {
+        let (env, _handles) = env(number);
+        let file = env.fs.create_log(Path::new("/1.wal"), 4096).unwrap();
+        Arc::new(Wal::new(number, number, file, 4096))
+    }
+
+    fn take(queue: &Queue) -> Slot {
+        queue.lock().take(1, 100, Memtables::Many(Vec::new()))
+    }
+
+    #[test]
+    #[should_panic(expected = "(Q4): ticket 1 is given up, and 2 is the first to fail")]
+    fn what_nobody_failed_before_is_not_given_up() {
+        let queue = Queue::new(0, wal(1), Arc::default());
+        let write_state = WriteState::new(false);
+        let [first, _unfilled, failed] = [take(&queue), take(&queue), take(&queue)];
+        queue.publish(&first, &write_state).unwrap();
+        queue.fail(&failed);
+        queue.restart(wal(2));
+    }
+
+    #[test]
+    #[should_panic(expected = "(R8): log 1 comes after 1")]
+    fn a_log_comes_after_those_before_it() {
+        let queue = Queue::new(0, wal(1), Arc::default());
+        queue.lock().rotate(wal(1));
+    }
+
+    #[test]
+    fn a_failed_slot_ends_what_is_given_up() {
+        let queue = Queue::new(0, wal(1), Arc::default());
+        let write_state = WriteState::new(false);
+        let [first, failed, cut_off] = [take(&queue), take(&queue), take(&queue)];
+        queue.publish(&first, &write_state).unwrap();
+        write_state.set_background_error(&windrow_base::Error::invalid("a fault (simulated)"));
+        queue.fail(&failed);
+        assert!(queue.publish(&cut_off, &write_state).is_err());
+        queue.restart(wal(2));
+        assert_eq!((queue.visible(), queue.lock().next_seq), (1, 2));
     }
 }

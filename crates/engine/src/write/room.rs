@@ -18,7 +18,7 @@ use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, QueueState, Slot};
 use crate::write::wal::Wal;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, Result};
+use windrow_base::{Error, ErrorKind, Result, debug_invariant};
 
 /// Range deletes that fill a memtable, however short: every read asks all of
 /// them, by the chunk.
@@ -162,6 +162,9 @@ impl<'a> Room<'a> {
             }
         };
         due |= segments.asks_for_spare(&mut queue);
+        let (given, room) = (slot.last_seq + 1 - slot.first_seq, slot.end - slot.offset);
+        debug_invariant!(Q1, given == count, "{given} sequence numbers for {count} operations");
+        debug_invariant!(Q1, room == log_bytes, "{room} bytes of the log for {log_bytes}");
         let is_large = limit < queue.unflushed.active_bytes();
         Ok(Reserved { slot, due, is_large })
     }
@@ -204,6 +207,8 @@ impl<'a> Room<'a> {
         let many = self.touched.iter().map(|t| Ok((t.id, take(t)?))).collect::<Result<Vec<_>>>();
         let mut many = many?;
         many.sort_unstable_by_key(|(id, _)| *id);
+        let is_once = many.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        debug_assert!(is_once, "a batch touches a keyspace twice");
         Ok(Memtables::Many(many))
     }
 
@@ -231,8 +236,11 @@ impl<'a> Room<'a> {
         if segments.wants_new_log(largest.len(), queue) && !segments.rotate(queue) && !stay {
             return Switch::NeedLog;
         }
+        let before = queue.unflushed.active_bytes();
         largest.iter().for_each(|tree| queue.freeze(tree));
         queue.freeze_pinning();
+        let after = queue.unflushed.active_bytes();
+        debug_assert!(after < before, "memtables were frozen, and {after} bytes are active");
         Switch::Done
     }
 

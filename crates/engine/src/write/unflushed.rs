@@ -11,7 +11,7 @@ use crate::read::view::ReadView;
 use crate::tree::Tree;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use windrow_base::{FileNumber, KeyspaceId};
+use windrow_base::{FileNumber, KeyspaceId, debug_invariant, invariant};
 
 /// A frozen memtable that waits for its flush.
 #[derive(Clone)]
@@ -58,6 +58,12 @@ impl Unflushed {
     ) {
         let is_first = memtable.first_wal().is_none();
         let bytes = bytes + if is_first { LIST_BYTES } else { 0 };
+        let is_active = self.active.contains_key(&tree.id);
+        debug_assert!(
+            is_first != is_active,
+            "`{}`: first {is_first}, active {is_active}",
+            tree.name
+        );
         memtable.reserve(bytes, log);
         if is_first {
             self.active.insert(tree.id, tree.clone());
@@ -66,15 +72,30 @@ impl Unflushed {
         self.active_bytes += bytes;
     }
 
+    /// That each memtable that is listed counts in one log, and that what none is
+    /// listed for is promised nothing.
+    fn check(&self) {
+        let listed = self.active.len() + self.frozen.len();
+        let in_logs = self.logs.values().sum::<usize>();
+        debug_invariant!(R4, listed == in_logs, "{listed} memtables, of which logs keep {in_logs}");
+        let odd = self.frozen.is_empty() && self.frozen_bytes > 0;
+        debug_assert!(!odd, "{} bytes of no frozen memtable", self.frozen_bytes);
+    }
+
     /// A keyspace's active memtable was frozen.
     pub(crate) fn froze(&mut self, tree: &Arc<Tree>, memtable: &Arc<Memtable>) {
         self.active.remove(&tree.id);
         let bytes = memtable.reserved_bytes();
+        let active = self.active_bytes;
+        debug_assert!(bytes <= active, "a memtable was promised {bytes} bytes of {active}");
         self.active_bytes = self.active_bytes.saturating_sub(bytes);
         self.frozen_bytes += bytes;
         let frozen = Frozen { tree: tree.clone(), memtable: memtable.clone() };
+        let is_twice = self.frozen.values().any(|other| Arc::ptr_eq(&other.memtable, memtable));
+        debug_invariant!(I4, !is_twice, "a memtable of `{}` is frozen twice", tree.name);
         self.frozen.insert(self.next, frozen);
         self.next += 1;
+        self.check();
     }
 
     /// What a frozen memtable held is in tables.
@@ -82,10 +103,13 @@ impl Unflushed {
         let mut all = self.frozen.iter();
         let found = all.find(|(_, frozen)| Arc::ptr_eq(&frozen.memtable, memtable));
         if let Some(at) = found.map(|(&at, _)| at) {
+            let (bytes, all) = (memtable.reserved_bytes(), self.frozen_bytes);
+            invariant!(I4, bytes <= all, "a memtable of {bytes} bytes is flushed, of {all}");
             self.frozen.remove(&at);
             self.frozen_bytes -= memtable.reserved_bytes();
         }
         self.let_go(memtable);
+        self.check();
     }
 
     /// A keyspace was dropped, with these memtables.
@@ -99,10 +123,13 @@ impl Unflushed {
             stays
         });
         view.memtables().for_each(|memtable| self.let_go(memtable));
+        self.check();
     }
 
     fn let_go(&mut self, memtable: &Memtable) {
         let Some(log) = memtable.first_wal() else { return };
+        let is_kept = self.logs.contains_key(&log);
+        debug_invariant!(R4, is_kept, "a memtable lets go of log {log}, which none needs");
         if let Some(count) = self.logs.get_mut(&log) {
             *count -= 1;
             if *count == 0 {
@@ -162,6 +189,8 @@ impl Unflushed {
                 break;
             }
             self.flushing.insert(tree.id);
+            let is_listed = self.frozen.values().any(|f| Arc::ptr_eq(&f.memtable, &memtable));
+            debug_invariant!(I4, is_listed, "a memtable of `{}` is not frozen", tree.name);
             claimed.push(Frozen { tree: tree.clone(), memtable });
         }
         claimed
@@ -170,7 +199,8 @@ impl Unflushed {
     /// Ends a claim, whatever became of it.
     pub(crate) fn release(&mut self, claimed: &[Frozen]) {
         for frozen in claimed {
-            self.flushing.remove(&frozen.tree.id);
+            let was_claimed = self.flushing.remove(&frozen.tree.id);
+            debug_invariant!(I4, was_claimed, "`{}` is flushed twice", frozen.tree.name);
         }
     }
 
@@ -187,6 +217,7 @@ impl Unflushed {
 
     /// Whether more memtables than these many hold anything.
     pub(crate) fn more_than(&self, count: usize) -> bool {
+        self.check();
         self.logs.values().sum::<usize>() > count
     }
 }

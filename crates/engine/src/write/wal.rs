@@ -9,7 +9,7 @@
 
 use crate::manifest::record::Field;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, debug_invariant, invariant};
 use windrow_env::LogFile;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow_format::log::FILE_HEADER_BYTES;
@@ -74,12 +74,18 @@ impl Wal {
 
     /// Takes over the end of a published slot. Called in commit order.
     pub(crate) fn advance_written(&self, end: u64) {
+        let (before, sealed) = (self.written(), self.sealed_end.load(Ordering::Acquire));
+        debug_invariant!(Q1, before <= end, "a log is written up to {before}, and then {end}");
+        debug_invariant!(Q1, end <= sealed, "a log is written up to {end}, sealed at {sealed}");
         self.written.store(end, Ordering::Release);
     }
 
     /// No slot is given out beyond `end`; some before it may still be filled.
     /// Called under the commit queue's lock.
     pub(crate) fn seal(&self, end: u64) {
+        let (written, before) = (self.written(), self.sealed_end.load(Ordering::Acquire));
+        invariant!(Q1, written <= end, "a log is sealed at {end}, and written up to {written}");
+        debug_invariant!(Q1, before == u64::MAX, "a log is sealed at {before} and {end}");
         self.sealed_end.store(end, Ordering::Release);
     }
 
@@ -100,11 +106,47 @@ impl Wal {
 
     /// Everything before `end`, and every older segment, is durable.
     pub(crate) fn set_durable_up_to(&self, end: u64) {
+        let (written, number) = (self.written(), self.number);
+        invariant!(R4, end <= written, "log {number} is durable to {end}, written to {written}");
+        let known = self.durable_up_to().max(FILE_HEADER_BYTES as u64);
+        let has_failed = self.failed.load(Ordering::Acquire);
+        invariant!(R13, !has_failed || end <= known, "log {number} is durable, its sync failed");
         self.synced.fetch_max(end, Ordering::AcqRel);
     }
 
     /// The "durable up to" mark for a record written now.
     pub(crate) fn durable_up_to(&self) -> u64 {
         self.synced.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use windrow_env::testing::env;
+
+    #[test]
+    #[should_panic(expected = "(R4): log 1 is durable to 4000, written to 100")]
+    fn what_is_not_written_is_not_durable() {
+        let (env, _handles) = env(1);
+        let file = env.fs.create_log(Path::new("/1.wal"), 4096).unwrap();
+        let wal = Wal::new(1, 1, file, 4096);
+        wal.advance_written(100);
+        wal.set_durable_up_to(100);
+        wal.set_durable_up_to(4000);
+    }
+
+    #[test]
+    #[should_panic(expected = "(R13): log 1 is durable, its sync failed")]
+    fn what_could_not_be_synced_is_not_durable() {
+        let (env, handles) = env(1);
+        let file = env.fs.create_log(Path::new("/1.wal"), 4096).unwrap();
+        let wal = Wal::new(1, 1, file, 4096);
+        wal.advance_written(100);
+        handles.fs.crash_at(0);
+        assert!(wal.sync().is_err());
+        wal.set_durable_up_to(FILE_HEADER_BYTES as u64);
+        wal.set_durable_up_to(100);
     }
 }

@@ -16,7 +16,7 @@ use crate::write::wal::Wal;
 use crate::write_state::{WriteState, panicked};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, Result};
+use windrow_base::{Error, FileNumber, Result, check_invariant};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
 use windrow_format::log::FILE_HEADER_BYTES;
 
@@ -37,6 +37,7 @@ struct SyncState {
 impl SyncState {
     /// Begins a sync: returns what it covers, oldest first.
     fn begin(&mut self) -> Vec<Arc<Wal>> {
+        debug_assert!(!self.running, "two syncs at once");
         self.running = true;
         self.covered = self.unsynced.last().map_or((0, 0), |wal| (wal.number, wal.written()));
         self.unsynced.clone()
@@ -72,6 +73,14 @@ fn sync_in_order(batch: &[Arc<Wal>]) -> Result<()> {
     for (at, wal) in batch.iter().enumerate() {
         let target = wal.written();
         if wal.durable_up_to() < target {
+            let older = batch[..at].iter().find(|older| !older.is_complete());
+            let older = older.map(|older| older.number);
+            check_invariant!(
+                R4,
+                older.is_none(),
+                "log {older:?} is not durable before {}",
+                wal.number
+            );
             wal.sync()?;
             wal.set_durable_up_to(target);
         }
@@ -197,6 +206,9 @@ impl WalSync {
                 Err(error) => return Err(error),
             }
         }
+        let durable = wal.durable_up_to();
+        let is_safe = durable >= end || state.is_retired(wal);
+        check_invariant!(R1, is_safe, "{end} is acknowledged, and {durable} is durable");
         if waited_for == Some(state.turn) {
             // Woken to lead, and with nothing left to sync for itself.
             self.wake_leader(&state);
@@ -227,6 +239,7 @@ impl WalSync {
     fn end(&self) {
         let mut state = self.state.lock();
         let ended = state.turn;
+        debug_assert!(state.running, "sync {ended} ends that does not run");
         state.running = false;
         state.turn += 1;
         state.forget_complete();
