@@ -10,7 +10,7 @@ use crate::manifest::record::Field;
 use crate::tree::Tree;
 use crate::trouble::Tries;
 use crate::write::segments::EMPTY_BYTES;
-use windrow_base::{Error, ErrorKind, Result, unless_mutant};
+use windrow_base::{Error, ErrorKind, Result, check_invariant, unless_mutant};
 use windrow_env::fs::is_shortage;
 use windrow_env::sync::atomic::Ordering;
 
@@ -44,7 +44,7 @@ pub(crate) fn close(database: &Database) -> Result<()> {
     );
     let left =
         |()| leave_clean(database, last_seq).or_else(|error| leave_to_replay(database, error));
-    let closed = published.and_then(left);
+    let closed = published.and_then(left).and_then(|()| check_over(database));
     // What is said to be closed is there.
     let closed = closed.and_then(|()| database.place.check());
     if closed.is_ok() {
@@ -64,7 +64,10 @@ fn leave_clean(database: &Database, last_seq: u64) -> Result<()> {
     for tree in database.trees().iter() {
         keep_statistics(&database.jobs, tree)?;
     }
+    check_flushed(database, last_seq)?;
     let wal = database.pipeline.segments.create_empty()?;
+    let active = database.pipeline.queue().lock().wal.number;
+    check_invariant!(R8, active < wal.number, "log {} comes after {active}", wal.number);
     database.catalog.append(vec![
         Field::LastSeq(last_seq),
         Field::TimeFloor(database.time_floor_ms.load(Ordering::Relaxed)),
@@ -75,6 +78,25 @@ fn leave_clean(database: &Database, last_seq: u64) -> Result<()> {
     ])?;
     database.catalog.finish()?;
     database.pipeline.segments.remove_all();
+    Ok(())
+}
+
+/// That a clean close leaves nothing in logs: all of it was published, and is in tables.
+fn check_flushed(database: &Database, last_seq: u64) -> Result<()> {
+    let pipeline = &database.pipeline;
+    let (given, visible) = (pipeline.queue().lock().last_seq(), pipeline.visible());
+    check_invariant!(R10, given == last_seq, "a close through {last_seq}, and {given} is written");
+    check_invariant!(R10, visible == given, "a close through {given}, of which {visible} is seen");
+    let queue = pipeline.queue().lock();
+    let left = queue.unflushed.active().len() + queue.unflushed.frozen().len();
+    check_invariant!(R10, left == 0, "a clean close, and {left} memtables are in no table");
+    Ok(())
+}
+
+/// That nobody works for the database any more: what it says of its files stays true.
+fn check_over(database: &Database) -> Result<()> {
+    let is_over = database.workers.gate.is_quiet();
+    check_invariant!(R14, is_over, "work is under way as the database is closed");
     Ok(())
 }
 
@@ -124,7 +146,36 @@ fn leave_to_replay(database: &Database, error: Error) -> Result<()> {
         return Err(error);
     }
     unless_mutant!(CloseForgetsLog, database.pipeline.segments.wal_sync.sync_all()?);
-    database.pipeline.segments.in_use().iter().for_each(|wal| wal.give_back());
+    for wal in database.pipeline.segments.in_use() {
+        let (has, due) = (wal.durable_up_to(), wal.written());
+        check_invariant!(R10, has >= due, "log {} is durable to {has} of {due}", wal.number);
+        wal.give_back();
+    }
     database.events.send(&Event::LeftToReplay { error });
     Ok(())
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::options::Options;
+
+    fn open() -> Db {
+        let mut options = Options::default();
+        options.components.env = Some(windrow_env::testing::env(1).0);
+        Db::open_with("db", options).unwrap()
+    }
+
+    #[test]
+    fn a_close_that_leaves_something_in_memory_is_not_clean() {
+        let db = open();
+        db.put("a", "b").unwrap();
+        let error = check_flushed(db.database(), 1).unwrap_err();
+        assert!(error.message().contains("(R10): a clean close, and"), "{error}");
+        let error = check_flushed(db.database(), 2).unwrap_err();
+        assert!(error.message().contains("(R10): a close through 2, and 1 is written"), "{error}");
+        db.flush().unwrap();
+        check_flushed(db.database(), 1).unwrap();
+    }
 }

@@ -23,7 +23,7 @@ use crate::tree::{Tree, TreeParts};
 use crate::workers::Workers;
 use crate::write::wal::Wal;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, KeyspaceId, Result, unless_mutant};
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, debug_invariant, unless_mutant};
 use windrow_env::{Env, LogFile, Process};
 use windrow_plan::{Policy, Settings as PlanSettings};
 use windrow_skiplist::ChunkPool;
@@ -78,6 +78,10 @@ pub(crate) fn assemble(
     let tree = |keyspace| services.tree(keyspace, &options.components).map(Arc::new);
     let trees = state.keyspaces.values().map(tree).collect::<Result<Vec<_>>>()?;
     check_default(&state, &found.left_out, &options.default_keyspace)?;
+    let last_seq = state.last_seq;
+    let ahead = trees.iter().find(|tree| tree.version().flushed_through > last_seq);
+    let ahead = ahead.map(|tree| &tree.name);
+    debug_invariant!(R3, ahead.is_none(), "tables of {ahead:?} go on behind {last_seq}");
     host.go_on_from(state.next_file, state.time_floor_ms);
     let parts = DatabaseParts {
         last_seq: state.last_seq,

@@ -10,7 +10,7 @@ use crate::open::listing::Listing;
 use crate::options::{Components, KeyspaceOptions, Options};
 use std::path::Path;
 use windrow_base::comparator::BYTEWISE_ID;
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, check_invariant};
 use windrow_env::Env;
 use windrow_env::fs::ReadOptions;
 use windrow_format::current::Current;
@@ -121,6 +121,9 @@ pub(super) fn find_manifest(
         &options.default_keyspace,
         &options.components,
     )?;
+    let (tables, logs) = (listing.tables.len(), listing.wals.len());
+    let is_new = tables + logs == 0;
+    check_invariant!(R1, is_new, "a new database with {tables} tables and {logs} logs of another");
     let mut state = ManifestState::default();
     let first = ManifestState::new_database(record, options.settings.to_text());
     state.apply(&first, &|id| options.components.key_order(id))?;

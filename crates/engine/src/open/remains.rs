@@ -15,7 +15,7 @@ use crate::host::Host;
 use crate::manifest::catalog::Catalog;
 use crate::open::listing::Listing;
 use std::path::Path;
-use windrow_base::{Error, Result};
+use windrow_base::{Error, Result, debug_invariant};
 use windrow_env::Env;
 use windrow_env::fs::{EntryKind, ReadOptions, is_not_found};
 use windrow_format::names;
@@ -127,7 +127,12 @@ pub(crate) fn remove_ours(env: &Env, dir: &Path, name: &str) -> Result<Option<Er
 /// Removes the files that were found and are not needed any more. One that
 /// cannot be removed is told of, and keeps nobody from opening.
 pub(crate) fn remove_orphans(host: &Host, catalog: &Catalog, listing: &Listing) {
-    let live = catalog.lock().state().live_tables();
+    let catalog = catalog.lock();
+    let live = catalog.state().live_tables();
+    let in_force = catalog.log().map(|log| log.number);
+    drop(catalog);
+    let is_new = in_force.is_none_or(|number| !listing.manifests.contains(&number));
+    debug_invariant!(R2, is_new, "manifest {in_force:?} is in force, and was found");
     let orphans = listing.tables.difference(&live).map(|&n| names::table(n));
     let wals = listing.wals.iter().map(|&n| names::wal(n));
     let manifests = listing.manifests.iter().map(|&n| names::manifest(n));

@@ -22,7 +22,9 @@ use crate::tree::Tree;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, KeyspaceId, Result, SeqNo};
+use windrow_base::{
+    Error, FileNumber, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant,
+};
 use windrow_env::fs::{ReadOptions, is_out_of_descriptors};
 use windrow_format::batch;
 use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
@@ -195,6 +197,7 @@ impl<'a> Replay<'a> {
     /// # Errors
     /// `Corruption` naming log and offset where something synced is damaged.
     pub(crate) fn run(mut self, logs: &[(FileNumber, PathBuf)]) -> Result<Replayed> {
+        debug_invariant!(R4, logs.is_sorted(), "logs are not replayed oldest first");
         for (number, path) in logs {
             self.log(*number, path)?;
             self.found.wal_files += 1;
@@ -204,6 +207,8 @@ impl<'a> Replay<'a> {
 
     fn finish(&mut self) -> Result<Replayed> {
         self.put_away()?;
+        let left = self.memtables.len();
+        check_invariant!(R3, left == 0, "{left} memtables of a replay are left");
         self.found.last_seq = self.next_seq - 1;
         let stored = self.database.catalog.lock().state().last_seq;
         self.found.last_seq = self.found.last_seq.max(stored);
@@ -301,6 +306,7 @@ impl<'a> Replay<'a> {
             return Ok(());
         }
         let before = std::mem::replace(&mut self.next_seq, next_seq);
+        debug_invariant!(R3, before <= next_seq, "a replay goes from {before} back to {next_seq}");
         let done = self.put_away();
         self.next_seq = before;
         done
@@ -326,6 +332,7 @@ impl<'a> Replay<'a> {
         }
         self.put_away()?;
         let (from, to) = (self.next_seq, first_seq - 1);
+        debug_assert!(from <= to, "a gap from {from} to {to}");
         let what = format!("sequence numbers {from} to {to} are in no log: in tables, or lost");
         let around = self.chain_end.take().into_iter().chain([(log, path.to_path_buf(), offset)]);
         for (number, path, at) in around {
@@ -370,6 +377,7 @@ impl<'a> Replay<'a> {
         if seq <= through {
             return Ok(None);
         }
+        debug_invariant!(R3, self.next_seq <= seq, "{seq} is replayed before {}", self.next_seq);
         if let Some(memtable) = self.memtables.get(&id) {
             return Ok(Some(memtable.clone()));
         }
@@ -456,6 +464,8 @@ impl<'a> Replay<'a> {
         for (tree, flushed) in written {
             let edit = |version: &Version| flushed.edit(version, last_seq);
             tree.install(catalog.edit_unlogged(tree.id, edit)?, None);
+            let through = tree.version().flushed_through;
+            check_invariant!(R3, last_seq <= through, "a replay to {last_seq} is in to {through}");
         }
         Ok(())
     }

@@ -13,7 +13,8 @@ use crate::open::remains::remove_orphans;
 use crate::open::replay::Replayed;
 use crate::repair::traces;
 use std::sync::Arc;
-use windrow_base::Result;
+use windrow_base::{Result, check_invariant};
+use windrow_env::sync::atomic::Ordering;
 
 /// How often an idle database looks for work, in ms.
 const IDLE_LOOK_MS: u64 = 30_000;
@@ -31,17 +32,35 @@ pub(crate) fn start_writing(
 ) -> Result<()> {
     database.write_state.check()?;
     let last_seq = replayed.last_seq;
+    check_replayed(database, listing)?;
     let begun = database.catalog.begin(database.catalog.state(), last_seq)?;
     database.catalog.lock().adopt(begun);
     traces::remove(&database.env, &database.dir, listing);
     remove_orphans(database, &database.catalog, listing);
     let segments = &database.pipeline.segments;
     let wal = segments.create_first(&mut database.catalog.lock())?;
+    let found = listing.wals.contains(&wal.number);
+    check_invariant!(R2, !found, "log {} was there before this open", wal.number);
     segments.begin(last_seq, Arc::new(wal));
     database.cleanup.arm();
     start_timers(database);
     database.scheduler.note_all_due();
     database.scheduler.schedule();
+    Ok(())
+}
+
+/// That all of the replay is in tables, and that no file number that was found in the
+/// directory can be given out.
+fn check_replayed(database: &Database, listing: &Listing) -> Result<()> {
+    for tree in database.trees().iter() {
+        let view = tree.view();
+        let left = view.frozen.len() + usize::from(view.memtable.entries() > 0);
+        let is_stored = left == 0;
+        check_invariant!(R3, is_stored, "{left} memtables of `{}` are in no table", tree.name);
+    }
+    let (next, found) = (database.next_file.load(Ordering::Relaxed), listing.number_max());
+    let is_free = found < next;
+    check_invariant!(R8, is_free, "file {next} is to be made, and {found} is there");
     Ok(())
 }
 
@@ -70,4 +89,30 @@ fn start_timers(database: &Database) {
         None => false,
     };
     database.env.jobs.every(interval_ms, Arc::new(sync));
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::options::Options;
+
+    fn open() -> Db {
+        let mut options = Options::default();
+        options.components.env = Some(windrow_env::testing::env(1).0);
+        Db::open_with("db", options).unwrap()
+    }
+
+    #[test]
+    fn what_was_replayed_is_in_tables_before_a_write() {
+        let db = open();
+        check_replayed(db.database(), &Listing::default()).unwrap();
+        db.put("a", "b").unwrap();
+        let error = check_replayed(db.database(), &Listing::default()).unwrap_err();
+        assert!(error.message().contains("(R3): 1 memtables of `default`"), "{error}");
+        db.flush().unwrap();
+        let listing = Listing { tables: [1 << 40].into(), ..Listing::default() };
+        let error = check_replayed(db.database(), &listing).unwrap_err();
+        assert!(error.message().contains("(R8): file"), "{error}");
+    }
 }

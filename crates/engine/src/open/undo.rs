@@ -12,7 +12,7 @@ use crate::host::Host;
 use crate::manifest::catalog::Catalog;
 use crate::open::found::read_current;
 use crate::open::listing::Listing;
-use windrow_base::{Error, ErrorKind, FileNumber};
+use windrow_base::{Error, ErrorKind, FileNumber, debug_invariant};
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::log::{LogKind, Reader};
@@ -34,10 +34,9 @@ impl Attempt {
     pub(crate) fn begin(host: &Host, catalog: &Catalog) -> Attempt {
         let catalog = catalog.lock();
         let state = catalog.state();
-        Attempt {
-            first: host.next_file.load(Ordering::Relaxed),
-            log_number: state.clean_close.is_none().then_some(state.log_number),
-        }
+        let (first, known) = (host.next_file.load(Ordering::Relaxed), state.next_file);
+        debug_invariant!(R8, known <= first, "file {first} is next, and {known} was before");
+        Attempt { first, log_number: state.clean_close.is_none().then_some(state.log_number) }
     }
 
     /// Removes what a failed attempt made, and says what it lacked.
@@ -63,6 +62,9 @@ impl Attempt {
         if host.place.check().is_err() || self.may_be_in_force(host) {
             return own;
         }
+        let number_of = |name: &String| names::parse(name).map(|(_, number)| number);
+        let alien = own.iter().find(|name| number_of(name) < Some(self.first));
+        debug_invariant!(R8, alien.is_none(), "{alien:?} was there before the attempt");
         for name in own {
             // One that stays is removed by the next open.
             let _ = host.env.fs.remove(&host.dir.join(name));
