@@ -105,7 +105,10 @@ impl Chains {
         ended.bytes += chain.bytes;
         ended.bytes_max = ended.bytes_max.max(chain.bytes);
         ended.length_max = ended.length_max.max(chain.levels.count_ones().into());
+        debug_assert!(chain.open, "a chain ends that did not begin");
         let bucket = bucket_of(chain.bytes);
+        let (from, to) = (bucket_start(bucket), bucket_start(bucket + 1));
+        debug_assert!((from..to).contains(&chain.bytes), "{} of {from} to {to}", chain.bytes);
         if ended.widths.len() <= bucket {
             ended.widths.resize(bucket + 1, 0);
         }
@@ -128,13 +131,17 @@ impl Chains {
 
 impl Ended {
     fn percentile(&self, percent: u64) -> u64 {
+        let listed = self.widths.iter().sum::<u64>();
+        debug_assert_eq!(listed, self.count, "chains by width, and all chains");
         let rank = (self.count * percent).div_ceil(100);
         let mut seen = 0;
         let reached = |n: &u64| {
             seen += n;
             seen >= rank
         };
-        self.widths.iter().position(reached).map_or(0, bucket_start)
+        let width = self.widths.iter().position(reached).map_or(0, bucket_start);
+        debug_assert!(width <= self.bytes_max, "one in {percent} is wider than {}", self.bytes_max);
+        width
     }
 }
 
@@ -144,6 +151,7 @@ fn bucket_of(bytes: u64) -> usize {
     }
     let power = bytes.ilog2() as usize;
     let step = (bytes >> (power - 3)) as usize - STEPS;
+    debug_assert!(step < STEPS, "step {step} of {STEPS} for {bytes}");
     (power - 2) * STEPS + step
 }
 

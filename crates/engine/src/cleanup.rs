@@ -12,11 +12,11 @@ use crate::host::Host;
 use crate::lock_ranks;
 use crate::workers::Workers;
 use std::sync::Arc;
-use windrow_base::FileNumber;
+use windrow_base::{FileNumber, debug_invariant};
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
-use windrow_format::names;
+use windrow_format::names::{self, FileKind};
 
 /// The names that may go, and who removes them.
 pub(crate) struct Cleanup {
@@ -74,6 +74,10 @@ impl Cleanup {
     }
 
     fn add(self: &Arc<Cleanup>, name: String, table: Option<FileNumber>) {
+        let kind = names::parse(&name);
+        let is_table = matches!(kind, Some((FileKind::Table, number)) if table == Some(number));
+        let is_log = matches!(kind, Some((FileKind::Wal | FileKind::Manifest, _)));
+        debug_invariant!(R7, is_table || table.is_none() && is_log, "{name} is to be removed");
         self.waiting.lock().push((name, table));
         // A database that closes runs what waits itself, and the next open
         // removes what comes later: a job would outlive the close.
@@ -93,6 +97,11 @@ impl Cleanup {
             return;
         }
         let waiting = std::mem::take(&mut *self.waiting.lock());
+        if cfg!(debug_assertions) {
+            let kept = self.kept.lock();
+            let both = waiting.iter().find(|name| kept.contains(name));
+            debug_invariant!(R7, both.is_none(), "{both:?} is kept, and is to be removed");
+        }
         for (name, table) in waiting {
             // A backup that was restored here has files of the same names.
             if let Err(error) = self.host.place.check() {

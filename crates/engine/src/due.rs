@@ -15,7 +15,7 @@ use crate::tree::Tree;
 use crate::trees::Trees;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use windrow_base::KeyspaceId;
+use windrow_base::{KeyspaceId, debug_invariant};
 use windrow_env::sync::Mutex;
 use windrow_plan::level0::depth_without;
 
@@ -99,6 +99,8 @@ impl Due {
                 load => _ = loads.insert(id, load),
             }
         }
+        let has_idle = loads.values().any(|load| *load == Load::default());
+        debug_assert!(!has_idle, "a keyspace that adds nothing is listed");
         let mut worst = Pressure::default();
         for load in loads.values() {
             worst.level0_depth = worst.level0_depth.max(load.level0_depth);
@@ -130,6 +132,8 @@ fn load_of(host: &Host, tree: &Tree) -> Load {
             false => debt.level0_depth,
         };
     }
+    let (depth, most) = (load.level0_depth, debt.level0_depth);
+    debug_invariant!(I10, depth <= most, "level 0 is {depth} deep without damage, and {most} with");
     // A manual compaction works off what is above the last level, and
     // makes that one as large as it gets: no debt of the writers.
     let is_barred = is_damaged && policy.pick(&sound).is_idle();

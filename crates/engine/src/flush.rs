@@ -24,7 +24,7 @@ use crate::tree::Tree;
 use crate::write::unflushed::Frozen;
 use std::sync::Arc;
 use windrow_base::key::trailer_seq;
-use windrow_base::{Error, FileNumber, Result, SeqNo};
+use windrow_base::{Error, FileNumber, Result, SeqNo, check_invariant, debug_invariant, invariant};
 use windrow_env::WriteFile;
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::Ordering;
@@ -63,6 +63,8 @@ impl Flushed {
 
     /// The edit that installs them.
     pub(crate) fn edit(self, current: &Version, last_seq: SeqNo) -> Edit {
+        let unfinished = self.unfinished.len();
+        invariant!(R7, unfinished == 0, "{unfinished} tables of a flush are not durable yet");
         Edit { boundaries: self.boundaries, ..Edit::flush(current, self.files, last_seq) }
     }
 }
@@ -98,6 +100,9 @@ impl Jobs {
     /// The oldest frozen memtable, unless a checkpoint must not see it in tables.
     fn next_to_flush(&self, tree: &Tree) -> Option<Arc<Memtable>> {
         let view = tree.view();
+        let mut pairs = view.frozen.windows(2);
+        let is_ordered = pairs.all(|pair| pair[0].last_seq() >= pair[1].last_seq());
+        debug_invariant!(I4, is_ordered, "frozen memtables of `{}` are out of order", tree.name);
         let oldest = view.frozen.last().cloned()?;
         let held = oldest.last_seq() > self.flush_through.load(Ordering::Acquire);
         // A close flushes all there is; the checkpoint finds out and gives up.
@@ -122,6 +127,12 @@ impl Jobs {
     pub(crate) fn flush_group(&self, group: &[Frozen]) -> Result<()> {
         let last_seq = group.iter().map(|frozen| frozen.memtable.last_seq()).max();
         self.pipeline.queue().wait_visible(last_seq.unwrap_or(0), &self.host.write_state)?;
+        let visible = self.pipeline.queue().visible();
+        check_invariant!(
+            I4,
+            last_seq <= Some(visible),
+            "a flush through {last_seq:?}, of which {visible} is published"
+        );
         self.pipeline.segments.release_sealed();
         let begin_ns = self.host.env.clock.monotonic_ns();
         let mut loose = Loose { cleanup: &self.cleanup, written: Vec::with_capacity(group.len()) };
@@ -153,6 +164,7 @@ impl Jobs {
 
     fn write_memtable(&self, frozen: &Frozen) -> Result<Written> {
         let Frozen { tree, memtable } = frozen;
+        debug_invariant!(I4, memtable.last_seq() > 0, "a memtable of `{}` is active", tree.name);
         let job = self.host.new_job_id();
         self.host.events.send_with(|| Event::FlushBegin {
             job,
@@ -205,16 +217,29 @@ impl Jobs {
         let mut fields = vec![Field::NextFile(self.host.next_file.load(Ordering::Relaxed))];
         fields.extend(self.pipeline.segments.log_begin(&memtables));
         let (mut outputs, mut edits) = (Vec::<FileNumber>::new(), Vec::with_capacity(group.len()));
+        check_log_begin(&fields, catalog.state().log_number)?;
         let mut installs = Vec::with_capacity(group.len());
         for Written { frozen, job, flushed, _filters } in group {
             let current = &keyspaces[&frozen.tree.id].version;
+            let is_oldest = is_oldest(&frozen);
+            check_invariant!(
+                I4,
+                is_oldest,
+                "a newer memtable of `{}` comes first",
+                frozen.tree.name
+            );
             let last_seq = frozen.memtable.last_seq();
             let bytes = flushed.files.iter().map(|file| file.bytes).sum();
             let summary = (job, flushed.files.len() as u64, bytes);
             outputs.extend(flushed.files.iter().map(|file| file.number));
             let edit = flushed.edit(current, last_seq);
             let version = Arc::new(current.apply(&edit).map_err(Error::of_our_making)?);
-            edits.push(TreeEdit { keyspace: frozen.tree.id, edit, version: version.clone() });
+            edits.push(TreeEdit {
+                keyspace: frozen.tree.id,
+                from: current.clone(),
+                edit,
+                version: version.clone(),
+            });
             installs.push((frozen, version, summary, _filters));
         }
         if installs.is_empty() {
@@ -238,8 +263,7 @@ impl Jobs {
             self.note_due(&frozen.tree);
         }
         rolled?;
-        self.pipeline.segments.retire_below(log_number);
-        Ok(())
+        self.pipeline.segments.retire_below(log_number)
     }
 
     fn count_flush(
@@ -286,6 +310,8 @@ impl Jobs {
         outputs.unfinished = Some(Vec::new());
         drain(memtable, Dropper::new(rules), &mut outputs)?;
         let (files, unfinished) = outputs.write_out(0)?;
+        let (written, most) = (files.iter().map(|f| f.entries).sum::<u64>(), memtable.entries());
+        check_invariant!(R16, written <= most, "a flush wrote {written} entries of {most}");
         Ok(Flushed { files, unfinished, boundaries })
     }
 
@@ -303,6 +329,24 @@ impl Jobs {
     }
 }
 
+/// Whether it is the memtable of its keyspace that was frozen first.
+fn is_oldest(frozen: &Frozen) -> bool {
+    let view = frozen.tree.view();
+    let is_it = |oldest: &Arc<Memtable>| Arc::ptr_eq(oldest, &frozen.memtable);
+    frozen.tree.is_dropped() || view.frozen.last().is_some_and(is_it)
+}
+
+/// That recovery will not begin with a log before the one that it begins with now.
+fn check_log_begin(fields: &[Field], before: FileNumber) -> Result<()> {
+    let begins = fields.iter().find_map(|field| match field {
+        Field::LogBegin { number, .. } => Some(*number),
+        _ => None,
+    });
+    let number = begins.unwrap_or(before);
+    check_invariant!(R4, before <= number, "replay goes from log {before} back to {number}");
+    Ok(())
+}
+
 /// Passes every entry of a memtable through the filter of `merge/dropping.rs`.
 fn drain(memtable: &Memtable, mut dropper: Dropper, sink: &mut impl Sink) -> Result<()> {
     let mut entries = memtable.cursor();
@@ -314,7 +358,11 @@ fn drain(memtable: &Memtable, mut dropper: Dropper, sink: &mut impl Sink) -> Res
         }
         cursor.next();
     }
-    dropper.finish(sink)?;
+    let count = dropper.finish(sink)?;
+    let (kept, seen) = (count.kept, count.seen);
+    check_invariant!(R16, kept <= seen, "a flush kept {kept} entries of {seen}");
+    let most = memtable.entries();
+    debug_invariant!(R16, seen <= most, "a flush read {seen} entries of {most}");
     Ok(())
 }
 

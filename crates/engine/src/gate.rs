@@ -7,6 +7,7 @@
 //!
 //! Owns: that word. Never does: wait, or know what is under way.
 
+use windrow_base::{debug_invariant, invariant};
 use windrow_env::sync::atomic::{AtomicUsize, Ordering};
 
 /// Set in the gate's word once the database closes; the count is in the bits above it.
@@ -30,12 +31,15 @@ impl Gate {
 
     /// Counts one more for somebody who is counted.
     pub(crate) fn enter_again(&self) {
-        self.word.fetch_add(ONE, Ordering::Relaxed);
+        let before = self.word.fetch_add(ONE, Ordering::Relaxed);
+        invariant!(R14, before >= ONE, "work begins for somebody who is not counted");
     }
 
     /// Counts one less.
     pub(crate) fn leave(&self) {
-        self.word.fetch_sub(ONE, Ordering::AcqRel);
+        let before = self.word.fetch_sub(ONE, Ordering::AcqRel);
+        // In a drop: a panic there may be the second one.
+        debug_invariant!(R14, before >= ONE, "something ends that did not begin");
     }
 
     /// Lets nothing more begin. Returns whether that was so already.
@@ -57,5 +61,21 @@ impl Gate {
     /// Whether nothing is under way.
     pub(crate) fn is_quiet(&self) -> bool {
         self.word.load(Ordering::Acquire) < ONE
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "(R14): work begins for somebody who is not counted")]
+    fn a_job_of_nobody_is_refused() {
+        let gate = Gate::default();
+        assert!(gate.enter());
+        gate.enter_again();
+        gate.leave();
+        gate.leave();
+        gate.enter_again();
     }
 }

@@ -19,7 +19,7 @@ use crate::workers::Workers;
 use crate::write::pipeline::Pipeline;
 use std::collections::HashSet;
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, Result, SeqNo};
+use windrow_base::{Error, FileNumber, Result, SeqNo, check_invariant, debug_invariant};
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_plan::tree::{Edit, Version};
 
@@ -102,6 +102,10 @@ impl Jobs {
         let version = Arc::new(before.apply(&edit).map_err(Error::of_our_making)?);
         let removed: HashSet<FileNumber> = edit.obsolete().collect();
         let mut fields = vec![Field::NextFile(self.host.next_file.load(Ordering::Relaxed))];
+        if let Some(taken) = &taken {
+            let (since, next) = (taken.since_id, self.host.snapshots.next_id());
+            debug_invariant!(I6, since <= next, "a merge knew snapshots up to {since} of {next}");
+        }
         let installing = taken.as_ref().map(|taken| self.host.snapshots.raise_barrier(taken));
         if matches!(installing, Some(None)) {
             return Ok(Installed::Seen);
@@ -111,8 +115,15 @@ impl Jobs {
         }
         // A move costs no sync: lost with the power, the tree is as before it.
         let relocates = fields.len() == 1 && edit.only_relocates();
+        let gone = removed.len();
+        check_invariant!(
+            R7,
+            !relocates || gone == 0,
+            "{gone} tables go by an edit that may be lost"
+        );
         let outputs: Vec<FileNumber> = edit.added.iter().map(|(_, _, file)| file.number).collect();
-        let edit = TreeEdit { keyspace: tree.id, edit, version: version.clone() };
+        let edit =
+            TreeEdit { keyspace: tree.id, from: before.clone(), edit, version: version.clone() };
         // Nothing is installed where that fails: who is told of it may take a snapshot.
         let on_failure = || self.host.snapshots.lower_barrier();
         let logged = catalog.append_edits(fields, vec![edit], !relocates, on_failure);
@@ -122,7 +133,8 @@ impl Jobs {
             outputs.iter().copied().filter(is_new).for_each(|n| self.cleanup.keep_table(n));
         })?;
         let old = tree.pin();
-        tree.install(version, None);
+        tree.install(version.clone(), None);
+        debug_invariant!(I7, Arc::ptr_eq(&tree.version(), &version), "readers see another version");
         drop(installing);
         catalog.roll_if_wanted(&self.pipeline.trees())?;
         drop(catalog);
@@ -137,10 +149,14 @@ impl Jobs {
         if removed.is_empty() {
             return;
         }
+        let mut found = 0;
         for file in levels.iter().flat_map(|level| level.files()) {
             if removed.contains(&file.file.number) {
+                found += 1;
                 file.table.mark_obsolete();
             }
         }
+        let due = removed.len();
+        debug_invariant!(R7, found == due, "{found} of {due} tables that went were in the view");
     }
 }

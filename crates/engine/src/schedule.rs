@@ -31,7 +31,7 @@ use crate::workers::{Kick, Underway};
 use crate::write::unflushed::Frozen;
 use std::cmp::Reverse;
 use std::sync::{Arc, Weak};
-use windrow_base::{Error, Result};
+use windrow_base::{Error, Result, debug_invariant, invariant};
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::atomic::Ordering;
 use windrow_plan::Decision;
@@ -148,6 +148,8 @@ impl Scheduler {
             if group.is_empty() {
                 return;
             }
+            let (count, most) = (group.len(), self.jobs.group_max());
+            debug_invariant!(I4, count <= most, "{count} memtables are flushed at once, of {most}");
             self.submit(underway, Urgency::High, move |scheduler| scheduler.flush_job(&group));
         }
     }
@@ -219,6 +221,8 @@ impl Scheduler {
         let mut needs: Vec<Need> = due.iter().map(|tree| Need::new(tree, slowdown)).collect();
         // Stable: by id where all else is the same.
         needs.sort_by_key(|need| (Reverse(need.depth), need.turn));
+        let is_once = |need: &Need| needs.iter().filter(|n| n.tree.id == need.tree.id).count() == 1;
+        debug_assert!(needs.len() > 50 || needs.iter().all(is_once), "a keyspace is asked twice");
         needs
     }
 
@@ -250,6 +254,8 @@ impl Scheduler {
         self.end_chain(work.chain.begin(&decision));
         work.busy.claim(&decision);
         work.merging += 1;
+        let is_kept = !work.busy.is_empty();
+        debug_invariant!(I9, is_kept, "a job of `{}` keeps nothing busy: {decision}", tree.name);
         work.turn = turn;
         drop(work);
         self.jobs.due.ask_again(tree);
@@ -271,10 +277,15 @@ impl Scheduler {
         let result = run_decision(&self.jobs, tree, decision);
         self.note_merge(tree, &result);
         let mut work = tree.work.lock();
+        invariant!(I9, work.merging > 0, "a job of `{}` ends that did not begin", tree.name);
         end_decision(&self.jobs.host.events, &mut work, decision, &result);
         work.merging -= 1;
+        let (merging, files) = (work.merging, work.busy.is_empty());
+        let is_released = merging > 0 || work.hold > 0 || !work.damaged.is_empty() || files;
+        debug_invariant!(I9, is_released, "tables of `{}` are busy, and no job runs", tree.name);
         drop(work);
-        self.jobs.workers.merges_running.fetch_sub(1, Ordering::AcqRel);
+        let running = self.jobs.workers.merges_running.fetch_sub(1, Ordering::AcqRel);
+        invariant!(I9, running > 0, "a merge ends where none runs");
         self.jobs.note_due(tree);
         self.schedule();
         self.jobs.host.note_progress();

@@ -12,7 +12,7 @@
 
 use crate::lock_ranks;
 use std::collections::BTreeMap;
-use windrow_base::SeqNo;
+use windrow_base::{SeqNo, debug_invariant, invariant};
 use windrow_env::sync::{Condvar, Mutex};
 
 /// The snapshots that are held now.
@@ -83,7 +83,8 @@ impl SnapshotList {
         let (seq, now_ms) = moment();
         let id = live.next_id;
         live.next_id += 1;
-        live.by_seq.insert((seq, id), now_ms);
+        let before = live.by_seq.insert((seq, id), now_ms);
+        invariant!(I6, before.is_none(), "two snapshots have the id {id}");
         (seq, now_ms, id)
     }
 
@@ -96,6 +97,7 @@ impl SnapshotList {
     /// wait only for what a filter took.
     pub(crate) fn raise_barrier(&self, taken: &DroppedEntries) -> Option<InstallBarrier<'_>> {
         let mut live = self.live.lock();
+        invariant!(I6, !live.installing, "two merges are installed at once");
         let misses = |(&(_, id), &now_ms): (&(SeqNo, u64), &u64)| {
             id >= taken.since_id && (taken.filtered || now_ms < taken.expired_ms)
         };
@@ -121,7 +123,8 @@ impl SnapshotList {
 
     /// Forgets a snapshot.
     pub(crate) fn release(&self, seq: SeqNo, id: u64) {
-        self.live.lock().by_seq.remove(&(seq, id));
+        let was_held = self.live.lock().by_seq.remove(&(seq, id)).is_some();
+        debug_invariant!(I6, was_held, "snapshot {id} at {seq} is released, and was not held");
     }
 
     /// What is held now.
@@ -129,6 +132,11 @@ impl SnapshotList {
         let live = self.live.lock();
         let mut seqs: Vec<SeqNo> = live.by_seq.keys().map(|&(seq, _)| seq).collect();
         seqs.dedup();
+        let ascend = seqs.windows(2).all(|pair| pair[0] < pair[1]);
+        debug_invariant!(I6, ascend, "snapshots are not in order: {seqs:?}");
+        let (next, ids) = (live.next_id, live.by_seq.keys().map(|&(_, id)| id));
+        let newest = ids.max();
+        debug_invariant!(I6, newest < Some(next), "snapshot {newest:?}, where {next} is next");
         let time_min_ms = live.by_seq.values().copied().min();
         LiveSnapshots { seqs, time_min_ms, next_id: live.next_id }
     }

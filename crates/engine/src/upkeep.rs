@@ -119,7 +119,7 @@ impl Database {
         fields.extend(self.pipeline.segments.log_begin(&[]));
         catalog.append(fields)?;
         catalog.roll_if_wanted(&self.trees())?;
-        self.pipeline.segments.retire_below(catalog.state().log_number);
+        self.pipeline.segments.retire_below(catalog.state().log_number)?;
         Ok(())
     }
 

@@ -34,7 +34,8 @@ impl Working {
 
 impl Drop for Working {
     fn drop(&mut self) {
-        WORKING_FOR.with(|ids| ids.borrow_mut().pop());
+        let ended = WORKING_FOR.with(|ids| ids.borrow_mut().pop());
+        debug_assert!(ended.is_some(), "a thread ends work that it did not begin");
     }
 }
 
@@ -102,7 +103,8 @@ impl Workers {
 
     /// From here on this begins what is due when somebody asks for it.
     pub(crate) fn kick_by(&self, begin: impl Fn(Kick) + Send + Sync + 'static) {
-        let _ = self.kicked.set(Box::new(begin));
+        let is_first = self.kicked.set(Box::new(begin)).is_ok();
+        debug_assert!(is_first, "two decide what is due");
     }
 
     /// Has what is due begun.

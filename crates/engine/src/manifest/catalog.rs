@@ -13,13 +13,17 @@ use crate::manifest::log::{InForce, ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::trees::Trees;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use windrow_base::{Error, KeyspaceId, Result, SeqNo};
+use windrow_base::{Error, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant, invariant};
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::Ordering;
 use windrow_env::sync::{Mutex, MutexGuard};
 use windrow_format::names;
 use windrow_plan::tree::{Edit, Version};
+
+/// An edit of so few tables is made once more in debug builds, to compare.
+const EDITS_CHECKED_MAX: usize = 100;
 
 /// The manifest, and what it folds to.
 struct Manifest {
@@ -51,6 +55,8 @@ pub(crate) struct Begun {
 /// An edit of a keyspace's tree, and the version that it makes.
 pub(crate) struct TreeEdit {
     pub(crate) keyspace: KeyspaceId,
+    /// The version that it was made from: the one in the catalog.
+    pub(crate) from: Arc<Version>,
     pub(crate) edit: Edit,
     pub(crate) version: Arc<Version>,
 }
@@ -108,9 +114,23 @@ impl Catalog {
     pub(crate) fn begin(&self, mut state: ManifestState, last_seq: SeqNo) -> Result<Begun> {
         let host = &self.host;
         let manifest_number = host.new_file_number();
+        let before = state.last_seq;
+        check_invariant!(R3, before <= last_seq, "tables go on to {before}, logs to {last_seq}");
+        let through = state.keyspaces.values().map(|k| k.version.flushed_through).max();
+        check_invariant!(
+            R3,
+            through <= Some(last_seq),
+            "tables go on to {through:?} of {last_seq}"
+        );
         state.clean_close = None;
         state.last_seq = last_seq;
         state.log_number = host.new_file_number();
+        let log_number = state.log_number;
+        check_invariant!(
+            R8,
+            manifest_number < log_number,
+            "log {log_number} was made before manifest {manifest_number}"
+        );
         state.log_first_seq = last_seq + 1;
         state.wals.clear();
         state.settings_text = host.settings.to_text();
@@ -123,6 +143,8 @@ impl Catalog {
     /// Has CURRENT name a manifest, durably, unless another program changed it.
     fn put_in_force(&self, log: &ManifestLog) -> Result<()> {
         let Host { env, dir, place, database_uid, .. } = &*self.host;
+        let (durable, all) = (log.durable().bytes, log.bytes());
+        check_invariant!(R1, durable == all, "CURRENT would name {all} bytes, {durable} durable");
         place.check()?;
         let current = log.current(*database_uid);
         place.replacing(&current);
@@ -162,6 +184,7 @@ impl Locked<'_> {
     /// # Errors
     /// What the manifest said, which turns writing off. Nothing changed then.
     pub(crate) fn append(&mut self, fields: Vec<Field>) -> Result<()> {
+        debug_assert!(!fields.is_empty(), "a record that says nothing");
         let record = Record(fields);
         self.write(&record, true, || ())?;
         self.fold(&record)
@@ -179,9 +202,10 @@ impl Locked<'_> {
         durable: bool,
         on_failure: impl FnOnce(),
     ) -> Result<()> {
+        self.check_edits(&fields, &edits)?;
         let mut record = Record(fields.clone());
         let mut versions = Vec::with_capacity(edits.len());
-        for TreeEdit { keyspace, edit, version } in edits {
+        for TreeEdit { keyspace, edit, version, .. } in edits {
             record.0.push(ManifestState::edit_field(keyspace, edit));
             versions.push((keyspace, version));
         }
@@ -189,6 +213,34 @@ impl Locked<'_> {
         self.fold(&Record(fields))?;
         for (id, version) in versions {
             self.keyspace(id).version = version;
+        }
+        Ok(())
+    }
+
+    /// That edits were made from the versions that they change, one of a tree, and name
+    /// no file whose number can be given out again.
+    fn check_edits(&self, fields: &[Field], edits: &[TreeEdit]) -> Result<()> {
+        let next = fields.iter().find_map(|field| match field {
+            Field::NextFile(next) => Some(*next),
+            _ => None,
+        });
+        let next = next.unwrap_or(self.state().next_file);
+        let mut trees = BTreeSet::new();
+        for TreeEdit { keyspace, from, edit, version } in edits {
+            check_invariant!(I7, trees.insert(*keyspace), "keyspace {keyspace} is edited twice");
+            let now = self.state().keyspaces.get(keyspace);
+            let is_current = now.is_some_and(|now| Arc::ptr_eq(&now.version, from));
+            check_invariant!(I7, is_current, "keyspace {keyspace} has changed under its edit");
+            let newest = edit.added.iter().map(|(_, _, file)| file.number).max();
+            check_invariant!(R8, newest < Some(next), "table {newest:?}, where {next} is next");
+            if cfg!(debug_assertions) && from.file_count() < EDITS_CHECKED_MAX {
+                let files = |version: &Version| -> Vec<_> {
+                    version.files().map(|(level, part, file)| (level, part, file.number)).collect()
+                };
+                let again = from.apply(edit).map(|again| files(&again));
+                let is_it = again.is_ok_and(|again| again == files(version));
+                debug_invariant!(I7, is_it, "keyspace {keyspace} gets another version than logged");
+            }
         }
         Ok(())
     }
@@ -203,7 +255,7 @@ impl Locked<'_> {
         id: KeyspaceId,
         edit: impl FnOnce(&Version) -> Edit,
     ) -> Result<Arc<Version>> {
-        debug_assert!(self.manifest.log.is_none());
+        debug_invariant!(R2, self.manifest.log.is_none(), "an edit is kept from the manifest");
         let keyspace = self.keyspace(id);
         keyspace.version = Arc::new(keyspace.version.apply(&edit(&keyspace.version))?);
         Ok(keyspace.version.clone())
@@ -212,6 +264,10 @@ impl Locked<'_> {
     /// Goes on in a manifest that was begun. One before it may be named by CURRENT
     /// until the new one's log is there.
     pub(crate) fn adopt(&mut self, Begun { log, state }: Begun) {
+        let (before, after) = (self.log().map(|old| old.number), log.number);
+        invariant!(R8, before < Some(after), "manifest {after} comes after {before:?}");
+        let (has, due) = (log.durable().bytes, log.bytes());
+        invariant!(R1, has == due, "{has} of {due} bytes of a manifest in force are durable");
         self.manifest.state = state;
         if let Some(old) = self.manifest.log.replace(log) {
             self.catalog.cleanup.keep(&names::manifest(old.number));
@@ -246,7 +302,10 @@ impl Locked<'_> {
             cleanup.keep(&names::temp(number));
         })?;
         durable.set(new.durable());
+        debug_assert!(!new.wants_roll(bytes_min), "manifest {number} is too long as it is new");
         let mut old = self.manifest.log.replace(new).expect("checked above");
+        let before = old.number;
+        check_invariant!(R8, before < number, "manifest {number} comes after {before}");
         let finished = old.finish();
         cleanup.unlink(&names::manifest(old.number));
         finished.inspect_err(|error| host.set_background_error(error))
@@ -257,6 +316,7 @@ impl Locked<'_> {
         for tree in trees.iter().filter(|tree| tree.reads.access.is_on()) {
             if let Some(keyspace) = self.manifest.state.keyspaces.get_mut(&tree.id) {
                 let edit = tree.estimates().edit(&keyspace.version);
+                debug_invariant!(I2, edit.only_relocates(), "statistics add or remove a table");
                 keyspace.version =
                     Arc::new(keyspace.version.apply(&edit).map_err(Error::of_our_making)?);
             }
@@ -278,6 +338,8 @@ impl Locked<'_> {
             host.set_background_error(&error);
             return Err(error);
         }
+        let (has, due) = (log.durable().bytes, log.bytes());
+        check_invariant!(R7, !durable || has == due, "{has} of {due} bytes are durable");
         self.catalog.durable.set(log.durable());
         Ok(())
     }
@@ -289,5 +351,57 @@ impl Locked<'_> {
 
     fn keyspace(&mut self, id: KeyspaceId) -> &mut KeyspaceState {
         self.manifest.state.keyspaces.get_mut(&id).expect("a tree is of a keyspace")
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::options::Options;
+    use windrow_plan::tree::{File, Part};
+
+    fn open() -> Db {
+        let mut options = Options::default();
+        options.components.env = Some(windrow_env::testing::env(1).0);
+        Db::open_with("db", options).unwrap()
+    }
+
+    /// What an edit of the default keyspace is refused with.
+    fn refusal(edit: Edit, is_stale: bool) -> String {
+        let db = open();
+        let mut catalog = db.database().catalog.lock();
+        let now = catalog.state().keyspaces[&KeyspaceId::DEFAULT].version.clone();
+        let from = if is_stale { Arc::new(Version::clone(&now)) } else { now.clone() };
+        let edit = TreeEdit { keyspace: KeyspaceId::DEFAULT, from, edit, version: now };
+        let error = catalog.append_edits(Vec::new(), vec![edit], true, || ()).unwrap_err();
+        assert_eq!(error.kind(), windrow_base::ErrorKind::Internal);
+        error.message().to_owned()
+    }
+
+    #[test]
+    fn an_edit_of_a_version_of_before_is_refused() {
+        let text = refusal(Edit::default(), true);
+        assert!(text.contains("(I7): keyspace 0 has changed under its edit"), "{text}");
+    }
+
+    #[test]
+    fn a_table_of_a_number_to_come_is_refused() {
+        let file = File { number: 1 << 40, ..File::default() };
+        let added = vec![(1, Part::Run, Arc::new(file))];
+        let text = refusal(Edit { added, ..Edit::default() }, false);
+        assert!(text.contains("(R8): table Some(1099511627776), where"), "{text}");
+    }
+
+    #[test]
+    fn current_names_no_manifest_that_is_not_durable() {
+        let db = open();
+        let catalog = &db.database().catalog;
+        let mut locked = catalog.lock();
+        let log = locked.manifest.log.as_mut().unwrap();
+        catalog.put_in_force(log).unwrap();
+        log.append_unsynced(&Record(vec![Field::NextKeyspace(1)])).unwrap();
+        let error = catalog.put_in_force(log).unwrap_err();
+        assert!(error.message().contains("(R1): CURRENT would name"), "{error}");
     }
 }

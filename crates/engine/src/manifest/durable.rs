@@ -5,6 +5,7 @@
 //! writes to the log may hold.
 
 use crate::lock_ranks;
+use windrow_base::invariant;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_format::log::Length;
@@ -27,6 +28,8 @@ impl DurableManifest {
     /// So much is durable from here on.
     pub(crate) fn set(&self, length: Length) {
         let mut now = self.length.lock();
+        let (before, after) = ((now.number, now.bytes), (length.number, length.bytes));
+        invariant!(R11, before <= after, "what is durable goes from {before:?} back to {after:?}");
         if *now != length {
             *now = length;
             self.changes.fetch_add(1, Ordering::Release);
@@ -42,5 +45,19 @@ impl DurableManifest {
     /// So much is durable, at least since `changes` was asked.
     pub(crate) fn length(&self) -> Length {
         *self.length.lock()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "(R11): what is durable goes from (2, 100) back to (2, 90)")]
+    fn a_manifest_does_not_become_shorter() {
+        let durable = DurableManifest::default();
+        for (number, bytes) in [(1, 500), (2, 100), (2, 100), (2, 90)] {
+            durable.set(Length { number, bytes });
+        }
     }
 }

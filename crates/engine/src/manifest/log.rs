@@ -7,10 +7,10 @@
 //! temporary file, sync, rename, and sync of the directory. Any failure
 //! is a background error: no file is unlinked and no number reused after it.
 
-use crate::manifest::record::Record;
+use crate::manifest::record::{Field, Record};
 use crate::place::Place;
 use std::path::{Path, PathBuf};
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, unless_mutant};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, check_invariant, unless_mutant};
 use windrow_env::fs::{FileId, WriteOptions};
 use windrow_env::{Env, WriteFile};
 use windrow_format::current::Current;
@@ -47,6 +47,8 @@ impl ManifestLog {
         number: FileNumber,
         snapshot: &Record,
     ) -> Result<ManifestLog> {
+        let is_whole = matches!(snapshot.0.first(), Some(Field::Snapshot));
+        check_invariant!(R2, is_whole, "manifest {number} would go on from another one");
         let path = dir.join(names::manifest(number));
         let uid = env.random.next_u64();
         let header = FileHeader {
@@ -90,11 +92,14 @@ impl ManifestLog {
     /// # Errors
     /// What the file system said; the manifest takes no record after that.
     pub(crate) fn append(&mut self, record: &Record) -> Result<()> {
+        let before = self.durable_bytes;
         self.write(record)?;
         let synced = self.file.sync();
         self.failed = synced.is_err();
         synced?;
         self.durable_bytes = self.file.len();
+        let after = self.durable_bytes;
+        check_invariant!(R7, before < after, "a record is durable up to {after}, after {before}");
         Ok(())
     }
 
@@ -119,7 +124,12 @@ impl ManifestLog {
 
     /// Field by field: a record with the bounds of all tables is not held as bytes.
     fn write_fields(&mut self, record: &Record) -> Result<()> {
-        let offset = self.file.len();
+        let (offset, durable) = (self.file.len(), self.durable_bytes);
+        check_invariant!(
+            R5,
+            durable <= offset,
+            "a record at {offset} says that {durable} is durable"
+        );
         let mut framer = Framer::new(self.uid, offset, Class::Edit, self.durable_bytes);
         let mut put = |_, fragment: &[u8]| self.file.append(fragment);
         record.encode_parts(|part| framer.push(part, &mut put))?;
@@ -155,6 +165,7 @@ impl ManifestLog {
     /// Whether it has grown beyond `bytes_min`, and to where a new one with a
     /// snapshot is shorter.
     pub(crate) fn wants_roll(&self, bytes_min: u64) -> bool {
+        debug_assert!(self.snapshot_bytes <= self.bytes(), "a manifest shorter than its snapshot");
         self.bytes() > bytes_min.max(self.snapshot_bytes * 2)
     }
 
@@ -168,8 +179,11 @@ impl ManifestLog {
 /// Makes CURRENT name a manifest, durably (rule R9).
 pub(crate) fn set_current(env: &Env, dir: &Path, current: &Current) -> Result<()> {
     let temporary = dir.join(names::temp(current.manifest_number));
+    let encoded = current.encode();
     let mut file = env.fs.create(&temporary, WriteOptions::default())?;
-    file.append(&current.encode())?;
+    file.append(&encoded)?;
+    let (len, due) = (file.len(), encoded.len() as u64);
+    check_invariant!(R9, len == due, "CURRENT would have {len} bytes of {due}");
     file.sync()?;
     file.finish()?;
     env.fs.rename(&temporary, &dir.join(names::CURRENT))?;

@@ -7,7 +7,9 @@
 
 use windrow_base::coding::{Decoder, put_slice, put_varint};
 use windrow_base::key::SEQ_MAX;
-use windrow_base::{COUNTER_MAX, Error, FileNumber, FileUid, KeyspaceId, Result, SeqNo};
+use windrow_base::{
+    COUNTER_MAX, Error, FileNumber, FileUid, KeyspaceId, Result, SeqNo, debug_invariant,
+};
 use windrow_plan::tree::Edit;
 
 const KEYSPACE_CREATE: u64 = 1;
@@ -113,6 +115,10 @@ impl Record {
             head.clear();
             payload.clear();
             let tag = encode_field(field, &mut payload);
+            // What cannot be read again at all is made by tests.
+            let again = || decode_field(tag, &payload).ok().flatten();
+            let is_same = !cfg!(debug_assertions) || again().is_none_or(|again| again == *field);
+            debug_invariant!(R7, is_same, "a field is read again as another one: {field:?}");
             put_varint(&mut head, tag);
             put_varint(&mut head, payload.len() as u64);
             put(&head)?;

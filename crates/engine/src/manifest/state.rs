@@ -7,7 +7,9 @@
 use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, FileUid, KeyOrder, KeyspaceId, Result, SeqNo};
+use windrow_base::{
+    Error, FileNumber, FileUid, KeyOrder, KeyspaceId, Result, SeqNo, debug_invariant,
+};
 use windrow_plan::tree::{Edit, Version};
 
 /// A keyspace as the manifest knows it.
@@ -55,10 +57,21 @@ impl ManifestState {
     pub(crate) fn apply(&mut self, record: &Record, order_of: &OrderOf<'_>) -> Result<()> {
         // Whatever follows a clean close undoes it: the database was reopened.
         self.clean_close = None;
+        let before = self.counters();
         for field in &record.0 {
             self.apply_field(field, order_of)?;
         }
+        let is_whole = record.0.contains(&Field::Snapshot);
+        let mut pairs = before.into_iter().zip(self.counters());
+        let ascend = is_whole || pairs.all(|(before, after)| before <= after);
+        debug_invariant!(R8, ascend, "counters go from {before:?} back to {:?}", self.counters());
         Ok(())
+    }
+
+    /// What never runs backwards, but where a record says all again.
+    fn counters(&self) -> [u64; 5] {
+        let next_keyspace = u64::from(self.next_keyspace);
+        [self.next_file, next_keyspace, self.last_seq, self.log_number, self.time_floor_ms]
     }
 
     fn apply_field(&mut self, field: &Field, order_of: &OrderOf<'_>) -> Result<()> {
@@ -137,7 +150,29 @@ impl ManifestState {
         if !self.settings_text.is_empty() {
             fields.push(Field::Settings(self.settings_text.clone()));
         }
-        Record(fields)
+        let snapshot = Record(fields);
+        if cfg!(debug_assertions) {
+            let is_whole = self.is_all_of(&snapshot);
+            debug_invariant!(R2, is_whole, "a snapshot does not say all of the manifest");
+        }
+        snapshot
+    }
+
+    /// Whether a snapshot folds to this state again.
+    fn is_all_of(&self, snapshot: &Record) -> bool {
+        let order_of = |comparator: &str| {
+            let mut keyspaces = self.keyspaces.values();
+            let of_it = keyspaces.find(|keyspace| keyspace.record.comparator == comparator);
+            of_it
+                .map(|keyspace| keyspace.version.order.clone())
+                .ok_or_else(|| corrupt(String::new()))
+        };
+        let mut again = ManifestState::default();
+        let folded = again.apply(snapshot, &order_of);
+        folded.is_ok()
+            && again.counters() == self.counters()
+            && again.wals == self.wals
+            && again.live_tables() == self.live_tables()
     }
 
     /// The state of a new database: the default keyspace and nothing in it.

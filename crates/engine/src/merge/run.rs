@@ -22,7 +22,10 @@ use crate::snapshots::{DroppedEntries, LiveSnapshots};
 use crate::tree::{Tree, dropped};
 use crate::trouble::DecisionTries;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, FileNumber, Result, unless_mutant};
+use windrow_base::{
+    Error, ErrorKind, FileNumber, Result, check_invariant, debug_invariant, invariant,
+    unless_mutant,
+};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
@@ -156,6 +159,8 @@ impl<'a> MergeJob<'a> {
         let heat = tree.policy.load().wants_hotness().then(|| self.heat(again));
         let outcome = self.write_outputs(inputs, rules, spec, heat)?;
         self.check_counts(&outcome)?;
+        let (kept, seen) = (outcome.count.kept, outcome.count.seen);
+        check_invariant!(R16, kept <= seen, "a merge kept {kept} entries of {seen}");
         let summary = Summary {
             files: outcome.files.len() as u64,
             written_bytes: outcome.files.iter().map(|f| f.bytes).sum(),
@@ -163,6 +168,9 @@ impl<'a> MergeJob<'a> {
         };
         let taken = self.taken(&outcome.count, since_id, judge_ms);
         let outputs: Vec<FileNumber> = outcome.files.iter().map(|file| file.number).collect();
+        let epoch = merge.output_epoch;
+        let is_of_it = outcome.files.iter().all(|file| file.epoch == epoch);
+        check_invariant!(I4, is_of_it, "outputs of epoch {epoch} have another one");
         let installed = jobs.try_install(tree, taken, |_| merge.edit(outcome.files))?;
         if installed == Installed::Yes {
             drop(filters);
@@ -187,6 +195,8 @@ impl<'a> MergeJob<'a> {
             self.jobs.host.time_floor_ms.fetch_max(judge_ms, Ordering::Relaxed);
         }
         let filtered = count.filtered > 0;
+        let has_filter = self.tree.filter.is_some();
+        debug_invariant!(I6, has_filter || !filtered, "entries went by a filter that is not there");
         let expired_ms = if expired { judge_ms } else { 0 };
         (filtered || expired).then_some(DroppedEntries { since_id, filtered, expired_ms })
     }
@@ -205,7 +215,13 @@ impl<'a> MergeJob<'a> {
                 Part::SstLog => pack_log(input.level, files.into_iter(), &tree.order),
             }
         };
-        self.merge.inputs.iter().flat_map(runs_of).collect()
+        let runs: Vec<Arc<SortedRun>> = self.merge.inputs.iter().flat_map(runs_of).collect();
+        let files = runs.iter().map(|run| run.files.len()).sum::<usize>();
+        let due = self.merge.files().count();
+        invariant!(I5, files == due, "{files} of {due} inputs are read");
+        let mut levels = runs.windows(2).map(|pair| (pair[0].level, pair[1].level));
+        invariant!(I3, levels.all(|(upper, lower)| upper <= lower), "older inputs come first");
+        runs
     }
 
     /// What may be dropped, and how the output is cut.
@@ -326,6 +342,8 @@ impl<'a> MergeJob<'a> {
         }
         iter.status()?;
         let count = dropper.finish(&mut outputs)?;
+        let (kept, put) = (count.kept, outputs.entries);
+        check_invariant!(R16, kept == put, "{kept} entries were kept, and {put} were put out");
         let files = outputs.finish(merge.output_epoch)?;
         Ok(Outcome { files, count, range_tombstones })
     }
@@ -354,7 +372,11 @@ impl<'a> MergeJob<'a> {
             )));
         }
         let written: u64 = outcome.files.iter().map(|file| file.entries).sum();
-        debug_assert!(written == outcome.count.kept || outcome.range_tombstones > 0);
+        let kept = outcome.count.kept;
+        let has_ranges = outcome.range_tombstones > 0;
+        check_invariant!(R16, written == kept || has_ranges, "{written} of {kept} were written");
+        let ranges = outcome.files.iter().any(|file| file.range_tombstones > 0);
+        debug_invariant!(R16, ranges == has_ranges, "range tombstones are written: {ranges}");
         Ok(())
     }
 
@@ -379,6 +401,7 @@ impl<'a> MergeJob<'a> {
             true => jobs.host.shares.merge_bytes / HOT_MAP_SHARE,
             false => 0,
         };
+        debug_assert!(threads > 0 && hot_map <= jobs.host.shares.merge_bytes, "{threads} merges");
         let share = (jobs.host.shares.merge_bytes - hot_map) / threads / (runs as u64 + 1);
         share.clamp(MIN, MAX)
     }

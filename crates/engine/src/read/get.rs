@@ -22,7 +22,7 @@ use crate::slice::Slice;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use windrow_base::key::{Kind, seek_trailer, trailer_kind, trailer_seq};
-use windrow_base::{Error, Result, SeqNo};
+use windrow_base::{Error, Result, SeqNo, debug_invariant};
 use windrow_format::block::{Block, BlockGet};
 use windrow_format::filter;
 use windrow_format::table::{
@@ -304,6 +304,8 @@ impl<'a> Lookup<'a> {
         blocks: Blocks,
     ) -> Result<Flow, Stop> {
         if !open.table.may_contain(self.hash) {
+            let has_filter = open.table.filter() == FilterKind::Whole;
+            debug_invariant!(I8, has_filter, "a table without a filter rules out a key");
             return Ok(self.filtered(owner, file));
         }
         let newest = seek_trailer(self.seq);

@@ -25,7 +25,9 @@ use crate::write::wal::Wal;
 use crate::write::wal_sync::WalSync;
 use std::path::Path;
 use std::sync::Arc;
-use windrow_base::{ErrorKind, FileNumber, Result, SeqNo, unless_mutant};
+use windrow_base::{
+    ErrorKind, FileNumber, Result, SeqNo, check_invariant, debug_invariant, unless_mutant,
+};
 use windrow_env::Env;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
 use windrow_format::log::{self, FILE_HEADER_BYTES, FileHeader, Length, LogKind};
@@ -104,7 +106,11 @@ impl Segments {
         synced.inspect_err(|error| self.host.set_background_error(error))?;
         let next = self.host.next_file.load(Ordering::Relaxed);
         self.catalog.append(vec![wal.added(), Field::NextFile(next)])?;
-        self.queue.lock().spare = Some(Arc::new(wal));
+        let mut queue = self.queue.lock();
+        check_invariant!(R2, queue.spare.is_none(), "two logs were made ahead");
+        let active = queue.wal.number;
+        check_invariant!(R8, active < number, "log {number} is to come after {active}");
+        queue.spare = Some(Arc::new(wal));
         Ok(())
     }
 
@@ -166,6 +172,8 @@ impl Segments {
         };
         let old = queue.rotate(spare);
         queue.older_wals.push(old);
+        let (first, next) = (queue.wal_first_seq, queue.next_seq);
+        debug_invariant!(Q1, first == next, "a log begins with {first}, and {next} is next");
         self.wal_sync.activate(queue.wal.clone());
         true
     }
@@ -202,6 +210,8 @@ impl Segments {
     /// Makes the log that a manifest just begun waits for, and tells it.
     pub(crate) fn create_first(&self, catalog: &mut Locked<'_>) -> Result<Wal> {
         let number = catalog.state().log_number;
+        let known = catalog.state().wals.len();
+        check_invariant!(R2, known == 0, "the first log of a manifest that has {known}");
         let wal = self.new_wal(number, catalog.in_force(), self.capacity_bytes()).create()?;
         catalog.append(vec![wal.added()])?;
         Ok(wal)
@@ -214,14 +224,25 @@ impl Segments {
         let oldest = queue.unflushed.oldest_log(flushed);
         let number = oldest.map_or(queue.wal.number, |oldest| oldest.min(queue.wal.number));
         let first_seq = first_seq_of(&queue, number);
+        let next = queue.next_seq;
+        debug_invariant!(R4, first_seq <= next, "replay begins with {first_seq}, {next} is next");
         let kept = queue.lengths().into_iter().filter(|wal| wal.number >= number);
         let synced = kept.map(|Length { number, bytes }| Field::WalSynced { number, bytes });
         std::iter::once(Field::LogBegin { number, first_seq }).chain(synced).collect()
     }
 
     /// Removes logs whose records are all in tables.
-    pub(crate) fn retire_below(&self, log_number: FileNumber) {
+    ///
+    /// # Errors
+    /// `Internal` where a memtable still needs one of them.
+    pub(crate) fn retire_below(&self, log_number: FileNumber) -> Result<()> {
         let mut queue = self.queue.lock();
+        let needed = queue.unflushed.oldest_log(&[]).unwrap_or(log_number);
+        check_invariant!(
+            R7,
+            log_number <= needed,
+            "logs before {log_number} go, and log {needed} holds what is in no table"
+        );
         let (gone, kept) = std::mem::take(&mut queue.older_wals)
             .into_iter()
             .partition(|(wal, _)| wal.number < log_number);
@@ -232,6 +253,7 @@ impl Segments {
         for (wal, _) in gone {
             self.cleanup.unlink(&names::wal(wal.number));
         }
+        Ok(())
     }
 
     /// The length of a log: what a memtable takes, and record headers. Space is
@@ -251,6 +273,8 @@ impl Segments {
         let wal = Arc::new(wal);
         self.wal_sync.activate(wal.clone());
         self.queue.restart(wal);
+        let (last, visible) = (self.queue.lock().last_seq(), self.queue.visible());
+        debug_invariant!(Q2, last == visible, "{last} was given out again, {visible} is visible");
     }
 
     /// Makes everything that was written durable.
@@ -303,6 +327,8 @@ impl Segments {
         let spare = queue.spare.take();
         let older = std::mem::take(&mut queue.older_wals);
         let active = queue.wal.clone();
+        let left = queue.unflushed.active().len() + queue.unflushed.frozen().len();
+        debug_invariant!(R10, left == 0, "all logs go, and {left} memtables are in no table");
         drop(queue);
         let older = older.into_iter().map(|(wal, _)| wal);
         for wal in older.chain([active]).chain(spare) {
@@ -334,6 +360,8 @@ impl NewWal<'_> {
     /// of no use is removed again.
     fn file(&self) -> Result<Wal> {
         let NewWal { env, dir, number, ref manifest, capacity_bytes } = *self;
+        let seen = manifest.durable.bytes;
+        check_invariant!(R11, seen > 0, "log {number} names a manifest that is not durable");
         let path = dir.join(names::wal(number));
         let uid = env.random.next_u64();
         let header = FileHeader {
@@ -361,5 +389,29 @@ impl NewWal<'_> {
 /// The sequence number of the first record in log `number`.
 fn first_seq_of(queue: &QueueState, number: FileNumber) -> SeqNo {
     let older = queue.older_wals.iter().find(|(wal, _)| wal.number == number);
+    let is_known = older.is_some() || number == queue.wal.number;
+    debug_invariant!(R4, is_known, "log {number} is to be replayed, and is not in use");
     older.map_or(queue.wal_first_seq, |&(_, first_seq)| first_seq)
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::options::Options;
+
+    fn open() -> Db {
+        let mut options = Options::default();
+        options.components.env = Some(windrow_env::testing::env(1).0);
+        Db::open_with("db", options).unwrap()
+    }
+
+    #[test]
+    fn a_log_that_a_memtable_needs_stays() {
+        let db = open();
+        db.put("a", "b").unwrap();
+        let error = db.database().pipeline.segments.retire_below(FileNumber::MAX).unwrap_err();
+        assert!(error.message().contains("(R7): logs before"), "{error}");
+        assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"b"[..]));
+    }
 }
