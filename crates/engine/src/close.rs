@@ -38,10 +38,7 @@ pub(crate) fn close(database: &Database) -> Result<()> {
         // Nobody writes to the log of a directory that is free.
         database.pipeline.queue().settle();
     }
-    unless_mutant!(
-        CloseLeavesJobs,
-        database.wait_until(|| database.workers.gate.is_quiet().then_some(()))
-    );
+    unless_mutant!(CloseLeavesJobs, database.workers.wait_quiet());
     let left =
         |()| leave_clean(database, last_seq).or_else(|error| leave_to_replay(database, error));
     let closed = published.and_then(left).and_then(|()| check_over(database));

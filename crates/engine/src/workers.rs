@@ -122,6 +122,11 @@ impl Workers {
         if self.gate.enter() { Ok(Underway(self.clone())) } else { Err(closed()) }
     }
 
+    /// Returns once nothing is under way, for whoever has closed the gate.
+    pub(crate) fn wait_quiet(&self) {
+        self.host.wait_until(|| self.gate.is_quiet().then_some(()));
+    }
+
     /// Refuses new work once the database is closing. Under the commit queue's lock.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.gate.is_closing() { Err(closed()) } else { Ok(()) }

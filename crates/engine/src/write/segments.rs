@@ -87,7 +87,8 @@ impl Segments {
             return Ok(self.queue.lock().spare.is_some());
         }
         let made = self.make_spare();
-        self.preparing.store(false, Ordering::Release);
+        // Exchanged: loom gives a store no place among the exchanges of others.
+        self.preparing.swap(false, Ordering::AcqRel);
         self.host.note_progress();
         self.host.write_state.check()?;
         Ok(made.is_ok())

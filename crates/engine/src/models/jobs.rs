@@ -1,0 +1,100 @@
+//! What jobs install, under readers ([`crate::jobs::Jobs`], trees, cleanup).
+
+use super::{OF_TWO, World, model_of_database};
+use crate::jobs::Installed;
+use crate::snapshots::DroppedEntries;
+use crate::tree::Tree;
+use loom::sync::{Arc as LoomArc, Mutex as LoomMutex};
+use std::sync::Arc;
+use windrow_base::KeyspaceId;
+use windrow_plan::tree::{Edit, Version};
+
+fn tree(world: &World) -> Arc<Tree> {
+    world.database().tree(KeyspaceId::DEFAULT).expect("the default keyspace")
+}
+
+/// Puts what is in memory into a table.
+fn flush(world: &World) {
+    world.db.flush().expect("flush");
+}
+
+/// An edit that removes every table, as a merge does of which nothing is left.
+fn without_tables(version: &Version) -> Edit {
+    let removed = version.files().map(|(level, part, file)| (level, part, file.number)).collect();
+    Edit { removed, ..Edit::default() }
+}
+
+#[test]
+fn a_key_is_there_while_its_memtable_becomes_a_table() {
+    model_of_database(OF_TWO, |world| {
+        let flush = world.spawn(flush);
+        assert!(world.has("0") && world.has("0"), "neither in memory nor in a table");
+        flush.join().unwrap();
+        assert_eq!(world.files("sst"), 1);
+    });
+}
+
+/// What a filter took is there for a snapshot at all times, or at none.
+#[test]
+fn a_snapshot_is_on_one_side_of_an_install() {
+    model_of_database(OF_TWO, |world| {
+        flush(world);
+        let database = world.database();
+        let since_id = database.snapshots.held().next_id;
+        let reader = world.spawn(|world| {
+            let snapshot = world.db.snapshot();
+            let there = || snapshot.get("0").expect("get").is_some();
+            let first = there();
+            assert_eq!(there(), first, "a snapshot changed");
+            first
+        });
+        let taken = DroppedEntries { since_id, filtered: true, expired_ms: 0 };
+        let done = database.jobs.try_install(&tree(world), Some(taken), without_tables);
+        let done = done.expect("install");
+        reader.join().unwrap();
+        assert_eq!(world.has("0"), done == Installed::Seen, "{done:?}");
+    });
+}
+
+#[test]
+fn a_table_goes_once_and_not_while_a_version_is_pinned() {
+    model_of_database(OF_TWO, |world| {
+        flush(world);
+        // Stands for the count of an `Arc`, which orders the last unpin after the install.
+        let unpinning = LoomArc::new(LoomMutex::new(()));
+        let of_reader = unpinning.clone();
+        let reader = world.spawn(move |world| {
+            let pinned = tree(world).pin();
+            let holds = pinned.levels.iter().any(|level| level.files().next().is_some());
+            assert!(!holds || world.files("sst") == 1, "removed under a reader");
+            let _unpinning = of_reader.lock().unwrap();
+            drop(pinned);
+        });
+        let installing = unpinning.lock().unwrap();
+        world.database().jobs.install(&tree(world), without_tables).expect("install");
+        drop(installing);
+        // On this thread, unless the reader lets go of it last.
+        world.handles.jobs.run_until_idle();
+        reader.join().unwrap();
+        world.handles.jobs.run_until_idle();
+        assert_eq!(world.files("sst"), 0, "nobody removes it");
+        assert_eq!(world.db.stats().tables_deleted, 1);
+    });
+}
+
+/// Both are of one version, or the second of what the first left.
+#[test]
+fn two_edits_of_a_tree_follow_each_other() {
+    model_of_database(OF_TWO, |world| {
+        flush(world);
+        let other = world.spawn(|world| {
+            world.database().jobs.install(&tree(world), without_tables).expect("install");
+        });
+        world.database().jobs.install(&tree(world), without_tables).expect("install");
+        other.join().unwrap();
+        let state = world.database().catalog.state();
+        let logged = &state.keyspaces[&KeyspaceId::DEFAULT].version;
+        assert!(Arc::ptr_eq(logged, &tree(world).version()), "the manifest says another");
+        assert_eq!(logged.files().count(), 0);
+    });
+}
