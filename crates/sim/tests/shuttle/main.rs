@@ -12,6 +12,7 @@
 mod closing;
 mod crashing;
 mod history;
+mod keyspaces;
 mod machine;
 mod reading;
 mod resuming;

@@ -1,0 +1,91 @@
+//! Keyspaces that are made and dropped while others are written to, flushed, merged and copied.
+
+use crate::history::{History, WRITERS, observe};
+use crate::machine::{DIR, Machine, draw, spaces};
+use crate::runner::check;
+use shuttle::thread;
+use std::sync::Arc;
+use windrow::{Db, Result, Sync};
+
+/// Batches that each writer writes.
+const BATCHES: u64 = 3;
+
+/// Makes a keyspace, writes to it, perhaps has that flushed or merged, and drops it.
+fn come_and_go(db: &Db, name: &str) -> Result<()> {
+    let space = db.keyspace(name)?;
+    space.put("key", "value")?;
+    match draw(3) {
+        0 => space.flush()?,
+        1 => space.compact_range(None, None)?,
+        _ => {}
+    }
+    assert_eq!(space.get("key")?.as_deref(), Some(&b"value"[..]), "{name}");
+    db.drop_keyspace(name)
+}
+
+#[test]
+fn keyspaces_come_and_go_next_to_a_compaction() {
+    check("keyspaces_come_and_go_next_to_a_compaction", || {
+        let machine = Machine::new();
+        let (db, jobs) = machine.open(DIR);
+        let (spaces, history) = (spaces(&db), Arc::new(History::default()));
+        let mut threads = Vec::new();
+        for writer in 0..WRITERS {
+            let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
+            threads.push(thread::spawn(move || {
+                (0..BATCHES).try_for_each(|_| history.write(&db, &spaces, writer, Sync::No))
+            }));
+        }
+        let (dropped, compacted) = (db.clone(), db.clone());
+        threads.push(thread::spawn(move || come_and_go(&dropped, "third")));
+        threads.push(thread::spawn(move || compacted.compact()));
+        db.flush().expect("flush");
+        jobs.fire();
+        come_and_go(&db, "fourth").expect("the fourth keyspace");
+        for thread in threads {
+            thread.join().expect("a thread of the scenario").expect("what it does");
+        }
+        let names = db.keyspaces();
+        assert_eq!(names.len(), spaces.len(), "{names:?}");
+        db.verify().and_then(|report| report.into_result()).expect("verify");
+        db.close().expect("close");
+        let (db, _jobs) = machine.open(DIR);
+        let seen = observe(&self::spaces(&db), &db.snapshot()).expect("observe");
+        assert_eq!(seen, history.acknowledged(), "after the close");
+        assert_eq!(db.keyspaces(), names);
+    });
+}
+
+#[test]
+fn a_copy_next_to_a_keyspace_that_is_made_or_dropped() {
+    check("a_copy_next_to_a_keyspace_that_is_made_or_dropped", || {
+        let machine = Machine::new();
+        let (db, _jobs) = machine.open(DIR);
+        for space in &spaces(&db) {
+            space.put("key", "value").expect("put");
+        }
+        let is_made = draw(2) == 0;
+        let changer = {
+            let db = db.clone();
+            thread::spawn(move || match is_made {
+                true => db.keyspace("third").and_then(|third| third.put("key", "value")),
+                false => db.drop_keyspace("other"),
+            })
+        };
+        for _ in 0..draw(20) {
+            thread::yield_now();
+        }
+        db.checkpoint("/scenario/copy").expect("checkpoint");
+        changer.join().expect("the changer").expect("its change");
+        let (copy, _copy_jobs) = machine.open("/scenario/copy");
+        copy.verify().and_then(|report| report.into_result()).expect("verify");
+        let mut names = copy.keyspaces();
+        names.retain(|name| name != "third");
+        // What was dropped meanwhile is there whole, or not at all.
+        assert!(names.len() == 2 || !is_made && names.len() == 1, "{names:?}");
+        for name in names {
+            let space = copy.keyspace(&name).expect("keyspace");
+            assert!(space.get("key").expect("get").is_some(), "{name} has lost what was written");
+        }
+    });
+}
