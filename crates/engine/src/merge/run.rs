@@ -371,12 +371,26 @@ impl<'a> MergeJob<'a> {
                 outcome.count.seen
             )));
         }
+        self.check_newest(&outcome.files)?;
         let written: u64 = outcome.files.iter().map(|file| file.entries).sum();
         let kept = outcome.count.kept;
         let has_ranges = outcome.range_tombstones > 0;
         check_invariant!(R16, written == kept || has_ranges, "{written} of {kept} were written");
         let ranges = outcome.files.iter().any(|file| file.range_tombstones > 0);
         debug_invariant!(R16, ranges == has_ranges, "range tombstones are written: {ranges}");
+        Ok(())
+    }
+
+    /// What the manifest says of the inputs must hold of what was read of them: the
+    /// order of the tree goes by it (I3), and a table may hold anything.
+    fn check_newest(&self, outputs: &[File]) -> Result<()> {
+        let newest = |files: &mut dyn Iterator<Item = &File>| files.map(|file| file.seq_max).max();
+        let due = newest(&mut self.merge.files().map(|(_, _, file)| &**file));
+        let read = newest(&mut outputs.iter());
+        if due < read {
+            let what = format!("a merge read entry {read:?} where its inputs end at {due:?}");
+            return Err(Error::corruption(what));
+        }
         Ok(())
     }
 
