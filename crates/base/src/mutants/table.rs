@@ -152,7 +152,7 @@ mutants! {
     67 LengthUnchecked ["P22 P5", "R12"] "a record's length is believed beyond the end of its file";
 
     // Errors: where they must go, and what they must end.
-    70 WalAppendWritesOn ["P7", "R13"] "a failed append to the log leaves writing on"
+    70 WalAppendWritesOn ["P7", "Q3 R13"] "a failed append to the log leaves writing on"
         after "fjall #308: a failed append of a batch did not end writing, and later ones were lost with it";
     71 WalAppendIgnored ["P1 P7", "R13"] "a failed append to the log is not reported";
     72 WalSyncIgnored ["P1 P7", "R13"] "a failed sync of the log is not reported";
@@ -186,6 +186,7 @@ mutants! {
     95 SeqReused ["P2", "I3"] "sequence numbers begin again at an open";
     96 FlushedTooFar ["P1 P2", "I4"] "a flush records more as flushed than it wrote";
     97 FlushOutOfOrder ["P2 P4", "I4"] "the newest frozen memtable is flushed first";
+    98 SeqOfOne ["P2", "Q1"] "a batch of several operations takes one sequence number";
 
     // Files and their numbers.
     100 NumberReuse ["P19", "R8"] "numbers of files that no manifest names are used again"
