@@ -40,7 +40,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allowed("CHANGELOG.md", "was lanes", "an earlier name"),
     allowed("crates/bench/src/store/windrow.rs", "level log files", "a public figure's name"),
     allowed("crates/plan/src/pick/sst_log.rs", "level log mode", "two words, with a comma"),
-    allowed("docs/reliability/mutants.md", "beside", "output of a recorded run"),
     allowed("crates/plan/src/preset.rs", "lanes", "the parameter's name in the text form"),
     allowed("", "partitioned lanes", "a policy's text form, which users and databases have"),
     allowed("STYLE.md", "lanes in a policy", "the same, in the glossary"),
