@@ -17,12 +17,13 @@
 //! | `Catalog`, `DurableManifest`, `Keyspaces` | CATALOG, DURABLE_MANIFEST, NAMES | `catalog.rs` | `keyspaces.rs`, `closing.rs` |
 //! | `Segments`, `Queue` | QUEUE, PUBLICATION | `pipeline.rs` | all |
 //! | `WalSync` | WAL_SYNC | `wal_sync.rs` | all |
-//! | `Pipeline`, `Pace`, `MemTombstones` | FLUSH_RETRY, MEM_TOMBSTONES | `pipeline.rs` | `keyspaces.rs` |
+//! | `Pipeline`, `Pace` | FLUSH_RETRY | `schedule.rs` | `keyspaces.rs` |
+//! | `MemTombstones` | MEM_TOMBSTONES | | `reading.rs`: a deleted range |
 //! | `Jobs`, `Tree`, `Cleanup`, `Place` | VIEW, CLEANUP_WAITING, CLEANUP_KEPT, PLACE | `jobs.rs` | all |
 //! | `Scheduler`, `Due`, `RetryTimer` | TREE_WORK, PACING, DUE_MERGES, DUE_LOADS | `schedule.rs` | `keyspaces.rs`, `reading.rs` |
 //! | merges: ledger, heat, chains | FILTER_LEDGER, HOT_MAP, CHAINS | | `keyspaces.rs`, `reading.rs` |
 //! | `TableCache` | TABLE_HANDLES; by shuttle TABLE_OPENING, TABLE_CLOCK | `caches.rs` | `reading.rs` |
-//! | `BlockCache` | BLOCKS_RESIZING | | `reading.rs` |
+//! | `BlockCache` | BLOCKS_RESIZING | | all: whenever memory is shared out |
 //! | `Database`: close, checkpoint, resume | CLOSING, CHECKPOINTING, RESUMING | `workers.rs`: close | `closing.rs`, `reading.rs`, `resuming.rs` |
 
 mod caches;

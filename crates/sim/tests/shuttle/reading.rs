@@ -6,7 +6,7 @@ use crate::machine::{DIR, Machine, draw, spaces};
 use crate::runner::check;
 use shuttle::thread;
 use std::sync::Arc;
-use windrow::{CompactionFilter, Db, FilterDecision, Keyspace, Sync};
+use windrow::{Batch, CompactionFilter, Db, FilterDecision, Keyspace, Sync};
 
 /// Batches of each writer: their values overflow the memtable about twice.
 const BATCHES: u64 = 6;
@@ -119,6 +119,40 @@ fn a_filter_takes_nothing_from_a_snapshot() {
         db.flush().expect("flush");
         db.compact().expect("compact");
         reader.join().expect("the reader");
+        db.verify().and_then(|report| report.into_result()).expect("verify");
+    });
+}
+
+#[test]
+fn a_deleted_range_is_gone_as_a_whole() {
+    check("a_deleted_range_is_gone_as_a_whole", || {
+        let machine = Machine::new();
+        let (db, _jobs) = machine.open(DIR);
+        let (written, read) = (db.clone(), db.clone());
+        let writer = thread::spawn(move || {
+            let space = written.default_keyspace();
+            for _ in 0..2 {
+                let mut batch = Batch::new();
+                ["a", "b", "c"].iter().for_each(|key| batch.put(&space, key, key));
+                written.write(batch, Sync::No).expect("write");
+                written.delete_range("a", "d").expect("delete");
+            }
+        });
+        let reader = thread::spawn(move || {
+            for _ in 0..4 {
+                let snapshot = read.snapshot();
+                let there =
+                    snapshot.range::<&str>(..).inspect(|item| assert!(item.is_ok())).count();
+                assert!(there == 0 || there == 3, "{there} keys of a range that goes as a whole");
+                let again = ["a", "b", "c"].map(|key| snapshot.get(key).expect("get"));
+                assert_eq!(again.iter().flatten().count(), there, "a snapshot changed");
+            }
+        });
+        db.flush().expect("flush");
+        writer.join().expect("the writer");
+        reader.join().expect("the reader");
+        db.flush().expect("flush");
+        assert_eq!(db.iter().count(), 0);
         db.verify().and_then(|report| report.into_result()).expect("verify");
     });
 }
