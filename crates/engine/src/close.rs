@@ -156,17 +156,10 @@ fn leave_to_replay(database: &Database, error: Error) -> Result<()> {
 mod tests {
     use super::*;
     use crate::db::Db;
-    use crate::options::Options;
-
-    fn open() -> Db {
-        let mut options = Options::default();
-        options.components.env = Some(windrow_env::testing::env(1).0);
-        Db::open_with("db", options).unwrap()
-    }
 
     #[test]
     fn a_close_that_leaves_something_in_memory_is_not_clean() {
-        let db = open();
+        let db = Db::in_memory().0;
         db.put("a", "b").unwrap();
         let error = check_flushed(db.database(), 1).unwrap_err();
         assert!(error.message().contains("(R10): a clean close, and"), "{error}");

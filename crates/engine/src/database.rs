@@ -113,16 +113,13 @@ impl Database {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Db, Options};
+    use crate::Db;
     use std::sync::Arc;
 
     /// Whatever is still in memory then, and in no table.
     #[test]
     fn nothing_is_left_of_a_database_whose_close_failed() {
-        let (env, handles) = windrow_env::testing::env(1);
-        let mut options = Options::default();
-        options.components.env = Some(env);
-        let db = Db::open_with("db", options).unwrap();
+        let (db, handles) = Db::in_memory();
         db.put("key", "value").unwrap();
         let host = Arc::downgrade(&db.database().host);
         handles.fs.crash_at(handles.fs.operations());

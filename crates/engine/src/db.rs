@@ -132,6 +132,15 @@ impl Db {
         &self.default.database
     }
 
+    /// A new database in memory, for a test, and what it runs on.
+    #[cfg(test)]
+    pub(crate) fn in_memory() -> (Db, windrow_env::testing::Handles) {
+        let (env, handles) = windrow_env::testing::env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        (Db::open_with("db", options).unwrap(), handles)
+    }
+
     /// Where the database lives: the path that it was opened by, from the root
     /// on. A directory that was moved since is still the database's, and open.
     pub fn path(&self) -> &Path {

@@ -95,17 +95,10 @@ fn start_timers(database: &Database) {
 mod tests {
     use super::*;
     use crate::db::Db;
-    use crate::options::Options;
-
-    fn open() -> Db {
-        let mut options = Options::default();
-        options.components.env = Some(windrow_env::testing::env(1).0);
-        Db::open_with("db", options).unwrap()
-    }
 
     #[test]
     fn what_was_replayed_is_in_tables_before_a_write() {
-        let db = open();
+        let db = Db::in_memory().0;
         check_replayed(db.database(), &Listing::default()).unwrap();
         db.put("a", "b").unwrap();
         let error = check_replayed(db.database(), &Listing::default()).unwrap_err();

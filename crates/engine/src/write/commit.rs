@@ -252,17 +252,14 @@ fn apply(buf: &BatchBuf, slot: &Slot) {
 #[cfg(test)]
 mod tests {
     use crate::write::queue::Memtables;
-    use crate::{Db, ErrorKind, Options};
+    use crate::{Db, ErrorKind};
     use std::error::Error as _;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use windrow_base::{Error, invariant};
 
     #[test]
     fn a_slot_that_is_published_twice_turns_writing_off_as_a_defect() {
-        let (env, _handles) = windrow_env::testing::env(1);
-        let mut options = Options::default();
-        options.components.env = Some(env);
-        let db = Db::open_with("db", options).unwrap();
+        let (db, _handles) = Db::in_memory();
         db.put("k", "v").unwrap();
         let pipeline = &db.database().pipeline;
         let slot = pipeline.queue().lock().take(0, 0, Memtables::Many(Vec::new()));

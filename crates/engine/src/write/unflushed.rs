@@ -224,7 +224,7 @@ impl Unflushed {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Db, Options};
+    use crate::Db;
 
     /// The account, and what the memtables of all keyspaces say.
     fn counted(db: &Db) -> [(usize, usize); 2] {
@@ -242,10 +242,7 @@ mod tests {
 
     #[test]
     fn a_memtable_counts_until_it_is_in_a_table_or_its_keyspace_is_dropped() {
-        let (env, handles) = windrow_env::testing::env(1);
-        let mut options = Options::default();
-        options.components.env = Some(env);
-        let db = Db::open_with("db", options).unwrap();
+        let (db, handles) = Db::in_memory();
         let (mut frozen_most, mut names) = (0, 0);
         for step in 0..400 {
             let space = db.keyspace(&format!("ks{}", step % 5)).unwrap();
