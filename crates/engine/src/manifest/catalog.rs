@@ -333,13 +333,16 @@ impl Locked<'_> {
             false => log.append_unsynced(record),
         });
         host.counters.manifest_bytes.add(log.bytes() - begin);
+        let appended = appended.and_then(|()| {
+            let (has, due) = (log.durable().bytes, log.bytes());
+            check_invariant!(R7, !durable || has == due, "{has} of {due} bytes are durable");
+            Ok(())
+        });
         if let Err(error) = appended {
             on_failure();
             host.set_background_error(&error);
             return Err(error);
         }
-        let (has, due) = (log.durable().bytes, log.bytes());
-        check_invariant!(R7, !durable || has == due, "{has} of {due} bytes are durable");
         self.catalog.durable.set(log.durable());
         Ok(())
     }
@@ -358,18 +361,11 @@ impl Locked<'_> {
 mod tests {
     use super::*;
     use crate::db::Db;
-    use crate::options::Options;
     use windrow_plan::tree::{File, Part};
-
-    fn open() -> Db {
-        let mut options = Options::default();
-        options.components.env = Some(windrow_env::testing::env(1).0);
-        Db::open_with("db", options).unwrap()
-    }
 
     /// What an edit of the default keyspace is refused with.
     fn refusal(edit: Edit, is_stale: bool) -> String {
-        let db = open();
+        let db = Db::in_memory().0;
         let mut catalog = db.database().catalog.lock();
         let now = catalog.state().keyspaces[&KeyspaceId::DEFAULT].version.clone();
         let from = if is_stale { Arc::new(Version::clone(&now)) } else { now.clone() };
@@ -395,7 +391,7 @@ mod tests {
 
     #[test]
     fn current_names_no_manifest_that_is_not_durable() {
-        let db = open();
+        let db = Db::in_memory().0;
         let catalog = &db.database().catalog;
         let mut locked = catalog.lock();
         let log = locked.manifest.log.as_mut().unwrap();

@@ -132,11 +132,11 @@ impl Pipeline {
             }
             queue.freeze(tree);
             queue.freeze_pinning();
-            let left = tree.view().memtable.reserved_bytes();
-            check_invariant!(I4, left == 0, "a new memtable of `{}` has {left} bytes", tree.name);
         }
+        let left = tree.view().memtable.reserved_bytes();
         let newest = tree.view().frozen.first().cloned();
         drop(queue);
+        self.check_frozen(left)?;
         self.await_flush(
             newest.map(|memtable| Frozen { tree: tree.clone(), memtable }).into_iter().collect(),
         )
@@ -151,12 +151,21 @@ impl Pipeline {
         if queue.unflushed.active().len() > 0 {
             self.segments.rotate(&mut queue);
             queue.freeze_all();
-            let left = queue.unflushed.active().len();
-            check_invariant!(I4, left == 0, "{left} memtables are still active");
         }
+        let left = queue.unflushed.active_bytes();
         let waiting = queue.unflushed.frozen().cloned().collect();
         drop(queue);
+        self.check_frozen(left)?;
         self.await_flush(waiting)
+    }
+
+    /// That what was to be frozen has left nothing in an active memtable.
+    fn check_frozen(&self, left: usize) -> Result<()> {
+        let checked = || {
+            check_invariant!(I4, left == 0, "{left} bytes are left in active memtables");
+            Ok(())
+        };
+        checked().inspect_err(|error| self.host.set_background_error(error))
     }
 
     /// Has memtables flushed, and waits until they are in tables.

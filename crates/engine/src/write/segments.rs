@@ -87,6 +87,11 @@ impl Segments {
             return Ok(self.queue.lock().spare.is_some());
         }
         let made = self.make_spare();
+        if let Err(error) = &made
+            && error.kind() == ErrorKind::Internal
+        {
+            self.host.set_background_error(error);
+        }
         // Exchanged: loom gives a store no place among the exchanges of others.
         self.preparing.swap(false, Ordering::AcqRel);
         self.host.note_progress();
@@ -399,17 +404,10 @@ fn first_seq_of(queue: &QueueState, number: FileNumber) -> SeqNo {
 mod tests {
     use super::*;
     use crate::db::Db;
-    use crate::options::Options;
-
-    fn open() -> Db {
-        let mut options = Options::default();
-        options.components.env = Some(windrow_env::testing::env(1).0);
-        Db::open_with("db", options).unwrap()
-    }
 
     #[test]
     fn a_log_that_a_memtable_needs_stays() {
-        let db = open();
+        let db = Db::in_memory().0;
         db.put("a", "b").unwrap();
         let error = db.database().pipeline.segments.retire_below(FileNumber::MAX).unwrap_err();
         assert!(error.message().contains("(R7): logs before"), "{error}");

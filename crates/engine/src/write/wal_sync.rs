@@ -206,13 +206,13 @@ impl WalSync {
                 Err(error) => return Err(error),
             }
         }
-        let durable = wal.durable_up_to();
-        let is_safe = durable >= end || state.is_retired(wal);
-        check_invariant!(R1, is_safe, "{end} is acknowledged, and {durable} is durable");
+        let is_safe = wal.durable_up_to() >= end || state.is_retired(wal);
         if waited_for == Some(state.turn) {
             // Woken to lead, and with nothing left to sync for itself.
             self.wake_leader(&state);
         }
+        drop(state);
+        check_acknowledged(wal, end, is_safe).inspect_err(on_failure)?;
         Ok(synced_here)
     }
 
@@ -263,6 +263,13 @@ impl WalSync {
         let _state = self.state.lock();
         self.done.iter().for_each(Condvar::notify_all);
     }
+}
+
+/// That a write is acknowledged as synced only if it is (R1).
+fn check_acknowledged(wal: &Wal, end: u64, is_safe: bool) -> Result<()> {
+    let durable = wal.durable_up_to();
+    check_invariant!(R1, is_safe, "{end} is acknowledged, and {durable} is durable");
+    Ok(())
 }
 
 #[cfg(test)]
