@@ -60,7 +60,23 @@ impl WriteState {
     pub(crate) fn check(&self) -> Result<()> {
         match self.state.load(Ordering::Acquire) {
             OPEN if self.is_of_this_process() => Ok(()),
+            FAILED if self.is_of_this_process() => self.check_failed(),
             state => Err(self.refusal(state)),
+        }
+    }
+
+    /// The same where writing was off a moment ago: a resume may have turned it on
+    /// since, and have taken the cause away.
+    #[cold]
+    fn check_failed(&self) -> Result<()> {
+        let cause = self.cause.lock();
+        match (self.state.load(Ordering::Acquire), &*cause) {
+            (OPEN, cause) => {
+                debug_invariant!(R13, cause.is_none(), "writing is on after {cause:?}");
+                Ok(())
+            }
+            (FAILED, Some(cause)) => Err(background_error(cause)),
+            (state, _) => Err(self.refusal(state)),
         }
     }
 
@@ -82,17 +98,8 @@ impl WriteState {
             _ if !self.is_of_this_process() => forked(&self.process),
             CLOSED => Error::new(ErrorKind::Closed, "the database was closed"),
             READ_ONLY => Error::new(ErrorKind::ReadOnly, "the database was opened read-only"),
-            _ => self.background_error(),
+            _ => unreachable!("whoever finds writing off by a failure knows the cause"),
         }
-    }
-
-    fn background_error(&self) -> Error {
-        let cause = self.cause.lock().clone();
-        let cause = cause.expect("the cause is known where writing is off");
-        let way = if can_go_away(&cause) { "resumed or reopened" } else { "reopened" };
-        let text = format!("writing is off until the database is {way}, since: {cause}");
-        let error = Error::new(ErrorKind::ReadOnly, text);
-        error.with_source(cause)
     }
 
     /// Turns writing off. Returns whether this was the first failure.
@@ -127,9 +134,8 @@ impl WriteState {
         if self.state.load(Ordering::Acquire) != FAILED {
             return Ok(());
         }
-        if cause.as_ref().is_some_and(|cause| !can_go_away(cause)) {
-            drop(cause);
-            return Err(self.background_error());
+        if let Some(cause) = cause.as_ref().filter(|cause| !can_go_away(cause)) {
+            return Err(background_error(cause));
         }
         *cause = None;
         self.state.store(OPEN, Ordering::Release);
@@ -138,6 +144,8 @@ impl WriteState {
 
     /// Marks the database closed; reads and writes fail from here on.
     pub(crate) fn close(&self) {
+        // Under the lock: a failure that is being noted would take the place of this.
+        let _cause = self.cause.lock();
         self.state.store(CLOSED, Ordering::Release);
     }
 
@@ -148,6 +156,14 @@ impl WriteState {
         }
         self.cause.lock().clone()
     }
+}
+
+/// What a write is refused with after this failure.
+#[cold]
+fn background_error(cause: &Error) -> Error {
+    let way = if can_go_away(cause) { "resumed or reopened" } else { "reopened" };
+    let text = format!("writing is off until the database is {way}, since: {cause}");
+    Error::new(ErrorKind::ReadOnly, text).with_source(cause.clone())
 }
 
 /// What a database says in a child of the process that opened it.
@@ -251,6 +267,8 @@ mod tests {
         write_state.set_background_error(&Error::new(ErrorKind::NoSpace, "full"));
         write_state.reset().unwrap();
         assert!(write_state.check().is_ok() && write_state.cause().is_none());
+        // Who found it off just before.
+        assert!(write_state.check_failed().is_ok());
         write_state.close();
         assert_eq!(write_state.check_read().unwrap_err().kind(), ErrorKind::Closed);
     }

@@ -1,6 +1,8 @@
-//! Waiting for a change ([`crate::host::Host`] with its `Progress`).
+//! Waiting for a change ([`crate::host::Host`] with its `Progress`), and whether writing
+//! is on ([`WriteState`]).
 
-use super::{OF_STEPS, model_of_database};
+use super::{OF_STEPS, model, model_of_database};
+use crate::write_state::WriteState;
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind};
@@ -30,5 +32,35 @@ fn who_waits_for_a_change_hears_of_a_failure() {
         world.database().wait_until(|| world.database().write_state.check().err());
         assert!(world.db.write_error().is_some(), "writing is off, and nobody knows why");
         other.join().unwrap();
+    });
+}
+
+/// A writer's sync may fail while the database is closed.
+#[test]
+fn a_failure_does_not_open_what_is_closed() {
+    model(OF_STEPS, || {
+        let write_state = Arc::new(WriteState::new(false));
+        let closing = write_state.clone();
+        let other = loom::thread::spawn(move || closing.close());
+        write_state.set_background_error(&Error::new(ErrorKind::Io, "a sync failed"));
+        other.join().unwrap();
+        assert_eq!(write_state.check_read().unwrap_err().kind(), ErrorKind::Closed);
+        assert_eq!(write_state.check().unwrap_err().kind(), ErrorKind::Closed);
+    });
+}
+
+/// A look at it finds that it is off, with the cause, or on.
+#[test]
+fn who_asks_while_writing_goes_on_again_is_told_why_it_was_off_or_nothing() {
+    model(OF_STEPS, || {
+        let write_state = Arc::new(WriteState::new(false));
+        write_state.set_background_error(&Error::new(ErrorKind::NoSpace, "full"));
+        let resuming = write_state.clone();
+        let other = loom::thread::spawn(move || resuming.reset().expect("it can go away"));
+        if let Err(error) = write_state.check() {
+            assert!(error.message().contains("full"), "{error}");
+        }
+        other.join().unwrap();
+        write_state.check().expect("writing is on");
     });
 }
