@@ -337,6 +337,12 @@ impl BlockCache {
         }
     }
 
+    /// Its size as recorded, and as the cache below has it.
+    #[cfg(all(test, loom))]
+    pub(crate) fn sizes(&self) -> (u64, u64) {
+        (self.capacity_bytes.load(Ordering::Relaxed), self.blocks.capacity())
+    }
+
     /// Memory of what is cached, overhead included.
     pub(crate) fn bytes_used(&self) -> u64 {
         self.blocks.weight()

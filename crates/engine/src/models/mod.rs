@@ -18,20 +18,25 @@
 //! | `Segments`, `Queue` | QUEUE, PUBLICATION | `pipeline.rs` | all |
 //! | `WalSync` | WAL_SYNC | `wal_sync.rs` | all |
 //! | `Pipeline`, `Pace` | FLUSH_RETRY | `schedule.rs` | `keyspaces.rs` |
-//! | `MemTombstones` | MEM_TOMBSTONES | | `reading.rs`: a deleted range |
+//! | `MemTombstones` | MEM_TOMBSTONES | `tombstones.rs` | `reading.rs`: a deleted range |
 //! | `Jobs`, `Tree`, `Cleanup`, `Place` | VIEW, CLEANUP_WAITING, CLEANUP_KEPT, PLACE | `jobs.rs` | all |
 //! | `Scheduler`, `Due`, `RetryTimer` | TREE_WORK, PACING, DUE_MERGES, DUE_LOADS | `schedule.rs` | `keyspaces.rs`, `reading.rs` |
-//! | merges: ledger, heat, chains | FILTER_LEDGER, HOT_MAP, CHAINS | | `keyspaces.rs`, `reading.rs` |
+//! | merges: ledger | FILTER_LEDGER | `merges.rs` | `keyspaces.rs`, `reading.rs` |
+//! | merges: heat, chains | HOT_MAP, CHAINS | none: one step under one lock | `keyspaces.rs`, `reading.rs` |
 //! | `TableCache` | TABLE_HANDLES; by shuttle TABLE_OPENING, TABLE_CLOCK | `caches.rs` | `reading.rs` |
-//! | `BlockCache` | BLOCKS_RESIZING | | all: whenever memory is shared out |
-//! | `Database`: close, checkpoint, resume | CLOSING, CHECKPOINTING, RESUMING | `workers.rs`: close | `closing.rs`, `reading.rs`, `resuming.rs` |
+//! | `BlockCache` | BLOCKS_RESIZING | `blocks.rs` | all: whenever memory is shared out |
+//! | `Database`: close, checkpoint, resume | CLOSING, CHECKPOINTING, RESUMING | `workers.rs`: close; `database.rs` | `closing.rs`, `reading.rs`, `resuming.rs` |
 
+mod blocks;
 mod caches;
 mod catalog;
+mod database;
 mod host;
 mod jobs;
+mod merges;
 mod pipeline;
 mod schedule;
+mod tombstones;
 mod wal_sync;
 mod workers;
 
@@ -120,11 +125,15 @@ impl Drop for World {
 
 /// Opens the database of these files.
 fn open(handles: &Handles) -> Db {
+    open_at("db", handles)
+}
+
+fn open_at(dir: &str, handles: &Handles) -> Db {
     let mut options = Options::default();
     options.components.env = Some(handles.env());
     options.settings.memory_bytes = 8 << 20;
     options.settings.memtable_bytes = 64 << 10;
-    Db::open_with("db", options).expect("open")
+    Db::open_with(dir, options).expect("open")
 }
 
 /// A model of an open database.

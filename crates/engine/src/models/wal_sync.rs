@@ -172,5 +172,7 @@ fn a_sync_that_panics_fails_who_waits_for_it() {
         let done = [sync(world), other.join().unwrap()];
         assert_eq!(done.iter().filter(|one| one.is_err()).count(), 1, "one sync, one panic");
         assert!(done.iter().flatten().all(Result::is_err));
+        // It is over, for a resume that began before it failed.
+        world.segments().wal_sync.wait_idle();
     });
 }

@@ -1,0 +1,48 @@
+//! Decoded blocks ([`crate::cache::BlockCache`]): its room, and what counts against it.
+//! `quick_cache` and [`windrow_format::block::Account`] are one step each to loom.
+
+use super::{OF_MANY, OF_STEPS, model, model_of_database};
+use crate::cache::BlockCache;
+use loom::thread;
+use std::sync::Arc;
+
+const ROOM_BYTES: u64 = 1 << 20;
+/// Room for some blocks of a key each.
+const LITTLE_BYTES: u64 = 4 << 10;
+
+#[test]
+fn two_who_resize_the_block_cache_leave_the_smaller_size() {
+    model(OF_STEPS, || {
+        let cache = Arc::new(BlockCache::new(ROOM_BYTES));
+        let shared = cache.clone();
+        let other = thread::spawn(move || shared.resize(ROOM_BYTES / 4));
+        cache.resize(ROOM_BYTES / 2);
+        other.join().unwrap();
+        let smaller = ROOM_BYTES / 4;
+        assert_eq!(cache.sizes(), (smaller, smaller), "recorded, and what the cache has");
+    });
+}
+
+/// Two tables whose blocks begin at the same offset, read while the room shrinks.
+#[test]
+fn a_reader_has_the_blocks_of_its_table_and_the_account_is_right() {
+    model_of_database(OF_MANY, |world| {
+        let third = world.db.keyspace("third").expect("keyspace");
+        third.put("0", "3").expect("put");
+        world.db.flush().expect("flush");
+        let blocks = &world.database().caches.blocks;
+        let reader = world.spawn(move |_| {
+            let found = third.get("0").expect("get").expect("a value");
+            assert_eq!(&found[..], b"3", "of another table");
+        });
+        blocks.resize(LITTLE_BYTES);
+        let found = world.db.get("0").expect("get").expect("a value");
+        assert_eq!(&found[..], b"0", "of another table");
+        drop(found);
+        reader.join().unwrap();
+        let (recorded, has) = blocks.sizes();
+        assert_eq!(recorded, has, "recorded, and what the cache has");
+        assert!(0 < blocks.bytes_used() && blocks.bytes_used() <= recorded, "{recorded}");
+        assert_eq!(blocks.held_bytes(), blocks.bytes_used(), "bytes that nobody holds");
+    });
+}
