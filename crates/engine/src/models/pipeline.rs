@@ -102,6 +102,18 @@ fn two_who_want_the_next_segment_make_one() {
     });
 }
 
+/// A record of no operations, whose slot no sequence number waits for.
+#[test]
+fn a_sync_waits_for_a_mark_that_is_being_written_to_the_log_before() {
+    model_of_database(OF_TWO, |world| {
+        world.segments().prepare().expect("prepare");
+        let other = world.spawn(|world| world.database().pipeline.cross_check_manifest());
+        assert!(world.segments().rotate(&mut world.segments().queue.lock()));
+        world.db.sync().expect("sync");
+        other.join().unwrap().expect("a mark");
+    });
+}
+
 /// A writer fills its slot of a segment while the log goes on in the next one.
 #[test]
 fn a_synced_write_behind_a_switch_of_segments_survives_power_loss() {

@@ -335,10 +335,27 @@ impl Queue {
         if self.visible() >= seq {
             return Ok(());
         }
+        self.wait_until(write_state, |_| self.visible() >= seq)
+    }
+
+    /// Returns once every slot before ticket `next` is published, those of no
+    /// operations as well.
+    ///
+    /// # Errors
+    /// As [`Queue::wait_visible`].
+    pub(crate) fn wait_published(&self, next: u64, write_state: &WriteState) -> Result<()> {
+        self.wait_until(write_state, |publication| publication.base >= next)
+    }
+
+    fn wait_until(
+        &self,
+        write_state: &WriteState,
+        is_done: impl Fn(&Publication) -> bool,
+    ) -> Result<()> {
         let mut publication = self.publication.lock();
         publication.waiting += 1;
         let result = loop {
-            if self.visible() >= seq {
+            if is_done(&publication) {
                 break Ok(());
             }
             if let Err(error) = write_state.check() {
@@ -422,6 +439,11 @@ impl QueueState {
             .map(|wal| Length { number: wal.number, bytes: wal.durable_up_to() })
             .filter(|length| length.bytes > 0)
             .collect()
+    }
+
+    /// The ticket of the slot that is given out next.
+    pub(crate) fn next_ticket(&self) -> u64 {
+        self.next_ticket
     }
 
     /// The last sequence number given out.

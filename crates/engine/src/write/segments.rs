@@ -289,12 +289,14 @@ impl Segments {
     /// What the device said, a background error.
     pub(crate) fn sync(&self) -> Result<()> {
         self.host.write_state.check()?;
-        let (last_seq, wal) = {
+        let (next, wal) = {
             let queue = self.queue.lock();
-            (queue.last_seq(), queue.wal.clone())
+            (queue.next_ticket(), queue.wal.clone())
         };
-        // A slot of this segment, or of one before, may still be being filled.
-        self.queue.wait_visible(last_seq, &self.host.write_state)?;
+        // A slot of this segment, or of one before, may still be being filled: also one
+        // of a mark alone, which no sequence number tells of. The sync would go round
+        // and round until it was.
+        self.queue.wait_published(next, &self.host.write_state)?;
         self.sync_to(&wal, wal.written())
     }
 
