@@ -35,6 +35,7 @@ impl Chain {
             return None;
         }
         let ended = self.end();
+        debug_assert_eq!((self.levels, self.bytes), (0, 0), "a chain begins with another's merges");
         self.open = true;
         ended
     }
@@ -45,6 +46,7 @@ impl Chain {
             self.levels |= 1 << level.min(63);
             self.bytes += bytes;
         }
+        debug_assert!(self.open || self.bytes == 0, "{} bytes of no chain", self.bytes);
     }
 
     /// The picker is idle. Returns the chain that ends with it.
@@ -101,6 +103,8 @@ impl Chains {
     /// Counts a chain that ended.
     pub(crate) fn record(&self, chain: Chain) {
         let mut ended = self.0.lock();
+        let most = ended.bytes_max.saturating_mul(ended.count);
+        debug_assert!(ended.bytes <= most, "{} chains took {} bytes", ended.count, ended.bytes);
         ended.count += 1;
         ended.bytes += chain.bytes;
         ended.bytes_max = ended.bytes_max.max(chain.bytes);

@@ -59,6 +59,8 @@ impl Cleanup {
 
     /// A file that may be in force until another manifest is.
     pub(crate) fn keep(&self, name: &str) {
+        let is_ours = names::parse(name).is_some();
+        debug_invariant!(R7, is_ours, "{name} is kept, and nothing removes it again");
         self.kept.lock().push((name.to_owned(), None));
     }
 

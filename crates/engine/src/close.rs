@@ -10,7 +10,7 @@ use crate::manifest::record::Field;
 use crate::tree::Tree;
 use crate::trouble::Tries;
 use crate::write::segments::EMPTY_BYTES;
-use windrow_base::{Error, ErrorKind, Result, check_invariant, unless_mutant};
+use windrow_base::{Error, ErrorKind, Result, check_invariant, debug_invariant, unless_mutant};
 use windrow_env::fs::is_shortage;
 use windrow_env::sync::atomic::Ordering;
 
@@ -94,6 +94,9 @@ fn check_flushed(database: &Database, last_seq: u64) -> Result<()> {
 fn check_over(database: &Database) -> Result<()> {
     let is_over = database.workers.gate.is_quiet();
     check_invariant!(R14, is_over, "work is under way as the database is closed");
+    // Counted apart from what is under way.
+    let merges = database.workers.merges_running.load(Ordering::Acquire);
+    check_invariant!(R14, merges == 0, "{merges} merges run as the database is closed");
     Ok(())
 }
 
@@ -127,6 +130,9 @@ fn flush_rest(database: &Database) -> Result<()> {
             }
         };
         database.pipeline.queue().lock().unflushed.release(&group);
+        let waits = group.iter().find(|frozen| frozen.is_waiting());
+        let waits = waits.map(|frozen| frozen.tree.name.clone());
+        debug_invariant!(I4, flushed.is_err() || waits.is_none(), "{waits:?} was not flushed");
         flushed?;
     }
 }

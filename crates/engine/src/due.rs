@@ -73,7 +73,10 @@ impl Due {
     /// Something changed in a keyspace on which its merges depend, or its pressure.
     pub(crate) fn note(&self, trees: &Trees, tree: &Tree) {
         match trees.get(tree.id) {
-            Some(tree) => {
+            Some(found) => {
+                let (name, is_it) = (&found.name, std::ptr::eq(&**found, tree));
+                debug_invariant!(R8, is_it, "`{name}` has the id of another keyspace");
+                let tree = found;
                 self.loads.lock().insert(tree.id, tree.clone());
                 self.merges.lock().insert(tree.id, tree.clone());
             }

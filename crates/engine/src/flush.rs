@@ -194,6 +194,9 @@ impl Jobs {
     /// flush made durable, half a batch among it. What one keyspace alone wrote
     /// after its memtable is newer than that.
     fn sync_logs_of_others(&self, group: &[Written]) -> Result<()> {
+        let lost = group.iter().find(|w| w.frozen.memtable.first_wal().is_none());
+        let lost = lost.map(|written| &written.frozen.tree.name);
+        debug_invariant!(R4, lost.is_none(), "a memtable of {lost:?} is flushed, and in no log");
         let own = match group {
             [] => return Ok(()),
             [one] => one.frozen.tree.view().memtables().filter(|m| m.first_wal().is_some()).count(),
@@ -232,6 +235,11 @@ impl Jobs {
             let bytes = flushed.files.iter().map(|file| file.bytes).sum();
             let summary = (job, flushed.files.len() as u64, bytes);
             outputs.extend(flushed.files.iter().map(|file| file.number));
+            let seen = frozen.tree.version().file_count();
+            let logged = current.file_count();
+            debug_invariant!(I7, seen == logged, "readers see {seen} tables, logged are {logged}");
+            let before = current.flushed_through;
+            debug_invariant!(I4, before < last_seq, "tables go to {before}, then to {last_seq}");
             let edit = flushed.edit(current, last_seq);
             let version = Arc::new(current.apply(&edit).map_err(Error::of_our_making)?);
             edits.push(TreeEdit {
@@ -253,7 +261,10 @@ impl Jobs {
             self.pipeline.retire(memtable);
         }
         let mut queue = self.pipeline.queue().lock();
+        let listed = queue.unflushed.frozen().len();
         memtables.iter().for_each(|memtable| queue.unflushed.flushed(memtable));
+        let (left, gone) = (queue.unflushed.frozen().len(), installs.len());
+        debug_invariant!(I4, listed == left + gone, "of {listed} frozen, {gone} go, {left} stay");
         drop(queue);
         let log_number = catalog.state().log_number;
         let rolled = catalog.roll_if_wanted(&self.pipeline.trees());
@@ -272,6 +283,7 @@ impl Jobs {
         (job, files, bytes): (JobId, u64, u64),
         begin_ns: u64,
     ) {
+        debug_invariant!(R16, (files == 0) == (bytes == 0), "{files} tables have {bytes} bytes");
         self.host.counters.flushes.add(1);
         self.host.counters.merged(0, 0, bytes);
         self.host.events.send_with(|| Event::FlushEnd {

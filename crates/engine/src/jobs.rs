@@ -98,6 +98,8 @@ impl Jobs {
             return Ok(Installed::Dropped);
         };
         let before = keyspace.version.clone();
+        let (seen, logged) = (tree.version().file_count(), before.file_count());
+        debug_invariant!(I7, seen == logged, "readers see {seen} tables, logged are {logged}");
         let edit = make_edit(&before);
         let version = Arc::new(before.apply(&edit).map_err(Error::of_our_making)?);
         let removed: HashSet<FileNumber> = edit.obsolete().collect();

@@ -35,6 +35,7 @@ use windrow_base::{
 };
 use windrow_env::WriteFile;
 use windrow_env::fs::is_out_of_descriptors;
+use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
 
 /// Turns writing on again. See [`crate::Db::resume`].
@@ -76,6 +77,8 @@ impl Resume<'_> {
             self.still_off(0, error)
         })?;
         segments.restart(wal);
+        let visible = self.database.pipeline.visible();
+        debug_invariant!(Q2, visible == last_seq, "{visible} of {last_seq} is visible");
         self.database.write_state.reset()?;
         drop(catalog);
         self.database.cleanup.let_go();
@@ -95,6 +98,10 @@ impl Resume<'_> {
         self.database.pipeline.segments.wal_sync.wait_idle();
         // Whoever makes or drops a keyspace is through with it.
         drop(self.database.catalog.lock());
+        // One that panicked meanwhile did not count down.
+        let goes_on = self.database.write_state.cause().is_some_and(|cause| can_go_away(&cause));
+        let merges = self.database.workers.merges_running.load(Ordering::Acquire);
+        debug_invariant!(R13, merges == 0 || !goes_on, "{merges} merges run during a resume");
     }
 
     /// Makes what is in memory durable in tables of a new manifest that is in
@@ -198,6 +205,8 @@ impl Resume<'_> {
             let _ = self.database.env.fs.remove(&self.database.dir.join(names::wal(wal.number)));
         }
         self.database.pipeline.segments.wal_sync.retire_all();
+        let left = self.database.pipeline.segments.bytes_in_memory();
+        debug_invariant!(R3, left == 0, "{left} bytes count as in no table after a resume");
     }
 
     /// Takes back what a failed attempt made, or leaves it until a later one is in
@@ -211,6 +220,8 @@ impl Resume<'_> {
 
     /// The error of an attempt that has failed, so much being in memory.
     fn still_off(&self, in_memory: u64, error: Error) -> Error {
+        let is_off = self.database.write_state.check().is_err();
+        debug_invariant!(R13, is_off, "writing is on after a resume that failed: {error}");
         match error.kind() {
             ErrorKind::NoSpace => {
                 let free = self.database.env.fs.free_bytes(&self.database.dir).unwrap_or(0);

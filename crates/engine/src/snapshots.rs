@@ -81,6 +81,8 @@ impl SnapshotList {
             self.installed.wait(&mut live);
         }
         let (seq, now_ms) = moment();
+        let is_newest = || live.by_seq.keys().next_back().is_none_or(|(newest, _)| *newest <= seq);
+        debug_invariant!(I6, is_newest(), "a snapshot at {seq} is older than one before");
         let id = live.next_id;
         live.next_id += 1;
         let before = live.by_seq.insert((seq, id), now_ms);

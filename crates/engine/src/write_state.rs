@@ -134,6 +134,7 @@ impl WriteState {
         if self.state.load(Ordering::Acquire) != FAILED {
             return Ok(());
         }
+        debug_invariant!(R13, cause.is_some(), "writing is off, and nobody knows why");
         if let Some(cause) = cause.as_ref().filter(|cause| !can_go_away(cause)) {
             return Err(background_error(cause));
         }
@@ -154,7 +155,10 @@ impl WriteState {
         if !self.is_of_this_process() {
             return Some(forked(&self.process));
         }
-        self.cause.lock().clone()
+        let cause = self.cause.lock();
+        let is_known = cause.is_some() || self.state.load(Ordering::Acquire) != FAILED;
+        debug_invariant!(R13, is_known, "writing is off, and nobody knows why");
+        cause.clone()
     }
 }
 

@@ -85,6 +85,8 @@ impl Catalog {
     pub(crate) fn lock_to_change(&self) -> Result<Locked<'_>> {
         let locked = self.lock();
         self.host.write_state.check()?;
+        let is_begun = locked.log().is_some();
+        debug_invariant!(R2, is_begun, "a change comes before the manifest of this open");
         Ok(locked)
     }
 
@@ -349,7 +351,12 @@ impl Locked<'_> {
 
     fn fold(&mut self, record: &Record) -> Result<()> {
         let order_of = |id: &str| self.catalog.host.components.key_order(id);
-        self.manifest.state.apply(record, &order_of)
+        self.manifest.state.apply(record, &order_of)?;
+        self.manifest.state.check_numbers();
+        let (known, next) =
+            (self.state().next_file, self.catalog.host.next_file.load(Ordering::Relaxed));
+        debug_invariant!(R8, known <= next, "file {next} is next, and the manifest says {known}");
+        Ok(())
     }
 
     fn keyspace(&mut self, id: KeyspaceId) -> &mut KeyspaceState {

@@ -10,7 +10,9 @@
 use crate::manifest::record::{Field, Record};
 use crate::place::Place;
 use std::path::{Path, PathBuf};
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, check_invariant, unless_mutant};
+use windrow_base::{
+    Error, ErrorKind, FileNumber, FileUid, Result, check_invariant, debug_invariant, unless_mutant,
+};
 use windrow_env::fs::{FileId, WriteOptions};
 use windrow_env::{Env, WriteFile};
 use windrow_format::current::Current;
@@ -117,7 +119,10 @@ impl ManifestLog {
             return Err(Error::new(ErrorKind::Io, "an earlier write of the manifest failed")
                 .with_file(self.path.display().to_string()));
         }
+        let before = self.file.len();
         let written = self.write_fields(record);
+        let after = self.file.len();
+        debug_invariant!(R5, written.is_err() || before < after, "a record takes no bytes");
         self.failed = written.is_err();
         written
     }

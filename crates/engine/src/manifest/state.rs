@@ -68,6 +68,25 @@ impl ManifestState {
         Ok(())
     }
 
+    /// That no log and no keyspace has a number that can be given out again, and that a
+    /// replay begins with the oldest log. For a manifest of this open: of one that was
+    /// found, none of it is said.
+    pub(crate) fn check_numbers(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let (oldest, newest) = (self.wals.keys().next(), self.wals.keys().next_back());
+        let (begin, next) = (self.log_number, self.next_file);
+        debug_invariant!(R4, oldest.is_none_or(|n| begin <= *n), "{oldest:?} is before {begin}");
+        debug_invariant!(R8, newest.is_none_or(|n| *n < next), "{newest:?}, and {next} is next");
+        let (last, next) = (self.keyspaces.keys().next_back(), self.next_keyspace);
+        let is_free = last.is_none_or(|id| id.0 < next || next == u32::MAX);
+        debug_invariant!(R8, is_free, "keyspace {last:?} is there, and {next} is next");
+        let closed = self.clean_close.map(|(wal, _)| wal);
+        let is_known = closed.is_none_or(|wal| self.wals.contains_key(&wal));
+        debug_invariant!(R10, is_known, "a clean close leaves log {closed:?}, which is not there");
+    }
+
     /// What never runs backwards, but where a record says all again.
     fn counters(&self) -> [u64; 5] {
         let next_keyspace = u64::from(self.next_keyspace);

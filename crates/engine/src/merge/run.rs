@@ -21,6 +21,7 @@ use crate::read::view::{ReadFile, SortedRun, pack_log};
 use crate::snapshots::{DroppedEntries, LiveSnapshots};
 use crate::tree::{Tree, dropped};
 use crate::trouble::DecisionTries;
+use std::collections::HashSet;
 use std::sync::Arc;
 use windrow_base::{
     Error, ErrorKind, FileNumber, Result, check_invariant, debug_invariant, invariant,
@@ -75,6 +76,10 @@ pub(crate) fn run_decision(jobs: &Jobs, tree: &Tree, decision: &Decision) -> Res
 
 fn run_move(jobs: &Jobs, tree: &Tree, step: &Move) -> Result<()> {
     jobs.install(tree, |_| tree.estimates().refresh(step.edit()))?;
+    let (to, number) = (step.to.0, step.file.number);
+    let is_it = |(level, _, file): (u32, Part, &Arc<File>)| (level, file.number) == (to, number);
+    let is_there = || tree.version().files().any(is_it);
+    debug_invariant!(I2, is_there(), "table {number} was moved, and is not in level {to}");
     jobs.host.counters.moved(step.to.0);
     jobs.host.events.send_with(|| Event::Moved {
         keyspace: tree.name.clone(),
@@ -233,6 +238,12 @@ impl<'a> MergeJob<'a> {
         judge_ms: u64,
     ) -> Result<(DropRules, OutputSpec)> {
         let MergeJob { tree, merge, .. } = *self;
+        if cfg!(debug_assertions) {
+            let there: HashSet<FileNumber> = version.files().map(|(_, _, f)| f.number).collect();
+            let gone = merge.files().find(|(_, _, file)| !there.contains(&file.number));
+            let gone = gone.map(|(_, _, file)| file.number);
+            debug_invariant!(I9, gone.is_none(), "input {gone:?} left the tree under its merge");
+        }
         let tombstones = self.input_tombstones(inputs, &held)?;
         let outside = Outside::new(version, merge);
         let policy = tree.policy.load();

@@ -157,6 +157,8 @@ pub(crate) fn check_agrees(record: &KeyspaceRecord, asked: &KeyspaceOptions) -> 
 /// silent what suits its policy.
 pub(crate) fn plan_settings(settings: &Settings, shares: &Shares, policy: &Policy) -> PlanSettings {
     let sizes = policy.sizes(shares.memtable_bytes);
+    let (file, base) = (sizes.file_bytes, sizes.level_base_bytes);
+    debug_assert!(file > 0 && base > 0, "a policy suits tables of {file} and levels of {base}");
     let or = |asked: u64, suited: u64| if asked == 0 { suited } else { asked };
     PlanSettings {
         memtable_bytes: shares.memtable_bytes,
@@ -188,6 +190,8 @@ impl Services {
     pub(crate) fn tree(&self, keyspace: &KeyspaceState, components: &Components) -> Result<Tree> {
         let record = keyspace.record.clone();
         let order = components.key_order(&record.comparator)?;
+        let sorted_by = keyspace.version.order.id();
+        debug_invariant!(I1, order.id() == sorted_by, "`{}` is by {sorted_by}", record.name);
         // Without it operands stay as they are, whatever is flushed or merged, and
         // a read that would have to apply them fails.
         let operator =

@@ -40,7 +40,7 @@ use crate::place::{Place, enter};
 use crate::write_state::refuse_forked;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow_base::{FileNumber, Result, unless_mutant};
+use windrow_base::{FileNumber, Result, debug_invariant, unless_mutant};
 use windrow_env::Env;
 use windrow_env::fs::{FileLock, LockMode};
 use windrow_format::names;
@@ -81,6 +81,8 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     let attempt = Attempt::begin(&database, &database.catalog);
     let replayed = recover(&database, &attempt, &listing, manifest, options.read_only)
         .map_err(|error| attempt.undo(&database, &listing, error))?;
+    let is_begun = database.catalog.lock().log().is_some();
+    debug_invariant!(R2, is_begun != options.read_only, "an open has a manifest: {is_begun}");
     database.events.send_with(|| Event::Opened {
         wal_files: replayed.wal_files,
         batches: replayed.batches,
@@ -131,8 +133,12 @@ fn recover(
         // Before anything is written: damage must leave the directory as it was.
         crate::verify::verify(database, &mut |_| {})?.into_result()?;
     }
+    let (last_seq, through) = (replayed.last_seq, database.catalog.lock().state().last_seq);
+    debug_invariant!(R3, through <= last_seq, "tables go on to {through}, logs to {last_seq}");
     if !read_only {
         start_writing(database, listing, &replayed)?;
+        let visible = database.pipeline.visible();
+        debug_invariant!(Q2, visible == last_seq, "{visible} of {last_seq} is visible");
         reserve::restore(database, database.pipeline.segments.capacity_bytes(), listing);
     }
     Ok(replayed)

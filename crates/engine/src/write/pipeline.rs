@@ -20,7 +20,7 @@ use crate::write::queue::Queue;
 use crate::write::segments::Segments;
 use crate::write::unflushed::Frozen;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, check_invariant};
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant};
 use windrow_env::sync::{Guard, Mutex};
 
 /// What a write goes through on its way into a table.
@@ -135,6 +135,13 @@ impl Pipeline {
         }
         let left = tree.view().memtable.reserved_bytes();
         let newest = tree.view().frozen.first().cloned();
+        let is_listed = |newest: &Arc<Memtable>| queue.unflushed.has_frozen(newest);
+        debug_invariant!(
+            I4,
+            newest.as_ref().is_none_or(is_listed),
+            "no flush will look for a memtable of `{}`",
+            tree.name
+        );
         drop(queue);
         self.check_frozen(left)?;
         self.await_flush(

@@ -188,6 +188,7 @@ impl Queue {
         state.wal_offset = wal.written();
         state.wal = wal;
         self.set_visible(last_seq);
+        state.check(last_seq);
     }
 
     /// Takes the short lock.
@@ -304,6 +305,7 @@ impl Queue {
         state.wal_offset = wal.written();
         state.wal = wal;
         state.marked = 0;
+        state.check(visible);
     }
 
     fn publish_ready(&self, publication: &mut Publication) {
@@ -416,6 +418,30 @@ impl QueueState {
         self.spare_from = 0;
         self.marked = 0;
         (old, first_seq)
+    }
+
+    /// That segments follow each other, and what is given out what is published, of
+    /// which `visible` is the last.
+    pub(crate) fn check(&self, visible: SeqNo) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let (active, next) = (&self.wal, self.next_seq);
+        let (number, first) = (active.number, self.wal_first_seq);
+        debug_invariant!(Q2, visible < next, "{visible} is visible, and {next} is next");
+        debug_invariant!(Q1, first <= next, "log {number} begins with {first}, and {next} is next");
+        let (written, end) = (active.written(), self.wal_offset);
+        debug_invariant!(Q1, written <= end, "log {number} is written to {written} of {end}");
+        debug_invariant!(Q1, !active.is_sealed(), "log {number} is sealed, and in use");
+        let spare = self.spare.as_ref().map_or(u64::MAX, |wal| wal.number);
+        debug_invariant!(R8, number < spare, "log {spare} is to come after {number}");
+        let older = self.older_wals.last().map(|(wal, first)| (wal.number, *first));
+        let is_older = older.is_none_or(|older| older.0 < number && older.1 <= first);
+        debug_invariant!(R4, is_older, "{older:?} comes before log {number} from {first} on");
+        let needed = self.unflushed.oldest_log(&[]).unwrap_or(number);
+        let mut used = self.older_wals.iter().map(|(wal, _)| wal.number).chain([number]);
+        let is_used = used.any(|number| number == needed);
+        debug_invariant!(R7, is_used, "log {needed} holds what is in no table, and is gone");
     }
 
     /// What the active segment must remember of other files from here on.

@@ -93,7 +93,8 @@ impl Segments {
             self.host.set_background_error(error);
         }
         // Exchanged: loom gives a store no place among the exchanges of others.
-        self.preparing.swap(false, Ordering::AcqRel);
+        let was_mine = self.preparing.swap(false, Ordering::AcqRel);
+        debug_invariant!(R2, was_mine, "two made the next log at once");
         self.host.note_progress();
         self.host.write_state.check()?;
         Ok(made.is_ok())
@@ -168,6 +169,8 @@ impl Segments {
     pub(crate) fn release_sealed(&self) {
         let sealed: Vec<Arc<Wal>> =
             self.queue.lock().older_wals.iter().map(|(wal, _)| wal.clone()).collect();
+        let open = sealed.iter().find(|wal| !wal.is_sealed()).map(|wal| wal.number);
+        debug_invariant!(R4, open.is_none(), "log {open:?} is not sealed, and a newer one is used");
         sealed.iter().for_each(|wal| wal.release());
     }
 
@@ -180,6 +183,7 @@ impl Segments {
         queue.older_wals.push(old);
         let (first, next) = (queue.wal_first_seq, queue.next_seq);
         debug_invariant!(Q1, first == next, "a log begins with {first}, and {next} is next");
+        queue.check(self.queue.visible());
         self.wal_sync.activate(queue.wal.clone());
         true
     }

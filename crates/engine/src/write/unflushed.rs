@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use windrow_base::{FileNumber, KeyspaceId, debug_invariant, invariant};
 
+/// The account is compared with all memtables where there are fewer than this.
+const LISTED_CHECKED_MAX: usize = 32;
+
 /// A frozen memtable that waits for its flush.
 #[derive(Clone)]
 pub(crate) struct Frozen {
@@ -70,6 +73,9 @@ impl Unflushed {
             *self.logs.entry(log).or_default() += 1;
         }
         self.active_bytes += bytes;
+        let is_kept = |first| first <= log && self.logs.contains_key(&first);
+        let is_in_log = || memtable.first_wal().is_some_and(is_kept);
+        debug_invariant!(R7, is_in_log(), "a memtable begins in a log that none keeps");
     }
 
     /// That each memtable that is listed counts in one log, and that what none is
@@ -80,6 +86,23 @@ impl Unflushed {
         debug_invariant!(R4, listed == in_logs, "{listed} memtables, of which logs keep {in_logs}");
         let odd = self.frozen.is_empty() && self.frozen_bytes > 0;
         debug_assert!(!odd, "{} bytes of no frozen memtable", self.frozen_bytes);
+        if cfg!(debug_assertions) && listed < LISTED_CHECKED_MAX {
+            self.check_bytes();
+        }
+    }
+
+    /// That the account agrees with what each memtable was promised. Of the active
+    /// ones it may say more: what was promised in dropped keyspaces.
+    fn check_bytes(&self) {
+        let active = self.active.values().map(|tree| tree.view().memtable.reserved_bytes());
+        let (active, most) = (active.sum::<usize>(), self.active_bytes);
+        debug_assert!(active <= most, "active memtables have {active} bytes, {most} counted");
+        let frozen = self.frozen.values().map(|frozen| frozen.memtable.reserved_bytes());
+        let (frozen, counted) = (frozen.sum::<usize>(), self.frozen_bytes);
+        debug_assert_eq!(frozen, counted, "bytes of frozen memtables");
+        let mut lost = self.frozen.values().filter(|frozen| frozen.memtable.last_seq() == 0);
+        let lost = lost.next().map(|frozen| &frozen.tree.name);
+        debug_invariant!(I4, lost.is_none(), "a memtable of {lost:?} is listed as frozen");
     }
 
     /// A keyspace's active memtable was frozen.
@@ -91,7 +114,7 @@ impl Unflushed {
         self.active_bytes = self.active_bytes.saturating_sub(bytes);
         self.frozen_bytes += bytes;
         let frozen = Frozen { tree: tree.clone(), memtable: memtable.clone() };
-        let is_twice = self.frozen.values().any(|other| Arc::ptr_eq(&other.memtable, memtable));
+        let is_twice = self.has_frozen(memtable);
         debug_invariant!(I4, !is_twice, "a memtable of `{}` is frozen twice", tree.name);
         self.frozen.insert(self.next, frozen);
         self.next += 1;
@@ -189,7 +212,7 @@ impl Unflushed {
                 break;
             }
             self.flushing.insert(tree.id);
-            let is_listed = self.frozen.values().any(|f| Arc::ptr_eq(&f.memtable, &memtable));
+            let is_listed = self.has_frozen(&memtable);
             debug_invariant!(I4, is_listed, "a memtable of `{}` is not frozen", tree.name);
             claimed.push(Frozen { tree: tree.clone(), memtable });
         }
@@ -202,6 +225,11 @@ impl Unflushed {
             let was_claimed = self.flushing.remove(&frozen.tree.id);
             debug_invariant!(I4, was_claimed, "`{}` is flushed twice", frozen.tree.name);
         }
+    }
+
+    /// Whether a memtable is among those that wait for their flush.
+    pub(crate) fn has_frozen(&self, memtable: &Arc<Memtable>) -> bool {
+        self.frozen.values().any(|frozen| Arc::ptr_eq(&frozen.memtable, memtable))
     }
 
     /// Whether frozen memtables wait and none of them is being flushed.

@@ -97,6 +97,11 @@ impl Wal {
         }
     }
 
+    /// Whether the log has gone on in another segment.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.sealed_end.load(Ordering::Acquire) != u64::MAX
+    }
+
     /// Whether everything that it will ever hold is durable.
     pub(crate) fn is_complete(&self) -> bool {
         let (synced, end) =

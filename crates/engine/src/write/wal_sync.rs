@@ -16,7 +16,7 @@ use crate::write::wal::Wal;
 use crate::write_state::{WriteState, panicked};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, Result, check_invariant};
+use windrow_base::{Error, FileNumber, Result, check_invariant, debug_invariant};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
 use windrow_format::log::FILE_HEADER_BYTES;
 
@@ -122,6 +122,8 @@ impl WalSync {
         if state.unsynced.is_empty() {
             wal.set_durable_up_to(FILE_HEADER_BYTES as u64);
         }
+        let (last, number) = (state.unsynced.last().map(|wal| wal.number), wal.number);
+        debug_invariant!(R4, last < Some(number), "log {number} is to be synced after {last:?}");
         state.unsynced.push(wal);
     }
 
@@ -141,6 +143,10 @@ impl WalSync {
         let parity = (turn % 2) as usize;
         state.waiting[parity] += 1;
         self.done[parity].wait(state);
+        debug_assert!(
+            state.waiting[parity] > 0,
+            "nobody waits for sync {turn}, and somebody stops"
+        );
         state.waiting[parity] -= 1;
     }
 
