@@ -144,7 +144,7 @@ pub(crate) fn end_decision(
     for busy in [&mut work.busy, &mut work.damaged] {
         match damage {
             Damage::Table(number) => busy.add_file(number),
-            Damage::Any => busy.claim(decision),
+            Damage::Any => busy.claim_damaged(decision),
         }
     }
     work.damage.get_or_insert_with(|| error.clone());

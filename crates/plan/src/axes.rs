@@ -17,6 +17,7 @@ use crate::pick::small;
 use crate::sizes::{self, Sizes};
 use crate::sound::checked;
 use crate::tree::{File, LEVELS_MAX, Part, Version};
+use crate::usage::Use;
 use crate::view::{Settings, View};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -42,6 +43,8 @@ pub struct Policy {
     pub cut: Cut,
     /// Filter memory.
     pub filters: FilterMemory,
+    /// What it is used for: the dial between writes and reads, for values that go by it.
+    pub usage: Use,
 }
 
 /// Work that waits, for pacing writers.
@@ -194,6 +197,9 @@ impl Policy {
         }
         invariant!(I1, output_level < LEVELS_MAX, "an output into level {output_level}");
         let capacity = |level| self.capacity(version, settings, level);
+        // A partition has several files of level 1, so that boundaries can follow the data.
+        let halved = Settings { file_bytes: (settings.file_bytes / 2).max(1), ..settings.clone() };
+        let settings = if self.splits_level1() && output_level == 1 { &halved } else { settings };
         let cutter = self.cut.cutter(version, settings, output_level, capacity);
         // Jobs of different partitions must share no file of level 1: each would
         // have to wait for the other, and rewrite its part as well. A partition's job
@@ -205,6 +211,12 @@ impl Policy {
             }
             _ => cutter,
         }
+    }
+
+    /// Whether files of level 1 are half as large as others: where sizes do not
+    /// follow from the number of partitions.
+    fn splits_level1(&self) -> bool {
+        matches!(self.level0, Level0::Partitioned(_)) && self.shape.is_from_last()
     }
 
     /// Decides the filters of a job's outputs; see [`FilterPlan::new`].
@@ -244,6 +256,6 @@ impl Policy {
 
     /// The sizes that go with a memtable of `memtable_bytes`.
     pub fn sizes(&self, memtable_bytes: u64) -> Sizes {
-        Sizes::of(&self.level0, &self.cut, memtable_bytes)
+        Sizes::of(&self.shape, &self.level0, &self.cut, memtable_bytes)
     }
 }

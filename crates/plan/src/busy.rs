@@ -19,6 +19,8 @@ pub struct Busy {
     /// A change of the shape is under way: nothing else may begin, since the
     /// levels may be about to get other numbers.
     reshaping: bool,
+    /// Something is marked for a table that is damaged, and stays so.
+    damaged: bool,
 }
 
 /// What one job holds besides its files.
@@ -159,6 +161,19 @@ impl Busy {
     /// Marks a file that no job may take: it is damaged.
     pub fn add_file(&mut self, number: FileNumber) {
         self.files.insert(number);
+        self.damaged = true;
+    }
+
+    /// Marks what a decision took that no job may take again: some table of
+    /// it is damaged.
+    pub fn claim_damaged(&mut self, decision: &Decision) {
+        self.claim(decision);
+        self.damaged = true;
+    }
+
+    /// Whether a table is damaged, so that what is marked for it is never released.
+    pub fn is_damaged(&self) -> bool {
+        self.damaged
     }
 
     /// Whether a job has the file among its inputs.

@@ -239,9 +239,14 @@ pub struct Drop {
 pub struct Reshape {
     /// The new L.
     pub levels: u32,
-    /// Files that are one level higher afterwards, with where they are now:
-    /// all of the last level's, if the one above it is empty. Epochs stay.
+    /// Files whose level gets another number, with where they are now: all of some
+    /// level and of those below it. Epochs stay.
     pub renamed: Vec<(u32, Part, Arc<File>)>,
+    /// They are one level lower afterwards, with an empty one above them. Else they are one
+    /// level higher, in place of an empty one.
+    pub is_insertion: bool,
+    /// Where round-robin picking goes on, by level under its new number.
+    pub cursors: Vec<(u32, Option<Vec<u8>>)>,
     /// Why.
     pub reason: Reason,
 }
@@ -362,14 +367,25 @@ impl Drop {
 impl Reshape {
     /// The edit that changes L, and with it the names of levels.
     pub fn edit(&self) -> Edit {
-        let (from, to) = (self.levels + 1, self.levels);
-        let odd = self.renamed.iter().map(|r| r.0).find(|&level| level != from);
-        invariant!(I3, odd.is_none(), "a table of level {odd:?} comes to level {to}");
+        let odd = self.renamed.iter().map(|r| self.renamed_to(r.0)).find(|to| *to == Some(0));
+        invariant!(I3, odd.is_none(), "tables of level 1 come to level 0");
+        let added = |(level, part, file): &(u32, Part, Arc<File>)| {
+            Some((self.renamed_to(*level)?, *part, file.clone()))
+        };
         Edit {
             removed: self.renamed.iter().map(|(n, part, f)| (*n, *part, f.number)).collect(),
-            added: self.renamed.iter().map(|(n, part, f)| (n - 1, *part, f.clone())).collect(),
+            added: self.renamed.iter().filter_map(added).collect(),
             shape_levels: Some(self.levels),
+            cursors: self.cursors.clone(),
             ..Edit::default()
+        }
+    }
+
+    /// The number that `level` gets; `None` for level 0, which keeps its own.
+    pub(crate) fn renamed_to(&self, level: u32) -> Option<u32> {
+        match self.is_insertion {
+            true => Some(level + 1),
+            false => level.checked_sub(1),
         }
     }
 }
@@ -547,8 +563,13 @@ impl fmt::Display for Decision {
                 write!(f, ": {}", d.reason)
             }
             Decision::Reshape(r) => {
-                if !r.renamed.is_empty() {
-                    write!(f, "rename level {} to {}: ", r.levels + 1, r.levels)?;
+                let levels: BTreeSet<u32> = r.renamed.iter().map(|(level, _, _)| *level).collect();
+                for (i, &level) in levels.iter().enumerate() {
+                    let to = r.renamed_to(level).unwrap_or(level);
+                    write!(f, "{} {level} to {to}", if i > 0 { "," } else { "rename level" })?;
+                }
+                if !levels.is_empty() {
+                    write!(f, ": ")?;
                 }
                 write!(f, "{}", r.reason)
             }

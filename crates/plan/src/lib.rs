@@ -22,6 +22,7 @@ pub mod busy;
 pub mod cost;
 pub mod cut;
 pub mod decision;
+mod dial;
 pub mod filter_memory;
 pub mod hotness;
 pub mod level0;
@@ -31,6 +32,7 @@ pub mod shape;
 pub mod sizes;
 mod sound;
 pub mod tree;
+pub mod usage;
 pub mod view;
 
 pub use axes::{Debt, Policy};

@@ -19,8 +19,9 @@ use crate::filter_memory::{FilterMemory, Mnemosyne, Monkey, Uniform};
 use crate::level0::{Fifo, Level0, Partitioned, Tiered};
 use crate::pick::Picker;
 use crate::pick::leveled::{FileChoice, Leveled};
-use crate::pick::sst_log::{LogMode, SstLog};
+use crate::pick::sst_log::{LogMode, LogShare, SstLog};
 use crate::shape::{Base, Garnering, Leveling, Shape};
+use crate::usage::Use;
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
@@ -38,17 +39,18 @@ pub const PRESETS: &[(&str, &str)] = &[
     ("mnemosyne", "leveled, with filter memory where lookups find nothing"),
 ];
 
-const AXES: &str = "shape, level0, pick, cut, filters";
+const AXES: &str = "shape, level0, pick, cut, filters, use";
 
 impl Policy {
     /// The baseline: tiered level 0 of four, ratio 10, ten filter bits per key.
     pub fn leveled() -> Policy {
         Policy {
-            shape: Shape::Leveling(Leveling { t: 10.0, phi: 10.0 }),
+            shape: Shape::Leveling(Leveling { t: 10.0, phi: 10.0, base: Base::Constant }),
             level0: Level0::Tiered(Tiered { k: 4 }),
             picker: Picker::Leveled(Leveled::default()),
             cut: Cut::BySize(BySize),
             filters: FilterMemory::Uniform(Uniform { bits: 10.0 }),
+            usage: Use::default(),
         }
     }
 
@@ -56,8 +58,14 @@ impl Policy {
     pub fn preset(name: &str) -> Option<Policy> {
         let leveled = Policy::leveled();
         let garnering = |t, c| Shape::Garnering(Garnering { t, c, base: Base::Constant });
-        let sst_log =
-            SstLog { mode: LogMode::Closed, omega: 0.05, alpha: 0.5, levels: 2, depth: 4 };
+        let sst_log = SstLog {
+            mode: LogMode::Closed,
+            omega: 0.05,
+            share: LogShare::OfTree,
+            alpha: 0.5,
+            levels: 2,
+            depth: 4,
+        };
         let overlap = Cut::Overlap(Overlap { f: 8.0, max_bytes: 0, min_bytes: 0 });
         let one_file = Leveled { grow: 1, ..Leveled::default() };
         Some(match name {
@@ -69,7 +77,7 @@ impl Policy {
             },
             "l2sm" => Policy { picker: Picker::SstLog(sst_log), ..leveled },
             "vlsm" => Policy {
-                shape: Shape::Leveling(Leveling { t: 8.0, phi: 32.0 }),
+                shape: Shape::Leveling(Leveling { t: 8.0, phi: 32.0, base: Base::Constant }),
                 level0: Level0::Fifo(Fifo),
                 picker: Picker::Leveled(one_file),
                 cut: overlap,
@@ -80,10 +88,11 @@ impl Policy {
             }
             "windrow" => Policy {
                 shape: garnering(8.0, 0.7),
-                level0: Level0::Partitioned(Partitioned { partitions: 16, k: 2, depth: 8 }),
+                level0: Level0::Partitioned(Partitioned { partitions: 16, k: Some(2), depth: 8 }),
                 picker: Picker::SstLog(SstLog { omega: 0.02, levels: 1, ..sst_log }),
                 cut: overlap,
                 filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 10.0 }),
+                usage: Use::Balanced,
             },
             _ => return None,
         })
@@ -125,6 +134,7 @@ impl Policy {
             "pick" => self.picker = picker(value)?,
             "cut" => self.cut = cut(value)?,
             "filters" => self.filters = filters(value)?,
+            "use" => self.usage = usage(value)?,
             _ => {
                 return Err(Error::invalid(format!(
                     "policy: no axis `{axis}`; the axes are {AXES}"
@@ -148,14 +158,16 @@ fn shape(value: &Value<'_>) -> Result<Shape> {
         "leveling" => {
             let t = value.number("t", 1.5, 1000.0)?.unwrap_or(10.0);
             let phi = value.named_number("phi", 1.5, 10_000.0)?.unwrap_or(t);
-            value.only(&["t", "phi"])?;
-            Ok(Shape::Leveling(Leveling { t, phi }))
+            let base = value.word("base", &[("constant", Base::Constant), ("last", Base::Last)])?;
+            value.only(&["t", "phi", "base"])?;
+            Ok(Shape::Leveling(Leveling { t, phi, base: base.unwrap_or_default() }))
         }
         "garnering" => {
             let t = value.number("t", 1.5, 1000.0)?.unwrap_or(8.0);
             let c = value.named_number("c", 0.1, 1.0)?.unwrap_or(0.7);
-            let base =
-                value.word("base", &[("constant", Base::Constant), ("growing", Base::Growing)])?;
+            let bases =
+                [("constant", Base::Constant), ("growing", Base::Growing), ("last", Base::Last)];
+            let base = value.word("base", &bases)?;
             value.only(&["t", "c", "base"])?;
             Ok(Shape::Garnering(Garnering { t, c, base: base.unwrap_or_default() }))
         }
@@ -176,7 +188,10 @@ fn level0(value: &Value<'_>) -> Result<Level0> {
         }
         "partitioned" => {
             let partitions = value.whole("lanes", true, 1..=1024)?.unwrap_or(16);
-            let k = value.whole("k", false, 1..=64)?.unwrap_or(4);
+            let k = match value.named("k") {
+                Some("dial") => None,
+                _ => Some(value.whole("k", false, 1..=64)?.unwrap_or(4)),
+            };
             let depth = value.whole("depth", false, 1..=1000)?.unwrap_or(8);
             value.only(&["lanes", "k", "depth"])?;
             Ok(Level0::Partitioned(Partitioned { partitions, k, depth }))
@@ -200,15 +215,20 @@ fn picker(value: &Value<'_>) -> Result<Picker> {
             let mode = value.word("mode", &modes)?.or(value.main_word(&modes)?);
             let mode = mode.unwrap_or(LogMode::Closed);
             let paper = mode == LogMode::Paper;
-            let number = |key, default| Ok(value.named_number(key, 0.0, 1.0)?.unwrap_or(default));
+            let number = |key, default| Ok(value.named_number(key, 0.0, 100.0)?.unwrap_or(default));
             let omega = number("omega", if paper { 0.1 } else { 0.05 })?;
             let alpha = number("alpha", 0.5)?;
+            let share = match value.named("share") {
+                None => LogShare::OfTree,
+                Some("dial") => LogShare::Dial,
+                Some(_) => LogShare::Of(number("share", 0.0)?),
+            };
             let levels =
                 value.whole("levels", false, 1..=32)?.unwrap_or(if paper { 32 } else { 2 });
             let depth =
                 value.whole("depth", false, 1..=1000)?.unwrap_or(if paper { 1000 } else { 4 });
-            value.only(&["mode", "omega", "alpha", "levels", "depth"])?;
-            Ok(Picker::SstLog(SstLog { mode, omega, alpha, levels, depth }))
+            value.only(&["mode", "omega", "share", "alpha", "levels", "depth"])?;
+            Ok(Picker::SstLog(SstLog { mode, omega, share, alpha, levels, depth }))
         }
         _ => Err(value.unknown(
             "pick",
@@ -253,6 +273,12 @@ fn filters(value: &Value<'_>) -> Result<FilterMemory> {
                 .unknown("filters", "none, uniform(bits=10), monkey(bits=10), mnemosyne(bits=6)"))
         }
     }
+}
+
+fn usage(value: &Value<'_>) -> Result<Use> {
+    value.only(&[])?;
+    let found = Use::ALL.into_iter().find(|(name, _)| *name == value.name);
+    found.map(|(_, usage)| usage).ok_or_else(|| value.unknown("use", "balanced, reads, writes"))
 }
 
 fn unknown_preset(word: &str) -> Error {
@@ -404,20 +430,40 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "shape={} level0={} pick={}", self.shape, self.level0, self.picker)?;
-        write!(f, " cut={} filters={}", self.cut, self.filters)
+        write!(f, " cut={} filters={}", self.cut, self.filters)?;
+        let name = Use::ALL.into_iter().find(|(_, usage)| *usage == self.usage);
+        match name {
+            Some((name, usage)) if usage != Use::default() => write!(f, " use={name}"),
+            _ => Ok(()),
+        }
     }
 }
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Shape::Leveling(Leveling { t, phi }) if t == phi => write!(f, "leveling(t={t})"),
-            Shape::Leveling(Leveling { t, phi }) => write!(f, "leveling(t={t},phi={phi})"),
+            Shape::Leveling(Leveling { t, phi, base }) => {
+                write!(f, "leveling(t={t}")?;
+                if t != phi {
+                    write!(f, ",phi={phi}")?;
+                }
+                write!(f, "{base})")
+            }
             Shape::Garnering(Garnering { t, c, base }) => {
-                write!(f, "garnering(t={t},c={c}")?;
-                f.write_str(if *base == Base::Growing { ",base=growing)" } else { ")" })
+                write!(f, "garnering(t={t},c={c}{base})")
             }
         }
+    }
+}
+
+/// As an option of a shape; nothing where it is constant.
+impl fmt::Display for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Base::Constant => "",
+            Base::Growing => ",base=growing",
+            Base::Last => ",base=last",
+        })
     }
 }
 
@@ -427,7 +473,12 @@ impl fmt::Display for Level0 {
             Level0::Tiered(tiered) => write!(f, "tiered(k={})", tiered.k),
             Level0::Fifo(_) => write!(f, "fifo"),
             Level0::Partitioned(Partitioned { partitions, k, depth }) => {
-                write!(f, "partitioned(lanes={partitions},k={k},depth={depth})")
+                write!(f, "partitioned(lanes={partitions},k=")?;
+                match k {
+                    Some(k) => write!(f, "{k}")?,
+                    None => f.write_str("dial")?,
+                }
+                write!(f, ",depth={depth})")
             }
         }
     }
@@ -446,9 +497,15 @@ impl fmt::Display for Picker {
                     false => write!(f, "leveled(file={file},grow={grow})"),
                 }
             }
-            Picker::SstLog(SstLog { mode, omega, alpha, levels, depth }) => {
+            Picker::SstLog(SstLog { mode, omega, share, alpha, levels, depth }) => {
                 let mode = if *mode == LogMode::Paper { "paper" } else { "closed" };
-                write!(f, "sst_log({mode},omega={omega},alpha={alpha}")?;
+                write!(f, "sst_log({mode},omega={omega}")?;
+                match share {
+                    LogShare::OfTree => {}
+                    LogShare::Of(share) => write!(f, ",share={share}")?,
+                    LogShare::Dial => write!(f, ",share=dial")?,
+                }
+                write!(f, ",alpha={alpha}")?;
                 write!(f, ",levels={levels},depth={depth})")
             }
         }

@@ -6,6 +6,7 @@
 
 use crate::cut::Cut;
 use crate::level0::Level0;
+use crate::shape::Shape;
 
 const MIB: u64 = 1 << 20;
 
@@ -29,6 +30,9 @@ const FILES_PER_PARTITION: u64 = 2;
 /// Below this, files cost more in metadata than their small jobs save.
 const FILE_BYTES_MIN: u64 = MIB;
 
+/// Memtables in level 1 before a level is inserted above it.
+const LEVEL1_MEMTABLES: u64 = 15;
+
 /// Largest memtable that suits a level 0; `u64::MAX` if any does. vLSM ties the
 /// memtable to its file size, S_M.
 pub(crate) fn memtable_bytes_max(level0: &Level0) -> u64 {
@@ -46,7 +50,10 @@ impl Sizes {
     /// two blocks from the device and not three. Measured with data 20 times
     /// the memory: 2.3 times RocksDB's speed, against 1.5 with four memtables,
     /// for a sixth more writes. In vLSM level 1 holds f files.
-    pub(crate) fn of(level0: &Level0, cut: &Cut, memtable_bytes: u64) -> Sizes {
+    pub(crate) fn of(shape: &Shape, level0: &Level0, cut: &Cut, memtable_bytes: u64) -> Sizes {
+        if shape.is_from_last() {
+            return Sizes::from_last(memtable_bytes);
+        }
         debug_assert!(memtable_bytes > 0, "a memtable without room");
         let base = memtable_bytes / 2 * 3;
         match level0 {
@@ -67,6 +74,13 @@ impl Sizes {
             }
         }
     }
+
+    /// Level 1 may grow to fifteen memtables, and files are an eighth of one: where the level above
+    /// the last holds a seventh of it, two levels are enough for data of a hundred memtables.
+    fn from_last(memtable_bytes: u64) -> Sizes {
+        let file_bytes = (memtable_bytes / 8).clamp(FILE_BYTES_MIN, FILE_BYTES);
+        Sizes { file_bytes, level_base_bytes: memtable_bytes.saturating_mul(LEVEL1_MEMTABLES) }
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +98,8 @@ mod tests {
         assert_eq!(sizes("leveled", 64), (8, 96));
         assert_eq!(sizes("vlsm", 64), (8, 64));
         assert_eq!(sizes("vlsm", 4), (4, 32));
+        assert_eq!(sizes("leveled level0=partitioned(lanes=16)", 64), (3, 96));
+        assert_eq!(sizes("leveled level0=partitioned(lanes=16)", 4), (1, 6));
         assert_eq!(sizes("windrow", 64), (3, 96));
         assert_eq!(sizes("windrow", 4), (1, 6));
         assert_eq!(Policy::preset("vlsm").unwrap().memtable_bytes_max(), 8 * MIB);

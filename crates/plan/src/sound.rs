@@ -139,12 +139,17 @@ fn reshapes(view: &View<'_>, reshape: &Reshape) {
     invariant!(I3, (1..LEVELS_MAX).contains(&levels), "a tree is to have {levels} levels");
     for (level, part, file) in &reshape.renamed {
         are_there(view, *level, *part, core::iter::once(&**file));
-        // The level that takes the name of the one above it, which has no files.
-        invariant!(I3, *level == levels + 1, "level {level} becomes level {levels}");
     }
-    let above = view.version.level(levels).is_none_or(|level| level.is_empty());
-    let is_free = reshape.renamed.is_empty() || above;
-    invariant!(I3, is_free, "a level takes the name of level {levels}, which has files");
+    let Some(first) = reshape.renamed.iter().map(|renamed| renamed.0).min() else { return };
+    invariant!(I3, first > 0, "level 0 gets another number");
+    // All from one level on keep their order, if what they come to is empty.
+    let all = view.version.files().filter(|(level, _, _)| *level >= first).count();
+    let count = reshape.renamed.len();
+    invariant!(I3, count == all, "{count} of {all} tables from level {first} on are renamed");
+    let to = reshape.renamed_to(first).unwrap_or(0);
+    invariant!(I3, to > 0, "level {first} becomes level 0");
+    let is_free = to > first || view.version.level(to).is_none_or(|level| level.is_empty());
+    invariant!(I3, is_free, "a level takes the name of level {to}, which has files");
 }
 
 #[cfg(test)]
@@ -248,6 +253,8 @@ mod tests {
         busy.claim(&Decision::Reshape(Reshape {
             levels: 2,
             renamed: Vec::new(),
+            is_insertion: false,
+            cursors: Vec::new(),
             reason: Reason::Manual,
         }));
         let text = refusal(&busy, Decision::Merge(merge())).unwrap();
@@ -313,14 +320,21 @@ mod tests {
     fn a_change_of_the_shape_that_breaks_an_invariant_is_refused() {
         let version: Version = TREE.parse().unwrap();
         let files: Vec<_> = version.files().map(|(n, part, f)| (n, part, f.clone())).collect();
-        let reshape = |levels, renamed: &[_]| {
-            let reason = Reason::Manual;
-            Decision::Reshape(Reshape { levels, renamed: renamed.to_vec(), reason })
+        let reshape = |levels, renamed: &[_], is_insertion| {
+            let (renamed, cursors, reason) = (renamed.to_vec(), Vec::new(), Reason::Manual);
+            Decision::Reshape(Reshape { levels, renamed, is_insertion, cursors, reason })
         };
-        is_refused(reshape(0, &[]), "(I3): a tree is to have 0 levels");
-        is_refused(reshape(1, &files[4..]), "(I3): level 3 becomes level 1");
-        is_refused(reshape(0, &files[2..4]), "(I3)");
-        assert_eq!(refusal(&Busy::new(), reshape(2, &files[4..])), None);
-        assert_eq!(refusal(&Busy::new(), reshape(5, &[])), None);
+        let (up, down) = (
+            |levels, files| reshape(levels, files, false),
+            |levels, files| reshape(levels, files, true),
+        );
+        is_refused(up(0, &[]), "(I3): a tree is to have 0 levels");
+        is_refused(up(1, &files[2..4]), "(I3): 2 of ");
+        is_refused(up(1, &files[2..]), "(I3): level 1 becomes level 0");
+        is_refused(down(4, &files), "(I3): level 0 gets another number");
+        is_refused(down(4, &files[3..]), "(I3): ");
+        assert_eq!(refusal(&Busy::new(), up(2, &files[4..])), None);
+        assert_eq!(refusal(&Busy::new(), up(5, &[])), None);
+        assert_eq!(refusal(&Busy::new(), down(4, &files[2..])), None);
     }
 }

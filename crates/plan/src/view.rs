@@ -5,6 +5,7 @@
 
 use crate::busy::Busy;
 use crate::tree::Version;
+use crate::usage::Use;
 use windrow_base::SeqNo;
 
 /// Sizes and limits that policies read. Plain numbers, no defaults derived here.
@@ -30,6 +31,12 @@ pub struct Settings {
     /// their file. A file is rewritten at most once in this time for that
     /// reason, whatever the spread of its expiries.
     pub expiry_grace_ms: u64,
+    /// Bytes rewritten, in hundredths of a byte for each byte put, that one file less over a
+    /// point is worth ([`crate::dial`]).
+    pub file_price_percent: u32,
+    /// Bytes of all tables over those of the last level, in hundredths, up to which a policy by the
+    /// dial collects data above that level; 0 for no ceiling.
+    pub space_max_percent: u32,
 }
 
 impl Default for Settings {
@@ -43,6 +50,8 @@ impl Default for Settings {
             overlap_files_max: 10,
             tombstone_grace_ms: 60_000,
             expiry_grace_ms: 3_600_000,
+            file_price_percent: Use::default().file_price_percent(),
+            space_max_percent: Use::default().space_max_percent(),
         }
     }
 }

@@ -352,8 +352,26 @@ fn draw_policy(rng: &mut Rng, preset: Option<&str>) -> String {
     if rng.below(2) == 0 {
         return pick(rng, variant::POLICIES).to_owned();
     }
-    let shape = pick(rng, &["leveling(t=2)", "leveling(t=2,phi=6)", "garnering(t=2,c=0.7)"]);
-    let level0 = pick(rng, &["tiered(k=1)", "tiered(k=3)", "fifo", "partitioned(lanes=4,k=2)"]);
+    let shape = pick(
+        rng,
+        &[
+            "leveling(t=2)",
+            "leveling(t=2,phi=6)",
+            "leveling(t=2,base=last)",
+            "garnering(t=2,c=0.7)",
+            "garnering(t=2,c=0.8,base=last)",
+        ],
+    );
+    let level0 = pick(
+        rng,
+        &[
+            "tiered(k=1)",
+            "tiered(k=3)",
+            "fifo",
+            "partitioned(lanes=4,k=2)",
+            "partitioned(lanes=4,k=dial)",
+        ],
+    );
     let picker = pick(
         rng,
         &[
@@ -361,6 +379,7 @@ fn draw_policy(rng: &mut Rng, preset: Option<&str>) -> String {
             "leveled(round_robin)",
             "sst_log(paper,omega=0.3)",
             "sst_log(closed,omega=0.3,levels=2,depth=2)",
+            "sst_log(closed,share=dial,levels=2,depth=2)",
         ],
     );
     let cut = pick(rng, &["by_size", "overlap(f=2)"]);

@@ -59,6 +59,7 @@ pub const POLICIES: &[&str] = &[
     VLSM,
     MNEMOSYNE,
     WINDROW,
+    FROM_LAST,
     "shape=leveling(t=2) level0=tiered(k=1) pick=leveled(round_robin) filters=none",
 ];
 
@@ -71,6 +72,9 @@ const MNEMOSYNE: &str =
     "mnemosyne shape=leveling(t=2) level0=tiered(k=3) filters=mnemosyne(bits=2)";
 const WINDROW: &str = "windrow shape=garnering(t=2,c=0.7) \
      level0=partitioned(lanes=4,k=2,depth=4) pick=sst_log(closed,omega=0.2,levels=2,depth=3) \
+     cut=overlap(f=3) filters=mnemosyne(bits=4)";
+const FROM_LAST: &str = "windrow shape=garnering(t=2,c=0.8,base=last) \
+     level0=partitioned(lanes=4,k=dial,depth=4) pick=sst_log(closed,share=dial,levels=2,depth=3) \
      cut=overlap(f=3) filters=mnemosyne(bits=4)";
 
 /// A level 1 that a handful of values fills: several levels, and their logs.
@@ -103,6 +107,7 @@ pub const VARIANTS: &[Variant] = &[
     simulated("vlsm", &[("preset", VLSM), TINY]),
     simulated("mnemosyne", &[("preset", MNEMOSYNE), TINY, ("partition_bytes", "4KiB")]),
     simulated("windrow", &[("preset", WINDROW), TINY]),
+    simulated("from the last level", &[("preset", FROM_LAST), TINY]),
     simulated("few open files", &[("open_files_max", "16"), ("verify_on_open", "on")]),
     simulated(
         "partitions",

@@ -166,6 +166,11 @@ pub(crate) fn plan_settings(settings: &Settings, shares: &Shares, policy: &Polic
         level_base_bytes: or(settings.level_base_bytes, sizes.level_base_bytes),
         level0_slowdown: settings.level0_slowdown_files,
         level0_stop: settings.level0_stop_files,
+        file_price_percent: policy.usage.file_price_percent(),
+        space_max_percent: match settings.space_max_percent {
+            0 => policy.usage.space_max_percent(),
+            percent => percent,
+        },
         ..PlanSettings::default()
     }
 }

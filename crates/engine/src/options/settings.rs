@@ -308,6 +308,12 @@ settings! {
     "Too low" => "more levels, so more merging and more reads per get";
     "Too high" => "level 0 merges into a large level, in large jobs";
 
+    space_max_percent: u32, Count, 0u32,
+        NumberOrZero { min: 101, max: 100_000, zero: "130, or 150 with use=writes" };
+    "How much space tables may take, in hundredths of what the last level takes, where the policy collects writes before it merges them.";
+    "Too low" => "more merging";
+    "Too high" => "more space is taken by entries that newer ones hide";
+
     compression: String, Text, "lz4", Form("codecs none, lz4, zstd by level from 0 on, with commas; the last one repeats");
     "Compression of data blocks, by level: `none,none,lz4` leaves levels 0 and 1 as they are.";
 

@@ -16,7 +16,7 @@
 
 use super::by_size::BySize;
 use super::cutter::{Cutter, Limits};
-use crate::tree::Version;
+use crate::tree::{Part, Version};
 use crate::view::Settings;
 use windrow_base::invariant;
 
@@ -45,12 +45,16 @@ impl Overlap {
         (capacity, below): (u64, u64),
     ) -> Cutter {
         let file_bytes = if self.max_bytes > 0 { self.max_bytes } else { settings.file_bytes };
+        // A last level without a limit: what it holds.
+        let below = match below {
+            u64::MAX => version.part_bytes(output_level + 1, Part::Run),
+            below => below,
+        };
         // Capacities are rounded down: a byte more, or a ratio of f may seem larger.
         let steep = below as f64 > self.f * (capacity as f64 + 1.0);
         if output_level == 0 || !steep {
             return BySize::cutter_at(file_bytes, version, settings, output_level);
         }
-        invariant!(I1, capacity <= below, "level {output_level} holds more than the next one");
         let min_bytes = if self.min_bytes > 0 { self.min_bytes } else { file_bytes / MIN_PART };
         invariant!(I1, file_bytes > 0, "tables of no bytes");
         debug_assert!(self.f >= 1.0, "a table may touch {} tables", self.f);

@@ -31,6 +31,7 @@
 use super::partitions::{self, Partition};
 use crate::cut::Cutter;
 use crate::decision::{Decision, Reason};
+use crate::dial::{self, Dial};
 use crate::pick;
 use crate::tree::closure::{Seat, close, may_move};
 use crate::tree::{File, Part, Version};
@@ -43,6 +44,9 @@ use windrow_base::{debug_invariant, invariant};
 const JOB_PARTITIONS_MAX: u64 = 4;
 /// A job may be so large in any case, in times `file_bytes`.
 const JOB_FILES_MIN: u64 = 8;
+/// A partition goes first, however small it is, at so many times k where the dial says k,
+/// and before writers are slowed.
+const DEPTH_OF_K: f64 = 2.0;
 /// No flush counts as less than this part of a memtable.
 const FLUSH_PART_MIN: u64 = 16;
 /// A flush is not cut after less than this part of a partition's share of a memtable.
@@ -53,8 +57,8 @@ const PIECE_PART_MIN: u64 = 64;
 pub struct Partitioned {
     /// Most partitions.
     pub partitions: u32,
-    /// Flushes that a partition gathers before it goes down.
-    pub k: u32,
+    /// Flushes that a partition gathers before it goes down; `None`: by the dial.
+    pub k: Option<u32>,
     /// Epochs over a point at which a partition goes first, however small it is.
     pub depth: u32,
 }
@@ -65,14 +69,42 @@ impl Partitioned {
         let Some(level) = version.level(0) else { return 0.0 };
         let limit = self.limit(version, settings);
         let by_bytes = level.part_bytes(Part::SstLog) as f64 / limit.saturating_add(1) as f64;
-        by_bytes.max(level.sst_log_depth() as f64 / self.depth as f64)
+        by_bytes.max(level.sst_log_depth() as f64 / self.depth(version, settings) as f64)
+    }
+
+    /// k.
+    fn gathered(&self, version: &Version, settings: &Settings) -> f64 {
+        if let Some(k) = self.k {
+            return f64::from(k);
+        }
+        let flush = flush_bytes(version, settings) as f64;
+        let level1 = version.part_bytes(1, Part::Run);
+        let is_last = version.planned_levels() <= 1;
+        let k = Dial::of(settings).gathered(level1 as f64 / flush, is_last);
+        match is_last {
+            // Level 0 is all that shadows the last level: (k-1)/2 flushes.
+            true => k.min(1.0 + 2.0 * dial::room(settings, level1) / flush),
+            false => k,
+        }
+    }
+
+    /// Epochs over a point at which a partition goes first.
+    fn depth(&self, version: &Version, settings: &Settings) -> u32 {
+        match self.k {
+            Some(_) => self.depth,
+            None => {
+                let usual = (self.gathered(version, settings) * DEPTH_OF_K) as u32;
+                self.depth.max(usual.min(settings.level0_slowdown.saturating_sub(2)))
+            }
+        }
     }
 
     /// Bytes of level 0 above which a partition goes down: `(k-1)/2 * (1 + 1/n)` flushes.
     pub(crate) fn limit(&self, version: &Version, settings: &Settings) -> u64 {
-        debug_assert!(self.k > 0 && self.depth > 0, "{self:?} gathers no flush");
+        let k = self.gathered(version, settings);
+        debug_assert!(k >= 1.0 && self.depth > 0, "{self:?} gathers no flush");
         let n = version.boundaries.len() as f64 + 1.0;
-        let flushes = (self.k as f64 - 1.0) / 2.0 * (1.0 + 1.0 / n);
+        let flushes = (k - 1.0) / 2.0 * (1.0 + 1.0 / n);
         (flushes * flush_bytes(version, settings) as f64) as u64
     }
 
@@ -81,7 +113,8 @@ impl Partitioned {
     pub(crate) fn debt(&self, version: &Version, settings: &Settings) -> (u64, u64) {
         let waiting = version.part_bytes(0, Part::SstLog);
         let partitions = partitions::partitions_of(version);
-        let deep = partitions.iter().filter(|p| self.is_deep(p)).map(|p| p.bytes).sum::<u64>();
+        let depth = self.depth(version, settings);
+        let deep = partitions.iter().filter(|p| p.depth >= depth).map(|p| p.bytes).sum::<u64>();
         let leaving = waiting.saturating_sub(self.limit(version, settings)).max(deep).min(waiting);
         let share = leaving as f64 / waiting.max(1) as f64;
         debug_assert!((0.0..=1.0).contains(&share), "{share} of level 0 goes down");
@@ -98,15 +131,16 @@ impl Partitioned {
         invariant!(I9, busy <= all, "{busy} bytes of level 0 go down, of {all}");
         let bytes = all - busy;
         let limit = self.limit(version, view.settings);
+        let depth = self.depth(version, view.settings);
         let mut partitions = partitions::partitions_of(version);
         partitions.retain(|partition| !partition.files.is_empty());
         partitions.sort_by_key(|partition| core::cmp::Reverse((partition.depth, partition.bytes)));
         partitions.iter().find_map(|partition| {
-            let reason = match self.is_deep(partition) {
+            let reason = match partition.depth >= depth {
                 true => Reason::PartitionDeep {
                     partition: partition.index,
                     depth: partition.depth,
-                    limit: self.depth,
+                    limit: depth,
                 },
                 false if bytes > limit => Reason::PartitionFull {
                     partition: partition.index,
@@ -118,10 +152,6 @@ impl Partitioned {
             };
             self.retire(view, partition, reason)
         })
-    }
-
-    fn is_deep(&self, partition: &Partition) -> bool {
-        partition.depth >= self.depth
     }
 
     /// All of a partition, or as much of it as one job may take, oldest first.
@@ -149,8 +179,12 @@ impl Partitioned {
         {
             return Some(decision);
         }
-        let budget = self.job_bytes_max(version, view.settings);
-        let mut count = partition.files.len();
+        let files = &partition.files;
+        // What the oldest flush takes along of level 1, the others take too.
+        let least = files.last().and_then(|oldest| close(version, [seat(oldest)], to, allow));
+        let least = least.map_or(0, |closure| closure.bytes().saturating_mul(2));
+        let budget = self.job_bytes_max(version, view.settings).max(least);
+        let mut count = files.len();
         while count > 0 {
             let oldest = partition.files[partition.files.len() - count..].iter().map(seat);
             // A busy member: what is above it cannot go, what is below may.
@@ -165,9 +199,10 @@ impl Partitioned {
     }
 
     fn job_bytes_max(&self, version: &Version, settings: &Settings) -> u64 {
-        let waiting = flush_bytes(version, settings).saturating_mul(self.k as u64);
+        let k = self.gathered(version, settings);
+        let waiting = (flush_bytes(version, settings) as f64 * k) as u64;
         let usual = waiting.saturating_add(version.part_bytes(1, Part::Run));
-        debug_assert!(self.k > 0, "{self:?} gathers no flush");
+        debug_assert!(k >= 1.0, "{self:?} gathers no flush");
         let of_a_partition = usual / (version.boundaries.len() as u64 + 1);
         let least = settings.file_bytes.saturating_mul(JOB_FILES_MIN);
         of_a_partition.saturating_mul(JOB_PARTITIONS_MAX).max(least)
@@ -175,7 +210,12 @@ impl Partitioned {
 
     /// New boundaries of the partitions, if the present ones no longer fit.
     pub fn boundaries(&self, version: &Version, settings: &Settings) -> Option<Arc<[Vec<u8>]>> {
-        let boundaries = partitions::rederive(version, settings, self.partitions, self.k);
+        let boundaries = partitions::rederive(
+            version,
+            settings,
+            self.partitions,
+            self.gathered(version, settings),
+        );
         let count = boundaries.as_ref().map_or(0, |keys| keys.len());
         invariant!(I10, count < self.partitions as usize, "{count} boundaries of {self:?}");
         boundaries

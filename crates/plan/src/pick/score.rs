@@ -42,7 +42,8 @@ pub fn candidates(levels: Levels<'_>, view: &View<'_>) -> Vec<Candidate> {
                 debug_invariant!(I9, busy <= run, "{busy} bytes of run {n} go down, of {run}");
                 run -= busy.min(run);
             }
-            let score = run as f64 / capacity.max(1) as f64;
+            // Above 1 however little is in a level without room.
+            let score = (run as f64 + 1.0) / (capacity as f64 + 1.0);
             if score > 1.0 {
                 found.push(Candidate { score, level: n, part: Part::Run });
             }

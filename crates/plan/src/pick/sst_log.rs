@@ -18,6 +18,7 @@ use super::levels::Levels;
 use super::score::{Candidate, candidates};
 use super::with_cursor;
 use crate::decision::{Decision, Move, Reason};
+use crate::dial::{self, Dial};
 use crate::hotness;
 use crate::tree::level::deepest_point;
 use crate::tree::{Level, Part, Place, Version};
@@ -45,12 +46,25 @@ pub struct SstLog {
     pub mode: LogMode,
     /// Bytes of all logs over those of the tree.
     pub omega: f64,
+    /// Bytes of an SST-log over the capacity of its level, instead of by `omega`.
+    pub share: LogShare,
     /// Weight of hotness against sparseness (the paper's alpha).
     pub alpha: f64,
     /// Levels 1 to this one have a log (never the last level).
     pub levels: u32,
     /// Most log files over one point.
     pub depth: u32,
+}
+
+/// What a log may hold, by the capacity of its level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LogShare {
+    /// Not by that, but by `omega`.
+    OfTree,
+    /// So many times the capacity.
+    Of(f64),
+    /// As the dial has it, within the ceiling of space.
+    Dial,
 }
 
 /// What the logs may hold; `None` for a level whose log is not fed.
@@ -95,6 +109,14 @@ impl SstLog {
         let runs: Vec<f64> = fed.iter().map(|&n| version.part_bytes(n, Part::Run) as f64).collect();
         let tree = (1..version.levels.len() as u32).map(|n| version.part_bytes(n, Part::Run));
         let budget = self.omega * tree.fold(0, u64::saturating_add) as f64;
+        let least = settings.file_bytes.saturating_mul(LOG_FILES_MIN);
+        let mut limits = alloc::vec![None; last as usize];
+        if let Some(shares) = self.shares_of_levels(levels, version, settings, &fed) {
+            for (&n, share) in fed.iter().zip(shares) {
+                limits[n as usize] = Some((share as u64).max(least));
+            }
+            return Limits(limits);
+        }
         let shares = match self.mode {
             LogMode::Paper => inverse_proportional(&runs, &fed, budget),
             LogMode::Closed => split(&runs, budget),
@@ -103,12 +125,30 @@ impl SstLog {
         let taken: f64 = shares.iter().sum();
         let fits = taken <= budget * (1.0 + 1e-6);
         debug_invariant!(S1, fits, "SST-logs may hold {taken} bytes of {budget}");
-        let least = settings.file_bytes.saturating_mul(LOG_FILES_MIN);
-        let mut limits = alloc::vec![None; last as usize];
         for (&n, share) in fed.iter().zip(shares) {
             limits[n as usize] = Some((share as u64).max(least));
         }
         Limits(limits)
+    }
+
+    /// The bytes of each fed SST-log by the capacity of its level; `None` if they go by the tree's.
+    fn shares_of_levels(
+        &self,
+        levels: Levels<'_>,
+        version: &Version,
+        settings: &Settings,
+        fed: &[u32],
+    ) -> Option<Vec<f64>> {
+        let (share, room) = match self.share {
+            LogShare::OfTree => return None,
+            LogShare::Of(share) => (share, f64::INFINITY),
+            LogShare::Dial => (Dial::of(settings).log_share(), room(levels, version, settings)),
+        };
+        let wanted = |&n: &u32| levels.capacity(version, settings, n) as f64 * share;
+        let all: f64 = fed.iter().map(wanted).sum();
+        let part = (room / all.max(1.0)).min(1.0);
+        debug_invariant!(S1, (0.0..=1.0).contains(&part), "SST-logs get {part} of their bytes");
+        Some(fed.iter().map(|n| wanted(n) * part).collect())
     }
 
     /// Everything that wants to go down, most urgent first.
@@ -247,6 +287,20 @@ impl SstLog {
         }
         take(None, Reason::SstLogFull { level, bytes, limit })
     }
+}
+
+/// Bytes that SST-logs may take below the ceiling of space, with every run above the
+/// last as large as it may be.
+fn room(levels: Levels<'_>, version: &Version, settings: &Settings) -> f64 {
+    let Some(last) = version.deepest().filter(|_| settings.space_max_percent > 0) else {
+        return f64::INFINITY;
+    };
+    let above = |n: u32| match n {
+        0 => version.part_bytes(0, Part::SstLog),
+        n => levels.capacity(version, settings, n),
+    };
+    let upper: f64 = (0..last).map(|n| above(n) as f64).sum();
+    (dial::room(settings, version.part_bytes(last, Part::Run)) - upper).max(0.0)
 }
 
 /// The paper's sizes: level j's log is lambda^j of its run, and all logs

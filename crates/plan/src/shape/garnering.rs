@@ -19,6 +19,7 @@
 //! other with L-1, so that between a step and its undoing the data must grow or
 //! shrink fourfold, whatever `t` and `c` are.
 
+use super::from_last::FromLast;
 use crate::decision::{Decision, Reason, Reshape};
 use crate::pick;
 use crate::tree::{LEVELS_MAX, Part, Version};
@@ -38,6 +39,9 @@ pub enum Base {
     Constant,
     /// As Eq. 5 has it: it grows by 1/c with every level.
     Growing,
+    /// What is left of the last level's bytes when divided by all ratios; `level_base_bytes` at
+    /// most ([`super::from_last`]).
+    Last,
 }
 
 /// The Garnering shape.
@@ -52,17 +56,20 @@ pub struct Garnering {
 }
 
 impl Garnering {
-    /// L: the number of levels planned for, or as many as there are. They are
-    /// more after another shape, or a manual compaction, went deeper.
-    pub fn levels(version: &Version) -> u32 {
-        let levels = version.shape_levels.max(version.deepest().unwrap_or(0)).max(1);
-        debug_invariant!(S1, levels <= LEVELS_MAX, "a plan for {levels} levels");
-        levels
-    }
-
     /// Capacity of `level`'s run in bytes; 0 for level 0, which has none.
     pub fn capacity(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
-        self.capacity_of(Garnering::levels(version), settings, level)
+        match self.base {
+            Base::Last => self.capacities().capacity(version, settings, level),
+            Base::Constant | Base::Growing => {
+                self.capacity_of(version.planned_levels(), settings, level)
+            }
+        }
+    }
+
+    /// Eq. 4: `C_i / C_(i-1) = t / c^(L-i)`.
+    fn capacities(&self) -> FromLast<impl Fn(u32, u32) -> f64> {
+        let (t, c) = (self.t, self.c);
+        FromLast { ratio: move |level, levels| t / libm::pow(c, (levels - level) as f64) }
     }
 
     /// Capacity in bytes of `level` of a tree of `levels`. With B the paper's
@@ -83,7 +90,7 @@ impl Garnering {
         let (l, i) = (levels as f64, level.min(levels) as f64);
         let exponent = match self.base {
             Base::Growing => (2.0 * l - 1.0 - i) * i / 2.0,
-            Base::Constant => (2.0 * l - 2.0 - i) * (i - 1.0) / 2.0,
+            Base::Constant | Base::Last => (2.0 * l - 2.0 - i) * (i - 1.0) / 2.0,
         };
         let plain = settings.level_base_bytes as f64 * libm::pow(self.t, level as f64 - 1.0);
         // The cast saturates.
@@ -92,7 +99,10 @@ impl Garnering {
 
     /// A change of L that is due and possible now.
     pub fn reshape(&self, view: &View<'_>) -> Option<Decision> {
-        let levels = Garnering::levels(view.version);
+        if self.base == Base::Last {
+            return self.capacities().reshape(view);
+        }
+        let levels = view.version.planned_levels();
         let reshape = self.grow(view, levels).or_else(|| self.shrink(view, levels))?;
         Some(Decision::Reshape(reshape))
     }
@@ -108,6 +118,8 @@ impl Garnering {
         (bytes > capacity && levels < LEVELS_MAX).then(|| Reshape {
             levels,
             renamed: Vec::new(),
+            is_insertion: false,
+            cursors: Vec::new(),
             reason: Reason::Grow { levels, bytes, capacity },
         })
     }
@@ -131,7 +143,14 @@ impl Garnering {
         let is_bare = renamed.is_empty();
         invariant!(S1, is_bare == planned_only, "level {levels} has {} tables", renamed.len());
         let idle = renamed.iter().all(|(_, _, f)| !view.busy.is_busy(f.number));
-        (free && idle).then_some(Reshape { levels: levels - 1, renamed, reason })
+        let shape = Reshape {
+            levels: levels - 1,
+            renamed,
+            is_insertion: false,
+            cursors: Vec::new(),
+            reason,
+        };
+        (free && idle).then_some(shape)
     }
 
     fn wants_shrink(&self, view: &View<'_>, levels: u32) -> Option<Reason> {
@@ -147,8 +166,11 @@ impl Garnering {
     /// so that it takes no turn from what readers or writers wait for. It ends:
     /// every step takes a file off level L-1, and nothing but writes adds one.
     pub fn drain(&self, view: &View<'_>) -> Option<Decision> {
+        if self.base == Base::Last {
+            return None;
+        }
         let version = view.version;
-        let levels = Garnering::levels(version);
+        let levels = version.planned_levels();
         let reason = self.wants_shrink(view, levels)?;
         // A last level that is planned but empty goes without this.
         if version.deepest() != Some(levels) {

@@ -3,8 +3,12 @@
 //! The classical shape: every level is t times the one above it. The deepest
 //! level is whichever was reached; when it fills, a new one begins below it.
 
+use super::Base;
+use super::from_last::FromLast;
+use crate::decision::Decision;
 use crate::tree::{LEVELS_MAX, Version};
 use crate::view::Settings;
+use crate::view::View;
 use windrow_base::invariant;
 
 /// The plain leveled shape.
@@ -14,11 +18,16 @@ pub struct Leveling {
     pub t: f64,
     /// Ratio of level 2 to level 1 (vLSM's Phi); equal to `t` in the plain shape.
     pub phi: f64,
+    /// What level 1 holds: `Constant`, or `Last` for capacities from the last level up.
+    pub base: Base,
 }
 
 impl Leveling {
     /// Capacity of `level`'s run in bytes; 0 for level 0, which has none.
-    pub fn capacity(&self, _version: &Version, settings: &Settings, level: u32) -> u64 {
+    pub fn capacity(&self, version: &Version, settings: &Settings, level: u32) -> u64 {
+        if self.base == Base::Last {
+            return self.capacities().capacity(version, settings, level);
+        }
         let base = settings.level_base_bytes as f64;
         let (t, phi) = (self.t, self.phi);
         invariant!(S1, t > 1.0 && phi >= 1.0, "ratios of {t} and {phi}");
@@ -29,5 +38,15 @@ impl Leveling {
             1 => base as u64,
             n => (base * self.phi * libm::pow(self.t, (n - 2) as f64)) as u64,
         }
+    }
+
+    fn capacities(&self) -> FromLast<impl Fn(u32, u32) -> f64> {
+        let (t, phi) = (self.t, self.phi);
+        FromLast { ratio: move |level, _| if level == 2 { phi } else { t } }
+    }
+
+    /// A level to insert or remove, if one is due.
+    pub(crate) fn reshape(&self, view: &View<'_>) -> Option<Decision> {
+        (self.base == Base::Last).then(|| self.capacities().reshape(view))?
     }
 }

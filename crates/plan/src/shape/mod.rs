@@ -3,6 +3,7 @@
 //! Owns: the axis, and that the last possible level has no limit. Never does: pick
 //! files.
 
+mod from_last;
 mod garnering;
 mod leveling;
 
@@ -39,17 +40,23 @@ impl Shape {
         here
     }
 
+    /// Whether capacities go from the last level up.
+    pub fn is_from_last(&self) -> bool {
+        let (Shape::Leveling(Leveling { base, .. }) | Shape::Garnering(Garnering { base, .. })) =
+            self;
+        *base == Base::Last
+    }
+
     /// A change of the number of levels that is planned for, before anything else.
+    /// `Idle` if it has to wait for the jobs that run, and nothing may begin before it.
     pub(crate) fn reshape(&self, view: &View<'_>) -> Option<Decision> {
-        match self {
-            Shape::Leveling(_) => None,
-            Shape::Garnering(garnering) => {
-                let reshape = garnering.reshape(view);
-                let fits = matches!(reshape, None | Some(Decision::Reshape(_)));
-                debug_invariant!(I3, fits, "{reshape:?} is no change of the shape");
-                reshape
-            }
-        }
+        let reshape = match self {
+            Shape::Leveling(leveling) => leveling.reshape(view),
+            Shape::Garnering(garnering) => garnering.reshape(view),
+        };
+        let fits = matches!(reshape, None | Some(Decision::Idle | Decision::Reshape(_)));
+        debug_invariant!(I3, fits, "{reshape:?} is no change of the shape");
+        reshape
     }
 
     /// What takes data to where the shape wants it, when nothing is over its capacity.

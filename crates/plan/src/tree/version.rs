@@ -75,6 +75,14 @@ impl Version {
         deepest.map(|n| n as u32)
     }
 
+    /// L: the number of levels planned for, or as many as there are. They are
+    /// more after another shape, or a manual compaction, went deeper.
+    pub fn planned_levels(&self) -> u32 {
+        let levels = self.shape_levels.max(self.deepest().unwrap_or(0)).max(1);
+        debug_invariant!(S1, levels <= LEVELS_MAX, "a plan for {levels} levels");
+        levels
+    }
+
     /// The level, if the tree reaches that deep.
     pub fn level(&self, level: u32) -> Option<&Arc<Level>> {
         self.levels.get(level as usize)

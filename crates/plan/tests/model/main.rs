@@ -60,6 +60,10 @@ const POLICIES: &[&str] = &[
     "windrow shape=garnering(t=2,c=0.7) level0=partitioned(lanes=4,k=2,depth=4) \
      pick=sst_log(closed,omega=0.2,levels=2,depth=3) cut=overlap(f=2)",
     "windrow shape=garnering(t=2,c=0.5,base=growing) level0=fifo pick=sst_log(paper,omega=0.2)",
+    "leveled shape=leveling(t=2,base=last) level0=tiered(k=2)",
+    "windrow shape=garnering(t=2,c=0.8,base=last) level0=partitioned(lanes=4,k=dial,depth=4) \
+     pick=sst_log(closed,share=dial,levels=2,depth=3) cut=overlap(f=2)",
+    "windrow use=writes shape=garnering(t=3,c=1,base=last) pick=sst_log(closed,share=2,levels=1)",
 ];
 
 fn entries() -> impl Strategy<Value = Vec<(u8, Entry)>> {
@@ -175,7 +179,13 @@ proptest! {
 /// L follows the data up and down again, and what is read stays right.
 #[test]
 fn a_garnering_tree_grows_and_shrinks() {
-    for shape in ["garnering(t=2,c=0.6)", "garnering(t=2,c=0.8,base=growing)"] {
+    let shapes = [
+        "garnering(t=2,c=0.6)",
+        "garnering(t=2,c=0.8,base=growing)",
+        "garnering(t=2,c=0.8,base=last)",
+        "leveling(t=2,base=last)",
+    ];
+    for shape in shapes {
         let policy = format!("leveled shape={shape} level0=tiered(k=2)");
         let mut sim = Sim::new(Policy::parse(&policy).unwrap());
         (sim.settings.level_base_bytes, sim.settings.file_bytes) = (4, 4);

@@ -216,7 +216,8 @@ pub(super) fn made() -> Result<Handles, String> {
             db.flush().map_err(text)?;
         }
         if round == 1 {
-            db.compact().map_err(text)?;
+            // The next log is made ahead, as well.
+            db.compact().and_then(|()| db.wait_idle()).map_err(text)?;
         }
     }
     // The next log is begun, and the other keyspaces keep this one.

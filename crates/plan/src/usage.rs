@@ -1,0 +1,39 @@
+//! What a keyspace is used for, as far as its policy is told.
+//!
+//! Owns: the uses, and the price of a file and the ceiling of space that go with each. What
+//! follows from them is `dial.rs`.
+
+/// What a keyspace is used for, as far as the policy is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Use {
+    /// Fewer bytes written than `leveled` writes, and about as many files over a point.
+    #[default]
+    Balanced,
+    /// As few files over a point as partitions allow.
+    Reads,
+    /// As few bytes written as space allows.
+    Writes,
+}
+
+impl Use {
+    /// Every use, by the name that a policy's text has for it.
+    pub const ALL: [(&'static str, Use); 3] =
+        [("balanced", Use::Balanced), ("reads", Use::Reads), ("writes", Use::Writes)];
+
+    /// Its price of a file, in hundredths of a byte rewritten per byte put.
+    pub fn file_price_percent(self) -> u32 {
+        match self {
+            Use::Balanced => 90,
+            Use::Reads => 800,
+            Use::Writes => 20,
+        }
+    }
+
+    /// Bytes of all tables over those of the last level, in hundredths, unless somebody sets them.
+    pub fn space_max_percent(self) -> u32 {
+        match self {
+            Use::Balanced | Use::Reads => 130,
+            Use::Writes => 150,
+        }
+    }
+}
