@@ -403,7 +403,7 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "N", default_value_t = UNIT_KEYS, conflicts_with = "table", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) unit_keys: u32,
     /// Updates measured, in multiples of the keys
-    #[arg(long, value_name = "TIMES", default_value_t = 2.0)]
+    #[arg(long, value_name = "TIMES", default_value_t = 2.0, conflicts_with = "fit")]
     pub(crate) rounds: f64,
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -414,12 +414,15 @@ pub(crate) struct LabArgs {
     /// Units in a file (1)
     #[arg(long, value_name = "UNITS", conflicts_with = "table")]
     pub(crate) file: Option<f64>,
-    /// Units that level 1 holds (32, or 8 where level 0 is a queue)
+    /// Units that level 1 holds (32, or 8 where level 0 is a queue, or 120 at most with base=last)
     #[arg(long, value_name = "UNITS", conflicts_with = "table")]
     pub(crate) base: Option<f64>,
     /// Print the table of the first simulation again, its figures next to those
     #[arg(long)]
     pub(crate) table: bool,
+    /// Print how each use of windrow fits data of 6 to 400 memtables, next to leveled
+    #[arg(long, conflicts_with_all = ["table", "policies", "workload", "keys", "memtable", "file", "base"])]
+    pub(crate) fit: bool,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -9,6 +9,7 @@
 
 pub mod evidence;
 pub mod figures;
+pub mod fit;
 pub mod random;
 pub mod report;
 pub mod setup;

@@ -31,7 +31,9 @@ impl Sizes {
         match policy.level0 {
             Level0::Fifo(_) => Sizes { memtable: 1.0, file: 1.0, base: 8.0, overlap },
             Level0::Tiered(_) | Level0::Partitioned(_) => {
-                Sizes { memtable: 8.0, file: 1.0, base: 32.0, overlap }
+                // From the last level up, as the policy itself has it: fifteen memtables at most.
+                let base = if policy.shape.is_from_last() { 120.0 } else { 32.0 };
+                Sizes { memtable: 8.0, file: 1.0, base, overlap }
             }
         }
     }
@@ -134,6 +136,8 @@ impl Setup {
             file_bytes: keys(self.sizes.file),
             level_base_bytes: keys(self.sizes.base),
             overlap_files_max: self.sizes.overlap,
+            file_price_percent: self.policy.usage.file_price_percent(),
+            space_max_percent: self.policy.usage.space_max_percent(),
             ..Settings::default()
         }
     }

@@ -87,9 +87,9 @@ impl Policy {
                 Policy { filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 6.0 }), ..leveled }
             }
             "windrow" => Policy {
-                shape: garnering(8.0, 0.7),
-                level0: Level0::Partitioned(Partitioned { partitions: 16, k: Some(2), depth: 8 }),
-                picker: Picker::SstLog(SstLog { omega: 0.02, levels: 1, ..sst_log }),
+                shape: Shape::Garnering(Garnering { t: 7.0, c: 0.85, base: Base::Last }),
+                level0: Level0::Partitioned(Partitioned { partitions: 64, k: None, depth: 8 }),
+                picker: Picker::SstLog(SstLog { share: LogShare::Dial, levels: 1, ..sst_log }),
                 cut: overlap,
                 filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 10.0 }),
                 usage: Use::Balanced,

@@ -100,8 +100,8 @@ mod tests {
         assert_eq!(sizes("vlsm", 4), (4, 32));
         assert_eq!(sizes("leveled level0=partitioned(lanes=16)", 64), (3, 96));
         assert_eq!(sizes("leveled level0=partitioned(lanes=16)", 4), (1, 6));
-        assert_eq!(sizes("windrow", 64), (3, 96));
-        assert_eq!(sizes("windrow", 4), (1, 6));
+        assert_eq!(sizes("windrow", 64), (8, 960));
+        assert_eq!(sizes("windrow", 4), (1, 60));
         assert_eq!(Policy::preset("vlsm").unwrap().memtable_bytes_max(), 8 * MIB);
     }
 }

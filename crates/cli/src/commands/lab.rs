@@ -9,13 +9,17 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use windrow::Error;
 use windrow_lab::evidence::{self, Compared, Page};
-use windrow_lab::{Figures, Setup, Workload, report, simulate};
+use windrow_lab::{Figures, Setup, Workload, fit, report, simulate};
 
 /// The presets, unless policies are named.
 const POLICIES: [&str; 6] = ["leveled", "autumn", "l2sm", "vlsm", "mnemosyne", "windrow"];
 
 pub(crate) fn run(args: &LabArgs) -> Result<()> {
-    let (text, json) = if args.table { design_table(args)? } else { policies(args)? };
+    let (text, json) = match args {
+        LabArgs { table: true, .. } => design_table(args)?,
+        LabArgs { fit: true, .. } => fit_table(args)?,
+        _ => policies(args)?,
+    };
     let mut out = io::stdout().lock();
     match args.json {
         true => writeln!(out, "{json:#}")?,
@@ -91,6 +95,27 @@ fn design_table(args: &LabArgs) -> Result<(String, Value)> {
     }
     let values = rows.iter().map(compared_json).collect();
     Ok((evidence::table(&rows), Value::Array(values)))
+}
+
+fn fit_table(args: &LabArgs) -> Result<(String, Value)> {
+    let mut rows = Vec::new();
+    for workload in Workload::ALL {
+        for memtables in fit::MEMTABLES {
+            let row = fit::row(workload, memtables, args.unit_keys, args.seed);
+            rows.push(row.map_err(|error| told(workload.name(), &error))?);
+        }
+    }
+    let of = |row: &fit::Row| {
+        let figures = fit::POLICIES.iter().zip(&row.figures);
+        let figures =
+            figures.map(|(name, f)| json!({ "policy": name, "figures": figures_json(f) }));
+        json!({
+            "workload": row.workload.name(),
+            "memtables": row.memtables,
+            "policies": figures.collect::<Vec<_>>(),
+        })
+    };
+    Ok((fit::table(&rows), rows.iter().map(of).collect()))
 }
 
 fn told(name: &str, error: &Error) -> Failure {
