@@ -18,6 +18,21 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+/// Writes `value` as a varint from `out[at]` on; gives where it ends.
+///
+/// # Panics
+/// If there is no room for it.
+#[inline]
+pub fn put_varint_at(out: &mut [u8], mut at: usize, mut value: u64) -> usize {
+    while value >= 0x80 {
+        out[at] = value as u8 | 0x80;
+        value >>= 7;
+        at += 1;
+    }
+    out[at] = value as u8;
+    at + 1
+}
+
 /// Bytes that [`put_varint`] writes for `value`.
 #[inline]
 pub const fn varint_len(value: u64) -> usize {

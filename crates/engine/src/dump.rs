@@ -17,7 +17,7 @@ use windrow_env::fs::ReadOptions;
 use windrow_env::{FileSystem, OsFs, ReadFile};
 use windrow_format::batch::{self, EXPIRY_BYTES};
 use windrow_format::block::BlockIter;
-use windrow_format::log::{self, Class, Length, LogKind, Mark, Reader};
+use windrow_format::log::{self, Class, Length, LogKind, Mark, Reader, Record as LogRecord};
 use windrow_format::table::{
     self, BlockHandle, BlockKind, Expect, FOOTER_BYTES, IndexIter, Locate, Table, read_block,
 };
@@ -38,7 +38,7 @@ pub fn wal(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
     let mut reader = open_log(path, LogKind::Wal, &mut out)?;
     while let Some(record) = reader.next()? {
         match record.class {
-            Class::Batch => print_batch(record.offset, record.end, record.payload, &mut out)
+            Class::Batch => print_batch(&record, &mut out)
                 .map_err(|error| located(error, path, record.offset))?,
             Class::Mark => print_mark(record.offset, record.end, record.payload, &mut out)
                 .map_err(|error| located(error, path, record.offset))?,
@@ -230,8 +230,9 @@ fn print_end(reader: &Reader, out: &mut Out<'_>) -> Result<()> {
     }
 }
 
-fn print_batch(offset: u64, end: u64, payload: &[u8], out: &mut Out<'_>) -> Result<()> {
-    let (first_seq, count, ops) = batch::decode(payload)?;
+fn print_batch(record: &LogRecord<'_>, out: &mut Out<'_>) -> Result<()> {
+    let (first_seq, count, ops) = batch::decode(record.payload, record.framing)?;
+    let (offset, end) = (record.offset, record.end);
     out.line(format_args!("{offset}..{end} batch of {count} from sequence number {first_seq}"))?;
     for (seq, op) in (first_seq..).zip(ops) {
         let op = op?;

@@ -15,7 +15,7 @@ use windrow_env::{ReadFile, WriteFile};
 use windrow_format::block::{Block, BlockGet, BlockIter};
 use windrow_format::codec::Codec;
 use windrow_format::filter::{self, Filter, FilterBuilder};
-use windrow_format::log::{self, Class};
+use windrow_format::log::{self, Class, FileHeader, Framing, LogKind, Place, Reader};
 use windrow_format::table::{
     BlockHandle, BlockKind, Expect, Locate, Table, TableOptions, TableWriter, read_block,
 };
@@ -293,12 +293,46 @@ fn filters() {
 
 fn logs() {
     let mut buf = vec![7u8; log::HEADER_BYTES + 140];
-    let mut offset = 64;
-    time("log::seal of 140 bytes", 10_000, || {
-        for _ in 0..10_000 {
-            log::seal(&mut buf, UID, offset, Class::Batch, 64);
-            offset += buf.len() as u64;
+    for framing in [Framing::Fixed, Framing::Short] {
+        let mut place = Place { framing, uid: UID, offset: 64, durable_up_to: 64 };
+        time(&format!("log::seal of 140 bytes, {framing:?}"), 10_000, || {
+            for _ in 0..10_000 {
+                let record = log::seal(&mut buf, log::HEADER_BYTES, Class::Batch, place);
+                place.offset += record.len() as u64;
+            }
+            black_box(&buf);
+        });
+    }
+    search();
+}
+
+/// The search for evidence in a segment that holds garbage, behind a record that is not whole.
+fn search() {
+    type Byte = fn(u64) -> u8;
+    let kinds: [(&str, Byte); 3] = [
+        ("random bytes", |i| (filter::hash(&i.to_le_bytes()) >> 7) as u8),
+        ("text", |i| b"the quick brown fox jumps over 1234 dogs "[i as usize % 41]),
+        ("kinds of fragments", |i| if i % 4 == 0 { 0x84 } else { 1 }),
+    ];
+    for (what, byte) in kinds {
+        for framing in [Framing::Fixed, Framing::Short] {
+            let header = FileHeader {
+                kind: LogKind::Wal,
+                framing,
+                number: 1,
+                uid: UID,
+                manifest_number: 1,
+                manifest_durable_bytes: 64,
+                manifest_uid: 2,
+            };
+            let mut bytes = log::encode_file_header(&header);
+            bytes.extend((0..64 << 20).map(byte));
+            let file: Arc<dyn ReadFile> = Arc::new(Bytes(bytes));
+            time(&format!("search of 64 MiB of {what}, {framing:?}"), 1, || {
+                let mut reader = Reader::open(file.clone(), LogKind::Wal, None).expect("a header");
+                assert!(reader.next().expect("no evidence").is_none());
+                assert!(reader.torn().is_some());
+            });
         }
-        black_box(&buf);
-    });
+    }
 }

@@ -9,12 +9,14 @@ use windrow_base::{Error, FileNumber, FileUid, Result};
 use windrow_env::checksum::crc32c;
 
 /// The format version this build writes, and the newest it reads.
-pub const FORMAT_VERSION: u32 = 1;
+///
+/// In version 1 the write-ahead log has headers of fixed length.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Feature bits this build understands.
 pub const KNOWN_FEATURES: u64 = 0;
 
-/// Bytes of the file in format version 1.
+/// Bytes of the file in format versions 1 and 2.
 pub const CURRENT_BYTES: usize = 48;
 
 /// How the file begins.

@@ -64,7 +64,7 @@ fn is_pid(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
     use crate::current::Current;
-    use crate::log::{FileHeader, LogKind, encode_file_header};
+    use crate::log::{FileHeader, Framing, LogKind, encode_file_header};
 
     #[test]
     fn every_kind_of_file_is_known_by_its_head() {
@@ -77,6 +77,7 @@ mod tests {
         };
         let header = FileHeader {
             kind: LogKind::Wal,
+            framing: Framing::Short,
             number: 1,
             uid: 2,
             manifest_number: 3,

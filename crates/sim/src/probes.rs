@@ -375,6 +375,7 @@ fn only_its_own_logs_count() -> Result<(), String> {
 fn log_header(kind: LogKind, number: u64, (manifest_number, manifest_uid): (u64, u64)) -> Vec<u8> {
     log::encode_file_header(&FileHeader {
         kind,
+        framing: kind.framing(),
         number,
         uid: manifest_uid,
         manifest_number,

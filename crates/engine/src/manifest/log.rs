@@ -55,6 +55,7 @@ impl ManifestLog {
         let uid = env.random.next_u64();
         let header = FileHeader {
             kind: LogKind::Manifest,
+            framing: LogKind::Manifest.framing(),
             number,
             uid,
             manifest_number: number,
@@ -135,7 +136,9 @@ impl ManifestLog {
             durable <= offset,
             "a record at {offset} says that {durable} is durable"
         );
-        let mut framer = Framer::new(self.uid, offset, Class::Edit, self.durable_bytes);
+        let framing = LogKind::Manifest.framing();
+        let place = log::Place { framing, uid: self.uid, offset, durable_up_to: durable };
+        let mut framer = Framer::new(Class::Edit, place);
         let mut put = |_, fragment: &[u8]| self.file.append(fragment);
         record.encode_parts(|part| framer.push(part, &mut put))?;
         framer.finish(put)

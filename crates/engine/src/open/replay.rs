@@ -27,7 +27,7 @@ use windrow_base::{
 };
 use windrow_env::fs::{ReadOptions, is_out_of_descriptors};
 use windrow_format::batch;
-use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
+use windrow_format::log::{Class, Length, LogKind, Mark, Reader, Record};
 use windrow_format::names;
 use windrow_plan::tree::{File, Version};
 
@@ -226,14 +226,13 @@ impl<'a> Replay<'a> {
         }
         while let Some(record) = reader.next()? {
             let (class, offset, end) = (record.class, record.offset, record.end);
-            let durable_up_to = record.durable_up_to;
             let done = match class {
                 _ if known.is_none() && matches!(self.mode, Mode::Open(_)) => {
                     Err(Error::corruption("a log holds records, but the manifest does not name it"))
                 }
                 Class::Batch => {
-                    self.pass_gap((number, path, offset), record.payload)?;
-                    self.batch(record.payload, durable_up_to)
+                    self.pass_gap((number, path, offset), &record)?;
+                    self.batch(&record)
                 }
                 Class::Mark => self.mark(number, record.payload),
                 Class::Edit => Err(Error::corruption("an edit of the manifest is in a log")),
@@ -268,15 +267,15 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    fn batch(&mut self, payload: &[u8], durable_up_to: u64) -> Result<()> {
-        let (first_seq, count, ops) = batch::decode(payload)?;
+    fn batch(&mut self, record: &Record<'_>) -> Result<()> {
+        let (first_seq, count, ops) = batch::decode(record.payload, record.framing)?;
         if let Mode::Rebuild(chains) = &mut self.mode
             && !std::mem::replace(&mut chains.begun, true)
         {
             self.next_seq = first_seq;
         }
         if first_seq != self.next_seq || self.broken {
-            return self.gap(first_seq, durable_up_to);
+            return self.gap(first_seq, record.durable_up_to);
         }
         if !matches!(self.mode, Mode::Open(_)) {
             // What goes on behind a batch that is not sound takes none of it.
@@ -320,13 +319,13 @@ impl<'a> Replay<'a> {
     fn pass_gap(
         &mut self,
         (log, path, offset): (FileNumber, &Path, u64),
-        payload: &[u8],
+        record: &Record<'_>,
     ) -> Result<()> {
         let Mode::Rebuild(Chains { begun: true, proof, .. }) = self.mode else { return Ok(()) };
         if self.broken {
             return Ok(());
         }
-        let (first_seq, ..) = batch::decode(payload)?;
+        let (first_seq, ..) = batch::decode(record.payload, record.framing)?;
         if first_seq <= self.next_seq || !proof.reaches(log, first_seq) {
             return Ok(());
         }

@@ -111,7 +111,7 @@ impl Evidence {
             if record.class != Class::Batch {
                 continue;
             }
-            for op in batch::decode(record.payload)?.2 {
+            for op in batch::decode(record.payload, record.framing)?.2 {
                 found.insert(op?.keyspace);
             }
         }

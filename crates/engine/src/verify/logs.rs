@@ -128,7 +128,7 @@ fn verify_log(file: Arc<dyn ReadFile>, segment: &Segment, report: &mut VerifyRep
         let at = |e: Error| e.with_offset(record.offset);
         match record.class {
             Class::Batch => {
-                for op in batch::decode(record.payload).map_err(at)?.2 {
+                for op in batch::decode(record.payload, record.framing).map_err(at)?.2 {
                     op.map_err(at)?;
                     report.log_operations += 1;
                 }

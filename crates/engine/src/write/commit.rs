@@ -17,7 +17,7 @@ use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, Slot};
 use crate::write::room::{Reserved, Room};
 use windrow_base::Kind;
-use windrow_base::{Error, ErrorKind, Result, SeqNo};
+use windrow_base::{Error, ErrorKind, Result, SeqNo, invariant};
 use windrow_format::batch::{BatchBuf, Op};
 use windrow_format::log::{self, Class};
 
@@ -81,10 +81,9 @@ impl Pipeline {
         sync: Sync,
     ) -> Result<SeqNo> {
         self.host.write_state.check()?;
-        let log_bytes = log::framed_bytes(buf.payload().len());
         let mut room = Room::new(self, touched);
         room.wait_for_pace(buf.byte_len());
-        let reserved = room.reserve(buf.count() as u64, log_bytes)?;
+        let reserved = room.reserve(buf.count(), buf.op_bytes())?;
         let Reserved { slot, due, is_large } = reserved;
         let unwinding = Unwinding::of_writing(self, &slot);
         if is_large {
@@ -217,15 +216,15 @@ fn append(buf: &mut BatchBuf, slot: &Slot) -> Result<()> {
         return Err(Error::invalid("the database has used up its sequence numbers"));
     }
     buf.set_first_seq(slot.first_seq);
-    let (uid, offset, mark) = (slot.wal.uid, slot.offset, slot.durable_up_to);
+    let place = slot.place();
+    let (record_bytes, room) = (place.framed_bytes(buf.payload().len()), slot.end - slot.offset);
+    // Another slot begins where this one ends.
+    invariant!(Q1, record_bytes == room, "{record_bytes} bytes of a record in {room} of the log");
     if buf.payload().len() <= log::FRAGMENT_BYTES_MAX {
-        let framed = buf.framed();
-        debug_assert_eq!(framed.len() as u64, slot.end - slot.offset);
-        log::seal(framed, uid, offset, Class::Batch, mark);
-        return slot.wal.file.write_at(offset, framed);
+        return slot.wal.file.write_at(slot.offset, buf.seal(place));
     }
     // A large one goes out piece by piece: a copy of it is in no budget.
-    log::frame_pieces(buf.payload(), uid, offset, Class::Batch, mark, |at, piece| {
+    log::frame_pieces(buf.payload(), Class::Batch, place, |at, piece| {
         slot.wal.file.write_at(at, piece)
     })
 }
@@ -234,7 +233,7 @@ fn append(buf: &mut BatchBuf, slot: &Slot) -> Result<()> {
 fn append_mark(slot: &Slot) -> Result<()> {
     let Some(payload) = &slot.mark else { return Ok(()) };
     let mut framed = Vec::new();
-    log::frame(&mut framed, payload, slot.wal.uid, slot.begin, Class::Mark, slot.durable_up_to);
+    log::frame(&mut framed, payload, Class::Mark, slot.mark_place());
     slot.wal.file.write_at(slot.begin, &framed)
 }
 

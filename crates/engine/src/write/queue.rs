@@ -30,7 +30,8 @@ use std::sync::Arc;
 use windrow_base::{KeyspaceId, Result, SeqNo, debug_invariant, invariant};
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
-use windrow_format::log::{self, Length, Mark};
+use windrow_format::batch;
+use windrow_format::log::{Length, LogKind, Mark, Place};
 
 /// What the short lock guards.
 pub(crate) struct QueueState {
@@ -71,6 +72,23 @@ pub(crate) struct Slot {
     pub(crate) durable_up_to: u64,
     /// The memtables to insert into. One keyspace is the common case.
     pub(crate) memtables: Memtables,
+}
+
+/// A record's place in a log of this build.
+fn place_in(wal: &Wal, offset: u64, durable_up_to: u64) -> Place {
+    Place { framing: LogKind::Wal.framing(), uid: wal.uid, offset, durable_up_to }
+}
+
+impl Slot {
+    /// Where the mark goes, if there is one.
+    pub(crate) fn mark_place(&self) -> Place {
+        place_in(&self.wal, self.begin, self.durable_up_to)
+    }
+
+    /// Where the record goes.
+    pub(crate) fn place(&self) -> Place {
+        place_in(&self.wal, self.offset, self.durable_up_to)
+    }
 }
 
 /// The memtable of each keyspace that a batch touches, by id ascending.
@@ -377,21 +395,31 @@ impl Queue {
 }
 
 impl QueueState {
-    /// Gives out the next slot: `count` sequence numbers and `bytes` of log,
-    /// and room for a mark where one is due.
-    pub(crate) fn take(&mut self, count: u64, bytes: u64, memtables: Memtables) -> Slot {
+    /// Gives out the next slot: `count` sequence numbers, log for a batch of so many
+    /// operations that take `op_bytes` (for none, no record), and room for a mark where one
+    /// is due. The lengths of headers depend on what is known to be durable: so that is
+    /// looked at here once, for all of the slot.
+    pub(crate) fn take(&mut self, count: u32, op_bytes: usize, memtables: Memtables) -> Slot {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let first_seq = self.next_seq;
-        self.next_seq += count;
+        self.next_seq += u64::from(count);
         let changes = self.manifest.changes();
         let mark = (self.marked != changes).then(|| self.mark(changes).encode());
         let begin = self.wal_offset;
-        let offset = begin + mark.as_ref().map_or(0, |payload| log::framed_bytes(payload.len()));
-        self.wal_offset = offset + bytes;
-        invariant!(Q1, self.wal_offset >= begin, "a slot ends at {}", self.wal_offset);
         let durable_up_to = self.wal.durable_up_to();
         invariant!(R5, durable_up_to <= begin, "at {begin}, {durable_up_to} is said to be durable");
+        let place = |offset| place_in(&self.wal, offset, durable_up_to);
+        let offset = begin + mark.as_ref().map_or(0, |mark| place(begin).framed_bytes(mark.len()));
+        let end = match count {
+            0 => offset,
+            _ => {
+                let payload_bytes = batch::payload_bytes(first_seq, count, op_bytes);
+                offset + place(offset).framed_bytes(payload_bytes)
+            }
+        };
+        invariant!(Q1, end >= begin, "a slot that begins at {begin} ends at {end}");
+        self.wal_offset = end;
         Slot {
             ticket,
             first_seq,

@@ -19,6 +19,7 @@ use crate::write::queue::{Memtables, QueueState, Slot};
 use crate::write::wal::Wal;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result, debug_invariant};
+use windrow_format::{batch, log};
 
 /// Range deletes that fill a memtable, however short: every read asks all of
 /// them, by the chunk.
@@ -113,12 +114,14 @@ impl<'a> Room<'a> {
     }
 
     /// Gives out a slot, after making room for it in the memtables.
-    pub(crate) fn reserve(&mut self, count: u64, log_bytes: u64) -> Result<Reserved> {
+    pub(crate) fn reserve(&mut self, count: u32, op_bytes: usize) -> Result<Reserved> {
         let Pipeline { host, workers, segments, .. } = self.pipeline;
         let need: usize = self.touched.iter().map(|touch| self.charge(touch)).sum();
         let mut queue = segments.queue.lock();
         let (mut due, mut stay) = (false, false);
         let limit = host.shares.memtable_bytes as usize;
+        // How long headers are is known with the slot.
+        let log_bytes_max = log::framed_bytes_max(batch::BATCH_HEADER_BYTES_MAX + op_bytes);
         let slot = loop {
             host.write_state.check()?;
             workers.check_open()?;
@@ -132,14 +135,14 @@ impl<'a> Room<'a> {
                 continue;
             }
             if fits {
-                if let Some(lack) = segments.lacks_room(&queue, log_bytes) {
+                if let Some(lack) = segments.lacks_room(&queue, log_bytes_max) {
                     drop(queue);
                     self.find(lack)?;
                     queue = segments.queue.lock();
                     continue;
                 }
                 let memtables = self.memtables(&mut queue)?;
-                break queue.take(count, log_bytes, memtables);
+                break queue.take(count, op_bytes, memtables);
             }
             match self.switch_largest(&mut queue, stay) {
                 Switch::Done => due = true,
@@ -163,8 +166,10 @@ impl<'a> Room<'a> {
         };
         due |= segments.asks_for_spare(&mut queue);
         let (given, room) = (slot.last_seq + 1 - slot.first_seq, slot.end - slot.offset);
-        debug_invariant!(Q1, given == count, "{given} sequence numbers for {count} operations");
-        debug_invariant!(Q1, room == log_bytes, "{room} bytes of the log for {log_bytes}");
+        let asked = u64::from(count);
+        debug_invariant!(Q1, given == asked, "{given} sequence numbers for {count} operations");
+        let fits = room <= log_bytes_max;
+        debug_invariant!(Q1, fits, "{room} bytes of the log, of {log_bytes_max} at the most");
         let is_large = limit < queue.unflushed.active_bytes();
         Ok(Reserved { slot, due, is_large })
     }

@@ -378,6 +378,7 @@ impl NewWal<'_> {
         let uid = env.random.next_u64();
         let header = FileHeader {
             kind: LogKind::Wal,
+            framing: LogKind::Wal.framing(),
             number,
             uid,
             manifest_number: manifest.durable.number,

@@ -7,7 +7,7 @@ use windrow::{Db, Error, ErrorKind, Options, RepairReport, Sync};
 use windrow_base::{KeyspaceId, Kind};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 use windrow_format::batch::{self, BatchBuf};
-use windrow_format::log::{self, Class, LogKind, Reader};
+use windrow_format::log::{self, Class, LogKind, Place, Reader};
 
 const DIR: &str = "/db";
 
@@ -152,7 +152,7 @@ fn add_half_a_batch(handles: &Handles, log: &Path) {
     let mut last_seq = 0;
     while let Some(record) = reader.next().unwrap() {
         if record.class == Class::Batch {
-            let (first_seq, count, _) = batch::decode(record.payload).unwrap();
+            let (first_seq, count, _) = batch::decode(record.payload, record.framing).unwrap();
             last_seq = first_seq + u64::from(count) - 1;
         }
     }
@@ -160,10 +160,12 @@ fn add_half_a_batch(handles: &Handles, log: &Path) {
     made.push(Kind::Put, KeyspaceId::DEFAULT, b"half", b"of a batch");
     made.push(Kind::Put, KeyspaceId(77), b"the other", b"half");
     made.set_first_seq(last_seq + 1);
-    let (uid, end) = (reader.header().uid, reader.valid_bytes());
+    let (header, end) = (reader.header().clone(), reader.valid_bytes());
     let mut bytes = handles.fs.read_file(log).unwrap();
     bytes.truncate(end as usize);
-    log::frame(&mut bytes, made.payload(), uid, end, Class::Batch, 0);
+    let (framing, uid) = (header.framing, header.uid);
+    let place = Place { framing, uid, offset: end, durable_up_to: 0 };
+    log::frame(&mut bytes, made.payload(), Class::Batch, place);
     handles.fs.write_file(log, &bytes);
 }
 

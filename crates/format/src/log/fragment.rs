@@ -1,12 +1,11 @@
 //! Fragments: the pieces of a record, each with a header that has a checksum of its own.
 //!
-//! Owns: a fragment's header, byte by byte, and what a fragment may be. Never does: put
-//! records together.
+//! Owns: what a fragment may be, and what its header says. Never does: know the header's
+//! bytes (`fixed.rs`, `short.rs`), or put records together.
 
-use windrow_base::{Error, FileUid, Result};
-use windrow_env::checksum::checksum;
+use windrow_base::{Error, Result};
 
-/// Bytes of a fragment's header.
+/// Bytes of a fragment's header of fixed length, and most bytes of any that is written.
 pub const HEADER_BYTES: usize = 32;
 
 /// Most payload bytes in one fragment (1 MiB).
@@ -73,8 +72,8 @@ impl Fragment {
     }
 }
 
-/// A fragment header whose checksum held.
-#[derive(Clone, Copy, Debug)]
+/// What a fragment's header says, in either form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FragmentHeader {
     pub(super) payload_crc: u32,
     pub(super) len: u32,
@@ -82,46 +81,4 @@ pub(super) struct FragmentHeader {
     pub(super) fragment: u8,
     pub(super) stream: u16,
     pub(super) durable_up_to: u64,
-}
-
-impl FragmentHeader {
-    pub(super) fn write(&self, out: &mut [u8; HEADER_BYTES], uid: FileUid, offset: u64) {
-        out[4..8].copy_from_slice(&self.payload_crc.to_le_bytes());
-        out[8..12].copy_from_slice(&self.len.to_le_bytes());
-        out[12] = self.class;
-        out[13] = self.fragment;
-        out[14..16].copy_from_slice(&self.stream.to_le_bytes());
-        out[16..24].copy_from_slice(&uid.to_le_bytes());
-        out[24..32].copy_from_slice(&self.durable_up_to.to_le_bytes());
-        let crc = checksum(uid, offset, &[&out[4..]]);
-        out[..4].copy_from_slice(&crc.to_le_bytes());
-    }
-
-    /// `None` unless these bytes are a header that was written for this log and offset.
-    pub(super) fn read(
-        bytes: &[u8; HEADER_BYTES],
-        uid: FileUid,
-        offset: u64,
-    ) -> Option<FragmentHeader> {
-        let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
-        let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
-        let is_whole = u32_at(0) == checksum(uid, offset, &[&bytes[4..]]);
-        if u64_at(16) != uid || !is_whole {
-            return None;
-        }
-        Some(FragmentHeader {
-            payload_crc: u32_at(4),
-            len: u32_at(8),
-            class: bytes[12],
-            fragment: bytes[13],
-            stream: u16::from_le_bytes([bytes[14], bytes[15]]),
-            durable_up_to: u64_at(24),
-        })
-    }
-}
-
-/// The payload's checksum is taken at the payload's own offset, so that it
-/// never equals a header's by the same seed.
-pub(super) fn payload_crc(uid: FileUid, header_offset: u64, payload: &[u8]) -> u32 {
-    checksum(uid, header_offset + HEADER_BYTES as u64, &[payload])
 }

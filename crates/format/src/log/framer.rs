@@ -3,33 +3,32 @@
 //!
 //! Owns: the fragment in the making. Never does: write to files.
 
-use super::fragment::{
-    Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES, payload_crc,
-};
-use windrow_base::{FileUid, Result, debug_invariant};
+use super::fragment::{Class, FRAGMENT_BYTES_MAX, Fragment};
+use super::place::{Place, seal_fragment};
+use windrow_base::Result;
 
 /// One record in the making.
 pub struct Framer {
-    uid: FileUid,
     class: Class,
-    durable_up_to: u64,
     /// Where the fragment in the making goes.
-    at: u64,
+    place: Place,
     is_first: bool,
+    /// Bytes of room for its header, at the beginning of `framed`.
+    room: usize,
     /// Room for its header, and its payload so far.
     framed: Vec<u8>,
 }
 
 impl Framer {
-    /// A record whose first byte will be at `offset` in the file.
-    pub fn new(uid: FileUid, offset: u64, class: Class, durable_up_to: u64) -> Framer {
-        let framed = vec![0; HEADER_BYTES];
-        Framer { uid, class, durable_up_to, at: offset, is_first: true, framed }
+    /// A record in this place.
+    pub fn new(class: Class, place: Place) -> Framer {
+        let room = place.room_bytes();
+        Framer { class, place, is_first: true, room, framed: vec![0; room] }
     }
 
     /// Makes room for so many bytes of payload, but for no more than a fragment has.
     pub fn reserve(&mut self, bytes: usize) {
-        let payload_bytes = self.framed.len() - HEADER_BYTES;
+        let payload_bytes = self.framed.len() - self.room;
         self.framed.reserve(bytes.min(FRAGMENT_BYTES_MAX - payload_bytes));
     }
 
@@ -44,7 +43,7 @@ impl Framer {
         mut put: impl FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
         while !bytes.is_empty() {
-            let room = HEADER_BYTES + FRAGMENT_BYTES_MAX - self.framed.len();
+            let room = self.room + FRAGMENT_BYTES_MAX - self.framed.len();
             if room == 0 {
                 // More follows, so it is not the last one.
                 self.seal(
@@ -73,24 +72,11 @@ impl Framer {
         fragment: Fragment,
         mut put: impl FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let Framer { uid, at, .. } = *self;
-        let (head, payload) =
-            self.framed.split_first_chunk_mut::<HEADER_BYTES>().expect("room for the header");
-        let header = FragmentHeader {
-            payload_crc: payload_crc(uid, at, payload),
-            len: payload.len() as u32,
-            class: self.class as u8,
-            fragment: fragment as u8,
-            stream: 0,
-            durable_up_to: self.durable_up_to,
-        };
-        header.write(head, uid, at);
-        let again = FragmentHeader::read(head, uid, at);
-        let is_read = again.is_some_and(|h| h.payload_crc == payload_crc(uid, at, payload));
-        debug_invariant!(R5, is_read, "the header of a fragment at {at} cannot be read again");
-        put(at, &self.framed)?;
-        self.at += self.framed.len() as u64;
-        self.framed.truncate(HEADER_BYTES);
+        let begin = seal_fragment(&mut self.framed, self.room, &self.place, self.class, fragment);
+        let framed = &self.framed[begin..];
+        put(self.place.offset, framed)?;
+        self.place.offset += framed.len() as u64;
+        self.framed.truncate(self.room);
         self.is_first = false;
         Ok(())
     }

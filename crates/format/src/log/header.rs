@@ -1,6 +1,7 @@
 //! The header of a log file: what it is, whose it is, and (R11) which
 //! manifest was in force, and how much of it was on the device, when the log began.
 
+use super::framing::Framing;
 use windrow_base::coding::Decoder;
 use windrow_base::{Error, FileNumber, FileUid, Result};
 use windrow_env::checksum::crc32c;
@@ -10,9 +11,6 @@ pub const FILE_HEADER_BYTES: usize = 64;
 
 /// What a log or manifest begins with.
 pub const MAGIC: [u8; 8] = *b"WndrLog\0";
-
-/// Version of the log format this build writes, and the newest it reads.
-const FORMAT_VERSION: u32 = 1;
 
 /// Which of the two logs a file is. The numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +23,14 @@ pub enum LogKind {
 }
 
 impl LogKind {
+    /// The form in which this build writes such a log.
+    pub fn framing(self) -> Framing {
+        match self {
+            LogKind::Wal => Framing::Short,
+            LogKind::Manifest => Framing::Fixed,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             LogKind::Wal => "write-ahead log",
@@ -38,6 +44,8 @@ impl LogKind {
 pub struct FileHeader {
     /// What it is a log of.
     pub kind: LogKind,
+    /// The form of what is in it: the version.
+    pub framing: Framing,
     /// The file's number.
     pub number: FileNumber,
     /// The file's identity; seeds all its checksums.
@@ -54,7 +62,7 @@ pub struct FileHeader {
 pub fn encode_file_header(header: &FileHeader) -> Vec<u8> {
     let mut out = Vec::with_capacity(FILE_HEADER_BYTES);
     out.extend_from_slice(&MAGIC);
-    out.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    out.extend_from_slice(&(header.framing as u32).to_le_bytes());
     out.extend_from_slice(&0u32.to_le_bytes()); // required features
     out.extend_from_slice(&u32::from(header.kind as u8).to_le_bytes());
     out.extend_from_slice(&header.number.to_le_bytes());
@@ -84,16 +92,25 @@ pub fn decode_file_header(bytes: &[u8]) -> Result<FileHeader> {
     if !is_whole || magic != MAGIC {
         return Err(Error::corruption("log file header fails its checksum").with_offset(0));
     }
-    let kind = match (version, features, kind) {
-        (FORMAT_VERSION, 0, 1) => LogKind::Wal,
-        (FORMAT_VERSION, 0, 2) => LogKind::Manifest,
+    let (framing, kind) = match (version, features, kind) {
+        (1, 0, 1) => (Framing::Fixed, LogKind::Wal),
+        (2, 0, 1) => (Framing::Short, LogKind::Wal),
+        (1, 0, 2) => (Framing::Fixed, LogKind::Manifest),
         _ => {
             return Err(Error::not_supported(format!(
                 "log of version {version}, features {features:#x}, kind {kind} needs a newer Windrow"
             )));
         }
     };
-    Ok(FileHeader { kind, number, uid, manifest_number, manifest_durable_bytes, manifest_uid })
+    Ok(FileHeader {
+        kind,
+        framing,
+        number,
+        uid,
+        manifest_number,
+        manifest_durable_bytes,
+        manifest_uid,
+    })
 }
 
 /// Whether these bytes from a file's start show that no header ever reached

@@ -5,30 +5,30 @@
 //! tail, and is dropped, unless somebody was promised it:
 //!
 //! 1. a length known from elsewhere (R4, R10, R11) lies beyond `p`, or
-//! 2. some fragment header after `p` is valid and says that the log was
-//!    durable beyond `p` when it was written.
+//! 2. some fragment after `p` says that the log was durable beyond `p` when it
+//!    was written (`evidence.rs`).
 //!
-//! Then it is `Corruption`. To find such headers the rest of the file is
-//! searched byte by byte: after damage nothing says where records begin.
-//! No later record confirms the last sync group; only rule 1 can.
+//! Then it is `Corruption`. No later record confirms the last sync group; only
+//! rule 1 can.
 
-use super::fragment::{
-    Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES, payload_crc,
-};
+use super::evidence::{self, Evidence};
+use super::fragment::{Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES};
+use super::framing::Framing;
 use super::header::{FILE_HEADER_BYTES, FileHeader, LogKind, decode_file_header, expect_kind};
+use super::place::{payload_crc, read_header};
+use super::window::Window;
 use std::ops::Range;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
 use windrow_env::ReadFile;
-
-/// Bytes read from the file at a time.
-const WINDOW_BYTES: usize = 256 << 10;
 
 /// One record.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     /// What the payload is.
     pub class: Class,
+    /// The log's form, which a batch in it has, too.
+    pub framing: Framing,
     /// All fragments' bytes together.
     pub payload: &'a [u8],
     /// Where the record begins in the file.
@@ -65,6 +65,13 @@ struct Found {
     durable_up_to: u64,
     /// In the window, for a record of one fragment; else in `assembled`.
     in_window: Option<Range<usize>>,
+}
+
+/// The payload of a fragment.
+struct Payload {
+    /// Where it ends in the file.
+    end: u64,
+    in_window: Range<usize>,
 }
 
 impl Reader {
@@ -140,7 +147,8 @@ impl Reader {
             None => &self.assembled,
         };
         let Found { class, end, durable_up_to, .. } = found;
-        Ok(Some(Record { class, payload, offset, end, durable_up_to }))
+        let framing = self.header.framing;
+        Ok(Some(Record { class, framing, payload, offset, end, durable_up_to }))
     }
 
     /// After the end: where the valid part ends.
@@ -176,7 +184,8 @@ impl Reader {
             let Some((header, payload)) = self.read_fragment(at)? else {
                 return Ok(None);
             };
-            let end = at + (HEADER_BYTES + payload.len()) as u64;
+            let end = payload.end;
+            let payload = payload.in_window;
             let fragment = Fragment::from_u8(header.fragment);
             if header.stream != 0 || fragment.is_none() {
                 return Err(Error::not_supported(
@@ -210,22 +219,20 @@ impl Reader {
     }
 
     /// The fragment at `at` if both its checksums hold: header, and payload in the window.
-    fn read_fragment(&mut self, at: u64) -> Result<Option<(FragmentHeader, Range<usize>)>> {
-        let Some(head) = self.window.load(&*self.file, at, HEADER_BYTES)? else {
+    fn read_fragment(&mut self, at: u64) -> Result<Option<(FragmentHeader, Payload)>> {
+        let FileHeader { framing, uid, .. } = self.header;
+        let head = self.window.load_from(&*self.file, at, HEADER_BYTES)?;
+        let bytes = &self.window.bytes[head];
+        let Some((header, len)) = read_header(framing, bytes, uid, at) else {
             return Ok(None);
         };
-        let Some(bytes) = self.window.bytes[head].first_chunk::<HEADER_BYTES>() else {
+        let begin = at + len as u64;
+        let Some(range) = self.window.load(&*self.file, begin, header.len as usize)? else {
             return Ok(None);
         };
-        let Some(header) = FragmentHeader::read(bytes, self.header.uid, at) else {
-            return Ok(None);
-        };
-        let payload_at = at + HEADER_BYTES as u64;
-        let Some(payload) = self.window.load(&*self.file, payload_at, header.len as usize)? else {
-            return Ok(None);
-        };
-        let crc = payload_crc(self.header.uid, at, &self.window.bytes[payload.clone()]);
+        let crc = payload_crc(uid, begin, &self.window.bytes[range.clone()]);
         let is_whole = crc == header.payload_crc;
+        let payload = Payload { end: begin + range.len() as u64, in_window: range };
         Ok(is_whole.then_some((header, payload)))
     }
 
@@ -239,92 +246,14 @@ impl Reader {
                 self.known_durable_bytes
             )));
         }
-        let mut torn_end = end;
-        let mut at = end;
-        while at < self.file.len() {
-            // Windows overlap, so that a header across their edge is seen.
-            let bytes = (self.file.len() - at).min(WINDOW_BYTES as u64) as usize;
-            let Some(range) = self.window.load(&*self.file, at, bytes)? else {
-                break;
-            };
-            let bytes = &self.window.bytes[range];
-            if let Some(last) = last_nonzero(bytes) {
-                torn_end = torn_end.max(at + last as u64 + 1);
-                if let Some((place, durable)) = confirming(bytes, self.header.uid, at, end) {
-                    return Err(Error::corruption(format!(
-                        "log is damaged at byte {end}, but a record at byte {place} says that \
-                         all before byte {durable} had been synced"
-                    )));
-                }
-            }
-            if at + bytes.len() as u64 == self.file.len() {
-                break;
-            }
-            at += (bytes.len() - (HEADER_BYTES - 1)) as u64;
+        let torn_end = evidence::written_end(&*self.file, &mut self.window, end)?;
+        let found = evidence::search(&*self.file, &mut self.window, &self.header, end..torn_end)?;
+        if let Some(Evidence { place, durable_up_to }) = found {
+            return Err(Error::corruption(format!(
+                "log is damaged at byte {end}, but a record at byte {place} says that \
+                 all before byte {durable_up_to} had been synced"
+            )));
         }
         Ok((torn_end > end).then_some(torn_end - end))
-    }
-}
-
-fn last_nonzero(bytes: &[u8]) -> Option<usize> {
-    // Preallocated space is long and all zero: eight bytes at a step.
-    let (head, words) = bytes.as_rchunks::<8>();
-    let zeros = words.iter().rev().take_while(|w| u64::from_ne_bytes(**w) == 0).count();
-    match words.get((words.len() - zeros).wrapping_sub(1)) {
-        Some(word) => {
-            let at = head.len() + (words.len() - zeros - 1) * 8;
-            word.iter().rposition(|&b| b != 0).map(|i| at + i)
-        }
-        None => head.iter().rposition(|&b| b != 0),
-    }
-}
-
-/// Looks through bytes from file offset `at` for a valid fragment header that
-/// says the log was durable beyond `end`. Gives its offset and what it says.
-fn confirming(bytes: &[u8], uid: u64, at: u64, end: u64) -> Option<(u64, u64)> {
-    let uid_bytes = uid.to_le_bytes();
-    for (i, candidate) in bytes.windows(HEADER_BYTES).enumerate() {
-        if candidate[16] != uid_bytes[0] || candidate[16..24] != uid_bytes {
-            continue;
-        }
-        let place = at + i as u64;
-        let header = candidate.first_chunk().and_then(|h| FragmentHeader::read(h, uid, place));
-        if let Some(header) = header
-            && header.durable_up_to > end
-        {
-            return Some((place, header.durable_up_to));
-        }
-    }
-    None
-}
-
-/// A stretch of the file in memory.
-#[derive(Default)]
-struct Window {
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-impl Window {
-    /// Makes `len` bytes from file offset `at` available; gives their place in
-    /// `self.bytes`, or `None` if the file ends before (nothing is allocated then, R12).
-    fn load(&mut self, file: &dyn ReadFile, at: u64, len: usize) -> Result<Option<Range<usize>>> {
-        let left = file.len().saturating_sub(at);
-        if len as u64 > left {
-            return Ok(None);
-        }
-        let held = self.start..self.start + self.bytes.len() as u64;
-        if !(held.start <= at && at + len as u64 <= held.end) {
-            let want = len.max(WINDOW_BYTES).min(usize::try_from(left).unwrap_or(usize::MAX));
-            self.bytes.clear();
-            self.bytes.resize(want, 0);
-            self.start = at;
-            if let Err(e) = file.read_at(at, &mut self.bytes) {
-                self.bytes.clear();
-                return Err(e);
-            }
-        }
-        let from = (at - self.start) as usize;
-        Ok(Some(from..from + len))
     }
 }

@@ -6,13 +6,14 @@
 //! time from `docs/format/`. Never does: make a file that is named and missing.
 
 use super::memory_file::MemoryFile;
+use super::short_logs::put_wide;
 use super::{checksums, records};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_base::coding::{Decoder, get_varint, put_varint};
 use windrow_base::{FileNumber, FileUid, Result};
 use windrow_format::current::CURRENT_BYTES;
-use windrow_format::log::{Class, FILE_HEADER_BYTES, HEADER_BYTES, LogKind, Reader};
+use windrow_format::log::{Class, FILE_HEADER_BYTES, LogKind, Reader};
 use windrow_format::table::FOOTER_BYTES;
 
 /// Tags of the manifest's fields that speak of logs.
@@ -134,9 +135,11 @@ fn marks(bytes: &[u8]) -> Result<Vec<std::ops::Range<usize>>> {
     let mut reader = Reader::open(MemoryFile::open(bytes.to_vec()), LogKind::Wal, None)?;
     let mut found = Vec::new();
     while let Some(record) = reader.next()? {
-        let begin = record.offset as usize + HEADER_BYTES;
-        if record.class == Class::Mark && begin + record.payload.len() == record.end as usize {
-            found.push(begin..record.end as usize);
+        let end = record.end as usize;
+        let range = end - record.payload.len()..end;
+        // In one of several fragments there are headers in between.
+        if record.class == Class::Mark && bytes.get(range.clone()) == Some(record.payload) {
+            found.push(range);
         }
     }
     Ok(found)
@@ -155,28 +158,5 @@ fn mark(payload: &mut [u8], manifests: &Files, logs: &Files) {
         }
         at += width;
         files = logs;
-    }
-}
-
-/// A varint that fills its place.
-fn put_wide(place: &mut [u8], mut value: u64) {
-    let last = place.len() - 1;
-    for (i, byte) in place.iter_mut().enumerate() {
-        *byte = (value & 0x7f) as u8 | if i < last { 0x80 } else { 0 };
-        value >>= 7;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wide_varints_read_as_what_they_were_made_of() {
-        for (width, value) in [(1, 5), (2, 5), (3, 300), (5, 0), (9, 1 << 60)] {
-            let mut place = vec![0; width];
-            put_wide(&mut place, value);
-            assert_eq!(get_varint(&place), Some((value, width)));
-        }
     }
 }

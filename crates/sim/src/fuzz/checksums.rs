@@ -7,6 +7,7 @@
 //! cover, but for the uid and length that seed them.
 
 use super::memory_file::MemoryFile;
+use super::short_logs;
 use std::path::Path;
 use windrow_base::{FileUid, KeyOrder};
 use windrow_env::checksum::{checksum, crc32c};
@@ -17,6 +18,9 @@ use windrow_format::table::{
     Locate, Table, decode_block,
 };
 
+/// Where the version is in a log's header, and that of logs with short headers.
+const LOG_VERSION_AT: usize = 8;
+const SHORT_VERSION: u32 = 2;
 /// Where the uid is in a log's header.
 const LOG_UID_AT: usize = 28;
 /// Where it is in a fragment's.
@@ -67,6 +71,9 @@ pub fn log(bytes: &mut [u8]) {
     let crc = crc32c(covered);
     put(bytes, FILE_HEADER_BYTES - 4, &crc.to_le_bytes());
     let Some(uid) = u64_at(bytes, LOG_UID_AT) else { return };
+    if u32_at(bytes, LOG_VERSION_AT) == Some(SHORT_VERSION) {
+        return short_logs::recompute(bytes, uid);
+    }
     // Where the header's was changed, the fragments still carry the one before.
     let before = u64_at(bytes, FILE_HEADER_BYTES + FRAGMENT_UID_AT).unwrap_or(uid);
     let mut at = FILE_HEADER_BYTES;
@@ -180,12 +187,15 @@ pub fn block(bytes: &mut [u8], uid: FileUid, handle: BlockHandle) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windrow_format::log::{Class, FileHeader, LogKind, Reader, encode_file_header, frame};
+    use windrow_format::log::{
+        Class, FileHeader, LogKind, Place, Reader, encode_file_header, frame,
+    };
 
-    #[test]
-    fn a_log_with_another_uid_keeps_its_records() {
+    /// A log of three records, and where each begins.
+    fn log_of(kind: LogKind) -> (Vec<u8>, Vec<usize>) {
         let header = FileHeader {
-            kind: LogKind::Manifest,
+            kind,
+            framing: kind.framing(),
             number: 1,
             uid: 7,
             manifest_number: 1,
@@ -193,19 +203,40 @@ mod tests {
             manifest_uid: 7,
         };
         let mut bytes = encode_file_header(&header);
+        let mut begins = Vec::new();
         for record in ["first", "second", "third"] {
-            let offset = bytes.len() as u64;
-            frame(&mut bytes, record.as_bytes(), header.uid, offset, Class::Edit, 0);
+            begins.push(bytes.len());
+            let (framing, offset) = (header.framing, bytes.len() as u64);
+            let place = Place { framing, uid: header.uid, offset, durable_up_to: 0 };
+            frame(&mut bytes, record.as_bytes(), Class::Batch, place);
         }
-        put(&mut bytes, LOG_UID_AT, &8u64.to_le_bytes());
-        log(&mut bytes);
-        let file = MemoryFile::open(bytes);
-        let mut reader = Reader::open(file, LogKind::Manifest, None).unwrap();
-        assert_eq!(reader.header().uid, 8);
+        (bytes, begins)
+    }
+
+    fn records(bytes: Vec<u8>, kind: LogKind) -> Vec<Vec<u8>> {
+        let mut reader = Reader::open(MemoryFile::open(bytes), kind, None).unwrap();
         let mut found = Vec::new();
         while let Some(record) = reader.next().unwrap() {
             found.push(record.payload.to_vec());
         }
-        assert_eq!(found, [&b"first"[..], b"second", b"third"]);
+        found
+    }
+
+    #[test]
+    fn a_log_with_another_uid_keeps_its_records() {
+        for kind in [LogKind::Manifest, LogKind::Wal] {
+            let (mut bytes, _) = log_of(kind);
+            put(&mut bytes, LOG_UID_AT, &8u64.to_le_bytes());
+            log(&mut bytes);
+            assert_eq!(records(bytes, kind), [&b"first"[..], b"second", b"third"]);
+        }
+    }
+
+    #[test]
+    fn a_length_that_leads_nowhere_ends_with_the_next_record() {
+        let (mut bytes, begins) = log_of(LogKind::Wal);
+        bytes[begins[1] + 9] = 90;
+        log(&mut bytes);
+        assert_eq!(records(bytes, LogKind::Wal), [&b"first"[..], b"second", b"third"]);
     }
 }

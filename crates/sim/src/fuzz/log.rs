@@ -18,7 +18,7 @@ fn read(bytes: Vec<u8>) -> Result<()> {
         assert!(at < record.end && record.end <= len, "records advance, and stay in the file");
         at = record.end;
         if record.class == Class::Batch {
-            let (_, count, ops) = batch::decode(record.payload)?;
+            let (_, count, ops) = batch::decode(record.payload, record.framing)?;
             let mut found = 0u64;
             for op in ops {
                 op?;

@@ -24,6 +24,7 @@ mod memory_file;
 mod operations;
 mod options;
 mod records;
+mod short_logs;
 mod table;
 
 use peak_alloc::PeakAlloc;

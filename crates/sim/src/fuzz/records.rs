@@ -7,7 +7,9 @@
 use super::memory_file::MemoryFile;
 use windrow_base::coding::{Decoder, put_slice, put_varint};
 use windrow_base::{Error, Result};
-use windrow_format::log::{Class, FILE_HEADER_BYTES, LogKind, Reader, encode_file_header, frame};
+use windrow_format::log::{
+    Class, FILE_HEADER_BYTES, FileHeader, LogKind, Place, Reader, encode_file_header, frame,
+};
 use windrow_plan::tree::Edit;
 
 /// Tag of the manifest's field that holds an edit of a tree.
@@ -42,8 +44,9 @@ pub(super) fn change(
     let mut out = encode_file_header(reader.header());
     debug_assert_eq!(out.len(), FILE_HEADER_BYTES);
     for record in &records {
-        let offset = out.len() as u64;
-        frame(&mut out, &bytes_of(record), reader.header().uid, offset, Class::Edit, 0);
+        let FileHeader { framing, uid, .. } = *reader.header();
+        let place = Place { framing, uid, offset: out.len() as u64, durable_up_to: 0 };
+        frame(&mut out, &bytes_of(record), Class::Edit, place);
     }
     let valid_bytes = usize::try_from(reader.valid_bytes()).unwrap_or(manifest.len());
     out.extend_from_slice(&manifest[valid_bytes.min(manifest.len())..]);

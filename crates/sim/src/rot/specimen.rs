@@ -347,7 +347,7 @@ fn log_records(fs: &CrashFs, name: &str) -> windrow_base::Result<Vec<LogRecord>>
     let mut records = Vec::new();
     while let Some(record) = reader.next()? {
         if record.class == Class::Batch {
-            let (first_seq, count, _) = batch::decode(record.payload)?;
+            let (first_seq, count, _) = batch::decode(record.payload, record.framing)?;
             let last_seq = first_seq + u64::from(count) - 1;
             records.push(LogRecord { place: record.offset..record.end, last_seq });
         }
