@@ -540,6 +540,20 @@ mod tests {
         queue.lock().rotate(wal(1));
     }
 
+    /// A log whose last slot is a mark counts as filled when that is.
+    #[test]
+    fn a_mark_that_is_not_published_is_waited_for() {
+        let queue = Queue::new(0, wal(1), Arc::default());
+        let write_state = WriteState::new(false);
+        let mark = queue.lock().take(0, 0, Memtables::Many(Vec::new()));
+        let next = queue.lock().next_ticket();
+        write_state.set_background_error(&windrow_base::Error::invalid("a fault (simulated)"));
+        assert!(queue.wait_visible(mark.last_seq, &write_state).is_ok(), "it has no number");
+        assert!(queue.wait_published(next, &write_state).is_err(), "it would wait");
+        queue.publish(&mark, &write_state).unwrap();
+        queue.wait_published(next, &write_state).unwrap();
+    }
+
     #[test]
     fn a_failed_slot_ends_what_is_given_up() {
         let queue = Queue::new(0, wal(1), Arc::default());
