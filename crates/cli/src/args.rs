@@ -414,7 +414,7 @@ pub(crate) struct LabArgs {
     /// Units in a file (1)
     #[arg(long, value_name = "UNITS", conflicts_with = "table")]
     pub(crate) file: Option<f64>,
-    /// Units that level 1 holds (32, or 8 where level 0 is a queue, or 120 at most with base=last)
+    /// Units that level 1 holds (32, or 8 where level 0 is a queue, or 136 at most with base=last)
     #[arg(long, value_name = "UNITS", conflicts_with = "table")]
     pub(crate) base: Option<f64>,
     /// Print the table of the first simulation again, its figures next to those

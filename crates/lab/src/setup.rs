@@ -31,8 +31,8 @@ impl Sizes {
         match policy.level0 {
             Level0::Fifo(_) => Sizes { memtable: 1.0, file: 1.0, base: 8.0, overlap },
             Level0::Tiered(_) | Level0::Partitioned(_) => {
-                // From the last level up, as the policy itself has it: fifteen memtables at most.
-                let base = if policy.shape.is_from_last() { 120.0 } else { 32.0 };
+                // From the last level up, as the policy itself has it: seventeen memtables at most.
+                let base = if policy.shape.is_from_last() { 136.0 } else { 32.0 };
                 Sizes { memtable: 8.0, file: 1.0, base, overlap }
             }
         }

@@ -130,6 +130,24 @@ pub enum Reason {
         /// What so many levels hold.
         capacity: u64,
     },
+    /// Level 1 would hold more than it may: a level is inserted above it.
+    InsertLevel {
+        /// The new number of levels.
+        levels: u32,
+        /// What level 1 would hold in bytes, by the last level's.
+        bytes: u64,
+        /// The most that it may.
+        limit: u64,
+    },
+    /// Level 1 is of no use: without it, the next level would be as small.
+    RemoveLevel {
+        /// The new number of levels.
+        levels: u32,
+        /// What would be level 1's bytes, by the last level's.
+        bytes: u64,
+        /// From where on level 1 is kept.
+        limit: u64,
+    },
     /// A log that this picker does not feed is emptied (I10).
     DrainSstLog {
         /// Level of the SST-log.
@@ -482,6 +500,18 @@ impl fmt::Display for Reason {
             Reason::SstLogDeep { level, depth, limit } => {
                 write!(f, "{depth} files of SST-log {level} cover one point, and {limit} may")
             }
+            Reason::InsertLevel { levels, bytes, limit } => write!(
+                f,
+                "level 1 would hold {} of {}: a level is inserted above it, {levels} in all",
+                Bytes(*bytes),
+                Bytes(*limit)
+            ),
+            Reason::RemoveLevel { levels, bytes, limit } => write!(
+                f,
+                "level 2 would do for level 1, with {}, less than {}: level 1 is removed, which leaves {levels}",
+                Bytes(*bytes),
+                Bytes(*limit)
+            ),
             Reason::Grow { levels, bytes, capacity } => write!(
                 f,
                 "the last level holds {} of {}: plan for {levels} levels",

@@ -7,7 +7,7 @@
 //!   of level 1, so that C bytes of level 1 are rewritten for k flushes: C/k for each
 //!   byte flushed. On average (k-1)/2 flushes lie over a point. The sum `C/k + price (k-1)/2` is
 //!   least at `k = sqrt(2 C / price)`, with C in flushes. So no k is right for every
-//!   tree: level 1 holds from half a memtable to fifteen of them.
+//!   tree: level 1 holds from half a memtable to seventeen of them.
 //! - *The SST-log's share* of its level. Twice the log puts twice as many files over a point,
 //!   and what it saves of the writes to the next level falls with its size.
 //!

@@ -87,7 +87,7 @@ impl Policy {
                 Policy { filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 6.0 }), ..leveled }
             }
             "windrow" => Policy {
-                shape: Shape::Garnering(Garnering { t: 7.0, c: 0.85, base: Base::Last }),
+                shape: Shape::Garnering(Garnering { t: 6.5, c: 0.8, base: Base::Last }),
                 level0: Level0::Partitioned(Partitioned { partitions: 64, k: None, depth: 8 }),
                 picker: Picker::SstLog(SstLog { share: LogShare::Dial, levels: 1, ..sst_log }),
                 cut: overlap,

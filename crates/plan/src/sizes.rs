@@ -31,7 +31,7 @@ const FILES_PER_PARTITION: u64 = 2;
 const FILE_BYTES_MIN: u64 = MIB;
 
 /// Memtables in level 1 before a level is inserted above it.
-const LEVEL1_MEMTABLES: u64 = 15;
+const LEVEL1_MEMTABLES: u64 = 17;
 
 /// Largest memtable that suits a level 0; `u64::MAX` if any does. vLSM ties the
 /// memtable to its file size, S_M.
@@ -75,8 +75,8 @@ impl Sizes {
         }
     }
 
-    /// Level 1 may grow to fifteen memtables, and files are an eighth of one: where the level above
-    /// the last holds a seventh of it, two levels are enough for data of a hundred memtables.
+    /// Level 1 may grow to seventeen memtables, and files are an eighth of one: where the level above
+    /// the last is a ratio of 6.5 smaller, two levels are enough for data of a hundred memtables.
     fn from_last(memtable_bytes: u64) -> Sizes {
         let file_bytes = (memtable_bytes / 8).clamp(FILE_BYTES_MIN, FILE_BYTES);
         Sizes { file_bytes, level_base_bytes: memtable_bytes.saturating_mul(LEVEL1_MEMTABLES) }
@@ -100,8 +100,8 @@ mod tests {
         assert_eq!(sizes("vlsm", 4), (4, 32));
         assert_eq!(sizes("leveled level0=partitioned(lanes=16)", 64), (3, 96));
         assert_eq!(sizes("leveled level0=partitioned(lanes=16)", 4), (1, 6));
-        assert_eq!(sizes("windrow", 64), (8, 960));
-        assert_eq!(sizes("windrow", 4), (1, 60));
+        assert_eq!(sizes("windrow", 64), (8, 1088));
+        assert_eq!(sizes("windrow", 4), (1, 68));
         assert_eq!(Policy::preset("vlsm").unwrap().memtable_bytes_max(), 8 * MIB);
     }
 }

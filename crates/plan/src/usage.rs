@@ -23,7 +23,7 @@ impl Use {
     /// Its price of a file, in hundredths of a byte rewritten per byte put.
     pub fn file_price_percent(self) -> u32 {
         match self {
-            Use::Balanced => 90,
+            Use::Balanced => 100,
             Use::Reads => 800,
             Use::Writes => 20,
         }

@@ -88,6 +88,7 @@ impl Bench {
                 }),
             },
             "claim" => self.claim(args),
+            "damage" => self.damage(args),
             "release" => {
                 for decision in std::mem::take(&mut self.claimed) {
                     self.busy.release(&decision);
@@ -133,6 +134,8 @@ impl Bench {
         for (name, value) in args.split_whitespace().map(|a| a.split_once('=').unwrap()) {
             let bytes = parse_bytes(value).unwrap();
             match name {
+                "space" => self.settings.space_max_percent = bytes as u32,
+                "price" => self.settings.file_price_percent = bytes as u32,
                 "memtable" => self.settings.memtable_bytes = bytes,
                 "file" => self.settings.file_bytes = bytes,
                 "base" => self.settings.level_base_bytes = bytes,
@@ -194,6 +197,11 @@ impl Bench {
         self.busy.claim(&decision);
         self.claimed.push(decision);
         out
+    }
+
+    fn damage(&mut self, number: &str) -> String {
+        self.busy.add_file(number.parse().unwrap());
+        "ok\n".into()
     }
 
     fn outside(&self, args: &str, body: &str) -> String {
@@ -418,6 +426,7 @@ cases!(
     cut,
     text,
     garnering,
+    from_last,
     fifo,
     overlap,
     partitioned,

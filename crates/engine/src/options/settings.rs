@@ -303,8 +303,8 @@ settings! {
     "Too high" => "large merge jobs, so long tails of write latency";
 
     level_base_bytes: u64, Bytes, 0u64,
-        NumberOrZero { min: 4 * KIB, max: 64 * TIB, zero: "what suits the preset, mostly one and a half memtables" };
-    "Capacity of the first level below level 0.";
+        NumberOrZero { min: 4 * KIB, max: 64 * TIB, zero: "what suits the preset: seventeen memtables for windrow, one and a half for most others" };
+    "Capacity of the first level below level 0; the most it may grow to where the shape sizes levels from the last one up.";
     "Too low" => "more levels, so more merging and more reads per get";
     "Too high" => "level 0 merges into a large level, in large jobs";
 

@@ -59,9 +59,9 @@ impl<R: Fn(u32, u32) -> f64> FromLast<R> {
 
     /// A level to insert, if one is due.
     fn inserts(&self, version: &Version, settings: &Settings, levels: u32) -> Option<Reason> {
-        let (bytes, capacity) = (self.share(version, levels, 1) as u64, settings.level_base_bytes);
-        let reason = Reason::Grow { levels: levels + 1, bytes, capacity };
-        (bytes > capacity && levels + 2 < LEVELS_MAX).then_some(reason)
+        let (bytes, limit) = (self.share(version, levels, 1) as u64, settings.level_base_bytes);
+        let reason = Reason::InsertLevel { levels: levels + 1, bytes, limit };
+        (bytes > limit && levels + 2 < LEVELS_MAX).then_some(reason)
     }
 
     /// A level to remove, if one is superfluous: of a tree without it, level 1 would
@@ -69,8 +69,8 @@ impl<R: Fn(u32, u32) -> f64> FromLast<R> {
     fn removes(&self, version: &Version, settings: &Settings, levels: u32) -> Option<Reason> {
         let fewer = levels.checked_sub(1).filter(|&n| n >= 1)?;
         let bytes = self.share(version, levels, 2) as u64;
-        let capacity = settings.level_base_bytes / REMOVE_PART;
-        (bytes < capacity).then_some(Reason::Shrink { levels: fewer, bytes, capacity })
+        let limit = settings.level_base_bytes / REMOVE_PART;
+        (bytes < limit).then_some(Reason::RemoveLevel { levels: fewer, bytes, limit })
     }
 
     /// The insertion or removal that is due. One that is due and not possible yet is
