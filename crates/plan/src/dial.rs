@@ -13,7 +13,7 @@
 //!
 //! Both stay within the *ceiling of space*: what lies above the last level may shadow
 //! as much of it. Capacities are a part of that already, the SST-logs get the rest
-//! ([`crate::pick::sst_log`]), and in a tree of one level k is what keeps to it.
+//! (`pick/sst_log.rs`), and in a tree of one level k is what keeps to it.
 //!
 //! The constants were found in the lab, over data of 6 to 400 memtables (docs/lab.md).
 //!

@@ -32,7 +32,7 @@ pub struct Settings {
     /// reason, whatever the spread of its expiries.
     pub expiry_grace_ms: u64,
     /// Bytes rewritten, in hundredths of a byte for each byte put, that one file less over a
-    /// point is worth ([`crate::dial`]).
+    /// point is worth (`dial.rs`).
     pub file_price_percent: u32,
     /// Bytes of all tables over those of the last level, in hundredths, up to which a policy by the
     /// dial collects data above that level; 0 for no ceiling.

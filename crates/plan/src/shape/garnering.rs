@@ -40,7 +40,7 @@ pub enum Base {
     /// As Eq. 5 has it: it grows by 1/c with every level.
     Growing,
     /// What is left of the last level's bytes when divided by all ratios; `level_base_bytes` at
-    /// most ([`super::from_last`]).
+    /// most: `shape/from_last.rs`.
     Last,
 }
 

@@ -65,8 +65,10 @@ impl Edit {
     /// Numbers of the files whose data goes with this edit: removed and not
     /// added again. What a move takes and puts back stays on disk (I2).
     pub fn obsolete(&self) -> impl Iterator<Item = FileNumber> + '_ {
-        let kept = |n: FileNumber| self.added.iter().any(|(_, _, f)| f.number == n);
-        self.removed.iter().map(|r| r.2).filter(move |&n| !kept(n))
+        // Sorted: an edit that renames levels has every file of the tree.
+        let mut kept: Vec<FileNumber> = self.added.iter().map(|a| a.2.number).collect();
+        kept.sort_unstable();
+        self.removed.iter().map(|r| r.2).filter(move |n| kept.binary_search(n).is_err())
     }
 }
 
