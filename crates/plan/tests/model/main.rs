@@ -189,18 +189,23 @@ fn a_garnering_tree_grows_and_shrinks() {
         let policy = format!("leveled shape={shape} level0=tiered(k=2)");
         let mut sim = Sim::new(Policy::parse(&policy).unwrap());
         (sim.settings.level_base_bytes, sim.settings.file_bytes) = (4, 4);
-        let mut most = 0;
+        let (mut most, mut levels, mut changes) = (0, 1, 0);
         for entry in [Entry::Put(1), Entry::Delete] {
             for start in 0..8 {
                 let keys = (0..8).map(|i| (start * 8 + i, entry));
                 sim.flush(&keys.collect::<Vec<_>>(), None, None);
                 settles(&mut sim);
-                most = most.max(sim.version.shape_levels);
+                let now = sim.version.shape_levels;
+                changes += now.abs_diff(levels);
+                (most, levels) = (most.max(now), now);
             }
         }
         sim.flush(&[(1, Entry::Put(2))], None, None);
         settles(&mut sim);
         assert!(most >= 3, "it has not grown: {most}");
         assert_eq!(sim.version.shape_levels, 1, "it has not shrunk:\n{}", sim.version);
+        // Up and down once, and not to and fro.
+        changes += levels.abs_diff(1);
+        assert_eq!(changes, 2 * (most - 1), "{shape}");
     }
 }
