@@ -311,14 +311,14 @@ fn dump_tells_a_torn_log_from_a_damaged_one() {
     assert_eq!(starts.len(), 3, "{text}");
 
     let whole = fs::read(&wal).unwrap();
-    sh.write("torn.wal", &whole[..starts[2] + 40]);
+    sh.write("torn.wal", &whole[..starts[2] + 20]);
     let text = sh.ok("dump wal torn.wal");
     assert!(text.contains("pear2") && !text.contains("pear3"), "{text}");
     assert!(text.contains("bytes of torn records"), "{text}");
 
     // The records behind it say that the second was durable.
     sh.write("damaged.wal", &whole);
-    flip(&sh.path("damaged.wal"), starts[1] + 40);
+    flip(&sh.path("damaged.wal"), starts[1] + 20);
     let output = sh.run("dump wal damaged.wal");
     assert_eq!(output.status.code(), Some(1));
     assert!(
