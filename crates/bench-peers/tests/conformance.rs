@@ -86,6 +86,8 @@ fn variants_of_rocksdb_set_what_they_name() {
         ("pipelined", "enable_pipelined_write=true"),
         ("small", "write_buffer_size=8388608"),
         ("small", "target_file_size_base=8388608"),
+        ("quarter", "write_buffer_size=50331648"),
+        ("quarter", "max_bytes_for_level_base=201326592"),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let common = Common { variant: variant.to_owned(), memory_bytes: 192 << 20, ..common(&[]) };
