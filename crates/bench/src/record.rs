@@ -95,7 +95,8 @@ pub(crate) struct Phase {
     /// Numbers with their units in their names: `kops_per_s`, `seconds`,
     /// `drain_s`, `cpu_us_per_op`, `peak_rss_mib`, `device_read_mib`,
     /// `device_written_mib`, `write_amplification`, `read_amplification`,
-    /// `space_amplification`, `disk_mib`, `disk_peak_mib`, `open_ms`, `blocks_per_get`,
+    /// `space_amplification`, `space_while_writing` (a mean), `space_while_writing_max`,
+    /// `disk_mib`, `disk_peak_mib`, `open_ms`, `blocks_per_get`,
     /// `blocks_read_per_get`, `false_positives_per_get`, `paused_s`, `stalled_s`,
     /// those of `child/measure.rs` on the tree, and those of estimates.
     pub(crate) figures: BTreeMap<String, f64>,

@@ -184,14 +184,15 @@ pub(crate) struct Search {
     pub(crate) attempts: bool,
 }
 
-/// A fixed rate: a share of what the slowest contender sustains.
+/// A fixed rate: a share of what the slowest contender sustains, for a time, or until the
+/// phase's operations are sent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Open {
     /// The phase that searched.
     pub(crate) of: String,
     pub(crate) percent: f64,
-    pub(crate) seconds: f64,
+    pub(crate) seconds: Option<f64>,
 }
 
 fn default_key_bytes() -> usize {
@@ -311,6 +312,9 @@ impl Phase {
         }
         if self.search.is_some() && self.open.is_some() {
             return wrong("either `search` or `open`".to_owned());
+        }
+        if self.ops.is_some() && self.open.as_ref().is_some_and(|open| open.seconds.is_some()) {
+            return wrong("either `ops` or `open.seconds`".to_owned());
         }
         Ok(())
     }
@@ -490,6 +494,11 @@ mod tests {
                 "\"read\"",
                 "\"read\"\nopen = { of = \"s\", percent = 50, seconds = 1 }",
                 "no phase `s`",
+            ),
+            (
+                "\"read\"",
+                "\"read\"\nops = 5\nopen = { of = \"s\", percent = 50, seconds = 1 }",
+                "either `ops` or `open.seconds`",
             ),
         ] {
             let problem = problem((from, to));

@@ -133,6 +133,34 @@ fn a_run_is_kept_resumed_and_reported() {
     assert!(read(&sh, "tables.md").contains("| mixed |"));
 }
 
+/// What a store writes and takes is read of every phase after it drained, and what it takes
+/// while it is written to as well.
+#[test]
+fn the_steady_state_tells_writes_and_space() {
+    let sh = Shell::new();
+    sh.ok("run steady --scale quick --cases zipf --engines windrow --json l.jsonl --dir .");
+    let lines: Vec<serde_json::Value> =
+        lines(&sh, "l.jsonl").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for phase in ["three times over, at 50 %", "at 50 %", "at 70 %", "at 90 %"] {
+        let line = lines.iter().find(|line| line["phase"] == phase).expect(phase);
+        assert_eq!(line["workload"], "steady: zipf");
+        let figure = |name: &str| line["figures"][name].as_f64().expect(name);
+        assert!(figure("drain_s") >= 0.0, "{line}");
+        assert!(figure("write_amplification") > 0.0 && figure("space_amplification") > 0.0);
+        let (mean, most) = (figure("space_while_writing"), figure("space_while_writing_max"));
+        assert!(0.0 < mean && mean <= most, "{line}");
+    }
+    // A search drains within.
+    let search = lines.iter().find(|line| line["phase"] == "sustained").unwrap();
+    assert!(search["figures"]["space_while_writing"].is_null(), "{search}");
+    // Nor has what grows one live size.
+    sh.ok("run fill --scale quick --engines windrow --json fill.jsonl --dir .");
+    for line in self::lines(&sh, "fill.jsonl") {
+        let is_told = line.contains("space_while_writing");
+        assert_eq!(is_told, line.contains("\"phase\":\"overwrite\""), "{line}");
+    }
+}
+
 /// Runs a paper's experiment, tiny, with these contenders only, and looks for a line of each
 /// phase and a verdict on each claim.
 #[track_caller]

@@ -1,5 +1,5 @@
-//! The most that a store's files take while a phase runs: what it replaces and
-//! removes late shows neither before the phase nor after.
+//! What a store's files take while a phase runs, at most and in the mean: what it
+//! replaces and removes late shows neither before the phase nor after.
 //!
 //! Owns: the thread that looks. Never does: say how much is too much.
 
@@ -10,19 +10,40 @@
 )]
 
 use crate::process;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// From one look to the next: a look takes some microseconds a file.
 const INTERVAL: Duration = Duration::from_millis(500);
 
+/// Bytes that were seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sizes {
+    pub(super) most: u64,
+    sum: u64,
+    looks: u64,
+}
+
+impl Sizes {
+    fn add(&mut self, bytes: u64) {
+        self.most = self.most.max(bytes);
+        self.sum += bytes;
+        self.looks += 1;
+    }
+
+    /// The mean of all looks, which are as far from each other.
+    pub(super) fn mean(self) -> f64 {
+        self.sum as f64 / self.looks.max(1) as f64
+    }
+}
+
 /// Looks at a directory until it is told to stop, or dropped.
 pub(super) struct DiskWatch {
-    most: Arc<AtomicU64>,
+    dir: PathBuf,
+    seen: Arc<Mutex<Sizes>>,
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -30,27 +51,39 @@ pub(super) struct DiskWatch {
 impl DiskWatch {
     /// From here on.
     pub(super) fn start(dir: &Path) -> DiskWatch {
-        let (dir, most) = (dir.to_owned(), Arc::new(AtomicU64::new(0)));
+        let (dir, seen) = (dir.to_owned(), Arc::default());
         let (stop, stopped) = channel();
-        let seen = most.clone();
+        let (looked_at, shared) = (dir.clone(), Arc::clone(&seen));
         let thread = std::thread::spawn(move || {
             loop {
-                seen.fetch_max(process::disk_bytes(&dir), Ordering::Relaxed);
+                look(&looked_at, &shared);
                 if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
             }
         });
-        DiskWatch { most, stop, thread }
+        DiskWatch { dir, seen, stop, thread }
     }
 
-    /// The most that was seen, in bytes.
-    pub(super) fn stop(self) -> u64 {
+    /// What was seen up to now, and what is there now.
+    pub(super) fn so_far(&self) -> Sizes {
+        look(&self.dir, &self.seen)
+    }
+
+    /// All that was seen.
+    pub(super) fn stop(self) -> Sizes {
         drop(self.stop);
         // It does nothing that panics; if it does, what it saw is true.
         let _ = self.thread.join();
-        self.most.load(Ordering::Relaxed)
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn look(dir: &Path, seen: &Mutex<Sizes>) -> Sizes {
+    let bytes = process::disk_bytes(dir);
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    seen.add(bytes);
+    *seen
 }
 
 #[cfg(test)]
@@ -65,10 +98,18 @@ mod tests {
         std::fs::write(&path, vec![1; 1 << 20]).unwrap();
         // Blocks are given when the file is written back, at the latest by a sync.
         std::fs::File::open(&path).unwrap().sync_all().unwrap();
-        while watch.most.load(Ordering::Relaxed) < 1 << 20 {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let so_far = watch.so_far();
+        assert!(so_far.most >= 1 << 20 && so_far.mean() > 0.0, "{so_far:?}");
         std::fs::remove_file(&path).unwrap();
-        assert!(watch.stop() >= 1 << 20);
+        let all = watch.stop();
+        assert!(all.most >= 1 << 20 && all.looks >= so_far.looks, "{all:?}");
+    }
+
+    #[test]
+    fn the_mean_is_of_all_looks() {
+        let mut sizes = Sizes::default();
+        assert_eq!(sizes.mean(), 0.0);
+        [10, 40, 10].into_iter().for_each(|bytes| sizes.add(bytes));
+        assert_eq!((sizes.most, sizes.mean()), (40, 20.0));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Owns: the figures that come of the difference. Never does: run anything.
 
+use super::disk::Sizes;
 use crate::latency::{ByKind, Latencies};
 use crate::process::{self, Stopwatch, Traffic, mib};
 use crate::store::{Counters, Store, Tree};
@@ -141,6 +142,13 @@ pub(super) fn tree(tree: Tree, figures: &mut Figures) {
         if let Some(value) = value {
             figures.insert(name.to_owned(), value);
         }
+    }
+}
+
+/// Sets what the database took while `live_bytes` of it were overwritten: a mean, and the most.
+pub(super) fn while_writing(seen: Sizes, live_bytes: f64, figures: &mut Figures) {
+    for (name, bytes) in [("", seen.mean()), ("_max", seen.most as f64)] {
+        figures.insert(format!("space_while_writing{name}"), bytes / live_bytes);
     }
 }
 

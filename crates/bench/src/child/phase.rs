@@ -98,9 +98,10 @@ impl Work<'_> {
             (Some(search), _) => (self.search(search, &mut clients, &mut figures)?, None),
             (None, Some(open)) => {
                 let of = self.unit.rates_per_s.get(&open.of).ok_or("no rate was found")?;
-                let load = Load {
-                    rate_per_s: of * open.percent / 100.0,
-                    length_ns: (open.seconds * 1e9) as u64,
+                let rate_per_s = of * open.percent / 100.0;
+                let load = match open.seconds {
+                    Some(seconds) => Load { rate_per_s, length_ns: (seconds * 1e9) as u64 },
+                    None => Load::of_ops(self.ops(), rate_per_s),
                 };
                 (driver::open(&OsClock, load, &mut clients)?, Some(load.rate_per_s))
             }
@@ -110,10 +111,11 @@ impl Work<'_> {
             (None, None) => (self.closed(&shared, &mut clients)?, None),
         };
         let wall_s = meter.lap_s();
+        let while_writing = disk.so_far();
         self.drain(&mut meter, &outcome, wall_s, &mut figures)?;
         let done = self.done(&clients);
         meter.stop(self.store, done, &mut figures);
-        figures.insert("disk_peak_mib".to_owned(), mib(disk.stop()));
+        figures.insert("disk_peak_mib".to_owned(), mib(disk.stop().most));
         // What is done between operations would count as a stall.
         let timeline = evictor.is_none().then(|| outcome.timeline());
         if timeline.is_some() {
@@ -124,6 +126,9 @@ impl Work<'_> {
         measure::reads(&outcome.latencies, &mut figures);
         measure::tree(self.store.tree(), &mut figures);
         measure::size(&self.unit.dir, (!self.workload.may_miss()).then_some(live), &mut figures);
+        if self.overwrites(state) {
+            measure::while_writing(while_writing, live, &mut figures);
+        }
         // JSON has no word for what is divided by nothing.
         figures.retain(|_, value| value.is_finite());
         let answers = clients.iter().fold(0u64, |sum, c| sum.wrapping_add(c.client.answers()));
@@ -144,6 +149,15 @@ impl Work<'_> {
             buffered: self.is_buffered(),
         };
         Ok((line, state))
+    }
+
+    /// Whether the phase overwrote what was there and no more: the share of its bytes that
+    /// were live is then known throughout. (A search drains within.)
+    fn overwrites(&self, after: State) -> bool {
+        !self.phase.is_read_only()
+            && self.phase.search.is_none()
+            && !self.workload.may_miss()
+            && self.before.inserted == after.inserted
     }
 
     /// What has been written once the clients are done.

@@ -34,6 +34,11 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// So many operations at a rate.
+    pub(crate) fn of_ops(ops: u64, rate_per_s: f64) -> Load {
+        Load { rate_per_s, length_ns: (ops as f64 * 1e9 / rate_per_s).round() as u64 }
+    }
+
     /// When operation `number` should start, from the start of the run: with the
     /// first of its group.
     pub(super) fn intended_ns(&self, number: u64) -> u64 {

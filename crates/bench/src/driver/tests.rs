@@ -206,6 +206,15 @@ fn saturation_counts_what_fits() {
 }
 
 #[test]
+fn a_load_of_so_many_operations_sends_as_many() {
+    for (ops, rate_per_s) in [(1, 3.0), (1000, 333.3), (100, 98_314.7), (777, 530_693.1)] {
+        let Load { length_ns, .. } = Load::of_ops(ops, rate_per_s);
+        let outcome = opened(rate_per_s, length_ns, |_, _| 1);
+        assert_eq!((outcome.due, outcome.done), (ops, ops), "{rate_per_s}");
+    }
+}
+
+#[test]
 fn the_sustainable_rate_is_near_the_capacity() {
     // 1 ms each: a window of a second may end 20 ms late, so 2 % more holds.
     let found = sustainable(3000.0, |rate_per_s| {

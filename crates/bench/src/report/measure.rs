@@ -69,7 +69,7 @@ pub(crate) struct Measure {
 }
 
 /// (name in the lines, title, unit, which way is better)
-const KNOWN: [(&str, &str, &str, Better); 27] = [
+const KNOWN: [(&str, &str, &str, Better); 29] = [
     ("kops_per_s", "throughput", "kops/s", Better::More),
     ("undrained_kops_per_s", "before it drained", "kops/s", Better::More),
     ("sustainable_per_s", "sustainable rate", "ops/s", Better::More),
@@ -86,6 +86,8 @@ const KNOWN: [(&str, &str, &str, Better); 27] = [
     ("write_amplification", "write amplification", "×", Better::Less),
     ("read_amplification", "read amplification", "×", Better::Less),
     ("space_amplification", "space amplification", "×", Better::Less),
+    ("space_while_writing", "space while writing", "×", Better::Less),
+    ("space_while_writing_max", "most space while writing", "×", Better::Less),
     ("tables_write_amplification", "tables' write amplification", "×", Better::Less),
     ("user_written_mib", "written by the user", "MiB", Better::More),
     ("device_written_mib", "written to device", "MiB", Better::Less),
@@ -254,6 +256,7 @@ pub(crate) fn costs(run: &Results, place: Place<'_>) -> Vec<Measure> {
     let figures = [
         "write_amplification",
         "space_amplification",
+        "space_while_writing",
         "cpu_us_per_op",
         "peak_rss_mib",
         "stalled_s",

@@ -19,6 +19,7 @@ const FILES: &[(&str, &str)] = &[
     ("large", include_str!("../../workloads/large.toml")),
     ("keyspaces", include_str!("../../workloads/keyspaces.toml")),
     ("openloop", include_str!("../../workloads/openloop.toml")),
+    ("steady", include_str!("../../workloads/steady.toml")),
 ];
 
 /// The experiments of the papers behind the policies: of Windrow's policies, RocksDB next to
