@@ -28,7 +28,7 @@ const GATHERED: (f64, f64) = (2.0, 8.0);
 /// Level 1 counts as so many flushes at the least. With less in it, its jobs are so cheap that
 /// `C/k` would have k at its least, and what is flushed would go down uncollected: where
 /// updates cluster in 3 % of the keys, 1.04 bytes written per byte for .92 of `leveled`.
-const LEVEL1_FLUSHES_MIN: f64 = 6.0;
+pub(crate) const LEVEL1_FLUSHES_MIN: f64 = 6.0;
 /// In a tree of one level a file costs this part of its price: a read meets few in any case.
 const ONE_LEVEL_PART: f64 = 0.5;
 /// An SST-log's share of its level's capacity at a price of 1.

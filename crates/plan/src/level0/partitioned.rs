@@ -83,7 +83,11 @@ impl Partitioned {
         let k = Dial::of(settings).gathered(level1 as f64 / flush, is_last);
         match is_last {
             // Level 0 is all that shadows the last level: (k-1)/2 flushes.
-            true => k.min(1.0 + 2.0 * dial::room(settings, level1) / flush),
+            // A small tree has room for several: what they take is little.
+            true => {
+                let least = flush * dial::LEVEL1_FLUSHES_MIN;
+                k.min(1.0 + 2.0 * dial::room(settings, level1.max(least as u64)) / flush)
+            }
             false => k,
         }
     }
