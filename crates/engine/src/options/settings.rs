@@ -315,7 +315,7 @@ settings! {
     "Too high" => "more space is taken by entries that newer ones hide";
 
     compression: String, Text, "lz4", Form("codecs none, lz4, zstd by level from 0 on, with commas; the last one repeats");
-    "Compression of data blocks, by level: `none,none,lz4` leaves levels 0 and 1 as they are.";
+    "Compression of data blocks, by level: `none,none,lz4` leaves levels 0 and 1 as they are. In the preset windrow level 1 is the last level until it holds seventeen memtables, and a table that gets another level by its number alone keeps its codec.";
 
     zstd_level: u32, Count, 3u32, Number { min: 1, max: 22 };
     "Effort of zstd where `compression` names it.";
