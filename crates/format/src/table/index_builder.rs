@@ -49,6 +49,9 @@ pub(super) struct IndexBuilder {
     last_key: Vec<u8>,
     /// Sum of the entries' internal keys.
     key_bytes: usize,
+    /// Bytes that all user keys begin with, whether or not they are taken off: asked for with
+    /// every key of the table.
+    common_bytes: usize,
 }
 
 impl IndexBuilder {
@@ -62,6 +65,7 @@ impl IndexBuilder {
             entries: Vec::new(),
             last_key: Vec::new(),
             key_bytes: 0,
+            common_bytes: 0,
         }
     }
 
@@ -76,6 +80,10 @@ impl IndexBuilder {
         self.last_key.extend_from_slice(&user_key[shared..]);
         let (user_key_bytes, rest_end) = (user_key.len(), self.rests.len());
         let entry = Entry { shared, user_key_bytes, trailer, rest_end, place };
+        self.common_bytes = match self.entries.is_empty() {
+            true => user_key_bytes,
+            false => self.common_bytes.min(shared),
+        };
         self.key_bytes += user_key_bytes + TRAILER_BYTES;
         self.entries.push(entry);
     }
@@ -93,22 +101,20 @@ impl IndexBuilder {
 
     /// Bytes that all of the first `count` user keys begin with: as they ascend,
     /// the least that any two neighbours share.
-    fn shared_by(&self, count: usize) -> usize {
-        let Some(first) = self.entries.first().filter(|_| self.shares && count > 0) else {
-            return 0;
-        };
+    fn common_of(&self, count: usize) -> usize {
+        let Some(first) = self.entries.first().filter(|_| count > 0) else { return 0 };
         let between = self.entries[1..count].iter().map(|entry| entry.shared).min();
         between.map_or(first.user_key_bytes, |shared| shared.min(first.user_key_bytes))
     }
 
-    /// Bytes that all keys begin with.
+    /// Bytes that all keys begin with, and that are taken off them.
     pub(super) fn shared_bytes(&self) -> usize {
-        self.shared_by(self.len())
+        if self.shares { self.common_bytes } else { 0 }
     }
 
-    /// Bytes of the block at most, if it were finished now.
+    /// Bytes of the block at most, if it were finished now. O(1): asked for with every key.
     pub(super) fn bytes(&self) -> usize {
-        self.block_bytes(self.len(), self.key_bytes, self.shared_by(self.len()))
+        self.block_bytes(self.len(), self.key_bytes, self.shared_bytes())
     }
 
     /// How many bytes longer the block gets with this key: by what all then no longer
@@ -188,7 +194,8 @@ impl IndexBuilder {
     /// The block of the first `count` entries, appended to `out`; they are
     /// forgotten, and the data of the rest begins where theirs ends.
     pub(super) fn finish_first(&mut self, count: usize, out: &mut Vec<u8>) {
-        let shared_len = self.shared_by(count);
+        debug_assert!(self.common_bytes == self.common_of(self.len()), "{}", self.common_bytes);
+        let shared_len = if self.shares { self.common_of(count) } else { 0 };
         out.push(self.level as u8);
         out.push(0);
         out.extend_from_slice(&(shared_len as u16).to_le_bytes());
@@ -246,11 +253,45 @@ impl IndexBuilder {
         self.entries.iter_mut().for_each(|e| e.rest_end = e.rest_end - gone + shared);
         let key_bytes = self.entries.iter().map(|entry| entry.user_key_bytes + TRAILER_BYTES);
         self.key_bytes = key_bytes.sum();
+        self.common_bytes = self.common_of(self.len());
     }
 
     /// Sets where the data of the first entry begins; only while there are none.
     pub(super) fn set_base(&mut self, base: u64) {
         debug_assert!(self.entries.is_empty());
         self.base = base;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::format;
+    use windrow_base::key::push_internal;
+
+    /// What all keys begin with is known after every key and every partition, whichever keys
+    /// those were.
+    #[test]
+    fn what_all_keys_share_is_kept_up_to_date() {
+        let mut index = IndexBuilder::new(IndexLevel::Blocks, 0, &KeyOrder::Bytewise);
+        let (mut end, mut key, mut most) = (0, Vec::new(), 0);
+        for round in 0..40u64 {
+            for n in 0..round % 7 {
+                // Some rounds share "key00001", some begin with another letter.
+                let user_key = format!("{}key{:05}{n}", (b'a' + (round / 9) as u8) as char, round);
+                key.clear();
+                push_internal(&mut key, user_key.as_bytes(), 0);
+                end += 100;
+                index.add(&key, Place::BlockEnd(end));
+                assert_eq!(index.shared_bytes(), index.common_of(index.len()), "{user_key}");
+                most = most.max(index.shared_bytes());
+            }
+            let gone = index.len() * (round % 4) as usize / 3;
+            if gone > 0 {
+                index.finish_first(gone, &mut Vec::new());
+            }
+            assert_eq!(index.shared_bytes(), index.common_of(index.len()), "round {round}");
+        }
+        assert!(most > 8, "{most}");
     }
 }
