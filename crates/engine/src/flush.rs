@@ -319,7 +319,7 @@ impl Jobs {
         let rules = self.flush_rules(tree, held, tombstones);
         let mut outputs = Outputs::new(&self.host, tree, spec);
         outputs.bytes_max = memtable.allocated_bytes() as u64;
-        outputs.unfinished = Some(Vec::new());
+        outputs.leaves_unfinished = true;
         drain(memtable, Dropper::new(rules), &mut outputs)?;
         let (files, unfinished) = outputs.write_out(0)?;
         let (written, most) = (files.iter().map(|f| f.entries).sum::<u64>(), memtable.entries());

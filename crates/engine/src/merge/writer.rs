@@ -1,5 +1,8 @@
 //! Output tables of a flush or merge: cut, filled, synced, described.
 //!
+//! Tables are synced together: their bytes go out while they are written, and one
+//! sync at the end answers for many. At most [`UNSYNCED_MAX`] wait for it.
+//!
 //! Range tombstones are dealt out to the outputs: the table that ends before
 //! key `k` takes what lies between its lower cut and `k`, so that together
 //! the outputs cover exactly what the inputs did, gaps between them included.
@@ -34,6 +37,12 @@ const PREALLOCATED_MIN: u64 = 256 << 10;
 
 /// At the latest after so many entries.
 const DECIDE_ENTRIES_MAX: u64 = 1 << 14;
+
+/// Most tables of a merge that wait to be synced with others: each holds a descriptor, and what
+/// a failure or a crash takes is to be bounded.
+const UNSYNCED_MAX: usize = 16;
+/// They take at most this part of the files that the process may hold open.
+const UNSYNCED_FILES_PART: usize = 16;
 
 /// What the outputs have in common.
 pub(crate) struct OutputSpec {
@@ -83,8 +92,10 @@ pub(crate) struct Outputs<'a> {
     pub(crate) entries_left: u64,
     /// Most bytes that all tables together may get, about: no more is reserved.
     pub(crate) bytes_max: u64,
-    /// Tables that are written and not finished, where the caller does that.
-    pub(crate) unfinished: Option<Unfinished>,
+    /// Tables that are written and not finished.
+    unfinished: Unfinished,
+    /// The caller finishes them, with those of others.
+    pub(crate) leaves_unfinished: bool,
 }
 
 impl<'a> Outputs<'a> {
@@ -102,7 +113,8 @@ impl<'a> Outputs<'a> {
             entries: 0,
             entries_left: u64::MAX,
             bytes_max: u64::MAX,
-            unfinished: None,
+            unfinished: Vec::new(),
+            leaves_unfinished: false,
         }
     }
 
@@ -144,7 +156,14 @@ impl<'a> Outputs<'a> {
         let path = host.dir.join(names::table(number));
         let preallocate_bytes = self.preallocate_bytes();
         let write = WriteOptions { direct: settings.direct_io, preallocate_bytes };
-        let file = host.env.fs.create(&path, write)?;
+        let file = match host.env.fs.create(&path, write) {
+            // Others took them meanwhile: those that are written hold some.
+            Err(error) if is_out_of_descriptors(&error) && self.may_finish() => {
+                self.finish_tables()?;
+                host.env.fs.create(&path, write)?
+            }
+            file => file?,
+        };
         let table = TableWriter::new(file, options)?;
         self.open = Some(Open { number, uid, table });
         Ok(())
@@ -205,24 +224,35 @@ impl<'a> Outputs<'a> {
         if let Some(numbers) = self.made_of(upper) {
             table.set_made_of(numbers);
         }
-        let finished = match &mut self.unfinished {
-            None => table.finish(),
-            Some(files) => table.write_out().map(|(summary, file)| {
-                files.push(file);
-                summary
-            }),
-        };
-        let summary = match finished {
-            Ok(summary) => summary,
+        let (summary, file) = match table.write_out() {
+            Ok(written) => written,
             Err(error) => {
                 self.discard(number);
                 return Err(error);
             }
         };
+        self.unfinished.push(file);
         let hotness = self.heat.as_mut().map_or(0, Heat::end_table);
         self.finished.push(Finished { number, uid, summary, hotness, statistics });
         self.lower = upper.map(<[u8]>::to_vec);
+        let most = UNSYNCED_MAX.min(self.host.env.fs.open_files_max() / UNSYNCED_FILES_PART);
+        if !self.leaves_unfinished && self.unfinished.len() >= most {
+            self.finish_tables()?;
+        }
         Ok(())
+    }
+
+    /// Whether some tables wait to be synced, and may be now.
+    fn may_finish(&self) -> bool {
+        !self.leaves_unfinished && !self.unfinished.is_empty()
+    }
+
+    /// Makes durable what waits for it, but for the names.
+    fn finish_tables(&mut self) -> Result<()> {
+        match std::mem::take(&mut self.unfinished) {
+            files if files.is_empty() => Ok(()),
+            files => self.host.env.fs.finish_all(files),
+        }
     }
 
     /// Adds what lies between the last cut and `upper` to a table. One that takes
@@ -265,13 +295,14 @@ impl<'a> Outputs<'a> {
         Some(numbers.into_iter().collect())
     }
 
-    /// Ends the last table and makes the names of all durable. Returns the
+    /// Ends the last table and makes all durable, and their names. Returns the
     /// files, by key ascending, each with `epoch`.
     ///
     /// # Errors
     /// What the file system said; the outputs are discarded then.
     pub(crate) fn finish(mut self, epoch: Epoch) -> Result<Vec<File>> {
         self.end_last()?;
+        self.finish_tables()?;
         if !self.finished.is_empty() {
             sync_table_names(self.host)?;
         }
@@ -285,7 +316,7 @@ impl<'a> Outputs<'a> {
     /// As [`Outputs::finish`].
     pub(crate) fn write_out(mut self, epoch: Epoch) -> Result<(Vec<File>, Unfinished)> {
         self.end_last()?;
-        let unfinished = self.unfinished.take().unwrap_or_default();
+        let unfinished = std::mem::take(&mut self.unfinished);
         Ok((self.describe_all(epoch), unfinished))
     }
 
@@ -364,6 +395,8 @@ impl Sink for Outputs<'_> {
 impl Drop for Outputs<'_> {
     /// What was not handed over is of no use: the job failed.
     fn drop(&mut self) {
+        // What is open keeps its room on the device.
+        self.unfinished.clear();
         if let Some(open) = self.open.take() {
             open.table.abandon();
             self.discard(open.number);
@@ -405,4 +438,90 @@ pub(crate) fn codec_of(list: &str, level: u32) -> Result<Codec> {
     let codecs: Vec<&str> = list.split(',').map(str::trim).collect();
     let at = (level as usize).min(codecs.len() - 1);
     Codec::parse(codecs[at])
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use windrow_base::ErrorKind;
+    use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When};
+
+    /// Outputs that are cut before each of `keys` but the first.
+    fn outputs<'a>(db: &'a Db, tree: &'a Tree, keys: &[String]) -> Outputs<'a> {
+        let boundaries: Vec<Vec<u8>> = keys[1..].iter().map(|key| key.clone().into()).collect();
+        let spec = OutputSpec {
+            level: 1,
+            cutter: Cutter::at(boundaries.into()),
+            filters: Arc::new(OutputFilters::of_repair(tree)),
+            tombstones: Tombstones::default(),
+        };
+        Outputs::new(&db.database().host, tree, spec)
+    }
+
+    fn keys(count: usize) -> Vec<String> {
+        (0..count).map(|n| format!("key{n:03}")).collect()
+    }
+
+    fn fill(outputs: &mut Outputs<'_>, keys: &[String]) -> Result<()> {
+        keys.iter().try_for_each(|key| outputs.keep(key.as_bytes(), 1 << 8, b"value", true))
+    }
+
+    fn tables(db: &Db, handles: &Handles) -> usize {
+        let names = handles.fs.files(db.path());
+        names.iter().filter(|name| name.ends_with(".sst")).count()
+    }
+
+    #[test]
+    fn tables_are_synced_when_the_job_ends() {
+        let (db, handles) = Db::in_memory();
+        let keys = keys(UNSYNCED_MAX - 1);
+        let before = handles.fs.syncs();
+        let tree = db.default_keyspace().tree.clone();
+        let mut outputs = outputs(&db, &tree, &keys);
+        fill(&mut outputs, &keys).unwrap();
+        assert_eq!(tables(&db, &handles), keys.len());
+        assert_eq!(handles.fs.syncs(), before, "a table was synced by itself");
+        assert_eq!(outputs.finish(0).unwrap().len(), keys.len());
+        // Each of them, and the directory.
+        assert_eq!(handles.fs.syncs() - before, keys.len() as u64 + 1);
+    }
+
+    #[test]
+    fn few_tables_wait_for_a_sync() {
+        let (db, handles) = Db::in_memory();
+        let keys = keys(UNSYNCED_MAX * 3);
+        let tree = db.default_keyspace().tree.clone();
+        let mut outputs = outputs(&db, &tree, &keys);
+        for key in &keys {
+            fill(&mut outputs, std::slice::from_ref(key)).unwrap();
+            assert!(outputs.unfinished.len() < UNSYNCED_MAX, "{}", outputs.unfinished.len());
+        }
+        assert!(handles.fs.syncs() >= (UNSYNCED_MAX * 2) as u64);
+        assert_eq!(outputs.finish(0).unwrap().len(), keys.len());
+    }
+
+    #[test]
+    fn a_failed_sync_leaves_no_table() {
+        let (db, handles) = Db::in_memory();
+        let keys = keys(5);
+        let tree = db.default_keyspace().tree.clone();
+        let mut outputs = outputs(&db, &tree, &keys);
+        fill(&mut outputs, &keys).unwrap();
+        let fault = Fault::new(FaultKind::Io, Ops::SYNC, When::Matching(3));
+        handles.fs.inject(fault.on_path(".sst"));
+        assert_eq!(outputs.finish(0).unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(tables(&db, &handles), 0);
+    }
+
+    #[test]
+    fn tables_that_wait_for_a_sync_give_their_descriptors_back() {
+        let (db, handles) = Db::in_memory();
+        let keys = keys(UNSYNCED_MAX - 1);
+        handles.fs.set_descriptors_max(Some(handles.fs.descriptors() + 4));
+        let tree = db.default_keyspace().tree.clone();
+        let mut outputs = outputs(&db, &tree, &keys);
+        fill(&mut outputs, &keys).unwrap();
+        assert_eq!(outputs.finish(0).unwrap().len(), keys.len());
+    }
 }
