@@ -12,6 +12,7 @@ use crate::decision::Decision;
 use crate::filter_memory::merlin::Estimate;
 use crate::filter_memory::{FilterJob, FilterPlan};
 use crate::pick::Levels;
+use crate::pick::for_reads::{self, ReadCosts};
 use crate::pick::manual::{self, ManualState};
 use crate::pick::small;
 use crate::sizes::{self, Sizes};
@@ -79,6 +80,20 @@ impl Policy {
             decision => decision,
         };
         checked(view, decision)
+    }
+
+    /// What reads have paid for, where [`Policy::pick`] is idle: a merge of tables that
+    /// cost them as much as it rewrites. `Idle` for policies that do not go by their use.
+    pub fn pick_for_reads(&self, view: &View<'_>, costs: &ReadCosts) -> Decision {
+        if !self.merges_for_reads() || costs.is_empty() || view.busy.is_reshaping() {
+            return Decision::Idle;
+        }
+        checked(view, for_reads::pick(view, costs).unwrap_or(Decision::Idle))
+    }
+
+    /// Whether reads are to be counted for [`Policy::pick_for_reads`].
+    pub fn merges_for_reads(&self) -> bool {
+        self.level0.is_by_dial() || self.picker.is_by_dial()
     }
 
     /// The axes that its picker goes by.

@@ -192,6 +192,15 @@ pub enum Reason {
         /// Their bytes together.
         bytes: u64,
     },
+    /// Reads have met tables of an SST-log so often that they have paid for the merge.
+    ReadOften {
+        /// Level of the SST-log.
+        level: u32,
+        /// What the tables have cost reads, as bytes that could have been merged instead.
+        cost: u64,
+        /// Bytes of the merge.
+        bytes: u64,
+    },
     /// The user asked for it.
     Manual,
 }
@@ -474,20 +483,10 @@ impl Reason {
             _ => Ok(()),
         }
     }
-}
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The reasons of what enters or leaves SST-logs.
+    fn fmt_sst_log(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Level0Depth { .. }
-            | Reason::Level0Bytes { .. }
-            | Reason::Level0Blocked { .. }
-            | Reason::Level0Queue { .. }
-            | Reason::PartitionFull { .. }
-            | Reason::PartitionDeep { .. } => self.fmt_level0(f),
-            Reason::LevelFull { level, bytes, capacity } => {
-                write!(f, "level {level} holds {} of {}", Bytes(*bytes), Bytes(*capacity))
-            }
             Reason::RunToSstLog { level, bytes, capacity } => write!(
                 f,
                 "run {level} holds {} of {}, and its SST-log has room",
@@ -499,6 +498,37 @@ impl fmt::Display for Reason {
             }
             Reason::SstLogDeep { level, depth, limit } => {
                 write!(f, "{depth} files of SST-log {level} cover one point, and {limit} may")
+            }
+            Reason::DrainSstLog { level, bytes } => {
+                write!(f, "SST-log {level} holds {} to drain", Bytes(*bytes))
+            }
+            Reason::ReadOften { level, cost, bytes } => write!(
+                f,
+                "tables of SST-log {level} have cost reads as much as merging {}, and {} are to be merged",
+                Bytes(*cost),
+                Bytes(*bytes)
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Level0Depth { .. }
+            | Reason::Level0Bytes { .. }
+            | Reason::Level0Blocked { .. }
+            | Reason::Level0Queue { .. }
+            | Reason::PartitionFull { .. }
+            | Reason::PartitionDeep { .. } => self.fmt_level0(f),
+            Reason::RunToSstLog { .. }
+            | Reason::SstLogFull { .. }
+            | Reason::SstLogDeep { .. }
+            | Reason::DrainSstLog { .. }
+            | Reason::ReadOften { .. } => self.fmt_sst_log(f),
+            Reason::LevelFull { level, bytes, capacity } => {
+                write!(f, "level {level} holds {} of {}", Bytes(*bytes), Bytes(*capacity))
             }
             Reason::InsertLevel { levels, bytes, limit } => write!(
                 f,
@@ -524,9 +554,6 @@ impl fmt::Display for Reason {
                 Bytes(*bytes),
                 Bytes(*capacity)
             ),
-            Reason::DrainSstLog { level, bytes } => {
-                write!(f, "SST-log {level} holds {} to drain", Bytes(*bytes))
-            }
             Reason::Tombstones { file, tombstones, entries } => {
                 write!(f, "{tombstones} of {entries} entries of table {file} are tombstones")
             }

@@ -80,6 +80,7 @@ impl Bench {
             "set" => self.set(args),
             "pick" if args == "all" => self.pick_all(),
             "pick" => format!("{}\n", self.policy.pick(&self.view())),
+            "pick_for_reads" => self.pick_for_reads(args),
             "settle" => self.settle(),
             "boundaries" => match self.policy.boundaries(&self.version, &self.settings) {
                 None => "as they are\n".into(),
@@ -128,6 +129,16 @@ impl Bench {
             }
             other => panic!("no command `{other}`"),
         }
+    }
+
+    /// `file=bytes` for each file that has cost reads so much.
+    fn pick_for_reads(&self, args: &str) -> String {
+        let cost = |pair: &str| {
+            let (file, bytes) = pair.split_once('=').expect("file=bytes");
+            (file.parse().expect("a file"), parse_bytes(bytes).unwrap())
+        };
+        let costs = args.split_whitespace().map(cost).collect();
+        format!("{}\n", self.policy.pick_for_reads(&self.view(), &costs))
     }
 
     fn set(&mut self, args: &str) -> String {
@@ -427,6 +438,7 @@ cases!(
     text,
     garnering,
     from_last,
+    for_reads,
     fifo,
     overlap,
     partitioned,

@@ -78,6 +78,11 @@ impl Level0 {
         (leaving, written)
     }
 
+    /// Whether the use of the keyspace says what it collects.
+    pub(crate) fn is_by_dial(&self) -> bool {
+        matches!(self, Level0::Partitioned(partitioned) if partitioned.k.is_none())
+    }
+
     /// New boundaries of the partitions, if the present ones no longer fit.
     pub(crate) fn boundaries(
         &self,

@@ -4,7 +4,7 @@
 
 use super::leveled::Leveled;
 use super::levels::Levels;
-use super::sst_log::{LogMode, SstLog};
+use super::sst_log::{LogMode, LogShare, SstLog};
 use crate::decision::Decision;
 use crate::tree::Version;
 use crate::view::{Settings, View};
@@ -41,6 +41,11 @@ impl Picker {
                 sst_log.log_limit(levels, version, settings, level).unwrap_or(0)
             }
         }
+    }
+
+    /// Whether the use of the keyspace says what it collects.
+    pub(crate) fn is_by_dial(&self) -> bool {
+        matches!(self, Picker::SstLog(log) if log.share == LogShare::Dial)
     }
 
     /// Whether output tables are to say how hot their keys are (`hotness/`).

@@ -31,6 +31,8 @@ enum Step {
         len: u8,
     },
     Pick,
+    /// What reads have paid for, where files have cost so many hundredths of their size.
+    PickForReads(u16),
     Finish(u8),
     /// A job or move that another policy might make: a seed and where it goes.
     Foreign {
@@ -78,6 +80,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (entries(), 0u8..64, 1u8..20)
             .prop_map(|(entries, start, len)| Step::FlushRange { entries, start, len }),
         4 => Just(Step::Pick),
+        2 => any::<u16>().prop_map(Step::PickForReads),
         4 => any::<u8>().prop_map(Step::Finish),
         6 => (any::<u8>(), any::<u8>()).prop_map(|(seed, to)| Step::Foreign { seed, to }),
         1 => Just(Step::Snapshot),
@@ -96,6 +99,9 @@ fn run(steps: Vec<Step>) {
             }
             Step::Pick => {
                 sim.start_pick();
+            }
+            Step::PickForReads(cost) => {
+                sim.start_for_reads(cost);
             }
             Step::Finish(which) => sim.finish(which as usize),
             Step::Foreign { seed, to } => sim.start_foreign(seed as usize, to as usize),

@@ -196,6 +196,15 @@ impl Sim {
         self.start(decision)
     }
 
+    /// Starts what reads have paid for, where each file has cost so many of its bytes, in
+    /// hundredths, more or less by its number.
+    pub(crate) fn start_for_reads(&mut self, cost: u16) -> bool {
+        let of = |f: &File| f.bytes * u64::from(cost) * (1 + f.number % 4) / 100;
+        let costs = self.version.files().map(|(_, _, f)| (f.number, of(f))).collect();
+        let decision = self.policy.pick_for_reads(&self.view(), &costs);
+        self.start(decision)
+    }
+
     pub(crate) fn start_manual(&mut self, state: &mut ManualState) -> bool {
         let decision = self.policy.manual(&self.view(), None, None, state);
         self.start(decision)
