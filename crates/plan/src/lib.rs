@@ -26,6 +26,7 @@ mod dial;
 pub mod filter_memory;
 pub mod hotness;
 pub mod level0;
+pub mod measured;
 pub mod pick;
 pub mod preset;
 pub mod shape;

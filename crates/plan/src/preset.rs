@@ -278,7 +278,9 @@ fn filters(value: &Value<'_>) -> Result<FilterMemory> {
 fn usage(value: &Value<'_>) -> Result<Use> {
     value.only(&[])?;
     let found = Use::ALL.into_iter().find(|(name, _)| *name == value.name);
-    found.map(|(_, usage)| usage).ok_or_else(|| value.unknown("use", "balanced, reads, writes"))
+    found
+        .map(|(_, usage)| usage)
+        .ok_or_else(|| value.unknown("use", "balanced, reads, writes, measured"))
 }
 
 fn unknown_preset(word: &str) -> Error {
@@ -431,10 +433,9 @@ impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "shape={} level0={} pick={}", self.shape, self.level0, self.picker)?;
         write!(f, " cut={} filters={}", self.cut, self.filters)?;
-        let name = Use::ALL.into_iter().find(|(_, usage)| *usage == self.usage);
-        match name {
-            Some((name, usage)) if usage != Use::default() => write!(f, " use={name}"),
-            _ => Ok(()),
+        match self.usage == Use::default() {
+            true => Ok(()),
+            false => write!(f, " use={}", self.usage),
         }
     }
 }

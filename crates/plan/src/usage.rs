@@ -3,6 +3,8 @@
 //! Owns: the uses, and the price of a file and the ceiling of space that go with each. What
 //! follows from them is `dial.rs`.
 
+use core::fmt;
+
 /// What a keyspace is used for, as far as the policy is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Use {
@@ -13,17 +15,23 @@ pub enum Use {
     Reads,
     /// As few bytes written as space allows.
     Writes,
+    /// Whichever of these is measured; the default until something was (`measured.rs`).
+    Measured,
 }
 
 impl Use {
     /// Every use, by the name that a policy's text has for it.
-    pub const ALL: [(&'static str, Use); 3] =
-        [("balanced", Use::Balanced), ("reads", Use::Reads), ("writes", Use::Writes)];
+    pub const ALL: [(&'static str, Use); 4] = [
+        ("balanced", Use::Balanced),
+        ("reads", Use::Reads),
+        ("writes", Use::Writes),
+        ("measured", Use::Measured),
+    ];
 
     /// Its price of a file, in hundredths of a byte rewritten per byte put.
     pub fn file_price_percent(self) -> u32 {
         match self {
-            Use::Balanced => 100,
+            Use::Balanced | Use::Measured => 100,
             Use::Reads => 800,
             Use::Writes => 20,
         }
@@ -32,8 +40,15 @@ impl Use {
     /// Bytes of all tables over those of the last level, in hundredths, unless somebody sets them.
     pub fn space_max_percent(self) -> u32 {
         match self {
-            Use::Balanced | Use::Reads => 130,
+            Use::Balanced | Use::Reads | Use::Measured => 130,
             Use::Writes => 150,
         }
+    }
+}
+
+impl fmt::Display for Use {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Use::ALL.into_iter().find(|(_, usage)| usage == self);
+        f.pad(name.map_or("", |(name, _)| name))
     }
 }
