@@ -79,6 +79,8 @@ pub enum Event {
     Reshaped { keyspace: Arc<str>, levels: u32, reason: String },
     /// A keyspace has another policy from here on.
     PolicyChanged { keyspace: Arc<str>, policy: String },
+    /// A keyspace with `use=measured` has another use from here on.
+    UseMeasured { keyspace: Arc<str>, reason: String },
     /// Writes go to a new write-ahead log from here on.
     WalRotated { wal: FileNumber, previous_bytes: u64 },
     /// The manifest was written again as one snapshot.
@@ -129,7 +131,8 @@ impl fmt::Display for Event {
             | Event::MergeEnd { .. }
             | Event::Moved { .. }
             | Event::Reshaped { .. }
-            | Event::PolicyChanged { .. } => self.fmt_work(f),
+            | Event::PolicyChanged { .. }
+            | Event::UseMeasured { .. } => self.fmt_work(f),
             Event::WalRotated { .. }
             | Event::ManifestRotated { .. }
             | Event::TableCreated { .. }
@@ -209,6 +212,7 @@ impl Event {
                 write!(f, "{keyspace}: {levels} levels planned: {reason}")
             }
             Event::PolicyChanged { keyspace, policy } => write!(f, "{keyspace}: policy {policy}"),
+            Event::UseMeasured { keyspace, reason } => write!(f, "{keyspace}: use {reason}"),
             _ => Ok(()),
         }
     }

@@ -12,6 +12,7 @@
 
 use crate::cleanup::Cleanup;
 use crate::events::{Event, JobId};
+use crate::for_reads;
 use crate::jobs::Jobs;
 use crate::manifest::catalog::TreeEdit;
 use crate::manifest::record::Field;
@@ -271,6 +272,7 @@ impl Jobs {
         drop(catalog);
         for (frozen, _, summary, _) in &installs {
             self.count_flush(frozen, *summary, begin_ns);
+            for_reads::measure_use(&self.host, &frozen.tree, summary.2);
             self.note_due(&frozen.tree);
         }
         rolled?;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use windrow_base::key::{SEQ_MAX, push_internal, seek_trailer};
 use windrow_base::{FileNumber, Result};
 use windrow_env::sync::atomic::Ordering;
+use windrow_plan::usage::Use;
 
 /// The statistics of a database.
 pub(crate) fn stats(database: &Database) -> Stats {
@@ -28,6 +29,7 @@ pub(crate) fn stats(database: &Database) -> Stats {
         stats.push_keyspace(KeyspaceStats {
             name: tree.name.to_string(),
             policy: tree.policy.load().to_string(),
+            measured_use: measured_use(tree),
             memtables_bytes: memory as u64,
             levels: shapes(&view),
         });
@@ -50,6 +52,19 @@ pub(crate) fn stats(database: &Database) -> Stats {
     stats.listener_panics = database.events.panics();
     stats.uptime_us = (database.env.clock.monotonic_ns() - database.opened_ns) / 1000;
     stats
+}
+
+fn measured_use(tree: &Tree) -> String {
+    match tree.policy.load().usage {
+        Use::Measured => {
+            let work = tree.work.lock();
+            work.measured
+                .as_ref()
+                .map(|of| of.measured.to_string())
+                .unwrap_or_else(|| windrow_plan::measured::Measured::default().to_string())
+        }
+        _ => String::new(),
+    }
 }
 
 fn shapes(view: &ReadView) -> Vec<LevelShape> {

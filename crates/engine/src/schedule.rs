@@ -20,6 +20,7 @@
 
 use crate::budget::Shares;
 use crate::chain::Chain;
+use crate::for_reads;
 use crate::jobs::Jobs;
 use crate::merge::run::run_decision;
 use crate::options::Settings;
@@ -114,6 +115,15 @@ impl Scheduler {
         self.schedule_merges();
         self.update_pace();
         self.jobs.pipeline.share_memory();
+    }
+
+    /// Has policies asked whose tables have cost reads much.
+    pub(crate) fn schedule_for_reads(&self) {
+        let trees = self.jobs.pipeline.trees();
+        let due = trees.iter().filter(|tree| tree.reads.cost.take_due());
+        if due.map(|tree| self.jobs.note_due(tree)).count() > 0 {
+            self.schedule();
+        }
     }
 
     /// Whether background work would not be refused at once.
@@ -240,7 +250,10 @@ impl Scheduler {
         let slow =
             || slow_level0(&version, self.jobs.host.settings.level0_slowdown_files).is_some();
         let decision = match work.hold {
-            0 => policy.pick(&view),
+            0 => match policy.pick(&view) {
+                Decision::Idle => for_reads::pick(tree, &work, &policy, &view),
+                decision => decision,
+            },
             // During a manual compaction: see `compact.rs`.
             _ if work.waiting == 0 && slow() => policy.relieve(&view),
             _ => return false,
@@ -251,6 +264,7 @@ impl Scheduler {
             }
             return false;
         }
+        for_reads::forget_moved(tree, &decision);
         self.end_chain(work.chain.begin(&decision));
         work.busy.claim(&decision);
         work.merging += 1;

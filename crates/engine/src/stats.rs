@@ -380,6 +380,8 @@ pub struct KeyspaceStats {
     pub name: String,
     /// Its policy, one value per axis.
     pub policy: String,
+    /// With `use=measured`, the use that it comes to, and why; else empty.
+    pub measured_use: String,
     /// Bytes of its memtables, frozen ones included.
     pub memtables_bytes: u64,
     /// Its levels from 0 on.

@@ -22,6 +22,7 @@ use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow_env::sync::{ArcSwap, Guard, Mutex};
 use windrow_plan::busy::Busy;
 use windrow_plan::hotness::HotMap;
+use windrow_plan::measured::Measured;
 use windrow_plan::tree::{File, Version};
 use windrow_plan::{Policy, Settings};
 use windrow_skiplist::ChunkPool;
@@ -43,8 +44,18 @@ pub(crate) struct Work {
     pub(crate) turn: u64,
     /// The chain of merges that is under way.
     pub(crate) chain: Chain,
+    /// The use that it is measured to have; made by the first flush where the policy goes by that.
+    pub(crate) measured: Option<Box<MeasuredUse>>,
     /// When merges that found something run out are tried again.
     pub(crate) merge_retry: Retry,
+}
+
+/// What is measured of a keyspace's use.
+#[derive(Default)]
+pub(crate) struct MeasuredUse {
+    pub(crate) measured: Measured,
+    /// What one table more would have cost reads by the last flush, in bytes.
+    pub(crate) read_bytes: u64,
 }
 
 /// A keyspace that is open.

@@ -7,10 +7,11 @@ use crate::events::Event;
 use crate::manifest::catalog::Locked;
 use crate::manifest::record::{DEFAULT_KEYSPACE, Field};
 use crate::manifest::state::KeyspaceState;
-use crate::open::assemble::{Services, check_agrees, plan_settings};
+use crate::open::assemble::{Services, check_agrees};
 use crate::open::found::new_keyspace;
 use crate::open::left_out;
 use crate::options::KeyspaceOptions;
+use crate::plan_sizes::plan_settings;
 use crate::tree::{Tree, dropped};
 use crate::write::queue::QueueState;
 use std::collections::HashSet;
@@ -45,12 +46,14 @@ impl Database {
         });
         let learns = policy.learns_from_queries();
         tree.reads.access.set_on(learns);
+        tree.reads.cost.set_on(policy.merges_for_reads());
         if !learns {
             // The judgement of the old policy, which no job will renew.
             let view = tree.view();
             let files = view.levels.iter().flat_map(|level| level.files());
             files.for_each(|file| file.table.set_skips_filter(false));
         }
+        tree.work.lock().measured = None;
         tree.policy.store(Arc::new(policy));
         self.jobs.note_due(tree);
         self.scheduler.schedule();

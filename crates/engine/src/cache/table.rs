@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyOrder, Result};
 use windrow_env::fs::{ReadOptions, is_not_found};
-use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use windrow_env::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{ArcSwapOption, Guard, Mutex};
 use windrow_env::{FileSystem, ReadFile};
 use windrow_format::names;
@@ -84,6 +84,9 @@ pub(crate) struct TableHandle {
     obsolete: AtomicBool,
     /// Queries of the file, where the policy asks for them.
     pub(crate) record: RecordSlot,
+    /// What it has cost reads while it was in an SST-log, in bytes of merging (`read/cost.rs`).
+    /// Of one read in so many as are counted (`read/access.rs`): four bytes do.
+    read_cost: AtomicU32,
     /// Its filter does not pay for being read: it is asked in vain too rarely.
     skip_filter: AtomicBool,
     /// Held while the table is being opened, so that it is opened once.
@@ -111,6 +114,24 @@ impl TableHandle {
     /// long as that leaves the limits intact.
     pub(crate) fn set_pinned(&self, pinned: bool) {
         self.pinned.store(pinned, Ordering::Relaxed);
+    }
+
+    /// It has cost the reads that are counted so many bytes more. Returns what it has cost them.
+    /// Two threads that add at once may count as one.
+    pub(crate) fn add_read_cost(&self, bytes: u32) -> u32 {
+        let cost = self.read_cost.load(Ordering::Relaxed).saturating_add(bytes);
+        self.read_cost.store(cost, Ordering::Relaxed);
+        cost
+    }
+
+    /// What it has cost the reads that are counted, in bytes.
+    pub(crate) fn read_cost(&self) -> u32 {
+        self.read_cost.load(Ordering::Relaxed)
+    }
+
+    /// It gets another place, over other tables.
+    pub(crate) fn forget_read_cost(&self) {
+        self.read_cost.store(0, Ordering::Relaxed);
     }
 
     /// Whether lookups pass by filters of the file that would have to be read.
@@ -252,6 +273,7 @@ impl TableCache {
             pinned: AtomicBool::new(false),
             obsolete: AtomicBool::new(false),
             record: RecordSlot::new(),
+            read_cost: AtomicU32::new(0),
             skip_filter: AtomicBool::new(false),
             opening: Mutex::new(lock_ranks::TABLE_OPENING, ()),
             registry: Arc::clone(&self.registry),

@@ -2,7 +2,7 @@
 //!
 //! Owns: the order in which its parts are made. Never does: replay a log, or write.
 
-use crate::budget::{Budget, Shares};
+use crate::budget::Budget;
 use crate::cache::{BlockCache, Caches, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::database::{Database, DatabaseParts};
@@ -14,10 +14,12 @@ use crate::open::found::Found;
 use crate::open::left_out::{self};
 use crate::open::listing::Listing;
 use crate::open::logs::check_files;
-use crate::options::{Components, KeyspaceOptions, Options, Settings};
+use crate::options::{Components, KeyspaceOptions, Options};
 use crate::place::Place;
+use crate::plan_sizes::plan_settings;
 use crate::read::ReadOwner;
 use crate::read::access::Access;
+use crate::read::cost::ReadCost;
 use crate::stats::Counters;
 use crate::tree::{Tree, TreeParts};
 use crate::workers::Workers;
@@ -153,28 +155,6 @@ pub(crate) fn check_agrees(record: &KeyspaceRecord, asked: &KeyspaceOptions) -> 
     Ok(())
 }
 
-/// The sizes that a keyspace's policies read: the user's, and where those are
-/// silent what suits its policy.
-pub(crate) fn plan_settings(settings: &Settings, shares: &Shares, policy: &Policy) -> PlanSettings {
-    let sizes = policy.sizes(shares.memtable_bytes);
-    let (file, base) = (sizes.file_bytes, sizes.level_base_bytes);
-    debug_assert!(file > 0 && base > 0, "a policy suits tables of {file} and levels of {base}");
-    let or = |asked: u64, suited: u64| if asked == 0 { suited } else { asked };
-    PlanSettings {
-        memtable_bytes: shares.memtable_bytes,
-        file_bytes: or(settings.file_bytes, sizes.file_bytes),
-        level_base_bytes: or(settings.level_base_bytes, sizes.level_base_bytes),
-        level0_slowdown: settings.level0_slowdown_files,
-        level0_stop: settings.level0_stop_files,
-        file_price_percent: policy.usage.file_price_percent(),
-        space_max_percent: match settings.space_max_percent {
-            0 => policy.usage.space_max_percent(),
-            percent => percent,
-        },
-        ..PlanSettings::default()
-    }
-}
-
 /// What the trees of a database share: each of 10,000 counts.
 pub(crate) struct Services {
     pub(crate) env: Arc<Env>,
@@ -210,6 +190,7 @@ impl Services {
             operator_name: record.merge_operator.clone(),
             counters: self.counters.clone(),
             access: Access::new(self.policy.learns_from_queries(), &keyspace.version),
+            cost: ReadCost::new(self.policy.merges_for_reads()),
             process: Process::current(),
         });
         Ok(Tree::new(TreeParts {

@@ -7,6 +7,7 @@
 //! [`Catalog::begin`]: crate::manifest::catalog::Catalog::begin
 
 use crate::database::Database;
+use crate::for_reads;
 use crate::jobs::Jobs;
 use crate::open::listing::Listing;
 use crate::open::remains::remove_orphans;
@@ -75,6 +76,14 @@ fn start_timers(database: &Database) {
         workers.contain(look).unwrap_or(false)
     };
     database.env.jobs.every(IDLE_LOOK_MS, Arc::new(look));
+    let scheduler = Arc::downgrade(&database.scheduler);
+    let look = move || {
+        let Some(scheduler) = scheduler.upgrade() else { return false };
+        let workers = &scheduler.jobs.workers;
+        workers.contain(|| scheduler.schedule_for_reads());
+        !workers.gate.is_closing()
+    };
+    database.env.jobs.every(for_reads::LOOK_MS, Arc::new(look));
     let interval_ms = database.settings.wal_sync_interval_ms;
     if interval_ms == 0 {
         return;

@@ -26,6 +26,12 @@ pub(crate) const SAMPLE: u64 = 64;
 /// 2^64 divided by the golden ratio, made odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// Whether a read of this number is one of the few that are recorded.
+#[inline]
+pub(crate) fn is_sampled(number: u64) -> bool {
+    number.wrapping_mul(GOLDEN) >> (u64::BITS - SAMPLE.trailing_zeros()) == 0
+}
+
 /// What became of asking a table for a key that its bounds contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -83,8 +89,7 @@ impl Access {
             return 0;
         }
         // The hash tells lookups of one batch apart, the count those of one key.
-        let lookup = counters.here().gets.get().wrapping_add(hash);
-        if lookup.wrapping_mul(GOLDEN) >> (u64::BITS - SAMPLE.trailing_zeros()) != 0 {
+        if !is_sampled(counters.here().gets.get().wrapping_add(hash)) {
             return 0;
         }
         self.queries.fetch_add(1, Ordering::Relaxed) + 1

@@ -13,6 +13,7 @@
 //! Owns: the search order and what ends it. Never does: decide what is cached.
 
 use super::access::Answer;
+use super::cost::{Counted, blocks_since};
 use super::view::{ReadFile, ReadView};
 use super::{EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
 use crate::cache::file_record::Query;
@@ -100,6 +101,8 @@ pub(super) struct Lookup<'a> {
     hash: u64,
     /// Set where this lookup is recorded.
     query: Query,
+    /// Set where it counts for what tables cost, as of the table at hand.
+    counted: Option<Counted>,
     /// Blocks of the file at hand that were supplied.
     supplied: Vec<(u64, Arc<Block>)>,
     filter_checks: u64,
@@ -118,6 +121,7 @@ impl<'a> Lookup<'a> {
             run: 0,
             hash: 0,
             query: 0,
+            counted: None,
             supplied: Vec::new(),
             filter_checks: 0,
             filter_negatives: 0,
@@ -152,16 +156,29 @@ impl<'a> Lookup<'a> {
             if !view.runs.is_empty() {
                 self.hash = filter::hash(self.key);
                 self.query = owner.access.begin(&owner.counters, self.hash);
+                if self.query != 0 {
+                    self.counted = owner.cost.begin_get(&owner.counters);
+                }
             }
         }
         while let Some(run) = view.runs.get(self.run) {
             if let Some(file) = run.file_of(self.key) {
+                let negatives = self.filter_negatives;
                 match self.file(owner, file, now_ms, blocks) {
                     Ok(ControlFlow::Break(value)) => {
                         owner.counters.hit_level(run.level);
                         return Ok(self.done(owner, value));
                     }
-                    Ok(ControlFlow::Continue(())) => self.supplied.clear(),
+                    Ok(ControlFlow::Continue(())) => {
+                        if let Some(from) = self.counted {
+                            let is_searched = self.filter_negatives == negatives;
+                            let blocks = blocks_since(&owner.counters, from);
+                            let blocks = blocks.saturating_add(self.supplied.len() as u32);
+                            owner.cost.asked(file, run.is_sst_log, is_searched, blocks);
+                            self.counted = Some(owner.cost.begin(&owner.counters));
+                        }
+                        self.supplied.clear();
+                    }
                     Err(Stop::Needs(needed)) => return Ok(Outcome::Needs(needed)),
                     Err(Stop::Error(error)) => return Err(error),
                 }

@@ -8,6 +8,7 @@
 //! write, or wait for a writer.
 
 pub(crate) mod access;
+pub(crate) mod cost;
 pub(crate) mod coverage;
 pub(crate) mod cursor;
 pub(crate) mod get;
@@ -37,6 +38,7 @@ use windrow_format::block::Block;
 use windrow_format::table::{self, BlockHandle, BlockKind};
 
 use access::Access;
+use cost::ReadCost;
 use view::ReadView;
 
 /// What every read of a keyspace needs in addition to its view. Shared by all of them.
@@ -50,6 +52,7 @@ pub(crate) struct ReadOwner {
     pub(crate) operator_name: Option<String>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) access: Access,
+    pub(crate) cost: ReadCost,
     /// Who opened the database, and may read it.
     pub(crate) process: Process,
 }

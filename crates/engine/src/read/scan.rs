@@ -311,8 +311,7 @@ impl Scan {
     pub(crate) fn seek_first(&mut self) -> Result<bool> {
         match self.bounds.lower.clone() {
             Some(lower) => self.seek(&lower.key),
-            None => self.settle(|scan| {
-                scan.start(true);
+            None => self.position(true, |scan| {
                 scan.merge.seek_first()?;
                 scan.find_forward(false)
             }),
@@ -324,8 +323,7 @@ impl Scan {
     /// # Errors
     /// As [`Scan::seek_first`].
     pub(crate) fn seek_last(&mut self) -> Result<bool> {
-        self.settle(|scan| {
-            scan.start(false);
+        self.position(false, |scan| {
             match &scan.bounds.upper {
                 Some(upper) => {
                     upper_target(&mut scan.target, upper);
@@ -342,8 +340,7 @@ impl Scan {
     /// # Errors
     /// As [`Scan::seek_first`].
     pub(crate) fn seek(&mut self, user_key: &[u8]) -> Result<bool> {
-        self.settle(|scan| {
-            scan.start(true);
+        self.position(true, |scan| {
             match &scan.bounds.lower {
                 Some(lower) if scan.bounds.is_below(&scan.owner.order, user_key) => {
                     let before = seek_trailer(scan.seq);
@@ -362,8 +359,7 @@ impl Scan {
     /// # Errors
     /// As [`Scan::seek_first`].
     pub(crate) fn seek_before(&mut self, user_key: &[u8]) -> Result<bool> {
-        self.settle(|scan| {
-            scan.start(false);
+        self.position(false, |scan| {
             match &scan.bounds.upper {
                 Some(upper) if scan.owner.order.compare(&upper.key, user_key).is_lt() => {
                     upper_target(&mut scan.target, upper);
@@ -373,6 +369,23 @@ impl Scan {
             scan.merge.seek_before(&scan.target)?;
             scan.find_backward()
         })
+    }
+
+    /// Positions it, by a seek. What that costs is counted now and then.
+    fn position(
+        &mut self,
+        forward: bool,
+        work: impl FnOnce(&mut Scan) -> Result<bool>,
+    ) -> Result<bool> {
+        let counted = self.owner.cost.begin_seek(&self.owner.counters);
+        let found = self.settle(|scan| {
+            scan.start(forward);
+            work(scan)
+        });
+        if let (Some(from), true) = (counted, self.valid()) {
+            self.owner.cost.end_seek(&self.view, &self.key, &self.owner.counters, from);
+        }
+        found
     }
 
     fn start(&mut self, forward: bool) {

@@ -6,6 +6,7 @@
 //! that flushes and merges by partition leave behind. `model` replays it.
 
 use super::access::Access;
+use super::cost::ReadCost;
 use super::readahead::Readahead;
 use super::scan::{Scan, ScanOptions};
 use super::view::ReadView;
@@ -99,6 +100,7 @@ impl World {
             operator_name: Some("append".into()),
             counters: Arc::new(Counters::default()),
             access: Access::default(),
+            cost: ReadCost::default(),
             process: windrow_env::Process::current(),
         };
         World {
@@ -133,6 +135,7 @@ impl World {
             operator_name: old.operator_name.clone(),
             counters: Arc::new(Counters::default()),
             access: Access::default(),
+            cost: ReadCost::default(),
             process: windrow_env::Process::current(),
         })
     }

@@ -59,6 +59,8 @@ impl ReadFile {
 /// Files that are disjoint and sorted by key.
 pub(crate) struct SortedRun {
     pub(crate) level: u32,
+    /// Of the level's SST-log: over tables that may be merged with it.
+    pub(crate) is_sst_log: bool,
     shared_bytes: u32,
     pub(crate) files: Box<[ReadFile]>,
     /// Eight bytes of each file's largest key, after what all keys of the run
@@ -93,6 +95,7 @@ impl SortedRun {
             .collect();
         SortedRun {
             level,
+            is_sst_log: false,
             shared_bytes: shared_bytes as u32,
             files: files.into(),
             prefixes,
@@ -221,7 +224,10 @@ pub(crate) fn pack_log(
             None => runs.push(vec![file]),
         }
     }
-    let pack = |files| Arc::new(SortedRun::new(level, files, order));
+    let pack = |files| {
+        let run = SortedRun::new(level, files, order);
+        Arc::new(SortedRun { is_sst_log: true, ..run })
+    };
     runs.into_iter().rev().map(pack).collect()
 }
 

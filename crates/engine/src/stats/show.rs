@@ -49,6 +49,7 @@ impl Stats {
         json.list("keyspaces", &self.keyspaces, |json, keyspace| {
             json.string("name", &keyspace.name);
             json.string("policy", &keyspace.policy);
+            json.string("measured_use", &keyspace.measured_use);
             json.number("memtables_bytes", keyspace.memtables_bytes);
             json.list("levels", &keyspace.levels, Json::shape);
         });
@@ -176,6 +177,9 @@ impl fmt::Display for Stats {
         )?;
         for keyspace in &self.keyspaces {
             writeln!(f, "policy   {}: {}", keyspace.name, keyspace.policy)?;
+            if !keyspace.measured_use.is_empty() {
+                writeln!(f, "use      {}: {}", keyspace.name, keyspace.measured_use)?;
+            }
         }
         writeln!(f)?;
         self.fmt_levels(f)?;

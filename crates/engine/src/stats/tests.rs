@@ -67,6 +67,7 @@ fn filled() -> Stats {
         stats.push_keyspace(KeyspaceStats {
             name: name.to_owned(),
             policy: "leveled".to_owned(),
+            measured_use: String::new(),
             memtables_bytes: 77,
             levels: vec![shape(0), shape(1 << 20), shape(5 << 20)],
         });
