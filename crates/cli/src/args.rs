@@ -423,6 +423,10 @@ pub(crate) struct LabArgs {
     /// Print how each use of windrow fits data of 6 to 400 memtables, next to leveled
     #[arg(long, conflicts_with_all = ["table", "policies", "workload", "keys", "memtable", "file", "base"])]
     pub(crate) fit: bool,
+    /// Print what reads change in trees of windrow: after writes have stopped, and in a mix that
+    /// shifts
+    #[arg(long, conflicts_with_all = ["table", "fit", "policies", "keys", "workload", "rounds"])]
+    pub(crate) reads: bool,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,

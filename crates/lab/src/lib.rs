@@ -11,6 +11,7 @@ pub mod evidence;
 pub mod figures;
 pub mod fit;
 pub mod random;
+pub mod reads;
 pub mod report;
 pub mod setup;
 pub mod simulator;

@@ -15,13 +15,17 @@ use std::sync::Arc;
 use windrow_base::key::SEQ_MAX;
 use windrow_base::{Error, FileNumber, KeyOrder, Result};
 use windrow_plan::hotness::HotMap;
+use windrow_plan::measured::Measured;
 use windrow_plan::tree::{Edit, File, Part, Version};
-use windrow_plan::{Busy, Cutter, Decision, Merge, Policy, Settings, View};
+use windrow_plan::usage::Use;
+use windrow_plan::{Busy, Cutter, Decision, Merge, Policy, ReadCosts, Settings, View};
 
 /// Decisions between two flushes after which picking is held to be endless.
 const DECISIONS_MAX: u32 = 100_000;
 /// Keys looked up after each flush.
 const PROBES: u32 = 64;
+/// Between two flushes, in ms.
+const FLUSH_MS: u64 = 6_000;
 
 /// Writes every key once, updates as long as the set-up says, and measures.
 ///
@@ -35,25 +39,18 @@ pub fn simulate(setup: &Setup) -> Result<Figures> {
         return Err(Error::invalid("there must be keys, and updates that fill a memtable"));
     }
     let mut keys = Keys::new(setup.workload, setup.keys, setup.seed);
-    let mut simulator = Simulator::new(setup, settings);
-    let mut write = |simulator: &mut Simulator, count: u64| {
-        for _ in 0..count.div_ceil(simulator.settings.memtable_bytes) {
-            simulator.flush(&mut keys)?;
-            simulator.settle()?;
-        }
-        Ok(())
-    };
-    write(&mut simulator, updates(1.0 + setup.warm_rounds))?;
+    let mut simulator = Simulator::new(setup);
+    simulator.update(&mut keys, updates(1.0 + setup.warm_rounds))?;
     simulator.meter = Meter::default();
-    write(&mut simulator, updates(setup.rounds))?;
+    simulator.update(&mut keys, updates(setup.rounds))?;
     Ok(simulator.meter.figures(setup.unit_keys))
 }
 
-struct Simulator {
+pub(crate) struct Simulator {
     policy: Policy,
     order: Order,
     settings: Settings,
-    version: Version,
+    pub(crate) version: Version,
     tables: HashMap<FileNumber, Vec<u32>>,
     next_file: FileNumber,
     seq: u64,
@@ -63,10 +60,17 @@ struct Simulator {
     random: Random,
     /// Jobs run one at a time: nothing is ever busy when a policy is asked.
     idle: Busy,
-    meter: Meter,
+    pub(crate) meter: Meter,
     merged: Vec<u32>,
     /// L2SM's, if the policy asks for it.
     hot_map: Option<HotMap>,
+    /// What one file more over every point costs reads, in keys for each key put.
+    pub(crate) read_price: f64,
+    /// What files have cost reads so far, in keys.
+    read_costs: HashMap<FileNumber, f64>,
+    /// The use that reads and writes come to, if the policy goes by that.
+    pub(crate) measured: Option<Measured>,
+    now_ms: u64,
 }
 
 /// Memory of the HotMap: room for a twentieth of the keys in each of five
@@ -82,7 +86,8 @@ fn hash(key: u32) -> u64 {
 }
 
 impl Simulator {
-    fn new(setup: &Setup, settings: Settings) -> Simulator {
+    pub(crate) fn new(setup: &Setup) -> Simulator {
+        let settings = setup.settings();
         Simulator {
             policy: setup.policy.clone(),
             order: setup.order,
@@ -100,7 +105,70 @@ impl Simulator {
                 .policy
                 .wants_hotness()
                 .then(|| HotMap::new((f64::from(setup.keys) * HOT_MAP_BYTES_PER_KEY) as u64)),
+            read_price: 0.0,
+            read_costs: HashMap::new(),
+            measured: (setup.policy.usage == Use::Measured).then(Measured::default),
+            now_ms: 0,
         }
+    }
+
+    /// Updates so many keys, and lets the policy do what it wants after each flush.
+    pub(crate) fn update(&mut self, keys: &mut Keys, count: u64) -> Result<()> {
+        for _ in 0..count.div_ceil(self.settings.memtable_bytes) {
+            self.flush(keys)?;
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Reads meanwhile: what they cost as each flush ends.
+    fn measure_reads(&mut self, put: u64) {
+        let cost = self.read_price * put as f64;
+        self.read(cost);
+        self.now_ms += FLUSH_MS;
+        let Some(measured) = &mut self.measured else { return };
+        let memtable = self.settings.memtable_bytes;
+        if let Some(usage) = measured.flushed(put, cost as u64, memtable, self.now_ms) {
+            self.settings.file_price_percent = usage.file_price_percent();
+            self.settings.space_max_percent = usage.space_max_percent();
+        }
+    }
+
+    /// Reads all over the keys, to which one file more over every point would cost so many keys.
+    pub(crate) fn read(&mut self, cost: f64) {
+        if cost == 0.0 {
+            return;
+        }
+        for level in 0..self.version.levels.len() as u32 {
+            for file in self.version.part(level, Part::SstLog) {
+                let key =
+                    |key: &[u8]| f64::from(u32::from_be_bytes(key.try_into().unwrap_or_default()));
+                let wide = key(&file.largest) - key(&file.smallest);
+                let share = wide / f64::from(self.keys);
+                *self.read_costs.entry(file.number).or_default() += cost * share;
+            }
+        }
+    }
+
+    /// Runs what reads have paid for. Returns the keys that it wrote.
+    pub(crate) fn settle_reads(&mut self) -> Result<u64> {
+        let mut written = 0;
+        for _ in 0..DECISIONS_MAX {
+            let costs = self.read_costs.iter().map(|(&file, &cost)| (file, cost as u64));
+            let decision = self
+                .policy
+                .pick_for_reads(&self.view(&self.version), &costs.collect::<ReadCosts>());
+            match &decision {
+                Decision::Idle => return Ok(written),
+                Decision::Merge(merge) => written += merge.input_bytes(),
+                _ => {}
+            }
+            for (_, _, file) in decision.files() {
+                self.read_costs.remove(&file.number);
+            }
+            self.run(&decision)?;
+        }
+        Err(self.endless())
     }
 
     /// Fills a memtable and writes it to level 0. A key that was written twice
@@ -117,7 +185,9 @@ impl Simulator {
         let files = self.write(&memtable, &mut cutter);
         self.meter.flush(updates, memtable.len() as u64);
         let edit = Edit { boundaries, ..Edit::flush(&self.version, files, self.seq) };
-        self.install(&edit)
+        self.install(&edit)?;
+        self.measure_reads(updates);
+        Ok(())
     }
 
     /// Runs what the policy decides until it is idle.
@@ -125,6 +195,9 @@ impl Simulator {
         for _ in 0..DECISIONS_MAX {
             let decision = self.pick(&self.version);
             if decision.is_idle() {
+                if self.read_price > 0.0 && self.settle_reads()? > 0 {
+                    continue;
+                }
                 self.look();
                 return Ok(());
             }
@@ -158,13 +231,17 @@ impl Simulator {
     }
 
     fn pick(&self, version: &Version) -> Decision {
-        self.policy.pick(&View {
+        self.policy.pick(&self.view(version))
+    }
+
+    fn view<'a>(&'a self, version: &'a Version) -> View<'a> {
+        View {
             version,
             busy: &self.idle,
             settings: &self.settings,
             snapshots_oldest: SEQ_MAX,
             now_ms: 0,
-        })
+        }
     }
 
     fn run(&mut self, decision: &Decision) -> Result<()> {
@@ -253,7 +330,7 @@ impl Simulator {
     }
 
     /// Measures the tree between two flushes: how many files some keys meet.
-    fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         for _ in 0..PROBES {
             let key = self.random.below(self.keys).to_be_bytes();
             let files = (0..self.version.levels.len() as u32)

@@ -4,7 +4,8 @@
 //! Every bound compares two policies on the same updates. None is a figure that
 //! somebody hoped for: where a design misses its goal, `docs/lab.md` says so.
 
-use windrow_lab::{Figures, Order, Setup, Workload, simulate};
+use windrow_lab::reads::STRETCHES;
+use windrow_lab::{Figures, Order, Setup, Workload, fit, reads, simulate};
 
 /// Keys in a unit: small, so that all of this takes seconds.
 const UNIT_KEYS: u32 = 32;
@@ -24,7 +25,7 @@ fn run_in(text: &str, workload: Workload, order: Order) -> Figures {
 /// Data of so many memtables. Small trees have more keys in a unit: a cluster is 3 % of them.
 fn run_fit(policy: &str, workload: Workload, memtables: u32) -> Figures {
     let unit_keys = if memtables < 100 { 128 } else { 64 };
-    simulate(&windrow_lab::fit::setup(policy, workload, memtables, unit_keys).unwrap()).unwrap()
+    simulate(&fit::setup(policy, workload, memtables, unit_keys).unwrap()).unwrap()
 }
 
 /// A tree of ten levels at ratio 2 has six under Garnering, for no more writes.
@@ -104,6 +105,42 @@ fn windrow_fits_every_workload() {
             let part = windrow / leveled;
             assert!(part <= most, "{workload:?}, {memtables}: {part:.2}");
         }
+    }
+}
+
+/// Once writes stop and reads go on, what lies over the levels goes: first together, at a byte
+/// rewritten per byte that lay there, then down.
+#[test]
+fn reads_that_go_on_merge_what_they_meet() {
+    for memtables in [6, 24, 100] {
+        let setup = fit::setup("windrow", Workload::Uniform, memtables, 64).unwrap();
+        let drained = reads::drain(&setup).unwrap();
+        let last = drained.last().unwrap();
+        let runs = f64::from(last.runs);
+        assert!(last.files <= runs + 0.1, "{memtables}: {:.2} files, {runs} runs", last.files);
+        assert!(last.rewritten <= 8.0, "{memtables}: {:.2} bytes a byte", last.rewritten);
+        // The first 1.3 bytes spare more than half of the files above the runs.
+        let early = drained.iter().rfind(|d| d.rewritten <= 1.3).unwrap();
+        let over = |files: f64| files - runs;
+        let part = over(early.files) / over(drained[0].files);
+        assert!(part <= 0.5, "{memtables}: {part:.2} of {:.2} files are left", drained[0].files);
+    }
+}
+
+/// A mix that shifts: `use=measured` costs no more than a tenth more than the best of the fixed
+/// uses, in each stretch from a tenth of it on.
+#[test]
+fn the_measured_use_is_near_the_best_of_the_fixed_ones() {
+    let of = |name| {
+        let setup = fit::setup(name, Workload::Uniform, 24, 64).unwrap();
+        let figures = reads::shift(&setup, &STRETCHES).unwrap();
+        STRETCHES.iter().zip(&figures).map(|(s, f)| reads::cost(*s, f)).collect::<Vec<f64>>()
+    };
+    let costs = reads::USES.map(of);
+    let (measured, fixed) = costs.split_last().unwrap();
+    for (i, (stretch, cost)) in STRETCHES.iter().zip(measured).enumerate() {
+        let best = fixed.iter().map(|costs| costs[i]).fold(f64::INFINITY, f64::min);
+        assert!(*cost <= best * 1.1, "{stretch:?}: {cost:.2}, and the best {best:.2}");
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use windrow::Error;
 use windrow_lab::evidence::{self, Compared, Page};
-use windrow_lab::{Figures, Setup, Workload, fit, report, simulate};
+use windrow_lab::{Figures, Setup, Workload, fit, reads, report, simulate};
 
 /// The presets, unless policies are named.
 const POLICIES: [&str; 6] = ["leveled", "autumn", "l2sm", "vlsm", "mnemosyne", "windrow"];
@@ -18,6 +18,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<()> {
     let (text, json) = match args {
         LabArgs { table: true, .. } => design_table(args)?,
         LabArgs { fit: true, .. } => fit_table(args)?,
+        LabArgs { reads: true, .. } => reads_tables(args)?,
         _ => policies(args)?,
     };
     let mut out = io::stdout().lock();
@@ -116,6 +117,42 @@ fn fit_table(args: &LabArgs) -> Result<(String, Value)> {
         })
     };
     Ok((fit::table(&rows), rows.iter().map(of).collect()))
+}
+
+/// Trees that are read and no longer written, and a mix that shifts.
+fn reads_tables(args: &LabArgs) -> Result<(String, Value)> {
+    let (mut drained, mut values) = (Vec::new(), Vec::new());
+    for workload in [Workload::Uniform, Workload::Zipf] {
+        for memtables in [6, 24, 100] {
+            let name = format!("{}, {memtables}x", workload.name());
+            let setup = fit::setup("windrow", workload, memtables, args.unit_keys);
+            let setup = setup.map_err(|error| told(&name, &error))?;
+            let rows = reads::drain(&Setup { seed: args.seed, ..setup });
+            let rows = rows.map_err(|error| told(&name, &error))?;
+            values.push(json!({
+                "workload": workload.name(),
+                "memtables": memtables,
+                "paid": rows.iter().map(|d| d.paid).collect::<Vec<_>>(),
+                "files": rows.iter().map(|d| d.files).collect::<Vec<_>>(),
+                "rewritten": rows.iter().map(|d| d.rewritten).collect::<Vec<_>>(),
+            }));
+            drained.push((name, rows));
+        }
+    }
+    let mut shifted = Vec::new();
+    for name in reads::USES {
+        let setup = fit::setup(name, Workload::Uniform, 24, args.unit_keys);
+        let figures = setup
+            .and_then(|setup| reads::shift(&Setup { seed: args.seed, ..setup }, &reads::STRETCHES));
+        let figures = figures.map_err(|error| told(name, &error))?;
+        values.push(json!({
+            "policy": name,
+            "stretches": figures.iter().map(figures_json).collect::<Vec<_>>(),
+        }));
+        shifted.push((name, figures));
+    }
+    let text = format!("{}\n{}", reads::drain_table(&drained), reads::shift_table(&shifted));
+    Ok((text, Value::Array(values)))
 }
 
 fn told(name: &str, error: &Error) -> Failure {
