@@ -112,6 +112,9 @@ impl Measured {
 
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.put_bytes == 0.0 {
+            return write!(f, "{} until something is measured", self.usage);
+        }
         write!(
             f,
             "{}: a file over a point costs reads {:.2} bytes for each byte put",
