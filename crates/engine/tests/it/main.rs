@@ -14,6 +14,7 @@ mod memory;
 mod place;
 mod repair;
 mod resume;
+mod shifts;
 mod simulated;
 mod syncs;
 mod unregistered;
