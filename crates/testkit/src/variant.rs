@@ -73,7 +73,7 @@ const MNEMOSYNE: &str =
 const WINDROW: &str = "windrow shape=garnering(t=2,c=0.7) \
      level0=partitioned(lanes=4,k=2,depth=4) pick=sst_log(closed,omega=0.2,levels=2,depth=3) \
      cut=overlap(f=3) filters=mnemosyne(bits=4)";
-const FROM_LAST: &str = "windrow shape=garnering(t=2,c=0.8,base=last) \
+const FROM_LAST: &str = "windrow use=measured shape=garnering(t=2,c=0.8,base=last) \
      level0=partitioned(lanes=4,k=dial,depth=4) pick=sst_log(closed,share=dial,levels=2,depth=3) \
      cut=overlap(f=3) filters=mnemosyne(bits=4)";
 
