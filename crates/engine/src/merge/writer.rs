@@ -32,7 +32,7 @@ use windrow_plan::tree::File;
 /// complete: its filter is decided again now and then, at multiples of this.
 const DECIDE_ENTRIES: u64 = 256;
 
-/// A table that is known to be smaller is not preallocated.
+/// A table that is likely to be smaller is not preallocated.
 const PREALLOCATED_MIN: u64 = 256 << 10;
 
 /// At the latest after so many entries.
@@ -118,16 +118,21 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Bytes to reserve for the next table: of its size, and of what is left to write.
+    /// Bytes to reserve for the next table: of its size, as far as that can be told, and of what
+    /// is left to write. None where the system's cache gathers what is written and finds room
+    /// for all of it at once: reserved blocks would only have to be marked as written, and what
+    /// of them is not used be given back.
     fn preallocate_bytes(&self) -> u64 {
-        let file_bytes = self.tree.sizes.load().file_bytes;
-        let done: u64 = self.finished.iter().map(|file| file.summary.file_bytes).sum();
-        let left = self.bytes_max.saturating_sub(done);
-        if self.bytes_max < PREALLOCATED_MIN {
+        let sizes = self.finished.iter().map(|file| file.summary.file_bytes);
+        let left = self.bytes_max.saturating_sub(sizes.clone().sum());
+        // Where cuts are not by size, tables are about as large as those before.
+        let before = sizes.max().unwrap_or(u64::MAX);
+        let likely = self.tree.sizes.load().file_bytes.min(left).min(before);
+        if !self.host.settings.direct_io || likely < PREALLOCATED_MIN {
             // For a small table it is one more change of the file, and no use.
             return 0;
         }
-        file_bytes.min(left).saturating_add(file_bytes.min(left) / 8)
+        likely.saturating_add(likely / 8)
     }
 
     fn begin_table(&mut self) -> Result<()> {
@@ -444,6 +449,7 @@ pub(crate) fn codec_of(list: &str, level: u32) -> Result<Codec> {
 mod tests {
     use super::*;
     use crate::db::Db;
+    use crate::options::Options;
     use windrow_base::ErrorKind;
     use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When};
 
@@ -523,5 +529,25 @@ mod tests {
         let mut outputs = outputs(&db, &tree, &keys);
         fill(&mut outputs, &keys).unwrap();
         assert_eq!(outputs.finish(0).unwrap().len(), keys.len());
+    }
+
+    #[test]
+    fn room_is_reserved_for_large_tables_past_the_cache_alone() {
+        for direct_io in [false, true] {
+            let (env, _handles) = windrow_env::testing::env(1);
+            let mut options = Options::default();
+            options.components.env = Some(env);
+            options.settings.direct_io = direct_io;
+            let db = Db::open_with("db", options).unwrap();
+            let tree = db.default_keyspace().tree.clone();
+            let keys = keys(2);
+            let mut outputs = outputs(&db, &tree, &keys);
+            let file_bytes = tree.sizes.load().file_bytes;
+            let due = if direct_io { file_bytes + file_bytes / 8 } else { 0 };
+            assert_eq!(outputs.preallocate_bytes(), due);
+            fill(&mut outputs, &keys).unwrap();
+            assert_eq!(outputs.finished.len(), 1);
+            assert_eq!(outputs.preallocate_bytes(), 0, "the table before was small");
+        }
     }
 }
