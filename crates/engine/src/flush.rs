@@ -308,7 +308,8 @@ impl Jobs {
     ) -> Result<Flushed> {
         let version = tree.version();
         let policy = tree.policy.load();
-        let boundaries = policy.boundaries(&version, &tree.sizes.load());
+        let boundaries =
+            tree.flush_sample().boundaries(&policy, &version, &tree.sizes.load(), memtable);
         let current = boundaries.as_ref().unwrap_or(&version.boundaries);
         let held = self.host.snapshots.held();
         let tombstones = memtable.tombstones_under(&held.seqs);

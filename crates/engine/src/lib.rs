@@ -42,6 +42,7 @@ mod due;
 pub mod dump;
 mod events;
 mod flush;
+mod flush_sample;
 mod for_reads;
 mod gate;
 mod handle;

@@ -39,6 +39,8 @@ pub(crate) const WAL_SYNC: Rank = Rank::new(210, "the sync of the write-ahead lo
 /// Of each keyspace.
 pub(crate) const FILTER_LEDGER: Rank = Rank::new(300, "the filter memory of running jobs");
 /// Of each keyspace.
+pub(crate) const FLUSH_SAMPLE: Rank = Rank::new(305, "what flushes go by");
+/// Of each keyspace.
 pub(crate) const HOT_MAP: Rank = Rank::new(310, "how hot keys are");
 pub(crate) const SNAPSHOTS: Rank = Rank::new(320, "the list of snapshots");
 pub(crate) const CHAINS: Rank = Rank::new(330, "the chains of merges");

@@ -106,6 +106,11 @@ impl Memtable {
         self.list().map(|list| MemCursor::new(Arc::clone(list)))
     }
 
+    /// The order of its keys.
+    pub(crate) fn order(&self) -> &KeyOrder {
+        &self.order
+    }
+
     /// Number of its point entries.
     pub(crate) fn entries(&self) -> u64 {
         self.list().map_or(0, |list| list.len() as u64)

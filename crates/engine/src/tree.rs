@@ -7,6 +7,7 @@
 //! `view_lock`, which orders them. Never reads or writes a file.
 
 use crate::chain::Chain;
+use crate::flush_sample::FlushSample;
 use crate::lock_ranks;
 use crate::manifest::record::KeyspaceRecord;
 use crate::memtable::Memtable;
@@ -58,6 +59,13 @@ pub(crate) struct MeasuredUse {
     pub(crate) read_bytes: u64,
 }
 
+/// What jobs on a tree share. An idle keyspace has none of it.
+#[derive(Default)]
+struct ForJobs {
+    filter_ledger: FilterLedger,
+    flush_sample: FlushSample,
+}
+
 /// A keyspace that is open.
 pub(crate) struct Tree {
     pub(crate) id: KeyspaceId,
@@ -75,8 +83,8 @@ pub(crate) struct Tree {
     /// How hot keys are; made when a merge first asks for it. Not persisted:
     /// what it tells is, with each table.
     pub(crate) hot_map: OnceLock<Box<Mutex<HotMap>>>,
-    /// What running jobs may add to the filters; made by the first.
-    filter_ledger: OnceLock<FilterLedger>,
+    /// What jobs share; made by the first.
+    for_jobs: OnceLock<Box<ForJobs>>,
     /// Memory of memtables, shared by all keyspaces.
     chunks: Arc<ChunkPool>,
     view: ArcSwap<ReadView>,
@@ -133,7 +141,7 @@ impl Tree {
             work: Mutex::new(lock_ranks::TREE_WORK, Work::default()),
             reads,
             hot_map: OnceLock::new(),
-            filter_ledger: OnceLock::new(),
+            for_jobs: OnceLock::new(),
             chunks,
             view: ArcSwap::from_pointee(view),
             view_lock: Mutex::new(lock_ranks::VIEW, ()),
@@ -165,7 +173,12 @@ impl Tree {
 
     /// What running jobs may add to its filters.
     pub(crate) fn filter_ledger(&self) -> &FilterLedger {
-        self.filter_ledger.get_or_init(FilterLedger::default)
+        &self.for_jobs.get_or_init(Box::default).filter_ledger
+    }
+
+    /// What flushes go by while the version says nothing of where keys are.
+    pub(crate) fn flush_sample(&self) -> &FlushSample {
+        &self.for_jobs.get_or_init(Box::default).flush_sample
     }
 
     /// An empty memtable of the keyspace.

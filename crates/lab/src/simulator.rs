@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use windrow_base::key::SEQ_MAX;
 use windrow_base::{Error, FileNumber, KeyOrder, Result};
+use windrow_plan::axes::{Sample, Sampler};
 use windrow_plan::hotness::HotMap;
 use windrow_plan::measured::Measured;
 use windrow_plan::tree::{Edit, File, Part, Version};
@@ -83,6 +84,13 @@ fn hash(key: u32) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// As the engine takes it of a memtable.
+fn sample_of(memtable: &[u32]) -> Sample {
+    let mut sampler = Sampler::new(KeyOrder::Bytewise);
+    memtable.iter().for_each(|key| sampler.see(&key.to_be_bytes(), 1));
+    sampler.finish()
 }
 
 impl Simulator {
@@ -179,7 +187,9 @@ impl Simulator {
         memtable.sort_unstable();
         memtable.dedup();
         self.seq += updates;
-        let boundaries = self.policy.boundaries(&self.version, &self.settings);
+        let sample =
+            self.policy.wants_sample(&self.version, &self.settings).then(|| sample_of(&memtable));
+        let boundaries = self.policy.boundaries(&self.version, &self.settings, sample.as_ref());
         let current = boundaries.as_ref().unwrap_or(&self.version.boundaries);
         let mut cutter = self.policy.flush_cutter(&self.settings, current);
         let files = self.write(&memtable, &mut cutter);

@@ -26,7 +26,7 @@ use windrow_base::{debug_invariant, invariant};
 
 pub use crate::cut::Cut;
 pub use crate::filter_memory::FilterMemory;
-pub use crate::level0::Level0;
+pub use crate::level0::{Level0, Sample, Sampler};
 pub use crate::pick::Picker;
 pub use crate::shape::Shape;
 
@@ -187,11 +187,22 @@ impl Policy {
         self.level0.score(version, settings)
     }
 
+    /// Whether [`Policy::boundaries`] is to be told what a flush will write: while the tree says
+    /// nothing of where keys are. A sample takes a pass over the memtable.
+    pub fn wants_sample(&self, version: &Version, settings: &Settings) -> bool {
+        self.level0.wants_sample(version, settings)
+    }
+
     /// New boundaries of the partitions of level 0, if the present ones no longer fit.
     /// Asked before each flush, which is cut by them and stores them with its
-    /// edit.
-    pub fn boundaries(&self, version: &Version, settings: &Settings) -> Option<Arc<[Vec<u8>]>> {
-        let boundaries = self.level0.boundaries(version, settings);
+    /// edit. Flushes that run at once from one version are to bring one sample.
+    pub fn boundaries(
+        &self,
+        version: &Version,
+        settings: &Settings,
+        sample: Option<&Sample>,
+    ) -> Option<Arc<[Vec<u8>]>> {
+        let boundaries = self.level0.boundaries(version, settings, sample);
         let ascend = boundaries.iter().all(|keys| {
             keys.windows(2).all(|pair| version.order.compare(&pair[0], &pair[1]).is_lt())
         });

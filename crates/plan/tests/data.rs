@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use windrow_base::KeyOrder;
 use windrow_base::key::SEQ_MAX;
+use windrow_plan::axes::Sampler;
 use windrow_plan::cost::Cost;
 use windrow_plan::tree::closure::{Seat, close, may_move};
 use windrow_plan::tree::text::{parse_bytes, parse_key, parse_place};
@@ -82,12 +83,7 @@ impl Bench {
             "pick" => format!("{}\n", self.policy.pick(&self.view())),
             "pick_for_reads" => self.pick_for_reads(args),
             "settle" => self.settle(),
-            "boundaries" => match self.policy.boundaries(&self.version, &self.settings) {
-                None => "as they are\n".into(),
-                Some(keys) => keys.iter().fold("boundaries".into(), |out, key| {
-                    format!("{out} {}", windrow_plan::tree::text::Key(key))
-                }),
-            },
+            "boundaries" => self.boundaries(body),
             "claim" => self.claim(args),
             "damage" => self.damage(args),
             "release" => {
@@ -192,6 +188,23 @@ impl Bench {
             reason: Reason::Manual,
             cursor: None,
         })
+    }
+
+    /// Input: `key bytes` a line, of a flush, if the policy wants to know.
+    fn boundaries(&self, body: &str) -> String {
+        let mut sampler = Sampler::new(self.version.order.clone());
+        for line in body.lines() {
+            let (key, bytes) = line.split_once(' ').unwrap();
+            sampler.see(&parse_key(key).unwrap(), parse_bytes(bytes).unwrap());
+        }
+        let sample = self.policy.wants_sample(&self.version, &self.settings);
+        let sample = (sample && !body.is_empty()).then(|| sampler.finish());
+        match self.policy.boundaries(&self.version, &self.settings, sample.as_ref()) {
+            None => "as they are\n".into(),
+            Some(keys) => keys.iter().fold("boundaries".into(), |out, key| {
+                format!("{out} {}", windrow_plan::tree::text::Key(key))
+            }),
+        }
     }
 
     fn close(&self, args: &str) -> String {
@@ -437,6 +450,7 @@ cases!(
     cut,
     text,
     garnering,
+    first_partitions,
     from_last,
     for_reads,
     fifo,

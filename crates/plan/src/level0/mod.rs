@@ -16,10 +16,12 @@ use windrow_base::debug_invariant;
 mod fifo;
 mod partitioned;
 mod partitions;
+mod sample;
 mod tiered;
 
 pub use fifo::Fifo;
 pub use partitioned::Partitioned;
+pub use sample::{Sample, Sampler};
 pub use tiered::Tiered;
 
 /// How flushed data waits in level 0, and what takes it to level 1.
@@ -83,14 +85,23 @@ impl Level0 {
         matches!(self, Level0::Partitioned(partitioned) if partitioned.k.is_none())
     }
 
+    /// Whether boundaries may come from a sample of what is to be flushed.
+    pub(crate) fn wants_sample(&self, version: &Version, settings: &Settings) -> bool {
+        match self {
+            Level0::Partitioned(partitioned) => partitioned.wants_sample(version, settings),
+            Level0::Tiered(_) | Level0::Fifo(_) => false,
+        }
+    }
+
     /// New boundaries of the partitions, if the present ones no longer fit.
     pub(crate) fn boundaries(
         &self,
         version: &Version,
         settings: &Settings,
+        sample: Option<&Sample>,
     ) -> Option<Arc<[Vec<u8>]>> {
         match self {
-            Level0::Partitioned(partitioned) => partitioned.boundaries(version, settings),
+            Level0::Partitioned(partitioned) => partitioned.boundaries(version, settings, sample),
             Level0::Tiered(_) | Level0::Fifo(_) => {
                 (!version.boundaries.is_empty()).then(|| Arc::new([]) as Arc<[Vec<u8>]>)
             }

@@ -29,6 +29,7 @@
 //! `partitions.rs` says where the boundaries are.
 
 use super::partitions::{self, Partition};
+use super::sample::Sample;
 use crate::cut::Cutter;
 use crate::decision::{Decision, Reason};
 use crate::dial::{self, Dial};
@@ -212,14 +213,25 @@ impl Partitioned {
         of_a_partition.saturating_mul(JOB_PARTITIONS_MAX).max(least)
     }
 
+    /// Whether boundaries may come from a sample of what is to be flushed.
+    pub(crate) fn wants_sample(&self, version: &Version, settings: &Settings) -> bool {
+        partitions::wants_sample(version, settings, self.partitions)
+    }
+
     /// New boundaries of the partitions, if the present ones no longer fit.
-    pub fn boundaries(&self, version: &Version, settings: &Settings) -> Option<Arc<[Vec<u8>]>> {
-        let boundaries = partitions::rederive(
-            version,
-            settings,
-            self.partitions,
-            self.gathered(version, settings),
-        );
+    pub fn boundaries(
+        &self,
+        version: &Version,
+        settings: &Settings,
+        sample: Option<&Sample>,
+    ) -> Option<Arc<[Vec<u8>]>> {
+        let sampled = sample.and_then(|sample| {
+            partitions::first_boundaries(version, settings, self.partitions, sample)
+        });
+        let boundaries = sampled.or_else(|| {
+            let k = self.gathered(version, settings);
+            partitions::rederive(version, settings, self.partitions, k)
+        });
         let count = boundaries.as_ref().map_or(0, |keys| keys.len());
         invariant!(I10, count < self.partitions as usize, "{count} boundaries of {self:?}");
         boundaries

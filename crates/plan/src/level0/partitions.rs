@@ -9,6 +9,13 @@
 //! Nothing is known of an empty partition. One in k may just have been merged down, and
 //! counts as the mean of the others. If more are empty, they get little.
 //!
+//! A tree that holds less than a memtable below level 0 says nothing of where keys are. Its boundaries
+//! come from a sample of what is flushed (`sample.rs`), each partition with the same bytes. With
+//! the first flushes uncut, all partitions would be tied together until these have been merged
+//! down: jobs of up to 100 MiB where 10 do, with a memory of 32 MiB. Boundaries so chosen stay until
+//! level 1's files say better; another sample replaces them only if it makes twice as many, or
+//! if most of it is in one partition.
+//!
 //! Files once cut stay as they are. A file across a new boundary ties two partitions
 //! together until it has been merged down. So boundaries change only
 //! - if the largest partition has more than two to four times its share, the more the more
@@ -16,6 +23,7 @@
 //! - if there is enough for twice as many partitions, or for as many as may be, or
 //! - if there are more than may be, or four times as many as are worth it.
 
+use super::sample::Sample;
 use crate::tree::level::deepest_point;
 use crate::tree::{File, Part, Version};
 use crate::view::Settings;
@@ -39,6 +47,11 @@ const UNEVEN: (f64, f64) = (2.0, 4.0);
 const SOURCE_WEIGHT: f64 = 0.5;
 /// A flush's piece is worth a file from this part of `file_bytes` on.
 const PIECES_PER_FILE: u64 = 8;
+/// Boundaries come from no flush that writes less than this part of a memtable.
+const SAMPLE_PART_MIN: u64 = 4;
+/// A partition that gets more than this part of a flush shows that its boundaries are wrong, while
+/// the tree below says nothing: the first memtable had keys in order, or of one prefix.
+const SAMPLE_SHARE_MAX: f64 = 0.5;
 /// So many keys to choose from for each boundary.
 const CANDIDATES_PER_PARTITION: usize = 8;
 /// New boundaries are better if the largest partition has only this part of what it had.
@@ -100,6 +113,52 @@ fn touched<K: AsRef<[u8]>>(
     first..=last.max(first)
 }
 
+/// Whether a sample of a flush may say where boundaries are.
+pub(super) fn wants_sample(version: &Version, settings: &Settings, partitions_max: u32) -> bool {
+    let partitions_max = partitions_max as usize;
+    let most = worth_of_a_flush(settings, settings.memtable_bytes, partitions_max);
+    most > 1 && says_nothing(version, settings, partitions_max)
+}
+
+/// Boundaries from a sample of what is flushed, where the tree below says nothing: if it makes
+/// twice as many partitions, or one of the present ones would get most of it.
+pub(super) fn first_boundaries(
+    version: &Version,
+    settings: &Settings,
+    partitions_max: u32,
+    sample: &Sample,
+) -> Option<Arc<[Vec<u8>]>> {
+    let enough = sample.bytes() >= settings.memtable_bytes / SAMPLE_PART_MIN;
+    if !enough || !wants_sample(version, settings, partitions_max) {
+        return None;
+    }
+    let worth = worth_of_a_flush(settings, sample.bytes(), partitions_max as usize);
+    let boundaries = sample.boundaries(worth);
+    let (now, count) = (version.boundaries.len() + 1, boundaries.len() + 1);
+    invariant!(I10, count <= partitions_max as usize, "{count} partitions of a sample");
+    let largest = |boundaries: &[Vec<u8>]| sample.largest_share(&version.order, boundaries);
+    let is_wrong = || {
+        let share = largest(&version.boundaries);
+        share > SAMPLE_SHARE_MAX && largest(&boundaries) <= share * BETTER
+    };
+    (count >= now * 2 || is_wrong()).then(|| boundaries.into())
+}
+
+/// Whether no level holds so much that its files say where keys are.
+fn says_nothing(version: &Version, settings: &Settings, partitions_max: usize) -> bool {
+    let enough = enough(settings, partitions_max);
+    let mut levels = 1..version.levels.len() as u32;
+    levels.all(|level| version.part_bytes(level, Part::Run) < enough)
+}
+
+/// As many partitions as leave each a piece of a flush of so many bytes that is worth a file: how
+/// many a first sample makes, and how many there are at most later.
+fn worth_of_a_flush(settings: &Settings, bytes: u64, partitions_max: usize) -> usize {
+    let bytes = bytes.min(settings.memtable_bytes);
+    let pieces = bytes.saturating_mul(PIECES_PER_FILE) / settings.file_bytes.max(1);
+    usize::try_from(pieces).unwrap_or(usize::MAX).clamp(1, partitions_max)
+}
+
 /// New boundaries for at most `partitions_max` partitions, if the present ones no longer fit.
 pub(super) fn rederive(
     version: &Version,
@@ -114,7 +173,9 @@ pub(super) fn rederive(
     let worth = worth(version, settings, source, partitions_max);
     let spread = spread(version, source, k);
     let more = worth >= now * 2 || (worth > now && worth == partitions_max);
-    let fewer = now > partitions_max || now >= worth * 4;
+    // As many as a first sample may have made are not too many for a level 1 of few files.
+    let first = worth_of_a_flush(settings, settings.memtable_bytes, partitions_max);
+    let fewer = now > partitions_max || now >= (worth * 4).max(first + 1);
     let largest = |boundaries: &[Vec<u8>]| {
         loads(version, boundaries, &spread).into_iter().fold(0.0, f64::max)
     };
@@ -140,21 +201,23 @@ pub(super) fn rederive(
 fn source(version: &Version, settings: &Settings, partitions_max: usize) -> u32 {
     let levels = 1..version.levels.len() as u32;
     let bytes = |n: &u32| version.part_bytes(*n, Part::Run);
-    let enough = settings.file_bytes.saturating_mul(partitions_max as u64);
-    let enough = enough.min(settings.memtable_bytes);
-    debug_assert!(partitions_max > 0, "level 0 is to have no partition");
+    let enough = enough(settings, partitions_max);
     let first = levels.clone().find(|n| bytes(n) >= enough);
     first.or_else(|| levels.rev().max_by_key(bytes)).unwrap_or(1)
 }
 
-/// As many partitions as half-full files would fill, at most `partitions_max`, and as many as leave
-/// each a piece of a flush that is worth a file.
+/// Bytes of a level whose files say where keys are: a memtable, or files for all partitions.
+fn enough(settings: &Settings, partitions_max: usize) -> u64 {
+    debug_assert!(partitions_max > 0, "level 0 is to have no partition");
+    settings.file_bytes.saturating_mul(partitions_max as u64).min(settings.memtable_bytes)
+}
+
+/// As many partitions as half-full files would fill, and as are worth it of a flush.
 fn worth(version: &Version, settings: &Settings, source: u32, partitions_max: usize) -> usize {
     let file_bytes = settings.file_bytes.max(1);
     let files = version.part_bytes(source, Part::Run).saturating_mul(2) / file_bytes;
-    let pieces = settings.memtable_bytes.saturating_mul(PIECES_PER_FILE) / file_bytes;
-    let files = files.min(pieces);
-    usize::try_from(files).unwrap_or(usize::MAX).clamp(1, partitions_max)
+    let files = usize::try_from(files).unwrap_or(usize::MAX).max(1);
+    files.min(worth_of_a_flush(settings, settings.memtable_bytes, partitions_max))
 }
 
 /// Files of the source and of level 0 with the load that each stands for.

@@ -8,6 +8,7 @@
 //! within its limit (I10), manual compaction ends with nothing superfluous.
 
 mod chains;
+mod loads;
 mod measure;
 mod sim;
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use windrow_base::key::SEQ_MAX;
 use windrow_base::{FileNumber, KeyOrder, SeqNo};
+use windrow_plan::axes::Sampler;
 use windrow_plan::tree::closure::close;
 use windrow_plan::tree::{Edit, File, Outside, Part, Version};
 use windrow_plan::{
@@ -144,7 +145,12 @@ impl Sim {
         }
         table.points.sort_by_key(|p| (p.0, u64::MAX - p.1));
         self.flushed_entries += table.points.len() as u64;
-        let chosen = self.policy.boundaries(&self.version, &self.settings);
+        let sample = self.policy.wants_sample(&self.version, &self.settings).then(|| {
+            let mut sampler = Sampler::new(KeyOrder::Bytewise);
+            table.points.iter().for_each(|point| sampler.see(&bytes(point.0), 1));
+            sampler.finish()
+        });
+        let chosen = self.policy.boundaries(&self.version, &self.settings, sample.as_ref());
         let boundaries = chosen.clone().unwrap_or_else(|| self.version.boundaries.clone());
         let cutter = self.policy.flush_cutter(&self.settings, &boundaries);
         let cuts = match cut {
