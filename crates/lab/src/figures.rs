@@ -33,6 +33,10 @@ pub struct Figures {
     pub chain_max: f64,
     /// The 99th percentile, over chains, of each one's largest job.
     pub job_p99: f64,
+    /// What a merge reads and writes, in units: mean.
+    pub job_mean: f64,
+    /// The largest.
+    pub job_max: f64,
     /// Work that one flush brings, in units read and written: mean.
     pub work_mean: f64,
     /// Its 99th percentile over its mean: how uneven the work is.
@@ -55,6 +59,8 @@ pub(crate) struct Meter {
     updates: u64,
     flushes: u64,
     merges: u64,
+    merged: u64,
+    job_max: u64,
     moves: u64,
     /// Keys written, by level.
     written: Vec<u64>,
@@ -119,6 +125,8 @@ impl Meter {
         self.write(merge.output_level, written);
         let job = read + written;
         self.work += job;
+        self.merged += job;
+        self.job_max = self.job_max.max(job);
         let chain = self.chain.get_or_insert_default();
         chain.total += job;
         chain.largest_job = chain.largest_job.max(job);
@@ -171,6 +179,8 @@ impl Meter {
             chain_p99: units(percentile(&chains, 99)),
             chain_max: units(percentile(&chains, 100)),
             job_p99: units(percentile(&jobs, 99)),
+            job_mean: per(units(self.merged), self.merges),
+            job_max: units(self.job_max),
             work_mean,
             work_p99_over_mean: if work_mean > 0.0 { work_p99 / work_mean } else { 0.0 },
             space_mean: per(self.space, self.flushes),

@@ -68,12 +68,15 @@ pub struct Setup {
     pub order: Order,
     /// Seed of everything random.
     pub seed: u64,
-    /// Updates before measuring, after every key was written, as a multiple of the keys.
+    /// Updates before measuring, after every key was written, as a multiple of the keys;
+    /// [`LOAD`] to measure from the empty tree on.
     pub warm_rounds: f64,
     /// Updates measured, as a multiple of the keys.
     pub rounds: f64,
 }
 
+/// Rounds before measuring that leave out the first write of every key, too.
+pub const LOAD: f64 = -1.0;
 /// Keys that stand for 8 MB.
 pub const UNIT_KEYS: u32 = 256;
 /// The design's data: 12 GB.

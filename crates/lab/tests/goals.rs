@@ -5,6 +5,7 @@
 //! somebody hoped for: where a design misses its goal, `docs/lab.md` says so.
 
 use windrow_lab::reads::STRETCHES;
+use windrow_lab::setup::LOAD;
 use windrow_lab::{Figures, Order, Setup, Workload, fit, reads, simulate};
 
 /// Keys in a unit: small, so that all of this takes seconds.
@@ -141,6 +142,19 @@ fn the_measured_use_is_near_the_best_of_the_fixed_ones() {
     for (i, (stretch, cost)) in STRETCHES.iter().zip(measured).enumerate() {
         let best = fixed.iter().map(|costs| costs[i]).fold(f64::INFINITY, f64::min);
         assert!(*cost <= best * 1.1, "{stretch:?}: {cost:.2}, and the best {best:.2}");
+    }
+}
+
+/// A load of 24 memtables: with its first flushes uncut, a job read and wrote ten of them.
+#[test]
+fn a_load_has_short_jobs_from_the_first_flush_on() {
+    for policy in ["windrow", "leveled level0=partitioned(lanes=16,k=4)"] {
+        let setup = fit::setup(policy, Workload::Uniform, 24, 64).unwrap();
+        let setup = Setup { warm_rounds: LOAD, rounds: 1.0, order: Order::Urgency, ..setup };
+        let figures = simulate(&setup).unwrap();
+        let memtable = setup.sizes.memtable;
+        assert!(figures.job_max <= 3.0 * memtable, "{policy}: {:.0} units", figures.job_max);
+        assert!(figures.write_amplification <= 4.0, "{policy}: {figures:?}");
     }
 }
 
