@@ -393,15 +393,16 @@ pub(crate) struct LabArgs {
     /// `leveled memtable=8 file=8 base=32`; as often as you like (all presets)
     #[arg(long = "policy", short, value_name = "TEXT", conflicts_with = "table")]
     pub(crate) policies: Vec<String>,
-    /// Which keys are updated: uniform, zipf, clustered, wandering or sequential
-    #[arg(long, short, value_name = "NAME", default_value = "uniform", conflicts_with = "table")]
-    pub(crate) workload: String,
+    /// Which keys are updated: uniform, zipf, clustered, wandering or sequential (uniform; all of
+    /// them with --search)
+    #[arg(long, short, value_name = "NAME", conflicts_with = "table")]
+    pub(crate) workload: Option<String>,
     /// Distinct keys
     #[arg(long, value_name = "N", default_value_t = DATA_UNITS * UNIT_KEYS, conflicts_with = "table", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub(crate) keys: u32,
-    /// Keys in a unit, which stands for a file of 8 MB
-    #[arg(long, value_name = "N", default_value_t = UNIT_KEYS, conflicts_with = "table", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) unit_keys: u32,
+    /// Keys in a unit, which stands for a file of 8 MB (256; 64 with --search)
+    #[arg(long, value_name = "N", conflicts_with = "table", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) unit_keys: Option<u32>,
     /// Updates measured, in multiples of the keys
     #[arg(long, value_name = "TIMES", default_value_t = 2.0, conflicts_with = "fit")]
     pub(crate) rounds: f64,
@@ -417,6 +418,9 @@ pub(crate) struct LabArgs {
     /// Units that level 1 holds (32, or 8 where level 0 is a queue, or 136 at most with base=last)
     #[arg(long, value_name = "UNITS", conflicts_with = "table")]
     pub(crate) base: Option<f64>,
+    /// Measure a load into an empty tree: every key once, and the updates of all rounds but the first
+    #[arg(long, conflicts_with_all = ["table", "fit", "reads"])]
+    pub(crate) load: bool,
     /// Print the table of the first simulation again, its figures next to those
     #[arg(long)]
     pub(crate) table: bool,
@@ -427,6 +431,16 @@ pub(crate) struct LabArgs {
     /// shifts
     #[arg(long, conflicts_with_all = ["table", "fit", "policies", "keys", "workload", "rounds"])]
     pub(crate) reads: bool,
+    /// Search for the static policy that writes least with no more files over a point and no more
+    /// space than windrow, for each size and workload, and print what windrow writes over that
+    #[arg(long, conflicts_with_all = ["table", "fit", "reads", "load", "policies", "keys", "rounds", "memtable", "file", "base"])]
+    pub(crate) search: bool,
+    /// Data to search for, in memtables, as often as you like (6, 12, 24, 48, 100)
+    #[arg(long, value_name = "N", requires = "search", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) memtables: Vec<u32>,
+    /// Simulate every policy of the grid, and not only those that a search comes by
+    #[arg(long, requires = "search")]
+    pub(crate) all: bool,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,

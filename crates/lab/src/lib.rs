@@ -13,6 +13,7 @@ pub mod fit;
 pub mod random;
 pub mod reads;
 pub mod report;
+pub mod search;
 pub mod setup;
 pub mod simulator;
 pub mod workload;

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use windrow::Error;
 use windrow_lab::evidence::{self, Compared, Page};
-use windrow_lab::{Figures, Setup, Workload, fit, reads, report, simulate};
+use windrow_lab::setup::{LOAD, UNIT_KEYS};
+use windrow_lab::{Figures, Setup, Workload, fit, reads, report, search, simulate};
 
 /// The presets, unless policies are named.
 const POLICIES: [&str; 6] = ["leveled", "autumn", "l2sm", "vlsm", "mnemosyne", "windrow"];
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<()> {
         LabArgs { table: true, .. } => design_table(args)?,
         LabArgs { fit: true, .. } => fit_table(args)?,
         LabArgs { reads: true, .. } => reads_tables(args)?,
+        LabArgs { search: true, .. } => search_table(args)?,
         _ => policies(args)?,
     };
     let mut out = io::stdout().lock();
@@ -44,6 +46,7 @@ fn policies(args: &LabArgs) -> Result<(String, Value)> {
             "keys": setup.keys,
             "unit_keys": setup.unit_keys,
             "workload": setup.workload.name(),
+            "load": args.load,
             "rounds": setup.rounds,
             "seed": setup.seed,
             "figures": figures_json(&figures),
@@ -59,7 +62,7 @@ fn setups(args: &LabArgs) -> Result<Vec<(String, Setup)>> {
         [] => POLICIES.map(String::from).to_vec(),
         named => named.to_vec(),
     };
-    let workload = Workload::parse(&args.workload).map_err(|e| Failure::usage(e.message()))?;
+    let workload = workload(args)?.unwrap_or(Workload::Uniform);
     if !(args.rounds > 0.0 && args.rounds <= 1e6) {
         return Err(Failure::usage("--rounds must be above 0"));
     }
@@ -77,10 +80,11 @@ fn setups(args: &LabArgs) -> Result<Vec<(String, Setup)>> {
             let setup = Setup::parse(&words).map_err(|e| Failure::usage(e.message()))?;
             let setup = Setup {
                 keys: args.keys,
-                unit_keys: args.unit_keys,
+                unit_keys: unit_keys(args),
                 workload,
                 seed: args.seed,
                 rounds: args.rounds,
+                warm_rounds: if args.load { LOAD } else { setup.warm_rounds },
                 ..setup
             };
             Ok((text, setup))
@@ -102,7 +106,7 @@ fn fit_table(args: &LabArgs) -> Result<(String, Value)> {
     let mut rows = Vec::new();
     for workload in Workload::ALL {
         for memtables in fit::MEMTABLES {
-            let row = fit::row(workload, memtables, args.unit_keys, args.seed);
+            let row = fit::row(workload, memtables, unit_keys(args), args.seed);
             rows.push(row.map_err(|error| told(workload.name(), &error))?);
         }
     }
@@ -125,7 +129,7 @@ fn reads_tables(args: &LabArgs) -> Result<(String, Value)> {
     for workload in [Workload::Uniform, Workload::Zipf] {
         for memtables in [6, 24, 100] {
             let name = format!("{}, {memtables}x", workload.name());
-            let setup = fit::setup("windrow", workload, memtables, args.unit_keys);
+            let setup = fit::setup("windrow", workload, memtables, unit_keys(args));
             let setup = setup.map_err(|error| told(&name, &error))?;
             let rows = reads::drain(&Setup { seed: args.seed, ..setup });
             let rows = rows.map_err(|error| told(&name, &error))?;
@@ -141,7 +145,7 @@ fn reads_tables(args: &LabArgs) -> Result<(String, Value)> {
     }
     let mut shifted = Vec::new();
     for name in reads::USES {
-        let setup = fit::setup(name, Workload::Uniform, 24, args.unit_keys);
+        let setup = fit::setup(name, Workload::Uniform, 24, unit_keys(args));
         let figures = setup
             .and_then(|setup| reads::shift(&Setup { seed: args.seed, ..setup }, &reads::STRETCHES));
         let figures = figures.map_err(|error| told(name, &error))?;
@@ -153,6 +157,46 @@ fn reads_tables(args: &LabArgs) -> Result<(String, Value)> {
     }
     let text = format!("{}\n{}", reads::drain_table(&drained), reads::shift_table(&shifted));
     Ok((text, Value::Array(values)))
+}
+
+fn search_table(args: &LabArgs) -> Result<(String, Value)> {
+    let sizes = match args.memtables.as_slice() {
+        [] => search::MEMTABLES.to_vec(),
+        named => named.to_vec(),
+    };
+    let workloads = workload(args)?.map_or(Workload::ALL.to_vec(), |workload| vec![workload]);
+    let unit_keys = args.unit_keys.unwrap_or(search::UNIT_KEYS);
+    let plan = search::Plan { unit_keys, seed: args.seed, all: args.all };
+    let mut rows = Vec::new();
+    for workload in workloads {
+        for &memtables in &sizes {
+            let row = search::row(workload, memtables, plan);
+            rows.push(row.map_err(|error| told(workload.name(), &error))?);
+        }
+    }
+    let of = |row: &search::Row| {
+        json!({
+            "workload": row.workload.name(),
+            "memtables": row.memtables,
+            "preset": figures_json(&row.preset),
+            "best": row.best.as_ref().map(|(_, figures)| figures_json(figures)),
+            "best_policy": row.best.as_ref().map(|(policy, _)| policy),
+            "ratio": row.ratio(),
+            "simulated": row.simulated,
+        })
+    };
+    Ok((search::table(&rows), rows.iter().map(of).collect()))
+}
+
+/// Keys of a unit, but for a search.
+fn unit_keys(args: &LabArgs) -> u32 {
+    args.unit_keys.unwrap_or(UNIT_KEYS)
+}
+
+/// The workload that is asked for.
+fn workload(args: &LabArgs) -> Result<Option<Workload>> {
+    let parse = |name: &String| Workload::parse(name).map_err(|e| Failure::usage(e.message()));
+    args.workload.as_ref().map(parse).transpose()
 }
 
 fn told(name: &str, error: &Error) -> Failure {
@@ -170,6 +214,8 @@ fn figures_json(f: &Figures) -> Value {
         "chain_p99_units": f.chain_p99,
         "chain_max_units": f.chain_max,
         "job_p99_units": f.job_p99,
+        "job_mean_units": f.job_mean,
+        "job_max_units": f.job_max,
         "work_mean_units": f.work_mean,
         "work_p99_over_mean": f.work_p99_over_mean,
         "space_mean": f.space_mean,

@@ -3,6 +3,7 @@
 
 mod common;
 mod formats;
+mod lab;
 mod load;
 mod look;
 mod messages;
