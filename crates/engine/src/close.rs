@@ -133,6 +133,7 @@ fn flush_rest(database: &Database) -> Result<()> {
         let waits = group.iter().find(|frozen| frozen.is_waiting());
         let waits = waits.map(|frozen| frozen.tree.name.clone());
         debug_invariant!(I4, flushed.is_err() || waits.is_none(), "{waits:?} was not flushed");
+        database.pipeline.let_go(group);
         flushed?;
     }
 }

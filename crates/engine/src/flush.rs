@@ -259,7 +259,6 @@ impl Jobs {
         })?;
         for (Frozen { tree, memtable }, version, ..) in &installs {
             tree.install(version.clone(), Some(memtable));
-            self.pipeline.retire(memtable);
         }
         let mut queue = self.pipeline.queue().lock();
         let listed = queue.unflushed.frozen().len();

@@ -163,8 +163,8 @@ impl Memtable {
 
     /// Has it carry a charge for its memory from its flush until the last view
     /// that holds it is gone.
-    pub(crate) fn retire(&self, charge: Charge) {
-        let _ = self.retired.set(charge);
+    pub(crate) fn retire(&self, charge: impl FnOnce() -> Charge) {
+        self.retired.get_or_init(charge);
     }
 
     /// Inserts one operation.

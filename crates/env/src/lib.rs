@@ -23,7 +23,7 @@ pub use fs::{FileSystem, LogFile, ReadFile, WriteFile};
 pub use jobs::Jobs;
 pub use os::{OsClock, OsFs, OsRandom, ThreadPool};
 pub use random::Random;
-pub use sys::arenas::share_one_heap;
+pub use sys::arenas::{give_back_freed, share_one_heap};
 pub use sys::process::{NotInherited, Process};
 
 use std::sync::Arc;

@@ -134,6 +134,8 @@ pub(crate) struct BlockCache {
     /// Bytes of blocks that came in since it was last asked whether to grow.
     came_bytes: AtomicU64,
     may_grow: OnceLock<MayGrow>,
+    /// Bytes of blocks that were evicted for the cache to shrink, since it was last asked.
+    given_up_bytes: AtomicU64,
 }
 
 /// Asked before the cache grows, whenever as much as it holds came in again.
@@ -175,6 +177,7 @@ impl BlockCache {
             ahead: Account::default(),
             came_bytes: AtomicU64::new(0),
             may_grow: OnceLock::new(),
+            given_up_bytes: AtomicU64::new(0),
         }
     }
 
@@ -202,6 +205,26 @@ impl BlockCache {
         let charge = self.alive.charge(bytes);
         self.check_room();
         charge
+    }
+
+    /// Counts `bytes` that a reader holds from here on, and that counted elsewhere until
+    /// the room that is offered had them: the room in force has them as well, so that
+    /// the cache does not give way to what takes no more memory than before.
+    pub(crate) fn take_over(&self, bytes: u64) -> Charge {
+        let resizing = self.resizing.lock();
+        let room = self.room_bytes.load(Ordering::Relaxed);
+        let offered = self.offered_bytes.load(Ordering::Relaxed);
+        let room = room.max(offered.min(room.saturating_add(bytes)));
+        self.room_bytes.store(room, Ordering::Relaxed);
+        drop(resizing);
+        self.hold(bytes)
+    }
+
+    /// Whether the cache shrank by `bytes` since this last said so: what it evicted then is
+    /// holes in the heap, which the allocator keeps.
+    pub(crate) fn has_given_up(&self, bytes: u64) -> bool {
+        let is_much = |given_up: u64| (given_up >= bytes.max(1)).then_some(0);
+        self.given_up_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_much).is_ok()
     }
 
     /// Counts `bytes` that were read ahead, until the charge is dropped.
@@ -331,10 +354,13 @@ impl BlockCache {
         if self.capacity_bytes.swap(bytes, Ordering::Relaxed) == bytes {
             return;
         }
+        let before = self.blocks.weight();
         self.blocks.set_capacity(bytes);
         if bytes == 0 {
             self.blocks.clear();
         }
+        let evicted = before.saturating_sub(self.blocks.weight());
+        self.given_up_bytes.fetch_add(evicted, Ordering::Relaxed);
     }
 
     /// Its size as recorded, and as the cache below has it.
@@ -467,6 +493,40 @@ mod tests {
         }
         assert!(cache.bytes_used() > 1 << 17, "what readers hold does not touch it yet");
         drop(held);
+    }
+
+    /// What is taken over counted as another's until then: the cache stays as it is.
+    #[test]
+    fn what_readers_take_over_costs_the_cache_nothing() {
+        let mut world = World::new(7, KeyOrder::Bytewise);
+        let cache = BlockCache::within(1 << 20, 1 << 20, u64::MAX);
+        for offset in 0..600 {
+            let block = Arc::into_inner(some_block(&mut world, 4000)).unwrap();
+            cache.insert(7, offset, cache.admit(block));
+        }
+        cache.resize(1 << 19);
+        let used = cache.bytes_used();
+        assert!(used > 1 << 18 && used <= 1 << 19);
+        cache.resize(1 << 20);
+        let taken = cache.take_over(1 << 19);
+        assert_eq!((cache.bytes_used(), cache.is_crowded()), (used, false));
+        // No more than was offered: the rest is taken from the cache.
+        let more = cache.take_over(1 << 18);
+        assert!(cache.bytes_used() + (3 << 18) <= (1 << 20) + (1 << 20) / SLACK_PART);
+        drop((taken, more));
+    }
+
+    #[test]
+    fn what_is_given_up_is_told_once() {
+        let mut world = World::new(8, KeyOrder::Bytewise);
+        let block = some_block(&mut world, 4000);
+        let cache = BlockCache::new(1 << 20);
+        (0..600).for_each(|offset| cache.insert(7, offset, Arc::clone(&block)));
+        assert!(!cache.has_given_up(0), "evicted for other blocks");
+        cache.resize(3 << 18);
+        assert!(!cache.has_given_up(1 << 19));
+        cache.resize(1 << 18);
+        assert!(cache.has_given_up(1 << 19) && !cache.has_given_up(1));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::workers::{Kick, Workers};
 use crate::write::queue::Queue;
 use crate::write::segments::Segments;
 use crate::write::unflushed::Frozen;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant};
 use windrow_env::sync::{Guard, Mutex};
 
@@ -106,6 +106,11 @@ impl Pipeline {
         debug_assert!(used >= shares.memtable_bytes, "memtables take {used} bytes at the least");
         let besides_one = used - shares.memtable_bytes;
         tables.set_limit_bytes(read_memory.froze(besides_one, beyond, tables.used_bytes()));
+    }
+
+    /// Whether the cache gave up so many bytes for others since this last said so.
+    pub(crate) fn has_given_up(&self, bytes: u64) -> bool {
+        self.caches.blocks.has_given_up(bytes)
     }
 
     /// Why frozen memtables stay in memory, where the last flush has failed for a
@@ -211,6 +216,23 @@ impl Pipeline {
 
     /// What old views hold of a memtable is its readers' from here on.
     pub(crate) fn retire(&self, memtable: &Memtable) {
-        memtable.retire(self.caches.blocks.hold(memtable.allocated_bytes() as u64));
+        let bytes = memtable.allocated_bytes() as u64;
+        memtable.retire(|| self.caches.blocks.take_over(bytes));
+    }
+
+    /// Lets go of memtables that were claimed for a flush. Those that are in tables and
+    /// that old views hold are retired; of the others nothing is left. Retired at once they
+    /// would all count twice, as memtables and as the readers', and the cache give way to
+    /// memory that is free a moment later.
+    pub(crate) fn let_go(&self, claimed: Vec<Frozen>) {
+        let is_flushed = |frozen: &&Frozen| !frozen.is_waiting();
+        let weak = |frozen: &Frozen| Arc::downgrade(&frozen.memtable);
+        let flushed: Vec<Weak<Memtable>> = claimed.iter().filter(is_flushed).map(weak).collect();
+        drop(claimed);
+        let held: Vec<Arc<Memtable>> = flushed.iter().filter_map(Weak::upgrade).collect();
+        if !held.is_empty() {
+            self.share_memory();
+            held.iter().for_each(|memtable| self.retire(memtable));
+        }
     }
 }

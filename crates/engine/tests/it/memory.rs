@@ -259,3 +259,33 @@ fn thousands_of_keyspaces_with_a_key_each_stay_within_the_budget() {
     }
     db.close().unwrap();
 }
+
+/// A flushed memtable counted twice for a moment, as a memtable and as its readers': with
+/// each flush the cache was emptied down to its floor.
+#[test]
+fn a_flush_leaves_the_cache_what_memtables_left_it() {
+    let handles = world();
+    let db = Db::open_with("db", options(&handles, 32 * MIB)).unwrap();
+    for i in 0..40_000 {
+        db.put(key(i), [i as u8; 1000]).unwrap();
+    }
+    db.compact().unwrap();
+    db.wait_idle().unwrap();
+    (0..2).for_each(|_| assert_eq!(db.iter().count(), 40_000));
+    (0..40_000).for_each(|i| assert!(db.get(key(i)).unwrap().is_some()));
+    let cached = db.stats().memory.cache_bytes;
+    assert!(cached > 10 * MIB, "the cache is full: {cached}");
+    let (flushes, mut least) = (db.stats().flushes, cached);
+    for i in 0..20_000 {
+        db.put(key(i), [7; 1000]).unwrap();
+        if i % 100 == 0 {
+            least = least.min(db.stats().memory.cache_bytes);
+            within_budget(&db, "while it is written to");
+        }
+    }
+    db.wait_idle().unwrap();
+    least = least.min(db.stats().memory.cache_bytes);
+    assert!(db.stats().flushes >= flushes + 2);
+    // Reads keep their own part, of which open tables take some.
+    assert!(least >= 6 * MIB, "of {cached} bytes the cache kept {least}");
+}
