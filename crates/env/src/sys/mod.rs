@@ -12,6 +12,7 @@ pub(crate) mod arenas;
 pub(crate) mod fork;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod heap;
+pub(crate) mod prefetch;
 pub(crate) mod process;
 pub(crate) mod ring;
 pub(crate) mod sched;

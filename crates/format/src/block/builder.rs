@@ -4,8 +4,14 @@ use super::{BUCKET_COLLISION, BUCKET_EMPTY, HASH_RESTARTS_MAX, TAIL_BYTES, bucke
 use windrow_base::coding::{put_varint, varint_len};
 use windrow_base::key::TRAILER_BYTES;
 
-/// Keys per hash bucket: three in four, so that most buckets tell apart.
-const KEYS_PER_4_BUCKETS: usize = 3;
+/// Hash buckets per key: two, so that most buckets tell apart, but four thirds where
+/// two would take more than this part of the entries' bytes.
+const BUCKETS_PER_KEY_MAX: usize = 2;
+const BUCKETS_PER_3_KEYS_MIN: usize = 4;
+const BYTES_PER_BUCKET: usize = 32;
+
+/// A restart interval ends where it has so many bytes, if not by the number of its entries.
+const INTERVAL_BYTES: usize = 1024;
 
 /// Most buckets of a hash index.
 const BUCKETS_MAX: usize = u16::MAX as usize;
@@ -18,6 +24,8 @@ pub(crate) struct BlockBuilder {
     /// Entries since the last restart.
     since_restart: u32,
     entries: u32,
+    /// Their bytes.
+    entries_bytes: usize,
     /// Hash and restart index of each distinct user key.
     hashes: Vec<(u32, u8)>,
     hash_index: bool,
@@ -31,6 +39,7 @@ impl BlockBuilder {
             restart_interval: restart_interval.max(1),
             since_restart: 0,
             entries: 0,
+            entries_bytes: 0,
             hashes: Vec::new(),
             hash_index,
         }
@@ -42,7 +51,7 @@ impl BlockBuilder {
 
     /// Bytes of the payload if it were finished now.
     pub(crate) fn bytes(&self) -> usize {
-        let buckets = if self.hash_index { bucket_count(self.hashes.len()) } else { 0 };
+        let buckets = if self.hash_index { self.bucket_count() } else { 0 };
         self.buf.len() + self.restarts.len() * 4 + buckets + TAIL_BYTES
     }
 
@@ -52,8 +61,10 @@ impl BlockBuilder {
 
     /// Most bytes that one more entry can add.
     pub(crate) fn bytes_of_entry(key_bytes: usize, value_bytes: usize) -> usize {
-        // Two lengths of a key take up to three bytes each; restart and bucket up to six.
-        key_bytes + TRAILER_BYTES + value_bytes + varint_len(value_bytes as u64) + 12
+        let entry_bytes = key_bytes + TRAILER_BYTES + value_bytes + varint_len(value_bytes as u64);
+        // Two lengths of a key take up to three bytes each; restart and buckets up to six,
+        // and large entries bring earlier ones nearer to two buckets each.
+        entry_bytes + 12 + entry_bytes.div_ceil(BYTES_PER_BUCKET)
     }
 
     /// Adds an entry after all others. `shared` bytes of `user_key` are the
@@ -68,7 +79,7 @@ impl BlockBuilder {
         hash: Option<u64>,
     ) {
         let mut shared = shared;
-        if self.since_restart >= self.restart_interval || self.entries == 0 {
+        if self.wants_restart() {
             self.restarts.push(self.buf.len() as u32);
             self.since_restart = 0;
             shared = 0;
@@ -100,6 +111,23 @@ impl BlockBuilder {
         self.buf.extend_from_slice(value);
         self.since_restart += 1;
         self.entries += 1;
+        self.entries_bytes = self.buf.len();
+    }
+
+    /// Buckets of the hash index if the block were finished now.
+    fn bucket_count(&self) -> usize {
+        let keys = self.hashes.len();
+        let few = keys * BUCKETS_PER_3_KEYS_MIN / 3;
+        let count = (self.entries_bytes / BYTES_PER_BUCKET).clamp(few, keys * BUCKETS_PER_KEY_MAX);
+        (count + 1).min(BUCKETS_MAX)
+    }
+
+    /// Whether the next entry begins a restart interval.
+    #[inline]
+    fn wants_restart(&self) -> bool {
+        let Some(&last) = self.restarts.last() else { return true };
+        self.since_restart >= self.restart_interval
+            || self.buf.len() - last as usize >= INTERVAL_BYTES
     }
 
     /// Completes the payload; valid until [`BlockBuilder::reset`].
@@ -109,7 +137,7 @@ impl BlockBuilder {
         }
         let mut buckets = 0;
         if self.hash_index && self.restarts.len() <= HASH_RESTARTS_MAX {
-            buckets = bucket_count(self.hashes.len());
+            buckets = self.bucket_count();
             let at = self.buf.len();
             self.buf.resize(at + buckets, BUCKET_EMPTY);
             let index = &mut self.buf[at..];
@@ -136,9 +164,6 @@ impl BlockBuilder {
         self.hashes.clear();
         self.since_restart = 0;
         self.entries = 0;
+        self.entries_bytes = 0;
     }
-}
-
-fn bucket_count(keys: usize) -> usize {
-    (keys * 4 / KEYS_PER_4_BUCKETS + 1).min(BUCKETS_MAX)
 }

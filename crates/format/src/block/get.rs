@@ -7,6 +7,10 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use windrow_base::{KeyOrder, Result};
 
+/// Most bytes of a restart interval that are asked for at once: a processor has a
+/// dozen or so misses under way.
+const ASKED_BYTES_MAX: usize = 1 << 10;
+
 /// What a data block says of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockGet {
@@ -83,6 +87,7 @@ impl Block {
                     // All versions of the key are in this interval, if any are.
                     let restart = restart as usize;
                     let range = self.restart(layout, restart)..self.restart_end(layout, restart);
+                    self.ask_for(&range);
                     return Ok(match self.scan(range, order, user_key, trailer)? {
                         BlockGet::Passed => BlockGet::Absent,
                         answer => answer,
@@ -92,7 +97,16 @@ impl Block {
         }
         let restart = self.seek_restart(layout, order, user_key, trailer)?;
         let from = self.restart(layout, restart);
+        self.ask_for(&(from..self.restart_end(layout, restart)));
         self.scan(from..layout.entries_end, order, user_key, trailer)
+    }
+
+    /// Asks for the entries of a restart interval: where one begins is told by the one
+    /// before it, so the processor would fetch them one by one.
+    #[inline]
+    fn ask_for(&self, range: &Range<usize>) {
+        let end = range.end.min(range.start + ASKED_BYTES_MAX);
+        windrow_env::prefetch(self.bytes.get(range.start..end).unwrap_or_default());
     }
 
     /// Looks through entries for the first one at or after `(user_key, trailer)`.

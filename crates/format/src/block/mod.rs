@@ -40,6 +40,10 @@ const TAIL_BYTES: usize = 8;
 
 /// Most restarts a hash index can name.
 const HASH_RESTARTS_MAX: usize = 253;
+/// Restart points that are asked for together before a search among them: the search
+/// would wait for one after the other.
+const ASKED_RESTARTS_MAX: usize = 16;
+
 /// Bucket of keys in more than one restart interval: ask the binary search.
 const BUCKET_COLLISION: u8 = 254;
 /// Bucket of no key.
@@ -255,6 +259,12 @@ impl Block {
         user_key: &[u8],
         trailer: u64,
     ) -> Result<usize> {
+        if layout.restarts <= ASKED_RESTARTS_MAX {
+            for restart in 1..layout.restarts {
+                let at = self.restart(layout, restart);
+                windrow_env::prefetch(self.bytes.get(at..at + 1).unwrap_or_default());
+            }
+        }
         let bytewise = order.is_bytewise();
         let prefix = windrow_base::key::prefix_u64(user_key);
         let (mut lo, mut hi) = (0, layout.restarts);

@@ -1,6 +1,7 @@
 //! Blocks against a sorted list: iteration both ways, seeks, gets, and bytes
 //! that no builder wrote.
 
+use super::entry::Entry;
 use super::*;
 use crate::filter;
 use crate::test_files::orders;
@@ -232,4 +233,44 @@ fn codecs_of_the_future_are_refused() {
     disk.extend_from_slice(&crc.to_le_bytes());
     let e = Block::from_disk(disk, 1, 0, BlockKind::Data).err().unwrap();
     assert_eq!(e.kind(), windrow_base::ErrorKind::NotSupported);
+}
+
+/// An interval has few bytes where values are large and few entries where they are
+/// small. Restarts and buckets take no more than a fiftieth of the block beyond what
+/// intervals of sixteen and four buckets for three keys took.
+#[test]
+fn intervals_are_bounded_in_bytes_and_entries() {
+    let order = KeyOrder::Bytewise;
+    for value_bytes in [0, 10, 50, 100, 400, 1000, 3000] {
+        let key = |i: u64| format!("user{i:012}").into_bytes();
+        let count = 30_000 / (value_bytes + 20);
+        let raw = (0..count as u64).map(|i| (key(i), 1, vec![7; value_bytes])).collect();
+        let entries = entries_of(raw, &order);
+        let block = block_of(&entries, &order, 16, true);
+        let layout = block.data();
+        for restart in 0..layout.restarts {
+            let (from, to) = (block.restart(&layout, restart), block.restart_end(&layout, restart));
+            let mut entry_starts = vec![from];
+            while let Some(entry) =
+                Entry::read(block.entries(&layout), entry_starts[entry_starts.len() - 1])
+                && entry.end < to
+            {
+                entry_starts.push(entry.end);
+            }
+            assert!(entry_starts.len() <= 16, "{value_bytes}");
+            assert!(entry_starts[entry_starts.len() - 1] - from < 1024, "{value_bytes}");
+        }
+        assert!(count * 4 / 3 < layout.buckets && layout.buckets <= 2 * count + 1);
+        for (i, (key, _)) in entries.iter().enumerate() {
+            check_target(&block, &order, &entries, split(key).0, i as u64 % 3);
+        }
+        let restarts_at_16 = count.div_ceil(16);
+        let more_restarts = (layout.restarts - restarts_at_16.min(layout.restarts)) * (4 + 16);
+        let more = more_restarts + layout.buckets - (count * 4 / 3 + 1);
+        assert!(
+            more * 50 <= block.bytes().len(),
+            "{value_bytes}: {more} of {}",
+            block.bytes().len()
+        );
+    }
 }
