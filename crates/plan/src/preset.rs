@@ -83,15 +83,16 @@ impl Policy {
                 cut: overlap,
                 ..leveled
             },
-            "mnemosyne" => {
-                Policy { filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 6.0 }), ..leveled }
-            }
+            "mnemosyne" => Policy {
+                filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 6.0, stays: 0.0 }),
+                ..leveled
+            },
             "windrow" => Policy {
                 shape: Shape::Garnering(Garnering { t: 6.5, c: 0.8, base: Base::Last }),
                 level0: Level0::Partitioned(Partitioned { partitions: 64, k: None, depth: 8 }),
                 picker: Picker::SstLog(SstLog { share: LogShare::Dial, levels: 1, ..sst_log }),
                 cut: overlap,
-                filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 10.0 }),
+                filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 10.0, stays: 0.97 }),
                 usage: Use::Balanced,
             },
             _ => return None,
@@ -267,7 +268,12 @@ fn filters(value: &Value<'_>) -> Result<FilterMemory> {
         }
         "uniform" => Ok(FilterMemory::Uniform(Uniform { bits: bits()?.unwrap_or(10.0) })),
         "monkey" => Ok(FilterMemory::Monkey(Monkey { bits: bits()?.unwrap_or(10.0) })),
-        "mnemosyne" => Ok(FilterMemory::Mnemosyne(Mnemosyne { bits: bits()?.unwrap_or(6.0) })),
+        "mnemosyne" => {
+            let bits = value.number("bits", 0.0, 64.0)?.unwrap_or(6.0);
+            let stays = value.named_number("stays", 0.0, 1.0)?.unwrap_or(0.0);
+            value.only(&["bits", "stays"])?;
+            Ok(FilterMemory::Mnemosyne(Mnemosyne { bits, stays }))
+        }
         _ => {
             Err(value
                 .unknown("filters", "none, uniform(bits=10), monkey(bits=10), mnemosyne(bits=6)"))
@@ -533,7 +539,10 @@ impl fmt::Display for FilterMemory {
             FilterMemory::None => write!(f, "none"),
             FilterMemory::Uniform(uniform) => write!(f, "uniform(bits={})", uniform.bits),
             FilterMemory::Monkey(monkey) => write!(f, "monkey(bits={})", monkey.bits),
-            FilterMemory::Mnemosyne(m) => write!(f, "mnemosyne(bits={})", m.bits),
+            FilterMemory::Mnemosyne(m) if m.stays == 0.0 => write!(f, "mnemosyne(bits={})", m.bits),
+            FilterMemory::Mnemosyne(m) => {
+                write!(f, "mnemosyne(bits={},stays={})", m.bits, m.stays)
+            }
         }
     }
 }
@@ -556,6 +565,7 @@ mod tests {
             "l2sm pick=sst_log(paper) filters=monkey(2) cut=overlap(f=4,min_bytes=10)",
             "vlsm pick=sst_log(closed,omega=0.02,depth=3)",
             "mnemosyne level0=partitioned(32,k=2,depth=6)",
+            "windrow filters=mnemosyne(8,stays=0.5)",
         ] {
             let policy = Policy::parse(text).unwrap();
             assert_eq!(Policy::parse(&policy.to_string()).unwrap(), policy, "{text}");

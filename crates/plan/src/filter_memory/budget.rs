@@ -14,8 +14,11 @@
 //! without statistics starts out as Monkey+, and a few queries do not upset it.
 
 use super::FilterMemory;
-use super::curve::BUILT;
+use super::curve::{BITS_CAP, BUILT};
+use super::floors::Floors;
+use super::job::FilterJob;
 use super::merlin::Estimate;
+use super::room::{After, PRIOR_QUERIES, Room, Terms};
 use super::solver::{Load, solve};
 use crate::tree::{File, Part, Place, Version};
 use alloc::collections::BTreeMap;
@@ -23,44 +26,18 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::{Epoch, FileNumber, debug_invariant};
 
-/// Most bits per key: there one look-up in twenty thousand is let through.
-pub const BITS_CAP: f64 = 24.0;
-
-/// Recorded queries that Monkey+'s assumption is worth: fewer than that say
-/// little of thousands of files.
-const PRIOR_QUERIES: f64 = 256.0;
-
 /// What a job may take over what it is expected to need, where there is more.
 const SPARE: f64 = 1.25;
+
+/// A price above any that a filter is worth, over one that is paid; and how often what lies
+/// between is halved to find the price of a job.
+const HIGHER: f64 = 100.0;
+const HALVINGS: u32 = 40;
 
 /// What a filter may take beyond its bits: it ends with a line of 64 bytes and a
 /// trailer. Without it, a job that shares out the last of the memory would find
 /// nothing left for its last table.
 const ROUNDING_BITS: f64 = 72.0 * 8.0;
-
-/// Part of the memory that merges leave to what is written above them. Files of
-/// the upper levels are small, asked by every lookup, and come and go; a flush
-/// frees no filter, and would get none for its tables if deep files held it all.
-/// What those levels hold already is part of it.
-const KEPT: f64 = 0.125;
-
-/// Of what is kept, the part that must be free however much the upper levels
-/// hold: the next flush needs it.
-const KEPT_FREE: f64 = 0.25;
-
-/// A job as its filters see it.
-pub struct FilterJob<'a> {
-    /// Files that go: every input, with where it is. None for a flush.
-    pub inputs: &'a [(u32, Part, Arc<File>)],
-    /// Level and half that the outputs enter.
-    pub output: (u32, Part),
-    /// Entries of what is written, for a flush; ignored where there are inputs.
-    pub entries: u64,
-    /// Queries recorded so far: Merlin's D.
-    pub queries: u64,
-    /// Bits that other running jobs may add to the tree's filters.
-    pub reserved_bits: f64,
-}
 
 /// Decides the filters of a job's outputs.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,9 +49,10 @@ pub struct FilterPlan {
     /// A flush writes at most so many entries, a merge at least.
     at_most: bool,
     bits_per_entry: f64,
-    /// By how many bits the job may take the tree's filters closer to their
-    /// memory, at worst: other jobs leave as much while it runs
-    /// ([`FilterJob::reserved_bits`]).
+    /// Bits of every entry still to come that tables before it leave alone.
+    kept_bits: f64,
+    /// By how many bits the job may draw the pool down (Monkey+: the memory), at worst: other
+    /// jobs leave as much while it runs ([`FilterJob::reserved_bits`]).
     pub growth_bits: f64,
 }
 
@@ -93,6 +71,8 @@ struct Price {
     c: f64,
     /// The tree's own: what a filter is worth wherever its file is.
     tree_c: f64,
+    /// What outputs have at least. Empty for Monkey+, which moves all by its price.
+    floors: Floors,
     /// Whether estimates count.
     learns: bool,
     queries: f64,
@@ -125,6 +105,39 @@ impl Price {
         );
         bits
     }
+
+    /// Bits of an output at a price: its floor at least.
+    fn output_bits(&self, load: &Load, c: f64) -> f64 {
+        Price::bits(load, c).max(self.floors.bits(self.output.0, load))
+    }
+
+    /// Bits of the outputs together at a price.
+    fn sum(&self, outputs: &[(u32, Load)], c: f64) -> f64 {
+        outputs.iter().map(|(_, load)| load.entries * self.output_bits(load, c)).sum()
+    }
+
+    /// The price at which the outputs take `left_bits`, or that of the tree if they take less
+    /// at that. They have their floors at any price.
+    fn affordable(&self, outputs: &[(u32, Load)], left_bits: f64) -> f64 {
+        if self.sum(outputs, self.tree_c) <= left_bits {
+            return self.tree_c;
+        }
+        let loads: Vec<Load> = outputs.iter().map(|(_, load)| *load).collect();
+        let without_floors = solve(&BUILT, &loads, left_bits, BITS_CAP).c.max(self.tree_c);
+        if !without_floors.is_finite() || self.sum(outputs, without_floors) <= left_bits {
+            return without_floors;
+        }
+        // At the highest price nothing is left but the floors. A price is a logarithm.
+        let (mut low, mut high) = (without_floors, without_floors + HIGHER);
+        for _ in 0..HALVINGS {
+            let middle = (low + high) / 2.0;
+            match self.sum(outputs, middle) <= left_bits {
+                true => high = middle,
+                false => low = middle,
+            }
+        }
+        high
+    }
 }
 
 /// Entries of what is taken for one run each: an epoch of level 0; the run of
@@ -133,6 +146,10 @@ impl Price {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Groups {
     entries: BTreeMap<(u32, Epoch), f64>,
+    /// Files of each epoch of level 0.
+    pieces: BTreeMap<Epoch, u64>,
+    /// Partitions of level 0: the files of an epoch of which none has been merged down.
+    partitions: u64,
     new_epoch: f64,
 }
 
@@ -144,6 +161,16 @@ impl Groups {
     fn add(&mut self, level: u32, epoch: Epoch, entries: f64) {
         debug_invariant!(F3, entries >= 0.0, "a table of {entries} entries");
         *self.entries.entry(Groups::key(level, epoch)).or_default() += entries;
+        if level == 0 {
+            *self.pieces.entry(epoch).or_default() += 1;
+        }
+    }
+
+    /// Times what is left of an epoch that the whole flush was: its partitions are merged down one by
+    /// one, and those left cover no more of the key space than before.
+    fn times_left(&self, level: u32, epoch: Epoch) -> f64 {
+        let left = self.pieces.get(&epoch).copied().filter(|_| level == 0).unwrap_or(1).max(1);
+        if level == 0 { (self.partitions as f64 / left as f64).max(1.0) } else { 1.0 }
     }
 
     /// About what share of the key space `entries` of a place cover. Without
@@ -151,7 +178,11 @@ impl Groups {
     fn share(&self, (level, _, epoch): (u32, Part, Option<Epoch>), entries: f64) -> f64 {
         let whole = match epoch {
             None if level == 0 => self.new_epoch,
-            _ => self.entries.get(&Groups::key(level, epoch.unwrap_or(0))).copied().unwrap_or(0.0),
+            _ => {
+                let epoch = epoch.unwrap_or(0);
+                let left = self.entries.get(&Groups::key(level, epoch)).copied().unwrap_or(0.0);
+                left * self.times_left(level, epoch)
+            }
         };
         let share = if whole > 0.0 { (entries / whole).min(1.0) } else { 1.0 };
         debug_invariant!(F3, (0.0..=1.0).contains(&share), "{entries} of {whole} entries");
@@ -159,24 +190,19 @@ impl Groups {
     }
 }
 
-/// Entries of the files that stay and of what is `written`, bits that the filters of those
-/// files take, and bits that they take above the level `shallow`.
-fn held(
+/// The files that stay: level, load, and bits of the filter.
+fn survivors(
     version: &Version,
-    shallow: u32,
-    written: f64,
+    price: &Price,
     stays: &dyn Fn(&File) -> bool,
-) -> (f64, f64, f64) {
-    let (mut entries, mut held_bits, mut above_bits) = (written, 0.0, 0.0);
-    for (level, _, file) in version.files().filter(|(_, _, file)| stays(file)) {
-        entries += file.entries as f64;
-        held_bits += file.filter_bytes as f64 * 8.0;
-        if level < shallow {
-            above_bits += file.filter_bytes as f64 * 8.0;
-        }
-    }
-    debug_invariant!(F2, above_bits <= held_bits, "{above_bits} of {held_bits}");
-    (entries, held_bits, above_bits)
+    known: &dyn Fn(&File) -> Option<Estimate>,
+) -> Vec<(u32, Load, f64)> {
+    let of_file = |(level, part, file): (u32, Part, &Arc<File>)| {
+        let at = (level, part, Some(file.epoch));
+        let load = price.load(at, file.entries as f64, known(file));
+        (level, load, file.filter_bytes as f64 * 8.0)
+    };
+    version.files().filter(|(_, _, file)| stays(file)).map(of_file).collect()
 }
 
 impl FilterPlan {
@@ -190,67 +216,64 @@ impl FilterPlan {
         fresh: Option<Estimate>,
         estimate: &dyn Fn(&File) -> Option<Estimate>,
     ) -> FilterPlan {
-        let (bits, learns) = match filters {
+        let terms = match filters {
             FilterMemory::None => return FilterPlan::fixed(0.0),
             FilterMemory::Uniform(uniform) => return FilterPlan::fixed(uniform.bits),
-            FilterMemory::Monkey(monkey) => (monkey.bits, false),
-            FilterMemory::Mnemosyne(mnemosyne) => (mnemosyne.bits, true),
+            FilterMemory::Monkey(monkey) => Terms { bits: monkey.bits, learns: false, stays: 0.0 },
+            FilterMemory::Mnemosyne(m) => Terms { bits: m.bits, learns: true, stays: m.stays },
         };
         let mut gone: Vec<FileNumber> = job.inputs.iter().map(|(_, _, f)| f.number).collect();
         gone.sort_unstable();
         let stays = |file: &File| gone.binary_search(&file.number).is_err();
         let written = entries_written(job);
-        let mut price = Price {
+        debug_invariant!(F3, written >= 0.0, "{written} entries are written");
+        let price = Price {
             c: f64::INFINITY,
             tree_c: f64::INFINITY,
-            learns,
+            floors: Floors::default(),
+            learns: terms.learns,
             queries: job.queries as f64,
             groups: groups_after(version, job, written, &stays),
             output: job.output,
         };
-        let known = |file: &File| if learns { estimate(file) } else { None };
-        let expected = expected_outputs(&price, job, written, fresh, &known);
-        let mut loads = expected.clone();
-        debug_invariant!(F3, written >= 0.0, "{written} entries are written");
-        // Merges leave room to level 0, those deeper down to level 1 as well.
-        let shallow = job.output.0.min(2);
-        let (entries, held_bits, held_above_bits) = held(version, shallow, written, &stays);
-        for (level, part, file) in version.files().filter(|(_, _, file)| stays(file)) {
-            let at = (level, part, Some(file.epoch));
-            loads.push(price.load(at, file.entries as f64, known(file)));
+        let known = |file: &File| if terms.learns { estimate(file) } else { None };
+        let outputs = expected_outputs(&price, job, written, fresh, &known);
+        let outputs = outputs.iter().map(|load| (job.output.0, *load)).collect();
+        let survivors = survivors(version, &price, &stays, &known);
+        FilterPlan::priced(terms, job, price, &After { outputs, survivors, written })
+    }
+
+    /// The plan of a job on a tree whose loads are known.
+    fn priced(terms: Terms, job: &FilterJob<'_>, mut price: Price, after: &After) -> FilterPlan {
+        let loads = after.loads();
+        if terms.stays > 0.0 {
+            price.floors = Floors::new(&loads, terms.bits, terms.stays);
         }
-        let memory_bits = bits * entries;
-        let kept_bits = if learns { KEPT * memory_bits * f64::from(shallow) / 2.0 } else { 0.0 };
-        let free_bits = kept_bits * KEPT_FREE;
-        let room_bits = (kept_bits - held_above_bits).max(free_bits);
-        let sum = |of: fn(&File) -> u64| job.inputs.iter().map(|i| of(&i.2) as f64).sum::<f64>();
-        let freed_bits = sum(|file| file.filter_bytes) * 8.0;
-        let unheld_bits = memory_bits - held_bits - job.reserved_bits;
-        let again_bits = unheld_bits.min(reusable_bits(job, freed_bits));
-        let left_bits = (unheld_bits - room_bits).max(again_bits).max(0.0);
-        debug_invariant!(F2, left_bits >= 0.0 && !left_bits.is_nan(), "{left_bits} bits left");
-        price.tree_c = solve(&BUILT, &loads, memory_bits - free_bits, BITS_CAP).c;
+        let room = Room::new(terms, job, after, &price.floors);
+        let loads: Vec<Load> = loads.iter().map(|(_, load)| *load).collect();
+        price.tree_c = solve(&BUILT, &loads, room.memory - room.free, BITS_CAP).c;
+        let usable_bits = room.left - ROUNDING_BITS * after.outputs.len() as f64;
+        if room.floor > usable_bits {
+            // Each output then has its part of what there is, not the first ones all of it.
+            price.floors = Floors::default();
+        }
         // Filters under another plan may hold what the outputs should have.
-        let rounding_bits = ROUNDING_BITS * expected.len() as f64;
-        let of_job = solve(&BUILT, &expected, left_bits - rounding_bits, BITS_CAP);
-        price.c = price.tree_c.max(of_job.c);
-        // Jobs run side by side, and one must not hold all that is left.
+        price.c = price.affordable(&after.outputs, usable_bits);
         let (of_tree, at) = (price.tree_c, price.c);
         debug_invariant!(F2, of_tree <= at, "a job pays {at} and the tree {of_tree}");
-        let wanted: f64 =
-            expected.iter().map(|load| load.entries * Price::bits(load, price.c)).sum();
-        let allowance_bits = left_bits.min(wanted * SPARE);
-        // Entries that the job may drop take their memory with them.
-        let dropped = (sum(|file| file.entries) - written).max(0.0);
+        // Jobs run side by side, and one must not hold all that is left.
+        let allowance_bits = room.left.min(price.sum(&after.outputs, price.c) * SPARE);
+        let written = after.written;
         FilterPlan {
             rule: Rule::Priced(price),
             allowance_bits,
             entries_min: written,
             at_most: job.inputs.is_empty(),
-            bits_per_entry: bits,
-            growth_bits: (allowance_bits + bits * dropped - freed_bits).max(0.0),
+            bits_per_entry: terms.bits,
+            kept_bits: if written > 0.0 { room.floor.min(room.left) / written } else { 0.0 },
+            growth_bits: room.growth(terms, job, written, allowance_bits),
         }
-        .within(memory_bits)
+        .within(room.memory)
     }
 
     /// F2, of a job.
@@ -270,6 +293,7 @@ impl FilterPlan {
             entries_min: 0.0,
             at_most: false,
             bits_per_entry: bits,
+            kept_bits: 0.0,
             growth_bits: 0.0,
         }
     }
@@ -280,9 +304,13 @@ impl FilterPlan {
     /// versions, keep theirs.
     pub fn allowance_bytes(&self, entries: u64) -> u64 {
         let more = entries as f64 - self.entries_min;
-        let more = if self.at_most { more.min(0.0) } else { more.max(0.0) };
         debug_invariant!(F2, !more.is_nan(), "an allowance for {entries} entries");
-        ((self.allowance_bits + more * self.bits_per_entry).max(0.0) / 8.0) as u64
+        let each = match (self.at_most, more > 0.0) {
+            (true, true) => 0.0,
+            (false, false) => self.kept_bits,
+            _ => self.bits_per_entry,
+        };
+        ((self.allowance_bits + more * each).max(0.0) / 8.0) as u64
     }
 
     /// Whether outputs are decided by what they hold, when they are complete.
@@ -301,7 +329,7 @@ impl FilterPlan {
             Rule::Fixed(bits) => *bits,
             Rule::Priced(price) => {
                 let at = (price.output.0, price.output.1, None);
-                Price::bits(&price.load(at, (entries as f64).max(1.0), known), price.c)
+                price.output_bits(&price.load(at, (entries as f64).max(1.0), known), price.c)
             }
         }
     }
@@ -321,12 +349,6 @@ impl FilterPlan {
             }
         }
     }
-}
-
-/// What a job may use again of the bits that its inputs free, whatever is kept:
-/// most, as long as nothing was learnt that memory should move by.
-fn reusable_bits(job: &FilterJob<'_>, freed_bits: f64) -> f64 {
-    if job.queries as f64 <= PRIOR_QUERIES { freed_bits * (1.0 - KEPT) } else { 0.0 }
 }
 
 /// Entries that the outputs hold at least: those of the largest input run, less
@@ -364,7 +386,8 @@ fn groups_after(
     written: f64,
     stays: &dyn Fn(&File) -> bool,
 ) -> Groups {
-    let mut groups = Groups { new_epoch: written, ..Groups::default() };
+    let partitions = version.boundaries.len() as u64 + 1;
+    let mut groups = Groups { new_epoch: written, partitions, ..Groups::default() };
     for (level, _, file) in version.files().filter(|(_, _, file)| stays(file)) {
         groups.add(level, file.epoch, file.entries as f64);
     }

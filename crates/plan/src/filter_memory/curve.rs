@@ -18,6 +18,9 @@ pub const LN2_SQUARED: f64 = LN_2 * LN_2;
 /// buys less per bit than a whole one for fewer files.
 pub const BITS_MIN: f64 = 1.0;
 
+/// Most bits per key: there one look-up in twenty thousand is let through.
+pub const BITS_CAP: f64 = 24.0;
+
 #[derive(Debug)]
 struct Knot {
     bits: f64,

@@ -5,14 +5,18 @@
 pub mod aimed;
 pub mod budget;
 pub mod curve;
+mod floors;
+mod job;
 pub mod merlin;
 pub mod solver;
 
 mod mnemosyne;
 mod monkey;
+mod room;
 mod uniform;
 
-pub use budget::{FilterJob, FilterPlan};
+pub use budget::FilterPlan;
+pub use job::FilterJob;
 pub use mnemosyne::Mnemosyne;
 pub use monkey::Monkey;
 pub use uniform::Uniform;

@@ -1,0 +1,61 @@
+//! What stays with a level whatever lies above it.
+//!
+//! The price of the whole tree moves memory between levels as well as within
+//! them. Between them it moves by what lies above, and that goes again with the
+//! next merges, while filters that were written short because of it stay short
+//! for as long as their files live. So memory moves freely by use among the
+//! files of one level, and only a small part of it moves between levels: that
+//! part is a pool that jobs draw from while it lasts. Whatever other filters
+//! hold, a job has its outputs' floor, so that no table goes without a filter
+//! because others came first.
+
+use super::curve::{BITS_CAP, BUILT};
+use super::solver::{Load, solve};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use windrow_base::debug_invariant;
+
+/// Bits of a filter that come from the pool.
+pub(super) fn drawn(held_bits: f64, floor_bits: f64) -> f64 {
+    (held_bits - floor_bits).max(0.0)
+}
+
+/// The price of each level by itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Floors {
+    of_level: BTreeMap<u32, f64>,
+    /// Part of a level's memory that does not move to others.
+    stays: f64,
+}
+
+impl Floors {
+    /// Of loads with their levels, on a memory of `bits` per key, `stays` of which does not leave
+    /// its level. O(F log F).
+    pub(super) fn new(loads: &[(u32, Load)], bits: f64, stays: f64) -> Floors {
+        let mut levels: BTreeMap<u32, Vec<Load>> = BTreeMap::new();
+        for (level, load) in loads {
+            levels.entry(*level).or_default().push(*load);
+        }
+        let price = |loads: &[Load]| {
+            let entries: f64 = loads.iter().map(|load| load.entries).sum();
+            solve(&BUILT, loads, bits * entries, BITS_CAP).c
+        };
+        let of_level = levels.iter().map(|(level, loads)| (*level, price(loads))).collect();
+        Floors { of_level, stays }
+    }
+
+    /// Bits per key that a file of the level has at least.
+    pub(super) fn bits(&self, level: u32, load: &Load) -> f64 {
+        let Some(c) = self.of_level.get(&level).filter(|_| load.empty > 0.0) else {
+            return 0.0;
+        };
+        let bits = self.stays * BUILT.bits(libm::log(load.empty / load.entries) - c, BITS_CAP);
+        debug_invariant!(F1, (0.0..=BITS_CAP).contains(&bits), "a floor of {bits} bits per key");
+        bits
+    }
+
+    /// The floor of these loads together, in bits.
+    pub(super) fn sum<'a>(&self, loads: impl IntoIterator<Item = &'a (u32, Load)>) -> f64 {
+        loads.into_iter().map(|(level, load)| load.entries * self.bits(*level, load)).sum()
+    }
+}

@@ -1,0 +1,134 @@
+//! What the filters of a job's outputs may take of the tree's memory.
+
+use super::floors::{Floors, drawn};
+use super::job::FilterJob;
+use super::solver::Load;
+use alloc::vec::Vec;
+use windrow_base::debug_invariant;
+
+/// Part of the memory that merges leave to what is written above them. Files of
+/// the upper levels are small, asked by every lookup, and come and go; a flush
+/// frees no filter, and would get none for its tables if deep files held it all.
+/// What those levels hold already is part of it.
+const KEPT: f64 = 0.125;
+
+/// Of what is kept, the part that must be free however much the upper levels
+/// hold: the next flush needs it.
+const KEPT_FREE: f64 = 0.25;
+
+/// Recorded queries that the assumption without statistics is worth: fewer than that say
+/// little of thousands of files.
+pub(super) const PRIOR_QUERIES: f64 = 256.0;
+
+/// How a policy gives its memory away.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Terms {
+    /// Bits per key of the tree.
+    pub(super) bits: f64,
+    /// Whether estimates count.
+    pub(super) learns: bool,
+    /// Part of a level's memory that stays with it; 0 where all moves by the price.
+    pub(super) stays: f64,
+}
+
+/// The tree after a job, as its filters see it.
+pub(super) struct After {
+    /// Level and expected load of each output.
+    pub(super) outputs: Vec<(u32, Load)>,
+    /// Level, load and bits of the filter of each file that stays.
+    pub(super) survivors: Vec<(u32, Load, f64)>,
+    /// Entries that are written at least.
+    pub(super) written: f64,
+}
+
+impl After {
+    /// Outputs first, then survivors.
+    pub(super) fn loads(&self) -> Vec<(u32, Load)> {
+        let survivors = self.survivors.iter().map(|(level, load, _)| (*level, *load));
+        self.outputs.iter().copied().chain(survivors).collect()
+    }
+
+    /// Entries of the whole tree.
+    pub(super) fn entries(&self) -> f64 {
+        self.written + self.survivors.iter().map(|(_, load, _)| load.entries).sum::<f64>()
+    }
+
+    /// Bits that filters hold in all levels above this one.
+    fn held_above(&self, level: u32) -> f64 {
+        self.survivors.iter().filter(|(l, ..)| *l < level).map(|(.., held)| held).sum()
+    }
+
+    fn held(&self) -> f64 {
+        self.held_above(u32::MAX)
+    }
+
+    /// Bits that the survivors have from the pool.
+    fn drawn(&self, floors: &Floors) -> f64 {
+        let of_file = |(level, load, held): &(u32, Load, f64)| {
+            drawn(*held, load.entries * floors.bits(*level, load))
+        };
+        self.survivors.iter().map(of_file).sum()
+    }
+}
+
+/// Memory of a job, in bits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Room {
+    /// Of the whole tree.
+    pub(super) memory: f64,
+    /// What of it merges keep free for flushes.
+    pub(super) free: f64,
+    /// What the outputs have whatever others hold.
+    pub(super) floor: f64,
+    /// What the outputs may take.
+    pub(super) left: f64,
+}
+
+impl Room {
+    /// Of a job on a tree.
+    pub(super) fn new(terms: Terms, job: &FilterJob<'_>, after: &After, floors: &Floors) -> Room {
+        let memory = terms.bits * after.entries();
+        let floor = floors.sum(&after.outputs);
+        let moves_all = terms.stays == 0.0;
+        // Merges leave room to level 0, those deeper down to level 1 as well.
+        let shallow = job.output.0.min(2);
+        let kept = match terms.learns && moves_all {
+            true => KEPT * memory * f64::from(shallow) / 2.0,
+            false => 0.0,
+        };
+        let free = kept * KEPT_FREE;
+        let room = (kept - after.held_above(shallow)).max(free);
+        let unheld = memory - after.held() - job.reserved_bits;
+        // Above the floors is a pool, of which the filters of the survivors hold a part.
+        let pool = memory - floors.sum(&after.loads()) - after.drawn(floors) - job.reserved_bits;
+        let again = if moves_all { reusable(job) } else { 0.0 };
+        let left = (floor + (pool - room).max(0.0)).max(again).min(unheld).max(0.0);
+        debug_invariant!(F2, left >= 0.0 && !left.is_nan(), "{left} bits left");
+        Room { memory, free, floor, left }
+    }
+
+    /// By how many bits a job that takes `allowance` may draw the pool down, at worst.
+    pub(super) fn growth(
+        &self,
+        terms: Terms,
+        job: &FilterJob<'_>,
+        written: f64,
+        allowance: f64,
+    ) -> f64 {
+        let mean = |entries: f64| terms.stays * terms.bits * entries;
+        let freed = |entries: u64, bytes: u64| drawn(bytes as f64 * 8.0, mean(entries as f64));
+        let freed: f64 =
+            job.inputs.iter().map(|(_, _, file)| freed(file.entries, file.filter_bytes)).sum();
+        // Entries that the job may drop take what they add to the pool with them.
+        let entries: f64 = job.inputs.iter().map(|(_, _, file)| file.entries as f64).sum();
+        let dropped = (entries - written).max(0.0);
+        (drawn(allowance, self.floor) + terms.bits * dropped - mean(dropped) - freed).max(0.0)
+    }
+}
+
+/// What a job may use again of the bits that its inputs free, whatever is kept:
+/// most, as long as nothing was learnt that memory should move by.
+fn reusable(job: &FilterJob<'_>) -> f64 {
+    let freed: f64 = job.inputs.iter().map(|(_, _, file)| file.filter_bytes as f64 * 8.0).sum();
+    if job.queries as f64 <= PRIOR_QUERIES { freed * (1.0 - KEPT) } else { 0.0 }
+}
