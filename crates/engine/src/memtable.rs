@@ -9,7 +9,7 @@ use std::cmp::Ordering as KeyOrdering;
 use std::sync::{Arc, OnceLock};
 use windrow_base::key::{self, Kind, SeqNo};
 use windrow_base::{FileNumber, KeyOrder};
-use windrow_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use windrow_format::block::Charge;
 use windrow_format::tombstone::{RangeTombstone, Tombstones};
 use windrow_skiplist::{ChunkPool, Cursor, KeyCompare, SkipList};
@@ -75,6 +75,8 @@ pub(crate) struct Memtable {
     seq_max: AtomicU64,
     /// Set when flushed: readers of an old view hold it from then on.
     retired: OnceLock<Charge>,
+    /// Somebody has set that, or is about to.
+    is_retired: AtomicBool,
 }
 
 impl Memtable {
@@ -89,6 +91,7 @@ impl Memtable {
             first_wal: AtomicU64::new(NO_WAL),
             last_seq: AtomicU64::new(0),
             seq_max: AtomicU64::new(SeqNo::MAX),
+            is_retired: AtomicBool::new(false),
             retired: OnceLock::new(),
         }
     }
@@ -164,7 +167,10 @@ impl Memtable {
     /// Has it carry a charge for its memory from its flush until the last view
     /// that holds it is gone.
     pub(crate) fn retire(&self, charge: impl FnOnce() -> Charge) {
-        self.retired.get_or_init(charge);
+        // Claimed, not made inside of the `OnceLock`: a charge takes locks.
+        if !self.is_retired.swap(true, Ordering::AcqRel) {
+            let _ = self.retired.set(charge());
+        }
     }
 
     /// Inserts one operation.
