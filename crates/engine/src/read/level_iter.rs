@@ -161,6 +161,19 @@ impl LevelIter {
         }
     }
 
+    /// As [`TableIter::seek_in_block`]. Only while valid.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset of a damaged block.
+    pub(crate) fn seek_in_block(&mut self, internal: &[u8]) -> Result<bool> {
+        self.valid = false;
+        if let Some(iter) = &mut self.iter {
+            self.valid = iter.seek_in_block(internal)?;
+        }
+        self.is_forward |= self.valid;
+        Ok(self.valid)
+    }
+
     /// Gives the bytes of the read that `step` asked for.
     ///
     /// # Errors

@@ -205,6 +205,31 @@ impl TableIter {
         }
     }
 
+    /// Moves to the first entry at or after `internal`, which lies after the
+    /// current one, if that is in the block at hand: neither the index nor the
+    /// cache is asked. `false`: it may be elsewhere, `begin` finds it.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset of a damaged block.
+    pub(crate) fn seek_in_block(&mut self, internal: &[u8]) -> Result<bool> {
+        let Some(block) = self.block.as_mut().filter(|_| self.valid) else {
+            return Ok(false);
+        };
+        // The separator is before all that the next block holds.
+        let index = self.part.as_mut().unwrap_or(&mut self.top);
+        if key::compare_internal(&self.owner.order, index.last_key(), internal).is_lt() {
+            return Ok(false);
+        }
+        self.plan.seek();
+        self.is_forward = true;
+        block.seek_ahead(internal);
+        self.valid = block.valid();
+        match block.status() {
+            Ok(()) => Ok(self.valid),
+            Err(error) => Err(self.name(error)),
+        }
+    }
+
     /// Gives the bytes of the read that `step` asked for.
     ///
     /// # Errors

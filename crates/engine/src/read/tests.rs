@@ -63,8 +63,8 @@ fn random_options(rng: &mut Rng) -> ScanOptions {
 fn walk(rng: &mut Rng, scan: &mut Scan, expected: &Entries, label: &str) {
     let mut at: Option<usize> = None;
     for step in 0..60 {
-        let key = number_key(rng.below(KEYS + 2));
-        let what = rng.below(10);
+        let mut key = number_key(rng.below(KEYS + 2));
+        let what = rng.below(12);
         let moved = match what {
             0 => {
                 at = (!expected.is_empty()).then_some(0);
@@ -85,6 +85,16 @@ fn walk(rng: &mut Rng, scan: &mut Scan, expected: &Entries, label: &str) {
             4..7 => {
                 at = at.map(|i| i + 1).filter(|&i| i < expected.len());
                 scan.next()
+            }
+            // Just ahead, where the scan steps, or just after what it is at.
+            7..9 if at.is_some() => {
+                let ahead = at.map(|i| i + rng.below(7) as usize).filter(|&i| i < expected.len());
+                key = expected[ahead.or(at).unwrap_or(0)].0.clone();
+                if rng.chance(0.3) {
+                    key.push(0);
+                }
+                at = expected.iter().position(|(k, _)| *k >= key);
+                scan.seek(&key)
             }
             _ => {
                 at = at.and_then(|i| i.checked_sub(1));

@@ -11,6 +11,9 @@ use std::sync::Arc;
 use windrow_base::key::{TRAILER_BYTES, split};
 use windrow_base::{Error, KeyOrder, Result};
 
+/// Entries that [`BlockIter::seek_ahead`] steps over before it searches the block.
+const AHEAD_STEPS_MAX: u32 = 4;
+
 /// Iterator over a data block. Owns its block; positioning methods leave it
 /// invalid past either end, or at a malformed entry (then `status` says so).
 pub struct BlockIter {
@@ -168,6 +171,20 @@ impl BlockIter {
             Ok(None) => self.valid = false,
             Err(_) => self.fail(),
         }
+    }
+
+    /// [`BlockIter::seek`] for a key after the current entry: steps as long as
+    /// the place is a few entries away.
+    pub fn seek_ahead(&mut self, internal_key: &[u8]) {
+        let (user_key, trailer) = split(internal_key);
+        debug_assert!(!self.valid || self.is_before(user_key, trailer));
+        for _ in 0..AHEAD_STEPS_MAX {
+            self.next();
+            if !self.valid || !self.is_before(user_key, trailer) {
+                return;
+            }
+        }
+        self.seek(internal_key);
     }
 
     /// To the last entry before an internal key.
