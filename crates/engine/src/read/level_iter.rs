@@ -25,6 +25,8 @@ pub(crate) struct LevelIter {
     stepped: bool,
     is_forward: bool,
     valid: bool,
+    /// What a scan presumably takes from the run.
+    expected_bytes: u64,
 }
 
 impl LevelIter {
@@ -43,7 +45,13 @@ impl LevelIter {
             stepped: false,
             is_forward: true,
             valid: false,
+            expected_bytes: 0,
         }
+    }
+
+    /// For scans that presumably take `bytes` from the run.
+    pub(crate) fn expecting(self, bytes: u64) -> LevelIter {
+        LevelIter { expected_bytes: bytes, ..self }
     }
 
     /// Starts a positioning; `step` goes on with it.
@@ -112,7 +120,7 @@ impl LevelIter {
             let handle = &self.run.files[index].table;
             let options = Arc::clone(&self.options);
             let iter = TableIter::new(handle, Arc::clone(&self.owner), options)?;
-            self.iter = Some(Box::new(iter));
+            self.iter = Some(Box::new(iter.expecting(self.expected_bytes)));
             self.at = index;
         }
         if let Some(iter) = &mut self.iter {

@@ -17,6 +17,7 @@ pub(crate) mod merge_iter;
 pub(crate) mod multi_get;
 pub(crate) mod readahead;
 pub(crate) mod scan;
+pub(crate) mod scan_length;
 pub(crate) mod statistics;
 pub(crate) mod table_iter;
 pub(crate) mod view;
@@ -39,6 +40,7 @@ use windrow_format::table::{self, BlockHandle, BlockKind};
 
 use access::Access;
 use cost::ReadCost;
+use scan_length::ScanLength;
 use view::ReadView;
 
 /// What every read of a keyspace needs in addition to its view. Shared by all of them.
@@ -53,6 +55,7 @@ pub(crate) struct ReadOwner {
     pub(crate) counters: Arc<Counters>,
     pub(crate) access: Access,
     pub(crate) cost: ReadCost,
+    pub(crate) scan_length: ScanLength,
     /// Who opened the database, and may read it.
     pub(crate) process: Process,
 }

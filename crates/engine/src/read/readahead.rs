@@ -13,14 +13,17 @@ use windrow_env::fs::{DIRECT_ALIGN_BYTES, ReadRequest};
 use windrow_format::block::Charge;
 use windrow_format::table::BlockHandle;
 
-/// Whether a seek that has to read its block reads the block after it too,
-/// where they fit in [`NEIGHBOUR_BYTES_MAX`] together. A seek with ten nexts
-/// leaves its block one time in three (35 entries of 116 bytes in 4 KiB), and
-/// the second read would cost a whole device latency; 4 KiB more cost about 2 us.
-const SEEK_READS_NEIGHBOUR: bool = true;
+/// A seek that has to read its block reads the blocks after it too, as far as
+/// the scan presumably goes in this run, if it leaves its block one time in so
+/// many: a second read would cost a whole device latency, 4 KiB more cost about 2 us.
+/// (Ten nexts in one run of 116-byte entries leave a block of 4 KiB one time in three.)
+const LEAVES_BLOCK_ONE_IN: u64 = 8;
 
-/// Largest pair of blocks that a seek reads together.
-const NEIGHBOUR_BYTES_MAX: u64 = 32 << 10;
+/// Most bytes of the blocks that a seek reads together.
+const SEEK_BYTES_MAX: u64 = 64 << 10;
+
+/// A stretch of at most so many bytes gives its memory back block by block.
+const SHORT_STRETCH_BYTES: usize = 32 << 10;
 
 /// First stretch of [`Readahead::Auto`], doubled by every further one.
 const AUTO_BYTES_MIN: u64 = 16 << 10;
@@ -76,7 +79,7 @@ impl Stretch {
         let left = if forward { self.bytes.len() - range.end } else { range.start };
         if left == 0 {
             *self = Stretch::default();
-        } else if forward && self.bytes.len() <= NEIGHBOUR_BYTES_MAX as usize {
+        } else if forward && self.bytes.len() <= SHORT_STRETCH_BYTES {
             self.offset += range.end as u64;
             self.bytes.drain(..range.end);
             self.bytes.shrink_to_fit();
@@ -190,11 +193,32 @@ pub(crate) struct Planner {
     mode: Readahead,
     /// Size of the last stretch; 0 after a seek.
     window_bytes: u64,
+    /// What a scan presumably takes from the table.
+    expected_bytes: u64,
 }
 
 impl Planner {
+    /// Reads single blocks for seeks.
     pub(crate) fn new(mode: Readahead) -> Planner {
-        Planner { mode, window_bytes: 0 }
+        Planner { mode, window_bytes: 0, expected_bytes: 0 }
+    }
+
+    /// For scans that presumably take `bytes` from the table.
+    pub(crate) fn expecting(self, bytes: u64) -> Planner {
+        Planner { expected_bytes: bytes, ..self }
+    }
+
+    /// How many bytes from the block's first on a seek to it should read, if whole
+    /// blocks give as many: from anywhere in the block the scan goes as far as expected.
+    pub(crate) fn seek_bytes(&self, block: BlockHandle) -> u64 {
+        let bytes = u64::from(block.bytes);
+        let stays = self.expected_bytes < bytes / LEAVES_BLOCK_ONE_IN;
+        match self.mode {
+            Readahead::Auto { max_bytes } if !stays => {
+                (bytes / 2 + self.expected_bytes).max(bytes + 1).min(SEEK_BYTES_MAX).min(max_bytes)
+            }
+            _ => bytes,
+        }
     }
 
     /// The iterator was positioned again: what follows may not be a long scan.
@@ -204,11 +228,11 @@ impl Planner {
 
     /// The range to read for `block`, which was reached by a seek (`stepped`
     /// false) or by walking in `forward` direction from its neighbour.
-    /// `next` is the block after it.
+    /// `seek_end` is where the blocks end that a seek reads with it.
     pub(crate) fn plan(
         &mut self,
         block: BlockHandle,
-        next: Option<BlockHandle>,
+        seek_end: u64,
         stepped: bool,
         forward: bool,
         limits: Limits,
@@ -223,7 +247,7 @@ impl Planner {
                 self.window_bytes
             }
             _ if stepped || !forward => return alone,
-            _ => return with_neighbour(alone, next),
+            _ => return block.offset..seek_end.max(end),
         };
         if end > file_bytes {
             return alone;
@@ -242,16 +266,6 @@ impl Planner {
     }
 }
 
-fn with_neighbour(alone: Range<u64>, next: Option<BlockHandle>) -> Range<u64> {
-    match next {
-        Some(next) if SEEK_READS_NEIGHBOUR && next.offset == alone.end => {
-            let end = next.offset + u64::from(next.bytes);
-            if end - alone.start <= NEIGHBOUR_BYTES_MAX { alone.start..end } else { alone }
-        }
-        _ => alone,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,16 +278,26 @@ mod tests {
     }
 
     #[test]
-    fn a_seek_reads_its_block_and_an_adjacent_one() {
-        let mut plan = Planner::new(Readahead::Auto { max_bytes: 1 << 20 });
-        let block = handle(5000, 4100);
-        let next = Some(handle(9100, 4100));
-        assert_eq!(plan.plan(block, next, false, true, LIMITS), 5000..13200);
-        assert_eq!(plan.plan(block, None, false, true, LIMITS), 5000..9100);
-        let far = Some(handle(9101, 4100));
-        assert_eq!(plan.plan(block, far, false, true, LIMITS), 5000..9100);
-        let large = Some(handle(9100, 40_000));
-        assert_eq!(plan.plan(block, large, false, true, LIMITS), 5000..9100);
+    fn a_seek_reads_as_far_as_scans_go() {
+        let auto = Readahead::Auto { max_bytes: 1 << 20 };
+        let block = handle(5000, 4096);
+        for (expected, bytes) in [
+            (0, 4096),
+            (500, 4096),
+            (512, 4097),
+            (2000, 4097),
+            (11_600, 13_648),
+            (1 << 30, 64 << 10),
+        ] {
+            assert_eq!(Planner::new(auto).expecting(expected).seek_bytes(block), bytes);
+            assert_eq!(Planner::new(Readahead::None).expecting(expected).seek_bytes(block), 4096);
+        }
+        let small = Readahead::Auto { max_bytes: 8192 };
+        assert_eq!(Planner::new(small).expecting(1 << 30).seek_bytes(block), 8192);
+        let mut plan = Planner::new(auto);
+        assert_eq!(plan.plan(block, 13_192, false, true, LIMITS), 5000..13_192);
+        assert_eq!(plan.plan(block, 0, false, true, LIMITS), 5000..9096);
+        assert_eq!(plan.plan(block, 13_192, false, false, LIMITS), 5000..9096);
     }
 
     #[test]
@@ -281,13 +305,13 @@ mod tests {
         let mut plan = Planner::new(Readahead::Auto { max_bytes: 64 << 10 });
         let mut sizes = Vec::new();
         for _ in 0..5 {
-            let range = plan.plan(handle(8192, 4096), None, true, true, LIMITS);
+            let range = plan.plan(handle(8192, 4096), 0, true, true, LIMITS);
             assert_eq!(range.start, 8192);
             sizes.push(range.end - range.start);
         }
         assert_eq!(sizes, [16 << 10, 32 << 10, 64 << 10, 64 << 10, 64 << 10]);
         plan.seek();
-        assert_eq!(plan.plan(handle(8192, 4096), None, true, true, LIMITS).end, 8192 + (16 << 10));
+        assert_eq!(plan.plan(handle(8192, 4096), 0, true, true, LIMITS).end, 8192 + (16 << 10));
     }
 
     /// Whatever the sizes, the range holds the block and stays in the file.
@@ -311,7 +335,7 @@ mod tests {
                         for max_bytes in [0, 1, 10_000, u64::MAX] {
                             let limits = Limits { max_bytes, ..LIMITS };
                             let mut plan = Planner::new(mode);
-                            let range = plan.plan(block, None, stepped, forward, limits);
+                            let range = plan.plan(block, 0, stepped, forward, limits);
                             let end = offset + u64::from(bytes);
                             assert!(range.start <= offset && end <= range.end);
                             assert!(range.end <= FILE_BYTES, "{mode:?} {block:?} {range:?}");

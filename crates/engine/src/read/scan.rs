@@ -158,6 +158,8 @@ pub(crate) struct Scan {
     target: Vec<u8>,
     error: Option<Error>,
     returned: u64,
+    /// `returned` when it was positioned.
+    returned_before: u64,
     skipped: u64,
 }
 
@@ -197,6 +199,7 @@ impl Scan {
             target: Vec::new(),
             error: None,
             returned: 0,
+            returned_before: 0,
             skipped: 0,
         }
     }
@@ -389,9 +392,19 @@ impl Scan {
     }
 
     fn start(&mut self, forward: bool) {
+        self.record_length();
         self.is_forward = forward;
         self.at = At::Nowhere;
         self.owner.counters.seeks.add(1);
+    }
+
+    /// Tells how far it went since it was positioned, if forward.
+    fn record_length(&mut self) {
+        let entries = self.returned - self.returned_before;
+        if entries > 0 && self.is_forward {
+            self.owner.scan_length.record(&self.owner.counters, entries);
+        }
+        self.returned_before = self.returned;
     }
 
     /// Moves to the next key. Does nothing where it is not valid.
@@ -691,6 +704,7 @@ impl Scan {
 
 impl Drop for Scan {
     fn drop(&mut self) {
+        self.record_length();
         let here = self.owner.counters.here();
         here.entries_scanned.add(self.returned);
         here.entries_skipped.add(self.skipped);
@@ -717,11 +731,12 @@ pub(super) fn merge_of(
     options: TableIterOptions,
 ) -> MergeIter {
     let options = Arc::new(options);
+    let entries = owner.scan_length.entries();
     let mut sources = Vec::with_capacity(1 + view.frozen.len() + view.runs.len());
     sources.extend(view.memtables().map(|memtable| Source::Mem(memtable.cursor())));
     for run in &view.runs {
         let iter = LevelIter::new(Arc::clone(run), Arc::clone(owner), Arc::clone(&options));
-        sources.push(Source::Level(iter));
+        sources.push(Source::Level(iter.expecting(view.expected_bytes(run, entries))));
     }
     MergeIter::new(sources, owner.order.clone(), Arc::clone(&owner.env.fs))
 }

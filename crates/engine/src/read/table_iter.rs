@@ -159,6 +159,12 @@ impl TableIter {
         })
     }
 
+    /// For scans that presumably take `bytes` from the table.
+    pub(crate) fn expecting(mut self, bytes: u64) -> TableIter {
+        self.plan = self.plan.expecting(bytes);
+        self
+    }
+
     /// Starts a positioning; `step` goes on with it.
     pub(crate) fn begin(&mut self, target: Target<'_>) {
         self.plan.seek();
@@ -325,10 +331,11 @@ impl TableIter {
         };
         let range = match (kind, ahead_max_bytes) {
             (BlockKind::Data, Some(max_bytes)) => {
-                let next = if self.stepped { None } else { self.peek_next_handle() };
                 let (stepped, forward) = (self.stepped, self.is_forward);
+                let wanted = self.plan.seek_bytes(handle).min(max_bytes);
+                let seek_end = if stepped { 0 } else { self.end_of_seek(handle, wanted) };
                 let limits = Limits { max_bytes, file_bytes: self.open.file_bytes };
-                self.plan.plan(handle, next, stepped, forward, limits)
+                self.plan.plan(handle, seek_end, stepped, forward, limits)
             }
             _ => handle.offset..handle.offset.saturating_add(u64::from(handle.bytes)),
         };
@@ -347,17 +354,36 @@ impl TableIter {
         Ok(read)
     }
 
-    /// The handle of the data block after the one at hand, in this partition.
-    fn peek_next_handle(&mut self) -> Option<BlockHandle> {
+    /// Where the blocks end that hold `wanted` bytes from the one at hand on, as
+    /// far as they lie in this partition one after the other and none is cached.
+    fn end_of_seek(&mut self, handle: BlockHandle, wanted: u64) -> u64 {
         let index = self.part.as_mut().unwrap_or(&mut self.top);
-        index.next();
-        if index.valid() {
-            let handle = index.handle();
-            index.prev();
-            return Some(handle);
+        let mut end = handle.offset.saturating_add(u64::from(handle.bytes));
+        let mut passed = 0;
+        while end - handle.offset < wanted {
+            index.next();
+            passed += 1;
+            if !index.valid() {
+                index.seek_last();
+                passed -= 1;
+                break;
+            }
+            let next = index.handle();
+            // One far larger than what is wanted is left for when it is reached.
+            let next_end = end.saturating_add(u64::from(next.bytes));
+            let is_huge = next_end - handle.offset > 3 * wanted;
+            if is_huge
+                || next.offset != end
+                || self.owner.blocks.get(self.open.uid, next.offset).is_some()
+            {
+                break;
+            }
+            end = next_end;
         }
-        index.seek_last();
-        None
+        for _ in 0..passed {
+            index.prev();
+        }
+        end
     }
 
     /// Moves to the neighbouring data block (or partition); `false` at the end

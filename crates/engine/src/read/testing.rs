@@ -9,6 +9,7 @@ use super::access::Access;
 use super::cost::ReadCost;
 use super::readahead::Readahead;
 use super::scan::{Scan, ScanOptions};
+use super::scan_length::ScanLength;
 use super::view::ReadView;
 use super::{Latest, ReadOwner};
 use crate::cache::{BlockCache, TableCache};
@@ -101,6 +102,7 @@ impl World {
             counters: Arc::new(Counters::default()),
             access: Access::default(),
             cost: ReadCost::default(),
+            scan_length: ScanLength::default(),
             process: windrow_env::Process::current(),
         };
         World {
@@ -136,6 +138,7 @@ impl World {
             counters: Arc::new(Counters::default()),
             access: Access::default(),
             cost: ReadCost::default(),
+            scan_length: ScanLength::default(),
             process: windrow_env::Process::current(),
         })
     }

@@ -61,6 +61,9 @@ pub(crate) struct SortedRun {
     pub(crate) level: u32,
     /// Of the level's SST-log: over tables that may be merged with it.
     pub(crate) is_sst_log: bool,
+    /// Of all its files, as `entries`.
+    bytes: u64,
+    entries: u64,
     shared_bytes: u32,
     pub(crate) files: Box<[ReadFile]>,
     /// Eight bytes of each file's largest key, after what all keys of the run
@@ -96,6 +99,8 @@ impl SortedRun {
         SortedRun {
             level,
             is_sst_log: false,
+            bytes: files.iter().map(|f| f.file.bytes).sum(),
+            entries: files.iter().map(|f| f.file.entries).sum(),
             shared_bytes: shared_bytes as u32,
             files: files.into(),
             prefixes,
@@ -240,6 +245,8 @@ pub(crate) struct ReadView {
     pub(crate) levels: Vec<Arc<ReadLevel>>,
     /// Every run, in read order; none is empty.
     pub(crate) runs: Box<[Arc<SortedRun>]>,
+    /// Of all runs.
+    runs_entries: u64,
 }
 
 impl ReadView {
@@ -258,8 +265,16 @@ impl ReadView {
         levels: Vec<Arc<ReadLevel>>,
     ) -> ReadView {
         let in_order = levels.iter().flat_map(|level| level.run.iter().chain(&level.sst_log));
-        let runs = in_order.cloned().collect();
-        ReadView { memtable, frozen, version, levels, runs }
+        let runs: Box<[Arc<SortedRun>]> = in_order.cloned().collect();
+        let runs_entries = runs.iter().map(|run| run.entries).sum();
+        ReadView { memtable, frozen, version, levels, runs, runs_entries }
+    }
+
+    /// Bytes that a scan of so many entries presumably takes from a run, if each
+    /// run gives its share of them.
+    pub(crate) fn expected_bytes(&self, run: &SortedRun, entries: u64) -> u64 {
+        // Both are below 2^40 in a database of terabytes, and a scan's entries are few.
+        entries.saturating_mul(run.bytes) / self.runs_entries.max(1)
     }
 
     /// The levels of `version`, sharing those of `old` whose files are the same.
@@ -287,6 +302,7 @@ impl ReadView {
             version: Arc::clone(&self.version),
             levels: self.levels.clone(),
             runs: self.runs.clone(),
+            runs_entries: self.runs_entries,
         }
     }
 
