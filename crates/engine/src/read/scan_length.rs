@@ -92,7 +92,7 @@ mod tests {
             let bytes = now.blocks_read_bytes - before.blocks_read_bytes;
             (now.blocks_read - before.blocks_read, bytes)
         };
-        let learnt = |entries: usize| (0..8 * 64).map(|_| read_by_a_scan_of(entries)).last();
+        let learnt = |entries: usize| (0..8 * 64).map(|_| read_by_a_scan_of(entries)).next_back();
         read_by_a_scan_of(1); // reads the index
         assert_eq!(read_by_a_scan_of(100).0, 2, "a block or two, and what follows");
         let (reads, bytes) = learnt(100).unwrap();
