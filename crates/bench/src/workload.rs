@@ -139,6 +139,10 @@ pub(crate) struct Phase {
     /// Done once for all rounds; only at the beginning of a file.
     #[serde(default)]
     pub(crate) once: bool,
+    /// The process ends after it and leaves the store open, as a kill does; only the last
+    /// of the phases that are done once, so that another process opens what it left.
+    #[serde(default)]
+    pub(crate) killed: bool,
     /// Done on a copy of what the phases that are done once have made, with
     /// the other phases of this name, which follow each other.
     pub(crate) branch: Option<String>,

@@ -26,8 +26,11 @@ pub(super) const TEXT: &str = "Leveled compaction with dynamic level sizes. One 
 
 /// With tickers, for what is counted rather than timed; with the writers of
 /// the log and of the memtable in turn; with memtables and files of 8 MiB; with
-/// memtables of a quarter of the budget, so that no engine gains by their share.
-pub(super) const VARIANTS: &[&str] = &["counted", "pipelined", "small", "quarter"];
+/// memtables of a quarter of the budget, so that no engine gains by their share;
+/// with three background jobs, however few threads others have; with indexes and
+/// filters of every level pinned in the cache.
+pub(super) const VARIANTS: &[&str] =
+    &["counted", "pipelined", "small", "quarter", "three_jobs", "pinned"];
 
 const NAMES: &[&str] = &[
     "block_bytes",
@@ -76,7 +79,11 @@ pub(super) fn options(engine: &Engine, common: &Common) -> Result<Options> {
         Codec::None => DBCompressionType::None,
         Codec::Lz4 => DBCompressionType::Lz4,
     });
-    options.set_max_background_jobs(i32::try_from(common.background_threads)?);
+    let jobs = match common.variant.as_str() {
+        "three_jobs" => 3,
+        _ => i32::try_from(common.background_threads)?,
+    };
+    options.set_max_background_jobs(jobs);
     options.set_use_direct_reads(common.direct_io);
     options.set_use_direct_io_for_flush_and_compaction(common.direct_io);
     // Recommended: the page cache then writes tables out evenly.
@@ -123,7 +130,8 @@ fn table(settings: &Settings<'_>, cache: Option<&Cache>) -> Result<BlockBasedOpt
             table.set_cache_index_and_filter_blocks(true);
             table.set_cache_index_and_filter_blocks_with_high_priority(true);
             table.set_pin_l0_filter_and_index_blocks_in_cache(true);
-            if settings.one_of("pin", [("level0", false), ("all", true)])? {
+            let pins = [("level0", false), ("all", true)];
+            if settings.one_of("pin", pins)? || settings.common().variant == "pinned" {
                 table.set_unpartitioned_pinning_tier(BlockBasedTablePinningTier::All);
             }
         }

@@ -16,6 +16,7 @@ const FILES: &[(&str, &str)] = &[
     ("clustered", include_str!("../../workloads/clustered.toml")),
     ("timeseries", include_str!("../../workloads/timeseries.toml")),
     ("queue", include_str!("../../workloads/queue.toml")),
+    ("reopen", include_str!("../../workloads/reopen.toml")),
     ("large", include_str!("../../workloads/large.toml")),
     ("keyspaces", include_str!("../../workloads/keyspaces.toml")),
     ("openloop", include_str!("../../workloads/openloop.toml")),
