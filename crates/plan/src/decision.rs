@@ -9,7 +9,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
-use windrow_base::{Epoch, FileNumber, invariant};
+use windrow_base::{Epoch, FileNumber, SeqNo, invariant};
 
 /// What to do next with a tree.
 #[derive(Clone, Debug)]
@@ -183,6 +183,13 @@ pub enum Reason {
         /// The file.
         file: FileNumber,
     },
+    /// Range tombstones hide files whole, from everybody.
+    Covered {
+        /// How many.
+        files: u32,
+        /// Their bytes.
+        bytes: u64,
+    },
     /// Small neighbours of a level become one file.
     SmallFiles {
         /// The level.
@@ -257,6 +264,9 @@ pub struct Move {
 pub struct Drop {
     /// The files and where they are.
     pub files: Vec<(u32, Part, Arc<File>)>,
+    /// Of each file the oldest of the range tombstones that hide it together; empty where
+    /// the files hold nothing but tombstones.
+    pub under: Vec<SeqNo>,
     /// Why.
     pub reason: Reason,
 }
@@ -383,11 +393,19 @@ impl Move {
 impl Drop {
     /// The edit that takes the files away.
     pub fn edit(&self) -> Edit {
-        let full = self.files.iter().find(|(_, _, f)| f.point_tombstones != f.entries);
-        let number = full.map(|(_, _, f)| f.number);
-        invariant!(I6, full.is_none(), "table {number:?} is dropped, and has entries");
+        let number = self.needed();
+        invariant!(I6, number.is_none(), "table {number:?} is dropped, and has entries");
         let removed = self.files.iter().map(|(n, part, f)| (*n, *part, f.number)).collect();
         Edit { removed, ..Edit::default() }
+    }
+
+    /// A file that holds more than tombstones, and is not older than what hides it.
+    pub(crate) fn needed(&self) -> Option<FileNumber> {
+        let is_hidden =
+            |i: usize, file: &File| self.under.get(i).is_some_and(|&seq| file.seq_max < seq);
+        let mut files = self.files.iter().enumerate().map(|(i, (_, _, file))| (i, file));
+        let needed = files.find(|(i, f)| f.point_tombstones != f.entries && !is_hidden(*i, f));
+        needed.map(|(_, file)| file.number)
     }
 }
 
@@ -565,6 +583,9 @@ impl fmt::Display for Reason {
             }
             Reason::OnlyTombstones { file } => {
                 write!(f, "table {file} holds only tombstones and nothing older is below it")
+            }
+            Reason::Covered { files, bytes } => {
+                write!(f, "range tombstones hide {files} tables of {} whole", Bytes(*bytes))
             }
             Reason::SmallFiles { level, files, bytes } => {
                 write!(f, "{files} small neighbours of level {level} hold {}", Bytes(*bytes))

@@ -40,6 +40,7 @@ pub use axes::{Debt, Policy};
 pub use busy::Busy;
 pub use cut::Cutter;
 pub use decision::{Decision, Drop, Input, Merge, Move, Reason, Reshape};
+pub use pick::covered::{self, Cover, Covered, Covers};
 pub use pick::for_reads::ReadCosts;
 pub use pick::manual::ManualState;
 pub use view::{Settings, View};

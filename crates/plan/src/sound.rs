@@ -121,13 +121,14 @@ fn merges(view: &View<'_>, merge: &Merge) {
 
 fn drops(view: &View<'_>, drop: &Drop) {
     invariant!(I6, !drop.files.is_empty(), "a drop of nothing");
+    let needed = drop.needed();
+    invariant!(I6, needed.is_none(), "table {needed:?} is dropped, and has entries");
+    let is_hidden = !drop.under.is_empty();
     for (level, part, file) in &drop.files {
         are_there(view, *level, *part, core::iter::once(&**file));
-        let is_empty = file.point_tombstones == file.entries;
-        invariant!(I6, is_empty, "table {} is dropped, and has entries", file.number);
         debug_invariant!(
             I6,
-            nothing_older(view.version, *level, *part, file),
+            is_hidden || nothing_older(view.version, *level, *part, file),
             "table {} is dropped over older ones",
             file.number
         );
@@ -269,9 +270,10 @@ mod tests {
         is_refused(to((2, Part::SstLog), 21), "(I4): epoch 21 in a sst_log");
         let version: Version = TREE.parse().unwrap();
         let files: Vec<_> = version.files().map(|(n, part, f)| (n, part, f.clone())).collect();
-        let drop = |files| Decision::Drop(Drop { files, reason: Reason::Manual });
+        let drop =
+            |files| Decision::Drop(Drop { files, under: Vec::new(), reason: Reason::Manual });
         is_refused(drop(Vec::new()), "(I6): a drop of nothing");
-        is_refused(drop(files[..1].to_vec()), "(I6): table 12 is dropped, and has entries");
+        is_refused(drop(files[..1].to_vec()), "(I6): table Some(12) is dropped, and has entries");
     }
 
     /// What a call panics with.

@@ -18,8 +18,9 @@ use windrow_plan::axes::Sampler;
 use windrow_plan::cost::Cost;
 use windrow_plan::tree::closure::{Seat, close, may_move};
 use windrow_plan::tree::text::{parse_bytes, parse_key, parse_place};
-use windrow_plan::tree::{Edit, File, Outside, Part, Version};
+use windrow_plan::tree::{Edit, File, Outside, Part, Place, Version};
 use windrow_plan::{Busy, Decision, ManualState, Merge, Policy, Reason, Settings, View};
+use windrow_plan::{Cover, Covered, Covers, covered};
 
 struct Bench {
     version: Version,
@@ -81,6 +82,7 @@ impl Bench {
             "set" => self.set(args),
             "pick" if args == "all" => self.pick_all(),
             "pick" => format!("{}\n", self.policy.pick(&self.view())),
+            "covered" => self.covered(args, body),
             "pick_for_reads" => self.pick_for_reads(args),
             "settle" => self.settle(),
             "boundaries" => self.boundaries(body),
@@ -135,6 +137,30 @@ impl Bench {
         };
         let costs = args.split_whitespace().map(cost).collect();
         format!("{}\n", self.policy.pick_for_reads(&self.view(), &costs))
+    }
+
+    /// Input: `table start end sequence-number` a line. Arguments: the snapshots held.
+    fn covered(&self, args: &str, body: &str) -> String {
+        let held: Vec<u64> = args.split_whitespace().map(|seq| seq.parse().unwrap()).collect();
+        let line = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [table, start, end, seq] = words[..] else { panic!("table start end seq") };
+            let (level, part, i) = self.version.find(table.parse().unwrap()).expect("a table");
+            let place = self.version.part(level, part)[i].place(level, part);
+            (parse_key(start).unwrap(), parse_key(end).unwrap(), seq.parse().unwrap(), place)
+        };
+        let list: Vec<_> = body.lines().map(line).collect();
+        let covers = list.iter().map(|(start, end, seq, place)| {
+            let (seq, place): (u64, Place) = (*seq, *place);
+            Cover { start, end, seq, place }
+        });
+        let covers = Covers::new(&self.version.order, &held, covers);
+        let Covered { decision, is_in_the_way } = covered::pick(&self.view(), &covers);
+        let more = if is_in_the_way { "; a job has more" } else { "" };
+        if let Decision::Drop(drop) = &decision {
+            self.version.apply(&drop.edit()).expect("an edit that applies");
+        }
+        format!("{decision}{more}\n")
     }
 
     fn set(&mut self, args: &str) -> String {
@@ -445,6 +471,7 @@ cases!(
     small,
     busy,
     garbage,
+    covered_tables,
     outside,
     manual,
     cut,

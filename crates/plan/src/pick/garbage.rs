@@ -15,6 +15,7 @@ use crate::tree::{File, Level, Part};
 use crate::view::View;
 use alloc::sync::Arc;
 use alloc::vec;
+use alloc::vec::Vec;
 use windrow_base::{debug_invariant, invariant};
 
 /// The first job that frees space, from the top of the tree down.
@@ -54,7 +55,8 @@ fn collect(view: &View<'_>, seat: Seat, file: &Arc<File>) -> Option<Decision> {
     // `entries` counts points alone, so that a file of range tombstones is one as well.
     if bottom && only_tombstones {
         let reason = Reason::OnlyTombstones { file: file.number };
-        return Some(Decision::Drop(Drop { files: vec![(level, part, file.clone())], reason }));
+        let files = vec![(level, part, file.clone())];
+        return Some(Decision::Drop(Drop { files, under: Vec::new(), reason }));
     }
     let reason = due(view, file, bottom)?;
     let deepest = view.version.deepest().unwrap_or(0);

@@ -17,6 +17,6 @@ pub mod version;
 pub use edit::Edit;
 pub use file::{File, Part, Place};
 pub use level::Level;
-pub use outside::Outside;
+pub use outside::{Outside, nothing_older};
 pub use span::Span;
 pub use version::{LEVELS_MAX, Version};
