@@ -75,6 +75,9 @@ pub enum Event {
     },
     /// A table changed its place without being rewritten.
     Moved { keyspace: Arc<str>, file: FileNumber, from_level: u32, to_level: u32, reason: String },
+    /// A table went without being read: deletes hid all that it held, or it held deletes alone
+    /// and nothing older lay below.
+    Dropped { keyspace: Arc<str>, file: FileNumber, level: u32, reason: String },
     /// The shape plans for another number of levels; no table was rewritten.
     Reshaped { keyspace: Arc<str>, levels: u32, reason: String },
     /// A keyspace has another policy from here on.
@@ -130,6 +133,7 @@ impl fmt::Display for Event {
             | Event::MergeBegin { .. }
             | Event::MergeEnd { .. }
             | Event::Moved { .. }
+            | Event::Dropped { .. }
             | Event::Reshaped { .. }
             | Event::PolicyChanged { .. }
             | Event::UseMeasured { .. } => self.fmt_work(f),
@@ -163,7 +167,7 @@ impl fmt::Display for Event {
 }
 
 impl Event {
-    /// Flushes, merges, moves.
+    /// Flushes, merges, moves, drops.
     fn fmt_work(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Event::FlushBegin { job, keyspace, entries, memtable_bytes } => write!(
@@ -208,6 +212,9 @@ impl Event {
                 f,
                 "{keyspace}: table {file} moved from level {from_level} to {to_level}: {reason}"
             ),
+            Event::Dropped { keyspace, file, level, reason } => {
+                write!(f, "{keyspace}: table {file} dropped from level {level}: {reason}")
+            }
             Event::Reshaped { keyspace, levels, reason } => {
                 write!(f, "{keyspace}: {levels} levels planned: {reason}")
             }

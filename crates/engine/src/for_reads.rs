@@ -47,7 +47,7 @@ pub(crate) fn measure_use(host: &Host, tree: &Tree, put_bytes: u64) {
     }
     let mut work = tree.work.lock();
     let all = tree.reads.cost.of_one_table();
-    let MeasuredUse { measured, read_bytes } = &mut **work.measured.get_or_insert_default();
+    let MeasuredUse { measured, read_bytes } = work.notes().measured.get_or_insert_default();
     let since = all.saturating_sub(std::mem::replace(read_bytes, all));
     let (sizes, now_ms) = (tree.sizes.load_full(), host.env.clock.monotonic_ns() / 1_000_000);
     let changed = measured.flushed(put_bytes, since, sizes.memtable_bytes, now_ms);

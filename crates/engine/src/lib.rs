@@ -35,6 +35,7 @@ mod checkpoint;
 mod cleanup;
 mod close;
 mod compact;
+mod covered;
 mod database;
 mod db;
 mod destroy;

@@ -58,8 +58,8 @@ fn measured_use(tree: &Tree) -> String {
     match tree.policy.load().usage {
         Use::Measured => {
             let work = tree.work.lock();
-            work.measured
-                .as_ref()
+            let measured = work.notes.as_ref().and_then(|notes| notes.measured.as_ref());
+            measured
                 .map(|of| of.measured.to_string())
                 .unwrap_or_else(|| windrow_plan::measured::Measured::default().to_string())
         }

@@ -20,13 +20,14 @@
 
 use crate::budget::Shares;
 use crate::chain::Chain;
+use crate::covered;
 use crate::for_reads;
 use crate::jobs::Jobs;
 use crate::merge::run::run_decision;
 use crate::options::Settings;
 use crate::pace::Pressure;
 use crate::retry_timer::RetryTimer;
-use crate::tree::Tree;
+use crate::tree::{Tree, Work};
 use crate::trouble::{Tries, end_decision};
 use crate::workers::{Kick, Underway};
 use crate::write::unflushed::Frozen;
@@ -34,6 +35,7 @@ use std::cmp::Reverse;
 use std::sync::{Arc, Weak};
 use windrow_base::{Error, Result, debug_invariant, invariant};
 use windrow_env::jobs::Urgency;
+use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
 use windrow_plan::Decision;
 use windrow_plan::tree::{Level, Version};
@@ -254,12 +256,20 @@ impl Scheduler {
         needs
     }
 
-    /// Begins what the policy of a keyspace wants most. Returns whether there was something.
+    /// Begins what the policy of a keyspace wants most, or a look for tables that are to
+    /// be dropped. Returns whether there was something.
     fn begin_merge(&self, underway: &Underway, tree: &Arc<Tree>, turn: u64) -> bool {
         self.jobs.due.asking(tree);
         let mut work = tree.work.lock();
         if tree.is_dropped() || !work.merge_retry.is_due(self.jobs.host.env.clock.monotonic_ns()) {
             return false;
+        }
+        if work.hold == 0 && covered::take_due(&self.jobs.host, tree, &mut work) {
+            self.begin_job(underway, tree, (work, turn), |scheduler, tree| {
+                let decision = covered::claim(&scheduler.jobs.host, tree);
+                scheduler.merge_job(tree, &decision);
+            });
+            return true;
         }
         let version = tree.version();
         let sizes = tree.sizes.load();
@@ -285,18 +295,29 @@ impl Scheduler {
         for_reads::forget_moved(tree, &decision);
         self.end_chain(work.chain.begin(&decision));
         work.busy.claim(&decision);
-        work.merging += 1;
         let is_kept = !work.busy.is_empty();
         debug_invariant!(I9, is_kept, "a job of `{}` keeps nothing busy: {decision}", tree.name);
+        self.begin_job(underway, tree, (work, turn), move |scheduler, tree| {
+            scheduler.merge_job(tree, &decision)
+        });
+        true
+    }
+
+    /// Begins a job of a keyspace that [`Scheduler::merge_job`] ends.
+    fn begin_job(
+        &self,
+        underway: &Underway,
+        tree: &Arc<Tree>,
+        (mut work, turn): (MutexGuard<'_, Work>, u64),
+        job: impl FnOnce(&Scheduler, &Tree) + Send + 'static,
+    ) {
+        work.merging += 1;
         work.turn = turn;
         drop(work);
         self.jobs.due.ask_again(tree);
         self.jobs.workers.merges_running.fetch_add(1, Ordering::AcqRel);
         let tree = tree.clone();
-        self.submit(underway, Urgency::Normal, move |scheduler| {
-            scheduler.merge_job(&tree, &decision)
-        });
-        true
+        self.submit(underway, Urgency::Normal, move |scheduler| job(scheduler, &tree));
     }
 
     fn end_chain(&self, ended: Option<Chain>) {
@@ -307,8 +328,14 @@ impl Scheduler {
 
     fn merge_job(&self, tree: &Tree, decision: &Decision) {
         let result = run_decision(&self.jobs, tree, decision);
-        self.note_merge(tree, &result);
+        // A look that found nothing says nothing of what merges wait for.
+        if !decision.is_idle() {
+            self.note_merge(tree, &result);
+        }
         let mut work = tree.work.lock();
+        if !decision.is_idle() {
+            covered::note_job_ended(&mut work);
+        }
         invariant!(I9, work.merging > 0, "a job of `{}` ends that did not begin", tree.name);
         end_decision(&self.jobs.host.events, &mut work, decision, &result);
         work.merging -= 1;

@@ -211,6 +211,7 @@ struct LevelCounters {
     written_bytes: Counter,
     merges: Counter,
     moves: Counter,
+    drops: Counter,
 }
 
 /// All counters of one database.
@@ -265,6 +266,11 @@ impl Counters {
     /// A table moved to `level` without being rewritten.
     pub(crate) fn moved(&self, level: u32) {
         self.levels[counted(level)].moves.add(1);
+    }
+
+    /// A table was dropped from `level` without being read.
+    pub(crate) fn dropped(&self, level: u32) {
+        self.levels[counted(level)].drops.add(1);
     }
 
     /// What was counted so far. What the database holds now (files, memory)
@@ -332,6 +338,7 @@ impl LevelCounters {
             written_bytes: self.written_bytes.get(),
             merges: self.merges.get(),
             moves: self.moves.get(),
+            drops: self.drops.get(),
             ..LevelStats::default()
         }
     }
@@ -352,6 +359,9 @@ pub struct LevelStats {
     pub merges: u64,
     /// Tables moved to it without being rewritten.
     pub moves: u64,
+    /// Tables dropped from it without being read: deletes hid all that they held, or they held
+    /// deletes alone and nothing older lay below.
+    pub drops: u64,
     /// Gets that one of its tables answered.
     pub get_hits: u64,
 }

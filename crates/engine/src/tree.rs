@@ -18,7 +18,7 @@ use crate::read::statistics::Estimates;
 use crate::read::view::{ReadLevel, ReadView};
 use crate::shortage::Retry;
 use std::sync::{Arc, OnceLock};
-use windrow_base::{Error, ErrorKind, KeyOrder, KeyspaceId, SeqNo};
+use windrow_base::{Error, ErrorKind, FileNumber, KeyOrder, KeyspaceId, SeqNo};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow_env::sync::{ArcSwap, Guard, Mutex};
 use windrow_plan::busy::Busy;
@@ -45,10 +45,27 @@ pub(crate) struct Work {
     pub(crate) turn: u64,
     /// The chain of merges that is under way.
     pub(crate) chain: Chain,
-    /// The use that it is measured to have; made by the first flush where the policy goes by that.
-    pub(crate) measured: Option<Box<MeasuredUse>>,
+    /// What is noted from one job to the next. An idle keyspace has none of it.
+    pub(crate) notes: Option<Box<Notes>>,
     /// When merges that found something run out are tried again.
     pub(crate) merge_retry: Retry,
+}
+
+/// What is noted of a tree from one job to the next.
+#[derive(Default)]
+pub(crate) struct Notes {
+    /// The use that it is measured to have; made by the first flush where the policy goes by that.
+    pub(crate) measured: Option<MeasuredUse>,
+    /// What the last look for tables that range tombstones hide whole saw; none is made of a
+    /// tree without range tombstones.
+    pub(crate) last_look: Option<LastLook>,
+}
+
+impl Work {
+    /// What is noted, to be changed.
+    pub(crate) fn notes(&mut self) -> &mut Notes {
+        self.notes.get_or_insert_default()
+    }
 }
 
 /// What is measured of a keyspace's use.
@@ -57,6 +74,16 @@ pub(crate) struct MeasuredUse {
     pub(crate) measured: Measured,
     /// What one table more would have cost reads by the last flush, in bytes.
     pub(crate) read_bytes: u64,
+}
+
+/// What a look for tables that range tombstones hide whole saw.
+pub(crate) struct LastLook {
+    /// The tables with range tombstones, in read order.
+    pub(crate) tables: Vec<FileNumber>,
+    /// The snapshots that were held.
+    pub(crate) held: Vec<SeqNo>,
+    /// A job had some of the tables that were hidden.
+    pub(crate) waits: bool,
 }
 
 /// What jobs on a tree share. An idle keyspace has none of it.

@@ -53,7 +53,9 @@ impl Database {
             let files = view.levels.iter().flat_map(|level| level.files());
             files.for_each(|file| file.table.set_skips_filter(false));
         }
-        tree.work.lock().measured = None;
+        if let Some(notes) = &mut tree.work.lock().notes {
+            notes.measured = None;
+        }
         tree.policy.store(Arc::new(policy));
         self.jobs.note_due(tree);
         self.scheduler.schedule();

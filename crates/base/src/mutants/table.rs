@@ -194,6 +194,8 @@ mutants! {
     102 KeyspaceIdReuse ["P2", "R8"] "a dropped keyspace's id is given to the next one";
 
     // What merges may drop.
+    108 CoveredInPart ["P2", "I6"] "a table goes although range tombstones hide but its first keys";
+    109 CoveredUnderSnapshot ["P4", "I6"] "a table that range tombstones hide goes although a snapshot sees it";
     110 TombstoneDropped ["P2", "I6"] "a tombstone is dropped although there is older data below";
     111 RangeTombstoneDropped ["P2", "I6"] "a range tombstone is dropped although there is older data below"
         after "RocksDB #2752: deleted keys came back after a compaction of range tombstones";

@@ -33,7 +33,7 @@ use windrow_format::names;
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::hotness::HotMap;
 use windrow_plan::tree::{File, Outside, Part, Version};
-use windrow_plan::{Decision, Input, Merge, Move, Reshape};
+use windrow_plan::{Decision, Drop, Input, Merge, Move, Reshape};
 
 /// Bytes of entries between two looks at what else is due: a close, a flush.
 const CHECK_BYTES: usize = 16 << 10;
@@ -63,7 +63,7 @@ pub(crate) fn run_decision(jobs: &Jobs, tree: &Tree, decision: &Decision) -> Res
         let result = match decision {
             Decision::Idle => Ok(()),
             Decision::Move(step) => run_move(jobs, tree, step),
-            Decision::Drop(drop) => jobs.install(tree, |_| drop.edit()),
+            Decision::Drop(step) => run_drop(jobs, tree, step),
             Decision::Merge(merge) => MergeJob { jobs, tree, merge }.run(),
             Decision::Reshape(shape) => run_reshape(jobs, tree, shape),
         };
@@ -88,6 +88,20 @@ fn run_move(jobs: &Jobs, tree: &Tree, step: &Move) -> Result<()> {
         to_level: step.to.0,
         reason: step.reason.to_string(),
     });
+    Ok(())
+}
+
+fn run_drop(jobs: &Jobs, tree: &Tree, step: &Drop) -> Result<()> {
+    jobs.install(tree, |_| step.edit())?;
+    for (level, _, file) in &step.files {
+        jobs.host.counters.dropped(*level);
+        jobs.host.events.send_with(|| Event::Dropped {
+            keyspace: tree.name.clone(),
+            file: file.number,
+            level: *level,
+            reason: step.reason.to_string(),
+        });
+    }
     Ok(())
 }
 

@@ -29,6 +29,7 @@ impl Stats {
             json.number("written_bytes", level.written_bytes);
             json.number("merges", level.merges);
             json.number("moves", level.moves);
+            json.number("drops", level.drops);
             json.number("get_hits", level.get_hits);
         });
         json.list("pauses", &self.pauses, |json, pause| {
@@ -69,19 +70,29 @@ impl Stats {
     fn fmt_levels(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:>5} {:>5} {:>7} {:>11} {:>9} {:>9} {:>11} {:>11} {:>6}",
-            "level", "run", "SST-log", "bytes", "merges", "moves", "read", "written", "hits",
+            "{:>5} {:>5} {:>7} {:>11} {:>9} {:>9} {:>7} {:>11} {:>11} {:>6}",
+            "level",
+            "run",
+            "SST-log",
+            "bytes",
+            "merges",
+            "moves",
+            "drops",
+            "read",
+            "written",
+            "hits",
         )?;
         for level in &self.levels {
             writeln!(
                 f,
-                "{:>5} {:>5} {:>7} {:>11} {:>9} {:>9} {:>11} {:>11} {:>5.1}%",
+                "{:>5} {:>5} {:>7} {:>11} {:>9} {:>9} {:>7} {:>11} {:>11} {:>5.1}%",
                 level.level,
                 level.shape.run_files,
                 level.shape.log_files,
                 human_bytes(level.shape.bytes),
                 level.merges,
                 level.moves,
+                level.drops,
                 human_bytes(level.read_bytes),
                 human_bytes(level.written_bytes),
                 100.0 * ratio(level.get_hits, self.gets_found),

@@ -12,6 +12,7 @@ mod handles;
 mod log_space;
 mod memory;
 mod place;
+mod range_deletes;
 mod repair;
 mod resume;
 mod shifts;
