@@ -20,7 +20,6 @@ use crate::plan_sizes::plan_settings;
 use crate::read::ReadOwner;
 use crate::read::access::Access;
 use crate::read::cost::ReadCost;
-use crate::read::scan_length::ScanLength;
 use crate::stats::Counters;
 use crate::tree::{Tree, TreeParts};
 use crate::workers::Workers;
@@ -192,7 +191,6 @@ impl Services {
             counters: self.counters.clone(),
             access: Access::new(self.policy.learns_from_queries(), &keyspace.version),
             cost: ReadCost::new(self.policy.merges_for_reads()),
-            scan_length: ScanLength::default(),
             process: Process::current(),
         });
         Ok(Tree::new(TreeParts {

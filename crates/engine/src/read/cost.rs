@@ -11,6 +11,7 @@
 //! Owns: what a read costs, and the counts. Never does: decide.
 
 use super::access::{SAMPLE, is_sampled};
+use super::scan_length::ScanLength;
 use super::view::{ReadFile, ReadView};
 use crate::stats::Counters;
 use std::sync::OnceLock;
@@ -36,6 +37,8 @@ pub(crate) struct ReadCost {
     on: AtomicBool,
     /// A table has cost as much as its size since this was last asked.
     is_due: AtomicBool,
+    /// Counted always.
+    pub(crate) scan_length: ScanLength,
     /// Made by the first read that is counted.
     sums: OnceLock<Box<Sums>>,
 }

@@ -40,7 +40,6 @@ use windrow_format::table::{self, BlockHandle, BlockKind};
 
 use access::Access;
 use cost::ReadCost;
-use scan_length::ScanLength;
 use view::ReadView;
 
 /// What every read of a keyspace needs in addition to its view. Shared by all of them.
@@ -55,7 +54,6 @@ pub(crate) struct ReadOwner {
     pub(crate) counters: Arc<Counters>,
     pub(crate) access: Access,
     pub(crate) cost: ReadCost,
-    pub(crate) scan_length: ScanLength,
     /// Who opened the database, and may read it.
     pub(crate) process: Process,
 }

@@ -402,7 +402,7 @@ impl Scan {
     fn record_length(&mut self) {
         let entries = self.returned - self.returned_before;
         if entries > 0 && self.is_forward {
-            self.owner.scan_length.record(&self.owner.counters, entries);
+            self.owner.cost.scan_length.record(&self.owner.counters, entries);
         }
         self.returned_before = self.returned;
     }
@@ -731,12 +731,12 @@ pub(super) fn merge_of(
     options: TableIterOptions,
 ) -> MergeIter {
     let options = Arc::new(options);
-    let entries = owner.scan_length.entries();
+    let expected_bytes = view.expected_bytes(owner.cost.scan_length.entries());
     let mut sources = Vec::with_capacity(1 + view.frozen.len() + view.runs.len());
     sources.extend(view.memtables().map(|memtable| Source::Mem(memtable.cursor())));
     for run in &view.runs {
         let iter = LevelIter::new(Arc::clone(run), Arc::clone(owner), Arc::clone(&options));
-        sources.push(Source::Level(iter.expecting(view.expected_bytes(run, entries))));
+        sources.push(Source::Level(iter.expecting(expected_bytes(run))));
     }
     MergeIter::new(sources, owner.order.clone(), Arc::clone(&owner.env.fs))
 }

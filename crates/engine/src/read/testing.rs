@@ -9,7 +9,6 @@ use super::access::Access;
 use super::cost::ReadCost;
 use super::readahead::Readahead;
 use super::scan::{Scan, ScanOptions};
-use super::scan_length::ScanLength;
 use super::view::ReadView;
 use super::{Latest, ReadOwner};
 use crate::cache::{BlockCache, TableCache};
@@ -102,7 +101,6 @@ impl World {
             counters: Arc::new(Counters::default()),
             access: Access::default(),
             cost: ReadCost::default(),
-            scan_length: ScanLength::default(),
             process: windrow_env::Process::current(),
         };
         World {
@@ -138,7 +136,6 @@ impl World {
             counters: Arc::new(Counters::default()),
             access: Access::default(),
             cost: ReadCost::default(),
-            scan_length: ScanLength::default(),
             process: windrow_env::Process::current(),
         })
     }

@@ -61,9 +61,8 @@ pub(crate) struct SortedRun {
     pub(crate) level: u32,
     /// Of the level's SST-log: over tables that may be merged with it.
     pub(crate) is_sst_log: bool,
-    /// Of all its files, as `entries`.
-    bytes: u64,
-    entries: u64,
+    /// Of all its files. In KiB, since every keyspace has a run.
+    kib: u32,
     shared_bytes: u32,
     pub(crate) files: Box<[ReadFile]>,
     /// Eight bytes of each file's largest key, after what all keys of the run
@@ -73,6 +72,16 @@ pub(crate) struct SortedRun {
     /// Indexes of the files that hold range tombstones.
     with_tombstones: Box<[u32]>,
     order: KeyOrder,
+}
+
+fn kib(run: &Arc<SortedRun>) -> u64 {
+    u64::from(run.kib)
+}
+
+/// The size of files, in KiB.
+fn kib_of(files: &[ReadFile]) -> u32 {
+    let bytes = files.iter().fold(0, |sum: u64, f| sum.saturating_add(f.file.bytes));
+    u32::try_from(bytes.div_ceil(1 << 10)).unwrap_or(u32::MAX)
 }
 
 impl SortedRun {
@@ -99,8 +108,7 @@ impl SortedRun {
         SortedRun {
             level,
             is_sst_log: false,
-            bytes: files.iter().map(|f| f.file.bytes).sum(),
-            entries: files.iter().map(|f| f.file.entries).sum(),
+            kib: kib_of(&files),
             shared_bytes: shared_bytes as u32,
             files: files.into(),
             prefixes,
@@ -245,8 +253,6 @@ pub(crate) struct ReadView {
     pub(crate) levels: Vec<Arc<ReadLevel>>,
     /// Every run, in read order; none is empty.
     pub(crate) runs: Box<[Arc<SortedRun>]>,
-    /// Of all runs.
-    runs_entries: u64,
 }
 
 impl ReadView {
@@ -265,16 +271,18 @@ impl ReadView {
         levels: Vec<Arc<ReadLevel>>,
     ) -> ReadView {
         let in_order = levels.iter().flat_map(|level| level.run.iter().chain(&level.sst_log));
-        let runs: Box<[Arc<SortedRun>]> = in_order.cloned().collect();
-        let runs_entries = runs.iter().map(|run| run.entries).sum();
-        ReadView { memtable, frozen, version, levels, runs, runs_entries }
+        let runs = in_order.cloned().collect();
+        ReadView { memtable, frozen, version, levels, runs }
     }
 
-    /// Bytes that a scan of so many entries presumably takes from a run, if each
-    /// run gives its share of them.
-    pub(crate) fn expected_bytes(&self, run: &SortedRun, entries: u64) -> u64 {
-        // Both are below 2^40 in a database of terabytes, and a scan's entries are few.
-        entries.saturating_mul(run.bytes) / self.runs_entries.max(1)
+    /// How many bytes a scan of so many entries presumably takes from each run: its share, by
+    /// its size, of what as many take that are as large as those of a table at the bottom.
+    pub(crate) fn expected_bytes(&self, entries: u64) -> impl Fn(&SortedRun) -> u64 {
+        let table = self.runs.last().and_then(|run| run.files.first());
+        let entry_bytes = table.map_or(0, |t| t.file.bytes / t.file.entries.max(1));
+        let (bytes, all) = (entries.saturating_mul(entry_bytes), self.runs.iter().map(kib).sum());
+        let all: u64 = std::cmp::max(all, 1);
+        move |run| bytes.saturating_mul(u64::from(run.kib)) / all
     }
 
     /// The levels of `version`, sharing those of `old` whose files are the same.
@@ -302,7 +310,6 @@ impl ReadView {
             version: Arc::clone(&self.version),
             levels: self.levels.clone(),
             runs: self.runs.clone(),
-            runs_entries: self.runs_entries,
         }
     }
 
