@@ -336,7 +336,7 @@ impl Jobs {
             held,
             tombstones,
             outside: None,
-            operator: tree.operator.clone(),
+            operator: tree.reads.operator.clone(),
             filter: None,
             output_level: 0,
         }

@@ -7,6 +7,7 @@
 
 use crate::budget::Shares;
 use crate::events::{Event, EventSink, JobId};
+use crate::gaps::LastGiven;
 use crate::options::{Components, Settings};
 use crate::place::Place;
 use crate::progress::Progress;
@@ -53,6 +54,8 @@ pub(crate) struct Host {
     pub(crate) components: Components,
     pub(crate) events: EventSink,
     pub(crate) counters: Arc<Counters>,
+    /// Told by the commit queue.
+    pub(crate) last_given: Arc<LastGiven>,
     pub(crate) write_state: WriteState,
     pub(crate) snapshots: SnapshotList,
     /// Monotonic time of the open.
@@ -82,6 +85,7 @@ impl Host {
             events: EventSink::new(components.listener.clone()),
             components,
             counters: Arc::default(),
+            last_given: Arc::default(),
             write_state: WriteState::new(read_only),
             snapshots: SnapshotList::default(),
             opened_ns,

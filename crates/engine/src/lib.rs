@@ -45,6 +45,7 @@ mod events;
 mod flush;
 mod flush_sample;
 mod for_reads;
+mod gaps;
 mod gate;
 mod handle;
 mod handles;

@@ -26,6 +26,8 @@ pub(crate) const FLUSH_RETRY: Rank = Rank::new(60, "when flushes are tried again
 
 // What is in the database. The manifest is written under the catalog.
 pub(crate) const CATALOG: Rank = Rank::new(100, "the catalog");
+/// Of each keyspace. Held while the queue is asked what was given out last.
+pub(crate) const GAPS: Rank = Rank::new(105, "the gaps of a keyspace");
 pub(crate) const QUEUE: Rank = Rank::new(110, "the commit queue");
 /// Of each keyspace.
 pub(crate) const VIEW: Rank = Rank::new(120, "the view of a keyspace");

@@ -101,6 +101,10 @@ tickers! {
     entries_scanned,
     /// Entries that scans and gets passed over: old versions, tombstones, expired.
     entries_skipped,
+    /// Deleted keys that cursors and iterators walked over, each a tombstone at least.
+    tombstones_walked,
+    /// Ranges of deleted keys that they went over at once, since a scan before had walked them.
+    gaps_skipped,
     /// Blocks read from files by gets and scans.
     blocks_read,
     /// Bytes of those blocks as they are on disk.

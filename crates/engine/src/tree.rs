@@ -12,14 +12,14 @@ use crate::lock_ranks;
 use crate::manifest::record::KeyspaceRecord;
 use crate::memtable::Memtable;
 use crate::merge::filter_ledger::FilterLedger;
-use crate::operators::{CompactionFilter, MergeOperator};
+use crate::operators::CompactionFilter;
 use crate::read::ReadOwner;
 use crate::read::statistics::Estimates;
 use crate::read::view::{ReadLevel, ReadView};
 use crate::shortage::Retry;
 use std::sync::{Arc, OnceLock};
 use windrow_base::{Error, ErrorKind, FileNumber, KeyOrder, KeyspaceId, SeqNo};
-use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{ArcSwap, Guard, Mutex};
 use windrow_plan::busy::Busy;
 use windrow_plan::hotness::HotMap;
@@ -93,6 +93,9 @@ struct ForJobs {
     flush_sample: FlushSample,
 }
 
+/// More than any snapshot's id.
+const NOT_DROPPED: u64 = u64::MAX;
+
 /// A keyspace that is open.
 pub(crate) struct Tree {
     pub(crate) id: KeyspaceId,
@@ -100,7 +103,6 @@ pub(crate) struct Tree {
     /// Shared with the manifest's state.
     pub(crate) record: Arc<KeyspaceRecord>,
     pub(crate) order: KeyOrder,
-    pub(crate) operator: Option<Arc<dyn MergeOperator>>,
     pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
     pub(crate) policy: ArcSwap<Policy>,
     /// What the policy reads of sizes; changes with it.
@@ -116,8 +118,7 @@ pub(crate) struct Tree {
     chunks: Arc<ChunkPool>,
     view: ArcSwap<ReadView>,
     view_lock: Mutex<()>,
-    dropped: AtomicBool,
-    /// The id of the first snapshot that was taken after it was dropped.
+    /// The id of the first snapshot that was taken after it was dropped; until then [`NOT_DROPPED`].
     unseen_from: AtomicU64,
 }
 
@@ -126,7 +127,6 @@ pub(crate) struct TreeParts {
     /// Shared with the manifest's state.
     pub(crate) record: Arc<KeyspaceRecord>,
     pub(crate) order: KeyOrder,
-    pub(crate) operator: Option<Arc<dyn MergeOperator>>,
     pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) sizes: Arc<Settings>,
@@ -139,18 +139,8 @@ pub(crate) struct TreeParts {
 
 impl Tree {
     pub(crate) fn new(parts: TreeParts) -> Tree {
-        let TreeParts {
-            record,
-            order,
-            operator,
-            filter,
-            policy,
-            sizes,
-            version,
-            frozen,
-            reads,
-            chunks,
-        } = parts;
+        let TreeParts { record, order, filter, policy, sizes, version, frozen, reads, chunks } =
+            parts;
         let handle = |file: &Arc<File>| reads.tables.handle(file, &order);
         let levels = ReadView::next_levels(&[], &version, handle);
         pin_level0(&[], &levels);
@@ -161,7 +151,6 @@ impl Tree {
             name: record.name.as_str().into(),
             record,
             order,
-            operator,
             filter,
             policy: ArcSwap::new(policy),
             sizes: ArcSwap::new(sizes),
@@ -172,8 +161,7 @@ impl Tree {
             chunks,
             view: ArcSwap::from_pointee(view),
             view_lock: Mutex::new(lock_ranks::VIEW, ()),
-            dropped: AtomicBool::new(false),
-            unseen_from: AtomicU64::new(u64::MAX),
+            unseen_from: AtomicU64::new(NOT_DROPPED),
         }
     }
 
@@ -246,7 +234,7 @@ impl Tree {
         let levels = ReadView::next_levels(&old.levels, &version, handle);
         pin_level0(&old.levels, &levels);
         let view = ReadView::new(old.memtable.clone(), frozen, version, levels);
-        self.view.store(Arc::new(view));
+        self.view.store(Arc::new(view.installed_after(&old)));
     }
 
     /// Installs a version that holds all that was published, and lets go of every
@@ -258,7 +246,8 @@ impl Tree {
         let levels = ReadView::next_levels(&old.levels, &version, handle);
         pin_level0(&old.levels, &levels);
         let memtable = Arc::new(self.new_memtable());
-        self.view.store(Arc::new(ReadView::new(memtable, Vec::new(), version, levels)));
+        let view = ReadView::new(memtable, Vec::new(), version, levels);
+        self.view.store(Arc::new(view.installed_after(&old)));
         old.memtables().cloned().collect()
     }
 
@@ -267,7 +256,6 @@ impl Tree {
     /// view, which holds all that those see.
     pub(crate) fn mark_dropped(&self, snapshot: u64) {
         self.unseen_from.store(snapshot, Ordering::Release);
-        self.dropped.store(true, Ordering::Release);
     }
 
     /// Whether a snapshot was taken before the keyspace was dropped.
@@ -279,7 +267,7 @@ impl Tree {
     /// Whether the keyspace was dropped.
     #[inline]
     pub(crate) fn is_dropped(&self) -> bool {
-        self.dropped.load(Ordering::Acquire)
+        self.unseen_from.load(Ordering::Acquire) != NOT_DROPPED
     }
 }
 

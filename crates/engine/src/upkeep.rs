@@ -162,6 +162,7 @@ impl Database {
             blocks: self.caches.blocks.clone(),
             chunks: self.caches.read_memory.chunks().clone(),
             counters: self.counters.clone(),
+            last_given: self.last_given.clone(),
             policy,
             sizes,
         };

@@ -15,7 +15,7 @@ mod steps;
 use std::path::Path;
 use steps::{damage_end, ensure, killed, kind, logs, open, options, refused, text, with_contents};
 use windrow::testing::crowd;
-use windrow::{Batch, Db, ErrorKind, Options, Sync};
+use windrow::{Batch, Db, ErrorKind, Options, ReadOptions, Sync};
 use windrow_base::key::KEY_BYTES_MAX;
 use windrow_env::testing::{
     Fault, FaultKind, FileDamage, Handles, NameDamage, Ops, PowerLoss, When, env,
@@ -59,6 +59,7 @@ pub const PROBES: &[(&str, Probe)] = &[
         "a filter takes nothing from a snapshot (P4)",
         merging::a_filter_takes_nothing_from_a_snapshot,
     ),
+    ("what is put into a gap is seen (P4)", what_is_put_into_a_gap_is_seen),
     ("a drop keeps sequence numbers (P2)", a_drop_keeps_sequence_numbers),
     ("a drop is not durable before older writes (P2)", a_drop_follows_older_writes),
     ("a clock goes back under a merge (P16)", merging::a_clock_goes_back_under_a_merge),
@@ -238,7 +239,7 @@ fn a_scan_stays_failed() -> Result<(), String> {
     handles
         .fs
         .inject(Fault::new(FaultKind::Io, Ops::READING, When::MatchingFrom(0)).on_path(".sst"));
-    let mut cursor = db.cursor(windrow::ReadOptions::default());
+    let mut cursor = db.cursor(ReadOptions::default());
     ensure(cursor.seek_first().is_err(), "a scan of what cannot be read found something")?;
     handles.fs.clear_faults();
     ensure(cursor.next().is_err(), "a scan went on after an error")
@@ -478,6 +479,32 @@ fn memtables_keep_to_their_budget() -> Result<(), String> {
         most <= SMALL_MEMORY_BYTES / 2,
         &format!("memtables hold {most} bytes of a budget of {SMALL_MEMORY_BYTES}"),
     )
+}
+
+/// Deleted keys that a scan walks once, and a batch that puts among them.
+fn what_is_put_into_a_gap_is_seen() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = open(&handles)?;
+    let other = db.keyspace("other").map_err(text)?;
+    let spaces = [db.default_keyspace(), other];
+    for (space, n) in spaces.iter().flat_map(|space| (0..200).map(move |n| (space, n))) {
+        let key = format!("{n:03}");
+        space.put(&key, "old").and_then(|()| space.delete(&key)).map_err(text)?;
+    }
+    for space in [0, 1, 0, 1] {
+        ensure(spaces[space].iter().next().is_none(), "deleted keys are there")?;
+    }
+    ensure(db.stats().gaps_skipped > 0, "there is no gap")?;
+    let mut batch = Batch::new();
+    spaces.iter().for_each(|space| batch.put(space, "100", "new"));
+    db.write(batch, Sync::No).map_err(text)?;
+    for space in &spaces {
+        let seen = space.iter().count();
+        ensure(seen == 1, &format!("{seen} of one key seen in {}", space.name()))?;
+        let mut cursor = space.cursor(ReadOptions::default());
+        ensure(cursor.seek_last().map_err(text)?, "nothing is seen backward")?;
+    }
+    Ok(())
 }
 
 /// Made while memory is short, moved once, and left while all that it reads is

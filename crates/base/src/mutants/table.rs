@@ -230,6 +230,7 @@ mutants! {
     135 InstalledUnderSnapshot ["P4", "I6"] "a merge drops what a snapshot taken meanwhile sees";
     136 DropForgetsSeq ["P2", "I3"] "sequence numbers of a dropped keyspace are reused";
     137 DroppedLeavesTables ["P20", "R7"] "what a merge wrote for a keyspace dropped meanwhile stays";
+    138 GapKept ["P4", "P4"] "what is put into a gap that scans go over is not cut out of it";
     140 PlaceUnchecked ["P1 P14", "R14"] "a directory that was replaced under the database is not noticed";
     141 StrangersRemoved ["P20", "R7"] "what is not Windrow's is removed for its name";
     145 ForkUnseen ["P13", "P13"] "a forked child uses its parent's database";

@@ -272,7 +272,7 @@ impl<'a> MergeJob<'a> {
             held,
             tombstones,
             outside: Some(outside),
-            operator: tree.operator.clone(),
+            operator: tree.reads.operator.clone(),
             filter: tree.filter.clone(),
             judge_ms,
             output_level: merge.output_level,

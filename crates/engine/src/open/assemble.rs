@@ -6,6 +6,7 @@ use crate::budget::Budget;
 use crate::cache::{BlockCache, Caches, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::database::{Database, DatabaseParts};
+use crate::gaps::{Gaps, LastGiven};
 use crate::host::{Ground, Host};
 use crate::manifest::catalog::Catalog;
 use crate::manifest::record::KeyspaceRecord;
@@ -74,6 +75,7 @@ pub(crate) fn assemble(
         blocks: blocks.clone(),
         chunks: read_memory.chunks().clone(),
         counters: host.counters.clone(),
+        last_given: host.last_given.clone(),
         policy: Arc::new(policy.clone()),
         sizes: Arc::new(plan_settings(settings, &shares, policy)),
     };
@@ -162,6 +164,7 @@ pub(crate) struct Services {
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) chunks: Arc<ChunkPool>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) last_given: Arc<LastGiven>,
     pub(crate) policy: Arc<Policy>,
     /// The sizes that go with the policy.
     pub(crate) sizes: Arc<PlanSettings>,
@@ -186,18 +189,18 @@ impl Services {
             blocks: self.blocks.clone(),
             env: self.env.clone(),
             order: order.clone(),
-            operator: operator.clone(),
-            operator_name: record.merge_operator.clone(),
+            operator,
+            operator_name: record.merge_operator.as_deref().map(Box::from),
             counters: self.counters.clone(),
             access: Access::new(self.policy.learns_from_queries(), &keyspace.version),
             cost: ReadCost::new(self.policy.merges_for_reads()),
+            gaps: Gaps::new(self.last_given.clone()),
             process: Process::current(),
         });
         Ok(Tree::new(TreeParts {
             filter: components.compaction_filter(&record.name).cloned(),
             record,
             order,
-            operator,
             policy: self.policy.clone(),
             sizes: self.sizes.clone(),
             version: keyspace.version.clone(),

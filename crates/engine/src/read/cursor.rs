@@ -4,7 +4,8 @@
 //! Owns: the scans below, and what keeps the database open under them. Never
 //! does: anything a scan does.
 
-use super::scan::{Scan, ScanOptions};
+use super::scan::Scan;
+use super::scan_options::ScanOptions;
 use super::view::ReadView;
 use super::{Latest, ReadOwner};
 use crate::slice::Slice;

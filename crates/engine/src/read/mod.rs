@@ -11,6 +11,7 @@ pub(crate) mod access;
 pub(crate) mod cost;
 pub(crate) mod coverage;
 pub(crate) mod cursor;
+pub(crate) mod edge;
 pub(crate) mod get;
 pub(crate) mod level_iter;
 pub(crate) mod merge_iter;
@@ -18,9 +19,11 @@ pub(crate) mod multi_get;
 pub(crate) mod readahead;
 pub(crate) mod scan;
 pub(crate) mod scan_length;
+pub(crate) mod scan_options;
 pub(crate) mod statistics;
 pub(crate) mod table_iter;
 pub(crate) mod view;
+mod walk;
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -28,6 +31,7 @@ pub(crate) mod testing;
 mod tests;
 
 use crate::cache::{BlockCache, OpenTable, TableCache};
+use crate::gaps::Gaps;
 use crate::operators::MergeOperator;
 use crate::slice::Slice;
 use crate::stats::Counters;
@@ -50,10 +54,12 @@ pub(crate) struct ReadOwner {
     pub(crate) order: KeyOrder,
     pub(crate) operator: Option<Arc<dyn MergeOperator>>,
     /// The operator that the keyspace was made with, registered or not.
-    pub(crate) operator_name: Option<String>,
+    pub(crate) operator_name: Option<Box<str>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) access: Access,
     pub(crate) cost: ReadCost,
+    /// Where deleted keys were found alone.
+    pub(crate) gaps: Gaps,
     /// Who opened the database, and may read it.
     pub(crate) process: Process,
 }

@@ -18,13 +18,15 @@ use super::coverage::Coverage;
 use super::level_iter::LevelIter;
 use super::merge_iter::{MergeIter, Source};
 use super::readahead::Readahead;
-use super::table_iter::{Bounds, Edge, TableIterOptions};
+use super::scan_options::{ScanOptions, bounds_of};
+use super::table_iter::{Bounds, TableIterOptions};
 use super::view::ReadView;
+use super::walk::{Here, Jump, Walk};
 use super::{EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
-use crate::options::ReadOptions;
+use crate::gaps::ReadPoint;
 use crate::slice::Slice;
 use std::sync::Arc;
-use windrow_base::key::{self, Kind, prefix_end, seek_trailer, trailer_kind, trailer_seq};
+use windrow_base::key::{self, Kind, seek_trailer, trailer_kind, trailer_seq};
 use windrow_base::{Error, Result, SeqNo, unless_mutant};
 use windrow_format::block::{Account, Charge};
 
@@ -36,47 +38,6 @@ const STEPS_BEFORE_SEEK: u32 = 16;
 const BEFORE_VERSIONS: u64 = u64::MAX;
 /// The trailer of the last possible version of a user key.
 const LAST_VERSION: u64 = 0;
-
-/// What a scan covers and how it reads.
-#[derive(Clone, Debug)]
-pub(crate) struct ScanOptions {
-    /// Inclusive, unless `lower_after`.
-    pub(crate) lower: Option<Vec<u8>>,
-    pub(crate) lower_after: bool,
-    /// Exclusive, unless `upper_after`.
-    pub(crate) upper: Option<Vec<u8>>,
-    pub(crate) upper_after: bool,
-    /// Only keys that start with these bytes.
-    pub(crate) prefix: Option<Vec<u8>>,
-    pub(crate) fill_cache: bool,
-    pub(crate) readahead: Readahead,
-}
-
-impl ScanOptions {
-    /// The scan that `options` asks for, where a long one may read ahead up to
-    /// `readahead_bytes`.
-    pub(crate) fn new(options: &ReadOptions, readahead_bytes: u64) -> ScanOptions {
-        ScanOptions {
-            lower: options.lower.clone(),
-            lower_after: false,
-            upper: options.upper.clone(),
-            upper_after: false,
-            prefix: None,
-            fill_cache: options.fill_cache,
-            readahead: match options.readahead_bytes {
-                None => Readahead::Auto { max_bytes: readahead_bytes },
-                Some(0) => Readahead::None,
-                Some(bytes) => Readahead::Sequential { bytes },
-            },
-        }
-    }
-
-    /// Cuts the scan to keys that start with `prefix`.
-    pub(crate) fn with_prefix(mut self, prefix: &[u8]) -> ScanOptions {
-        self.prefix = Some(prefix.to_vec());
-        self
-    }
-}
 
 /// Where the value of the current key is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,35 +58,10 @@ const NEVER_MS: u64 = u64::MAX;
 enum Version {
     Value(Slice, u64),
     Operand(Slice, u64),
-    /// Deleted or expired: what is older does not count.
+    /// Deleted: what is older does not count.
     Gone,
-}
-
-/// The range that options ask for, and the prefix that must be checked key by
-/// key. Under the bytewise order a prefix is a range.
-fn bounds_of(options: ScanOptions, is_bytewise: bool) -> (Bounds, Option<Vec<u8>>) {
-    let mut lower = options.lower.map(|key| (key, options.lower_after));
-    let mut upper = options.upper.map(|key| (key, options.upper_after));
-    let mut prefix = options.prefix;
-    if is_bytewise && let Some(prefix) = prefix.take() {
-        if let Some(end) = prefix_end(&prefix).map(|end| (end, false))
-            && upper.as_ref().is_none_or(|upper| end < *upper)
-        {
-            upper = Some(end);
-        }
-        let begin = (prefix, false);
-        if lower.as_ref().is_none_or(|lower| *lower < begin) {
-            lower = Some(begin);
-        }
-    }
-    let edge = |(key, after): (Vec<u8>, bool)| Edge { key: Arc::from(key), after };
-    (Bounds { lower: lower.map(edge), upper: upper.map(edge) }, prefix)
-}
-
-/// The internal key before which the range ends.
-fn upper_target(target: &mut Vec<u8>, upper: &Edge) {
-    let trailer = if upper.after { LAST_VERSION } else { BEFORE_VERSIONS };
-    set_internal(target, &upper.key, trailer);
+    /// The same for now: the clock may be set back.
+    Expired,
 }
 
 /// A scan of a view, both ways. The core of cursors and iterators.
@@ -156,11 +92,15 @@ pub(crate) struct Scan {
     operands: Vec<Slice>,
     /// A target's internal key.
     target: Vec<u8>,
+    /// Over deleted keys, up to the entry at hand.
+    walk: Walk,
     error: Option<Error>,
     returned: u64,
     /// `returned` when it was positioned.
     returned_before: u64,
     skipped: u64,
+    /// Keys that it walked over.
+    deleted: u64,
 }
 
 impl Scan {
@@ -197,10 +137,12 @@ impl Scan {
             expiry_ms: NEVER_MS,
             operands: Vec::new(),
             target: Vec::new(),
+            walk: Walk::new(),
             error: None,
             returned: 0,
             returned_before: 0,
             skipped: 0,
+            deleted: 0,
         }
     }
 
@@ -314,10 +256,7 @@ impl Scan {
     pub(crate) fn seek_first(&mut self) -> Result<bool> {
         match self.bounds.lower.clone() {
             Some(lower) => self.seek(&lower.key),
-            None => self.position(true, |scan| {
-                scan.merge.seek_first()?;
-                scan.find_forward(false)
-            }),
+            None => self.position(true, |scan| scan.position_at(Here::First)),
         }
     }
 
@@ -326,15 +265,15 @@ impl Scan {
     /// # Errors
     /// As [`Scan::seek_first`].
     pub(crate) fn seek_last(&mut self) -> Result<bool> {
-        self.position(false, |scan| {
-            match &scan.bounds.upper {
-                Some(upper) => {
-                    upper_target(&mut scan.target, upper);
-                    scan.merge.seek_before(&scan.target)?;
-                }
-                None => scan.merge.seek_last()?,
+        self.position(false, |scan| match &scan.bounds.upper {
+            Some(upper) => {
+                upper.write_internal(&mut scan.target);
+                scan.position_at(Here::Target)
             }
-            scan.find_backward()
+            None => {
+                scan.merge.seek_last()?;
+                scan.find_backward()
+            }
         })
     }
 
@@ -352,8 +291,7 @@ impl Scan {
                 }
                 _ => set_internal(&mut scan.target, user_key, seek_trailer(scan.seq)),
             }
-            scan.merge.seek(&scan.target)?;
-            scan.find_forward(false)
+            scan.position_at(Here::Target)
         })
     }
 
@@ -365,13 +303,90 @@ impl Scan {
         self.position(false, |scan| {
             match &scan.bounds.upper {
                 Some(upper) if scan.owner.order.compare(&upper.key, user_key).is_lt() => {
-                    upper_target(&mut scan.target, upper);
+                    upper.write_internal(&mut scan.target);
                 }
                 _ => set_internal(&mut scan.target, user_key, BEFORE_VERSIONS),
             }
-            scan.merge.seek_before(&scan.target)?;
-            scan.find_backward()
+            scan.position_at(Here::Target)
         })
+    }
+
+    /// To the first visible key from here on, in the direction at hand.
+    #[inline]
+    fn position_at(&mut self, here: Here) -> Result<bool> {
+        match self.jump(here)? {
+            Jump::ToEnd => return Ok(false),
+            Jump::Done => {}
+            Jump::None => {
+                self.walk.begin(here);
+                if here == Here::First { self.merge.seek_first() } else { self.seek_target() }?;
+            }
+        }
+        if self.is_forward { self.find_forward(false) } else { self.find_backward() }
+    }
+
+    fn seek_target(&mut self) -> Result<()> {
+        match self.is_forward {
+            true => self.merge.seek(&self.target),
+            false => self.merge.seek_before(&self.target),
+        }
+    }
+
+    /// Goes to the other end of the gap that is here, if there is one.
+    #[inline]
+    fn jump(&mut self, here: Here) -> Result<Jump> {
+        if self.owner.gaps.is_armed() { self.jump_gap(here) } else { Ok(Jump::None) }
+    }
+
+    #[cold]
+    fn jump_gap(&mut self, here: Here) -> Result<Jump> {
+        let reader = self.read_point();
+        let Scan { owner, bounds, .. } = self;
+        let place = here.place(&self.target, &self.key);
+        let beyond = owner.gaps.beyond(&owner.order, self.is_forward, place, reader);
+        let Some(beyond) = beyond else { return Ok(Jump::None) };
+        owner.counters.gaps_skipped.add(1);
+        let edge = bounds.within(&owner.order, self.is_forward, beyond);
+        if here == Here::Key {
+            self.end_walk(true);
+        }
+        let Some(edge) = edge else { return Ok(Jump::ToEnd) };
+        edge.write_internal(&mut self.target);
+        self.walk.begin(Here::Target);
+        self.seek_target()?;
+        Ok(Jump::Done)
+    }
+
+    /// Counts `self.key`, which is deleted, and goes over the gap that it is in.
+    #[inline(never)]
+    fn pass_deleted(&mut self) -> Result<Jump> {
+        self.deleted += 1;
+        if !self.walk.count() {
+            return Ok(Jump::None);
+        }
+        self.walk.settle_begin(&self.key, self.is_forward, &self.target);
+        self.jump(Here::Key)
+    }
+
+    /// The walk over deleted keys ends at `self.key`. A long one is remembered.
+    #[inline]
+    fn end_walk(&mut self, is_deleted: bool) {
+        if self.walk.is_long() {
+            let point = self.read_point();
+            self.walk.remember(&self.owner, self.is_forward, (&self.key, is_deleted), point);
+        }
+    }
+
+    fn read_point(&self) -> ReadPoint {
+        ReadPoint { seq: self.seq, installs: self.view.installs }
+    }
+
+    /// It is at `self.key`, which is visible.
+    #[inline]
+    fn found(&mut self, at: At) -> Result<bool> {
+        self.at = at;
+        self.end_walk(false);
+        Ok(true)
     }
 
     /// Positions it, by a seek. What that costs is counted now and then.
@@ -395,6 +410,7 @@ impl Scan {
         self.record_length();
         self.is_forward = forward;
         self.at = At::Nowhere;
+        self.walk.clear();
         self.owner.counters.seeks.add(1);
     }
 
@@ -417,6 +433,7 @@ impl Scan {
             if scan.at == At::Nowhere {
                 return Ok(false);
             }
+            scan.walk.clear();
             if !scan.is_forward {
                 scan.turn_forward()?;
             } else if scan.at != At::Copied {
@@ -436,6 +453,7 @@ impl Scan {
             if scan.at == At::Nowhere {
                 return Ok(false);
             }
+            scan.walk.clear();
             if scan.is_forward {
                 scan.turn_backward()?;
             }
@@ -496,7 +514,7 @@ impl Scan {
                 continue;
             }
             if self.bounds.is_above(&self.owner.order, user_key) {
-                return Ok(false);
+                break;
             }
             if trailer_seq(trailer) > self.seq {
                 set_key(&mut self.key, user_key);
@@ -510,37 +528,45 @@ impl Scan {
             set_key(&mut self.key, user_key);
             decided = true;
             if trailer_seq(trailer) < hidden_below {
-                self.step_over_hidden(&mut steps)?;
+                match self.pass_deleted()? {
+                    Jump::None => self.step_over_hidden(&mut steps)?,
+                    Jump::Done => {}
+                    Jump::ToEnd => return Ok(false),
+                }
                 continue;
             }
             steps = 0;
             if is_outside {
+                self.walk.clear();
                 self.step(&mut steps)?;
                 continue;
             }
             match Kind::from_u8(trailer_kind(trailer))? {
-                Kind::Put => {
-                    self.at = At::Entry { skip_bytes: 0 };
-                    return Ok(true);
-                }
+                Kind::Put => return self.found(At::Entry { skip_bytes: 0 }),
                 Kind::PutExpiry => {
                     let (expiry_ms, _) = split_expiry(self.merge.value())?;
                     if !is_expired(expiry_ms, self.now_ms) {
-                        self.at = At::Entry { skip_bytes: EXPIRY_BYTES };
-                        return Ok(true);
+                        return self.found(At::Entry { skip_bytes: EXPIRY_BYTES });
                     }
+                    self.walk.clear();
                 }
                 Kind::Merge | Kind::MergeExpiry => {
                     if self.merge_forward(hidden_below)? {
-                        return Ok(true);
+                        return self.found(At::Copied);
                     }
+                    self.walk.clear();
                     continue;
                 }
-                Kind::Delete | Kind::SingleDelete => {}
+                Kind::Delete | Kind::SingleDelete => match self.pass_deleted()? {
+                    Jump::None => {}
+                    Jump::Done => continue,
+                    Jump::ToEnd => return Ok(false),
+                },
                 _ => return Err(misplaced()),
             }
             self.step(&mut steps)?;
         }
+        self.end_walk(true);
         Ok(false)
     }
 
@@ -558,6 +584,7 @@ impl Scan {
         }
         *steps = 0;
         self.skipped += 1;
+        self.walk.leave_target(&self.target);
         set_internal(&mut self.target, &self.key, trailer);
         self.merge.seek(&self.target)
     }
@@ -574,6 +601,7 @@ impl Scan {
         };
         *steps = 0;
         self.skipped += 1;
+        self.walk.leave_target(&self.target);
         set_internal(&mut self.target, if self.is_forward { end } else { start }, BEFORE_VERSIONS);
         self.merge.seek_source(source, &self.target)
     }
@@ -586,7 +614,7 @@ impl Scan {
             Kind::PutExpiry | Kind::MergeExpiry => {
                 let (expiry_ms, _) = split_expiry(self.merge.value())?;
                 if is_expired(expiry_ms, self.now_ms) {
-                    return Ok(Version::Gone);
+                    return Ok(Version::Expired);
                 }
                 (self.merge.value_slice().skip(EXPIRY_BYTES), expiry_ms)
             }
@@ -621,7 +649,7 @@ impl Scan {
                         self.expiry_ms = self.expiry_ms.min(expiry_ms);
                         break;
                     }
-                    Version::Gone => break,
+                    Version::Gone | Version::Expired => break,
                 }
             }
             self.merge.next()?;
@@ -631,7 +659,6 @@ impl Scan {
         }
         self.value = merge_operands(&self.owner, &self.key, base.as_deref(), &self.operands)?;
         self.operands.clear();
-        self.at = At::Copied;
         Ok(true)
     }
 
@@ -641,16 +668,21 @@ impl Scan {
         while self.merge.valid() {
             let user_key = self.merge.user_key();
             if self.bounds.is_below(&self.owner.order, user_key) {
-                return Ok(false);
+                break;
             }
             set_key(&mut self.key, user_key);
-            if self.fold_backward(&mut steps)?
-                && self.prefix.as_ref().is_none_or(|prefix| self.key.starts_with(prefix))
-            {
-                self.at = At::Copied;
-                return Ok(true);
+            if !self.fold_backward(&mut steps)? {
+                if self.pass_deleted()? == Jump::ToEnd {
+                    return Ok(false);
+                }
+                continue;
             }
+            if self.prefix.as_ref().is_none_or(|prefix| self.key.starts_with(prefix)) {
+                return self.found(At::Copied);
+            }
+            self.walk.clear();
         }
+        self.end_walk(true);
         Ok(false)
     }
 
@@ -683,10 +715,13 @@ impl Scan {
                         base = Some(value);
                         self.expiry_ms = expiry_ms;
                     }
-                    Version::Gone => {
+                    gone => {
                         self.operands.clear();
                         base = None;
                         self.expiry_ms = NEVER_MS;
+                        if matches!(gone, Version::Expired) {
+                            self.walk.clear();
+                        }
                     }
                 }
             }
@@ -708,6 +743,7 @@ impl Drop for Scan {
         let here = self.owner.counters.here();
         here.entries_scanned.add(self.returned);
         here.entries_skipped.add(self.skipped);
+        here.tombstones_walked.add(self.deleted);
     }
 }
 

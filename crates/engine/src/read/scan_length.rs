@@ -60,7 +60,8 @@ impl ScanLength {
 mod tests {
     use super::*;
     use crate::read::readahead::Readahead;
-    use crate::read::scan::{Scan, ScanOptions};
+    use crate::read::scan::Scan;
+    use crate::read::scan_options::ScanOptions;
     use crate::read::testing::{Op, World, everything};
     use std::sync::Arc;
     use windrow_base::KeyOrder;

@@ -9,8 +9,10 @@
 //! does: look at sequence numbers or kinds.
 
 use super::ReadOwner;
+use super::edge::Edge;
 use super::readahead::{Limits, PendingRead, Planner, Readahead, Stretch};
 use crate::cache::{OpenTable, TableHandle};
+use crate::gaps::Beyond;
 use crate::slice::Slice;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -46,15 +48,6 @@ impl Target<'_> {
     }
 }
 
-/// Where a scan's range begins or ends: before or after all versions of a user key.
-#[derive(Clone, Debug)]
-pub(crate) struct Edge {
-    pub(crate) key: Arc<[u8]>,
-    /// After the key's versions (and not before them). A flag, since only
-    /// bytewise does every key have a next one.
-    pub(crate) after: bool,
-}
-
 /// User keys beyond which an iterator need not read: it may stop anywhere
 /// past them. Saves the block (or file) after the last one of a short scan.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +73,21 @@ impl Bounds {
             Ordering::Equal => lower.after,
             Ordering::Greater => false,
         })
+    }
+
+    /// Where a scan goes on behind a gap. `None`: nothing is there within the bounds.
+    pub(crate) fn within(
+        &self,
+        order: &KeyOrder,
+        is_forward: bool,
+        beyond: Beyond,
+    ) -> Option<Edge> {
+        match beyond {
+            Beyond::Nothing => None,
+            Beyond::From(edge) if is_forward && self.is_above(order, &edge.key) => None,
+            Beyond::From(edge) if !is_forward && self.is_below(order, &edge.key) => None,
+            Beyond::From(edge) => Some(edge),
+        }
     }
 }
 

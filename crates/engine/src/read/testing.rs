@@ -8,10 +8,12 @@
 use super::access::Access;
 use super::cost::ReadCost;
 use super::readahead::Readahead;
-use super::scan::{Scan, ScanOptions};
+use super::scan::Scan;
+use super::scan_options::ScanOptions;
 use super::view::ReadView;
 use super::{Latest, ReadOwner};
 use crate::cache::{BlockCache, TableCache};
+use crate::gaps::Gaps;
 use crate::memtable::Memtable;
 use crate::operators;
 use crate::stats::Counters;
@@ -101,6 +103,7 @@ impl World {
             counters: Arc::new(Counters::default()),
             access: Access::default(),
             cost: ReadCost::default(),
+            gaps: Gaps::new(Arc::default()),
             process: windrow_env::Process::current(),
         };
         World {
@@ -136,6 +139,7 @@ impl World {
             counters: Arc::new(Counters::default()),
             access: Access::default(),
             cost: ReadCost::default(),
+            gaps: Gaps::new(Arc::default()),
             process: windrow_env::Process::current(),
         })
     }
@@ -219,7 +223,7 @@ impl World {
     /// The same view for an owner of other caches.
     pub(crate) fn view_for(&self, owner: &Arc<ReadOwner>, view: &ReadView) -> Arc<ReadView> {
         let (memtable, frozen) = (Arc::clone(&view.memtable), view.frozen.clone());
-        self.view_of(owner, memtable, frozen, Arc::clone(&view.version))
+        self.view_of(owner, memtable, frozen.into_vec(), Arc::clone(&view.version))
     }
 
     fn view_of(

@@ -248,11 +248,14 @@ pub(crate) fn pack_log(
 pub(crate) struct ReadView {
     pub(crate) memtable: Arc<Memtable>,
     /// Newest first.
-    pub(crate) frozen: Vec<Arc<Memtable>>,
+    pub(crate) frozen: Box<[Arc<Memtable>]>,
     pub(crate) version: Arc<Version>,
-    pub(crate) levels: Vec<Arc<ReadLevel>>,
+    pub(crate) levels: Box<[Arc<ReadLevel>]>,
     /// Every run, in read order; none is empty.
     pub(crate) runs: Box<[Arc<SortedRun>]>,
+    /// How many versions were installed before. What a merge dropped is in views
+    /// of fewer alone.
+    pub(crate) installs: u64,
 }
 
 impl ReadView {
@@ -272,7 +275,8 @@ impl ReadView {
     ) -> ReadView {
         let in_order = levels.iter().flat_map(|level| level.run.iter().chain(&level.sst_log));
         let runs = in_order.cloned().collect();
-        ReadView { memtable, frozen, version, levels, runs }
+        let (frozen, levels) = (frozen.into(), levels.into());
+        ReadView { memtable, frozen, version, levels, runs, installs: 0 }
     }
 
     /// How many bytes a scan of so many entries presumably takes from each run: its share, by
@@ -306,11 +310,18 @@ impl ReadView {
     ) -> ReadView {
         ReadView {
             memtable,
-            frozen,
+            frozen: frozen.into(),
             version: Arc::clone(&self.version),
             levels: self.levels.clone(),
             runs: self.runs.clone(),
+            installs: self.installs,
         }
+    }
+
+    /// This view, that comes after another one by an install.
+    pub(crate) fn installed_after(mut self, before: &ReadView) -> ReadView {
+        self.installs = before.installs + 1;
+        self
     }
 
     /// All memtables, newest first.

@@ -153,7 +153,7 @@ impl Rebuild<'_> {
             key.clear();
             key.extend_from_slice(iter.user_key());
             read_key(&mut iter, tree, &key, &mut entries)?;
-            let operator = tree.operator.as_deref();
+            let operator = tree.reads.operator.as_deref();
             let lineage = Lineage { key: &key, entries: &entries, origins: &origins, operator };
             for (i, entry) in lineage.choose(&mut doubts).into_iter().enumerate() {
                 outputs.keep(&key, entry.trailer, &entry.value, i == 0)?;

@@ -153,8 +153,13 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "scans    {} seeks, {} entries returned, {} passed over",
-            self.seeks, self.entries_scanned, self.entries_skipped,
+            "scans    {} seeks, {} entries returned, {} passed over; {} deleted keys walked over, \
+             {} gaps skipped",
+            self.seeks,
+            self.entries_scanned,
+            self.entries_skipped,
+            self.tombstones_walked,
+            self.gaps_skipped,
         )?;
         writeln!(
             f,

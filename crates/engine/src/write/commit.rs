@@ -11,6 +11,7 @@
 use crate::budget::batch_memory_max;
 use crate::options::Sync;
 use crate::read::unregistered_operator;
+use crate::tree::Tree;
 use crate::workers::Kick;
 use crate::write::batch::{Batch, Touched};
 use crate::write::pipeline::Pipeline;
@@ -84,8 +85,10 @@ impl Pipeline {
         let mut room = Room::new(self, touched);
         room.wait_for_pace(buf.byte_len());
         let reserved = room.reserve(buf.count(), buf.op_bytes())?;
-        let Reserved { slot, due, is_large } = reserved;
+        let Reserved { slot, due, is_large, watched } = reserved;
         let unwinding = Unwinding::of_writing(self, &slot);
+        // Before anybody may see it.
+        watched.iter().for_each(|tree| cut_gaps(buf, tree));
         if is_large {
             self.share_memory();
         }
@@ -159,7 +162,7 @@ impl Pipeline {
         for touch in touched.iter().filter(|t| t.merges) {
             let tree = self.tree(touch.id)?;
             let named = |why: Error| why.context(format!("merge into keyspace `{}`", tree.name));
-            let Some(operator) = &tree.operator else {
+            let Some(operator) = &tree.reads.operator else {
                 return Err(named(unregistered_operator(tree.record.merge_operator.as_deref())));
             };
             let is_bad = |op: &Op<'_>| {
@@ -246,6 +249,12 @@ fn apply(buf: &BatchBuf, slot: &Slot) {
         seq += 1;
     }
     debug_assert_eq!(seq, slot.last_seq + 1);
+}
+
+/// Cuts what is put out of the gaps of a keyspace.
+fn cut_gaps(buf: &BatchBuf, tree: &Tree) {
+    let ops = buf.ops().filter(|op| op.keyspace == tree.id);
+    tree.reads.gaps.note_writes(&tree.order, ops);
 }
 
 #[cfg(test)]

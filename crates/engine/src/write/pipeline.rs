@@ -62,6 +62,8 @@ impl Pipeline {
                 writers.segments.wake_all();
             }
         });
+        let queue = Arc::downgrade(&pipeline);
+        pipeline.host.last_given.ask_by(move || Some(queue.upgrade()?.queue().last_given()));
         pipeline
     }
 

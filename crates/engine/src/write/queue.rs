@@ -209,6 +209,11 @@ impl Queue {
         state.check(last_seq);
     }
 
+    /// The last sequence number that was given out.
+    pub(crate) fn last_given(&self) -> SeqNo {
+        self.state.lock().next_seq - 1
+    }
+
     /// Takes the short lock.
     pub(crate) fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock()

@@ -12,6 +12,7 @@
 
 use crate::memtable::LIST_BYTES;
 use crate::stats::PauseReason;
+use crate::tree::Tree;
 use crate::workers::Kick;
 use crate::write::batch::Touched;
 use crate::write::pipeline::Pipeline;
@@ -34,6 +35,28 @@ pub(crate) struct Reserved {
     /// It takes more than one memtable's size, which reads were lent: they give it
     /// up before it is filled.
     pub(crate) is_large: bool,
+    /// The keyspaces that have gaps (`gaps.rs`), which what is put must be cut out of.
+    pub(crate) watched: Watched,
+}
+
+/// Keyspaces that have gaps. One is the common case.
+#[derive(Default)]
+pub(crate) struct Watched {
+    first: Option<Arc<Tree>>,
+    more: Vec<Arc<Tree>>,
+}
+
+impl Watched {
+    fn add(&mut self, tree: Arc<Tree>) {
+        match self.first {
+            None => self.first = Some(tree),
+            Some(_) => self.more.push(tree),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Tree>> {
+        self.first.iter().chain(&self.more)
+    }
 }
 
 /// What came of an attempt to switch memtables.
@@ -122,7 +145,7 @@ impl<'a> Room<'a> {
         let limit = host.shares.memtable_bytes as usize;
         // How long headers are is known with the slot.
         let log_bytes_max = log::framed_bytes_max(batch::BATCH_HEADER_BYTES_MAX + op_bytes);
-        let slot = loop {
+        let (slot, watched) = loop {
             host.write_state.check()?;
             workers.check_open()?;
             let active = queue.unflushed.active_bytes();
@@ -141,8 +164,8 @@ impl<'a> Room<'a> {
                     queue = segments.queue.lock();
                     continue;
                 }
-                let memtables = self.memtables(&mut queue)?;
-                break queue.take(count, op_bytes, memtables);
+                let (memtables, watched) = self.memtables(&mut queue)?;
+                break (queue.take(count, op_bytes, memtables), watched);
             }
             match self.switch_largest(&mut queue, stay) {
                 Switch::Done => due = true,
@@ -171,7 +194,7 @@ impl<'a> Room<'a> {
         let fits = room <= log_bytes_max;
         debug_invariant!(Q1, fits, "{room} bytes of the log, of {log_bytes_max} at the most");
         let is_large = limit < queue.unflushed.active_bytes();
-        Ok(Reserved { slot, due, is_large })
+        Ok(Reserved { slot, due, is_large, watched })
     }
 
     /// Makes a writer wait while `is_full`, for a flush to change that; or until
@@ -193,17 +216,23 @@ impl<'a> Room<'a> {
         Ok(())
     }
 
-    /// The active memtables of the touched keyspaces, with their bytes counted.
-    fn memtables(&self, queue: &mut QueueState) -> Result<Memtables> {
+    /// The active memtables of the touched keyspaces, with their bytes counted, and
+    /// those keyspaces that have gaps.
+    fn memtables(&self, queue: &mut QueueState) -> Result<(Memtables, Watched)> {
         let wal = queue.wal.number;
+        let mut watched = Watched::default();
         let mut take = |touch: &Touched| {
             let tree = self.pipeline.tree(touch.id)?;
             let memtable = tree.view().memtable.clone();
             queue.unflushed.promise(&tree, &memtable, self.charge(touch), wal);
+            if tree.reads.gaps.is_armed() {
+                watched.add(tree);
+            }
             Ok(memtable)
         };
         if let [one] = self.touched {
-            return Ok(Memtables::One(one.id, take(one)?));
+            let memtable = take(one)?;
+            return Ok((Memtables::One(one.id, memtable), watched));
         }
         // All must exist before any byte is counted.
         for touch in self.touched {
@@ -214,7 +243,7 @@ impl<'a> Room<'a> {
         many.sort_unstable_by_key(|(id, _)| *id);
         let is_once = many.windows(2).all(|pair| pair[0].0 < pair[1].0);
         debug_assert!(is_once, "a batch touches a keyspace twice");
-        Ok(Memtables::Many(many))
+        Ok((Memtables::Many(many), watched))
     }
 
     /// Whether one more frozen memtable and a new active one would not fit. A

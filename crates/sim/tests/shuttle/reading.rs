@@ -4,9 +4,10 @@
 use crate::history::{History, WRITERS, observe, within};
 use crate::machine::{DIR, Machine, draw, spaces};
 use crate::runner::check;
+use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 use std::sync::Arc;
-use windrow::{Batch, CompactionFilter, Db, FilterDecision, Keyspace, Sync};
+use windrow::{Batch, CompactionFilter, Db, FilterDecision, Keyspace, ReadOptions, Sync};
 
 /// Batches of each writer: their values overflow the memtable about twice.
 const BATCHES: u64 = 6;
@@ -201,4 +202,57 @@ fn the_oracle_tells_a_torn_batch() {
     };
     let caught = std::panic::catch_unwind(|| check("the_oracle_tells_a_torn_batch", torn));
     assert!(caught.is_err(), "a torn batch goes unnoticed");
+}
+
+/// The keys, both ways.
+fn keys_seen(db: &Db) -> Vec<Vec<u8>> {
+    let seen: Vec<Vec<u8>> = db.iter().map(|item| item.expect("a scan").0.to_vec()).collect();
+    let mut cursor = db.cursor(ReadOptions::default());
+    let mut there = cursor.seek_last().expect("a scan");
+    while there {
+        there = cursor.prev().expect("a scan");
+    }
+    seen
+}
+
+/// Deleted keys that scans go over at once, and writers that put into them: what is
+/// acknowledged is seen by every scan that begins later.
+#[test]
+fn what_is_put_into_a_gap_is_seen() {
+    check("what_is_put_into_a_gap_is_seen", || {
+        let machine = Machine::new();
+        let (db, _jobs) = machine.open(DIR);
+        let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        for key in keys {
+            db.put(key, "").expect("put");
+            db.delete(key).expect("delete");
+        }
+        let put = ["c", "f", "z"];
+        let acknowledged: Arc<[AtomicUsize; 3]> = Arc::default();
+        let writers: Vec<_> = (0..put.len())
+            .map(|at| {
+                let (db, acknowledged) = (db.clone(), acknowledged.clone());
+                thread::spawn(move || {
+                    for round in 1..=2 {
+                        db.delete(put[at]).expect("delete");
+                        db.put(put[at], "again").expect("put");
+                        acknowledged[at].store(round, Ordering::SeqCst);
+                        let seen = keys_seen(&db);
+                        assert!(seen.contains(&put[at].into()), "{} is not there", put[at]);
+                        acknowledged[at].store(0, Ordering::SeqCst);
+                    }
+                    acknowledged[at].store(3, Ordering::SeqCst);
+                })
+            })
+            .collect();
+        for _ in 0..3 {
+            let before = [0, 1, 2].map(|at| acknowledged[at].load(Ordering::SeqCst));
+            let seen = keys_seen(&db);
+            for at in (0..put.len()).filter(|&at| before[at] == 3) {
+                assert!(seen.contains(&put[at].into()), "{} was put for good", put[at]);
+            }
+        }
+        writers.into_iter().for_each(|writer| writer.join().expect("a writer"));
+        assert_eq!(keys_seen(&db), put.map(Vec::from));
+    });
 }

@@ -1,0 +1,72 @@
+//! What a scan is asked for: its range, and how it reads.
+//!
+//! Owns: the options, and the bounds that follow from them. Never does: read.
+
+use super::edge::Edge;
+use super::readahead::Readahead;
+use super::table_iter::Bounds;
+use crate::options::ReadOptions;
+use std::sync::Arc;
+use windrow_base::key::prefix_end;
+
+/// What a scan covers and how it reads.
+#[derive(Clone, Debug)]
+pub(crate) struct ScanOptions {
+    /// Inclusive, unless `lower_after`.
+    pub(crate) lower: Option<Vec<u8>>,
+    pub(crate) lower_after: bool,
+    /// Exclusive, unless `upper_after`.
+    pub(crate) upper: Option<Vec<u8>>,
+    pub(crate) upper_after: bool,
+    /// Only keys that start with these bytes.
+    pub(crate) prefix: Option<Vec<u8>>,
+    pub(crate) fill_cache: bool,
+    pub(crate) readahead: Readahead,
+}
+
+impl ScanOptions {
+    /// The scan that `options` asks for, where a long one may read ahead up to
+    /// `readahead_bytes`.
+    pub(crate) fn new(options: &ReadOptions, readahead_bytes: u64) -> ScanOptions {
+        ScanOptions {
+            lower: options.lower.clone(),
+            lower_after: false,
+            upper: options.upper.clone(),
+            upper_after: false,
+            prefix: None,
+            fill_cache: options.fill_cache,
+            readahead: match options.readahead_bytes {
+                None => Readahead::Auto { max_bytes: readahead_bytes },
+                Some(0) => Readahead::None,
+                Some(bytes) => Readahead::Sequential { bytes },
+            },
+        }
+    }
+
+    /// Cuts the scan to keys that start with `prefix`.
+    pub(crate) fn with_prefix(mut self, prefix: &[u8]) -> ScanOptions {
+        self.prefix = Some(prefix.to_vec());
+        self
+    }
+}
+
+/// The range that options ask for, and the prefix that must be checked key by
+/// key. Under the bytewise order a prefix is a range.
+pub(super) fn bounds_of(options: ScanOptions, is_bytewise: bool) -> (Bounds, Option<Vec<u8>>) {
+    let mut lower = options.lower.map(|key| (key, options.lower_after));
+    let mut upper = options.upper.map(|key| (key, options.upper_after));
+    let mut prefix = options.prefix;
+    if is_bytewise && let Some(prefix) = prefix.take() {
+        if let Some(end) = prefix_end(&prefix).map(|end| (end, false))
+            && upper.as_ref().is_none_or(|upper| end < *upper)
+        {
+            upper = Some(end);
+        }
+        let begin = (prefix, false);
+        if lower.as_ref().is_none_or(|lower| *lower < begin) {
+            lower = Some(begin);
+        }
+    }
+    let edge = |(key, after): (Vec<u8>, bool)| Edge { key: Arc::from(key), after };
+    (Bounds { lower: lower.map(edge), upper: upper.map(edge) }, prefix)
+}
