@@ -74,7 +74,7 @@ pub(crate) fn claim(host: &Host, tree: &Tree) -> Decision {
         let cover = move |(start, end, seq)| Cover { start, end, seq, place };
         Some(open.table.tombstones().rejoined().into_iter().map(cover))
     });
-    let covers = Covers::new(&tree.order, &held, covers.flatten());
+    let covers = Covers::new(&tree.reads.order, &held, covers.flatten());
     let sizes = tree.sizes.load();
     let view = host.plan_view(&version, &work.busy, &sizes);
     let Covered { decision, is_in_the_way } = covered::pick(&view, &covers);
@@ -90,7 +90,7 @@ fn open_tables(tree: &Tree) -> BTreeMap<FileNumber, Arc<OpenTable>> {
     let version = tree.version();
     let open = with_tombstones(&version).filter_map(|(_, _, file)| {
         let tables = &tree.reads.tables;
-        let open = tables.open(&tables.handle(file, &tree.order)).ok()?;
+        let open = tables.open(&tables.handle(file, &tree.reads.order)).ok()?;
         Some((file.number, open.to_arc()))
     });
     open.collect()

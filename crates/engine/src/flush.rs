@@ -331,7 +331,7 @@ impl Jobs {
 
     fn flush_rules(&self, tree: &Tree, held: LiveSnapshots, tombstones: Tombstones) -> DropRules {
         DropRules {
-            order: tree.order.clone(),
+            order: tree.reads.order.clone(),
             judge_ms: 0,
             held,
             tombstones,

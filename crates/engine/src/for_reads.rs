@@ -34,7 +34,7 @@ pub(crate) fn pick(tree: &Tree, work: &Work, policy: &Policy, view: &View<'_>) -
 pub(crate) fn forget_moved(tree: &Tree, decision: &Decision) {
     if let Decision::Move(_) = decision {
         for (_, _, file) in decision.files() {
-            tree.reads.tables.handle(&file, &tree.order).forget_read_cost();
+            tree.reads.tables.handle(&file, &tree.reads.order).forget_read_cost();
         }
     }
 }

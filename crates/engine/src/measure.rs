@@ -107,17 +107,17 @@ pub(crate) fn table_searches(database: &Database) -> Vec<TableSearches> {
 
 /// About how many bytes the keys in `from..to` take, in tables and memtables.
 pub(crate) fn approximate_bytes(tree: &Tree, from: &[u8], to: &[u8]) -> Result<u64> {
-    if tree.order.compare(from, to) != KeyOrdering::Less {
+    if tree.reads.order.compare(from, to) != KeyOrdering::Less {
         return Ok(0);
     }
     let view = tree.pin();
     let mut bytes = memtable_bytes(&view, tree, from, to);
     for file in view.levels.iter().flat_map(|level| level.files()) {
         let meta = &file.file;
-        let begins_inside = tree.order.compare(from, &meta.smallest).is_le();
-        let ends_inside = tree.order.compare(&meta.largest, to).is_lt();
-        let outside = tree.order.compare(&meta.largest, from).is_lt()
-            || tree.order.compare(&meta.smallest, to).is_ge();
+        let begins_inside = tree.reads.order.compare(from, &meta.smallest).is_le();
+        let ends_inside = tree.reads.order.compare(&meta.largest, to).is_lt();
+        let outside = tree.reads.order.compare(&meta.largest, from).is_lt()
+            || tree.reads.order.compare(&meta.smallest, to).is_ge();
         if outside {
             continue;
         }
@@ -147,7 +147,7 @@ fn memtable_bytes(view: &ReadView, tree: &Tree, from: &[u8], to: &[u8]) -> u64 {
         let Some(mut cursor) = memtable.cursor() else { continue };
         cursor.seek(from, seek_trailer(SEQ_MAX));
         let (mut counted, mut counted_bytes) = (0, 0);
-        while cursor.valid() && tree.order.compare(cursor.key(), to).is_lt() {
+        while cursor.valid() && tree.reads.order.compare(cursor.key(), to).is_lt() {
             counted_bytes += (cursor.key().len() + cursor.value().len()) as u64;
             counted += 1;
             if counted == COUNTED_MAX {

@@ -102,7 +102,6 @@ pub(crate) struct Tree {
     pub(crate) name: Arc<str>,
     /// Shared with the manifest's state.
     pub(crate) record: Arc<KeyspaceRecord>,
-    pub(crate) order: KeyOrder,
     pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
     pub(crate) policy: ArcSwap<Policy>,
     /// What the policy reads of sizes; changes with it.
@@ -150,7 +149,6 @@ impl Tree {
             id: record.id,
             name: record.name.as_str().into(),
             record,
-            order,
             filter,
             policy: ArcSwap::new(policy),
             sizes: ArcSwap::new(sizes),
@@ -198,7 +196,7 @@ impl Tree {
 
     /// An empty memtable of the keyspace.
     pub(crate) fn new_memtable(&self) -> Memtable {
-        Memtable::new(self.order.clone(), self.chunks.clone())
+        Memtable::new(self.reads.order.clone(), self.chunks.clone())
     }
 
     /// Puts a new memtable in place of the active one, which is frozen and returned.
@@ -230,7 +228,7 @@ impl Tree {
         let old = self.pin();
         let stays = |m: &&Arc<Memtable>| flushed.is_none_or(|gone| !Arc::ptr_eq(m, gone));
         let frozen = old.frozen.iter().filter(stays).cloned().collect();
-        let handle = |file: &Arc<File>| self.reads.tables.handle(file, &self.order);
+        let handle = |file: &Arc<File>| self.reads.tables.handle(file, &self.reads.order);
         let levels = ReadView::next_levels(&old.levels, &version, handle);
         pin_level0(&old.levels, &levels);
         let view = ReadView::new(old.memtable.clone(), frozen, version, levels);
@@ -242,7 +240,7 @@ impl Tree {
     pub(crate) fn restart(&self, version: Arc<Version>) -> Vec<Arc<Memtable>> {
         let _lock = self.view_lock.lock();
         let old = self.pin();
-        let handle = |file: &Arc<File>| self.reads.tables.handle(file, &self.order);
+        let handle = |file: &Arc<File>| self.reads.tables.handle(file, &self.reads.order);
         let levels = ReadView::next_levels(&old.levels, &version, handle);
         pin_level0(&old.levels, &levels);
         let memtable = Arc::new(self.new_memtable());

@@ -59,28 +59,28 @@ fn check_table(database: &Database, tree: &Tree, file: &ReadFile) -> Result<u64>
     let read = ReadOptions { direct: database.settings.direct_io };
     let raw = database.env.fs.open(&path, read)?;
     let expect =
-        Expect { file_bytes: file.file.bytes, uid: file.file.uid, order: tree.order.clone() };
+        Expect { file_bytes: file.file.bytes, uid: file.file.uid, order: tree.reads.order.clone() };
     unless_mutant!(VerifySkipsBytes, table::verify(&raw, expect).map_err(named)?);
     check_entries(database, tree, file).map_err(named)
 }
 
 fn check_entries(database: &Database, tree: &Tree, file: &ReadFile) -> Result<u64> {
     let meta = &file.file;
-    let run = Arc::new(SortedRun::new(0, vec![file.clone()], &tree.order));
+    let run = Arc::new(SortedRun::new(0, vec![file.clone()], &tree.reads.order));
     let options = TableIterOptions::sequential(READAHEAD_BYTES);
     let source = Source::Level(LevelIter::new(run, tree.reads.clone(), options));
-    let mut iter = MergeIter::new(vec![source], tree.order.clone(), database.env.fs.clone());
+    let mut iter = MergeIter::new(vec![source], tree.reads.order.clone(), database.env.fs.clone());
     let mut entries = 0;
     let mut last: Vec<u8> = Vec::new();
     iter.seek_first()?;
     while iter.valid() {
         let key = iter.key();
-        let in_order =
-            last.is_empty() || windrow_base::key::compare_internal(&tree.order, &last, key).is_lt();
+        let in_order = last.is_empty()
+            || windrow_base::key::compare_internal(&tree.reads.order, &last, key).is_lt();
         if !in_order {
             return Err(Error::corruption(format!("entry {entries} is out of order")));
         }
-        if !file.covers(&tree.order, iter.user_key()) {
+        if !file.covers(&tree.reads.order, iter.user_key()) {
             return Err(Error::corruption(format!(
                 "entry {entries} lies outside the file's bounds"
             )));

@@ -204,7 +204,7 @@ impl OutputFilters {
     /// The filters of tables that are repaired: the policy's mean, as there is no
     /// tree yet to share the memory out in.
     pub(crate) fn of_repair(tree: &Tree) -> OutputFilters {
-        let bits = match tree.order.equality_is_bytewise() {
+        let bits = match tree.reads.order.equality_is_bytewise() {
             true => tree.policy.load().filter_bits_mean(),
             false => 0.0,
         };
@@ -218,7 +218,7 @@ impl OutputFilters {
         entries: u64,
     ) -> OutputFilters {
         let policy = tree.policy.load();
-        if !tree.order.equality_is_bytewise() {
+        if !tree.reads.order.equality_is_bytewise() {
             return OutputFilters::fixed(0.0, tree);
         }
         // The ledger before the version: a job leaves it after its edit is in,

@@ -24,7 +24,7 @@ pub(crate) fn raw_tables(host: &Host, tree: &Tree, memtable: &Memtable) -> Resul
     let mut entries = memtable.cursor();
     entries.iter_mut().for_each(MemCursor::seek_first);
     while let Some(cursor) = entries.as_mut().filter(|cursor| cursor.valid()) {
-        let first = last.as_deref().is_none_or(|last| !tree.order.equal(last, cursor.key()));
+        let first = last.as_deref().is_none_or(|last| !tree.reads.order.equal(last, cursor.key()));
         outputs.keep(cursor.key(), cursor.trailer(), cursor.value(), first)?;
         if first {
             last = Some(cursor.key().to_vec());
@@ -39,7 +39,7 @@ pub(crate) fn newest_tombstones<'a>(
     tree: &Tree,
     all: impl Iterator<Item = Parts<'a>>,
 ) -> Tombstones {
-    Tombstones::newest_of_stripes(all.collect(), &tree.order, &[])
+    Tombstones::newest_of_stripes(all.collect(), &tree.reads.order, &[])
 }
 
 /// Takes what repair writes.

@@ -225,13 +225,13 @@ impl<'a> MergeJob<'a> {
         let tree = self.tree;
         let read_file = |file: &Arc<File>| ReadFile {
             file: file.clone(),
-            table: tree.reads.tables.handle(file, &tree.order),
+            table: tree.reads.tables.handle(file, &tree.reads.order),
         };
         let runs_of = |input: &Input| {
             let files: Vec<ReadFile> = input.files.iter().map(read_file).collect();
             match input.part {
-                Part::Run => vec![Arc::new(SortedRun::new(input.level, files, &tree.order))],
-                Part::SstLog => pack_log(input.level, files.into_iter(), &tree.order),
+                Part::Run => vec![Arc::new(SortedRun::new(input.level, files, &tree.reads.order))],
+                Part::SstLog => pack_log(input.level, files.into_iter(), &tree.reads.order),
             }
         };
         let runs: Vec<Arc<SortedRun>> = self.merge.inputs.iter().flat_map(runs_of).collect();
@@ -268,7 +268,7 @@ impl<'a> MergeJob<'a> {
             tombstones: surviving_tombstones(&tombstones, &held, Some(&outside)),
         };
         let rules = DropRules {
-            order: tree.order.clone(),
+            order: tree.reads.order.clone(),
             held,
             tombstones,
             outside: Some(outside),
@@ -297,7 +297,7 @@ impl<'a> MergeJob<'a> {
             all.reserve_exact(more.len());
             all.append(&mut more);
         }
-        Ok(Tombstones::newest_of_stripes(all, &self.tree.order, &held.seqs))
+        Ok(Tombstones::newest_of_stripes(all, &self.tree.reads.order, &held.seqs))
     }
 
     /// What the outputs are made of, where that matters: with each input go
@@ -335,7 +335,7 @@ impl<'a> MergeJob<'a> {
             Source::Level(LevelIter::new(run, tree.reads.clone(), options))
         };
         let sources = inputs.into_iter().map(source).collect();
-        let mut iter = MergeIter::new(sources, tree.order.clone(), jobs.host.env.fs.clone());
+        let mut iter = MergeIter::new(sources, tree.reads.order.clone(), jobs.host.env.fs.clone());
         let range_tombstones = spec.tombstones.pairs();
         let mut outputs = Outputs::new(&jobs.host, tree, spec);
         outputs.heat = heat;

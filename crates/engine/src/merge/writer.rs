@@ -146,7 +146,7 @@ impl<'a> Outputs<'a> {
         let options = TableOptions {
             uid,
             keyspace: self.tree.id,
-            order: self.tree.order.clone(),
+            order: self.tree.reads.order.clone(),
             block_bytes: settings.block_bytes as usize,
             restart_interval: 16,
             hash_index: settings.hash_index,
@@ -279,7 +279,7 @@ impl<'a> Outputs<'a> {
         &'k self,
         upper: Option<&'k [u8]>,
     ) -> impl Iterator<Item = impl Iterator<Item = FragmentRef<'k>>> {
-        let (order, lower) = (&self.tree.order, self.lower.as_deref());
+        let (order, lower) = (&self.tree.reads.order, self.lower.as_deref());
         let layers = self.spec.tombstones.layers().iter();
         layers.map(move |layer| layer.iter().filter_map(move |f| f.within(order, lower, upper)))
     }
@@ -287,7 +287,7 @@ impl<'a> Outputs<'a> {
     /// What the open table is made of, whose keys reach up to `upper`. That
     /// matters for merge operands alone.
     fn made_of(&self, upper: Option<&[u8]>) -> Option<Vec<FileNumber>> {
-        let order = &self.tree.order;
+        let order = &self.tree.reads.order;
         let meets = |file: &File| {
             let after = |lower| order.compare(&file.largest, lower).is_ge();
             let before = |upper| order.compare(&file.smallest, upper).is_lt();
@@ -374,7 +374,7 @@ impl Sink for Outputs<'_> {
                 .as_ref()
                 .map_or((0, 0), |open| (open.table.estimated_bytes(), open.table.entries()));
             let left = || self.entries_left.saturating_mul(bytes / entries.max(1));
-            if self.spec.cutter.cut_before(&self.tree.order, user_key, bytes, left) {
+            if self.spec.cutter.cut_before(&self.tree.reads.order, user_key, bytes, left) {
                 self.end_table(Some(user_key))?;
             }
             if let Some(heat) = &mut self.heat {

@@ -37,7 +37,7 @@ pub(crate) struct ReadCost {
     on: AtomicBool,
     /// A table has cost as much as its size since this was last asked.
     is_due: AtomicBool,
-    /// Counted always.
+    /// Counted always; next to flags, where it takes no room.
     pub(crate) scan_length: ScanLength,
     /// Made by the first read that is counted.
     sums: OnceLock<Box<Sums>>,

@@ -132,18 +132,19 @@ impl Rebuild<'_> {
         let (mut sources, mut origins, mut made_of) = (Vec::new(), Vec::new(), Vec::new());
         for Gathered { file, origin } in gathered {
             let file = Arc::new(file);
-            let table = database.caches.tables.handle(&file, &tree.order);
+            let table = database.caches.tables.handle(&file, &tree.reads.order);
             open.push(database.caches.tables.open(&table)?);
             made_of.push((file.clone(), file.number));
             if let Origin::Table { number, .. } = &origin {
                 made_of.push((file.clone(), *number));
             }
-            let run = Arc::new(SortedRun::new(1, vec![ReadFile { file, table }], &tree.order));
+            let run =
+                Arc::new(SortedRun::new(1, vec![ReadFile { file, table }], &tree.reads.order));
             let options = TableIterOptions::sequential(256 << 10);
             sources.push(Source::Level(LevelIter::new(run, tree.reads.clone(), options)));
             origins.push(origin);
         }
-        let mut iter = MergeIter::new(sources, tree.order.clone(), database.env.fs.clone());
+        let mut iter = MergeIter::new(sources, tree.reads.order.clone(), database.env.fs.clone());
         let all = open.iter().flat_map(|open| open.table.tombstones().rejoined());
         let mut outputs = outputs(database, tree, 1, &newest_tombstones(tree, all));
         outputs.made_of = Some(made_of);
@@ -219,7 +220,7 @@ impl Rebuild<'_> {
 fn read_key(iter: &mut MergeIter, tree: &Tree, key: &[u8], entries: &mut Vec<Entry>) -> Result<()> {
     entries.clear();
     let mut end: SeqNo = 0;
-    while iter.valid() && tree.order.equal(iter.user_key(), key) {
+    while iter.valid() && tree.reads.order.equal(iter.user_key(), key) {
         let (trailer, origin) = (iter.trailer(), iter.source_index());
         let seq = key::trailer_seq(trailer);
         if end <= seq {

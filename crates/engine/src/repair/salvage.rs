@@ -52,7 +52,7 @@ pub(super) fn salvage(
     };
     let saved = match site.env.fs.open(damaged.path, ReadOptions::default()) {
         Ok(file) => {
-            let remains = table::remains(&file, damaged.uid, &tree.order);
+            let remains = table::remains(&file, damaged.uid, &tree.reads.order);
             account.count(damaged, remains.properties.as_ref());
             rewrite(host, tree, (&*file, damaged, remains), &mut account)?
         }
@@ -88,12 +88,13 @@ fn rewrite(
     let mut last_key: Option<Vec<u8>> = None;
     for &handle in &remains.data {
         let block = table::read_block(file, damaged.uid, handle, BlockKind::Data)?;
-        let mut iter = BlockIter::new(Arc::new(block), tree.order.clone());
+        let mut iter = BlockIter::new(Arc::new(block), tree.reads.order.clone());
         iter.seek_first();
         lost.pass(handle, last_key.as_deref(), iter.key());
         while iter.valid() {
             let (user_key, trailer) = key::split(iter.key());
-            let first = !last_key.as_deref().is_some_and(|last| tree.order.equal(last, user_key));
+            let first =
+                !last_key.as_deref().is_some_and(|last| tree.reads.order.equal(last, user_key));
             outputs.keep(user_key, trailer, iter.value(), first)?;
             account.entries_saved += 1;
             if first {

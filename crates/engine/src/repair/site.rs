@@ -54,7 +54,8 @@ impl<'a> Site<'a> {
     /// What kept it from being opened: it may be whole.
     pub(super) fn check(&self, tree: &Tree, file: &File) -> Result<Option<Error>> {
         let raw = self.env.fs.open(&self.table_path(file.number), ReadOptions::default())?;
-        let expect = Expect { file_bytes: file.bytes, uid: file.uid, order: tree.order.clone() };
+        let expect =
+            Expect { file_bytes: file.bytes, uid: file.uid, order: tree.reads.order.clone() };
         Ok(table::verify(&raw, expect).err())
     }
 }
