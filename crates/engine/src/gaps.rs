@@ -31,6 +31,15 @@
 //! does not use it. Otherwise merges make nothing visible that was not. A keyspace
 //! that is made again has a list of its own.
 //!
+//! Nothing else puts entries into a tree that is open: replay and repair are through before
+//! its first scan, and flushes, merges and `resume` write again what was published. A delete,
+//! also of a span of keys, makes nothing visible; a put into what it deleted is a put. A batch
+//! is cut out of the gaps of every keyspace that it touches before it is published in any. A key
+//! that has versions above S alone counts as deleted: they were put above S, for which see
+//! 2 and 3. Places are compared as the keyspace orders its keys, so that a key is cut
+//! out under all its spellings, and both ways of a scan mean the same span. Bounds and
+//! prefixes only end a walk early: its range ends at the last key that it decided on.
+//!
 //! Readers, and writers of keys that are in no range, take no lock. Two ways were rejected: to
 //! count the highest put of each range in the memtable costs every put; the sequence number of
 //! the last put to the keyspace turns off every gap of a queue, since a queue is put to.
@@ -117,6 +126,7 @@ impl Gaps {
     pub(crate) fn note_writes<'a>(
         &self,
         order: &KeyOrder,
+        blocks: &BlockCache,
         ops: impl Iterator<Item = Op<'a>> + Clone,
     ) {
         let Some(shared) = self.shared.get() else { return };
@@ -129,7 +139,7 @@ impl Gaps {
         let Some(list) = shared.list.load_full() else { return };
         let mut list = (*list).clone();
         unless_mutant!(GapKept, puts.for_each(|op| list.cut(order, op.key, EDGE_BYTES_MAX)));
-        shared.put(list, &mut charge);
+        shared.put(list, &mut charge, blocks);
     }
 
     /// What lies beyond the gap that a reader meets at a place (`None`: before all
@@ -172,19 +182,19 @@ impl Gaps {
         shared.list.store(Some(Arc::new(list.clone())));
         shared.is_armed.store(true, Ordering::Relaxed);
         list.list_watched(order, found, self.last_given.get());
-        *charge = Some(blocks.hold(list.bytes() as u64));
-        shared.put(list, &mut charge);
+        shared.put(list, &mut charge, blocks);
     }
 }
 
 impl Shared {
-    /// Puts a list in place, or none.
-    fn put(&self, list: List, charge: &mut Option<Charge>) {
+    /// Puts a list in place, or none, and charges what it takes: a cut adds keys as well.
+    fn put(&self, list: List, charge: &mut Option<Charge>, blocks: &BlockCache) {
         if list.is_empty() {
             *charge = None;
             self.is_armed.store(false, Ordering::Relaxed);
             self.list.store(None);
         } else {
+            *charge = Some(blocks.hold(list.bytes() as u64));
             self.list.store(Some(Arc::new(list)));
         }
     }

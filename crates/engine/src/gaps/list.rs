@@ -113,7 +113,7 @@ impl Span {
     }
 
     fn bytes(&self) -> usize {
-        self.start.as_ref().map_or(0, |start| start.key.len()) + self.end.key.len()
+        self.start.as_ref().map_or(0, Edge::bytes) + self.end.bytes()
     }
 }
 
@@ -166,9 +166,10 @@ impl List {
         self.ranges.is_empty() && self.watched.is_none()
     }
 
+    /// What it takes of memory, without what is watched.
     pub(super) fn bytes(&self) -> usize {
-        let each = |range: &Range| size_of::<Range>() + range.span.bytes();
-        size_of::<List>() + self.ranges.iter().map(each).sum::<usize>()
+        let keys = self.ranges.iter().map(|range| range.span.bytes()).sum::<usize>();
+        size_of::<List>() + self.ranges.capacity() * size_of::<Range>() + keys
     }
 
     /// The gap that a reader meets at a place in its direction.

@@ -276,3 +276,21 @@ fn what_has_expired_is_in_no_gap() {
     handles.clock.set_wall_ms(handles.clock.wall_ms() - 2_000);
     assert_eq!(keys(&db), [b"05"]);
 }
+
+/// A put into a gap makes two of it, with keys of their own.
+#[test]
+fn what_gaps_take_is_charged() {
+    let (_handles, db) = database();
+    let name = |key: u32| format!("{key:0400}");
+    (0..100).for_each(|key| db.put(name(key), "v").unwrap());
+    (0..100).for_each(|key| db.delete(name(key)).unwrap());
+    let held = || db.database().caches.blocks.held_bytes();
+    let before = held();
+    assert!(keys(&db).is_empty());
+    let one = held();
+    assert!(before + 400 <= one, "{before} before and {one} with a gap");
+    db.put(name(50), "v").unwrap();
+    assert_eq!(keys(&db).len(), 1);
+    let two = held();
+    assert!(one + 400 <= two, "{one} with a gap, and {two} with two");
+}

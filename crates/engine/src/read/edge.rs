@@ -53,6 +53,11 @@ impl Edge {
         EdgeAt { key: &self.key, after: self.after }
     }
 
+    /// What its key takes of memory, with the counts that go with it.
+    pub(crate) fn bytes(&self) -> usize {
+        2 * size_of::<usize>() + self.key.len()
+    }
+
     /// On which side of another one it is.
     pub(crate) fn compare(&self, order: &KeyOrder, other: EdgeAt<'_>) -> Ordering {
         order.compare(&self.key, other.key).then(self.after.cmp(&other.after))

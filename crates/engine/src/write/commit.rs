@@ -254,7 +254,7 @@ fn apply(buf: &BatchBuf, slot: &Slot) {
 /// Cuts what is put out of the gaps of a keyspace.
 fn cut_gaps(buf: &BatchBuf, tree: &Tree) {
     let ops = buf.ops().filter(|op| op.keyspace == tree.id);
-    tree.reads.gaps.note_writes(&tree.reads.order, ops);
+    tree.reads.gaps.note_writes(&tree.reads.order, &tree.reads.blocks, ops);
 }
 
 #[cfg(test)]
