@@ -17,6 +17,7 @@ use crate::write::batch::{Batch, Touched};
 use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, Slot};
 use crate::write::room::{Reserved, Room};
+use std::sync::Arc;
 use windrow_base::Kind;
 use windrow_base::{Error, ErrorKind, Result, SeqNo, invariant};
 use windrow_format::batch::{BatchBuf, Op};
@@ -88,7 +89,9 @@ impl Pipeline {
         let Reserved { slot, due, is_large, watched } = reserved;
         let unwinding = Unwinding::of_writing(self, &slot);
         // Before anybody may see it.
-        watched.iter().for_each(|tree| cut_gaps(buf, tree));
+        if !watched.is_empty() {
+            cut_gaps(buf, &watched);
+        }
         if is_large {
             self.share_memory();
         }
@@ -251,10 +254,14 @@ fn apply(buf: &BatchBuf, slot: &Slot) {
     debug_assert_eq!(seq, slot.last_seq + 1);
 }
 
-/// Cuts what is put out of the gaps of a keyspace.
-fn cut_gaps(buf: &BatchBuf, tree: &Tree) {
-    let ops = buf.ops().filter(|op| op.keyspace == tree.id);
-    tree.reads.gaps.note_writes(&tree.reads.order, &tree.reads.blocks, ops);
+/// Cuts what is put out of the gaps of keyspaces.
+#[cold]
+#[inline(never)]
+fn cut_gaps(buf: &BatchBuf, watched: &[Arc<Tree>]) {
+    for tree in watched {
+        let ops = buf.ops().filter(|op| op.keyspace == tree.id);
+        tree.reads.gaps.note_writes(&tree.reads.order, &tree.reads.blocks, ops);
+    }
 }
 
 #[cfg(test)]

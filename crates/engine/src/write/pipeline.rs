@@ -63,7 +63,7 @@ impl Pipeline {
             }
         });
         let queue = Arc::downgrade(&pipeline);
-        pipeline.host.last_given.ask_by(move || Some(queue.upgrade()?.queue().last_given()));
+        pipeline.host.last_given.ask_by(move || Some(queue.upgrade()?.queue().last_before_gap()));
         pipeline
     }
 

@@ -54,6 +54,9 @@ pub(crate) struct QueueState {
     /// Changes of how much of the manifest is durable that the active segment
     /// knows of.
     marked: u64,
+    /// A keyspace had a gap (`gaps.rs`): writers look which ones do. Where none
+    /// had, they ask no keyspace.
+    pub(crate) had_gaps: bool,
 }
 
 /// A place in the order of commits.
@@ -174,6 +177,7 @@ impl Queue {
                     unflushed: Unflushed::default(),
                     manifest,
                     marked: 0,
+                    had_gaps: false,
                 },
             ),
             publication: Mutex::new(lock_ranks::PUBLICATION, Publication::default()),
@@ -209,9 +213,12 @@ impl Queue {
         state.check(last_seq);
     }
 
-    /// The last sequence number that was given out.
-    pub(crate) fn last_given(&self) -> SeqNo {
-        self.state.lock().next_seq - 1
+    /// The last sequence number that was given out before a gap is listed. Whoever is
+    /// given a later one looks for gaps.
+    pub(crate) fn last_before_gap(&self) -> SeqNo {
+        let mut state = self.state.lock();
+        state.had_gaps = true;
+        state.next_seq - 1
     }
 
     /// Takes the short lock.

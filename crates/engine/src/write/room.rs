@@ -36,27 +36,7 @@ pub(crate) struct Reserved {
     /// up before it is filled.
     pub(crate) is_large: bool,
     /// The keyspaces that have gaps (`gaps.rs`), which what is put must be cut out of.
-    pub(crate) watched: Watched,
-}
-
-/// Keyspaces that have gaps. One is the common case.
-#[derive(Default)]
-pub(crate) struct Watched {
-    first: Option<Arc<Tree>>,
-    more: Vec<Arc<Tree>>,
-}
-
-impl Watched {
-    fn add(&mut self, tree: Arc<Tree>) {
-        match self.first {
-            None => self.first = Some(tree),
-            Some(_) => self.more.push(tree),
-        }
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Tree>> {
-        self.first.iter().chain(&self.more)
-    }
+    pub(crate) watched: Vec<Arc<Tree>>,
 }
 
 /// What came of an attempt to switch memtables.
@@ -164,7 +144,9 @@ impl<'a> Room<'a> {
                     queue = segments.queue.lock();
                     continue;
                 }
-                let (memtables, watched) = self.memtables(&mut queue)?;
+                // First: a keyspace that is dropped meanwhile has no memtables.
+                let watched = if queue.had_gaps { self.watched() } else { Vec::new() };
+                let memtables = self.memtables(&mut queue)?;
                 break (queue.take(count, op_bytes, memtables), watched);
             }
             match self.switch_largest(&mut queue, stay) {
@@ -216,23 +198,24 @@ impl<'a> Room<'a> {
         Ok(())
     }
 
-    /// The active memtables of the touched keyspaces, with their bytes counted, and
-    /// those keyspaces that have gaps.
-    fn memtables(&self, queue: &mut QueueState) -> Result<(Memtables, Watched)> {
+    /// The touched keyspaces that have gaps.
+    #[cold]
+    fn watched(&self) -> Vec<Arc<Tree>> {
+        let trees = self.touched.iter().filter_map(|touch| self.pipeline.tree(touch.id).ok());
+        trees.filter(|tree| tree.reads.gaps.is_armed()).collect()
+    }
+
+    /// The active memtables of the touched keyspaces, with their bytes counted.
+    fn memtables(&self, queue: &mut QueueState) -> Result<Memtables> {
         let wal = queue.wal.number;
-        let mut watched = Watched::default();
         let mut take = |touch: &Touched| {
             let tree = self.pipeline.tree(touch.id)?;
             let memtable = tree.view().memtable.clone();
             queue.unflushed.promise(&tree, &memtable, self.charge(touch), wal);
-            if tree.reads.gaps.is_armed() {
-                watched.add(tree);
-            }
             Ok(memtable)
         };
         if let [one] = self.touched {
-            let memtable = take(one)?;
-            return Ok((Memtables::One(one.id, memtable), watched));
+            return Ok(Memtables::One(one.id, take(one)?));
         }
         // All must exist before any byte is counted.
         for touch in self.touched {
@@ -243,7 +226,7 @@ impl<'a> Room<'a> {
         many.sort_unstable_by_key(|(id, _)| *id);
         let is_once = many.windows(2).all(|pair| pair[0].0 < pair[1].0);
         debug_assert!(is_once, "a batch touches a keyspace twice");
-        Ok((Memtables::Many(many), watched))
+        Ok(Memtables::Many(many))
     }
 
     /// Whether one more frozen memtable and a new active one would not fit. A
