@@ -35,6 +35,8 @@ pub enum ErrorKind {
     ReadOnly,
     /// Somebody else holds what was asked for: try again later.
     Busy,
+    /// A transaction read what somebody has written since: nothing of it is written. Run it again.
+    Conflict,
     /// Windrow contradicts itself: a defect of the program, not of the data. Report it
     /// with the message; where writing was turned off, reopen the database.
     Internal,
@@ -52,6 +54,7 @@ impl ErrorKind {
             ErrorKind::Closed => "closed",
             ErrorKind::ReadOnly => "read-only",
             ErrorKind::Busy => "busy",
+            ErrorKind::Conflict => "conflict",
             ErrorKind::Internal => "internal error",
         }
     }

@@ -13,18 +13,19 @@ use fjall::config::{
     BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry,
 };
 use fjall::{
-    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, OptimisticTxDatabase,
+    PersistMode, Readable,
 };
 use std::path::Path;
 use std::sync::Arc;
-use windrow_bench::store::{Abilities, Codec, Common, Counters, Engine, OnEntry, OnValue, Result};
-use windrow_bench::store::{Store, Sync, Tree, Write};
+use windrow_bench::store::{Abilities, Change, Codec, Common, Counters, Engine, OnEntry, OnValue};
+use windrow_bench::store::{Result, Store, Sync, Tree, Write};
 
 /// fjall.
 pub(crate) const ENGINE: Engine = Engine {
     name: "fjall",
     version: || env!("FJALL_VERSION").to_owned(),
-    abilities: Abilities { direct_io: false, expiry: false, lz4: true },
+    abilities: Abilities { direct_io: false, expiry: false, lz4: true, transactions: true },
     tuning: "Leveled compaction. Block cache of a quarter of the budget, as its documentation \
              recommends; memtables of a fifteenth of it for each key space that is used, but no \
              less than 1 MiB and no more than 64: up to five wait before writers do. Filters of ten bits \
@@ -61,19 +62,36 @@ const IDLE_LOOKS: u32 = 20;
 struct Fjall {
     db: Database,
     spaces: Vec<Keyspace>,
+    /// The same database, where it was opened for transactions.
+    transactions: Option<OptimisticTxDatabase>,
 }
 
 fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
     let settings = Settings::new(&ENGINE, NAMES, common)?;
-    let db = Database::builder(dir)
-        .cache_size(settings.bytes("cache_bytes", common.memory_bytes / 4)?)
-        .worker_threads(common.background_threads.max(1) as usize)
-        .journal_compression(CompressionType::None)
-        .open()?;
+    let cache_bytes = settings.bytes("cache_bytes", common.memory_bytes / 4)?;
+    let threads = common.background_threads.max(1) as usize;
+    let transactions = match common.transactions {
+        false => None,
+        true => Some(
+            OptimisticTxDatabase::builder(dir)
+                .cache_size(cache_bytes)
+                .worker_threads(threads)
+                .journal_compression(CompressionType::None)
+                .open()?,
+        ),
+    };
+    let db = match &transactions {
+        Some(db) => db.inner().clone(),
+        None => Database::builder(dir)
+            .cache_size(cache_bytes)
+            .worker_threads(threads)
+            .journal_compression(CompressionType::None)
+            .open()?,
+    };
     let options = keyspace_options(&settings)?;
     let space = |i| db.keyspace(&format!("space{i}"), || options.clone());
     let spaces = (0..common.spaces.max(1)).map(space).collect::<fjall::Result<_>>()?;
-    Ok(Box::new(Fjall { db, spaces }))
+    Ok(Box::new(Fjall { db, spaces, transactions }))
 }
 
 /// What each keyspace is made with; one that is there keeps what it has.
@@ -172,6 +190,41 @@ impl Store for Fjall {
             met += 1;
         }
         Ok(met)
+    }
+
+    fn transact(
+        &self,
+        keys: &[(u32, &[u8])],
+        change: Change<'_>,
+        more: &[Write<'_>],
+        sync: Sync,
+    ) -> Result<u64> {
+        let db = self.transactions.as_ref().ok_or("it was opened without transactions")?;
+        for times in 1.. {
+            let mut tx = db.write_tx()?;
+            if sync == Sync::Yes {
+                tx = tx.durability(Some(PersistMode::SyncData));
+            }
+            let mut values = Vec::with_capacity(keys.len());
+            for (space, key) in keys {
+                let found = tx.get(self.space(*space)?, key)?;
+                values.push(found.map(|bytes| bytes.to_vec()).unwrap_or_default());
+            }
+            change(&mut values);
+            for ((space, key), value) in keys.iter().zip(&values) {
+                tx.insert(self.space(*space)?, *key, value.as_slice());
+            }
+            for write in more {
+                match *write {
+                    Write::Put { space, key, value } => tx.insert(self.space(space)?, key, value),
+                    Write::Delete { space, key } => tx.remove(self.space(space)?, key),
+                }
+            }
+            if tx.commit()?.is_ok() {
+                return Ok(times);
+            }
+        }
+        Err("it was tried for ever".into())
     }
 
     fn sync(&self) -> Result<()> {

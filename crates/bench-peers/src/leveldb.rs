@@ -27,7 +27,7 @@ use windrow_bench::store::{Store, Sync, Tree, Write};
 pub(crate) const ENGINE: Engine = Engine {
     name: "leveldb",
     version: api::version,
-    abilities: Abilities { direct_io: false, expiry: false, lz4: false },
+    abilities: Abilities { direct_io: false, expiry: false, lz4: false, transactions: false },
     tuning: "Write buffer of a quarter of the budget (larger is faster, its header says; two may \
              be in use), block cache of a third, the rest for indexes, filters and the \
              allocator. Bloom filters of ten bits per key, blocks of 4 KiB, files of 2 MiB as by \

@@ -5,9 +5,11 @@
 //! path that its users would not.
 
 mod figures;
+mod transactions;
 mod tuning;
 
-use rocksdb::{ColumnFamily, DB, Options, ReadOptions, WaitForCompactOptions};
+use rocksdb::{ColumnFamily, DB, DBAccess, DBRawIteratorWithThreadMode};
+use rocksdb::{Options, ReadOptions, WaitForCompactOptions};
 use rocksdb::{WriteBatch, WriteOptions};
 use std::path::Path;
 use windrow_bench::store::{Abilities, Common, Counters, Engine, OnEntry, OnValue, Result};
@@ -19,7 +21,12 @@ pub(crate) const ENGINE: Engine = Engine {
     version: || env!("ROCKSDB_VERSION").to_owned(),
     // RocksDB's time to live is one for a whole database, and expired keys
     // show until a compaction meets them: not what `put_for` promises.
-    abilities: Abilities { direct_io: true, expiry: false, lz4: cfg!(feature = "lz4") },
+    abilities: Abilities {
+        direct_io: true,
+        expiry: false,
+        lz4: cfg!(feature = "lz4"),
+        transactions: true,
+    },
     tuning: tuning::TEXT,
     variants: tuning::VARIANTS,
     open,
@@ -39,6 +46,9 @@ struct RocksDb {
 
 fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
     let options = tuning::options(&ENGINE, common)?;
+    if common.transactions {
+        return transactions::open(dir, common, &options);
+    }
     let families: Vec<String> = match common.spaces {
         0 | 1 => Vec::new(),
         n => (0..n).map(|i| format!("space{i}")).collect(),
@@ -145,23 +155,11 @@ impl Store for RocksDb {
 
     fn scan(&self, space: u32, from: &[u8], entries: u64, each: OnEntry<'_>) -> Result<u64> {
         let read = ReadOptions::default();
-        let mut cursor = match self.family(space)? {
+        let cursor = match self.family(space)? {
             None => self.db.raw_iterator_opt(read),
             Some(family) => self.db.raw_iterator_cf_opt(family, read),
         };
-        cursor.seek(from);
-        let mut met = 0;
-        while met < entries
-            && let Some((key, value)) = cursor.item()
-        {
-            each(key, value);
-            met += 1;
-            if met < entries {
-                cursor.next();
-            }
-        }
-        cursor.status()?;
-        Ok(met)
+        walk(cursor, from, entries, each)
     }
 
     fn sync(&self) -> Result<()> {
@@ -191,4 +189,26 @@ impl Store for RocksDb {
         self.db.cancel_all_background_work(true);
         Ok(())
     }
+}
+
+/// To the first key at or after `from`, and on from there.
+fn walk<D: DBAccess>(
+    mut cursor: DBRawIteratorWithThreadMode<'_, D>,
+    from: &[u8],
+    entries: u64,
+    each: OnEntry<'_>,
+) -> Result<u64> {
+    cursor.seek(from);
+    let mut met = 0;
+    while met < entries
+        && let Some((key, value)) = cursor.item()
+    {
+        each(key, value);
+        met += 1;
+        if met < entries {
+            cursor.next();
+        }
+    }
+    cursor.status()?;
+    Ok(met)
 }

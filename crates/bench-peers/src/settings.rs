@@ -119,6 +119,7 @@ pub(crate) mod tests {
             direct_io: false,
             codec: Codec::None,
             spaces: 1,
+            transactions: false,
             settings: settings.iter().map(owned).collect(),
         }
     }

@@ -18,6 +18,8 @@ fn conforms(name: &str) {
 #[test]
 fn rocksdb_conforms() {
     conforms("rocksdb");
+    let dir = tempfile::tempdir().unwrap();
+    conformance::check_transactions(engine("rocksdb"), "optimistic", dir.path()).unwrap();
 }
 
 #[test]
@@ -38,6 +40,7 @@ fn common(settings: &[(&str, &str)]) -> Common {
         direct_io: false,
         codec: Codec::None,
         spaces: 1,
+        transactions: false,
         settings: settings.iter().map(|&(n, v)| (n.to_owned(), v.to_owned())).collect(),
     }
 }

@@ -259,6 +259,9 @@ impl RunArgs {
                 return Err(format!("{}: {}", workload.name, self.notes.join("; ")));
             }
         }
+        if workload.transacts() {
+            self.leave_out_those_without_transactions(engines, &mut workload)?;
+        }
         for contender in &workload.contenders {
             let engine = child::engine_of(engines, contender)?;
             if self.setup.lz4 && !engine.abilities.lz4 {
@@ -266,6 +269,26 @@ impl RunArgs {
             }
         }
         Ok(workload)
+    }
+
+    fn leave_out_those_without_transactions(
+        &mut self,
+        engines: &[Engine],
+        workload: &mut Workload,
+    ) -> Result<(), String> {
+        for contender in std::mem::take(&mut workload.contenders) {
+            match child::engine_of(engines, &contender)?.abilities.transactions {
+                true => workload.contenders.push(contender),
+                false => {
+                    let note = format!("{}: left out, it has no transactions", contender.name);
+                    self.notes.push(note);
+                }
+            }
+        }
+        match workload.contenders.is_empty() {
+            true => Err(format!("{}: {}", workload.name, self.notes.join("; "))),
+            false => Ok(()),
+        }
     }
 
     /// A number that is the same for runs of the same arguments.

@@ -12,7 +12,12 @@ use crate::lengths::Lengths;
 use crate::op::Kind;
 use crate::store::{Result, Store, Sync, Write};
 use crate::workload::Mix;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Districts that orders are counted in: the first records, as many as two of TPC-C's warehouses
+/// have.
+const DISTRICTS: u64 = 20;
 
 /// Every so many reads, what came back is compared in full.
 const CHECK_EVERY: u64 = 64;
@@ -352,6 +357,79 @@ impl<'a> Client<'a> {
     }
 }
 
+/// Transactions. They add to numbers at the beginning of values, so that what they leave does not
+/// depend on who came first.
+impl Client<'_> {
+    fn count(&mut self) -> Result<()> {
+        let record = self.keys.next();
+        self.transact(&BTreeMap::from([(record, 1)]), 0)
+    }
+
+    fn transfer(&mut self) -> Result<()> {
+        let (from, mut to) = (self.keys.next(), self.keys.next());
+        if to == from {
+            to = (from + 1) % self.shared.before;
+        }
+        let amount = self.draw.below(100);
+        self.transact(&BTreeMap::from([(from, amount.wrapping_neg()), (to, amount)]), 0)
+    }
+
+    fn order(&mut self) -> Result<()> {
+        let mut changes = BTreeMap::from([(self.draw.below(DISTRICTS), 1)]);
+        for _ in 0..self.shared.batch {
+            let item = self.keys.next().max(DISTRICTS);
+            let quantity = self.draw.below(10) + 1;
+            let stock = changes.entry(item).or_insert(0_u64);
+            *stock = stock.wrapping_sub(quantity);
+        }
+        self.transact(&changes, u64::from(self.shared.batch) + 1)
+    }
+
+    /// Adds to records, and sets so many new ones, in one transaction. Keys come in one
+    /// order, so that stores that lock them have no deadlocks.
+    fn transact(&mut self, changes: &BTreeMap<u64, u64>, new: u64) -> Result<()> {
+        let shared = self.shared;
+        let key = |number: u64| {
+            let mut key = Vec::new();
+            shared.data.key(number, &mut key);
+            ((number % u64::from(shared.spaces)) as u32, key)
+        };
+        let record = |number: u64| {
+            let ((space, key), mut value) = (key(number), Vec::new());
+            shared.data.value(number, 0, &mut value);
+            (space, key, value)
+        };
+        let first = shared.inserted.fetch_add(new, Ordering::Relaxed);
+        let rows: Vec<_> = (first..first + new).map(record).collect();
+        let more: Vec<Write<'_>> = rows
+            .iter()
+            .map(|(space, key, value)| Write::Put { space: *space, key, value })
+            .collect();
+        let changed: Vec<_> = changes.keys().map(|number| key(*number)).collect();
+        let keys: Vec<(u32, &[u8])> =
+            changed.iter().map(|(space, key)| (*space, key.as_slice())).collect();
+        let (mut is_whole, mut bytes) = (true, 0);
+        let mut add = |values: &mut [Vec<u8>]| {
+            bytes = values.iter().map(|value| (shared.data.key_bytes() + value.len()) as u64).sum();
+            for (value, by) in values.iter_mut().zip(changes.values()) {
+                let Some(head) = value.first_chunk_mut() else {
+                    is_whole = false;
+                    continue;
+                };
+                *head = u64::from_le_bytes(*head).wrapping_add(*by).to_le_bytes();
+            }
+        };
+        shared.store.transact(&keys, &mut add, &more, shared.sync)?;
+        if !is_whole {
+            return Err("a record that a transaction changes is missing".into());
+        }
+        let of_row = |(_, key, value): &(u32, Vec<u8>, Vec<u8>)| (key.len() + value.len()) as u64;
+        self.read_bytes += bytes;
+        self.written_bytes += bytes + rows.iter().map(of_row).sum::<u64>();
+        Ok(())
+    }
+}
+
 impl Client<'_> {
     /// Does an operation of a kind. Returns the number of the record that was
     /// drawn for it, where it is of one.
@@ -362,6 +440,9 @@ impl Client<'_> {
             Kind::MultiGet => self.multi_get()?,
             Kind::Batch => self.batch()?,
             Kind::Pop => self.pop()?,
+            Kind::Count => self.count()?,
+            Kind::Transfer => self.transfer()?,
+            Kind::Order => self.order()?,
             Kind::Put | Kind::Get | Kind::Absent | Kind::Scan | Kind::Delete | Kind::Update => {
                 let reads = self.read_keys.as_mut().filter(|_| kind.reads());
                 let number = reads.unwrap_or(&mut self.keys).next();

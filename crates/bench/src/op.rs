@@ -25,11 +25,18 @@ pub(crate) enum Kind {
     Batch,
     /// Takes the oldest entry of a queue: seeks to where it should be, reads it, removes it.
     Pop,
+    /// Adds one to a record, in a transaction.
+    Count,
+    /// Moves an amount from one record to another, in a transaction.
+    Transfer,
+    /// Takes an order, in a transaction: counts it in one of a few districts, lowers the stock of
+    /// several records, and sets a new record for it and one for each of those.
+    Order,
 }
 
 impl Kind {
     /// How many there are.
-    pub(crate) const COUNT: usize = 10;
+    pub(crate) const COUNT: usize = 13;
 
     /// All of them, in the order of their numbers.
     pub(crate) const ALL: [Kind; Kind::COUNT] = [
@@ -43,6 +50,9 @@ impl Kind {
         Kind::MultiGet,
         Kind::Batch,
         Kind::Pop,
+        Kind::Count,
+        Kind::Transfer,
+        Kind::Order,
     ];
 
     /// As workload files and reports call it.
@@ -58,12 +68,20 @@ impl Kind {
             Kind::MultiGet => "multi_get",
             Kind::Batch => "batch",
             Kind::Pop => "pop",
+            Kind::Count => "count",
+            Kind::Transfer => "transfer",
+            Kind::Order => "order",
         }
     }
 
     /// Whether it reads the store.
     pub(crate) fn reads(self) -> bool {
         !matches!(self, Kind::Put | Kind::Insert | Kind::Delete | Kind::Batch)
+    }
+
+    /// Whether it is a transaction.
+    pub(crate) fn is_transaction(self) -> bool {
+        matches!(self, Kind::Count | Kind::Transfer | Kind::Order)
     }
 
     /// Whether it changes the store.

@@ -30,6 +30,8 @@ pub struct Common {
     pub codec: Codec,
     /// Key spaces that are written to, numbered from 0.
     pub spaces: u32,
+    /// Whether [`Store::transact`] will be called.
+    pub transactions: bool,
     /// Settings by name. One with a dot is for the engine before the dot;
     /// one without is for Windrow. Others are ignored.
     pub settings: Vec<(String, String)>,
@@ -84,6 +86,10 @@ pub enum Write<'a> {
 /// Called with keys and values that a scan meets.
 pub type OnEntry<'a> = &'a mut dyn FnMut(&[u8], &[u8]);
 
+/// Changes the values that a transaction has read, in the order of its keys. May be
+/// called more than once, each time with what was read then.
+pub type Change<'a> = &'a mut dyn FnMut(&mut [Vec<u8>]);
+
 /// Called with the place of a key among those asked for, and its value.
 pub type OnValue<'a> = &'a mut dyn FnMut(usize, Option<&[u8]>);
 
@@ -134,6 +140,23 @@ pub trait Store: Send + std::marker::Sync {
     /// # Errors
     /// The store's.
     fn scan(&self, space: u32, from: &[u8], entries: u64, each: OnEntry<'_>) -> Result<u64>;
+
+    /// In a transaction: reads keys (absent ones as empty values), has their values changed,
+    /// sets them to that and does the writes of `more`; all of it again where others came
+    /// in between. Returns how often. Only asked of a store whose abilities name transactions and
+    /// that was opened for them.
+    ///
+    /// # Errors
+    /// The store's.
+    fn transact(
+        &self,
+        _keys: &[(u32, &[u8])],
+        _change: Change<'_>,
+        _more: &[Write<'_>],
+        _sync: Sync,
+    ) -> Result<u64> {
+        Err("this store has no transactions".into())
+    }
 
     /// Makes everything written so far durable.
     ///
@@ -220,6 +243,8 @@ pub struct Abilities {
     pub expiry: bool,
     /// Codecs beyond none.
     pub lz4: bool,
+    /// Transactions.
+    pub transactions: bool,
 }
 
 /// A store that can be opened.

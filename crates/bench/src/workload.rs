@@ -357,6 +357,11 @@ impl Workload {
         self.phases.first().is_some_and(|phase| phase.keys == Draws::Shuffled)
     }
 
+    /// Whether a phase does transactions.
+    pub(crate) fn transacts(&self) -> bool {
+        self.phases.iter().any(|phase| phase.mix().iter().any(|(kind, _)| kind.is_transaction()))
+    }
+
     /// Whether a phase looks into Windrow's tables.
     pub(crate) fn estimates(&self) -> bool {
         self.phases.iter().any(|phase| phase.estimates.is_some())

@@ -141,6 +141,14 @@ impl Db {
         (Db::open_with("db", options).unwrap(), handles)
     }
 
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.default.database
+    }
+
+    pub(crate) fn default_ref(&self) -> &Keyspace {
+        &self.default
+    }
+
     /// Where the database lives: the path that it was opened by, from the root
     /// on. A directory that was moved since is still the database's, and open.
     pub fn path(&self) -> &Path {

@@ -82,6 +82,7 @@ mod stored;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tombstones;
+mod transaction;
 mod tree;
 mod trees;
 mod trouble;
@@ -109,6 +110,9 @@ pub use stats::{
     KeyspaceStats, LevelShape, LevelStats, MemoryStats, PauseReason, PauseStats, Stats,
 };
 pub use stored::{StoredKeyspace, StoredSettings};
+pub use transaction::{
+    Conditions, Savepoint, Transaction, TransactionIter, TransactionMode, TransactionOptions,
+};
 pub use verify::VerifyReport;
 pub use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use windrow_base::{Comparator, Error, ErrorKind, KeyspaceId, Result, SeqNo};

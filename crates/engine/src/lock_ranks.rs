@@ -29,12 +29,16 @@ pub(crate) const CATALOG: Rank = Rank::new(100, "the catalog");
 /// Of each keyspace. Held while the queue is asked what was given out last.
 pub(crate) const GAPS: Rank = Rank::new(105, "the gaps of a keyspace");
 pub(crate) const QUEUE: Rank = Rank::new(110, "the commit queue");
+/// Under the queue's lock, or by itself.
+pub(crate) const RECENT_WRITES: Rank = Rank::new(115, "the record of recent writes");
 /// Of each keyspace.
 pub(crate) const VIEW: Rank = Rank::new(120, "the view of a keyspace");
 pub(crate) const NAMES: Rank = Rank::new(130, "the names of keyspaces");
 
 // What waits for writes, and for the device.
 pub(crate) const PUBLICATION: Rank = Rank::new(200, "the publication of writes");
+/// Under no other lock: who waits for one holds none.
+pub(crate) const KEY_LOCKS: Rank = Rank::new(205, "the locks on keys");
 pub(crate) const WAL_SYNC: Rank = Rank::new(210, "the sync of the write-ahead log");
 
 // Lists and counts.

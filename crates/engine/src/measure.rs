@@ -47,6 +47,7 @@ pub(crate) fn stats(database: &Database) -> Stats {
         merge_bytes: database.shares.merge_bytes
             * database.workers.merges_running.load(Ordering::Relaxed) as u64
             / (database.workers.merges_max() as u64 + 1),
+        transactions_bytes: database.pipeline.transactions_bytes(),
     };
     stats.readers_open = database.snapshots.len() as u64;
     stats.listener_panics = database.events.panics();

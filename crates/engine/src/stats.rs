@@ -432,6 +432,9 @@ pub struct MemoryStats {
     pub tables_bytes: u64,
     /// Buffers of merges and flushes.
     pub merge_bytes: u64,
+    /// What was written recently, and which keys are locked, as far as open transactions
+    /// need it.
+    pub transactions_bytes: u64,
 }
 
 impl MemoryStats {
@@ -442,6 +445,7 @@ impl MemoryStats {
             + self.readers_bytes
             + self.tables_bytes
             + self.merge_bytes
+            + self.transactions_bytes
     }
 }
 

@@ -205,6 +205,16 @@ impl BatchBuf {
         Mark { bytes: self.buf.len(), count: self.count }
     }
 
+    /// Whether it goes as far as `mark`.
+    pub fn holds(&self, mark: Mark) -> bool {
+        mark.bytes <= self.buf.len() && mark.count <= self.count
+    }
+
+    /// The operations pushed since `mark`, in order.
+    pub fn ops_from(&self, mark: Mark) -> TrustedOps<'_> {
+        TrustedOps { rest: &self.buf[mark.bytes..] }
+    }
+
     /// Drops the operations pushed since `mark`.
     pub fn truncate_to(&mut self, mark: Mark) {
         debug_assert!(mark.bytes <= self.buf.len() && mark.count <= self.count);

@@ -11,6 +11,7 @@ mod placing;
 mod planning;
 mod repairing;
 mod steps;
+mod transacting;
 
 use std::path::Path;
 use steps::{damage_end, ensure, killed, kind, logs, open, options, refused, text, with_contents};
@@ -85,6 +86,15 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("a full device leaves room to flush (P8)", filling::a_full_device_leaves_room_to_flush),
     ("a tree is no deeper than its shape (S1)", planning::a_tree_is_no_deeper_than_its_shape),
     ("filters keep to their memory (F2)", planning::filters_keep_to_their_memory),
+    (
+        "a transaction that read what changed is refused (P25)",
+        transacting::what_was_read_and_written_since_is_refused,
+    ),
+    (
+        "a transaction longer than the record is refused, too (P25)",
+        transacting::a_long_transaction_is_refused_as_well,
+    ),
+    ("a locked key is one transaction's (P25)", transacting::a_locked_key_is_one_transactions),
     ("a HotMap keeps its layers (H1)", planning::a_hot_map_keeps_its_layers),
 ];
 

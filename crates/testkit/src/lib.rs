@@ -12,6 +12,7 @@ pub mod model;
 pub mod op;
 pub mod oracle;
 pub mod script;
+pub mod serial;
 pub mod subject;
 pub mod sweep;
 pub mod text;

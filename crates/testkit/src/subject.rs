@@ -10,7 +10,8 @@ use std::ops::Bound;
 use std::path::PathBuf;
 use std::time::Duration;
 use windrow::{
-    Batch, Cursor, Db, InKeyspace, Keyspace, KeyspaceOptions, Options, ReadOptions, Snapshot, Sync,
+    Batch, Cursor, Db, InKeyspace, Keyspace, KeyspaceOptions, Options, ReadOptions, Slice,
+    Snapshot, Sync, Transaction,
 };
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result};
 
@@ -34,6 +35,15 @@ pub struct Database {
 enum Place<'a> {
     Default(&'a Db),
     Named(&'a Keyspace),
+}
+
+impl Place<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
+        match self {
+            Place::Default(db) => db.get(key),
+            Place::Named(keyspace) => keyspace.get(key),
+        }
+    }
 }
 
 impl InKeyspace for Place<'_> {
@@ -70,6 +80,31 @@ pub fn push(batch: &mut Batch, place: &impl InKeyspace, change: &Change) {
         Change::SingleDelete { key } => batch.single_delete(place, key),
         Change::Merge { key, operand } => batch.merge(place, key, operand),
         Change::DeleteRange { from, to } => batch.delete_range(place, from, to),
+    }
+}
+
+/// Makes a change in a transaction.
+fn apply(tx: &mut Transaction, place: &impl InKeyspace, change: &Change) -> Result<()> {
+    match change {
+        Change::Put { key, value } => tx.put(place, key, value),
+        Change::PutTtl { key, value, ttl_ms } => {
+            tx.put_with_ttl(place, key, value, Duration::from_millis(*ttl_ms))
+        }
+        Change::Delete { key } | Change::SingleDelete { key } => tx.delete(place, key),
+        Change::Merge { key, operand } => tx.merge(place, key, operand),
+        Change::DeleteRange { from, to } => tx.delete_range(place, from, to),
+    }
+}
+
+/// The key of a change, the first of a range.
+fn key_of(change: &Change) -> &[u8] {
+    match change {
+        Change::Put { key, .. }
+        | Change::PutTtl { key, .. }
+        | Change::Delete { key }
+        | Change::SingleDelete { key }
+        | Change::Merge { key, .. } => key,
+        Change::DeleteRange { from, .. } => from,
     }
 }
 
@@ -198,13 +233,55 @@ impl Database {
         Ok(Answer::Done)
     }
 
+    /// As a batch or as a transaction, which are one to whoever runs alone.
     fn batch(&self, writes: &[Write], sync: bool) -> Result<Answer> {
-        let mut batch = Batch::new();
+        let mut placed = Vec::with_capacity(writes.len());
         for write in writes {
             let Some(place) = self.place(&write.keyspace) else { return Ok(Answer::Missing) };
-            push(&mut batch, &place, &write.change);
+            placed.push((place, &write.change));
         }
-        self.db().write(batch, if sync { Sync::Yes } else { Sync::No })?;
+        let sync = if sync { Sync::Yes } else { Sync::No };
+        // A transaction has no single delete.
+        let is_single = |change: &Change| matches!(change, Change::SingleDelete { .. });
+        if writes.len().is_multiple_of(2) && !writes.iter().any(|write| is_single(&write.change)) {
+            return self.transaction(&placed, sync);
+        }
+        let mut batch = Batch::new();
+        placed.iter().for_each(|(place, change)| push(&mut batch, place, change));
+        self.db().write(batch, sync)?;
+        Ok(Answer::Done)
+    }
+
+    /// The changes in a transaction that also goes back to a savepoint, and reads each key before and
+    /// after: what it sees of its own writes is what everybody sees once it has committed.
+    ///
+    /// # Panics
+    /// If that is not so.
+    fn transaction(&self, changes: &[(Place<'_>, &Change)], sync: Sync) -> Result<Answer> {
+        let mut tx = self.db().transaction()?;
+        let begin_ms = self.db().now_ms();
+        let mut seen = Vec::new();
+        for (place, change) in changes {
+            let key = key_of(change);
+            // A read that fails ends nothing: the write may go through.
+            let _ = tx.get(place, key);
+            let savepoint = tx.savepoint();
+            let _ = tx.put(place, key, "forgotten");
+            tx.rollback_to(&savepoint)?;
+            apply(&mut tx, place, change)?;
+        }
+        for (place, change) in changes {
+            let key = key_of(change);
+            seen.push((place, key, tx.get(place, key)));
+        }
+        tx.commit_with(sync)?;
+        for (place, key, before) in seen {
+            let after = place.get(key);
+            let is_one_moment = self.db().now_ms() == begin_ms;
+            if let (Ok(before), Ok(after), true) = (before, after, is_one_moment) {
+                assert_eq!(before, after, "a transaction saw another value of {key:02x?}");
+            }
+        }
         Ok(Answer::Done)
     }
 
@@ -238,7 +315,7 @@ impl Database {
         let Some((ks, _)) = self.read_place(keyspace, None) else { return Ok(Answer::Missing) };
         let values =
             if keyspace == DEFAULT { self.db().multi_get(keys) } else { ks.multi_get(keys) };
-        let plain = |v: Result<Option<windrow::Slice>>| match v {
+        let plain = |v: Result<Option<Slice>>| match v {
             Ok(value) => Ok(value.map(|v| v.to_vec())),
             Err(error) => Err(error.kind()),
         };

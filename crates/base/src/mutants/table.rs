@@ -240,6 +240,10 @@ mutants! {
     158 ResumeForgets ["P1", "P7"] "a resume does not write what is in memory to tables";
     159 ResumedKeyspaces ["P7", "P20"] "a keyspace whose making failed is there after a resume";
     160 BatchMemoryLimit ["P15 P18", "P18"] "a batch is taken that memtables have no room for";
+    161 TransactionUnchecked ["P25", "P25"] "a transaction commits although a key that it read was written since";
+    162 PhantomUnchecked ["P25", "P25"] "a transaction commits although a key came into a range that it read";
+    163 ForgottenWrites ["P25", "P25"] "writes that are forgotten count as none for a transaction";
+    164 LockOfTwo ["P25", "P25"] "two transactions hold the lock of a key";
     170 DropUnsynced ["P2", "R4"] "a drop of a keyspace is durable before older writes to others";
     171 RepairMovesFirst ["P23", "R7"] "repair moves damaged files away before a manifest without them is in force";
     172 RepairTracesForgotten ["P23", "R7"] "repair takes what one before it had begun to write for data";

@@ -28,9 +28,10 @@ pub(super) const TEXT: &str = "Leveled compaction with dynamic level sizes. One 
 /// the log and of the memtable in turn; with memtables and files of 8 MiB; with
 /// memtables of a quarter of the budget, so that no engine gains by their share;
 /// with three background jobs, however few threads others have; with indexes and
-/// filters of every level pinned in the cache.
+/// filters of every level pinned in the cache; with transactions that lock nothing (those of
+/// the others lock).
 pub(super) const VARIANTS: &[&str] =
-    &["counted", "pipelined", "small", "quarter", "three_jobs", "pinned"];
+    &["counted", "pipelined", "small", "quarter", "three_jobs", "pinned", "optimistic"];
 
 const NAMES: &[&str] = &[
     "block_bytes",

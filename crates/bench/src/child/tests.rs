@@ -158,7 +158,7 @@ const ENGINES: &[Engine] = &[store::windrow::ENGINE, MODEL];
 const MODEL: Engine = Engine {
     name: "model",
     version: String::new,
-    abilities: Abilities { direct_io: true, expiry: false, lz4: false },
+    abilities: Abilities { direct_io: true, expiry: false, lz4: false, transactions: false },
     tuning: "",
     variants: &[],
     open: |dir, _| open(dir, Fault::None),

@@ -52,6 +52,7 @@ impl Setup {
             direct_io: self.direct_io.unwrap_or(workload.store.direct_io),
             codec: if self.lz4 { Codec::Lz4 } else { Codec::None },
             spaces: workload.data.spaces,
+            transactions: workload.transacts(),
             settings: settings.chain(&self.settings).cloned().collect(),
         }
     }

@@ -28,6 +28,12 @@ const CLIENTS: u64 = 4;
 /// Steps of each of them.
 const CLIENT_STEPS: u64 = 1500;
 
+/// Transactions of each client.
+const ADDITIONS: u64 = 300;
+
+/// What they add to.
+const COUNTERS: [&[u8]; 3] = [b"a", b"b", b"c"];
+
 /// Contents of a key space.
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -50,7 +56,69 @@ pub fn check(engine: &Engine, dir: &Path, seed: u64) -> Result<()> {
         };
         run().map_err(|why| fail(why.to_string()))?;
     }
+    if engine.abilities.transactions {
+        check_transactions(engine, "", &dir.join("transactions"))?;
+    }
     Ok(())
+}
+
+/// Has several clients add to the same few counters, each addition a transaction that also sets a
+/// key of its own: none is lost, none done in part.
+///
+/// # Errors
+/// What is wrong, or the store's.
+pub fn check_transactions(engine: &Engine, variant: &str, dir: &Path) -> Result<()> {
+    let [(_, plain), _] = setups(engine);
+    let common = Common { variant: variant.to_owned(), transactions: true, ..plain };
+    let store = (engine.open)(dir, &common)?;
+    let store = store.as_ref();
+    std::thread::scope(|scope| {
+        let start = |number| scope.spawn(move || additions(store, number));
+        let started: Vec<_> = (0..CLIENTS).map(start).collect();
+        let done = started.into_iter().map(|client| client.join());
+        done.map(|done| done.map_err(|_| "a client panicked")?).collect::<Result<()>>()
+    })?;
+    let (mut sum, mut value) = (0, Vec::new());
+    for key in COUNTERS {
+        store.get(0, key, &mut value)?;
+        sum += number_in(&value);
+    }
+    let keys = store.scan(0, b"z", u64::MAX, &mut |_, _| {})?;
+    let asked = CLIENTS * ADDITIONS;
+    match (sum, keys) == (2 * asked, asked) {
+        true => Ok(()),
+        false => Err(format!(
+            "{} {variant}: {asked} transactions counted {sum} and set {keys} keys",
+            engine.name
+        )
+        .into()),
+    }
+}
+
+/// One client's transactions: two of three counters each.
+fn additions(store: &dyn Store, client: u64) -> Result<()> {
+    for n in 0..ADDITIONS {
+        let left_out = (n + client) as usize % COUNTERS.len();
+        let counters = COUNTERS.iter().enumerate().filter(|(i, _)| *i != left_out);
+        let keys: Vec<(u32, &[u8])> = counters.map(|(_, key)| (0, *key)).collect();
+        let own = format!("z{client}-{n}").into_bytes();
+        let mut add = |values: &mut [Vec<u8>]| {
+            for value in values {
+                *value = (number_in(value) + 1).to_le_bytes().to_vec();
+            }
+        };
+        let more = [Write::Put { space: 0, key: &own, value: b"done" }];
+        let times = store.transact(&keys, &mut add, &more, Sync::No)?;
+        if times == 0 {
+            return Err("a transaction went through without being tried".into());
+        }
+    }
+    Ok(())
+}
+
+/// The number that a counter holds, 0 if it is empty.
+fn number_in(value: &[u8]) -> u64 {
+    value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// Plain, and with everything that the engine can do.
@@ -62,6 +130,7 @@ fn setups(engine: &Engine) -> [(&'static str, Common); 2] {
         direct_io: false,
         codec: Codec::None,
         spaces: 1,
+        transactions: false,
         settings: Vec::new(),
     };
     let able = Common {
@@ -370,6 +439,8 @@ mod tests {
     #[test]
     fn windrow_conforms() {
         run(&WINDROW).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        check_transactions(&WINDROW, "pessimistic", dir.path()).unwrap();
     }
 
     /// Windrow's adapter with one fault: canaries for the check itself.

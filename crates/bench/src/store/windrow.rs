@@ -1,16 +1,17 @@
 //! Windrow behind the `Store` trait: the defaults, but for what every store
 //! gets alike (memory, threads, direct I/O, codec).
 
-use super::{Abilities, Codec, Common, Counters, Engine, OnEntry, OnValue, Result};
+use super::{Abilities, Change, Codec, Common, Counters, Engine, OnEntry, OnValue, Result};
 use super::{Store, Sync, Tree, Write};
 use std::path::Path;
-use windrow::{Batch, Db, Keyspace, Options, ReadOptions, Settings, Stats};
+use windrow::{Batch, Db, ErrorKind, InKeyspace, Keyspace, Options, ReadOptions, Settings, Stats};
+use windrow::{Transaction, TransactionMode, TransactionOptions};
 
 /// Windrow.
 pub const ENGINE: Engine = Engine {
     name: "windrow",
     version: || env!("CARGO_PKG_VERSION").to_owned(),
-    abilities: Abilities { direct_io: true, expiry: true, lz4: true },
+    abilities: Abilities { direct_io: true, expiry: true, lz4: true, transactions: true },
     tuning: "Defaults: the preset windrow (or the one after the colon), one memory budget for \
              memtables, block cache, filters, indexes and merge buffers, ten filter bits per key.",
     variants: &[],
@@ -20,25 +21,38 @@ pub const ENGINE: Engine = Engine {
 /// The variant that is the default but for its logs, which are mapped.
 const MAPPED: &str = "map_logs";
 
+/// The variant that is the default but for its transactions, which lock what they read.
+const PESSIMISTIC: &str = "pessimistic";
+
 /// An open database and its keyspaces by number.
 struct Windrow {
     db: Db,
     spaces: Vec<Keyspace>,
+    transactions: TransactionMode,
 }
 
 /// Opens a database. Settings without a dot are Windrow's; the variant is a
-/// preset or a policy, as the setting `preset` takes it, or `map_logs`.
+/// preset or a policy, as the setting `preset` takes it, or `map_logs` or `pessimistic`.
 fn open(dir: &Path, common: &Common) -> Result<Box<dyn Store>> {
-    over(Db::open_with(dir, options(common)?)?, common.spaces)
+    let transactions = match common.variant.as_str() {
+        PESSIMISTIC => TransactionMode::Pessimistic,
+        _ => TransactionMode::Optimistic,
+    };
+    let store = behind(Db::open_with(dir, options(common)?)?, common.spaces)?;
+    Ok(Box::new(Windrow { transactions, ..store }))
 }
 
 /// An open database with so many key spaces behind the trait.
 pub(crate) fn over(db: Db, spaces: u32) -> Result<Box<dyn Store>> {
+    Ok(Box::new(behind(db, spaces)?))
+}
+
+fn behind(db: Db, spaces: u32) -> Result<Windrow> {
     let spaces = match spaces {
         0 | 1 => vec![db.default_keyspace()],
         n => (0..n).map(|i| db.keyspace(&format!("space{i}"))).collect::<windrow::Result<_>>()?,
     };
-    Ok(Box::new(Windrow { db, spaces }))
+    Ok(Windrow { db, spaces, transactions: TransactionMode::default() })
 }
 
 /// The options that `common` comes to.
@@ -55,7 +69,7 @@ pub(crate) fn options(common: &Common) -> Result<Options> {
         ..Settings::default()
     };
     match common.variant.as_str() {
-        "" => {}
+        "" | PESSIMISTIC => {}
         MAPPED => settings.map_logs = true,
         preset => settings.set("preset", preset)?,
     }
@@ -75,6 +89,23 @@ fn durability(sync: Sync) -> windrow::Sync {
 impl Windrow {
     fn space(&self, number: u32) -> &Keyspace {
         &self.spaces[number as usize]
+    }
+
+    /// Reads a key, as one that is to be written.
+    fn read(
+        &self,
+        tx: &mut Transaction,
+        ks: &impl InKeyspace,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> windrow::Result<()> {
+        let found = match self.transactions {
+            TransactionMode::Optimistic => tx.get(ks, key)?,
+            TransactionMode::Pessimistic => tx.get_for_update(ks, key)?,
+        };
+        value.clear();
+        value.extend_from_slice(found.as_deref().unwrap_or_default());
+        Ok(())
     }
 }
 
@@ -134,6 +165,44 @@ impl Store for Windrow {
             valid = met < entries && cursor.next()?;
         }
         Ok(met)
+    }
+
+    fn transact(
+        &self,
+        keys: &[(u32, &[u8])],
+        change: Change<'_>,
+        more: &[Write<'_>],
+        sync: Sync,
+    ) -> Result<u64> {
+        let mut values = vec![Vec::new(); keys.len()];
+        let mut times = 0;
+        let options = TransactionOptions {
+            mode: self.transactions,
+            sync: durability(sync),
+            ..TransactionOptions::default()
+        };
+        let mut work = |tx: &mut Transaction| {
+            times += 1;
+            for ((space, key), value) in keys.iter().zip(&mut values) {
+                self.read(tx, self.space(*space), key, value)?;
+            }
+            change(&mut values);
+            for ((space, key), value) in keys.iter().zip(&values) {
+                tx.put(self.space(*space), key, value)?;
+            }
+            more.iter().try_for_each(|write| match *write {
+                Write::Put { space, key, value } => tx.put(self.space(space), key, value),
+                Write::Delete { space, key } => tx.delete(self.space(space), key),
+            })
+        };
+        loop {
+            match self.db.transact_with(&options, &mut work) {
+                Ok(()) => return Ok(times),
+                // It has tried a hundred times.
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     fn sync(&self) -> Result<()> {

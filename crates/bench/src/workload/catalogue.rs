@@ -18,6 +18,7 @@ const FILES: &[(&str, &str)] = &[
     ("queue", include_str!("../../workloads/queue.toml")),
     ("reopen", include_str!("../../workloads/reopen.toml")),
     ("large", include_str!("../../workloads/large.toml")),
+    ("transactions", include_str!("../../workloads/transactions.toml")),
     ("keyspaces", include_str!("../../workloads/keyspaces.toml")),
     ("openloop", include_str!("../../workloads/openloop.toml")),
     ("steady", include_str!("../../workloads/steady.toml")),

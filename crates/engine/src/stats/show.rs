@@ -121,7 +121,8 @@ impl MemoryStats {
     fn fmt_line(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "memory   {} of {}: memtables {}, cache {}, readers {}, tables {}, merges {}",
+            "memory   {} of {}: memtables {}, cache {}, readers {}, tables {}, merges {}, \
+             transactions {}",
             human_bytes(self.used_bytes()),
             human_bytes(self.budget_bytes),
             human_bytes(self.memtables_bytes),
@@ -129,6 +130,7 @@ impl MemoryStats {
             human_bytes(self.readers_bytes),
             human_bytes(self.tables_bytes),
             human_bytes(self.merge_bytes),
+            human_bytes(self.transactions_bytes),
         )
     }
 }

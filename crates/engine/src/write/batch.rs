@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use windrow_base::key::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX};
 use windrow_base::{Error, KeyspaceId, Result};
-use windrow_format::batch::BatchBuf;
+use windrow_format::batch::{BatchBuf, Mark};
 
 /// Whose keyspace an operation of a [`Batch`] is for: a [`crate::Db`] (its
 /// default keyspace) or a [`crate::Keyspace`].
@@ -66,6 +66,13 @@ pub struct Batch {
     places: HashMap<KeyspaceId, usize>,
     pub(crate) error: Option<Error>,
     pub(crate) database_id: Option<u64>,
+}
+
+/// A place in a [`Batch`] to go back to.
+#[derive(Clone, Debug)]
+pub(crate) struct BatchMark {
+    pub(crate) buf: Mark,
+    touched: Vec<Touched>,
 }
 
 impl Batch {
@@ -159,6 +166,26 @@ impl Batch {
         self.places.clear();
         self.error = None;
         self.database_id = None;
+    }
+
+    /// The present end, for [`Batch::truncate_to`].
+    pub(crate) fn mark(&self) -> BatchMark {
+        BatchMark { buf: self.buf.mark(), touched: self.touched.clone() }
+    }
+
+    /// Whether it goes as far as `mark`.
+    pub(crate) fn holds(&self, mark: &BatchMark) -> bool {
+        self.buf.holds(mark.buf)
+    }
+
+    /// Drops the operations pushed since `mark`.
+    pub(crate) fn truncate_to(&mut self, mark: BatchMark) {
+        self.buf.truncate_to(mark.buf);
+        self.touched = mark.touched;
+        self.places.clear();
+        if self.touched.len() > FEW {
+            self.places.extend(self.touched.iter().map(|t| t.id).zip(0..));
+        }
     }
 
     fn push(&mut self, ks: &impl InKeyspace, kind: Kind, key: &[u8], value: &[u8]) {

@@ -16,6 +16,8 @@ use crate::workers::Kick;
 use crate::write::batch::{Batch, Touched};
 use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, Slot};
+use crate::write::read_set::ReadSet;
+use crate::write::recent::Verdict;
 use crate::write::room::{Reserved, Room};
 use std::sync::Arc;
 use windrow_base::Kind;
@@ -33,6 +35,31 @@ impl Pipeline {
     /// `InvalidArgument` for a broken limit (nothing is written); `ReadOnly`,
     /// `Closed`; what the log said, a background error.
     pub(crate) fn write_batch(&self, batch: &mut Batch, sync: Sync) -> Result<SeqNo> {
+        self.write_batch_after(batch, sync, None).map_err(|(error, _)| error)
+    }
+
+    /// Writes a batch if nothing of `reads` was written since it was read.
+    ///
+    /// # Errors
+    /// As [`Pipeline::write_batch`]; `Conflict` with what was found of the reads: nothing
+    /// is written then.
+    pub(crate) fn write_batch_after(
+        &self,
+        batch: &mut Batch,
+        sync: Sync,
+        reads: Option<&ReadSet>,
+    ) -> Result<SeqNo, (Error, Verdict)> {
+        let plain = |error| (error, Verdict::Unchanged);
+        if self.check_batch(batch, sync).map_err(plain)? {
+            return Ok(self.visible());
+        }
+        let Batch { buf, touched, .. } = batch;
+        let mut room = Room::new(self, touched);
+        self.commit(buf, &mut room, sync, reads).map_err(|error| (error, room.verdict))
+    }
+
+    /// Refuses what may not be written; whether there is nothing to write.
+    fn check_batch(&self, batch: &Batch, sync: Sync) -> Result<bool> {
         if let Some(error) = &batch.error {
             return Err(error.clone());
         }
@@ -46,10 +73,10 @@ impl Pipeline {
                 // Nothing to write, but all before it is asked to be durable.
                 self.segments.sync()?;
             }
-            return Ok(self.visible());
+            return Ok(true);
         }
         self.check_operands(&batch.buf, &batch.touched)?;
-        self.commit(&mut batch.buf, &batch.touched, sync)
+        Ok(false)
     }
 
     /// Refuses what would not fit into the budget: as it is held while it is
@@ -75,17 +102,17 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Commits encoded operations.
-    pub(crate) fn commit(
+    /// Commits encoded operations, if nothing of `reads` was written since.
+    fn commit(
         &self,
         buf: &mut BatchBuf,
-        touched: &[Touched],
+        room: &mut Room<'_>,
         sync: Sync,
+        reads: Option<&ReadSet>,
     ) -> Result<SeqNo> {
         self.host.write_state.check()?;
-        let mut room = Room::new(self, touched);
         room.wait_for_pace(buf.byte_len());
-        let reserved = room.reserve(buf.count(), buf.op_bytes())?;
+        let reserved = room.reserve(buf, reads)?;
         let Reserved { slot, due, is_large, watched } = reserved;
         let unwinding = Unwinding::of_writing(self, &slot);
         // Before anybody may see it.
@@ -109,7 +136,7 @@ impl Pipeline {
         counters.batches.add(1);
         counters.operations.add(u64::from(buf.count()));
         counters.wal_bytes.add(slot.end - slot.begin);
-        counters.user_bytes.add(touched.iter().map(|t| t.user_bytes as u64).sum());
+        counters.user_bytes.add(room.user_bytes());
         if sync.is_yes() {
             self.sync_slot(&slot)?;
         }

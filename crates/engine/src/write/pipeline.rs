@@ -16,12 +16,19 @@ use crate::shortage::Retry;
 use crate::tree::Tree;
 use crate::trees::{Keyspaces, Trees};
 use crate::workers::{Kick, Workers};
+use crate::write::key_locks::KeyLocks;
 use crate::write::queue::Queue;
+use crate::write::recent::RecentWrites;
 use crate::write::segments::Segments;
 use crate::write::unflushed::Frozen;
 use std::sync::{Arc, Weak};
-use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant};
+use windrow_base::{
+    Error, ErrorKind, KeyOrder, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant,
+};
 use windrow_env::sync::{Guard, Mutex};
+
+/// The record of recent writes takes at most one in so many bytes of the memory budget.
+const RECENT_PART: u64 = 32;
 
 /// What a write goes through on its way into a table.
 pub(crate) struct Pipeline {
@@ -31,6 +38,10 @@ pub(crate) struct Pipeline {
     pub(crate) segments: Segments,
     pub(crate) pace: Pace,
     pub(crate) keyspaces: Keyspaces,
+    /// What transactions are admitted by.
+    pub(crate) recent: RecentWrites,
+    /// By which they wait for each other, where they ask for that.
+    pub(crate) key_locks: KeyLocks,
     /// When flushes that found something run out are tried again.
     pub(crate) flush_retry: Mutex<Retry>,
 }
@@ -52,6 +63,8 @@ impl Pipeline {
             segments,
             pace: Pace::new(host.settings.pace_delay_us_max),
             keyspaces: Keyspaces::new(trees),
+            key_locks: KeyLocks::new(),
+            recent: RecentWrites::new((host.settings.memory_bytes / RECENT_PART) as usize),
             flush_retry: Mutex::new(lock_ranks::FLUSH_RETRY, Retry::default()),
             host,
         });
@@ -94,6 +107,33 @@ impl Pipeline {
             let text = format!("keyspace {id}, which a batch writes to, was dropped");
             Error::new(ErrorKind::Closed, text)
         })
+    }
+
+    /// The order of a keyspace's keys; of one that was dropped, some order.
+    pub(crate) fn order_of(&self, id: KeyspaceId) -> KeyOrder {
+        self.trees().get(id).map(|tree| tree.reads.order.clone()).unwrap_or_default()
+    }
+
+    /// Has all writes recorded from here on, if they are not, and returns once what was
+    /// given out before is visible: a transaction that begins now sees it.
+    ///
+    /// # Errors
+    /// `ReadOnly` if writing is off.
+    pub(crate) fn record_writes(&self, known_from: Option<SeqNo>) -> Result<()> {
+        let last_given = match known_from {
+            Some(seq) => seq,
+            None => {
+                let queue = self.queue().lock();
+                self.recent.switch_on(queue.last_seq());
+                queue.last_seq()
+            }
+        };
+        self.queue().wait_visible(last_given, &self.host.write_state)
+    }
+
+    /// Memory that is held for transactions, besides what each has written and read.
+    pub(crate) fn transactions_bytes(&self) -> u64 {
+        (self.recent.memory_bytes() + self.key_locks.memory_bytes()) as u64
     }
 
     /// Gives reads the memory that memtables do not use.

@@ -218,7 +218,7 @@ impl Queue {
     pub(crate) fn last_before_gap(&self) -> SeqNo {
         let mut state = self.state.lock();
         state.had_gaps = true;
-        state.next_seq - 1
+        state.last_seq()
     }
 
     /// Takes the short lock.

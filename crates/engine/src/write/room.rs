@@ -17,9 +17,12 @@ use crate::workers::Kick;
 use crate::write::batch::Touched;
 use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, QueueState, Slot};
+use crate::write::read_set::ReadSet;
+use crate::write::recent::Verdict;
 use crate::write::wal::Wal;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result, debug_invariant};
+use windrow_format::batch::BatchBuf;
 use windrow_format::{batch, log};
 
 /// Range deletes that fill a memtable, however short: every read asks all of
@@ -54,13 +57,20 @@ pub(crate) struct Room<'a> {
     touched: &'a [Touched],
     /// What is in memory was flushed for it, once.
     flushed: bool,
+    /// What became of the reads that the write depends on.
+    pub(crate) verdict: Verdict,
 }
 
 impl<'a> Room<'a> {
     /// That of a write to these keyspaces.
     #[inline]
     pub(crate) fn new(pipeline: &'a Pipeline, touched: &'a [Touched]) -> Room<'a> {
-        Room { pipeline, touched, flushed: false }
+        Room { pipeline, touched, flushed: false, verdict: Verdict::Unchanged }
+    }
+
+    /// Bytes of the write's keys and values.
+    pub(crate) fn user_bytes(&self) -> u64 {
+        self.touched.iter().map(|touched| touched.user_bytes as u64).sum()
     }
 
     /// What a write counts for in the memtable of a keyspace. Range deletes fill
@@ -117,8 +127,13 @@ impl<'a> Room<'a> {
     }
 
     /// Gives out a slot, after making room for it in the memtables.
-    pub(crate) fn reserve(&mut self, count: u32, op_bytes: usize) -> Result<Reserved> {
-        let Pipeline { host, workers, segments, .. } = self.pipeline;
+    ///
+    /// # Errors
+    /// `Conflict` where `reads` are given, and something of them was written since; what
+    /// the wait for room ended with.
+    pub(crate) fn reserve(&mut self, buf: &BatchBuf, reads: Option<&ReadSet>) -> Result<Reserved> {
+        let Pipeline { host, workers, segments, recent, .. } = self.pipeline;
+        let (count, op_bytes) = (buf.count(), buf.op_bytes());
         let need: usize = self.touched.iter().map(|touch| self.charge(touch)).sum();
         let mut queue = segments.queue.lock();
         let (mut due, mut stay) = (false, false);
@@ -144,10 +159,24 @@ impl<'a> Room<'a> {
                     queue = segments.queue.lock();
                     continue;
                 }
+                // Where nothing was written since, nobody need have recorded it.
+                if let Some(reads) = reads
+                    && !reads.is_as_of(queue.last_seq())
+                {
+                    self.verdict = recent.check(reads);
+                    if self.verdict != Verdict::Unchanged {
+                        let text = "what was read was written since";
+                        return Err(Error::new(ErrorKind::Conflict, text));
+                    }
+                }
                 // First: a keyspace that is dropped meanwhile has no memtables.
                 let watched = if queue.had_gaps { self.watched() } else { Vec::new() };
                 let memtables = self.memtables(&mut queue)?;
-                break (queue.take(count, op_bytes, memtables), watched);
+                let slot = queue.take(count, op_bytes, memtables);
+                if recent.is_on() {
+                    recent.record(buf, slot.first_seq, |id| self.pipeline.order_of(id));
+                }
+                break (slot, watched);
             }
             match self.switch_largest(&mut queue, stay) {
                 Switch::Done => due = true,

@@ -9,6 +9,7 @@ mod database;
 mod descriptors;
 mod filter_memory;
 mod handles;
+mod hermitage;
 mod log_space;
 mod memory;
 mod place;

@@ -24,7 +24,7 @@ use super::ranks::checked::{Holding, Kept};
 use super::ranks::unchecked::{Holding, Kept};
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A value that one thread has at a time.
 #[derive(Debug)]
@@ -118,6 +118,18 @@ impl Condvar {
         let (held, _) = self.0.wait_timeout(held, left).unwrap_or_else(PoisonError::into_inner);
         guard.holding.go_on();
         guard.value = Some(held);
+    }
+
+    /// The same, for at most so many nanoseconds. Whether they are over.
+    #[cfg_attr(any(debug_assertions, test, feature = "testing"), track_caller)]
+    pub fn wait_ns<T>(&self, guard: &mut MutexGuard<'_, T>, ns: u64) -> bool {
+        let held = guard.value.take().expect(WAITS);
+        guard.holding.pause();
+        let waited = self.0.wait_timeout(held, Duration::from_nanos(ns));
+        let (held, over) = waited.unwrap_or_else(PoisonError::into_inner);
+        guard.holding.go_on();
+        guard.value = Some(held);
+        over.timed_out()
     }
 
     /// Wakes one who waits.

@@ -17,3 +17,4 @@ mod machine;
 mod reading;
 mod resuming;
 mod runner;
+mod transactions;

@@ -1,0 +1,289 @@
+//! Writes that depend on the values of a few keys, without what a transaction costs:
+//! nothing is registered, and as long as nobody else writes in between nothing is
+//! recorded either.
+//!
+//! Owns: conditions, and the operations on one key that depend on its value. Never
+//! does: write if what it read has changed.
+
+use super::attempt::{ATTEMPTS_MAX, pause};
+use crate::db::Db;
+use crate::handle::Handle;
+use crate::keyspace::Keyspace;
+use crate::options::Sync;
+use crate::slice::Slice;
+use crate::snapshot::Snapshot;
+use crate::write::batch::{Batch, InKeyspace};
+use crate::write::read_set::ReadSet;
+use crate::write::recent::Verdict;
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
+
+/// What must be true of some keys for [`Db::write_if`] to write.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// let mut batch = windrow::Batch::new();
+/// batch.put(&db, "name/ada", "7");
+/// batch.put(&db, "user/7", "ada");
+/// let free = windrow::Conditions::new().absent(&db, "name/ada").absent(&db, "user/7");
+/// assert!(db.write_if(batch.clone(), &free, windrow::Sync::No)?.is_some());
+/// assert!(db.write_if(batch, &free, windrow::Sync::No)?.is_none());
+/// # Ok::<(), windrow::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    list: Vec<Condition>,
+}
+
+#[derive(Clone, Debug)]
+struct Condition {
+    database_id: u64,
+    keyspace: KeyspaceId,
+    key: Vec<u8>,
+    expected: Expected,
+}
+
+#[derive(Clone, Debug)]
+enum Expected {
+    Absent,
+    Present,
+    Value(Vec<u8>),
+}
+
+impl Conditions {
+    /// None: true of everything.
+    pub fn new() -> Conditions {
+        Conditions::default()
+    }
+
+    /// `key` has no value.
+    #[must_use]
+    pub fn absent(self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) -> Conditions {
+        self.and(ks, key.as_ref(), Expected::Absent)
+    }
+
+    /// `key` has a value.
+    #[must_use]
+    pub fn present(self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) -> Conditions {
+        self.and(ks, key.as_ref(), Expected::Present)
+    }
+
+    /// The value of `key` is `value`.
+    #[must_use]
+    pub fn equal(
+        self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Conditions {
+        self.and(ks, key.as_ref(), Expected::Value(value.as_ref().to_vec()))
+    }
+
+    fn and(mut self, ks: &impl InKeyspace, key: &[u8], expected: Expected) -> Conditions {
+        let (database_id, keyspace) = (ks.database_id(), ks.keyspace_id());
+        self.list.push(Condition { database_id, keyspace, key: key.to_vec(), expected });
+        self
+    }
+
+    /// Whether all hold in a state. What was asked for counts as read.
+    fn hold(&self, state: &mut State<'_>) -> Result<bool> {
+        for condition in &self.list {
+            if condition.database_id != state.database.instance_id {
+                return Err(Error::invalid("a condition is about another open database"));
+            }
+            let tree = state.database.tree(condition.keyspace)?;
+            let keyspace = Keyspace::new(state.database.clone(), tree);
+            let value = state.get(&keyspace, &condition.key)?;
+            let holds = match &condition.expected {
+                Expected::Absent => value.is_none(),
+                Expected::Present => value.is_some(),
+                Expected::Value(expected) => value.as_deref() == Some(expected),
+            };
+            if !holds {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A state of the database, and what was read of it.
+struct State<'a> {
+    database: &'a Handle,
+    snapshot: Snapshot,
+    reads: ReadSet,
+}
+
+impl State<'_> {
+    fn get(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Slice>> {
+        let tree = &keyspace.tree;
+        self.reads.key(tree.id, &tree.reads.order, key, self.snapshot.seq());
+        keyspace.get_at(&self.snapshot, key)
+    }
+}
+
+/// Writes a batch directly after a state for which `decide`, which may fill it, says so:
+/// as long as others write in between what it read, it is asked again.
+///
+/// # Errors
+/// Those of `decide`; `Conflict` where others came in between a hundred times; as
+/// [`Db::write`].
+fn write_after<T>(
+    database: &Handle,
+    batch: &mut Batch,
+    sync: Sync,
+    mut decide: impl FnMut(&mut State<'_>, &mut Batch) -> Result<(bool, T)>,
+) -> Result<(Option<SeqNo>, T)> {
+    let pipeline = &database.pipeline;
+    for attempt in 1..=ATTEMPTS_MAX {
+        let snapshot = Snapshot::take(database);
+        let mut state = State { database, snapshot, reads: ReadSet::default() };
+        let (is_due, done) = decide(&mut state, batch)?;
+        if !is_due {
+            return Ok((None, done));
+        }
+        match pipeline.write_batch_after(batch, sync, Some(&state.reads)) {
+            Ok(seq) => return Ok((Some(seq), done)),
+            Err((error, Verdict::Unchanged)) => return Err(error),
+            Err((_, Verdict::Changed { .. })) => pause(database, attempt),
+            // Somebody wrote something: from now on it is known what.
+            Err((_, Verdict::Unknown)) => pipeline.record_writes(None)?,
+        }
+    }
+    Err(Error::new(
+        ErrorKind::Conflict,
+        format!(
+            "nothing was written: others wrote the same keys each of the {ATTEMPTS_MAX} times that \
+             it was tried: try again later, or use a pessimistic transaction"
+        ),
+    ))
+}
+
+impl Db {
+    /// Writes a batch if all conditions hold, both in one step. `None` if one does not.
+    ///
+    /// # Errors
+    /// As [`Db::write`]; `Conflict` if others wrote keys of the conditions, and left them true,
+    /// each of a hundred times that it was tried.
+    pub fn write_if(
+        &self,
+        mut batch: Batch,
+        conditions: &Conditions,
+        sync: Sync,
+    ) -> Result<Option<SeqNo>> {
+        let decide = |state: &mut State<'_>, _: &mut Batch| Ok((conditions.hold(state)?, ()));
+        write_after(self.handle(), &mut batch, sync, decide).map(|(seq, ())| seq)
+    }
+
+    /// As [`Keyspace::compare_and_swap`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`Keyspace::compare_and_swap`].
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        old: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool> {
+        self.default_ref().compare_and_swap(key, old, new)
+    }
+
+    /// As [`Keyspace::update`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`Keyspace::update`].
+    pub fn update(
+        &self,
+        key: impl AsRef<[u8]>,
+        change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<Option<Slice>> {
+        self.default_ref().update(key, change)
+    }
+
+    /// As [`Keyspace::put_if_absent`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put_if_absent`].
+    pub fn put_if_absent(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<Option<Slice>> {
+        self.default_ref().put_if_absent(key, value)
+    }
+}
+
+impl Keyspace {
+    /// Sets `key` to `new` (`None` removes it) if its value is `old` (`None`: if it has
+    /// none). Whether it was.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`]; `Conflict` if others wrote the key each of a hundred times that it
+    /// was tried.
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        old: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool> {
+        self.change(key.as_ref(), |value, batch| {
+            let is_old = value.as_deref() == old;
+            if is_old {
+                self.set(batch, key.as_ref(), new);
+            }
+            (is_old, is_old)
+        })
+    }
+
+    /// Sets `key` to what `change` makes of its value (`None`: no value, or to remove it).
+    /// Returns the value before. `change` may be called more than once.
+    ///
+    /// # Errors
+    /// As [`Keyspace::compare_and_swap`].
+    pub fn update(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<Option<Slice>> {
+        self.change(key.as_ref(), |value, batch| {
+            self.set(batch, key.as_ref(), change(value.as_deref()).as_deref());
+            (true, value)
+        })
+    }
+
+    /// Sets `key` to `value` if it has none. Returns the value that it has, if so.
+    ///
+    /// # Errors
+    /// As [`Keyspace::compare_and_swap`].
+    pub fn put_if_absent(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<Option<Slice>> {
+        self.change(key.as_ref(), |before, batch| {
+            self.set(batch, key.as_ref(), Some(value.as_ref()));
+            (before.is_none(), before)
+        })
+    }
+
+    /// Writes what `decide` makes of a key's value, where it says so.
+    fn change<T>(
+        &self,
+        key: &[u8],
+        mut decide: impl FnMut(Option<Slice>, &mut Batch) -> (bool, T),
+    ) -> Result<T> {
+        let mut batch = Batch::new();
+        let changed = write_after(&self.database, &mut batch, Sync::No, |state, batch| {
+            batch.clear();
+            Ok(decide(state.get(self, key)?, batch))
+        });
+        changed.map(|(_, done)| done)
+    }
+
+    fn set(&self, batch: &mut Batch, key: &[u8], value: Option<&[u8]>) {
+        match value {
+            Some(value) => batch.put(self, key, value),
+            None => batch.delete(self, key),
+        }
+    }
+}

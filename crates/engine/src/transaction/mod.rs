@@ -1,0 +1,503 @@
+//! Transactions: reads and writes over all keyspaces that take effect as if
+//! they happened at one moment, or not at all.
+//!
+//! Optimistic: a transaction reads a snapshot, with its own writes over it, and
+//! keeps what it read; its commit is admitted if nothing of that was
+//! written since (`write/recent.rs`), else it is a `Conflict`, and nothing of it is
+//! written. Whoever commits is thus equal to one that ran alone at the moment of its
+//! commit. Writes without a transaction are seen by the check as well.
+//!
+//! Where a key is locked (`locking.rs`), others that lock it wait instead of conflicting; what
+//! may commit is decided in the same way. `conditional.rs` has what needs no transaction.
+//!
+//! Owns: the writes (`own.rs`, and the batch that they become), and what was
+//! read. Never does: commit what would not be serialisable.
+
+mod attempt;
+mod conditional;
+mod locking;
+mod options;
+mod own;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+pub use conditional::Conditions;
+pub use options::{TransactionMode, TransactionOptions};
+pub use scan::TransactionIter;
+
+use crate::handle::Handle;
+use crate::keyspace::Keyspace;
+use crate::options::Sync;
+use crate::read::{self, merge_operands, split_expiry};
+use crate::slice::Slice;
+use crate::snapshot::Snapshot;
+use crate::tree::Tree;
+use crate::write::batch::{Batch, BatchMark, InKeyspace};
+use crate::write::read_set::{ReadRange, ReadSet};
+use crate::write::recent::Verdict;
+use locking::Locks;
+use own::{Base, Own, OwnWrites};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use windrow_base::{Error, ErrorKind, KeyspaceId, Kind, Result, SeqNo};
+
+/// What a transaction may keep of what it read: one in so many bytes of the memory budget.
+const READS_PART: u64 = 8;
+
+/// Reads and writes that take effect together, as if at one moment, or not at all.
+///
+/// Made by [`crate::Db::transaction`]. Reads see the database as it was when the transaction
+/// began, and its own writes; nobody else sees those before [`Transaction::commit`]. Dropping
+/// it forgets them. Serialisable: what commits read nothing that was written by others
+/// between its beginning and its commit. (Expiry is judged at its beginning.) A keyspace is
+/// named as in a [`Batch`]: by a [`crate::Db`] or a [`Keyspace`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// # db.put("alice", "10")?;
+/// # db.put("bob", "10")?;
+/// let amount = |value: Option<windrow::Slice>| -> i64 {
+///     value.and_then(|v| std::str::from_utf8(&v).ok()?.parse().ok()).unwrap_or(0)
+/// };
+/// db.transact(|tx| {
+///     let (alice, bob) = (amount(tx.get(&db, "alice")?), amount(tx.get(&db, "bob")?));
+///     tx.put(&db, "alice", (alice - 3).to_string())?;
+///     tx.put(&db, "bob", (bob + 3).to_string())
+/// })?;
+/// assert_eq!(db.get("bob")?.as_deref(), Some(&b"13"[..]));
+/// # Ok::<(), windrow::Error>(())
+/// ```
+pub struct Transaction {
+    database: Handle,
+    snapshot: Snapshot,
+    /// At which sequence number it counts as a reader of the record of writes; `None`
+    /// where nothing can be written.
+    recorded_from: Option<SeqNo>,
+    batch: Batch,
+    own: BTreeMap<KeyspaceId, OwnWrites>,
+    reads: RefCell<ReadSet>,
+    options: TransactionOptions,
+    locks: Locks,
+    /// What it has read is no longer so, or a lock was refused: it cannot commit.
+    is_lost: bool,
+}
+
+/// A moment of a transaction to go back to: see [`Transaction::savepoint`].
+#[derive(Clone, Debug)]
+pub struct Savepoint(BatchMark);
+
+impl Transaction {
+    /// Begins one.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub(crate) fn begin(database: &Handle, options: TransactionOptions) -> Result<Transaction> {
+        database.write_state.check_read()?;
+        let (snapshot, recorded_from) = match database.write_state.check() {
+            Ok(()) => {
+                let snapshot = begin_recorded(database)?;
+                let seq = snapshot.seq();
+                (snapshot, Some(seq))
+            }
+            // It may read, and its commit says why nothing can be written.
+            Err(_) => (Snapshot::take(database), None),
+        };
+        Ok(Transaction {
+            database: database.clone(),
+            snapshot,
+            recorded_from,
+            batch: Batch::new(),
+            own: BTreeMap::new(),
+            reads: RefCell::default(),
+            options,
+            locks: Locks {
+                owner: database.pipeline.key_locks.new_owner(),
+                held: Vec::new(),
+                bytes: 0,
+                is_behind: false,
+            },
+            is_lost: false,
+        })
+    }
+
+    fn tree(&self, ks: &impl InKeyspace) -> Result<Arc<Tree>> {
+        if ks.database_id() != self.database.instance_id {
+            return Err(Error::invalid("the transaction is of another open database"));
+        }
+        self.database.tree(ks.keyspace_id())
+    }
+
+    fn keyspace(&self, tree: &Arc<Tree>) -> Keyspace {
+        Keyspace::new(self.database.clone(), tree.clone())
+    }
+
+    // ---- reading
+
+    /// The value of `key`: the transaction's own, or as it was when the transaction began.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`]; `InvalidArgument` if the transaction has read more keys than
+    /// an eighth of `memory_bytes` holds.
+    pub fn get(&self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        let tree = self.tree(ks)?;
+        self.value(&tree, key.as_ref(), self.own_of(tree.id, key.as_ref()))
+    }
+
+    /// Whether there is a value of `key`.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn contains_key(&self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(ks, key)?.is_some())
+    }
+
+    fn own_of(&self, id: KeyspaceId, key: &[u8]) -> Option<Own> {
+        self.own.get(&id)?.get(key)
+    }
+
+    /// What a key shows, where this was written to it.
+    fn value(&self, tree: &Arc<Tree>, key: &[u8], own: Option<Own>) -> Result<Option<Slice>> {
+        let Own { base, operands } = own.unwrap_or_default();
+        let below = match base {
+            Some(Base::Deleted) => None,
+            Some(Base::Value { expiry_ms: Some(at), .. })
+                if read::is_expired(at, self.now_ms()) =>
+            {
+                None
+            }
+            Some(Base::Value { value, .. }) => Some(Slice::from(value)),
+            None => {
+                self.note_key(tree, key)?;
+                self.keyspace(tree).get_at(&self.snapshot, key)?
+            }
+        };
+        if operands.is_empty() {
+            return Ok(below);
+        }
+        let newest_first: Vec<Slice> = operands.into_iter().rev().map(Slice::from).collect();
+        merge_operands(&tree.reads, key, below.as_deref(), &newest_first).map(Some)
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.snapshot.inner.now_ms
+    }
+
+    fn note_key(&self, tree: &Tree, key: &[u8]) -> Result<()> {
+        let mut reads = self.reads.borrow_mut();
+        reads.key(tree.id, &tree.reads.order, key, self.snapshot.seq());
+        self.check_memory(&reads)
+    }
+
+    fn check_memory(&self, reads: &ReadSet) -> Result<()> {
+        let most = self.database.settings.memory_bytes / READS_PART;
+        let bytes = (reads.memory_bytes() + self.locks.bytes) as u64;
+        if bytes <= most {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "the transaction has read or locked {bytes} bytes of keys, more than {most} (an eighth of \
+             memory_bytes): split it, or read by a snapshot what its result does not depend on"
+        )))
+    }
+
+    // ---- writing
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a broken limit, here and below; `Closed`; of a pessimistic
+    /// transaction as [`Transaction::get_for_update`].
+    pub fn put(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.lock_to_write(ks, key.as_ref())?;
+        self.write(ks, |batch| batch.put(ks, key, value))
+    }
+
+    /// Sets `key` to `value` until `ttl` from now has passed.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn put_with_ttl(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.lock_to_write(ks, key.as_ref())?;
+        self.write(ks, |batch| batch.put_with_ttl(ks, key, value, ttl))
+    }
+
+    /// Removes `key`, which need not be there.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn delete(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        self.lock_to_write(ks, key.as_ref())?;
+        self.write(ks, |batch| batch.delete(ks, key))
+    }
+
+    /// Adds an operand for the keyspace's merge operator. It reads nothing, and so two
+    /// transactions that merge into a key do not conflict.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn merge(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.lock_to_write(ks, key.as_ref())?;
+        self.write(ks, |batch| batch.merge(ks, key, operand))
+    }
+
+    /// Removes every key in `from..to` (the end is exclusive). It locks nothing.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn delete_range(
+        &mut self,
+        ks: &impl InKeyspace,
+        from: impl AsRef<[u8]>,
+        to: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.write(ks, |batch| batch.delete_range(ks, from, to))
+    }
+
+    fn write(&mut self, ks: &impl InKeyspace, push: impl FnOnce(&mut Batch)) -> Result<()> {
+        let tree = self.tree(ks)?;
+        let mark = self.batch.mark();
+        push(&mut self.batch);
+        if let Some(error) = self.batch.error.take() {
+            self.batch.truncate_to(mark);
+            return Err(error);
+        }
+        note_writes(&mut self.own, &self.batch, &mark, |_| tree.reads.order.clone())
+    }
+
+    /// The moment before what is written next: [`Transaction::rollback_to`] forgets what was
+    /// written since. Cheap.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint(self.batch.mark())
+    }
+
+    /// Forgets what was written since a savepoint of this transaction. What was read
+    /// stays read, and locks are kept.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if an earlier savepoint was gone back to since.
+    pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        if !self.batch.holds(&savepoint.0) {
+            return Err(Error::invalid(
+                "the savepoint is gone: the transaction went back to one before it",
+            ));
+        }
+        self.batch.truncate_to(savepoint.0.clone());
+        let orders: BTreeMap<KeyspaceId, _> =
+            self.own.iter().map(|(id, own)| (*id, own.order().clone())).collect();
+        self.own.clear();
+        let all = Batch::new().mark();
+        note_writes(&mut self.own, &self.batch, &all, |id| orders[&id].clone())
+    }
+
+    /// Forgets all that was written. What was read stays read.
+    pub fn rollback(&mut self) {
+        self.batch.clear();
+        self.own.clear();
+    }
+
+    /// Number of operations that a commit would write.
+    pub fn len(&self) -> usize {
+        self.batch.len()
+    }
+
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.batch.is_empty()
+    }
+
+    // ---- the end
+
+    /// Writes what was written, if nothing that was read was written by others since, as
+    /// durably as its options say. A transaction that wrote nothing never conflicts.
+    ///
+    /// # Errors
+    /// `Conflict`, naming a key: nothing is written; run it again. As [`crate::Db::write`].
+    pub fn commit(self) -> Result<SeqNo> {
+        let sync = self.options.sync;
+        self.commit_with(sync)
+    }
+
+    /// As [`Transaction::commit`]; returns once it is on the device if `sync` asks for it.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`].
+    pub fn commit_with(mut self, sync: Sync) -> Result<SeqNo> {
+        if self.is_lost {
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "what the transaction read has changed since, or a lock was refused to it: run it \
+                 again",
+            ));
+        }
+        let pipeline = &self.database.pipeline;
+        if self.batch.is_empty() && !sync.is_yes() {
+            return Ok(self.snapshot.seq());
+        }
+        if self.batch.is_empty() {
+            return pipeline.write_batch(&mut self.batch, sync);
+        }
+        if self.recorded_from.is_none() {
+            self.database.write_state.check()?;
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                "writing was off when the transaction began: run it again",
+            ));
+        }
+        let mut known: Option<Snapshot> = None;
+        loop {
+            let reads = self.reads.get_mut();
+            let written = pipeline.write_batch_after(&mut self.batch, sync, Some(reads));
+            match written {
+                Ok(seq) => break Ok(seq),
+                Err((_, Verdict::Changed { keyspace, key })) => {
+                    break Err(self.conflict(keyspace, &key));
+                }
+                Err((_, Verdict::Unknown)) => {
+                    // It was open for long, and much was written meanwhile.
+                    let now = begin_recorded(&self.database)?;
+                    if let Some(before) = known.replace(now.clone()) {
+                        pipeline.recent.end(before.seq());
+                    }
+                    let compared = self.compare_with(&now);
+                    if compared.is_err() {
+                        pipeline.recent.end(now.seq());
+                        break compared.map(|()| 0);
+                    }
+                    self.reads.get_mut().raise_to(now.seq());
+                    continue;
+                }
+                Err((error, Verdict::Unchanged)) => break Err(error),
+            }
+        }
+        .inspect(|_| {
+            if let Some(known) = &known {
+                pipeline.recent.end(known.seq());
+            }
+        })
+    }
+
+    fn conflict(&self, keyspace: KeyspaceId, key: &[u8]) -> Error {
+        let tree = self.database.tree(keyspace);
+        let name = tree.map_or_else(|_| keyspace.to_string(), |tree| tree.name.to_string());
+        Error::new(
+            ErrorKind::Conflict,
+            format!(
+                "key \"{}\" of keyspace `{name}` was written since the transaction read it: \
+                 run the transaction again",
+                key.escape_ascii()
+            ),
+        )
+    }
+
+    /// Compares all that was read with a later state.
+    ///
+    /// # Errors
+    /// `Conflict` where it differs.
+    fn compare_with(&self, now: &Snapshot) -> Result<()> {
+        let reads = self.reads.borrow();
+        for (&id, reads) in &reads.spaces {
+            let keyspace = self.keyspace(&self.database.tree(id)?);
+            for key in reads.keys.keys() {
+                let then = keyspace.get_at(&self.snapshot, &key.key)?;
+                if then.as_deref() != keyspace.get_at(now, &key.key)?.as_deref() {
+                    return Err(self.conflict(id, &key.key));
+                }
+            }
+            for range in &reads.ranges {
+                if let Some(key) = differing(&keyspace, (&self.snapshot, now), range)? {
+                    return Err(self.conflict(id, &key));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first key of a range that two states show differently.
+fn differing(
+    keyspace: &Keyspace,
+    (then, now): (&Snapshot, &Snapshot),
+    range: &ReadRange,
+) -> Result<Option<Vec<u8>>> {
+    let bounds = || (range.lower.clone(), range.upper.clone());
+    let mut then = keyspace.range_at(then, bounds());
+    let mut now = keyspace.range_at(now, bounds());
+    loop {
+        match (then.next().transpose()?, now.next().transpose()?) {
+            (None, None) => return Ok(None),
+            (Some(a), Some(b)) if a == b => {}
+            (Some((key, _)), _) | (_, Some((key, _))) => return Ok(Some(key.to_vec())),
+        }
+    }
+}
+
+/// A snapshot since which all writes are recorded, as a reader of the record.
+fn begin_recorded(database: &Handle) -> Result<Snapshot> {
+    let recent = &database.pipeline.recent;
+    loop {
+        let snapshot = Snapshot::take(database);
+        match recent.begin(snapshot.seq()) {
+            Ok(()) => return Ok(snapshot),
+            Err(known_from) => database.pipeline.record_writes(known_from)?,
+        }
+    }
+}
+
+/// Takes the operations after `mark` of a batch into what was written.
+fn note_writes(
+    own: &mut BTreeMap<KeyspaceId, OwnWrites>,
+    batch: &Batch,
+    mark: &BatchMark,
+    order_of: impl Fn(KeyspaceId) -> windrow_base::KeyOrder,
+) -> Result<()> {
+    for op in batch.buf.ops_from(mark.buf) {
+        let space =
+            own.entry(op.keyspace).or_insert_with(|| OwnWrites::new(&order_of(op.keyspace)));
+        let (value, expiry_ms) = match op.kind {
+            Kind::PutExpiry | Kind::MergeExpiry => {
+                let (expiry_ms, value) = split_expiry(op.value)?;
+                (value, Some(expiry_ms))
+            }
+            _ => (op.value, None),
+        };
+        space.note(op.kind, op.key, value, expiry_ms);
+    }
+    Ok(())
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if let Some(seq) = self.recorded_from
+            && self.database.write_state.is_of_this_process()
+        {
+            self.database.pipeline.recent.end(seq);
+            self.database.pipeline.key_locks.release(self.locks.owner, &self.locks.held);
+        }
+    }
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Transaction(reads at {}, {} operations)", self.snapshot.seq(), self.len())
+    }
+}

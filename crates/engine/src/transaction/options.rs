@@ -1,0 +1,47 @@
+//! How a transaction is asked for.
+//!
+//! Owns: the choices. Never does: act on them.
+
+use crate::options::Sync;
+use std::time::Duration;
+
+/// What a transaction does where others may come in between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TransactionMode {
+    /// It goes on, and its commit finds out: best where conflicts are rare. Keys are locked
+    /// only where [`crate::Transaction::get_for_update`] asks for it.
+    #[default]
+    Optimistic,
+    /// It locks each key that it writes as well, and waits for others that did: best where many
+    /// write the same few keys.
+    Pessimistic,
+}
+
+/// How a transaction is run: for [`crate::Db::transaction_with`] and
+/// [`crate::Db::transact_with`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionOptions {
+    /// Whether keys that are written are locked (default: optimistic, they are not).
+    pub mode: TransactionMode,
+    /// How long one call waits for the lock of a key (default: 1 s). Zero: not at all.
+    pub lock_timeout: Duration,
+    /// How durable a commit is (default: [`Sync::No`]).
+    pub sync: Sync,
+}
+
+impl Default for TransactionOptions {
+    fn default() -> TransactionOptions {
+        TransactionOptions {
+            mode: TransactionMode::Optimistic,
+            lock_timeout: Duration::from_secs(1),
+            sync: Sync::No,
+        }
+    }
+}
+
+impl TransactionOptions {
+    /// The defaults, but pessimistic.
+    pub fn pessimistic() -> TransactionOptions {
+        TransactionOptions { mode: TransactionMode::Pessimistic, ..TransactionOptions::default() }
+    }
+}

@@ -1,0 +1,241 @@
+//! Walks a range as a transaction sees it: the snapshot's entries with the
+//! transaction's own writes over them, from both ends.
+//!
+//! What counts as read is what was passed: from the lower bound to the key that the
+//! front is at, and from that of the back to the upper bound; all of it once the
+//! two have met.
+//!
+//! Owns: the two ends. Never does: return a key twice.
+
+use super::Transaction;
+use super::own::Own;
+use crate::read::cursor::Iter;
+use crate::slice::Slice;
+use crate::tree::Tree;
+use crate::write::batch::InKeyspace;
+use crate::write::ordered_key::OrderedKey;
+use crate::write::read_set::ReadRange;
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::iter::FusedIterator;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+use windrow_base::{Error, Result};
+
+type Item = Result<(Slice, Slice)>;
+
+/// A range of keys.
+type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+impl Transaction {
+    /// The entries of a keyspace, in key order from either end.
+    ///
+    /// # Errors
+    /// As [`Transaction::range`].
+    pub fn iter(&self, ks: &impl InKeyspace) -> Result<TransactionIter<'_>> {
+        self.range::<&[u8]>(ks, ..)
+    }
+
+    /// The entries of a range of keys, the transaction's own writes among them. What
+    /// counts as read is what the iterator has passed, from either end.
+    ///
+    /// # Errors
+    /// `Closed`; `InvalidArgument` for a keyspace of another database.
+    pub fn range<K: AsRef<[u8]>>(
+        &self,
+        ks: &impl InKeyspace,
+        bounds: impl RangeBounds<K>,
+    ) -> Result<TransactionIter<'_>> {
+        let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+        let range = (own(bounds.start_bound()), own(bounds.end_bound()));
+        TransactionIter::new(self, self.tree(ks)?, range)
+    }
+
+    /// The entries whose keys start with `prefix`, of a keyspace in bytewise order.
+    ///
+    /// # Errors
+    /// As [`Transaction::range`]; `NotSupported` for a keyspace of another order.
+    pub fn prefix(
+        &self,
+        ks: &impl InKeyspace,
+        prefix: impl AsRef<[u8]>,
+    ) -> Result<TransactionIter<'_>> {
+        let tree = self.tree(ks)?;
+        if !tree.reads.order.is_bytewise() {
+            return Err(Error::not_supported(format!(
+                "a prefix is no range of keys in the order of keyspace `{}`: use a range",
+                tree.name
+            )));
+        }
+        let prefix = prefix.as_ref();
+        let end = windrow_base::key::prefix_end(prefix);
+        let range =
+            (Bound::Included(prefix.to_vec()), end.map_or(Bound::Unbounded, Bound::Excluded));
+        TransactionIter::new(self, tree, range)
+    }
+}
+
+/// An iterator over a range as a [`Transaction`] sees it. After an error it ends.
+pub struct TransactionIter<'t> {
+    transaction: &'t Transaction,
+    tree: Arc<Tree>,
+    range: Range,
+    base: Iter,
+    /// What the base has given and was not returned yet.
+    base_front: Option<(Slice, Slice)>,
+    base_back: Option<(Slice, Slice)>,
+    base_is_done: bool,
+    own: VecDeque<(OrderedKey, Own)>,
+    /// Where the ranges are that each end has read.
+    front_read: Option<usize>,
+    back_read: Option<usize>,
+    is_done: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Front,
+    Back,
+}
+
+impl<'t> TransactionIter<'t> {
+    pub(super) fn new(
+        transaction: &'t Transaction,
+        tree: Arc<Tree>,
+        range: Range,
+    ) -> Result<TransactionIter<'t>> {
+        let base = transaction.keyspace(&tree).range_at(&transaction.snapshot, range.clone());
+        let bounds = (range.0.as_ref().map(Vec::as_slice), range.1.as_ref().map(Vec::as_slice));
+        let own = transaction.own.get(&tree.id);
+        let own = own.map(|own| own.in_range(bounds.0, bounds.1)).unwrap_or_default();
+        Ok(TransactionIter {
+            transaction,
+            tree,
+            range,
+            base,
+            base_front: None,
+            base_back: None,
+            base_is_done: false,
+            own: own.into(),
+            front_read: None,
+            back_read: None,
+            is_done: false,
+        })
+    }
+
+    /// The next entry of the snapshot from one end, left where it is. Those in ranges that
+    /// the transaction removed are passed over.
+    fn peek_base(&mut self, end: End) -> Result<Option<&(Slice, Slice)>> {
+        let own = self.transaction.own.get(&self.tree.id);
+        let is_removed = |key: &[u8]| own.is_some_and(|own| own.is_removed(key));
+        let (kept, other) = match end {
+            End::Front => (&mut self.base_front, &mut self.base_back),
+            End::Back => (&mut self.base_back, &mut self.base_front),
+        };
+        while kept.is_none() && !self.base_is_done {
+            let item = if end == End::Front { self.base.next() } else { self.base.next_back() };
+            match item.transpose()? {
+                Some((key, _)) if is_removed(&key) => {}
+                Some(entry) => *kept = Some(entry),
+                None => self.base_is_done = true,
+            }
+        }
+        // The other end may hold the last one.
+        if kept.is_none() {
+            *kept = other.take();
+        }
+        Ok(kept.as_ref())
+    }
+
+    /// The next entry from one end, `None` if there is none.
+    fn advance(&mut self, end: End) -> Result<Option<(Slice, Slice)>> {
+        loop {
+            let own = if end == End::Front { self.own.front() } else { self.own.back() };
+            let own_key = own.map(|(key, _)| key.key.clone());
+            let order = self.tree.reads.order.clone();
+            let base_key = self.peek_base(end)?.map(|(key, _)| key.clone());
+            let nearer = match (&own_key, &base_key) {
+                (None, None) => return Ok(None),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(own), Some(base)) => match end {
+                    End::Front => order.compare(own, base),
+                    End::Back => order.compare(base, own),
+                },
+            };
+            let base = match nearer {
+                Ordering::Less => None,
+                _ if end == End::Front => self.base_front.take(),
+                _ => self.base_back.take(),
+            };
+            if nearer == Ordering::Greater {
+                let Some(entry) = base else { return Ok(None) };
+                self.note(end, &entry.0)?;
+                return Ok(Some(entry));
+            }
+            let own = if end == End::Front { self.own.pop_front() } else { self.own.pop_back() };
+            let Some((key, own)) = own else { return Ok(None) };
+            self.note(end, &key.key)?;
+            if let Some(value) = self.transaction.value(&self.tree, &key.key, Some(own))? {
+                return Ok(Some((Slice::copy_from(&key.key), value)));
+            }
+        }
+    }
+
+    /// One end has come to a key: all before it was read.
+    fn note(&mut self, end: End, key: &[u8]) -> Result<()> {
+        let mut reads = self.transaction.reads.borrow_mut();
+        let at = if end == End::Front { &mut self.front_read } else { &mut self.back_read };
+        if let Some(at) = *at {
+            if let Some(range) = reads.range_mut(self.tree.id, at) {
+                let bound = if end == End::Front { &mut range.upper } else { &mut range.lower };
+                if let Bound::Included(edge) = bound {
+                    edge.clear();
+                    edge.extend_from_slice(key);
+                }
+            }
+            return Ok(());
+        }
+        let edge = Bound::Included(key.to_vec());
+        let (lower, upper) = self.range.clone();
+        let (lower, upper) = if end == End::Front { (lower, edge) } else { (edge, upper) };
+        let range = ReadRange { lower, upper, seq: self.transaction.snapshot.seq() };
+        *at = Some(reads.range(self.tree.id, range));
+        self.transaction.check_memory(&reads)
+    }
+
+    /// The ends have met, or an error came: all of it counts as read.
+    fn note_all(&mut self) {
+        let (lower, upper) = self.range.clone();
+        let range = ReadRange { lower, upper, seq: self.transaction.snapshot.seq() };
+        self.transaction.reads.borrow_mut().range(self.tree.id, range);
+    }
+
+    fn take(&mut self, end: End) -> Option<Item> {
+        if self.is_done {
+            return None;
+        }
+        let item = self.advance(end).transpose();
+        if !matches!(item, Some(Ok(_))) {
+            self.is_done = true;
+            self.note_all();
+        }
+        item
+    }
+}
+
+impl Iterator for TransactionIter<'_> {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        self.take(End::Front)
+    }
+}
+
+impl DoubleEndedIterator for TransactionIter<'_> {
+    fn next_back(&mut self) -> Option<Item> {
+        self.take(End::Back)
+    }
+}
+
+impl FusedIterator for TransactionIter<'_> {}
