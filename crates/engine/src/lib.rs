@@ -107,7 +107,7 @@ pub use repair::{DamagedLog, DamagedTable, LostRange, RepairReport, repair};
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 pub use stats::{
-    KeyspaceStats, LevelShape, LevelStats, MemoryStats, PauseReason, PauseStats, Stats,
+    KeyspaceStats, Latencies, Latency, LevelShape, LevelStats, MemoryStats, PauseReason, PauseStats, Stats,
 };
 pub use stored::{StoredKeyspace, StoredSettings};
 pub use transaction::{

@@ -8,8 +8,12 @@
 //! Counters that reads touch are in stripes, one per thread as far as they
 //! go: a shared cache line would cost a cached get more than its block search.
 
+mod latency;
 mod show;
 
+pub use latency::{Latencies, Latency};
+
+use latency::AllTimings;
 use crate::chain::{ChainStats, Chains};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -55,6 +59,8 @@ macro_rules! tickers {
             pub levels: Vec<LevelStats>,
             /// Pauses of writers, one row per [`PauseReason`].
             pub pauses: Vec<PauseStats>,
+            /// How long operations took.
+            pub latencies: Latencies,
             /// Chains of merges.
             pub chains: ChainStats,
             /// Each keyspace's tree.
@@ -105,10 +111,14 @@ tickers! {
     tombstones_walked,
     /// Ranges of deleted keys that they went over at once, since a scan before had walked them.
     gaps_skipped,
-    /// Blocks read from files by gets and scans.
+    /// Reads of blocks from files by gets and scans. A scan may read several blocks at once.
     blocks_read,
     /// Bytes of those blocks as they are on disk.
     blocks_read_bytes,
+    /// Reads of blocks from files by scans, seeks included.
+    scan_blocks_read,
+    /// Bytes of those blocks as they are on disk.
+    scan_blocks_read_bytes,
     /// Blocks found in the block cache.
     cache_hits,
     /// Blocks that were not.
@@ -225,6 +235,8 @@ pub(crate) struct Counters {
     levels: [LevelCounters; LEVELS_COUNTED],
     /// Pauses of writers.
     pub(crate) pauses: Pauses,
+    /// How long operations take.
+    pub(crate) timings: AllTimings,
     /// Chains of merges that ended.
     pub(crate) chains: Chains,
 }
@@ -283,6 +295,7 @@ impl Counters {
         let mut stats = Stats {
             levels: (0..).zip(&self.levels).map(|(level, c)| c.snapshot(level)).collect(),
             pauses: self.pauses.snapshot(),
+            latencies: self.timings.snapshot(),
             chains: self.chains.snapshot(),
             ..Stats::default()
         };
@@ -305,6 +318,13 @@ impl Stripe {
         self.cache_misses.add(1);
         self.blocks_read.add(1);
         self.blocks_read_bytes.add(bytes);
+    }
+
+    /// The same, read by a scan.
+    pub(crate) fn scan_block_read(&self, bytes: u64) {
+        self.block_read(bytes);
+        self.scan_blocks_read.add(1);
+        self.scan_blocks_read_bytes.add(bytes);
     }
 
     /// A get was answered by a table of `level`.
@@ -478,6 +498,18 @@ impl Stats {
     pub fn write_amplification(&self) -> f64 {
         let written = self.wal_bytes + self.manifest_bytes + self.tables_written_bytes();
         ratio(written, self.user_bytes)
+    }
+
+    /// Reads of blocks from files, and their bytes, by get.
+    pub fn reads_per_get(&self) -> (f64, f64) {
+        let reads = self.blocks_read.saturating_sub(self.scan_blocks_read);
+        let bytes = self.blocks_read_bytes.saturating_sub(self.scan_blocks_read_bytes);
+        (ratio(reads, self.gets), ratio(bytes, self.gets))
+    }
+
+    /// Reads of blocks from files, and their bytes, by seek, what a scan reads after it included.
+    pub fn reads_per_seek(&self) -> (f64, f64) {
+        (ratio(self.scan_blocks_read, self.seeks), ratio(self.scan_blocks_read_bytes, self.seeks))
     }
 
     /// Share of block look-ups that the block cache answered, 0 to 1.

@@ -12,7 +12,7 @@
 //!
 //! Owns: the search order and what ends it. Never does: decide what is cached.
 
-use super::access::Answer;
+use super::access::{Answer, is_sampled};
 use super::cost::{Counted, blocks_since};
 use super::view::{ReadFile, ReadView};
 use super::{EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
@@ -37,6 +37,35 @@ use windrow_format::table::{
 /// `Corruption` naming file and offset of a damaged block, `Io`; merge
 /// operands without their operator are `InvalidArgument`.
 pub(crate) fn get(
+    owner: &Arc<ReadOwner>,
+    view: &ReadView,
+    key: &[u8],
+    seq: SeqNo,
+    now_ms: impl Fn() -> u64,
+) -> Result<Option<Slice>> {
+    if is_sampled(owner.counters.here().gets.get()) {
+        return timed_get(owner, view, key, seq, now_ms);
+    }
+    look_up(owner, view, key, seq, now_ms)
+}
+
+/// The same, with how long it takes recorded.
+#[cold]
+fn timed_get(
+    owner: &Arc<ReadOwner>,
+    view: &ReadView,
+    key: &[u8],
+    seq: SeqNo,
+    now_ms: impl Fn() -> u64,
+) -> Result<Option<Slice>> {
+    let begin_ns = owner.env.clock.monotonic_ns();
+    let value = look_up(owner, view, key, seq, now_ms)?;
+    owner.counters.timings.get.record(owner.env.clock.monotonic_ns() - begin_ns);
+    Ok(value)
+}
+
+#[inline]
+fn look_up(
     owner: &Arc<ReadOwner>,
     view: &ReadView,
     key: &[u8],

@@ -14,6 +14,7 @@
 //! Owns: a position in a view, and the pin on it. Never does: return a key
 //! outside its bounds; go on after an error (it is sticky, P9).
 
+use super::access::is_sampled;
 use super::coverage::Coverage;
 use super::level_iter::LevelIter;
 use super::merge_iter::{MergeIter, Source};
@@ -395,11 +396,17 @@ impl Scan {
         forward: bool,
         work: impl FnOnce(&mut Scan) -> Result<bool>,
     ) -> Result<bool> {
+        let begin_ns = is_sampled(self.owner.counters.here().seeks.get())
+            .then(|| self.owner.env.clock.monotonic_ns());
         let counted = self.owner.cost.begin_seek(&self.owner.counters);
         let found = self.settle(|scan| {
             scan.start(forward);
             work(scan)
         });
+        if let (Some(begin_ns), true) = (begin_ns, found.is_ok()) {
+            let ns = self.owner.env.clock.monotonic_ns() - begin_ns;
+            self.owner.counters.timings.seek.record(ns);
+        }
         if let (Some(from), true) = (counted, self.valid()) {
             self.owner.cost.end_seek(&self.view, &self.key, &self.owner.counters, from);
         }

@@ -348,7 +348,7 @@ impl TableIter {
             _ => handle.offset..handle.offset.saturating_add(u64::from(handle.bytes)),
         };
         if !is_accounted {
-            self.owner.counters.block_read(range.end.saturating_sub(range.start));
+            self.owner.counters.scan_block_read(range.end.saturating_sub(range.start));
         }
         let ahead = match kind {
             BlockKind::Data => &mut self.data_ahead,

@@ -2,9 +2,10 @@
 //!
 //! Owns: both forms. Never does: count, or derive a figure of its own.
 
-use super::{LevelShape, MemoryStats, Stats, ratio};
+use super::{Latency, LevelShape, MemoryStats, Stats, ratio};
 use crate::options::human_bytes;
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 impl Stats {
     /// The snapshot as one JSON object: counters by their field's name,
@@ -22,6 +23,20 @@ impl Stats {
         json.fraction("write_amplification", self.write_amplification());
         json.fraction("cache_hit_ratio", self.cache_hit_ratio());
         json.fraction("filter_false_positive_ratio", self.filter_false_positive_ratio());
+        let ((get_reads, get_bytes), (seek_reads, seek_bytes)) =
+            (self.reads_per_get(), self.reads_per_seek());
+        json.fraction("blocks_read_per_get", get_reads);
+        json.fraction("bytes_read_per_get", get_bytes);
+        json.fraction("blocks_read_per_seek", seek_reads);
+        json.fraction("bytes_read_per_seek", seek_bytes);
+        let latencies: Vec<_> = self.latencies.iter().collect();
+        json.list("latencies", &latencies, |json, (name, latency)| {
+            json.string("of", name);
+            json.number("count", latency.count());
+            for (name, time) in times(latency) {
+                json.number(&format!("{name}_ns"), time.map_or(0, |time| time.as_nanos() as u64));
+            }
+        });
         json.list("levels", &self.levels, |json, level| {
             json.number("level", level.level.into());
             json.shape(&level.shape);
@@ -62,6 +77,7 @@ impl Stats {
         json.number("readers_bytes", self.memory.readers_bytes);
         json.number("tables_bytes", self.memory.tables_bytes);
         json.number("merge_bytes", self.memory.merge_bytes);
+        json.number("transactions_bytes", self.memory.transactions_bytes);
         json.close('}');
         json.close('}');
         json.out
@@ -101,6 +117,23 @@ impl Stats {
         Ok(())
     }
 
+    /// In microseconds; kinds of which none was timed are left out.
+    fn fmt_latencies(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<15} {:>9}", "time, us", "timed")?;
+        for (name, _) in times(&Latency::default()) {
+            write!(f, " {name:>9}")?;
+        }
+        writeln!(f)?;
+        for (name, latency) in self.latencies.iter().filter(|(_, latency)| latency.count() > 0) {
+            write!(f, "{name:<15} {:>9}", latency.count())?;
+            for (_, time) in times(latency) {
+                write!(f, " {:>9.1}", time.unwrap_or_default().as_secs_f64() * 1e6)?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+
     fn fmt_pauses(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<15} {:>9} {:>11} {:>9}", "pause", "count", "total ms", "max ms")?;
         for pause in &self.pauses {
@@ -115,6 +148,17 @@ impl Stats {
         }
         Ok(())
     }
+}
+
+/// The times that are shown, by name.
+fn times(latency: &Latency) -> [(&'static str, Option<Duration>); 5] {
+    [
+        ("mean", latency.mean()),
+        ("p50", latency.percentile(50.0)),
+        ("p99", latency.percentile(99.0)),
+        ("p99.9", latency.percentile(99.9)),
+        ("longest", latency.longest()),
+    ]
 }
 
 impl MemoryStats {
@@ -170,6 +214,11 @@ impl fmt::Display for Stats {
             human_bytes(self.blocks_read_bytes),
             100.0 * self.cache_hit_ratio(),
         )?;
+        for (name, (reads, bytes)) in
+            [("get ", self.reads_per_get()), ("seek", self.reads_per_seek())]
+        {
+            writeln!(f, "  {name}   {reads:.3} reads and {bytes:.0} bytes from files for each")?;
+        }
         writeln!(
             f,
             "filters  {} asked, {} said no, {:.3}% false positives",
@@ -201,6 +250,8 @@ impl fmt::Display for Stats {
         }
         writeln!(f)?;
         self.fmt_levels(f)?;
+        writeln!(f)?;
+        self.fmt_latencies(f)?;
         writeln!(f)?;
         self.fmt_pauses(f)
     }

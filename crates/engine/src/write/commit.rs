@@ -10,6 +10,7 @@
 
 use crate::budget::batch_memory_max;
 use crate::options::Sync;
+use crate::read::access::is_sampled;
 use crate::read::unregistered_operator;
 use crate::tree::Tree;
 use crate::workers::Kick;
@@ -111,6 +112,7 @@ impl Pipeline {
         reads: Option<&ReadSet>,
     ) -> Result<SeqNo> {
         self.host.write_state.check()?;
+        let begin_ns = self.begin_timing(sync);
         room.wait_for_pace(buf.byte_len());
         let reserved = room.reserve(buf, reads)?;
         let Reserved { slot, due, is_large, watched } = reserved;
@@ -140,7 +142,24 @@ impl Pipeline {
         if sync.is_yes() {
             self.sync_slot(&slot)?;
         }
+        if let Some(begin_ns) = begin_ns {
+            self.end_timing(sync, begin_ns);
+        }
         Ok(slot.last_seq)
+    }
+
+    /// When a write begins that is timed: all that wait for the device, and a few others.
+    #[inline]
+    fn begin_timing(&self, sync: Sync) -> Option<u64> {
+        let is_timed = sync.is_yes() || is_sampled(self.host.counters.here().batches.get());
+        is_timed.then(|| self.host.env.clock.monotonic_ns())
+    }
+
+    #[cold]
+    fn end_timing(&self, sync: Sync, begin_ns: u64) {
+        let timings = &self.host.counters.timings;
+        let of_kind = if sync.is_yes() { &timings.commit } else { &timings.put };
+        of_kind.record(self.host.env.clock.monotonic_ns() - begin_ns);
     }
 
     /// Has the log remember, durably, how long the manifest is: a keyspace that
