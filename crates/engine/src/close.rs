@@ -7,6 +7,7 @@ use crate::database::Database;
 use crate::events::Event;
 use crate::jobs::Jobs;
 use crate::manifest::record::Field;
+use crate::stats_file;
 use crate::tree::Tree;
 use crate::trouble::Tries;
 use crate::write::segments::EMPTY_BYTES;
@@ -39,6 +40,9 @@ pub(crate) fn close(database: &Database) -> Result<()> {
         database.pipeline.queue().settle();
     }
     unless_mutant!(CloseLeavesJobs, database.workers.wait_quiet());
+    if !read_only && database.place.check().is_ok() {
+        stats_file::remove(&database.env, &database.dir);
+    }
     let left =
         |()| leave_clean(database, last_seq).or_else(|error| leave_to_replay(database, error));
     let closed = published.and_then(left).and_then(|()| check_over(database));

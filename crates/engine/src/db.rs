@@ -18,6 +18,7 @@ use crate::resume::resume;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
+use crate::stats_file::{self, RunningStats};
 use crate::stored::{self, StoredKeyspace, StoredSettings};
 use crate::verify::{self, VerifyReport};
 use crate::write::batch::{Batch, InKeyspace};
@@ -104,6 +105,16 @@ impl Db {
     /// `Busy` if it is open for writing; `Corruption`, `NotSupported`, `Io`.
     pub fn stored_settings(dir: impl AsRef<Path>) -> Result<Option<StoredSettings>> {
         stored::read(&Env::os(1), dir.as_ref())
+    }
+
+    /// The statistics of a database that a process has open for writing, this one or another,
+    /// as that wrote them last (`stats_period_ms`); `None` if none has, or not for that long yet.
+    /// After a crash they are those of the process that is gone.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn running_stats(dir: impl AsRef<Path>) -> Result<Option<RunningStats>> {
+        stats_file::read(&Env::os(1), dir.as_ref())
     }
 
     /// The keyspaces of the database in a directory, in the order in which they

@@ -6,6 +6,7 @@
 use crate::open::listing::Listing;
 use crate::open::remains::{refuse_foreign, remove_ours};
 use crate::place::enter;
+use crate::stats_file;
 use std::path::Path;
 use windrow_base::{Error, Result};
 use windrow_env::Env;
@@ -45,6 +46,7 @@ pub(crate) fn destroy(env: &Env, dir: &Path) -> Result<()> {
     for name in tables.chain(wals).chain(temporary).chain(manifests).chain(reserve) {
         remove_ours(&env, &dir, &name)?;
     }
+    stats_file::remove(&env, &dir);
     if listing.current {
         // Of a database, as was seen above, whatever has become of its bytes.
         env.fs.remove(&dir.join(names::CURRENT))?;

@@ -78,6 +78,7 @@ mod snapshot;
 mod snapshot_reads;
 mod snapshots;
 mod stats;
+mod stats_file;
 mod stored;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -107,8 +108,10 @@ pub use repair::{DamagedLog, DamagedTable, LostRange, RepairReport, repair};
 pub use slice::Slice;
 pub use snapshot::Snapshot;
 pub use stats::{
-    KeyspaceStats, Latencies, Latency, LevelShape, LevelStats, MemoryStats, PauseReason, PauseStats, Stats,
+    KeyspaceStats, Latencies, Latency, LevelShape, LevelStats, MemoryStats, PauseReason,
+    PauseStats, Stats,
 };
+pub use stats_file::RunningStats;
 pub use stored::{StoredKeyspace, StoredSettings};
 pub use transaction::{
     Conditions, Savepoint, Transaction, TransactionIter, TransactionMode, TransactionOptions,

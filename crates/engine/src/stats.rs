@@ -13,8 +13,8 @@ mod show;
 
 pub use latency::{Latencies, Latency};
 
-use latency::AllTimings;
 use crate::chain::{ChainStats, Chains};
+use latency::AllTimings;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -498,6 +498,11 @@ impl Stats {
     pub fn write_amplification(&self) -> f64 {
         let written = self.wal_bytes + self.manifest_bytes + self.tables_written_bytes();
         ratio(written, self.user_bytes)
+    }
+
+    /// A number that no two states of the counters share that follow each other.
+    pub(crate) fn changes(&self) -> u64 {
+        self.tickers().map(|(_, value)| value).fold(1, u64::wrapping_add)
     }
 
     /// Reads of blocks from files, and their bytes, by get.

@@ -15,6 +15,9 @@ pub const LOCK: &str = "LOCK";
 /// Name of the file that keeps room for a recovery on a full device.
 pub const RESERVE: &str = "RESERVE";
 
+/// Name of the file in which a running database says what it counts.
+pub const STATS: &str = "STATS";
+
 /// Digits a file number is padded to.
 const DIGITS_MIN: usize = 6;
 
@@ -33,6 +36,8 @@ pub enum FileKind {
     Lock,
     /// Room set aside, without content; its number is 0.
     Reserve,
+    /// What a running database counts; its number is 0.
+    Stats,
     /// A file being written that will be renamed; worthless after a crash.
     Temp,
     /// The trace of a repair under way, without content. What is numbered above
@@ -73,6 +78,7 @@ pub fn parse(name: &str) -> Option<(FileKind, FileNumber)> {
         CURRENT => return Some((FileKind::Current, 0)),
         LOCK => return Some((FileKind::Lock, 0)),
         RESERVE => return Some((FileKind::Reserve, 0)),
+        STATS => return Some((FileKind::Stats, 0)),
         _ => {}
     }
     if let Some(digits) = name.strip_prefix("MANIFEST-") {
@@ -116,6 +122,7 @@ mod tests {
         assert_eq!(parse(CURRENT), Some((FileKind::Current, 0)));
         assert_eq!(parse(LOCK), Some((FileKind::Lock, 0)));
         assert_eq!(parse(RESERVE), Some((FileKind::Reserve, 0)));
+        assert_eq!(parse(STATS), Some((FileKind::Stats, 0)));
     }
 
     #[test]

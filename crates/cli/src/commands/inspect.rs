@@ -6,7 +6,7 @@ use crate::human::{self, Paint};
 use crate::picture;
 use crate::store::{self, Access};
 use std::io::{self, Write};
-use windrow::Settings;
+use windrow::{Db, Settings};
 
 pub(crate) fn tree(args: &TreeArgs) -> Result<()> {
     store::with(&args.open, Access::Read, |db| {
@@ -27,14 +27,37 @@ pub(crate) fn tree(args: &TreeArgs) -> Result<()> {
     })
 }
 
+/// Of a database that another process has open, what that wrote last.
 pub(crate) fn stats(args: &StatsArgs) -> Result<()> {
-    store::with(&args.open, Access::Read, |db| {
-        let stats = db.stats();
-        let text = if args.json { stats.to_json() } else { stats.to_string() };
+    let print = |text: &str| -> Result<()> {
         let mut out = io::stdout().lock();
         writeln!(out, "{}", text.trim_end())?;
         Ok(out.flush()?)
-    })
+    };
+    let opened = store::with(&args.open, Access::Read, |db| {
+        let stats = db.stats();
+        print(&if args.json { stats.to_json() } else { stats.to_string() })
+    });
+    match opened {
+        Err(failure) if failure.is_busy() => match Db::running_stats(&args.open.path)? {
+            Some(running) if args.json => print(&running.json),
+            Some(running) => {
+                print(&format!("of process {}, {}", running.process, age(running.written_ms)))?;
+                print(&running.table)
+            }
+            None => Err(failure.hint(
+                "it writes its statistics every 10 seconds (stats_period_ms), if it is not told \
+                 otherwise: try again then",
+            )),
+        },
+        other => other,
+    }
+}
+
+/// How long ago a time is.
+fn age(written_ms: u64) -> String {
+    let now_ms = windrow::env::Env::os(1).clock.wall_ms();
+    format!("{:.1} s ago", now_ms.saturating_sub(written_ms) as f64 / 1e3)
 }
 
 pub(crate) fn keyspaces(args: &KeyspacesArgs) -> Result<()> {

@@ -119,7 +119,7 @@ fn take_lock(env: &Env, dir: &Path, options: &Options) -> Result<Box<dyn FileLoc
 
 /// Replays the logs and, unless the open is read-only, begins to write.
 fn recover(
-    database: &Database,
+    database: &Arc<Database>,
     attempt: &Attempt,
     listing: &Listing,
     manifest: Option<Folded>,
@@ -145,7 +145,7 @@ fn recover(
 }
 
 fn replay_logs(
-    database: &Database,
+    database: &Arc<Database>,
     listing: &Listing,
     manifest: Option<Folded>,
 ) -> Result<Replayed> {

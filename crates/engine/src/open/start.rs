@@ -13,6 +13,7 @@ use crate::open::listing::Listing;
 use crate::open::remains::remove_orphans;
 use crate::open::replay::Replayed;
 use crate::repair::traces;
+use crate::stats_file;
 use std::sync::Arc;
 use windrow_base::{Result, check_invariant};
 use windrow_env::sync::atomic::Ordering;
@@ -27,7 +28,7 @@ const IDLE_LOOK_MS: u64 = 30_000;
 /// `ReadOnly` where the replay kept what it found in memory, or a sync of its
 /// tables failed: a manifest would name less than the logs hold. `Io`, `NoSpace`.
 pub(crate) fn start_writing(
-    database: &Database,
+    database: &Arc<Database>,
     listing: &Listing,
     replayed: &Replayed,
 ) -> Result<()> {
@@ -44,7 +45,9 @@ pub(crate) fn start_writing(
     check_invariant!(R2, !found, "log {} was there before this open", wal.number);
     segments.begin(last_seq, Arc::new(wal));
     database.cleanup.arm();
+    stats_file::remove(&database.env, &database.dir);
     start_timers(database);
+    stats_file::start(database);
     database.scheduler.note_all_due();
     database.scheduler.schedule();
     Ok(())

@@ -358,6 +358,11 @@ settings! {
     "Too low" => "the device is busy with syncs that nobody waits for";
     "Too high" => "more unsynced writes are lost with the power";
 
+    stats_period_ms: u64, Millis, 10_000u64, NumberOrZero { min: 100, max: 3_600_000, zero: "never" };
+    "How often a running database writes its statistics to the file STATS, if they have changed: `windrow stats` reads them there while it is open.";
+    "Too low" => "some kilobytes are written again and again that nobody reads";
+    "Too high" => "what other processes read is old";
+
     reserve_bytes: u64, Bytes, 0u64, NumberOrZero { min: MIB, max: 64 * GIB, zero: "none" };
     "Room kept in a file of its own, and given up by an open that finds the device too full to recover.";
     "Too low" => "a full device refuses the open until room is made: what recovery needs is what is in memory, and a log";

@@ -292,7 +292,10 @@ mod tests {
     const FOREVER: u64 = u64::MAX;
 
     fn key(name: &str) -> LockKey {
-        LockKey { keyspace: 0, key: OrderedKey::new(name.as_bytes(), &KeyOrder::default()) }
+        LockKey {
+            keyspace: KeyspaceId(0),
+            key: OrderedKey::new(name.as_bytes(), &KeyOrder::default()),
+        }
     }
 
     /// Returns once an owner waits.

@@ -1,0 +1,186 @@
+//! The file STATS: what a running database counts, for other processes to read.
+//!
+//! Only the process that has a database open knows its counters, and its lock keeps others
+//! out. So it writes them out every `stats_period_ms`, if any has changed: to a new file that
+//! is renamed, so that readers find a whole one. It is never synced, a close removes it,
+//! and what a crash leaves is replaced.
+//!
+//! Owns: the file. Never does: fail anything, or replace a file that is not its own.
+
+use crate::database::Database;
+use crate::host::Host;
+use crate::measure;
+use crate::stats::Stats;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use windrow_base::Result;
+use windrow_env::Env;
+use windrow_env::fs::{WriteOptions, is_not_found};
+use windrow_format::names;
+
+/// What the file begins with.
+const MAGIC: &str = "windrow stats 1";
+
+/// The statistics of a database that a process has open, as that wrote them last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningStats {
+    /// The process's number.
+    pub process: u32,
+    /// When, in milliseconds since 1970.
+    pub written_ms: u64,
+    /// As [`Stats::to_json`] gives them.
+    pub json: String,
+    /// As they are displayed.
+    pub table: String,
+}
+
+impl RunningStats {
+    fn parse(text: &str) -> Option<RunningStats> {
+        let (head, rest) = text.split_once('\n')?;
+        let mut words = head.strip_prefix(MAGIC)?.split_whitespace();
+        let process = words.next()?.parse().ok()?;
+        let written_ms = words.next()?.parse().ok()?;
+        let (json, table) = rest.split_once('\n')?;
+        let (json, table) = (json.to_owned(), table.to_owned());
+        Some(RunningStats { process, written_ms, json, table })
+    }
+}
+
+/// What a directory's file says; `None` if there is none, or another's.
+///
+/// # Errors
+/// What the file system said.
+pub(crate) fn read(env: &Env, dir: &Path) -> Result<Option<RunningStats>> {
+    match env.fs.read_all(&dir.join(names::STATS)) {
+        Ok(bytes) => Ok(std::str::from_utf8(&bytes).ok().and_then(RunningStats::parse)),
+        Err(error) if is_not_found(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes the file every `stats_period_ms`, from now on until the database closes.
+pub(crate) fn start(database: &Arc<Database>) {
+    let period_ms = database.settings.stats_period_ms;
+    if period_ms == 0 {
+        return;
+    }
+    let (weak, written) = (Arc::downgrade(database), AtomicU64::new(0));
+    let post = move || {
+        let Some(database) = weak.upgrade() else { return false };
+        // A close waits for it, and then removes the file.
+        let Ok(_underway) = database.workers.begin() else { return false };
+        database.workers.contain(|| post_if_changed(&database, &written));
+        true
+    };
+    database.env.jobs.every(period_ms, Arc::new(post));
+}
+
+fn post_if_changed(database: &Database, written: &AtomicU64) {
+    let stats = measure::stats(database);
+    let changes = stats.changes();
+    if written.swap(changes, Ordering::Relaxed) != changes && database.watch_place().is_ok() {
+        // Who reads it sees how old it is.
+        let _ = write(database, &stats);
+    }
+}
+
+fn write(host: &Host, stats: &Stats) -> Result<()> {
+    if !is_free(host)? {
+        return Ok(());
+    }
+    let (fs, temporary) = (&host.env.fs, host.dir.join(names::temp(0)));
+    let (process, now_ms) = (std::process::id(), host.env.clock.wall_ms());
+    let text = format!("{MAGIC} {process} {now_ms}\n{}\n{stats}", stats.to_json());
+    // Of one that failed before.
+    let _ = fs.remove(&temporary);
+    let mut file = fs.create(&temporary, WriteOptions::default())?;
+    let renamed = file
+        .append(text.as_bytes())
+        .and_then(|()| file.finish())
+        .and_then(|()| fs.rename(&temporary, &host.dir.join(names::STATS)));
+    renamed.inspect_err(|_| _ = fs.remove(&temporary))
+}
+
+/// Whether there is no file of this name, or one of Windrow's.
+fn is_free(host: &Host) -> Result<bool> {
+    match host.env.fs.read_all(&host.dir.join(names::STATS)) {
+        Ok(bytes) => Ok(bytes.starts_with(MAGIC.as_bytes())),
+        Err(error) if is_not_found(&error) => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes the file, if it is there and Windrow's.
+pub(crate) fn remove(env: &Env, dir: &Path) {
+    let path = dir.join(names::STATS);
+    if matches!(env.fs.read_all(&path), Ok(bytes) if bytes.starts_with(MAGIC.as_bytes())) {
+        let _ = env.fs.remove(&path);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::{Db, Options};
+    use windrow_env::testing::{Handles, env};
+
+    const DIR: &str = "/db";
+
+    fn open(handles: &Handles) -> Db {
+        let mut options = Options::default();
+        options.components.env = Some(handles.env());
+        Db::open_with(DIR, options).unwrap()
+    }
+
+    fn posted(handles: &Handles) -> Option<RunningStats> {
+        read(&handles.env(), Path::new(DIR)).unwrap()
+    }
+
+    #[test]
+    fn others_read_what_a_running_database_counts() {
+        let (_, handles) = env(1);
+        let db = open(&handles);
+        let written = AtomicU64::new(0);
+        db.put("k", "v").unwrap();
+        post_if_changed(db.database(), &written);
+        let first = posted(&handles).unwrap();
+        assert_eq!(first.process, std::process::id());
+        assert!(first.json.contains("\"batches\":1"), "{}", first.json);
+        assert!(first.table.starts_with("writes   1 batches"), "{}", first.table);
+        // Nothing has changed.
+        handles.clock.advance_ms(5_000);
+        post_if_changed(db.database(), &written);
+        assert_eq!(posted(&handles), Some(first.clone()));
+        db.put("k", "w").unwrap();
+        post_if_changed(db.database(), &written);
+        let second = posted(&handles).unwrap();
+        assert!(second.written_ms >= first.written_ms + 5_000);
+        assert!(second.json.contains("\"batches\":2"));
+        db.close().unwrap();
+        assert_eq!(posted(&handles), None);
+        assert!(!handles.fs.files(Path::new(DIR)).iter().any(|name| name.ends_with(".tmp")));
+    }
+
+    #[test]
+    fn what_a_crash_leaves_and_what_is_not_ours_do_no_harm() {
+        let (_, handles) = env(1);
+        let db = open(&handles);
+        write(db.database(), &db.stats()).unwrap();
+        handles.fs.halt();
+        drop(db);
+        handles.jobs.discard();
+        handles.fs.kill(1);
+        let handles = handles.reborn(1);
+        let db = open(&handles);
+        assert_eq!(posted(&handles), None, "it was of another process");
+        handles.fs.write_file(&Path::new(DIR).join("STATS"), b"a stranger's");
+        write(db.database(), &db.stats()).unwrap();
+        assert_eq!(posted(&handles), None);
+        db.close().unwrap();
+        let path = Path::new(DIR).join("STATS");
+        assert_eq!(handles.fs.read_file(&path).as_deref(), Some(&b"a stranger's"[..]));
+        crate::destroy::destroy(&handles.env(), Path::new(DIR)).unwrap();
+        assert_eq!(handles.fs.files(Path::new(DIR)), ["STATS"]);
+    }
+}
