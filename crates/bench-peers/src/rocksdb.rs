@@ -7,11 +7,13 @@
 mod figures;
 mod transactions;
 mod tuning;
+mod walk;
 
-use rocksdb::{ColumnFamily, DB, DBAccess, DBRawIteratorWithThreadMode};
+use rocksdb::{ColumnFamily, DB};
 use rocksdb::{Options, ReadOptions, WaitForCompactOptions};
 use rocksdb::{WriteBatch, WriteOptions};
 use std::path::Path;
+use walk::walk;
 use windrow_bench::store::{Abilities, Common, Counters, Engine, OnEntry, OnValue, Result};
 use windrow_bench::store::{Store, Sync, Tree, Write};
 
@@ -189,26 +191,4 @@ impl Store for RocksDb {
         self.db.cancel_all_background_work(true);
         Ok(())
     }
-}
-
-/// To the first key at or after `from`, and on from there.
-fn walk<D: DBAccess>(
-    mut cursor: DBRawIteratorWithThreadMode<'_, D>,
-    from: &[u8],
-    entries: u64,
-    each: OnEntry<'_>,
-) -> Result<u64> {
-    cursor.seek(from);
-    let mut met = 0;
-    while met < entries
-        && let Some((key, value)) = cursor.item()
-    {
-        each(key, value);
-        met += 1;
-        if met < entries {
-            cursor.next();
-        }
-    }
-    cursor.status()?;
-    Ok(met)
 }

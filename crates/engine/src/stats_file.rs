@@ -59,8 +59,10 @@ pub(crate) fn read(env: &Env, dir: &Path) -> Result<Option<RunningStats>> {
     }
 }
 
-/// Writes the file every `stats_period_ms`, from now on until the database closes.
+/// Removes the file of the process before, and writes a new one every `stats_period_ms`, until
+/// the database closes.
 pub(crate) fn start(database: &Arc<Database>) {
+    remove(&database.env, &database.dir);
     let period_ms = database.settings.stats_period_ms;
     if period_ms == 0 {
         return;

@@ -7,7 +7,7 @@
 //! Owns: which of their calls answer the trait's. Never does: tune them: options are those
 //! without transactions, locks and deadlock detection as by default.
 
-use super::walk;
+use super::walk::walk;
 use crate::wait;
 use rocksdb::properties::PropName;
 use rocksdb::{ErrorKind, OptimisticTransactionDB, OptimisticTransactionOptions, Options};
@@ -70,9 +70,12 @@ impl Transactional {
         &self.write[usize::from(sync == Sync::Yes)]
     }
 
+    /// A property; the crate does not ask a database that locks for any.
     fn number(&self, property: &'static PropName) -> Result<u64> {
-        let number = with!(&self.db, db => db.property_int_value(property)?);
-        Ok(number.unwrap_or(0))
+        match &self.db {
+            Db::Optimistic(db) => Ok(db.property_int_value(property)?.unwrap_or(0)),
+            Db::Pessimistic(_) => Ok(0),
+        }
     }
 }
 
@@ -104,7 +107,8 @@ fn attempt<D>(
 impl Store for Transactional {
     fn put(&self, _: u32, key: &[u8], value: &[u8], sync: Sync) -> Result<()> {
         let write = self.durability(sync);
-        Ok(with!(&self.db, db => db.put_opt(key, value, write)?))
+        with!(&self.db, db => db.put_opt(key, value, write)?);
+        Ok(())
     }
 
     fn put_for(&self, _: u32, _: &[u8], _: &[u8], _: u64) -> Result<()> {
@@ -113,7 +117,8 @@ impl Store for Transactional {
 
     fn delete(&self, _: u32, key: &[u8], sync: Sync) -> Result<()> {
         let write = self.durability(sync);
-        Ok(with!(&self.db, db => db.delete_opt(key, write)?))
+        with!(&self.db, db => db.delete_opt(key, write)?);
+        Ok(())
     }
 
     fn write(&self, writes: &[Write<'_>], sync: Sync) -> Result<()> {
@@ -125,7 +130,8 @@ impl Store for Transactional {
             }
         }
         let write = self.durability(sync);
-        Ok(with!(&self.db, db => db.write_opt(batch, write)?))
+        with!(&self.db, db => db.write_opt(batch, write)?);
+        Ok(())
     }
 
     fn get(&self, _: u32, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
@@ -183,7 +189,8 @@ impl Store for Transactional {
     }
 
     fn sync(&self) -> Result<()> {
-        Ok(with!(&self.db, db => db.flush_wal(true)?))
+        with!(&self.db, db => db.flush_wal(true)?);
+        Ok(())
     }
 
     fn drain(&self) -> Result<()> {
@@ -205,8 +212,12 @@ impl Store for Transactional {
     }
 
     fn statistics(&self) -> String {
-        let text = with!(&self.db, db => db.property_value(properties::STATS));
-        text.ok().flatten().unwrap_or_default()
+        match &self.db {
+            Db::Optimistic(db) => {
+                db.property_value(properties::STATS).ok().flatten().unwrap_or_default()
+            }
+            Db::Pessimistic(_) => "the crate tells nothing of this database\n".to_owned(),
+        }
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -72,11 +72,11 @@ pub fn check_transactions(engine: &Engine, variant: &str, dir: &Path) -> Result<
     let common = Common { variant: variant.to_owned(), transactions: true, ..plain };
     let store = (engine.open)(dir, &common)?;
     let store = store.as_ref();
-    std::thread::scope(|scope| {
+    std::thread::scope(|scope| -> Result<()> {
         let start = |number| scope.spawn(move || additions(store, number));
         let started: Vec<_> = (0..CLIENTS).map(start).collect();
-        let done = started.into_iter().map(|client| client.join());
-        done.map(|done| done.map_err(|_| "a client panicked")?).collect::<Result<()>>()
+        let mut done = started.into_iter().map(|client| client.join());
+        done.try_for_each(|done| done.map_err(|_| "a client panicked")?)
     })?;
     let (mut sum, mut value) = (0, Vec::new());
     for key in COUNTERS {

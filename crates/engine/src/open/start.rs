@@ -45,11 +45,10 @@ pub(crate) fn start_writing(
     check_invariant!(R2, !found, "log {} was there before this open", wal.number);
     segments.begin(last_seq, Arc::new(wal));
     database.cleanup.arm();
-    stats_file::remove(&database.env, &database.dir);
     start_timers(database);
-    stats_file::start(database);
     database.scheduler.note_all_due();
     database.scheduler.schedule();
+    stats_file::start(database);
     Ok(())
 }
 

@@ -7,9 +7,8 @@
 //! first, so the value is pinned while the newer ones are looked at, and the
 //! merge is before the key already.
 //!
-//! Where the order takes keys of different bytes for the same one, a key has
-//! the bytes of its newest visible version, both ways; a prefix is held
-//! against those.
+//! Where the order takes keys of different bytes for the same one, a key has the
+//! bytes of its newest visible version, both ways; a prefix is held against those.
 //!
 //! Owns: a position in a view, and the pin on it. Never does: return a key
 //! outside its bounds; go on after an error (it is sticky, P9).

@@ -6,7 +6,6 @@
 //!
 //! Owns: the buckets. Never does: take the time, or choose what is timed.
 
-use super::Counter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -38,16 +37,16 @@ fn longest_of(bucket: usize) -> u64 {
 /// The times of one kind of operation.
 #[derive(Debug)]
 pub(crate) struct Timings {
-    buckets: [Counter; BUCKETS],
-    total_ns: Counter,
+    buckets: [AtomicU64; BUCKETS],
+    total_ns: AtomicU64,
     longest_ns: AtomicU64,
 }
 
 impl Default for Timings {
     fn default() -> Timings {
         Timings {
-            buckets: std::array::from_fn(|_| Counter::default()),
-            total_ns: Counter::default(),
+            buckets: std::array::from_fn(|_| AtomicU64::new(0)),
+            total_ns: AtomicU64::new(0),
             longest_ns: AtomicU64::new(0),
         }
     }
@@ -56,17 +55,18 @@ impl Default for Timings {
 impl Timings {
     /// One took so long.
     pub(crate) fn record(&self, ns: u64) {
-        self.buckets[bucket_of(ns)].add(1);
-        self.total_ns.add(ns);
+        self.buckets[bucket_of(ns)].fetch_add(1, Ordering::Relaxed);
+        self.total_ns.fetch_add(ns, Ordering::Relaxed);
         self.longest_ns.fetch_max(ns, Ordering::Relaxed);
     }
 
     fn snapshot(&self) -> Latency {
-        let counts: Vec<u64> = self.buckets.iter().map(Counter::get).collect();
+        let counts: Vec<u64> =
+            self.buckets.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let used = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
         Latency {
             counts: counts[..used].to_vec(),
-            total_ns: self.total_ns.get(),
+            total_ns: self.total_ns.load(Ordering::Relaxed),
             longest_ns: self.longest_ns.load(Ordering::Relaxed),
         }
     }

@@ -23,20 +23,7 @@ impl Stats {
         json.fraction("write_amplification", self.write_amplification());
         json.fraction("cache_hit_ratio", self.cache_hit_ratio());
         json.fraction("filter_false_positive_ratio", self.filter_false_positive_ratio());
-        let ((get_reads, get_bytes), (seek_reads, seek_bytes)) =
-            (self.reads_per_get(), self.reads_per_seek());
-        json.fraction("blocks_read_per_get", get_reads);
-        json.fraction("bytes_read_per_get", get_bytes);
-        json.fraction("blocks_read_per_seek", seek_reads);
-        json.fraction("bytes_read_per_seek", seek_bytes);
-        let latencies: Vec<_> = self.latencies.iter().collect();
-        json.list("latencies", &latencies, |json, (name, latency)| {
-            json.string("of", name);
-            json.number("count", latency.count());
-            for (name, time) in times(latency) {
-                json.number(&format!("{name}_ns"), time.map_or(0, |time| time.as_nanos() as u64));
-            }
-        });
+        self.reads_to_json(&mut json);
         json.list("levels", &self.levels, |json, level| {
             json.number("level", level.level.into());
             json.shape(&level.shape);
@@ -83,6 +70,23 @@ impl Stats {
         json.out
     }
 
+    fn reads_to_json(&self, json: &mut Json) {
+        let ((get_reads, get_bytes), (seek_reads, seek_bytes)) =
+            (self.reads_per_get(), self.reads_per_seek());
+        json.fraction("blocks_read_per_get", get_reads);
+        json.fraction("bytes_read_per_get", get_bytes);
+        json.fraction("blocks_read_per_seek", seek_reads);
+        json.fraction("bytes_read_per_seek", seek_bytes);
+        let latencies: Vec<_> = self.latencies.iter().collect();
+        json.list("latencies", &latencies, |json, (name, latency)| {
+            json.string("of", name);
+            json.number("count", latency.count());
+            for (name, time) in times(latency) {
+                json.number(&format!("{name}_ns"), time.map_or(0, |time| time.as_nanos() as u64));
+            }
+        });
+    }
+
     fn fmt_levels(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -114,6 +118,44 @@ impl Stats {
                 100.0 * ratio(level.get_hits, self.gets_found),
             )?;
         }
+        Ok(())
+    }
+
+    fn fmt_reads(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "gets     {}, {} found ({} in the memtable, {} in frozen ones)",
+            self.gets, self.gets_found, self.get_hits_memtable, self.get_hits_frozen,
+        )?;
+        writeln!(
+            f,
+            "scans    {} seeks, {} entries returned, {} passed over; {} deleted keys walked over, \
+             {} gaps skipped",
+            self.seeks,
+            self.entries_scanned,
+            self.entries_skipped,
+            self.tombstones_walked,
+            self.gaps_skipped,
+        )?;
+        writeln!(
+            f,
+            "blocks   {} read ({}), {:.1}% of look-ups cached",
+            self.blocks_read,
+            human_bytes(self.blocks_read_bytes),
+            100.0 * self.cache_hit_ratio(),
+        )?;
+        for (name, (reads, bytes)) in
+            [("get ", self.reads_per_get()), ("seek", self.reads_per_seek())]
+        {
+            writeln!(f, "  {name}   {reads:.3} reads and {bytes:.0} bytes from files for each")?;
+        }
+        writeln!(
+            f,
+            "filters  {} asked, {} said no, {:.3}% false positives",
+            self.filter_checks,
+            self.filter_negatives,
+            100.0 * self.filter_false_positive_ratio(),
+        )?;
         Ok(())
     }
 
@@ -192,40 +234,7 @@ impl fmt::Display for Stats {
             self.wal_syncs,
             self.write_amplification(),
         )?;
-        writeln!(
-            f,
-            "gets     {}, {} found ({} in the memtable, {} in frozen ones)",
-            self.gets, self.gets_found, self.get_hits_memtable, self.get_hits_frozen,
-        )?;
-        writeln!(
-            f,
-            "scans    {} seeks, {} entries returned, {} passed over; {} deleted keys walked over, \
-             {} gaps skipped",
-            self.seeks,
-            self.entries_scanned,
-            self.entries_skipped,
-            self.tombstones_walked,
-            self.gaps_skipped,
-        )?;
-        writeln!(
-            f,
-            "blocks   {} read ({}), {:.1}% of look-ups cached",
-            self.blocks_read,
-            human_bytes(self.blocks_read_bytes),
-            100.0 * self.cache_hit_ratio(),
-        )?;
-        for (name, (reads, bytes)) in
-            [("get ", self.reads_per_get()), ("seek", self.reads_per_seek())]
-        {
-            writeln!(f, "  {name}   {reads:.3} reads and {bytes:.0} bytes from files for each")?;
-        }
-        writeln!(
-            f,
-            "filters  {} asked, {} said no, {:.3}% false positives",
-            self.filter_checks,
-            self.filter_negatives,
-            100.0 * self.filter_false_positive_ratio(),
-        )?;
+        self.fmt_reads(f)?;
         self.memory.fmt_line(f)?;
         writeln!(
             f,

@@ -1,20 +1,16 @@
 //! What is done in a transaction until it goes through.
 //!
-//! Owns: how often, and how long between. Never does: what a transaction does.
+//! Owns: the loop, and what a database offers of all this. Never does: what a transaction does.
 
+use super::conditional::{Conditions, write_if};
+use super::pause::{ATTEMPTS_MAX, pause};
 use super::{Transaction, TransactionOptions};
 use crate::db::Db;
 use crate::handle::Handle;
-use windrow_base::{Error, ErrorKind, Result};
-
-/// After so many conflicts in a row the caller is told.
-pub(super) const ATTEMPTS_MAX: u32 = 100;
-
-/// The pause after the first conflict; each further one is twice as long.
-const PAUSE_NS_MIN: u64 = 2_000;
-
-/// The longest pause.
-const PAUSE_NS_MAX: u64 = 5_000_000;
+use crate::options::Sync;
+use crate::slice::Slice;
+use crate::write::batch::Batch;
+use windrow_base::{Error, ErrorKind, Result, SeqNo};
 
 /// Runs `work` in a transaction, and again where it conflicts.
 fn transact<T, E: From<Error>>(
@@ -39,16 +35,6 @@ fn transact<T, E: From<Error>>(
         // Its locks are free by now.
         pause(database, attempt);
     }
-}
-
-/// Waits for a random part of a time that doubles: two that conflict do not meet again.
-pub(super) fn pause(database: &Handle, attempt: u32) {
-    let env = &database.env;
-    if env.jobs.step() {
-        return;
-    }
-    let most = (PAUSE_NS_MIN << attempt.min(20)).min(PAUSE_NS_MAX);
-    env.clock.sleep_ns(env.random.next_u64() % most);
 }
 
 impl Db {
@@ -91,5 +77,56 @@ impl Db {
         work: impl FnMut(&mut Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
         transact(self.handle(), options, work)
+    }
+
+    /// Writes a batch if all conditions hold, both in one step. `None` if one does not.
+    ///
+    /// # Errors
+    /// As [`Db::write`]; `Conflict` if others wrote keys of the conditions, and left them true,
+    /// each of a hundred times that it was tried.
+    pub fn write_if(
+        &self,
+        batch: Batch,
+        conditions: &Conditions,
+        sync: Sync,
+    ) -> Result<Option<SeqNo>> {
+        write_if(self.handle(), batch, conditions, sync)
+    }
+
+    /// As [`Keyspace::compare_and_swap`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`Keyspace::compare_and_swap`].
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        old: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool> {
+        self.default_ref().compare_and_swap(key, old, new)
+    }
+
+    /// As [`Keyspace::update`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`Keyspace::update`].
+    pub fn update(
+        &self,
+        key: impl AsRef<[u8]>,
+        change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<Option<Slice>> {
+        self.default_ref().update(key, change)
+    }
+
+    /// As [`Keyspace::put_if_absent`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put_if_absent`].
+    pub fn put_if_absent(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<Option<Slice>> {
+        self.default_ref().put_if_absent(key, value)
     }
 }

@@ -5,8 +5,7 @@
 //! Owns: conditions, and the operations on one key that depend on its value. Never
 //! does: write if what it read has changed.
 
-use super::attempt::{ATTEMPTS_MAX, pause};
-use crate::db::Db;
+use super::pause::{ATTEMPTS_MAX, pause};
 use crate::handle::Handle;
 use crate::keyspace::Keyspace;
 use crate::options::Sync;
@@ -17,7 +16,7 @@ use crate::write::read_set::ReadSet;
 use crate::write::recent::Verdict;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
 
-/// What must be true of some keys for [`Db::write_if`] to write.
+/// What must be true of some keys for [`crate::Db::write_if`] to write.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -127,7 +126,7 @@ impl State<'_> {
 ///
 /// # Errors
 /// Those of `decide`; `Conflict` where others came in between a hundred times; as
-/// [`Db::write`].
+/// [`crate::Db::write`].
 fn write_after<T>(
     database: &Handle,
     batch: &mut Batch,
@@ -159,58 +158,15 @@ fn write_after<T>(
     ))
 }
 
-impl Db {
-    /// Writes a batch if all conditions hold, both in one step. `None` if one does not.
-    ///
-    /// # Errors
-    /// As [`Db::write`]; `Conflict` if others wrote keys of the conditions, and left them true,
-    /// each of a hundred times that it was tried.
-    pub fn write_if(
-        &self,
-        mut batch: Batch,
-        conditions: &Conditions,
-        sync: Sync,
-    ) -> Result<Option<SeqNo>> {
-        let decide = |state: &mut State<'_>, _: &mut Batch| Ok((conditions.hold(state)?, ()));
-        write_after(self.handle(), &mut batch, sync, decide).map(|(seq, ())| seq)
-    }
-
-    /// As [`Keyspace::compare_and_swap`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`Keyspace::compare_and_swap`].
-    pub fn compare_and_swap(
-        &self,
-        key: impl AsRef<[u8]>,
-        old: Option<&[u8]>,
-        new: Option<&[u8]>,
-    ) -> Result<bool> {
-        self.default_ref().compare_and_swap(key, old, new)
-    }
-
-    /// As [`Keyspace::update`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`Keyspace::update`].
-    pub fn update(
-        &self,
-        key: impl AsRef<[u8]>,
-        change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
-    ) -> Result<Option<Slice>> {
-        self.default_ref().update(key, change)
-    }
-
-    /// As [`Keyspace::put_if_absent`], in the default keyspace.
-    ///
-    /// # Errors
-    /// As [`Keyspace::put_if_absent`].
-    pub fn put_if_absent(
-        &self,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-    ) -> Result<Option<Slice>> {
-        self.default_ref().put_if_absent(key, value)
-    }
+/// Writes a batch if all conditions hold: see [`crate::Db::write_if`].
+pub(super) fn write_if(
+    database: &Handle,
+    mut batch: Batch,
+    conditions: &Conditions,
+    sync: Sync,
+) -> Result<Option<SeqNo>> {
+    let decide = |state: &mut State<'_>, _: &mut Batch| Ok((conditions.hold(state)?, ()));
+    write_after(database, &mut batch, sync, decide).map(|(seq, ())| seq)
 }
 
 impl Keyspace {

@@ -7,7 +7,7 @@
 //! written. Whoever commits is thus equal to one that ran alone at the moment of its
 //! commit. Writes without a transaction are seen by the check as well.
 //!
-//! Where a key is locked (`locking.rs`), others that lock it wait instead of conflicting; what
+//! Where a key is locked (`operations.rs`), others that lock it wait instead of conflicting; what
 //! may commit is decided in the same way. `conditional.rs` has what needs no transaction.
 //!
 //! Owns: the writes (`own.rs`, and the batch that they become), and what was
@@ -15,11 +15,14 @@
 
 mod attempt;
 mod conditional;
-mod locking;
+mod locks;
+mod operations;
 mod options;
 mod own;
+mod pause;
 mod scan;
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "plain threads wait for each other")]
 mod tests;
 
 pub use conditional::Conditions;
@@ -36,12 +39,11 @@ use crate::tree::Tree;
 use crate::write::batch::{Batch, BatchMark, InKeyspace};
 use crate::write::read_set::{ReadRange, ReadSet};
 use crate::write::recent::Verdict;
-use locking::Locks;
+use locks::Locks;
 use own::{Base, Own, OwnWrites};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Kind, Result, SeqNo};
 
 /// What a transaction may keep of what it read: one in so many bytes of the memory budget.
@@ -204,85 +206,7 @@ impl Transaction {
         )))
     }
 
-    // ---- writing
-
-    /// Sets `key` to `value`.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a broken limit, here and below; `Closed`; of a pessimistic
-    /// transaction as [`Transaction::get_for_update`].
-    pub fn put(
-        &mut self,
-        ks: &impl InKeyspace,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-    ) -> Result<()> {
-        self.lock_to_write(ks, key.as_ref())?;
-        self.write(ks, |batch| batch.put(ks, key, value))
-    }
-
-    /// Sets `key` to `value` until `ttl` from now has passed.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`].
-    pub fn put_with_ttl(
-        &mut self,
-        ks: &impl InKeyspace,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        ttl: Duration,
-    ) -> Result<()> {
-        self.lock_to_write(ks, key.as_ref())?;
-        self.write(ks, |batch| batch.put_with_ttl(ks, key, value, ttl))
-    }
-
-    /// Removes `key`, which need not be there.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`].
-    pub fn delete(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) -> Result<()> {
-        self.lock_to_write(ks, key.as_ref())?;
-        self.write(ks, |batch| batch.delete(ks, key))
-    }
-
-    /// Adds an operand for the keyspace's merge operator. It reads nothing, and so two
-    /// transactions that merge into a key do not conflict.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`].
-    pub fn merge(
-        &mut self,
-        ks: &impl InKeyspace,
-        key: impl AsRef<[u8]>,
-        operand: impl AsRef<[u8]>,
-    ) -> Result<()> {
-        self.lock_to_write(ks, key.as_ref())?;
-        self.write(ks, |batch| batch.merge(ks, key, operand))
-    }
-
-    /// Removes every key in `from..to` (the end is exclusive). It locks nothing.
-    ///
-    /// # Errors
-    /// As [`Transaction::put`].
-    pub fn delete_range(
-        &mut self,
-        ks: &impl InKeyspace,
-        from: impl AsRef<[u8]>,
-        to: impl AsRef<[u8]>,
-    ) -> Result<()> {
-        self.write(ks, |batch| batch.delete_range(ks, from, to))
-    }
-
-    fn write(&mut self, ks: &impl InKeyspace, push: impl FnOnce(&mut Batch)) -> Result<()> {
-        let tree = self.tree(ks)?;
-        let mark = self.batch.mark();
-        push(&mut self.batch);
-        if let Some(error) = self.batch.error.take() {
-            self.batch.truncate_to(mark);
-            return Err(error);
-        }
-        note_writes(&mut self.own, &self.batch, &mark, |_| tree.reads.order.clone())
-    }
+    // ---- going back
 
     /// The moment before what is written next: [`Transaction::rollback_to`] forgets what was
     /// written since. Cheap.

@@ -12,68 +12,19 @@ use super::own::Own;
 use crate::read::cursor::Iter;
 use crate::slice::Slice;
 use crate::tree::Tree;
-use crate::write::batch::InKeyspace;
 use crate::write::ordered_key::OrderedKey;
 use crate::write::read_set::ReadRange;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::iter::FusedIterator;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::sync::Arc;
-use windrow_base::{Error, Result};
+use windrow_base::Result;
 
 type Item = Result<(Slice, Slice)>;
 
 /// A range of keys.
 type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
-
-impl Transaction {
-    /// The entries of a keyspace, in key order from either end.
-    ///
-    /// # Errors
-    /// As [`Transaction::range`].
-    pub fn iter(&self, ks: &impl InKeyspace) -> Result<TransactionIter<'_>> {
-        self.range::<&[u8]>(ks, ..)
-    }
-
-    /// The entries of a range of keys, the transaction's own writes among them. What
-    /// counts as read is what the iterator has passed, from either end.
-    ///
-    /// # Errors
-    /// `Closed`; `InvalidArgument` for a keyspace of another database.
-    pub fn range<K: AsRef<[u8]>>(
-        &self,
-        ks: &impl InKeyspace,
-        bounds: impl RangeBounds<K>,
-    ) -> Result<TransactionIter<'_>> {
-        let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-        let range = (own(bounds.start_bound()), own(bounds.end_bound()));
-        TransactionIter::new(self, self.tree(ks)?, range)
-    }
-
-    /// The entries whose keys start with `prefix`, of a keyspace in bytewise order.
-    ///
-    /// # Errors
-    /// As [`Transaction::range`]; `NotSupported` for a keyspace of another order.
-    pub fn prefix(
-        &self,
-        ks: &impl InKeyspace,
-        prefix: impl AsRef<[u8]>,
-    ) -> Result<TransactionIter<'_>> {
-        let tree = self.tree(ks)?;
-        if !tree.reads.order.is_bytewise() {
-            return Err(Error::not_supported(format!(
-                "a prefix is no range of keys in the order of keyspace `{}`: use a range",
-                tree.name
-            )));
-        }
-        let prefix = prefix.as_ref();
-        let end = windrow_base::key::prefix_end(prefix);
-        let range =
-            (Bound::Included(prefix.to_vec()), end.map_or(Bound::Unbounded, Bound::Excluded));
-        TransactionIter::new(self, tree, range)
-    }
-}
 
 /// An iterator over a range as a [`Transaction`] sees it. After an error it ends.
 pub struct TransactionIter<'t> {

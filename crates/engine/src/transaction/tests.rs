@@ -3,6 +3,7 @@
 use super::*;
 use crate::Db;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use windrow_env::testing::Rng;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -372,7 +373,8 @@ fn a_batch_is_written_if_its_conditions_hold() {
     assert_eq!(db.write_if(batch(), &equal, Sync::Yes).unwrap(), Some(4));
     assert_eq!(db.write_if(batch(), &equal.equal(&db, "a", "3"), Sync::No).unwrap(), None);
     assert_eq!(db.snapshot().seq(), 4);
-    let (stranger, _handles) = Db::in_memory();
+    let dir = tempfile::tempdir().unwrap();
+    let stranger = Db::open(dir.path()).unwrap();
     let of_other = Conditions::new().absent(&stranger, "x");
     let refused = db.write_if(batch(), &of_other, Sync::No).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);

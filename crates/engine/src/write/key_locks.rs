@@ -282,6 +282,7 @@ impl State {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "plain threads wait for each other")]
 mod tests {
     use super::LockMode::{Exclusive, Shared};
     use super::*;
@@ -314,12 +315,12 @@ mod tests {
         assert_eq!(locks.acquire(2, &a, Shared, 0), Ok(false), "it has it");
         assert_eq!(locks.acquire(3, &a, Exclusive, 0), Err(Refused::TimedOut));
         assert_eq!(locks.acquire(1, &a, Exclusive, 0), Err(Refused::TimedOut));
-        locks.release(2, &[a.clone()]);
+        locks.release(2, std::slice::from_ref(&a));
         assert_eq!(locks.acquire(1, &a, Exclusive, 0), Ok(false), "the only one that shares it");
         assert_eq!(locks.acquire(1, &a, Shared, 0), Ok(false));
         assert_eq!(locks.acquire(2, &a, Shared, 0), Err(Refused::TimedOut));
         assert!(locks.memory_bytes() > 0);
-        locks.release(1, &[a.clone()]);
+        locks.release(1, std::slice::from_ref(&a));
         assert_eq!(locks.memory_bytes(), 0);
         assert_eq!(locks.acquire(3, &a, Exclusive, 0), Ok(true));
     }
@@ -340,7 +341,7 @@ mod tests {
         let (theirs, at) = (locks.clone(), a.clone());
         let third = thread::spawn(move || theirs.acquire(3, &at, Shared, FOREVER));
         until_waiting(&locks, 3);
-        locks.release(1, &[a.clone()]);
+        locks.release(1, std::slice::from_ref(&a));
         assert_eq!(second.join().unwrap(), Ok(true));
         assert_eq!(third.join().unwrap(), Ok(true));
     }
@@ -355,7 +356,7 @@ mod tests {
         until_waiting(&locks, 2);
         assert_eq!(locks.acquire(3, &a, Shared, FOREVER), Ok(true), "once 2 has given up");
         assert_eq!(second.join().unwrap(), Err(Refused::TimedOut));
-        locks.release(1, &[a.clone()]);
+        locks.release(1, std::slice::from_ref(&a));
         locks.release(3, &[a]);
         assert_eq!(locks.memory_bytes(), 0);
     }

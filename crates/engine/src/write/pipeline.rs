@@ -136,6 +136,16 @@ impl Pipeline {
         (self.recent.memory_bytes() + self.key_locks.memory_bytes()) as u64
     }
 
+    /// Returns once all that was given a slot is visible: who reads then sees what its conflict
+    /// was with.
+    ///
+    /// # Errors
+    /// `ReadOnly` if writing is off.
+    pub(crate) fn wait_for_given(&self) -> Result<()> {
+        let last_given = self.queue().lock().last_seq();
+        self.queue().wait_visible(last_given, &self.host.write_state)
+    }
+
     /// Gives reads the memory that memtables do not use.
     pub(crate) fn share_memory(&self) {
         let queue = self.queue().lock();

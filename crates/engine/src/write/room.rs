@@ -159,16 +159,7 @@ impl<'a> Room<'a> {
                     queue = segments.queue.lock();
                     continue;
                 }
-                // Where nothing was written since, nobody need have recorded it.
-                if let Some(reads) = reads
-                    && !reads.is_as_of(queue.last_seq())
-                {
-                    self.verdict = recent.check(reads);
-                    if self.verdict != Verdict::Unchanged {
-                        let text = "what was read was written since";
-                        return Err(Error::new(ErrorKind::Conflict, text));
-                    }
-                }
+                self.check_reads(&queue, reads)?;
                 // First: a keyspace that is dropped meanwhile has no memtables.
                 let watched = if queue.had_gaps { self.watched() } else { Vec::new() };
                 let memtables = self.memtables(&mut queue)?;
@@ -206,6 +197,20 @@ impl<'a> Room<'a> {
         debug_invariant!(Q1, fits, "{room} bytes of the log, of {log_bytes_max} at the most");
         let is_large = limit < queue.unflushed.active_bytes();
         Ok(Reserved { slot, due, is_large, watched })
+    }
+
+    /// Whether nothing of what was read was written since.
+    fn check_reads(&mut self, queue: &QueueState, reads: Option<&ReadSet>) -> Result<()> {
+        let Some(reads) = reads else { return Ok(()) };
+        // Where nobody has written anything, nobody need have recorded it.
+        if reads.is_as_of(queue.last_seq()) {
+            return Ok(());
+        }
+        self.verdict = self.pipeline.recent.check(reads);
+        match self.verdict {
+            Verdict::Unchanged => Ok(()),
+            _ => Err(Error::new(ErrorKind::Conflict, "what was read was written since")),
+        }
     }
 
     /// Makes a writer wait while `is_full`, for a flush to change that; or until

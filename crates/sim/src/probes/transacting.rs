@@ -39,18 +39,18 @@ pub(super) fn what_was_read_and_written_since_is_refused() -> std::result::Resul
 pub(super) fn a_long_transaction_is_refused_as_well() -> std::result::Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;
-    let many = |last: &str| -> Result<()> {
+    let many = |last: &str, value: &str| -> Result<()> {
         (0..2_000).try_for_each(|n| db.put(format!("other{n:04}{}", "-".repeat(100)), "x"))?;
-        db.put(last, "new")
+        db.put(last, value)
     };
     let get = |tx: &Transaction| tx.get(&db, "k").map(drop);
     let early = || {
         db.put("k", "new")?;
-        many("l")
+        many("l", "new")
     };
     ensure(conflicts(&db, get, early)?, "what was written first, and forgotten")?;
-    ensure(conflicts(&db, get, || many("k"))?, "what was written last")?;
-    ensure(!conflicts(&db, get, || many("l"))?, "a key that was not read")
+    ensure(conflicts(&db, get, || many("k", "newer"))?, "what was written last")?;
+    ensure(!conflicts(&db, get, || many("l", "newer"))?, "a key that was not read")
 }
 
 pub(super) fn a_locked_key_is_one_transactions() -> std::result::Result<(), String> {

@@ -1,31 +1,154 @@
-//! How a transaction locks keys, so that others wait for it instead of conflicting.
+//! What a transaction does to keys beyond a plain read: it walks ranges, writes, and locks keys, so that
+//! others wait for it instead of conflicting.
 //!
 //! A key that was waited for has been written, most likely: with its lock a
 //! transaction goes on to the present state, if nothing that it read before has changed.
 //!
-//! Owns: the steps. Never does: decide who gets a lock (`write/key_locks.rs`).
+//! Owns: the steps. Never does: decide who gets a lock (`write/key_locks.rs`), or what commits.
 
-use super::{Transaction, TransactionMode, begin_recorded};
+use super::scan::TransactionIter;
+use super::{Transaction, TransactionMode, begin_recorded, note_writes};
 use crate::slice::Slice;
 use crate::tree::Tree;
-use crate::write::batch::InKeyspace;
+use crate::write::batch::{Batch, InKeyspace};
 use crate::write::key_locks::{LockKey, LockMode, Owner, Refused};
 use crate::write::ordered_key::OrderedKey;
 use crate::write::recent::Verdict;
+use std::ops::{Bound, RangeBounds};
+use std::time::Duration;
 use windrow_base::{Error, ErrorKind, Result};
 
-/// The locks of a transaction.
-#[derive(Debug)]
-pub(super) struct Locks {
-    pub(super) owner: Owner,
-    pub(super) held: Vec<LockKey>,
-    pub(super) bytes: usize,
-    /// One was taken since the state that is read: what it locks may have been written
-    /// after that.
-    pub(super) is_behind: bool,
-}
-
 impl Transaction {
+    // ---- ranges
+
+    /// The entries of a keyspace, in key order from either end.
+    ///
+    /// # Errors
+    /// As [`Transaction::range`].
+    pub fn iter(&self, ks: &impl InKeyspace) -> Result<TransactionIter<'_>> {
+        self.range::<&[u8]>(ks, ..)
+    }
+
+    /// The entries of a range of keys, the transaction's own writes among them. What
+    /// counts as read is what the iterator has passed, from either end.
+    ///
+    /// # Errors
+    /// `Closed`; `InvalidArgument` for a keyspace of another database.
+    pub fn range<K: AsRef<[u8]>>(
+        &self,
+        ks: &impl InKeyspace,
+        bounds: impl RangeBounds<K>,
+    ) -> Result<TransactionIter<'_>> {
+        let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+        let range = (own(bounds.start_bound()), own(bounds.end_bound()));
+        TransactionIter::new(self, self.tree(ks)?, range)
+    }
+
+    /// The entries whose keys start with `prefix`, of a keyspace in bytewise order.
+    ///
+    /// # Errors
+    /// As [`Transaction::range`]; `NotSupported` for a keyspace of another order.
+    pub fn prefix(
+        &self,
+        ks: &impl InKeyspace,
+        prefix: impl AsRef<[u8]>,
+    ) -> Result<TransactionIter<'_>> {
+        let tree = self.tree(ks)?;
+        if !tree.reads.order.is_bytewise() {
+            return Err(Error::not_supported(format!(
+                "a prefix is no range of keys in the order of keyspace `{}`: use a range",
+                tree.name
+            )));
+        }
+        let prefix = prefix.as_ref();
+        let end = windrow_base::key::prefix_end(prefix);
+        let range =
+            (Bound::Included(prefix.to_vec()), end.map_or(Bound::Unbounded, Bound::Excluded));
+        TransactionIter::new(self, tree, range)
+    }
+
+    // ---- writing
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a broken limit, here and below; `Closed`; of a pessimistic
+    /// transaction as [`Transaction::get_for_update`].
+    pub fn put(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.lock_to_write(ks, key.as_ref())?;
+        self.write(ks, |batch| batch.put(ks, key, value))
+    }
+
+    /// Sets `key` to `value` until `ttl` from now has passed.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn put_with_ttl(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.lock_to_write(ks, key.as_ref())?;
+        self.write(ks, |batch| batch.put_with_ttl(ks, key, value, ttl))
+    }
+
+    /// Removes `key`, which need not be there.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn delete(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        self.lock_to_write(ks, key.as_ref())?;
+        self.write(ks, |batch| batch.delete(ks, key))
+    }
+
+    /// Adds an operand for the keyspace's merge operator. It reads nothing, and so two
+    /// transactions that merge into a key do not conflict.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn merge(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.lock_to_write(ks, key.as_ref())?;
+        self.write(ks, |batch| batch.merge(ks, key, operand))
+    }
+
+    /// Removes every key in `from..to` (the end is exclusive). It locks nothing.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn delete_range(
+        &mut self,
+        ks: &impl InKeyspace,
+        from: impl AsRef<[u8]>,
+        to: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.write(ks, |batch| batch.delete_range(ks, from, to))
+    }
+
+    fn write(&mut self, ks: &impl InKeyspace, push: impl FnOnce(&mut Batch)) -> Result<()> {
+        let tree = self.tree(ks)?;
+        let mark = self.batch.mark();
+        push(&mut self.batch);
+        if let Some(error) = self.batch.error.take() {
+            self.batch.truncate_to(mark);
+            return Err(error);
+        }
+        note_writes(&mut self.own, &self.batch, &mark, |_| tree.reads.order.clone())
+    }
+
+    // ---- locks
+
     /// Locks `key` until the transaction ends, and returns its present value: other
     /// transactions that ask for its lock wait meanwhile. What is read from here on is the state
     /// of this moment. Transactions that lock every key that they read do not conflict with each

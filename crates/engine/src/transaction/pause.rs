@@ -1,0 +1,27 @@
+//! How often something is tried again that others came in between of, and how long after.
+//!
+//! Owns: both. Never does: try.
+
+use crate::handle::Handle;
+
+/// After so many conflicts in a row the caller is told.
+pub(super) const ATTEMPTS_MAX: u32 = 100;
+
+/// The pause after the first conflict; each further one is twice as long.
+const PAUSE_NS_MIN: u64 = 2_000;
+
+/// The longest pause.
+const PAUSE_NS_MAX: u64 = 5_000_000;
+
+/// Waits until what it conflicted with is visible, which a conflict may have been found before,
+/// and for a random part of a time that doubles: two that conflict do not meet again.
+pub(super) fn pause(database: &Handle, attempt: u32) {
+    // Where writing is off, the next attempt says so.
+    let _ = database.pipeline.wait_for_given();
+    let env = &database.env;
+    if env.jobs.step() {
+        return;
+    }
+    let most = (PAUSE_NS_MIN << attempt.min(20)).min(PAUSE_NS_MAX);
+    env.clock.sleep_ns(env.random.next_u64() % most);
+}
