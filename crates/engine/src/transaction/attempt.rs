@@ -93,10 +93,10 @@ impl Db {
         write_if(self.handle(), batch, conditions, sync)
     }
 
-    /// As [`Keyspace::compare_and_swap`], in the default keyspace.
+    /// As [`crate::Keyspace::compare_and_swap`], in the default keyspace.
     ///
     /// # Errors
-    /// As [`Keyspace::compare_and_swap`].
+    /// As [`crate::Keyspace::compare_and_swap`].
     pub fn compare_and_swap(
         &self,
         key: impl AsRef<[u8]>,
@@ -106,10 +106,10 @@ impl Db {
         self.default_ref().compare_and_swap(key, old, new)
     }
 
-    /// As [`Keyspace::update`], in the default keyspace.
+    /// As [`crate::Keyspace::update`], in the default keyspace.
     ///
     /// # Errors
-    /// As [`Keyspace::update`].
+    /// As [`crate::Keyspace::update`].
     pub fn update(
         &self,
         key: impl AsRef<[u8]>,
@@ -118,10 +118,10 @@ impl Db {
         self.default_ref().update(key, change)
     }
 
-    /// As [`Keyspace::put_if_absent`], in the default keyspace.
+    /// As [`crate::Keyspace::put_if_absent`], in the default keyspace.
     ///
     /// # Errors
-    /// As [`Keyspace::put_if_absent`].
+    /// As [`crate::Keyspace::put_if_absent`].
     pub fn put_if_absent(
         &self,
         key: impl AsRef<[u8]>,
