@@ -241,9 +241,10 @@ impl Database {
             placed.push((place, &write.change));
         }
         let sync = if sync { Sync::Yes } else { Sync::No };
-        // A transaction has no single delete.
+        // A transaction has no single delete, and one of no writes commits where writing is off.
         let is_single = |change: &Change| matches!(change, Change::SingleDelete { .. });
-        if writes.len().is_multiple_of(2) && !writes.iter().any(|write| is_single(&write.change)) {
+        let is_even = !writes.is_empty() && writes.len().is_multiple_of(2);
+        if is_even && !writes.iter().any(|write| is_single(&write.change)) {
             return self.transaction(&placed, sync);
         }
         let mut batch = Batch::new();
