@@ -22,6 +22,9 @@ use windrow_plan::{Cover, Covered, Covers, Decision, covered};
 /// Most tables that a look opens, the newest: where more have range tombstones, these are
 /// many and short.
 const TABLES_MAX: usize = 128;
+/// Most range tombstones that a look takes, about a megabyte. A table with more is passed over:
+/// they are short, and their keys would take what no budget counts.
+const RANGES_MAX: u64 = 4 << 10;
 
 /// A job of the tree has ended, which may have kept tables back.
 pub(crate) fn note_job_ended(work: &mut Work) {
@@ -57,7 +60,13 @@ fn with_tombstones(version: &Version) -> impl Iterator<Item = (u32, Part, &Arc<F
     let hides = |(level, part, file): &(u32, Part, &Arc<File>)| {
         file.range_tombstones > 0 && !nothing_older(version, *level, *part, file)
     };
-    files.filter(hides).take(TABLES_MAX)
+    let mut left = RANGES_MAX;
+    let fits = move |(_, _, file): &(u32, Part, &Arc<File>)| {
+        let rest = left.checked_sub(file.range_tombstones);
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    files.filter(hides).filter(fits).take(TABLES_MAX)
 }
 
 /// Claims the tables that are covered, for a drop; `Idle` where there is none.
