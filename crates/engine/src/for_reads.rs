@@ -9,7 +9,7 @@
 use crate::events::Event;
 use crate::host::Host;
 use crate::plan_sizes::for_use;
-use crate::read::access::SAMPLE;
+use crate::read::cost::worth_of;
 use crate::tree::{MeasuredUse, Tree, Work};
 use std::sync::Arc;
 use windrow_plan::usage::Use;
@@ -25,7 +25,7 @@ pub(crate) fn pick(tree: &Tree, work: &Work, policy: &Policy, view: &View<'_>) -
     }
     let pinned = tree.view();
     let over = pinned.runs.iter().filter(|run| run.is_sst_log).flat_map(|run| &run.files);
-    let costs = over.map(|file| (file.file.number, u64::from(file.table.read_cost()) * SAMPLE));
+    let costs = over.map(|file| (file.file.number, worth_of(file.table.read_cost())));
     let costs: ReadCosts = costs.collect();
     policy.pick_for_reads(view, &costs)
 }

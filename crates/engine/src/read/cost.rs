@@ -15,19 +15,33 @@ use super::scan_length::ScanLength;
 use super::view::{ReadFile, ReadView};
 use crate::stats::Counters;
 use std::sync::OnceLock;
+use windrow_env::Clock;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-// A thread merges about 100 bytes in a microsecond.
+/// What a thread takes to merge a byte.
+const NS_PER_BYTE: u64 = 10;
 /// To ask a filter that is in memory, some 40 ns.
 const FILTER_BYTES: u32 = 4;
 /// To search a table whose blocks are in memory, a microsecond.
 const SEARCH_BYTES: u32 = 96;
-/// To read a block from the device, 80 us.
+/// To read a block from a device, 80 us at most.
 const DEVICE_BYTES: u32 = 8 << 10;
 
-/// A read that is counted: blocks that the thread had read from devices when it began.
+/// How often reads have paid for a merge before it is made. What is written, and the blocks that leave
+/// the cache, are no less of a price than the time; and writes come over the tables before long, which merge
+/// them anyway. So where reads soon end, or writes go on, a third is lost and not the half.
+const PATIENCE: u64 = 3;
+
+/// How many bytes of merging a table's reads have paid for, of what those that were counted cost.
+pub(crate) fn worth_of(read_cost: u32) -> u64 {
+    u64::from(read_cost) * SAMPLE / PATIENCE
+}
+
+/// A read that is counted, or a part of it: what the clock said when it began, and the blocks that
+/// the thread had read by then.
 #[derive(Clone, Copy)]
 pub(crate) struct Counted {
+    begin_ns: u64,
     blocks: u64,
 }
 
@@ -66,45 +80,50 @@ impl ReadCost {
 
     /// A seek begins. `None` where it is not counted.
     #[inline]
-    pub(crate) fn begin_seek(&self, counters: &Counters) -> Option<Counted> {
+    pub(crate) fn begin_seek(&self, counters: &Counters, clock: &dyn Clock) -> Option<Counted> {
         if !self.on.load(Ordering::Relaxed) || !is_sampled(counters.here().seeks.get()) {
             return None;
         }
-        Some(self.begin(counters))
+        Some(self.begin(counters, clock))
     }
 
     /// A get that is recorded goes past the memtables. `None` where it is not counted.
     #[cold]
-    pub(crate) fn begin_get(&self, counters: &Counters) -> Option<Counted> {
+    pub(crate) fn begin_get(&self, counters: &Counters, clock: &dyn Clock) -> Option<Counted> {
         self.on.load(Ordering::Relaxed).then(|| {
             self.sums().reads.fetch_add(1, Ordering::Relaxed);
-            self.begin(counters)
+            self.begin(counters, clock)
         })
     }
 
     /// A part of a read begins.
-    pub(crate) fn begin(&self, counters: &Counters) -> Counted {
-        Counted { blocks: counters.here().blocks_read.get() }
+    pub(crate) fn begin(&self, counters: &Counters, clock: &dyn Clock) -> Counted {
+        Counted { begin_ns: clock.monotonic_ns(), blocks: counters.here().blocks_read.get() }
     }
 
     /// A counted seek came to this key, or was for it.
     #[cold]
-    pub(crate) fn end_seek(&self, view: &ReadView, key: &[u8], counters: &Counters, from: Counted) {
+    pub(crate) fn end_seek(&self, view: &ReadView, key: &[u8], of_blocks: u32) {
         self.sums().reads.fetch_add(1, Ordering::Relaxed);
         let over = || view.runs.iter().filter_map(|run| Some((run.is_sst_log, run.file_of(key)?)));
         let tables = over().count().max(1) as u32;
-        let device = blocks_since(counters, from).saturating_mul(DEVICE_BYTES) / tables;
         for (is_sst_log, file) in over() {
-            self.add(file, is_sst_log, SEARCH_BYTES + device);
+            self.add(file, is_sst_log, SEARCH_BYTES + of_blocks / tables);
         }
     }
 
     /// A counted get asked a table that did not have the last word. `is_searched`: its filter
     /// did not rule the key out.
     #[cold]
-    pub(crate) fn asked(&self, file: &ReadFile, is_sst_log: bool, is_searched: bool, blocks: u32) {
+    pub(crate) fn asked(
+        &self,
+        file: &ReadFile,
+        is_sst_log: bool,
+        is_searched: bool,
+        of_blocks: u32,
+    ) {
         let memory = if is_searched { SEARCH_BYTES } else { FILTER_BYTES };
-        self.add(file, is_sst_log, blocks.saturating_mul(DEVICE_BYTES).saturating_add(memory));
+        self.add(file, is_sst_log, of_blocks.saturating_add(memory));
     }
 
     fn sums(&self) -> &Sums {
@@ -118,8 +137,7 @@ impl ReadCost {
         if !is_sst_log {
             return;
         }
-        let cost = u64::from(file.table.add_read_cost(bytes)) * SAMPLE;
-        if cost >= file.file.bytes {
+        if worth_of(file.table.add_read_cost(bytes)) >= file.file.bytes {
             self.is_due.store(true, Ordering::Relaxed);
         }
     }
@@ -139,8 +157,18 @@ impl ReadCost {
     }
 }
 
-/// Blocks that this thread has read from devices since then. Threads may share a counter.
-pub(crate) fn blocks_since(counters: &Counters, from: Counted) -> u32 {
-    let blocks = counters.here().blocks_read.get().saturating_sub(from.blocks);
-    blocks.try_into().unwrap_or(u32::MAX)
+impl Counted {
+    /// What blocks have cost that were read since then, and `more` that another thread read: the time
+    /// that has passed, as far as it takes a device so long. A system that has the blocks in memory
+    /// supplies them many times faster than the device; a thread may wait for other things.
+    pub(crate) fn of_blocks(self, counters: &Counters, clock: &dyn Clock, more: usize) -> u32 {
+        // Threads may share a counter.
+        let blocks = counters.here().blocks_read.get().saturating_sub(self.blocks) + more as u64;
+        if blocks == 0 {
+            return 0;
+        }
+        let ns = clock.monotonic_ns().saturating_sub(self.begin_ns);
+        let bytes = (ns / NS_PER_BYTE).min(blocks.saturating_mul(DEVICE_BYTES.into()));
+        bytes.try_into().unwrap_or(u32::MAX)
+    }
 }

@@ -13,7 +13,7 @@
 //! Owns: the search order and what ends it. Never does: decide what is cached.
 
 use super::access::{Answer, is_sampled};
-use super::cost::{Counted, blocks_since};
+use super::cost::Counted;
 use super::view::{ReadFile, ReadView};
 use super::{EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
 use crate::cache::file_record::Query;
@@ -186,7 +186,7 @@ impl<'a> Lookup<'a> {
                 self.hash = filter::hash(self.key);
                 self.query = owner.access.begin(&owner.counters, self.hash);
                 if self.query != 0 {
-                    self.counted = owner.cost.begin_get(&owner.counters);
+                    self.counted = owner.cost.begin_get(&owner.counters, &*owner.env.clock);
                 }
             }
         }
@@ -201,10 +201,10 @@ impl<'a> Lookup<'a> {
                     Ok(ControlFlow::Continue(())) => {
                         if let Some(from) = self.counted {
                             let is_searched = self.filter_negatives == negatives;
-                            let blocks = blocks_since(&owner.counters, from);
-                            let blocks = blocks.saturating_add(self.supplied.len() as u32);
+                            let (counters, clock) = (&owner.counters, &*owner.env.clock);
+                            let blocks = from.of_blocks(counters, clock, self.supplied.len());
                             owner.cost.asked(file, run.is_sst_log, is_searched, blocks);
-                            self.counted = Some(owner.cost.begin(&owner.counters));
+                            self.counted = Some(owner.cost.begin(counters, clock));
                         }
                         self.supplied.clear();
                     }

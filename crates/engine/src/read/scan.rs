@@ -397,17 +397,17 @@ impl Scan {
     ) -> Result<bool> {
         let begin_ns = is_sampled(self.owner.counters.here().seeks.get())
             .then(|| self.owner.env.clock.monotonic_ns());
-        let counted = self.owner.cost.begin_seek(&self.owner.counters);
+        let counted = self.owner.cost.begin_seek(&self.owner.counters, &*self.owner.env.clock);
         let found = self.settle(|scan| {
             scan.start(forward);
             work(scan)
         });
+        let ReadOwner { counters, env, cost, .. } = &*self.owner;
         if let (Some(begin_ns), true) = (begin_ns, found.is_ok()) {
-            let ns = self.owner.env.clock.monotonic_ns() - begin_ns;
-            self.owner.counters.timings.seek.record(ns);
+            counters.timings.seek.record(env.clock.monotonic_ns() - begin_ns);
         }
         if let (Some(from), true) = (counted, self.valid()) {
-            self.owner.cost.end_seek(&self.view, &self.key, &self.owner.counters, from);
+            cost.end_seek(&self.view, &self.key, from.of_blocks(counters, &*env.clock, 0));
         }
         found
     }
