@@ -51,6 +51,52 @@ fn tree_stats_keyspaces_options() {
     }
 }
 
+/// The statistics of a database that another process has open: here, of the one that tests.
+#[test]
+fn stats_of_a_running_program() {
+    let sh = Shell::new();
+    let mut options = windrow::Options::default();
+    options.settings.set("stats_period_ms", "100").unwrap();
+    let db = windrow::Db::open_with(sh.path("db"), options).unwrap();
+    for n in 0..20_000 {
+        db.put(format!("{:05}", n % 1_000), [7; 100]).unwrap();
+        assert!(db.get(format!("{:05}", n % 1_000)).unwrap().is_some());
+    }
+    (0..1_000).for_each(|n| assert!(db.range(format!("{n:05}")..).next().is_some()));
+    (0..900).for_each(|n| db.delete(format!("{n:05}")).unwrap());
+    assert_eq!(db.iter().count(), 100);
+    db.put_with("synced", "1", windrow::Sync::Yes).unwrap();
+    let is_told = |json: &serde_json::Value| {
+        let latencies = &json["latencies"];
+        let timed = ["get", "seek", "put", "commit"].iter().all(|kind| {
+            let of_kind = latencies
+                .as_array()
+                .and_then(|all| all.iter().find(|of| of["of"].as_str() == Some(kind)));
+            of_kind.is_some_and(|of| of["count"].as_u64().is_some_and(|count| count > 0))
+        });
+        timed && json["tombstones_walked"].as_u64().is_some_and(|count| count >= 900)
+    };
+    let mut told = serde_json::Value::Null;
+    for _ in 0..100 {
+        let output = sh.run("stats db --json");
+        if output.status.success() {
+            told = serde_json::from_slice(&output.stdout).unwrap();
+            if is_told(&told) {
+                break;
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(is_told(&told), "{told:#}");
+    let table = sh.ok("stats db");
+    assert!(table.starts_with(&format!("of process {}, ", std::process::id())), "{table}");
+    for part in ["p99.9", "deleted keys walked over", "reads and", "memory "] {
+        assert!(table.contains(part), "no `{part}`: {table}");
+    }
+    db.close().unwrap();
+    assert!(!sh.ok("stats db").contains("of process"), "it is opened");
+}
+
 /// What only reads writes not one byte.
 #[test]
 fn reading_changes_nothing() {
