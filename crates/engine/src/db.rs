@@ -8,6 +8,7 @@ use crate::compact;
 use crate::database::Database;
 use crate::destroy::destroy;
 use crate::handle::Handle;
+use crate::key_range::KeyRange;
 use crate::keyspace::Keyspace;
 use crate::measure::TableSearches;
 use crate::open;
@@ -20,9 +21,9 @@ use crate::snapshot::Snapshot;
 use crate::stats::Stats;
 use crate::stats_file::{self, RunningStats};
 use crate::stored::{self, StoredKeyspace, StoredSettings};
+use crate::ttl::Ttl;
 use crate::verify::{self, VerifyReport};
 use crate::write::batch::{Batch, InKeyspace};
-use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -176,6 +177,62 @@ impl Db {
         self.default.get(key)
     }
 
+    /// See [`Keyspace::contains_key`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.default.contains_key(key)
+    }
+
+    /// See [`Keyspace::ttl`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ttl(&self, key: impl AsRef<[u8]>) -> Result<Ttl> {
+        self.default.ttl(key)
+    }
+
+    /// See [`Keyspace::is_empty`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn is_empty(&self) -> Result<bool> {
+        self.default.is_empty()
+    }
+
+    /// See [`Keyspace::first`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.default.first()
+    }
+
+    /// See [`Keyspace::last`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.default.last()
+    }
+
+    /// See [`Keyspace::count`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn count(&self, range: impl KeyRange) -> Result<u64> {
+        self.default.count(range)
+    }
+
+    /// See [`Keyspace::approximate_len`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn approximate_len(&self) -> Result<u64> {
+        self.default.approximate_len()
+    }
+
     /// See [`Keyspace::multi_get`].
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Slice>>> {
         self.default.multi_get(keys)
@@ -223,6 +280,14 @@ impl Db {
         self.default.delete(key)
     }
 
+    /// See [`Keyspace::delete_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, sync: Sync) -> Result<()> {
+        self.default.delete_with(key, sync)
+    }
+
     /// See [`Keyspace::single_delete`].
     ///
     /// # Errors
@@ -253,8 +318,8 @@ impl Db {
     }
 
     /// See [`Keyspace::range`].
-    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Iter {
-        self.default.range(bounds)
+    pub fn range(&self, range: impl KeyRange) -> Iter {
+        self.default.range(range)
     }
 
     /// See [`Keyspace::prefix`].

@@ -6,6 +6,7 @@
 
 use crate::compact;
 use crate::handle::Handle;
+use crate::key_range::{self, KeyRange};
 use crate::options::{ReadOptions, Sync};
 use crate::read::cursor::{Cursor, Iter};
 use crate::read::scan::Scan;
@@ -15,9 +16,11 @@ use crate::read::{self, Latest};
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::tree::{Tree, dropped};
+use crate::ttl::Ttl;
 use crate::write::batch::{Batch, InKeyspace};
 use std::cell::RefCell;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 use windrow_base::{KeyspaceId, Result, SeqNo};
@@ -39,6 +42,11 @@ pub struct Keyspace {
     pub(crate) database: Handle,
     pub(crate) tree: Arc<Tree>,
 }
+
+// What a panic of another thread may leave half done is behind locks, and is done to its end or
+// said to be broken by whoever takes them next.
+impl UnwindSafe for Keyspace {}
+impl RefUnwindSafe for Keyspace {}
 
 impl Drop for Keyspace {
     fn drop(&mut self) {
@@ -108,6 +116,78 @@ impl Keyspace {
         let value =
             read::get::get(&self.tree.reads, &view, key.as_ref(), seq, || self.database.now_ms());
         value.inspect_err(|error| self.note(error))
+    }
+
+    /// Whether `key` is there.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.get(key).map(|value| value.is_some())
+    }
+
+    /// How long `key` is there for, if nobody writes it. Of a merged value: until the first
+    /// of its parts expires.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn ttl(&self, key: impl AsRef<[u8]>) -> Result<Ttl> {
+        let mut cursor = self.cursor(ReadOptions::default());
+        let order = &self.tree.reads.order;
+        if !cursor.seek(&key)? || order.compare(cursor.key(), key.as_ref()).is_ne() {
+            return Ok(Ttl::NoKey);
+        }
+        Ok(match cursor.expiry_ms() {
+            None => Ttl::Forever,
+            Some(at_ms) => {
+                Ttl::Left(Duration::from_millis(at_ms.saturating_sub(self.database.now_ms())))
+            }
+        })
+    }
+
+    /// Whether no key is there.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn is_empty(&self) -> Result<bool> {
+        self.iter().keys().next().transpose().map(|key| key.is_none())
+    }
+
+    /// The first key and its value.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.iter().next().transpose()
+    }
+
+    /// The last key and its value.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.iter().next_back().transpose()
+    }
+
+    /// How many keys of a range are there: counted one by one, past the block cache.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn count(&self, range: impl KeyRange) -> Result<u64> {
+        let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
+        let mut keys = self.scan_range(options, &range).keys();
+        keys.try_fold(0, |count, key| key.map(|_| count + 1))
+    }
+
+    /// About how many keys there are, by what tables and memtables say of themselves: nothing is
+    /// read. Exact once all has been merged and if no key has expired; before, a key counts as often as
+    /// it was put, and a tombstone takes one away. What range tombstones hide counts.
+    ///
+    /// # Errors
+    /// `Closed`.
+    pub fn approximate_len(&self) -> Result<u64> {
+        self.check()?;
+        Ok(crate::measure::approximate_len(&self.tree))
     }
 
     /// The value of `key` as a snapshot sees it.
@@ -196,18 +276,19 @@ impl Keyspace {
     /// }
     /// # Ok::<(), windrow::Error>(())
     /// ```
-    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Iter {
-        self.scan_range(ReadOptions::default(), bounds)
+    pub fn range(&self, range: impl KeyRange) -> Iter {
+        self.scan_range(ReadOptions::default(), &range)
     }
 
     /// The entries of a range of keys, as a snapshot sees them.
-    pub fn range_at<K: AsRef<[u8]>>(
-        &self,
-        snapshot: &Snapshot,
-        bounds: impl RangeBounds<K>,
-    ) -> Iter {
+    pub fn range_at(&self, snapshot: &Snapshot, range: impl KeyRange) -> Iter {
         let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
-        self.scan_range(options, bounds)
+        self.scan_range(options, &range)
+    }
+
+    /// All entries, as a snapshot sees them.
+    pub fn iter_at(&self, snapshot: &Snapshot) -> Iter {
+        self.range_at(snapshot, ..)
     }
 
     /// The entries whose keys start with `prefix`.
@@ -232,16 +313,19 @@ impl Keyspace {
         self.iter_over(options, scan)
     }
 
-    fn scan_range<K: AsRef<[u8]>>(&self, options: ReadOptions, range: impl RangeBounds<K>) -> Iter {
-        let key = |bound: Bound<&K>| match bound {
-            Bound::Included(key) | Bound::Excluded(key) => Some(key.as_ref().to_vec()),
+    fn scan_range(&self, options: ReadOptions, range: &impl KeyRange) -> Iter {
+        let (lower, upper) = key_range::owned(range);
+        let (lower_after, upper_after) =
+            (matches!(lower, Bound::Excluded(_)), matches!(upper, Bound::Included(_)));
+        let key = |bound| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key),
             Bound::Unbounded => None,
         };
         let scan = ScanOptions {
-            lower: key(range.start_bound()),
-            lower_after: matches!(range.start_bound(), Bound::Excluded(_)),
-            upper: key(range.end_bound()),
-            upper_after: matches!(range.end_bound(), Bound::Included(_)),
+            lower: key(lower),
+            lower_after,
+            upper: key(upper),
+            upper_after,
             ..self.scan_options(&options, None)
         };
         self.iter_over(options, scan)
@@ -333,6 +417,14 @@ impl Keyspace {
     /// As [`Keyspace::put`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.single(Sync::No, |batch| batch.delete(self, key))
+    }
+
+    /// Removes `key`, as durably as `sync` asks.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`].
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, sync: Sync) -> Result<()> {
+        self.single(sync, |batch| batch.delete(self, key))
     }
 
     /// Removes a key that was put once: see [`Batch::single_delete`].

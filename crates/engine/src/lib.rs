@@ -51,6 +51,7 @@ mod handle;
 mod handles;
 mod host;
 mod jobs;
+mod key_range;
 mod keyspace;
 mod lineage;
 mod lock_ranks;
@@ -87,6 +88,7 @@ mod transaction;
 mod tree;
 mod trees;
 mod trouble;
+mod ttl;
 mod upkeep;
 mod verify;
 mod workers;
@@ -96,6 +98,7 @@ mod write_state;
 pub use chain::ChainStats;
 pub use db::Db;
 pub use events::{Event, EventListener, JobId};
+pub use key_range::KeyRange;
 pub use keyspace::Keyspace;
 pub use measure::TableSearches;
 pub use operators::{CompactionFilter, FilterDecision, MergeOperator};
@@ -103,7 +106,7 @@ pub use options::{
     Components, KeyspaceOptions, Options, ReadOptions, SettingRange, SettingRow, Settings, Sync,
     Unit,
 };
-pub use read::cursor::{Cursor, Iter};
+pub use read::cursor::{Cursor, Iter, Keys};
 pub use repair::{DamagedLog, DamagedTable, LostRange, RepairReport, repair};
 pub use slice::Slice;
 pub use snapshot::Snapshot;
@@ -116,9 +119,10 @@ pub use stored::{StoredKeyspace, StoredSettings};
 pub use transaction::{
     Conditions, Savepoint, Transaction, TransactionIter, TransactionMode, TransactionOptions,
 };
+pub use ttl::Ttl;
 pub use verify::VerifyReport;
 pub use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use windrow_base::{Comparator, Error, ErrorKind, KeyspaceId, Result, SeqNo};
 pub use windrow_env as env;
 pub use windrow_plan::tree::Version;
-pub use write::batch::{Batch, InKeyspace};
+pub use write::batch::{Batch, BatchOp, InKeyspace};

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use windrow_base::key::{SEQ_MAX, push_internal, seek_trailer};
 use windrow_base::{FileNumber, Result};
 use windrow_env::sync::atomic::Ordering;
+use windrow_plan::tree::File;
 use windrow_plan::usage::Use;
 
 /// The statistics of a database.
@@ -137,6 +138,18 @@ pub(crate) fn approximate_bytes(tree: &Tree, from: &[u8], to: &[u8]) -> Result<u
         bytes += high.saturating_sub(low);
     }
     Ok(bytes)
+}
+
+/// About how many keys a tree has: see [`crate::Keyspace::approximate_len`].
+pub(crate) fn approximate_len(tree: &Tree) -> u64 {
+    let view = tree.pin();
+    let in_memory: u64 = view.memtables().map(|memtable| memtable.entries()).sum();
+    let files = view.levels.iter().flat_map(|level| level.files());
+    files.fold(in_memory, |sum, file| {
+        let File { entries, point_tombstones, .. } = &*file.file;
+        // A tombstone is an entry too, and hides another.
+        sum.saturating_add(*entries).saturating_sub(point_tombstones.saturating_mul(2))
+    })
 }
 
 /// Memtables are small: their entries in the range are counted up to a bound,

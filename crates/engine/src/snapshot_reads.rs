@@ -2,11 +2,11 @@
 //!
 //! Owns no state. Never does: anything that [`Keyspace`] does not do of a snapshot.
 
+use crate::key_range::KeyRange;
 use crate::keyspace::Keyspace;
 use crate::read::cursor::Iter;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
-use std::ops::RangeBounds;
 use windrow_base::{KeyspaceId, Result};
 
 impl Snapshot {
@@ -25,10 +25,15 @@ impl Snapshot {
         self.default_keyspace()?.get_at(self, key)
     }
 
+    /// The entries of the default keyspace, in key order from either end.
+    pub fn iter(&self) -> Iter {
+        self.range(..)
+    }
+
     /// The entries of a range of the default keyspace.
-    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Iter {
+    pub fn range(&self, range: impl KeyRange) -> Iter {
         let keyspace = self.default_keyspace().expect("the default keyspace cannot be dropped");
-        keyspace.range_at(self, bounds)
+        keyspace.range_at(self, range)
     }
 
     /// The entries of the default keyspace whose keys start with `prefix`.

@@ -156,7 +156,7 @@ fn what_was_made_before_the_fork_ends_in_the_child() {
                 && is_refused(&cursor.next())
                 && is_refused(&cursor.refresh())
                 && is_refused(&snapshot.get(key(1)))
-                && is_refused(&snapshot.range::<&str>(..).next().unwrap())
+                && is_refused(&snapshot.range(..).next().unwrap())
         };
         let refused = without_locks(uses);
         without_locks(|| drop((iter, cursor, unmoved, snapshot, other)));

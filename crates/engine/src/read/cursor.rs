@@ -193,7 +193,7 @@ impl Iter {
         self
     }
 
-    fn take_error(&mut self) -> Option<<Iter as Iterator>::Item> {
+    fn take_error<T>(&mut self) -> Option<Result<T>> {
         let error = self.error.take()?;
         self.is_done = true;
         Some(Err(error))
@@ -207,8 +207,48 @@ impl Iter {
         Box::new(Scan::new(owner, view, self.seq, self.now_ms, options))
     }
 
+    /// The keys alone, from both ends as well. No value is made ready or kept.
+    pub fn keys(self) -> Keys {
+        Keys(self)
+    }
+
+    /// Moves the front, and gives what `entry` makes of where it comes to.
+    fn step<T>(&mut self, entry: impl FnOnce(&Scan) -> T) -> Option<Result<T>> {
+        if self.is_done || self.error.is_some() {
+            return self.take_error();
+        }
+        let moved = match &mut self.front {
+            Some(scan) => scan.next(),
+            None => {
+                let scan = self.new_scan();
+                self.front.insert(scan).seek_first()
+            }
+        };
+        self.take(moved, true, entry)
+    }
+
+    /// Moves the back, likewise.
+    fn step_back<T>(&mut self, entry: impl FnOnce(&Scan) -> T) -> Option<Result<T>> {
+        if self.is_done || self.error.is_some() {
+            return self.take_error();
+        }
+        let moved = match &mut self.back {
+            Some(scan) => scan.prev(),
+            None => {
+                let scan = self.new_scan();
+                self.back.insert(scan).seek_last()
+            }
+        };
+        self.take(moved, false, entry)
+    }
+
     /// The entry that one end has moved to, unless the other end was there or beyond.
-    fn take(&mut self, moved: Result<bool>, from_front: bool) -> Option<<Iter as Iterator>::Item> {
+    fn take<T>(
+        &mut self,
+        moved: Result<bool>,
+        from_front: bool,
+        entry: impl FnOnce(&Scan) -> T,
+    ) -> Option<Result<T>> {
         match moved {
             Err(error) => {
                 self.is_done = true;
@@ -228,7 +268,7 @@ impl Iter {
             return None;
         }
         let scan = if from_front { self.front.as_ref() } else { self.back.as_ref() };
-        let item = scan.map(|scan| Ok((Slice::copy_from(scan.key()), scan.value_slice())));
+        let item = scan.map(|scan| Ok(entry(scan)));
         if self.parked_steps < STEPS_PARKED && self.owner.blocks.is_crowded() {
             self.park();
         }
@@ -265,38 +305,45 @@ impl Drop for Iter {
     }
 }
 
+fn pair(scan: &Scan) -> (Slice, Slice) {
+    (Slice::copy_from(scan.key()), scan.value_slice())
+}
+
+fn key(scan: &Scan) -> Slice {
+    Slice::copy_from(scan.key())
+}
+
 impl Iterator for Iter {
     type Item = Result<(Slice, Slice)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_done || self.error.is_some() {
-            return self.take_error();
-        }
-        let moved = match &mut self.front {
-            Some(scan) => scan.next(),
-            None => {
-                let scan = self.new_scan();
-                self.front.insert(scan).seek_first()
-            }
-        };
-        self.take(moved, true)
+        self.step(pair)
     }
 }
 
 impl DoubleEndedIterator for Iter {
     fn next_back(&mut self) -> Option<Self::Item> {
-        if self.is_done || self.error.is_some() {
-            return self.take_error();
-        }
-        let moved = match &mut self.back {
-            Some(scan) => scan.prev(),
-            None => {
-                let scan = self.new_scan();
-                self.back.insert(scan).seek_last()
-            }
-        };
-        self.take(moved, false)
+        self.step_back(pair)
     }
 }
 
 impl FusedIterator for Iter {}
+
+/// The keys of a range, from both ends: see [`Iter::keys`].
+pub struct Keys(Iter);
+
+impl Iterator for Keys {
+    type Item = Result<Slice>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.step(key)
+    }
+}
+
+impl DoubleEndedIterator for Keys {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.step_back(key)
+    }
+}
+
+impl FusedIterator for Keys {}

@@ -7,6 +7,7 @@ use super::pause::{ATTEMPTS_MAX, pause};
 use super::{Transaction, TransactionOptions};
 use crate::db::Db;
 use crate::handle::Handle;
+use crate::key_range::KeyRange;
 use crate::options::Sync;
 use crate::slice::Slice;
 use crate::write::batch::Batch;
@@ -128,5 +129,61 @@ impl Db {
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Slice>> {
         self.default_ref().put_if_absent(key, value)
+    }
+
+    /// As [`crate::Keyspace::replace`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::replace`].
+    pub fn replace(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.default_ref().replace(key, value)
+    }
+
+    /// As [`crate::Keyspace::remove`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::remove`].
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.default_ref().remove(key)
+    }
+
+    /// As [`crate::Keyspace::pop_first`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::pop_first`].
+    pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.default_ref().pop_first()
+    }
+
+    /// As [`crate::Keyspace::pop_last`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::pop_last`].
+    pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.default_ref().pop_last()
+    }
+
+    /// As [`crate::Keyspace::clear`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::clear`].
+    pub fn clear(&self) -> Result<()> {
+        self.default_ref().clear()
+    }
+
+    /// As [`crate::Keyspace::clear_range`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::clear_range`].
+    pub fn clear_range(&self, range: impl KeyRange) -> Result<()> {
+        self.default_ref().clear_range(range)
+    }
+
+    /// As [`crate::Keyspace::clear_prefix`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::clear_prefix`].
+    pub fn clear_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.default_ref().clear_prefix(prefix)
     }
 }

@@ -7,13 +7,16 @@
 
 use super::pause::{ATTEMPTS_MAX, pause};
 use crate::handle::Handle;
+use crate::key_range::{self, KeyRange};
 use crate::keyspace::Keyspace;
 use crate::options::Sync;
+use crate::read::cursor::Iter;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::write::batch::{Batch, InKeyspace};
-use crate::write::read_set::ReadSet;
+use crate::write::read_set::{ReadRange, ReadSet};
 use crate::write::recent::Verdict;
+use std::ops::Bound;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
 
 /// What must be true of some keys for [`crate::Db::write_if`] to write.
@@ -119,6 +122,12 @@ impl State<'_> {
         self.reads.key(tree.id, &tree.reads.order, key, self.snapshot.seq());
         keyspace.get_at(&self.snapshot, key)
     }
+
+    /// A range was found to be as it is: nothing may come into it until the write.
+    fn passed(&mut self, keyspace: &Keyspace, (lower, upper): (Bound<Vec<u8>>, Bound<Vec<u8>>)) {
+        let range = ReadRange { lower, upper, seq: self.snapshot.seq() };
+        self.reads.range(keyspace.tree.id, range);
+    }
 }
 
 /// Writes a batch directly after a state for which `decide`, which may fill it, says so:
@@ -220,6 +229,138 @@ impl Keyspace {
             self.set(batch, key.as_ref(), Some(value.as_ref()));
             (before.is_none(), before)
         })
+    }
+
+    /// Sets `key` to `value`. Returns the value before.
+    ///
+    /// # Errors
+    /// As [`Keyspace::compare_and_swap`].
+    pub fn replace(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.change(key.as_ref(), |before, batch| {
+            self.set(batch, key.as_ref(), Some(value.as_ref()));
+            (true, before)
+        })
+    }
+
+    /// Removes `key`. Returns the value that it had; where it had none, nothing is written.
+    ///
+    /// # Errors
+    /// As [`Keyspace::compare_and_swap`].
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
+        self.change(key.as_ref(), |before, batch| {
+            self.set(batch, key.as_ref(), None);
+            (before.is_some(), before)
+        })
+    }
+
+    /// Removes the first key and returns it with its value: each is returned to one caller,
+    /// of however many.
+    ///
+    /// # Errors
+    /// As [`Keyspace::compare_and_swap`], where the key is whichever is the first.
+    pub fn pop_first(&self) -> Result<Option<(Slice, Slice)>> {
+        self.pop(Iter::next, |key| (Bound::Unbounded, Bound::Included(key)))
+    }
+
+    /// Removes the last key and returns it with its value, likewise.
+    ///
+    /// # Errors
+    /// As [`Keyspace::pop_first`].
+    pub fn pop_last(&self) -> Result<Option<(Slice, Slice)>> {
+        self.pop(Iter::next_back, |key| (Bound::Included(key), Bound::Unbounded))
+    }
+
+    /// Removes the entry that `end` gives, if none came into `passed` meanwhile.
+    fn pop(
+        &self,
+        end: impl Fn(&mut Iter) -> Option<Result<(Slice, Slice)>>,
+        passed: impl Fn(Vec<u8>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    ) -> Result<Option<(Slice, Slice)>> {
+        let mut batch = Batch::new();
+        let popped = write_after(&self.database, &mut batch, Sync::No, |state, batch| {
+            batch.clear();
+            let found = end(&mut self.iter_at(&state.snapshot)).transpose()?;
+            if let Some((key, _)) = &found {
+                state.passed(self, passed(key.to_vec()));
+                batch.delete(self, key);
+            }
+            Ok((found.is_some(), found))
+        });
+        popped.map(|(_, entry)| entry)
+    }
+
+    /// Removes every key, at the cost of two small writes whatever there is.
+    ///
+    /// # Errors
+    /// As [`Keyspace::clear_range`].
+    pub fn clear(&self) -> Result<()> {
+        self.clear_range(..)
+    }
+
+    /// Removes every key of a range, however it begins and ends: all that are there when it is
+    /// written. It looks for the first and the last of them, and
+    /// removes what is between by one range tombstone; [`Keyspace::delete_range`] looks for
+    /// nothing, and takes keys before which a range ends only.
+    ///
+    /// # Errors
+    /// As [`Keyspace::put`]; `Conflict` if others wrote before the first key or after the last
+    /// each of a hundred times that it was tried.
+    pub fn clear_range(&self, range: impl KeyRange) -> Result<()> {
+        let bounds = key_range::owned(&range);
+        self.clear_found(&bounds, |snapshot| self.range_at(snapshot, bounds.clone()))
+    }
+
+    /// Removes every key that starts with `prefix`, likewise.
+    ///
+    /// # Errors
+    /// As [`Keyspace::clear_range`].
+    pub fn clear_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        let prefix = prefix.as_ref();
+        let bounds = match self.tree.reads.order.is_bytewise() {
+            true => {
+                let end = windrow_base::key::prefix_end(prefix);
+                (Bound::Included(prefix.to_vec()), end.map_or(Bound::Unbounded, Bound::Excluded))
+            }
+            // Where they are in another order, only keys themselves tell: one by one.
+            false => return self.clear_one_by_one(prefix),
+        };
+        self.clear_found(&bounds, |snapshot| self.prefix_at(snapshot, prefix))
+    }
+
+    /// Removes what lies from the first to the last entry of a scan, all keys within `bounds`.
+    fn clear_found(
+        &self,
+        bounds: &(Bound<Vec<u8>>, Bound<Vec<u8>>),
+        scan: impl Fn(&Snapshot) -> Iter,
+    ) -> Result<()> {
+        let mut batch = Batch::new();
+        let cleared = write_after(&self.database, &mut batch, Sync::No, |state, batch| {
+            batch.clear();
+            let mut keys = scan(&state.snapshot).keys();
+            let Some(first) = keys.next().transpose()? else { return Ok((false, ())) };
+            let last = keys.next_back().transpose()?.unwrap_or_else(|| first.clone());
+            // What comes in between the two until then goes as well.
+            state.passed(self, (bounds.0.clone(), Bound::Excluded(first.to_vec())));
+            state.passed(self, (Bound::Excluded(last.to_vec()), bounds.1.clone()));
+            batch.delete_range(self, &first, &last);
+            batch.delete(self, &last);
+            Ok((true, ()))
+        });
+        cleared.map(|_| ())
+    }
+
+    /// Removes keys that start with `prefix` wherever the order of keys has put them.
+    fn clear_one_by_one(&self, prefix: &[u8]) -> Result<()> {
+        let mut batch = Batch::new();
+        let cleared = write_after(&self.database, &mut batch, Sync::No, |state, batch| {
+            batch.clear();
+            for key in self.prefix_at(&state.snapshot, prefix).keys() {
+                batch.delete(self, key?);
+            }
+            state.passed(self, (Bound::Unbounded, Bound::Unbounded));
+            Ok((!batch.is_empty(), ()))
+        });
+        cleared.map(|_| ())
     }
 
     /// Writes what `decide` makes of a key's value, where it says so.

@@ -8,13 +8,14 @@
 
 use super::scan::TransactionIter;
 use super::{Transaction, TransactionMode, begin_recorded, note_writes};
+use crate::key_range::{self, KeyRange};
 use crate::slice::Slice;
 use crate::tree::Tree;
 use crate::write::batch::{Batch, InKeyspace};
 use crate::write::key_locks::{LockKey, LockMode, Owner, Refused};
 use crate::write::ordered_key::OrderedKey;
 use crate::write::recent::Verdict;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::time::Duration;
 use windrow_base::{Error, ErrorKind, Result};
 
@@ -26,7 +27,7 @@ impl Transaction {
     /// # Errors
     /// As [`Transaction::range`].
     pub fn iter(&self, ks: &impl InKeyspace) -> Result<TransactionIter<'_>> {
-        self.range::<&[u8]>(ks, ..)
+        self.range(ks, ..)
     }
 
     /// The entries of a range of keys, the transaction's own writes among them. What
@@ -34,14 +35,8 @@ impl Transaction {
     ///
     /// # Errors
     /// `Closed`; `InvalidArgument` for a keyspace of another database.
-    pub fn range<K: AsRef<[u8]>>(
-        &self,
-        ks: &impl InKeyspace,
-        bounds: impl RangeBounds<K>,
-    ) -> Result<TransactionIter<'_>> {
-        let own = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-        let range = (own(bounds.start_bound()), own(bounds.end_bound()));
-        TransactionIter::new(self, self.tree(ks)?, range)
+    pub fn range(&self, ks: &impl InKeyspace, range: impl KeyRange) -> Result<TransactionIter<'_>> {
+        TransactionIter::new(self, self.tree(ks)?, key_range::owned(&range))
     }
 
     /// The entries whose keys start with `prefix`, of a keyspace in bytewise order.

@@ -6,11 +6,12 @@
 //! come in; the first one broken is reported by the write.
 
 use crate::memtable::memory_bytes_of;
+use crate::read::split_expiry;
 use std::collections::HashMap;
 use std::time::Duration;
 use windrow_base::key::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX};
 use windrow_base::{Error, KeyspaceId, Result};
-use windrow_format::batch::{BatchBuf, Mark};
+use windrow_format::batch::{BatchBuf, Mark, Op};
 
 /// Whose keyspace an operation of a [`Batch`] is for: a [`crate::Db`] (its
 /// default keyspace) or a [`crate::Keyspace`].
@@ -40,6 +41,70 @@ pub(crate) struct Touched {
 impl Touched {
     fn new(id: KeyspaceId) -> Touched {
         Touched { id, bytes: 0, user_bytes: 0, range_deletes: 0, merges: false }
+    }
+}
+
+/// An operation of a [`Batch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchOp<'a> {
+    /// [`Batch::put`].
+    Put {
+        /// The key.
+        key: &'a [u8],
+        /// Its value.
+        value: &'a [u8],
+    },
+    /// [`Batch::put_with_ttl`].
+    PutUntil {
+        /// The key.
+        key: &'a [u8],
+        /// Its value.
+        value: &'a [u8],
+        /// When it expires, in ms since 1970.
+        expiry_ms: u64,
+    },
+    /// [`Batch::delete`].
+    Delete {
+        /// The key.
+        key: &'a [u8],
+    },
+    /// [`Batch::single_delete`].
+    SingleDelete {
+        /// The key.
+        key: &'a [u8],
+    },
+    /// [`Batch::merge`].
+    Merge {
+        /// The key.
+        key: &'a [u8],
+        /// What its value is merged with.
+        operand: &'a [u8],
+    },
+    /// [`Batch::delete_range`].
+    DeleteRange {
+        /// The first key.
+        from: &'a [u8],
+        /// The end, exclusive.
+        to: &'a [u8],
+    },
+}
+
+impl<'a> BatchOp<'a> {
+    fn new(Op { kind, key, value, .. }: Op<'a>) -> BatchOp<'a> {
+        match kind {
+            Kind::Put => BatchOp::Put { key, value },
+            Kind::PutExpiry => {
+                let (expiry_ms, value) = split_expiry(value).expect("it was encoded here");
+                BatchOp::PutUntil { key, value, expiry_ms }
+            }
+            Kind::Delete => BatchOp::Delete { key },
+            Kind::SingleDelete => BatchOp::SingleDelete { key },
+            Kind::Merge => BatchOp::Merge { key, operand: value },
+            Kind::RangeDelete => BatchOp::DeleteRange { from: key, to: value },
+            Kind::MergeExpiry | Kind::Blob | Kind::BlobExpiry => {
+                unreachable!("no call of a batch adds a {kind:?}")
+            }
+        }
     }
 }
 
@@ -159,6 +224,37 @@ impl Batch {
         self.touched.iter().map(|touched| touched.bytes).sum()
     }
 
+    /// The operations in their order, each with the keyspace that it is for.
+    pub fn iter(&self) -> impl Iterator<Item = (KeyspaceId, BatchOp<'_>)> {
+        self.buf.ops().map(|op| (op.keyspace, BatchOp::new(op)))
+    }
+
+    /// Adds the operations of another batch after those of this one.
+    pub fn append(&mut self, other: &Batch) {
+        if let Some(error) = &other.error {
+            self.error.get_or_insert_with(|| error.clone());
+        }
+        let Some(database) = other.database_id else { return };
+        if !self.admit_of(database, other.buf.count()) {
+            return;
+        }
+        self.buf.append(&other.buf);
+        for more in &other.touched {
+            let at = self.place_of(more.id);
+            let touched = &mut self.touched[at];
+            touched.bytes += more.bytes;
+            touched.user_bytes += more.user_bytes;
+            touched.range_deletes += more.range_deletes;
+            touched.merges |= more.merges;
+        }
+    }
+
+    /// What is wrong with the batch, if anything is: the first operation that was refused. A
+    /// write of it gives the same error.
+    pub fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
     /// Forgets all operations and keeps the memory.
     pub fn clear(&mut self) {
         self.buf.clear();
@@ -200,15 +296,7 @@ impl Batch {
             self.error.get_or_insert(error);
             return false;
         }
-        if self.buf.count() == u32::MAX {
-            let error = Error::invalid("a batch holds 4,294,967,295 operations at most: split it");
-            self.error.get_or_insert(error);
-            return false;
-        }
-        let database = ks.database_id();
-        if *self.database_id.get_or_insert(database) != database {
-            let error = Error::invalid("a batch holds operations for two databases: split it");
-            self.error.get_or_insert(error);
+        if !self.admit_of(ks.database_id(), 1) {
             return false;
         }
         let id = ks.keyspace_id();
@@ -221,6 +309,21 @@ impl Batch {
         touched.user_bytes += user_bytes;
         touched.range_deletes += range_deletes;
         touched.merges |= kind.is_merge();
+        true
+    }
+
+    /// Checks that so many operations for a database may come in.
+    fn admit_of(&mut self, database: u64, count: u32) -> bool {
+        if self.buf.count().checked_add(count).is_none() {
+            let error = Error::invalid("a batch holds 4,294,967,295 operations at most: split it");
+            self.error.get_or_insert(error);
+            return false;
+        }
+        if *self.database_id.get_or_insert(database) != database {
+            let error = Error::invalid("a batch holds operations for two databases: split it");
+            self.error.get_or_insert(error);
+            return false;
+        }
         true
     }
 

@@ -111,12 +111,12 @@ fn a_snapshot_outlives_the_close_until_its_tables_go() {
     let snapshot = db.snapshot();
     db.close().unwrap();
     assert!(handles.fs.files(Path::new(DIR)).iter().filter(|f| f.ends_with(".sst")).count() > 16);
-    assert!(snapshot.range::<&[u8]>(..).all(|pair| pair.is_ok()), "nobody has changed anything");
+    assert!(snapshot.range(..).all(|pair| pair.is_ok()), "nobody has changed anything");
     let next = Db::open_with(DIR, options(&handles)).unwrap();
     put_all(&next);
     next.compact().unwrap();
     handles.jobs.run_until_idle();
-    let mut all = snapshot.range::<&[u8]>(..);
+    let mut all = snapshot.range(..);
     let error = all.find_map(|pair| pair.err()).expect("its tables are gone");
     assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
 }

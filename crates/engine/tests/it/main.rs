@@ -4,6 +4,7 @@
 //! What belongs to the whole process has a program of its own: the files next to this directory.
 
 mod abuse;
+mod calls;
 mod cross_checks;
 mod database;
 mod descriptors;

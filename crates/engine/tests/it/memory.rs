@@ -51,9 +51,9 @@ fn nested_range_deletes_with_a_snapshot_each_stay_within_the_memtables() {
             }
             let left = (0..2 * N).step_by(10).filter(|&i| !hidden(i));
             let left = Vec::from_iter(left.map(|i| key(i).into_bytes()));
-            let forward = snapshot.range::<&[u8]>(..).map(|pair| pair.unwrap().0.to_vec());
+            let forward = snapshot.range(..).map(|pair| pair.unwrap().0.to_vec());
             assert!(forward.eq(left.iter().cloned()), "at {at}");
-            let backward = snapshot.range::<&[u8]>(..).rev().map(|pair| pair.unwrap().0.to_vec());
+            let backward = snapshot.range(..).rev().map(|pair| pair.unwrap().0.to_vec());
             assert!(backward.eq(left.into_iter().rev()), "at {at}");
         }
     };

@@ -106,7 +106,7 @@ fn a_snapshot_keeps_tables_and_its_end_lets_them_go() {
     assert!(drops_after > drops + 10, "{drops_after} tables dropped");
     assert!(bytes_after > bytes / 2, "{bytes_after} of {bytes} bytes");
     let space = db.default_keyspace();
-    assert_eq!(count(space.range_at::<String>(&snapshot, ..)), 5 * WINDOW);
+    assert_eq!(count(space.range_at(&snapshot, ..)), 5 * WINDOW);
     assert_eq!(&*space.get_at(&snapshot, key(WINDOW)).unwrap().unwrap(), VALUE);
     assert_eq!(count(db.iter()), WINDOW);
     drop(snapshot);
@@ -233,11 +233,7 @@ impl World {
         };
         assert!(read(space.iter()) == self.model, "what is there now");
         for (snapshot, model) in &self.held {
-            assert!(
-                read(space.range_at::<String>(snapshot, ..)) == *model,
-                "at {}",
-                snapshot.seq()
-            );
+            assert!(read(space.range_at(snapshot, ..)) == *model, "at {}", snapshot.seq());
         }
         for n in (0..3_000).step_by(37) {
             let value = space.get(key(n)).unwrap().map(|value| value.to_vec());

@@ -103,7 +103,7 @@ fn compact_meanwhile(scenario: &Scenario) -> Result<Snapshot, String> {
 
 /// What the snapshot must see, whatever the filter took.
 fn check_snapshot(scenario: &Scenario, snapshot: &Snapshot) -> Result<(), String> {
-    let seen = shown(scenario.keyspace.range_at::<&str>(snapshot, ..))?;
+    let seen = shown(scenario.keyspace.range_at(snapshot, ..))?;
     ensure(seen == "a1 b2 c3 ", &format!("the snapshot sees {seen}"))?;
     let repeated = scenario.db.stats().merges_repeated;
     ensure(repeated == 1, &format!("{repeated} merges were done again"))

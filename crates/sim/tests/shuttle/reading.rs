@@ -108,8 +108,7 @@ fn a_filter_takes_nothing_from_a_snapshot() {
                 let mut there = 3;
                 for _ in 0..4 {
                     let snapshot = db.snapshot();
-                    let first =
-                        snapshot.range::<&str>(..).inspect(|item| assert!(item.is_ok())).count();
+                    let first = snapshot.range(..).inspect(|item| assert!(item.is_ok())).count();
                     let again = ["a", "b", "c"].map(|key| snapshot.get(key).expect("get"));
                     assert_eq!(again.iter().flatten().count(), first, "a snapshot changed");
                     assert!(first <= there, "what was taken came back");
@@ -142,8 +141,7 @@ fn a_deleted_range_is_gone_as_a_whole() {
         let reader = thread::spawn(move || {
             for _ in 0..4 {
                 let snapshot = read.snapshot();
-                let there =
-                    snapshot.range::<&str>(..).inspect(|item| assert!(item.is_ok())).count();
+                let there = snapshot.range(..).inspect(|item| assert!(item.is_ok())).count();
                 assert!(there == 0 || there == 3, "{there} keys of a range that goes as a whole");
                 let again = ["a", "b", "c"].map(|key| snapshot.get(key).expect("get"));
                 assert_eq!(again.iter().flatten().count(), there, "a snapshot changed");

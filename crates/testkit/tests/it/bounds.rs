@@ -55,10 +55,9 @@ fn check(reverse: bool, flushed: bool) {
             let read = |item: windrow_base::Result<(windrow::Slice, windrow::Slice)>| {
                 String::from_utf8(item.expect("read").0.to_vec()).expect("text")
             };
-            let got: Vec<String> = keyspace.range::<&str>((lower, upper)).map(read).collect();
+            let got: Vec<String> = keyspace.range((lower, upper)).map(read).collect();
             assert_eq!(got, want, "{lower:?} {upper:?}, reverse: {reverse}");
-            let mut back: Vec<String> =
-                keyspace.range::<&str>((lower, upper)).rev().map(read).collect();
+            let mut back: Vec<String> = keyspace.range((lower, upper)).rev().map(read).collect();
             back.reverse();
             assert_eq!(back, want, "backward, {lower:?} {upper:?}, reverse: {reverse}");
         }

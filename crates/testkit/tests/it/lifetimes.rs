@@ -22,13 +22,13 @@ fn read_snapshot(keyspace: &Keyspace, snapshot: &Snapshot) {
         |iter: Iter| -> Vec<Vec<u8>> { iter.map(|item| item.expect("item").1.to_vec()).collect() };
     let both = [b"1".to_vec(), b"2".to_vec()];
     assert_eq!(snapshot.get("a").expect("get").as_deref(), Some(&b"1"[..]));
-    assert_eq!(values(snapshot.range::<&str>(..)), both);
+    assert_eq!(values(snapshot.range(..)), both);
     assert_eq!(values(snapshot.prefix("b")), both[1..]);
     assert_eq!(keyspace.get_at(snapshot, "b").expect("get_at").as_deref(), Some(&b"2"[..]));
     let many = keyspace.multi_get_at(snapshot, &["b", "c"]);
     let many: Vec<_> = many.into_iter().map(|v| v.expect("multi_get_at").is_some()).collect();
     assert_eq!(many, [true, false]);
-    assert_eq!(values(keyspace.range_at::<&str>(snapshot, ..)), both);
+    assert_eq!(values(keyspace.range_at(snapshot, ..)), both);
     assert_eq!(values(keyspace.prefix_at(snapshot, "")), both);
     let mut cursor = keyspace.cursor_at(snapshot);
     assert!(cursor.seek_last().expect("seek"));
@@ -61,7 +61,7 @@ fn a_snapshot_of_another_open_database_is_refused() {
         assert!(many.len() == 2 && many.into_iter().all(|value| kind(value) == refused));
         let options = || ReadOptions { snapshot: Some(foreign.clone()), ..ReadOptions::default() };
         for mut iter in [
-            keyspace.range_at::<&str>(foreign, ..),
+            keyspace.range_at(foreign, ..),
             keyspace.prefix_at(foreign, "a"),
             keyspace.iter_with(options()),
         ] {

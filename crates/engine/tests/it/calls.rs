@@ -1,0 +1,261 @@
+//! The calls that users of other stores expect, each beside a map.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+use windrow::{
+    Batch, BatchOp, Comparator, Db, ErrorKind, Keyspace, KeyspaceId, Options, Sync, Ttl,
+};
+use windrow_env::testing::{Handles, Rng, env};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn open() -> (Db, Handles) {
+    let (env, handles) = env(1);
+    let mut options = Options::default();
+    options.components.env = Some(env);
+    options.components.comparators.push(Arc::new(Backwards));
+    options.settings.set("memtable_bytes", "64KiB").unwrap();
+    (Db::open_with("db", options).unwrap(), handles)
+}
+
+/// The bytewise order from its end.
+#[derive(Debug)]
+struct Backwards;
+
+impl Comparator for Backwards {
+    fn id(&self) -> &str {
+        "backwards"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        b.cmp(a)
+    }
+}
+
+fn own(entry: Option<(windrow::Slice, windrow::Slice)>) -> Option<(Vec<u8>, Vec<u8>)> {
+    entry.map(|(key, value)| (key.to_vec(), value.to_vec()))
+}
+
+fn pair((key, value): (&Vec<u8>, &Vec<u8>)) -> (Vec<u8>, Vec<u8>) {
+    (key.clone(), value.clone())
+}
+
+/// Whatever can be asked without a key or with this one.
+fn compare(space: &Keyspace, map: &Map, key: &[u8]) {
+    assert_eq!(space.contains_key(key).unwrap(), map.contains_key(key));
+    assert_eq!(space.is_empty().unwrap(), map.is_empty());
+    assert_eq!(own(space.first().unwrap()), map.iter().next().map(pair));
+    assert_eq!(own(space.last().unwrap()), map.iter().next_back().map(pair));
+    assert_eq!(space.count(key..).unwrap(), map.range(key.to_vec()..).count() as u64);
+    assert_eq!(space.count(..).unwrap(), map.len() as u64);
+    let keys: Vec<Vec<u8>> = space.iter().keys().rev().map(|key| key.unwrap().to_vec()).collect();
+    assert!(keys.iter().eq(map.keys().rev()));
+}
+
+fn some_key(rng: &mut Rng) -> Vec<u8> {
+    // The longest there are among them, which no key lies after.
+    match rng.below(12) {
+        0 => vec![0xff; 65_535],
+        1 => Vec::new(),
+        _ => format!("{:03}", rng.below(60)).into_bytes(),
+    }
+}
+
+#[test]
+fn random_calls_do_what_a_map_does() {
+    let (db, _handles) = open();
+    let space = db.keyspace("calls").unwrap();
+    let mut rng = Rng::new(7);
+    let mut map = Map::new();
+    for n in 0..6_000u64 {
+        let (key, other) = (some_key(&mut rng), some_key(&mut rng));
+        let value = n.to_string().into_bytes();
+        match rng.below(60) {
+            0 => {
+                let range = (Bound::Excluded(key.clone()), Bound::Included(other.clone()));
+                space.clear_range(range).unwrap();
+                map.retain(|k, _| *k <= key || *k > other);
+            }
+            1 => {
+                space.clear_range(&key[..]..).unwrap();
+                map.retain(|k, _| *k < key);
+            }
+            2 => {
+                let prefix = &key[..key.len().min(2)];
+                space.clear_prefix(prefix).unwrap();
+                map.retain(|k, _| !k.starts_with(prefix));
+            }
+            3 if rng.below(4) == 0 => {
+                space.clear().unwrap();
+                map.clear();
+            }
+            4..8 => assert_eq!(own(space.pop_first().unwrap()), map.pop_first()),
+            8..12 => assert_eq!(own(space.pop_last().unwrap()), map.pop_last()),
+            12..16 => {
+                let before = space.remove(&key).unwrap();
+                assert_eq!(before.as_deref(), map.remove(&key).as_deref());
+            }
+            16..18 => compare(&space, &map, &key),
+            _ => {
+                let before = space.replace(&key, &value).unwrap();
+                assert_eq!(before.as_deref(), map.insert(key, value).as_deref());
+            }
+        }
+    }
+    compare(&space, &map, b"030");
+}
+
+/// A prefix is no range in every order of keys, and a range's ends are those of the order.
+#[test]
+fn another_order_is_cleared_as_well() {
+    let (db, _handles) = open();
+    let options = windrow::KeyspaceOptions {
+        comparator: Some("backwards".into()),
+        ..windrow::KeyspaceOptions::default()
+    };
+    let space = db.keyspace_with("backwards", options).unwrap();
+    let put = |keys: &[&str]| keys.iter().for_each(|key| space.put(key, "1").unwrap());
+    let left = || {
+        let keys = space.iter().keys().map(|key| String::from_utf8(key.unwrap().to_vec()).unwrap());
+        keys.collect::<Vec<_>>().join(" ")
+    };
+    put(&["a", "ab", "abc", "b", "c"]);
+    space.clear_prefix("ab").unwrap();
+    assert_eq!(left(), "c b a");
+    space.clear_range("c"..="b").unwrap();
+    assert_eq!(left(), "a");
+    assert_eq!(space.first().unwrap(), space.last().unwrap());
+    space.clear().unwrap();
+    assert!(space.is_empty().unwrap());
+}
+
+/// Every entry goes to one of those who pop, from either end, while others are put.
+#[test]
+fn each_entry_is_popped_once() {
+    const EACH: u64 = 300;
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    let popped = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2)
+            .map(|w: u64| {
+                let db = &db;
+                scope.spawn(move || {
+                    (0..EACH).for_each(|n| db.put(format!("{n:04}{w}"), "").unwrap());
+                })
+            })
+            .collect();
+        let poppers: Vec<_> = [Db::pop_first, Db::pop_last]
+            .map(|pop| {
+                let db = &db;
+                scope.spawn(move || {
+                    let mut popped = Vec::new();
+                    while popped.len() < EACH as usize {
+                        match pop(db) {
+                            Ok(Some((key, _))) => popped.push(key.to_vec()),
+                            Ok(None) => std::thread::yield_now(),
+                            Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict),
+                        }
+                    }
+                    popped
+                })
+            })
+            .into_iter()
+            .collect();
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        poppers.into_iter().flat_map(|popper| popper.join().unwrap()).collect::<Vec<_>>()
+    });
+    let mut all: Vec<String> =
+        (0..EACH).flat_map(|n| (0..2).map(move |w| format!("{n:04}{w}"))).collect();
+    let mut popped: Vec<String> =
+        popped.into_iter().map(|key| String::from_utf8(key).unwrap()).collect();
+    all.sort();
+    popped.sort();
+    assert_eq!(popped, all);
+    assert!(db.is_empty().unwrap());
+}
+
+#[test]
+fn a_key_says_how_long_it_is_there() {
+    let (db, handles) = open();
+    db.put("forever", "1").unwrap();
+    db.put_with_ttl("soon", "1", Duration::from_secs(60)).unwrap();
+    handles.clock.advance_ms(20_000);
+    assert_eq!(db.ttl("soon").unwrap(), Ttl::Left(Duration::from_secs(40)));
+    assert_eq!(db.ttl("forever").unwrap(), Ttl::Forever);
+    assert_eq!(db.ttl("s").unwrap(), Ttl::NoKey, "only `soon` comes after it");
+    handles.clock.advance_ms(40_000);
+    assert_eq!(db.ttl("soon").unwrap(), Ttl::NoKey);
+}
+
+#[test]
+fn the_length_is_about_right_and_exact_once_merged() {
+    let (db, _handles) = open();
+    for n in 0..3_000 {
+        db.put(format!("{:04}", n % 1_000), [7; 50]).unwrap();
+    }
+    assert!((1_000..=3_000).contains(&db.approximate_len().unwrap()));
+    (0..250).for_each(|n| db.delete(format!("{n:04}")).unwrap());
+    db.flush().unwrap();
+    db.compact().unwrap();
+    assert_eq!((db.approximate_len().unwrap(), db.count(..).unwrap()), (750, 750));
+}
+
+#[test]
+fn a_batch_tells_what_it_holds_and_what_is_wrong_with_it() {
+    let (db, _handles) = open();
+    let other = db.keyspace("other").unwrap();
+    let mut first = Batch::new();
+    first.put(&db, "a", "1");
+    first.put_with_ttl(&other, "b", "2", Duration::from_millis(5));
+    let mut second = Batch::new();
+    second.delete(&other, "c");
+    second.single_delete(&db, "d");
+    second.merge(&db, "e", "3");
+    second.delete_range(&db, "f", "g");
+    first.append(&Batch::new());
+    first.append(&second);
+    let now_ms = windrow::InKeyspace::now_ms(&db);
+    let expected = [
+        (KeyspaceId::DEFAULT, BatchOp::Put { key: b"a", value: b"1" }),
+        (other.id(), BatchOp::PutUntil { key: b"b", value: b"2", expiry_ms: now_ms + 5 }),
+        (other.id(), BatchOp::Delete { key: b"c" }),
+        (KeyspaceId::DEFAULT, BatchOp::SingleDelete { key: b"d" }),
+        (KeyspaceId::DEFAULT, BatchOp::Merge { key: b"e", operand: b"3" }),
+        (KeyspaceId::DEFAULT, BatchOp::DeleteRange { from: b"f", to: b"g" }),
+    ];
+    assert!(first.iter().eq(expected));
+    assert!(first.error().is_none());
+    // The default keyspace has no operator, wherever the operand came from.
+    let refused = db.write(first.clone(), Sync::No).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+    let mut broken = Batch::new();
+    broken.put(&db, vec![0; 70_000], "");
+    assert!(broken.error().is_some_and(|error| error.to_string().contains("70000 bytes")));
+    first.append(&broken);
+    assert!(first.error().is_some_and(|error| error.to_string().contains("70000 bytes")));
+    // From another seed: an open database is told from others by random bytes.
+    let (env, _handles) = env(2);
+    let mut options = Options::default();
+    options.components.env = Some(env);
+    let stranger = Db::open_with("db", options).unwrap();
+    let mut foreign = Batch::new();
+    foreign.put(&stranger, "a", "1");
+    second.append(&foreign);
+    assert!(second.error().is_some_and(|error| error.to_string().contains("two databases")));
+}
+
+#[test]
+fn handles_may_pass_where_a_panic_is_caught() {
+    let (db, _handles) = open();
+    let space = db.keyspace("space").unwrap();
+    let panicked = std::panic::catch_unwind(|| {
+        db.put("a", "1").unwrap();
+        space.put("a", "1").unwrap();
+        panic!("as asked");
+    });
+    assert!(panicked.is_err());
+    assert_eq!((db.count(..).unwrap(), space.count(..).unwrap()), (1, 1));
+}
