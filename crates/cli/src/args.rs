@@ -48,6 +48,10 @@ pub(crate) enum Command {
     Delete(DeleteArgs),
     /// Delete all keys from FROM up to TO, TO itself not
     DeleteRange(DeleteRangeArgs),
+    /// Delete all keys of a range that need not have both ends, or all there are
+    Clear(ClearArgs),
+    /// Print how many keys there are
+    Count(CountArgs),
     /// Print pairs in key order, or against it
     Scan(ScanArgs),
     /// Print the pairs of a keyspace in key order, in a form that `load` takes back byte for byte;
@@ -95,6 +99,7 @@ impl Command {
             Command::Demo(_)
             | Command::Load(_)
             | Command::Put(_)
+            | Command::Count(_)
             | Command::Scan(_)
             | Command::Export(_) => OnStop::Asks,
             // In the engine, or at a prompt.
@@ -110,6 +115,7 @@ impl Command {
             Command::Get(_)
             | Command::Delete(_)
             | Command::DeleteRange(_)
+            | Command::Clear(_)
             | Command::Tree(_)
             | Command::Stats(_)
             | Command::Keyspaces(_)
@@ -250,12 +256,9 @@ pub(crate) struct DeleteRangeArgs {
     pub(crate) data: Data,
 }
 
+/// Which keys: all, where nothing is said.
 #[derive(Debug, Args)]
-pub(crate) struct ScanArgs {
-    #[command(flatten)]
-    pub(crate) open: Open,
-    #[command(flatten)]
-    pub(crate) data: Data,
+pub(crate) struct RangeArgs {
     /// Start here (included)
     #[arg(long, value_name = "KEY")]
     pub(crate) from: Option<OsString>,
@@ -265,6 +268,40 @@ pub(crate) struct ScanArgs {
     /// Only keys that begin so
     #[arg(long, short, value_name = "KEY")]
     pub(crate) prefix: Option<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CountArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["from", "to", "prefix", "all"])))]
+pub(crate) struct ClearArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
+    /// All keys of the keyspace
+    #[arg(long, conflicts_with_all = ["from", "to", "prefix"])]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
     /// From the last to the first
     #[arg(long, short)]
     pub(crate) reverse: bool,

@@ -26,6 +26,8 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Put(args) => point::put(&args),
         Command::Delete(args) => point::delete(&args),
         Command::DeleteRange(args) => point::delete_range(&args),
+        Command::Clear(args) => scan::clear(&args),
+        Command::Count(args) => scan::count(&args),
         Command::Scan(args) => scan::scan(&args),
         Command::Export(args) => scan::export(&args, quiet),
         Command::Tree(args) => inspect::tree(&args),

@@ -1,14 +1,15 @@
-//! Many keys in order: `scan` and `export`.
+//! Many keys in order: `scan`, `export`, `count` and `clear`.
 
-use crate::args::{ExportArgs, ScanArgs};
+use crate::args::{ClearArgs, CountArgs, ExportArgs, RangeArgs, ScanArgs};
 use crate::bytes;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::formats::{PairWriter, Reader};
 use crate::human;
 use crate::progress::Progress;
 use crate::stop;
 use crate::store::{self, Access};
-use std::io::{self, BufWriter, IsTerminal};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::ops::Bound;
 use windrow::{Cursor, Db, Keyspace, ReadOptions};
 
 /// Pairs between two looks at Ctrl-C and the progress bar.
@@ -31,17 +32,16 @@ impl Range {
         Range { lower: None, upper: None, reverse: false, limit: u64::MAX }
     }
 
-    fn of(args: &ScanArgs) -> Result<Range> {
+    fn of(args: &RangeArgs, hex: bool) -> Result<Range> {
         let key = |arg: &Option<std::ffi::OsString>| {
-            arg.as_ref().map(|arg| bytes::from_arg(arg, args.data.hex)).transpose()
+            arg.as_ref().map(|arg| bytes::from_arg(arg, hex)).transpose()
         };
         let prefix = key(&args.prefix)?;
         let prefix_end = prefix.as_deref().and_then(bytes::prefix_end);
         Ok(Range {
             lower: key(&args.from)?.max(prefix),
             upper: bytes::least(key(&args.to)?, prefix_end),
-            reverse: args.reverse,
-            limit: args.limit.unwrap_or(u64::MAX),
+            ..Range::all()
         })
     }
 
@@ -85,7 +85,11 @@ fn walk(
 }
 
 pub(crate) fn scan(args: &ScanArgs) -> Result<()> {
-    let range = Range::of(args)?;
+    let range = Range {
+        reverse: args.reverse,
+        limit: args.limit.unwrap_or(u64::MAX),
+        ..Range::of(&args.range, args.data.hex)?
+    };
     store::with(&args.open, Access::Read, |db| {
         let keyspace = store::keyspace(db, &args.data.keyspace)?;
         let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
@@ -95,6 +99,31 @@ pub(crate) fn scan(args: &ScanArgs) -> Result<()> {
         // What was found before an error stays worth seeing.
         let flushed = writer.flush();
         walked.and(flushed)
+    })
+}
+
+pub(crate) fn count(args: &CountArgs) -> Result<()> {
+    let range = Range::of(&args.range, args.data.hex)?;
+    store::with(&args.open, Access::Read, |db| {
+        let mut count = 0;
+        walk(&store::keyspace(db, &args.data.keyspace)?, range, |keys, _| {
+            count = keys;
+            Ok(())
+        })?;
+        Ok(writeln!(io::stdout().lock(), "{count}")?)
+    })
+}
+
+pub(crate) fn clear(args: &ClearArgs) -> Result<()> {
+    let range = Range::of(&args.range, args.data.hex)?;
+    if range.is_empty() {
+        return Err(Failure::usage("no key is in that range: it ends before it begins"));
+    }
+    store::with(&args.open, Access::Change, |db| {
+        let keyspace = store::keyspace(db, &args.data.keyspace)?;
+        let lower = range.lower.map_or(Bound::Unbounded, Bound::Included);
+        let upper = range.upper.map_or(Bound::Unbounded, Bound::Excluded);
+        Ok(keyspace.clear_range((lower, upper))?)
     })
 }
 

@@ -34,6 +34,31 @@ fn delete_range_leaves_its_end() {
 }
 
 #[test]
+fn ranges_are_counted_and_cleared_with_open_ends() {
+    let sh = Shell::new();
+    let all = b"a\t1\nab\t2\nabc\t3\nb\t4\nc\t5\n";
+    sh.ok_with("load db", all);
+    // The last key there can be, which no end of a range comes after.
+    sh.ok(&format!("put db {} 00 --hex", "ff".repeat(20)));
+    assert_eq!(sh.ok("count db"), "6\n");
+    assert_eq!(sh.ok("count db --prefix ab"), "2\n");
+    assert_eq!(sh.ok("count db --from ab --to c"), "3\n");
+    assert_eq!(sh.ok("count db --from c --to ab"), "0\n");
+    sh.ok("clear db --prefix ab");
+    assert_eq!(sh.ok("scan db --keys-only --to d"), "a\nb\nc\n");
+    sh.ok("clear db --from b");
+    assert_eq!(sh.ok("export db"), "a\t1\n");
+    let text = sh.fails("clear db", 2);
+    assert!(text.contains("--all"), "{text}");
+    sh.fails("clear db --all --from a", 2);
+    assert!(sh.fails("clear db --from b --to a", 2).contains("ends before it begins"));
+    assert_eq!(sh.ok("export db"), "a\t1\n");
+    sh.ok("clear db --all");
+    assert_eq!(sh.ok("count db"), "0\n");
+    sh.ok("clear db --all");
+}
+
+#[test]
 fn hexadecimal_in_and_out() {
     let sh = Shell::new();
     sh.ok("put db 00ff 0a09 --hex");
@@ -106,6 +131,8 @@ fn keyspaces_are_apart() {
         "export db",
         "delete db key",
         "delete-range db a b",
+        "clear db --all",
+        "count db",
         "compact db",
         "tree db",
     ] {
@@ -132,6 +159,8 @@ fn only_put_and_load_create() {
         "checkpoint DB target",
         "delete DB key",
         "delete-range DB a b",
+        "clear DB --all",
+        "count DB",
         "destroy DB",
     ] {
         let text = sh.fails(&line.replace("DB", "nothing"), 1);
