@@ -95,6 +95,14 @@ mod workers;
 mod write;
 mod write_state;
 
+// The code of the guide, run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/README.md")]
+struct Guide;
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/recipes.md")]
+struct Recipes;
+
 pub use chain::ChainStats;
 pub use db::Db;
 pub use events::{Event, EventListener, JobId};

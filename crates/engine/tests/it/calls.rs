@@ -1,4 +1,4 @@
-//! The calls that users of other stores expect, each beside a map.
+//! The calls that users of other stores expect, each next to a map.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
