@@ -141,7 +141,8 @@ impl OutputFilters {
         }
         let left = self.plan.allowance_bytes(table.job_entries).saturating_sub(table.written_bytes);
         let pieces = if table.is_partitioned { 1 + table.pending_keys as u64 / 1024 } else { 1 };
-        fitting_bits(wanted, table.pending_keys, pieces, left)
+        let fitting = fitting_bits(wanted, table.pending_keys, pieces, left);
+        fitting.max(self.plan.bits_at_least(table.entries))
     }
 
     /// Bits per key to begin a table with.

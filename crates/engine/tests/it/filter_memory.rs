@@ -381,3 +381,33 @@ fn time_of_recording() {
         println!("{preset}: least {least:.0}, quarter {quarter:.0}, median {median:.0} ns a get");
     }
 }
+
+/// A filter is made of whole lines, so that few keys take more than their bits. Each table has one all
+/// the same: without, a get of a large value reads it out of a table and others in vain.
+#[test]
+fn tables_of_few_keys_have_filters() {
+    let (env, _handles) = windrow_env::testing::env(1);
+    let mut options = Options::default();
+    options.components.env = Some(env);
+    let settings = [("memory_bytes", "16MiB"), ("memtable_bytes", "1MiB"), ("compression", "none")];
+    settings.iter().for_each(|(name, value)| options.settings.set(name, value).unwrap());
+    let db = Db::open_with("db", options).unwrap();
+    let key = |n: u64| format!("{:06}", n * 7_919 % 500);
+    for n in 0..3_000u64 {
+        db.put(key(n), vec![n as u8; 20_000]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    for (_, version) in db.tree() {
+        let without = version.files().filter(|(_, _, file)| file.filter_bytes == 0).count();
+        assert_eq!(without, 0, "{} tables: {version}", version.files().count());
+    }
+    let before = db.stats();
+    (0..500).for_each(|n| assert!(db.get(key(n)).unwrap().is_some()));
+    let after = db.stats();
+    let wasted = after.filter_checks
+        - before.filter_checks
+        - (after.filter_negatives - before.filter_negatives)
+        - 500;
+    assert!(wasted < 25, "{wasted} of 500 gets searched a table in vain");
+}

@@ -49,6 +49,8 @@ pub struct FilterPlan {
     /// A flush writes at most so many entries, a merge at least.
     at_most: bool,
     bits_per_entry: f64,
+    /// The terms of the memory, where a small table has its share of it whatever the others hold.
+    terms: Option<Terms>,
     /// Bits of every entry still to come that tables before it leave alone.
     kept_bits: f64,
     /// By how many bits the job may draw the pool down (Monkey+: the memory), at worst: other
@@ -193,6 +195,7 @@ impl Groups {
 /// The files that stay: level, load, and bits of the filter.
 fn survivors(
     version: &Version,
+    terms: Terms,
     price: &Price,
     stays: &dyn Fn(&File) -> bool,
     known: &dyn Fn(&File) -> Option<Estimate>,
@@ -200,7 +203,7 @@ fn survivors(
     let of_file = |(level, part, file): (u32, Part, &Arc<File>)| {
         let at = (level, part, Some(file.epoch));
         let load = price.load(at, file.entries as f64, known(file));
-        (level, load, file.filter_bytes as f64 * 8.0)
+        (level, load, terms.held_bits(file))
     };
     version.files().filter(|(_, _, file)| stays(file)).map(of_file).collect()
 }
@@ -239,7 +242,7 @@ impl FilterPlan {
         let known = |file: &File| if terms.learns { estimate(file) } else { None };
         let outputs = expected_outputs(&price, job, written, fresh, &known);
         let outputs = outputs.iter().map(|load| (job.output.0, *load)).collect();
-        let survivors = survivors(version, &price, &stays, &known);
+        let survivors = survivors(version, terms, &price, &stays, &known);
         FilterPlan::priced(terms, job, price, &After { outputs, survivors, written })
     }
 
@@ -270,6 +273,7 @@ impl FilterPlan {
             entries_min: written,
             at_most: job.inputs.is_empty(),
             bits_per_entry: terms.bits,
+            terms: Some(terms),
             kept_bits: if written > 0.0 { room.floor.min(room.left) / written } else { 0.0 },
             growth_bits: room.growth(terms, job, written, allowance_bits),
         }
@@ -293,6 +297,7 @@ impl FilterPlan {
             entries_min: 0.0,
             at_most: false,
             bits_per_entry: bits,
+            terms: None,
             kept_bits: 0.0,
             growth_bits: 0.0,
         }
@@ -321,6 +326,13 @@ impl FilterPlan {
     /// Bits per key to begin an output with, before anything is known of it.
     pub fn bits_at_first(&self) -> f64 {
         self.bits_per_entry
+    }
+
+    /// Bits per key that an output of `entries` has whatever is left for it: those of the tree where
+    /// it is small.
+    pub fn bits_at_least(&self, entries: u64) -> f64 {
+        let is_small = self.terms.is_some_and(|terms| terms.is_small(entries));
+        if is_small { self.bits_per_entry } else { 0.0 }
     }
 
     /// Bits per key of an output of `entries`; 0 for no filter.

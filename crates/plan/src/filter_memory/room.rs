@@ -3,6 +3,7 @@
 use super::floors::{Floors, drawn};
 use super::job::FilterJob;
 use super::solver::Load;
+use crate::tree::File;
 use alloc::vec::Vec;
 use windrow_base::debug_invariant;
 
@@ -15,6 +16,11 @@ const KEPT: f64 = 0.125;
 /// Of what is kept, the part that must be free however much the upper levels
 /// hold: the next flush needs it.
 const KEPT_FREE: f64 = 0.25;
+
+/// Tables whose keys' share of the memory is at most this have that share whatever others hold. A
+/// filter is made of whole lines, so that by the bytes a few of them would use up what many keys
+/// elsewhere are entitled to, and the rest would have none: of values of 64 KiB, 30 fill a table.
+const SMALL_BITS: f64 = 2048.0;
 
 /// Recorded queries that the assumption without statistics is worth: fewer than that say
 /// little of thousands of files.
@@ -29,6 +35,22 @@ pub(super) struct Terms {
     pub(super) learns: bool,
     /// Part of a level's memory that stays with it; 0 where all moves by the price.
     pub(super) stays: f64,
+}
+
+impl Terms {
+    /// Whether a table of so many entries is small. In the papers no table is.
+    pub(super) fn is_small(&self, entries: u64) -> bool {
+        self.stays > 0.0 && entries as f64 * self.bits <= SMALL_BITS
+    }
+
+    /// Bits of the memory that a table's filter holds: of a small one its share at most.
+    pub(super) fn held_bits(&self, file: &File) -> f64 {
+        let bits = file.filter_bytes as f64 * 8.0;
+        match self.is_small(file.entries) {
+            true => bits.min(file.entries as f64 * self.bits),
+            false => bits,
+        }
+    }
 }
 
 /// The tree after a job, as its filters see it.
@@ -101,7 +123,7 @@ impl Room {
         let unheld = memory - after.held() - job.reserved_bits;
         // Above the floors is a pool, of which the filters of the survivors hold a part.
         let pool = memory - floors.sum(&after.loads()) - after.drawn(floors) - job.reserved_bits;
-        let again = if moves_all { reusable(job) } else { 0.0 };
+        let again = if moves_all { reusable(terms, job) } else { 0.0 };
         let left = (floor + (pool - room).max(0.0)).max(again).min(unheld).max(0.0);
         debug_invariant!(F2, left >= 0.0 && !left.is_nan(), "{left} bits left");
         Room { memory, free, floor, left }
@@ -116,9 +138,8 @@ impl Room {
         allowance: f64,
     ) -> f64 {
         let mean = |entries: f64| terms.stays * terms.bits * entries;
-        let freed = |entries: u64, bytes: u64| drawn(bytes as f64 * 8.0, mean(entries as f64));
-        let freed: f64 =
-            job.inputs.iter().map(|(_, _, file)| freed(file.entries, file.filter_bytes)).sum();
+        let freed = |file: &File| drawn(terms.held_bits(file), mean(file.entries as f64));
+        let freed: f64 = job.inputs.iter().map(|(_, _, file)| freed(file)).sum();
         // Entries that the job may drop take what they add to the pool with them.
         let entries: f64 = job.inputs.iter().map(|(_, _, file)| file.entries as f64).sum();
         let dropped = (entries - written).max(0.0);
@@ -128,7 +149,7 @@ impl Room {
 
 /// What a job may use again of the bits that its inputs free, whatever is kept:
 /// most, as long as nothing was learnt that memory should move by.
-fn reusable(job: &FilterJob<'_>) -> f64 {
-    let freed: f64 = job.inputs.iter().map(|(_, _, file)| file.filter_bytes as f64 * 8.0).sum();
+fn reusable(terms: Terms, job: &FilterJob<'_>) -> f64 {
+    let freed: f64 = job.inputs.iter().map(|(_, _, file)| terms.held_bits(file)).sum();
     if job.queries as f64 <= PRIOR_QUERIES { freed * (1.0 - KEPT) } else { 0.0 }
 }
