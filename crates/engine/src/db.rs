@@ -123,6 +123,18 @@ impl Db {
     /// Writes nothing, reads no more than the manifest, and needs none of what
     /// the keyspaces were made with.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let dir = dir.path();
+    /// # let db = windrow::Db::open(dir)?;
+    /// db.keyspace("users")?;
+    /// db.close()?;
+    /// for keyspace in windrow::Db::stored_keyspaces(dir)?.expect("it was made") {
+    ///     println!("{}: order {}", keyspace.name, keyspace.comparator);
+    /// }
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Busy` if it is open for writing; `Corruption`, `NotSupported`, `Io`.
     pub fn stored_keyspaces(dir: impl AsRef<Path>) -> Result<Option<Vec<StoredKeyspace>>> {
@@ -356,6 +368,22 @@ impl Db {
 
     /// Writes a batch that the caller keeps, to be cleared and filled again.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// use windrow::{Batch, Sync};
+    /// let mut batch = Batch::new();
+    /// for hundred in 0..3u32 {
+    ///     batch.clear();
+    ///     for number in 0..100u32 {
+    ///         batch.put(&db, (hundred * 100 + number).to_be_bytes(), "");
+    ///     }
+    ///     db.write_reusing(&mut batch, Sync::No)?;
+    /// }
+    /// assert_eq!(db.count(..)?, 300);
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Db::write`].
     pub fn write_reusing(&self, batch: &mut Batch, sync: Sync) -> Result<SeqNo> {
@@ -399,6 +427,14 @@ impl Db {
     /// writes to takes some 2 KiB of memory (each further table some 0.5 KiB), which
     /// `memory_bytes` does not cover; one that is written to takes 1.5 KiB more until
     /// its flush.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// let spaces = db.create_keyspaces(&["users", "orders", "items"])?;
+    /// spaces[0].put("ada", "London")?;
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Db::keyspace`].
@@ -485,6 +521,19 @@ impl Db {
     /// Makes a copy of the database in a directory that is empty or not there
     /// yet. Tables are shared by hard links where the file system can.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// # let elsewhere = tempfile::tempdir().unwrap();
+    /// # let backup = elsewhere.path().join("backup");
+    /// db.put("key", "before")?;
+    /// db.checkpoint(&backup)?;
+    /// db.put("key", "after")?;
+    /// let copy = windrow::Db::open(&backup)?;
+    /// assert_eq!(copy.get("key")?.as_deref(), Some(&b"before"[..]));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `InvalidArgument` if the directory holds something; `Io`, `NoSpace`.
     /// This database is intact whatever happens.
@@ -515,6 +564,16 @@ impl Db {
 
     /// What the database did since it was opened, and what it holds now. All
     /// zeros in a forked child.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// db.put("a", "1")?;
+    /// let stats = db.stats();
+    /// assert_eq!(stats.keyspaces[0].name, "default");
+    /// println!("{stats}"); // a table; `stats.to_json()` for programs
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         crate::measure::stats(self.database())
     }

@@ -12,6 +12,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use windrow_base::{Error, FileNumber};
 
 /// Receives the events of a database.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use windrow::{Db, Event, EventListener, Options};
+///
+/// /// Counts what the device is given by flushes.
+/// #[derive(Default)]
+/// struct Flushed(AtomicU64);
+///
+/// impl EventListener for Flushed {
+///     fn on_event(&self, event: &Event) {
+///         if let Event::FlushEnd { written_bytes, error: None, .. } = event {
+///             self.0.fetch_add(*written_bytes, Ordering::Relaxed);
+///         }
+///     }
+/// }
+///
+/// let flushed = Arc::new(Flushed::default());
+/// let mut options = Options::default();
+/// options.components.listener = Some(flushed.clone());
+/// let db = Db::open_with(dir.path(), options)?;
+/// db.put("a", "1")?;
+/// db.flush()?;
+/// assert!(flushed.0.load(Ordering::Relaxed) > 0);
+/// # Ok::<(), windrow::Error>(())
+/// ```
 pub trait EventListener: Send + Sync + 'static {
     /// Called on the thread where the event happens, a writer's or a
     /// background one's, with no lock held that reads or snapshots take: it

@@ -37,6 +37,18 @@ const SINGLE_BYTES_KEPT: usize = 64 << 10;
 ///
 /// Cheap to clone, `Send` and `Sync`. Keys are at most 65,535 bytes, values at
 /// most 1 GiB. Keeps the database open, as a clone of [`crate::Db`] does.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// let (users, cities) = (db.keyspace("users")?, db.keyspace("cities")?);
+/// users.put("ada", "London")?;
+/// // The same key of another keyspace is another entry.
+/// cities.put("ada", "Oklahoma")?;
+/// assert_eq!(users.get("ada")?.as_deref(), Some(&b"London"[..]));
+/// assert_eq!(db.keyspaces(), ["default", "users", "cities"]);
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Keyspace {
     pub(crate) database: Handle,
@@ -171,6 +183,17 @@ impl Keyspace {
 
     /// How many keys of a range are there: counted one by one, past the block cache.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// for name in ["ada", "alan", "grace"] {
+    ///     db.put(name, "")?;
+    /// }
+    /// assert_eq!(db.count(..)?, 3);
+    /// assert_eq!(db.count("a".."b")?, 2);
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::get`].
     pub fn count(&self, range: impl KeyRange) -> Result<u64> {
@@ -192,6 +215,17 @@ impl Keyspace {
 
     /// The value of `key` as a snapshot sees it.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// let users = db.keyspace("users")?;
+    /// users.put("ada", "London")?;
+    /// let then = db.snapshot();
+    /// users.put("ada", "Paris")?;
+    /// assert_eq!(users.get_at(&then, "ada")?.as_deref(), Some(&b"London"[..]));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::get`]; `InvalidArgument` if the snapshot is of another
     /// database, or of another time that this one was open.
@@ -206,6 +240,17 @@ impl Keyspace {
 
     /// The values of many keys, in their order, all of one moment. Cold blocks
     /// are read together.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// db.put("a", "1")?;
+    /// db.put("c", "3")?;
+    /// let values: Vec<_> = db.multi_get(&["a", "b", "c"]).into_iter().collect::<Result<_, _>>()?;
+    /// let found: Vec<bool> = values.iter().map(Option::is_some).collect();
+    /// assert_eq!(found, [true, false, true]);
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Slice>>> {
         self.multi_get_in(keys, None)
     }
@@ -292,6 +337,18 @@ impl Keyspace {
     }
 
     /// The entries whose keys start with `prefix`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// for key in ["user/ada", "user/grace", "word/ada"] {
+    ///     db.put(key, "")?;
+    /// }
+    /// assert_eq!(db.prefix("user/").count(), 2);
+    /// let last = db.prefix("user/").next_back().transpose()?.expect("there are two");
+    /// assert_eq!(last.0, "user/grace");
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         self.scan(ReadOptions::default(), Some(prefix.as_ref()))
     }
@@ -387,6 +444,14 @@ impl Keyspace {
 
     /// Sets `key` to `value`, as durably as `sync` asks.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// db.put_with("order/17", "paid", windrow::Sync::Yes)?;
+    /// // From here on it survives the loss of power, and so does all that was written before.
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::put`].
     pub fn put_with(
@@ -399,6 +464,17 @@ impl Keyspace {
     }
 
     /// Sets `key` to `value` until `ttl` has passed.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// use std::time::Duration;
+    /// db.put_with_ttl("session/7", "ada", Duration::from_secs(3600))?;
+    /// db.put_with_ttl("session/8", "grace", Duration::ZERO)?;
+    /// assert!(db.contains_key("session/7")?);
+    /// assert!(!db.contains_key("session/8")?);
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Keyspace::put`].
@@ -437,6 +513,19 @@ impl Keyspace {
 
     /// Adds an operand for the merge operator.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// use windrow::KeyspaceOptions;
+    /// let counters = KeyspaceOptions { merge_operator: Some("add".into()), ..Default::default() };
+    /// let hits = db.keyspace_with("hits", counters)?;
+    /// for _ in 0..3 {
+    ///     hits.merge("/index", 1i64.to_le_bytes())?; // reads nothing, conflicts with nobody
+    /// }
+    /// assert_eq!(hits.get("/index")?.as_deref(), Some(&3i64.to_le_bytes()[..]));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::put`]; `InvalidArgument` if the keyspace has no operator, it
     /// is not registered, or it does not accept the operand.
@@ -446,6 +535,17 @@ impl Keyspace {
 
     /// Removes every key in `from..to` (the end is exclusive), at the cost of
     /// one small write whatever the range holds.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// for day in 1..=31u8 {
+    ///     db.put([day], "")?;
+    /// }
+    /// db.delete_range([1], [15])?;
+    /// assert_eq!(db.first()?.expect("half of it is left").0, [15]);
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Keyspace::put`].
@@ -497,6 +597,16 @@ impl Keyspace {
     /// decision; the tree is brought into its new shape by merges in the
     /// background. Holds until the database is closed: what it opens with is
     /// the setting. Memtables keep their size.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// let archive = db.keyspace("archive")?;
+    /// archive.set_policy("leveled filters=monkey(bits=8)")?;
+    /// println!("{}", archive.policy());
+    /// assert!(archive.set_policy("level").unwrap_err().message().contains("leveled"));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
     ///
     /// # Errors
     /// `InvalidArgument` that lists what is valid; `ReadOnly`; `Closed`.

@@ -129,8 +129,68 @@ pub use transaction::{
 };
 pub use ttl::Ttl;
 pub use verify::VerifyReport;
+/// An order of a keyspace's keys other than the bytewise one.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// use std::cmp::Ordering;
+/// use std::sync::Arc;
+/// use windrow::{Comparator, Db, KeyspaceOptions, Options};
+///
+/// /// Decimal numbers by their size, `9` before `10`; what are none, behind them.
+/// struct ByNumber;
+///
+/// fn number(key: &[u8]) -> Option<u64> {
+///     std::str::from_utf8(key).ok()?.parse().ok()
+/// }
+///
+/// impl Comparator for ByNumber {
+///     fn id(&self) -> &str {
+///         "example.by_number"
+///     }
+///
+///     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+///         match (number(a), number(b)) {
+///             // `07` and `7` are two keys: equal bytes alone are equal.
+///             (Some(x), Some(y)) => x.cmp(&y).then_with(|| a.cmp(b)),
+///             (Some(_), None) => Ordering::Less,
+///             (None, Some(_)) => Ordering::Greater,
+///             (None, None) => a.cmp(b),
+///         }
+///     }
+/// }
+///
+/// let mut options = Options::default();
+/// options.components.comparators.push(Arc::new(ByNumber));
+/// let db = Db::open_with(dir.path(), options)?;
+/// let by_number =
+///     KeyspaceOptions { comparator: Some("example.by_number".into()), ..Default::default() };
+/// let orders = db.keyspace_with("orders", by_number)?;
+/// for key in ["10", "9", "x", "100"] {
+///     orders.put(key, "")?;
+/// }
+/// let keys: Vec<windrow::Slice> = orders.iter().keys().collect::<Result<_, _>>()?;
+/// assert_eq!(keys, ["9", "10", "100", "x"]);
+/// # Ok::<(), windrow::Error>(())
+/// ```
+pub use windrow_base::Comparator;
+/// What to do about an error.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// use windrow::ErrorKind;
+/// match db.put("key", "value") {
+///     Ok(()) => {}
+///     Err(error) if error.kind() == ErrorKind::NoSpace => eprintln!("make room: {error}"),
+///     Err(error) => eprintln!("{error}"), // names file and offset where it is about one
+/// }
+/// # assert!(db.contains_key("key")?);
+/// # Ok::<(), windrow::Error>(())
+/// ```
+pub use windrow_base::ErrorKind;
 pub use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-pub use windrow_base::{Comparator, Error, ErrorKind, KeyspaceId, Result, SeqNo};
+pub use windrow_base::{Error, KeyspaceId, Result, SeqNo};
 pub use windrow_env as env;
 pub use windrow_plan::tree::Version;
 pub use write::batch::{Batch, BatchOp, InKeyspace};

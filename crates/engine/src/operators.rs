@@ -13,6 +13,46 @@ use std::sync::Arc;
 /// long as the keyspace lives. Called from any thread; must not panic and must
 /// depend on its arguments alone, since the same operands are combined again
 /// by every read until a merge has written the result.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// use std::sync::Arc;
+/// use windrow::{Db, KeyspaceOptions, MergeOperator, Options};
+///
+/// /// The shortest of all that was merged in.
+/// struct Shortest;
+///
+/// impl MergeOperator for Shortest {
+///     fn name(&self) -> &str {
+///         "shortest"
+///     }
+///
+///     fn full_merge(&self, _: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+///         let all = base.into_iter().chain(operands.iter().copied());
+///         all.min_by_key(|value| value.len()).map(<[u8]>::to_vec)
+///     }
+///
+///     fn accepts(&self, _: &[u8], operand: &[u8]) -> bool {
+///         !operand.is_empty()
+///     }
+///
+///     fn partial_merge(&self, key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+///         self.full_merge(key, Some(older), &[newer])
+///     }
+/// }
+///
+/// let mut options = Options::default();
+/// options.components.merge_operators.push(Arc::new(Shortest));
+/// let db = Db::open_with(dir.path(), options)?;
+/// let shortest = KeyspaceOptions { merge_operator: Some("shortest".into()), ..Default::default() };
+/// let names = db.keyspace_with("names", shortest)?;
+/// for name in ["Augusta Ada", "Ada", "Countess of Lovelace"] {
+///     names.merge("7", name)?;
+/// }
+/// assert_eq!(names.get("7")?.as_deref(), Some(&b"Ada"[..]));
+/// assert!(names.merge("7", "").is_err(), "it is not accepted");
+/// # Ok::<(), windrow::Error>(())
+/// ```
 pub trait MergeOperator: Send + Sync + 'static {
     /// Identity, stored with the keyspace.
     fn name(&self) -> &str;
@@ -59,6 +99,42 @@ pub enum FilterDecision {
 /// to the tree: an answer must not depend on the others. Called from background
 /// threads, and from one that asked for a compaction; a panic there stops writes,
 /// as any background panic does, and on the latter goes on to the caller.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// use std::sync::Arc;
+/// use windrow::{CompactionFilter, Db, FilterDecision, Options};
+///
+/// /// Forgets drafts, and the part of an entry behind a newline.
+/// struct Tidy;
+///
+/// impl CompactionFilter for Tidy {
+///     fn name(&self) -> &str {
+///         "tidy"
+///     }
+///
+///     fn filter(&self, _level: u32, key: &[u8], value: &[u8]) -> FilterDecision {
+///         if key.starts_with(b"draft/") {
+///             return FilterDecision::Remove;
+///         }
+///         match value.iter().position(|byte| *byte == b'\n') {
+///             Some(end) => FilterDecision::Change(value[..end].to_vec()),
+///             None => FilterDecision::Keep,
+///         }
+///     }
+/// }
+///
+/// let mut options = Options::default();
+/// options.components.compaction_filters.push(("texts".into(), Arc::new(Tidy)));
+/// let db = Db::open_with(dir.path(), options)?;
+/// let texts = db.keyspace("texts")?;
+/// texts.put("draft/1", "to be")?;
+/// texts.put("page/1", "to be\nor not")?;
+/// texts.compact_range(None, None)?; // sooner or later merges in the background do it
+/// assert!(!texts.contains_key("draft/1")?);
+/// assert_eq!(texts.get("page/1")?.as_deref(), Some(&b"to be"[..]));
+/// # Ok::<(), windrow::Error>(())
+/// ```
 pub trait CompactionFilter: Send + Sync + 'static {
     /// Its name, for messages.
     fn name(&self) -> &str;

@@ -69,6 +69,21 @@ use windrow_plan::Policy;
 ///
 /// Make a copy of the directory first if the data is precious.
 ///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let dir = dir.path();
+/// # windrow::Db::open(dir)?.put("a", "1")?;
+/// // With the options, and above all the components, that the database is opened with.
+/// let report = windrow::repair(dir, windrow::Options::default())?;
+/// println!("{} tables kept, {} saved in part", report.tables_kept, report.tables_salvaged);
+/// for table in report.tables.iter().filter(|table| table.lost_something()) {
+///     println!("{} of {:?} lost {:?}", table.file, table.keyspace, table.lost);
+/// }
+/// assert!(!report.lost_something());
+/// let db = windrow::Db::open(dir)?;
+/// # Ok::<(), windrow::Error>(())
+/// ```
+///
 /// # Errors
 /// `Busy` if it is open; `InvalidArgument` if there is no database, a
 /// comparator of it is not registered, or the options are read-only;

@@ -19,6 +19,17 @@ const INLINE_BYTES_MAX: usize = 22;
 /// Cheap to clone, `Send`, `'static`. A value that was read from a table keeps
 /// that table's decoded block in memory while it lives (4 KiB by default), so
 /// copy values that are kept for long (`slice.to_vec()`).
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// db.put("apple", "red")?;
+/// let value = db.get("apple")?.expect("it was put");
+/// assert_eq!(value, "red"); // also with &[u8], Vec<u8> and arrays
+/// assert_eq!(value.len(), 3); // and all else that a &[u8] can
+/// let kept: Vec<u8> = value.to_vec();
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Slice(Repr);
 

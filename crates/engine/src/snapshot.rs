@@ -17,6 +17,18 @@ use windrow_base::{Error, Result, SeqNo};
 ///
 /// Owned, cheap to clone, `Send`. What it alone can see is kept on disk until
 /// the last clone drops. Expiry is judged at the time it was taken.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// db.put("a", "1")?;
+/// let then = db.snapshot();
+/// db.put("a", "2")?;
+/// db.put("b", "1")?;
+/// assert_eq!(then.get("a")?.as_deref(), Some(&b"1"[..]));
+/// assert_eq!(then.iter().count(), 1);
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Snapshot {
     pub(crate) inner: Arc<SnapshotInner>,

@@ -14,6 +14,21 @@ use windrow_base::{Comparator, Error, KeyOrder, Result};
 use windrow_env::{Env, OsFs};
 
 /// What a database uses and cannot store: code, not data.
+///
+/// [`windrow::Comparator`](crate::Comparator), [`MergeOperator`], [`CompactionFilter`] and
+/// [`EventListener`] each have an example of their own.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// use std::sync::Arc;
+/// use windrow::{Components, Db, Event, Options};
+/// let listener = |event: &Event| eprintln!("{event}");
+/// let components = Components { listener: Some(Arc::new(listener)), ..Components::default() };
+/// let db = Db::open_with(dir.path(), Options { components, ..Options::default() })?;
+/// db.put("a", "1")?;
+/// db.flush()?; // the listener prints what is written to which table
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Components {
     /// Files, clock, threads; `None`: the operating system's, by the settings

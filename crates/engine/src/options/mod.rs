@@ -19,6 +19,22 @@ pub(crate) use units::human_bytes;
 use windrow_base::{Error, Result};
 
 /// How a database is opened.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// use windrow::{Db, Options};
+/// let mut options = Options { error_if_exists: true, ..Options::default() };
+/// options.settings.memory_bytes = 64 << 20;
+/// options.settings.set("preset", "leveled")?; // or as text, from a file or a command line
+/// let db = Db::open_with(dir.path(), options)?;
+/// db.put("a", "1")?;
+/// db.close()?;
+///
+/// let reading = Options { read_only: true, ..Options::default() };
+/// let db = Db::open_with(dir.path(), reading)?;
+/// assert!(db.contains_key("a")? && db.put("b", "1").is_err());
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Make the database if the directory holds none (default: yes).

@@ -6,6 +6,18 @@
 use crate::Snapshot;
 
 /// How far a write has gone when the call returns.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// use windrow::Sync;
+/// let mut batch = windrow::Batch::new();
+/// batch.put(&db, "order/17", "paid");
+/// db.write(batch, Sync::Yes)?; // on the device
+/// db.put("seen/17", "")?; // `Sync::No`: in the kernel
+/// db.sync()?; // all of it on the device
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sync {
     /// It is on the device: it survives the loss of power.
@@ -26,6 +38,29 @@ impl Sync {
 }
 
 /// How a cursor or iterator reads.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// use windrow::ReadOptions;
+/// let all = db.default_keyspace();
+/// // One pass over everything, which leaves the block cache to others.
+/// let once = ReadOptions { fill_cache: false, ..ReadOptions::default() };
+/// for item in all.iter_with(once) {
+///     let (key, value) = item?;
+///     println!("{key:?} {value:?}");
+/// }
+/// // A cursor over a part of a snapshot.
+/// let bounded = ReadOptions {
+///     lower: Some(b"b".to_vec()),
+///     upper: Some(b"d".to_vec()),
+///     snapshot: Some(db.snapshot()),
+///     ..ReadOptions::default()
+/// };
+/// let mut cursor = db.cursor(bounded);
+/// assert!(!cursor.seek_first()?);
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct ReadOptions {
     /// First user key that may be returned; `None`: from the first key on.
@@ -59,6 +94,25 @@ impl Default for ReadOptions {
 
 /// How a keyspace is made or opened. What is given for a keyspace that exists
 /// must agree with what it was made with.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// use windrow::{ErrorKind, KeyspaceOptions};
+/// let lists = KeyspaceOptions { merge_operator: Some("append".into()), ..Default::default() };
+/// let tags = db.keyspace_with("tags", lists.clone())?;
+/// tags.merge("ada", "maths,")?;
+/// tags.merge("ada", "poetry,")?;
+/// assert_eq!(tags.get("ada")?.as_deref(), Some(&b"maths,poetry,"[..]));
+///
+/// // It was made once and for all: without options it opens as what it is ...
+/// assert_eq!(db.keyspace("tags")?.name(), "tags");
+/// // ... and not as something else.
+/// let counters = KeyspaceOptions { merge_operator: Some("add".into()), ..Default::default() };
+/// let refused = db.keyspace_with("tags", counters).unwrap_err();
+/// assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceOptions {
     /// Id of the comparator, one of [`crate::Components::comparators`];

@@ -19,6 +19,25 @@ use windrow_env::NotInherited;
 ///
 /// Owned and `Send`; keeps the database open, and the files and memtables of
 /// its moment alive: [`Cursor::refresh`] one that is kept for long.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// for key in ["ada", "alan", "grace"] {
+///     db.put(key, "")?;
+/// }
+/// let mut cursor = db.cursor(windrow::ReadOptions::default());
+/// assert!(cursor.seek("alice")?);
+/// assert_eq!(cursor.key(), b"grace");
+/// assert!(cursor.prev()?);
+/// assert_eq!(cursor.key(), b"alan");
+/// // It sees what was there when it was made, or refreshed.
+/// db.put("alfred", "")?;
+/// cursor.refresh()?;
+/// assert!(cursor.seek_before("b")?);
+/// assert_eq!(cursor.key(), b"alfred");
+/// # Ok::<(), windrow::Error>(())
+/// ```
 pub struct Cursor {
     scan: NotInherited<Scan>,
     latest: Arc<dyn Latest>,
@@ -143,6 +162,20 @@ const STEPS_PARKED: u64 = 32;
 /// as the bound of what is left of its range, and seeks when it is asked again.
 /// It keeps no memtable or file of its moment alive then, if it was made on a
 /// snapshot or when memory was short already (it takes a snapshot by itself).
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// for key in ["a", "b", "c", "d"] {
+///     db.put(key, "")?;
+/// }
+/// let mut iter = db.range("b"..);
+/// let (first, _) = iter.next().transpose()?.expect("there are three");
+/// let (last, _) = iter.next_back().transpose()?.expect("there are two");
+/// assert_eq!((&*first, &*last), (&b"b"[..], &b"d"[..]));
+/// assert_eq!(iter.count(), 1);
+/// # Ok::<(), windrow::Error>(())
+/// ```
 pub struct Iter {
     owner: Arc<ReadOwner>,
     /// `None` when it was let go: what it reads is in any later one.
@@ -330,6 +363,15 @@ impl DoubleEndedIterator for Iter {
 impl FusedIterator for Iter {}
 
 /// The keys of a range, from both ends: see [`Iter::keys`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// db.put("a", "a long value")?;
+/// let keys: Vec<windrow::Slice> = db.iter().keys().collect::<Result<_, _>>()?;
+/// assert_eq!(keys, ["a"]);
+/// # Ok::<(), windrow::Error>(())
+/// ```
 pub struct Keys(Iter);
 
 impl Iterator for Keys {

@@ -41,6 +41,19 @@ fn transact<T, E: From<Error>>(
 impl Db {
     /// Begins a transaction over all keyspaces.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// use windrow::ErrorKind;
+    /// db.put("seats", [1])?;
+    /// let mut mine = db.transaction()?;
+    /// let seats = mine.get(&db, "seats")?.expect("it was put")[0];
+    /// mine.put(&db, "seats", [seats - 1])?;
+    /// db.put("seats", [0])?; // somebody else was faster
+    /// assert_eq!(mine.commit().unwrap_err().kind(), ErrorKind::Conflict);
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// `Closed`.
     pub fn transaction(&self) -> Result<Transaction> {
@@ -58,6 +71,31 @@ impl Db {
     /// Runs `work` in a transaction and commits it; runs it again, after a short pause, where
     /// it conflicts with others, up to a hundred times. `work` must have no other effects.
     /// An error that it returns ends the transaction with nothing written.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// #[derive(Debug)]
+    /// enum Refused {
+    ///     SoldOut,
+    ///     Database(windrow::Error),
+    /// }
+    /// impl From<windrow::Error> for Refused {
+    ///     fn from(error: windrow::Error) -> Refused {
+    ///         Refused::Database(error)
+    ///     }
+    /// }
+    /// let sell = || {
+    ///     db.transact(|tx| match tx.get(&db, "seats")?.as_deref() {
+    ///         None | Some([0]) => Err(Refused::SoldOut),
+    ///         Some(left) => Ok(tx.put(&db, "seats", [left[0] - 1])?),
+    ///     })
+    /// };
+    /// db.put("seats", [1])?;
+    /// assert!(sell().is_ok());
+    /// assert!(matches!(sell(), Err(Refused::SoldOut)));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Those of `work`; `Conflict` after the hundredth; as [`Db::write`].

@@ -182,6 +182,15 @@ impl Keyspace {
     /// Sets `key` to `new` (`None` removes it) if its value is `old` (`None`: if it has
     /// none). Whether it was.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// assert!(db.compare_and_swap("lock", None, Some(b"ada"))?);
+    /// assert!(!db.compare_and_swap("lock", None, Some(b"grace"))?, "ada has it");
+    /// assert!(db.compare_and_swap("lock", Some(b"ada"), None)?);
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::put`]; `Conflict` if others wrote the key each of a hundred times that it
     /// was tried.
@@ -203,6 +212,18 @@ impl Keyspace {
     /// Sets `key` to what `change` makes of its value (`None`: no value, or to remove it).
     /// Returns the value before. `change` may be called more than once.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// let next = |old: Option<&[u8]>| {
+    ///     let old = old.map_or(0, |bytes| u64::from_be_bytes(bytes.try_into().expect("eight bytes")));
+    ///     Some((old + 1).to_be_bytes().to_vec())
+    /// };
+    /// assert!(db.update("ids", next)?.is_none());
+    /// assert_eq!(db.update("ids", next)?.as_deref(), Some(&1u64.to_be_bytes()[..]));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::compare_and_swap`].
     pub fn update(
@@ -218,6 +239,14 @@ impl Keyspace {
 
     /// Sets `key` to `value` if it has none. Returns the value that it has, if so.
     ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// assert!(db.put_if_absent("name/ada", "user 7")?.is_none());
+    /// assert_eq!(db.put_if_absent("name/ada", "user 8")?.as_deref(), Some(&b"user 7"[..]));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Keyspace::compare_and_swap`].
     pub fn put_if_absent(
@@ -232,6 +261,15 @@ impl Keyspace {
     }
 
     /// Sets `key` to `value`. Returns the value before.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// assert!(db.replace("city", "London")?.is_none());
+    /// assert_eq!(db.replace("city", "Paris")?.as_deref(), Some(&b"London"[..]));
+    /// assert_eq!(db.remove("city")?.as_deref(), Some(&b"Paris"[..]));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Keyspace::compare_and_swap`].
@@ -255,6 +293,19 @@ impl Keyspace {
 
     /// Removes the first key and returns it with its value: each is returned to one caller,
     /// of however many.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// let queue = db.keyspace("queue")?;
+    /// for number in 0..3u32 {
+    ///     queue.put(number.to_be_bytes(), format!("job {number}"))?;
+    /// }
+    /// let (_, job) = queue.pop_first()?.expect("there are three");
+    /// assert_eq!(job, "job 0");
+    /// assert_eq!(queue.pop_last()?.expect("there are two").1, "job 2");
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Keyspace::compare_and_swap`], where the key is whichever is the first.
@@ -301,6 +352,20 @@ impl Keyspace {
     /// written. It looks for the first and the last of them, and
     /// removes what is between by one range tombstone; [`Keyspace::delete_range`] looks for
     /// nothing, and takes keys before which a range ends only.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// for key in ["a", "b", "c", "d"] {
+    ///     db.put(key, "")?;
+    /// }
+    /// db.clear_range("b"..="c")?;
+    /// assert_eq!(db.count(..)?, 2);
+    /// db.clear_range("d"..)?;
+    /// db.clear_prefix("a")?;
+    /// assert!(db.is_empty()?);
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Keyspace::put`]; `Conflict` if others wrote before the first key or after the last

@@ -89,6 +89,21 @@ pub struct Transaction {
 }
 
 /// A moment of a transaction to go back to: see [`Transaction::savepoint`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// let mut tx = db.transaction()?;
+/// tx.put(&db, "a", "1")?;
+/// let before = tx.savepoint();
+/// tx.put(&db, "a", "2")?;
+/// tx.put(&db, "b", "2")?;
+/// tx.rollback_to(&before)?;
+/// tx.commit()?;
+/// assert_eq!(db.get("a")?.as_deref(), Some(&b"1"[..]));
+/// assert!(!db.contains_key("b")?);
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Savepoint(BatchMark);
 

@@ -19,6 +19,24 @@ pub enum TransactionMode {
 
 /// How a transaction is run: for [`crate::Db::transaction_with`] and
 /// [`crate::Db::transact_with`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// use windrow::{Sync, TransactionOptions};
+/// // Many threads take from the same account: they wait for each other, and none runs twice.
+/// let waiting = TransactionOptions { sync: Sync::Yes, ..TransactionOptions::pessimistic() };
+/// db.put("stock", [9])?;
+/// db.transact_with(&waiting, |tx| {
+///     let left = tx.get_for_update(&db, "stock")?.map_or(0, |bytes| bytes[0]);
+///     if left > 0 {
+///         tx.put(&db, "stock", [left - 1])?;
+///     }
+///     Ok::<_, windrow::Error>(())
+/// })?;
+/// assert_eq!(db.get("stock")?.as_deref(), Some(&[8][..]));
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransactionOptions {
     /// Whether keys that are written are locked (default: optimistic, they are not).

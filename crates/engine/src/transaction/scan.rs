@@ -27,6 +27,22 @@ type Item = Result<(Slice, Slice)>;
 type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// An iterator over a range as a [`Transaction`] sees it. After an error it ends.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// db.put("a", "1")?;
+/// db.put("b", "1")?;
+/// let mut tx = db.transaction()?;
+/// tx.delete(&db, "a")?;
+/// tx.put(&db, "c", "1")?;
+/// let mut keys = Vec::new();
+/// for item in tx.range(&db, ..)?.rev() {
+///     keys.push(item?.0);
+/// }
+/// assert_eq!(keys, ["c", "b"]);
+/// # Ok::<(), windrow::Error>(())
+/// ```
 pub struct TransactionIter<'t> {
     transaction: &'t Transaction,
     tree: Arc<Tree>,

@@ -5,6 +5,17 @@
 use windrow_base::{Error, ErrorKind, Result};
 
 /// What a verification found.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// db.put("a", "1")?;
+/// db.flush()?;
+/// let report = db.verify()?;
+/// println!("{} tables", report.tables);
+/// report.into_result()?; // an error where anything is damaged
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
     /// Tables that were read.

@@ -15,6 +15,22 @@ use windrow_format::batch::{BatchBuf, Mark, Op};
 
 /// Whose keyspace an operation of a [`Batch`] is for: a [`crate::Db`] (its
 /// default keyspace) or a [`crate::Keyspace`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// use windrow::{Batch, InKeyspace};
+/// fn put_all(batch: &mut Batch, ks: &impl InKeyspace, keys: &[&str]) {
+///     keys.iter().for_each(|key| batch.put(ks, key, ""));
+/// }
+/// let users = db.keyspace("users")?;
+/// let mut batch = Batch::new();
+/// put_all(&mut batch, &db, &["a", "b"]);
+/// put_all(&mut batch, &users, &["ada"]);
+/// db.write(batch, windrow::Sync::No)?;
+/// assert_eq!((db.count(..)?, users.count(..)?), (2, 1));
+/// # Ok::<(), windrow::Error>(())
+/// ```
 pub trait InKeyspace {
     /// The keyspace's id.
     fn keyspace_id(&self) -> KeyspaceId;
@@ -45,6 +61,18 @@ impl Touched {
 }
 
 /// An operation of a [`Batch`].
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(dir.path()).unwrap();
+/// use windrow::BatchOp;
+/// let mut batch = windrow::Batch::new();
+/// batch.put(&db, "a", "1");
+/// batch.delete(&db, "b");
+/// let deleted = |op: &BatchOp<'_>| matches!(op, BatchOp::Delete { .. });
+/// assert_eq!(batch.iter().filter(|(_, op)| deleted(op)).count(), 1);
+/// # Ok::<(), windrow::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchOp<'a> {
     /// [`Batch::put`].
