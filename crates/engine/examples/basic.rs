@@ -4,7 +4,7 @@
 
 use windrow::{Db, Sync};
 
-fn main() -> windrow::Result<()> {
+pub(crate) fn main() -> windrow::Result<()> {
     let path = std::env::temp_dir().join(format!("windrow-basic-{}", std::process::id()));
     let db = Db::open(&path)?; // created where it is not there
 

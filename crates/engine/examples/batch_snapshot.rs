@@ -8,7 +8,7 @@ use windrow::{Batch, Db, Snapshot, Sync};
 const ACCOUNTS: u64 = 100;
 const START: i64 = 1_000;
 
-fn main() -> windrow::Result<()> {
+pub(crate) fn main() -> windrow::Result<()> {
     let path = std::env::temp_dir().join(format!("windrow-bank-{}", std::process::id()));
     let db = Db::open(&path)?;
 

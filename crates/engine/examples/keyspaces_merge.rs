@@ -9,7 +9,7 @@ use windrow::{Batch, Db, KeyspaceOptions, Sync};
 const POEM: &str = "the fog comes on little cat feet it sits looking over harbor and city \
                     on silent haunches and then moves on";
 
-fn main() -> windrow::Result<()> {
+pub(crate) fn main() -> windrow::Result<()> {
     let path = std::env::temp_dir().join(format!("windrow-words-{}", std::process::id()));
     let db = Db::open(&path)?;
 

@@ -1,0 +1,46 @@
+//! Runs every example: what they assert is what they promise to whoever copies from them.
+//!
+//! Each is a module here, and not a program that is started: `cargo test` builds no program
+//! of an example that it could rely on where only some tests are asked for.
+
+#![allow(clippy::print_stdout, reason = "examples print")]
+
+/// The examples by their names, each with a test that runs it.
+macro_rules! examples {
+    ($($name:ident in $path:literal,)*) => {
+        $(
+            #[path = $path]
+            mod $name;
+        )*
+
+        mod run {
+            $(
+                #[test]
+                fn $name() {
+                    super::$name::main().unwrap();
+                }
+            )*
+        }
+
+        const PATHS: &[&str] = &[$($path),*];
+    };
+}
+
+examples! {
+    basic in "../examples/basic.rs",
+    batch_snapshot in "../examples/batch_snapshot.rs",
+    document_store in "../examples/document_store.rs",
+    keyspaces_merge in "../examples/keyspaces_merge.rs",
+    queue in "../examples/queue.rs",
+    time_series in "../examples/time_series.rs",
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "it lists the source")]
+fn no_example_is_left_out() {
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(PATHS.iter().any(|path| path.contains(&format!("/{name}"))), "{name} is not run");
+    }
+}
