@@ -256,6 +256,20 @@ impl Tree {
         self.unseen_from.store(snapshot, Ordering::Release);
     }
 
+    /// That the keys with a prefix are a range.
+    ///
+    /// # Errors
+    /// `NotSupported` for another order than the bytewise one.
+    pub(crate) fn check_prefix(&self) -> windrow_base::Result<()> {
+        if self.reads.order.is_bytewise() {
+            return Ok(());
+        }
+        Err(Error::not_supported(format!(
+            "a prefix is no range of keys in the order of keyspace `{}`: use a range",
+            self.name
+        )))
+    }
+
     /// Whether a snapshot was taken before the keyspace was dropped.
     #[inline]
     pub(crate) fn is_seen_by(&self, snapshot: u64) -> bool {

@@ -145,6 +145,19 @@ impl Db {
         self.default_ref().compare_and_swap(key, old, new)
     }
 
+    /// As [`crate::Keyspace::compare_exchange`], in the default keyspace.
+    ///
+    /// # Errors
+    /// As [`crate::Keyspace::compare_exchange`].
+    pub fn compare_exchange(
+        &self,
+        key: impl AsRef<[u8]>,
+        old: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<Result<(), Option<Slice>>> {
+        self.default_ref().compare_exchange(key, old, new)
+    }
+
     /// As [`crate::Keyspace::update`], in the default keyspace.
     ///
     /// # Errors

@@ -200,12 +200,35 @@ impl Keyspace {
         old: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<bool> {
+        self.compare_exchange(key, old, new).map(|done| done.is_ok())
+    }
+
+    /// As [`Keyspace::compare_and_swap`]; where the value is another one, `Err` of it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// db.put("lock", "ada")?;
+    /// let held_by = db.compare_exchange("lock", None, Some(b"grace"))?.unwrap_err();
+    /// assert_eq!(held_by.as_deref(), Some(&b"ada"[..]));
+    /// assert_eq!(db.compare_exchange("lock", Some(b"ada"), None)?, Ok(()));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Keyspace::compare_and_swap`].
+    pub fn compare_exchange(
+        &self,
+        key: impl AsRef<[u8]>,
+        old: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<Result<(), Option<Slice>>> {
         self.change(key.as_ref(), |value, batch| {
-            let is_old = value.as_deref() == old;
-            if is_old {
-                self.set(batch, key.as_ref(), new);
+            if value.as_deref() != old {
+                return (false, Err(value));
             }
-            (is_old, is_old)
+            self.set(batch, key.as_ref(), new);
+            (true, Ok(()))
         })
     }
 

@@ -49,12 +49,7 @@ impl Transaction {
         prefix: impl AsRef<[u8]>,
     ) -> Result<TransactionIter<'_>> {
         let tree = self.tree(ks)?;
-        if !tree.reads.order.is_bytewise() {
-            return Err(Error::not_supported(format!(
-                "a prefix is no range of keys in the order of keyspace `{}`: use a range",
-                tree.name
-            )));
-        }
+        tree.check_prefix()?;
         let prefix = prefix.as_ref();
         let end = windrow_base::key::prefix_end(prefix);
         let range =
@@ -129,6 +124,16 @@ impl Transaction {
         to: impl AsRef<[u8]>,
     ) -> Result<()> {
         self.write(ks, |batch| batch.delete_range(ks, from, to))
+    }
+
+    /// Removes every key that starts with `prefix`, of a keyspace in bytewise order: see
+    /// [`Batch::delete_prefix`]. It locks nothing.
+    ///
+    /// # Errors
+    /// As [`Transaction::put`]; `NotSupported` for a keyspace of another order.
+    pub fn delete_prefix(&mut self, ks: &impl InKeyspace, prefix: impl AsRef<[u8]>) -> Result<()> {
+        self.tree(ks)?.check_prefix()?;
+        self.write(ks, |batch| batch.delete_prefix(ks, prefix))
     }
 
     fn write(&mut self, ks: &impl InKeyspace, push: impl FnOnce(&mut Batch)) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::memtable::memory_bytes_of;
 use crate::read::split_expiry;
 use std::collections::HashMap;
 use std::time::Duration;
-use windrow_base::key::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX};
+use windrow_base::key::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX, prefix_end};
 use windrow_base::{Error, KeyspaceId, Result};
 use windrow_format::batch::{BatchBuf, Mark, Op};
 
@@ -52,11 +52,13 @@ pub(crate) struct Touched {
     pub(crate) range_deletes: usize,
     /// Whether a merge operand is among them: the keyspace needs an operator.
     pub(crate) merges: bool,
+    /// Whether a prefix is removed: keys must be in bytewise order.
+    pub(crate) prefixes: bool,
 }
 
 impl Touched {
     fn new(id: KeyspaceId) -> Touched {
-        Touched { id, bytes: 0, user_bytes: 0, range_deletes: 0, merges: false }
+        Touched { id, bytes: 0, user_bytes: 0, range_deletes: 0, merges: false, prefixes: false }
     }
 }
 
@@ -108,7 +110,7 @@ pub enum BatchOp<'a> {
         /// What its value is merged with.
         operand: &'a [u8],
     },
-    /// [`Batch::delete_range`].
+    /// [`Batch::delete_range`], [`Batch::delete_prefix`].
     DeleteRange {
         /// The first key.
         from: &'a [u8],
@@ -230,6 +232,38 @@ impl Batch {
         self.push(ks, Kind::RangeDelete, from.as_ref(), to.as_ref());
     }
 
+    /// Removes every key that starts with `prefix`, looking for none of them: a
+    /// [`Batch::delete_range`] that ends where the prefix does. No key ends the range of an empty
+    /// prefix, or one of 255s alone, but the last that can be: these take 128 KiB. The write
+    /// is refused where the keyspace is not in bytewise order, since a prefix is no range there.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// db.put("user/7/name", "ada")?;
+    /// db.put("user/70", "grace")?;
+    /// let mut batch = windrow::Batch::new();
+    /// batch.delete_prefix(&db, "user/7/");
+    /// batch.put(&db, "user/7/gone", "");
+    /// db.write(batch, windrow::Sync::No)?;
+    /// let keys: Vec<windrow::Slice> = db.iter().keys().collect::<Result<_, _>>()?;
+    /// assert_eq!(keys, ["user/7/gone", "user/70"]);
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    pub fn delete_prefix(&mut self, ks: &impl InKeyspace, prefix: impl AsRef<[u8]>) {
+        let prefix = prefix.as_ref();
+        match prefix_end(prefix) {
+            Some(end) => self.push(ks, Kind::RangeDelete, prefix, &end),
+            None => {
+                let last = vec![0xff; KEY_BYTES_MAX];
+                self.push(ks, Kind::RangeDelete, prefix, &last);
+                self.push(ks, Kind::Delete, &last, &[]);
+            }
+        }
+        let at = self.place_of(ks.keyspace_id());
+        self.touched[at].prefixes = true;
+    }
+
     /// Number of operations.
     pub fn len(&self) -> usize {
         self.buf.count() as usize
@@ -274,6 +308,7 @@ impl Batch {
             touched.user_bytes += more.user_bytes;
             touched.range_deletes += more.range_deletes;
             touched.merges |= more.merges;
+            touched.prefixes |= more.prefixes;
         }
     }
 

@@ -77,6 +77,7 @@ impl Pipeline {
             return Ok(true);
         }
         self.check_operands(&batch.buf, &batch.touched)?;
+        self.check_prefixes(&batch.touched)?;
         Ok(false)
     }
 
@@ -203,6 +204,15 @@ impl Pipeline {
         let begin = clock.monotonic_ns();
         self.segments.sync_to(&slot.wal, slot.end)?;
         self.host.note_sync_wait(clock.monotonic_ns() - begin);
+        Ok(())
+    }
+
+    /// A prefix is a range of keys in bytewise order alone.
+    fn check_prefixes(&self, touched: &[Touched]) -> Result<()> {
+        for touch in touched.iter().filter(|t| t.prefixes) {
+            let tree = self.tree(touch.id)?;
+            tree.check_prefix()?;
+        }
         Ok(())
     }
 

@@ -6,7 +6,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 use windrow::{
-    Batch, BatchOp, Comparator, Db, ErrorKind, Keyspace, KeyspaceId, Options, Sync, Ttl,
+    Batch, BatchOp, Comparator, Db, ErrorKind, KEY_BYTES_MAX, Keyspace, KeyspaceId, Options, Sync,
+    Ttl,
 };
 use windrow_env::testing::{Handles, Rng, env};
 
@@ -92,6 +93,13 @@ fn random_calls_do_what_a_map_does() {
                 space.clear().unwrap();
                 map.clear();
             }
+            3 => {
+                let prefix = &key[..key.len().min(2)];
+                let mut batch = Batch::new();
+                batch.delete_prefix(&space, prefix);
+                db.write(batch, Sync::No).unwrap();
+                map.retain(|k, _| !k.starts_with(prefix));
+            }
             4..8 => assert_eq!(own(space.pop_first().unwrap()), map.pop_first()),
             8..12 => assert_eq!(own(space.pop_last().unwrap()), map.pop_last()),
             12..16 => {
@@ -99,6 +107,17 @@ fn random_calls_do_what_a_map_does() {
                 assert_eq!(before.as_deref(), map.remove(&key).as_deref());
             }
             16..18 => compare(&space, &map, &key),
+            18..22 => {
+                let held = map.get(&key).map(Vec::as_slice);
+                let expected = if rng.below(3) == 0 { Some(&b"no number"[..]) } else { held };
+                let done = space.compare_exchange(&key, expected, Some(&value)).unwrap();
+                if expected == held {
+                    assert_eq!(done, Ok(()));
+                    map.insert(key, value);
+                } else {
+                    assert_eq!(done.unwrap_err().as_deref(), held);
+                }
+            }
             _ => {
                 let before = space.replace(&key, &value).unwrap();
                 assert_eq!(before.as_deref(), map.insert(key, value).as_deref());
@@ -125,11 +144,59 @@ fn another_order_is_cleared_as_well() {
     put(&["a", "ab", "abc", "b", "c"]);
     space.clear_prefix("ab").unwrap();
     assert_eq!(left(), "c b a");
+    let mut by_prefix = Batch::new();
+    by_prefix.delete_prefix(&space, "b");
+    let refused = db.write(by_prefix, Sync::No).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotSupported, "{refused}");
+    let refused = db.transact(|tx| tx.delete_prefix(&space, "b")).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::NotSupported, "{refused}");
     space.clear_range("c"..="b").unwrap();
     assert_eq!(left(), "a");
     assert_eq!(space.first().unwrap(), space.last().unwrap());
     space.clear().unwrap();
     assert!(space.is_empty().unwrap());
+}
+
+#[test]
+fn a_prefix_is_removed_with_the_rest_of_a_batch_or_transaction() {
+    let (db, _handles) = open();
+    let space = db.keyspace("space").unwrap();
+    let highest = vec![0xff; KEY_BYTES_MAX];
+    for prefix in [&b"b"[..], b"", b"\xff", b"\xff\xff", &highest] {
+        for in_transaction in [false, true] {
+            for key in
+                [&b"a"[..], b"b", b"b\xff", b"c", b"\xff", b"\xff\xfe", b"\xff\xff", &highest]
+            {
+                space.put(key, "1").unwrap();
+            }
+            let mut new = prefix.to_vec();
+            new.truncate(KEY_BYTES_MAX - 1);
+            new.push(0);
+            if in_transaction {
+                let mut tx = db.transaction().unwrap();
+                tx.put(&space, prefix, "before").unwrap();
+                tx.delete_prefix(&space, prefix).unwrap();
+                tx.put(&space, &new, "after").unwrap();
+                assert!(!tx.contains_key(&space, prefix).unwrap());
+                tx.commit().unwrap();
+            } else {
+                let mut batch = Batch::new();
+                batch.put(&space, prefix, "before");
+                let mut more = Batch::new();
+                more.delete_prefix(&space, prefix);
+                more.put(&space, &new, "after");
+                batch.append(&more);
+                db.write(batch, Sync::No).unwrap();
+            }
+            for key in space.iter().keys() {
+                let key = key.unwrap();
+                assert!(*key == *new || !key.starts_with(prefix), "{key:?} of {prefix:?}");
+            }
+            assert_eq!(space.get(&new).unwrap().as_deref(), Some(&b"after"[..]));
+            assert_eq!(space.contains_key("a").unwrap(), !prefix.is_empty());
+            space.clear().unwrap();
+        }
+    }
 }
 
 /// Every entry goes to one of those who pop, from either end, while others are put.
