@@ -27,6 +27,10 @@ macro_rules! examples {
 }
 
 examples! {
+    as_fjall in "../examples/as_fjall.rs",
+    as_kvdb in "../examples/as_kvdb.rs",
+    as_leveldb in "../examples/as_leveldb.rs",
+    as_sled in "../examples/as_sled.rs",
     basic in "../examples/basic.rs",
     batch_snapshot in "../examples/batch_snapshot.rs",
     document_store in "../examples/document_store.rs",

@@ -1,0 +1,273 @@
+//! Windrow behind traits of the shape of fjall's: a keyspace of partitions, each a map;
+//! batches over them, snapshots, transactions.
+//!
+//! Every method is a call of Windrow, or two; nothing is emulated. What fjall calls a
+//! keyspace is a database here, and its partition a keyspace.
+//!
+//! `cargo run --example as_fjall`
+
+use windrow::{Batch, Db, Iter, KeyRange, Keyspace, Result, Slice, Snapshot, Sync, Transaction};
+
+type Pair = (Slice, Slice);
+
+/// How far a `persist` goes.
+enum PersistMode {
+    /// To the kernel: where every write is when its call returns.
+    Buffer,
+    /// To the device.
+    SyncAll,
+}
+
+/// What a program that was written for fjall asks of its store.
+trait Partitions {
+    type Partition: Partition;
+
+    fn open_partition(&self, name: &str) -> Result<Self::Partition>;
+    fn partition_exists(&self, name: &str) -> Result<bool>;
+    fn list_partitions(&self) -> Vec<String>;
+    fn delete_partition(&self, partition: Self::Partition) -> Result<()>;
+    fn batch(&self) -> WriteBatch<'_>;
+    fn persist(&self, mode: PersistMode) -> Result<()>;
+    fn disk_space(&self) -> u64;
+    /// Reads and writes as if nobody else wrote; run again where somebody did.
+    fn write_tx<T>(&self, work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T>;
+    fn read_tx(&self) -> Snapshot;
+}
+
+trait Partition {
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<()>;
+    fn get(&self, key: &[u8]) -> Result<Option<Slice>>;
+    fn remove(&self, key: &[u8]) -> Result<()>;
+    fn contains_key(&self, key: &[u8]) -> Result<bool>;
+    fn size_of(&self, key: &[u8]) -> Result<Option<usize>>;
+    fn iter(&self) -> Iter;
+    fn range(&self, range: impl KeyRange) -> Iter;
+    fn prefix(&self, prefix: &[u8]) -> Iter;
+    fn keys(&self) -> impl DoubleEndedIterator<Item = Result<Slice>>;
+    fn values(&self) -> impl DoubleEndedIterator<Item = Result<Slice>>;
+    fn first_key_value(&self) -> Result<Option<Pair>>;
+    fn last_key_value(&self) -> Result<Option<Pair>>;
+    fn len(&self) -> Result<u64>;
+    fn approximate_len(&self) -> Result<u64>;
+    fn is_empty(&self) -> Result<bool>;
+    fn major_compaction(&self) -> Result<()>;
+    // Of a partition of a transactional keyspace:
+    fn take(&self, key: &[u8]) -> Result<Option<Slice>>;
+    fn fetch_update(
+        &self,
+        key: &[u8],
+        change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<Option<Slice>>;
+}
+
+/// Operations on partitions, until they are committed.
+struct WriteBatch<'a> {
+    db: &'a Db,
+    batch: Batch,
+    sync: Sync,
+}
+
+impl WriteBatch<'_> {
+    fn durability(mut self, mode: PersistMode) -> Self {
+        self.sync = match mode {
+            PersistMode::Buffer => Sync::No,
+            PersistMode::SyncAll => Sync::Yes,
+        };
+        self
+    }
+
+    fn insert(&mut self, partition: &Keyspace, key: &[u8], value: &[u8]) {
+        self.batch.put(partition, key, value);
+    }
+
+    fn remove(&mut self, partition: &Keyspace, key: &[u8]) {
+        self.batch.delete(partition, key);
+    }
+
+    fn commit(self) -> Result<()> {
+        self.db.write(self.batch, self.sync).map(|_| ())
+    }
+}
+
+impl Partitions for Db {
+    type Partition = Keyspace;
+
+    fn open_partition(&self, name: &str) -> Result<Keyspace> {
+        self.keyspace(name)
+    }
+
+    fn partition_exists(&self, name: &str) -> Result<bool> {
+        Ok(self.open_keyspace(name)?.is_some())
+    }
+
+    fn list_partitions(&self) -> Vec<String> {
+        self.keyspaces()
+    }
+
+    fn delete_partition(&self, partition: Keyspace) -> Result<()> {
+        self.drop_keyspace(partition.name())
+    }
+
+    fn batch(&self) -> WriteBatch<'_> {
+        WriteBatch { db: self, batch: Batch::new(), sync: Sync::No }
+    }
+
+    fn persist(&self, mode: PersistMode) -> Result<()> {
+        match mode {
+            PersistMode::Buffer => Ok(()),
+            PersistMode::SyncAll => self.sync(),
+        }
+    }
+
+    fn disk_space(&self) -> u64 {
+        let stats = self.stats();
+        let levels = stats.keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
+        levels.map(|level| level.bytes).sum::<u64>() + stats.wal_live_bytes
+    }
+
+    fn write_tx<T>(&self, work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        self.transact(work)
+    }
+
+    fn read_tx(&self) -> Snapshot {
+        self.snapshot()
+    }
+}
+
+impl Partition for Keyspace {
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put(key, value)
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Slice>> {
+        Keyspace::get(self, key)
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<()> {
+        self.delete(key)
+    }
+
+    fn contains_key(&self, key: &[u8]) -> Result<bool> {
+        Keyspace::contains_key(self, key)
+    }
+
+    fn size_of(&self, key: &[u8]) -> Result<Option<usize>> {
+        Ok(Keyspace::get(self, key)?.map(|value| value.len()))
+    }
+
+    fn iter(&self) -> Iter {
+        Keyspace::iter(self)
+    }
+
+    fn range(&self, range: impl KeyRange) -> Iter {
+        Keyspace::range(self, range)
+    }
+
+    fn prefix(&self, prefix: &[u8]) -> Iter {
+        Keyspace::prefix(self, prefix)
+    }
+
+    fn keys(&self) -> impl DoubleEndedIterator<Item = Result<Slice>> {
+        Keyspace::iter(self).keys()
+    }
+
+    fn values(&self) -> impl DoubleEndedIterator<Item = Result<Slice>> {
+        Keyspace::iter(self).map(|pair| pair.map(|(_, value)| value))
+    }
+
+    fn first_key_value(&self) -> Result<Option<Pair>> {
+        self.first()
+    }
+
+    fn last_key_value(&self) -> Result<Option<Pair>> {
+        self.last()
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.count(..)
+    }
+
+    fn approximate_len(&self) -> Result<u64> {
+        Keyspace::approximate_len(self)
+    }
+
+    fn is_empty(&self) -> Result<bool> {
+        Keyspace::is_empty(self)
+    }
+
+    fn major_compaction(&self) -> Result<()> {
+        self.compact_range(None, None)
+    }
+
+    fn take(&self, key: &[u8]) -> Result<Option<Slice>> {
+        Keyspace::remove(self, key)
+    }
+
+    fn fetch_update(
+        &self,
+        key: &[u8],
+        change: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<Option<Slice>> {
+        self.update(key, change)
+    }
+}
+
+pub(crate) fn main() -> Result<()> {
+    let path = std::env::temp_dir().join(format!("windrow-as-fjall-{}", std::process::id()));
+    let db = Db::open(&path)?;
+    let items = db.open_partition("items")?;
+    exercise(&items)?;
+    over_partitions(&db)?;
+    db.persist(PersistMode::SyncAll)?;
+    db.close()?;
+    let db = Db::open(&path)?;
+    assert!(db.partition_exists("items")? && !db.partition_exists("index")?);
+    assert_eq!(Partition::len(&db.open_partition("items")?)?, 4);
+    db.close()?;
+    Db::destroy(&path)
+}
+
+fn exercise(items: &impl Partition) -> Result<()> {
+    for (key, value) in [(b"a", b"1"), (b"b", b"2"), (b"c", b"3")] {
+        items.insert(key, value)?;
+    }
+    items.remove(b"b")?;
+    assert_eq!((items.size_of(b"a")?, items.size_of(b"b")?), (Some(1), None));
+    assert_eq!(
+        (items.iter().count(), items.range("b"..).count(), items.prefix(b"a").count()),
+        (2, 1, 1)
+    );
+    assert_eq!(items.keys().next_back().transpose()?, items.last_key_value()?.map(|pair| pair.0));
+    assert_eq!(items.values().next().transpose()?, items.first_key_value()?.map(|pair| pair.1));
+    items.major_compaction()?;
+    assert_eq!((items.len()?, items.approximate_len()?), (2, 2));
+
+    let twice = |old: Option<&[u8]>| Some(old?.repeat(2));
+    assert_eq!(items.fetch_update(b"a", twice)?.as_deref(), Some(&b"1"[..]));
+    assert_eq!(items.take(b"a")?.as_deref(), Some(&b"11"[..]));
+    assert!(!items.contains_key(b"a")? && items.get(b"a")?.is_none());
+    assert!(!items.is_empty()?);
+    Ok(())
+}
+
+fn over_partitions(db: &Db) -> Result<()> {
+    let (items, index) = (db.open_partition("items")?, db.open_partition("index")?);
+    let before = db.read_tx();
+    let mut batch = db.batch().durability(PersistMode::SyncAll);
+    batch.insert(&items, b"d", b"4");
+    batch.insert(&index, b"4", b"d");
+    batch.remove(&index, b"3");
+    batch.commit()?;
+    let count = db.write_tx(|tx| {
+        let count = tx.iter(&items)?.count();
+        tx.put(&items, "count", count.to_string())?;
+        tx.put(&items, "double", (2 * count).to_string())?;
+        Ok(count)
+    })?;
+    assert_eq!(count, 2);
+    assert_eq!(items.iter_at(&before).count(), 1);
+    assert!(db.disk_space() > 0);
+    assert_eq!(db.list_partitions(), ["default", "items", "index"]);
+    db.persist(PersistMode::Buffer)?;
+    db.delete_partition(index)
+}
