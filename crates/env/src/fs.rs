@@ -229,6 +229,20 @@ pub trait FileSystem: Send + Sync + 'static {
     /// included) holds it, by whatever path; `Io` if it is no regular file.
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>>;
 
+    /// Takes the lease at `path`, creating its file. It ends when the guard drops or the
+    /// process dies; the file stays, with what was written to it last.
+    ///
+    /// # Errors
+    /// `Busy` if somebody else (this process included) holds it; `Io` if it is no regular
+    /// file, or cannot be made.
+    fn lease(&self, path: &Path) -> Result<Box<dyn Lease>>;
+
+    /// Whether somebody holds the lease at `path`. Writes nothing.
+    ///
+    /// # Errors
+    /// `Io` where it cannot be told.
+    fn lease_state(&self, path: &Path) -> Result<LeaseState>;
+
     /// Most files this process may hold open, less a reserve for others.
     fn open_files_max(&self) -> usize;
 
@@ -253,6 +267,27 @@ pub enum LockMode {
 pub trait FileLock: Send + Sync {
     /// Which file is locked; `None` where there was none to lock.
     fn id(&self) -> Option<FileId>;
+}
+
+/// What becomes of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseState {
+    /// There is no file.
+    Absent,
+    /// Nobody holds it, or its holder died.
+    Free,
+    /// Somebody holds it.
+    Live,
+}
+
+/// A small file that is this process's for as long as the process lives, in which it
+/// tells others something. Dropping it gives the lease up.
+pub trait Lease: Send + Sync {
+    /// Overwrites the first bytes of the file. A reader may see a part of them.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`.
+    fn write(&self, bytes: &[u8]) -> Result<()>;
 }
 
 /// A file written once, front to back, by one owner.

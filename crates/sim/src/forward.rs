@@ -19,6 +19,8 @@ macro_rules! forward_to_inner {
             fn create_dir(dir: &Path) -> Result<()>;
             fn remove_dir(dir: &Path) -> Result<()>;
             fn lock(path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>>;
+            fn lease(path: &Path) -> Result<Box<dyn Lease>>;
+            fn lease_state(path: &Path) -> Result<LeaseState>;
             fn open_files_max() -> usize;
             fn free_bytes(dir: &Path) -> Result<u64>;
         }

@@ -7,7 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::Result;
-use windrow_env::fs::{FileLock, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions};
+use windrow_env::fs::{
+    FileLock, Lease, LeaseState, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions,
+};
 use windrow_env::sync::{Mutex, Rank};
 use windrow_env::testing::CrashFs;
 use windrow_env::{FileSystem, LogFile, ReadFile, WriteFile};

@@ -18,12 +18,16 @@ use crate::memtable::Memtable;
 use crate::operators;
 use crate::stats::Counters;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::key::{self, Kind};
 use windrow_base::{KeyOrder, KeyspaceId, Result, SeqNo};
-use windrow_env::fs::WriteOptions;
+use windrow_env::fs::{
+    FileLock, Lease, LeaseState, LockMode, ReadOptions as FileReadOptions, ReadRequest, Stamp,
+    WriteOptions,
+};
 use windrow_env::testing::{self, Handles, Rng};
+use windrow_env::{FileSystem, LogFile, ReadFile, WriteFile};
 use windrow_format::names;
 use windrow_format::table::{TableOptions, TableWriter};
 use windrow_format::tombstone::{RangeTombstone, Tombstones};
@@ -393,5 +397,79 @@ impl Latest for Still {
 
     fn later_view(&self) -> Option<Arc<ReadView>> {
         self.is_snapshot.then(|| Arc::clone(&self.view))
+    }
+}
+
+/// Counts submissions; what is read comes from the files themselves.
+pub(crate) struct Submissions(pub(crate) std::sync::atomic::AtomicUsize);
+
+impl FileSystem for Submissions {
+    fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        requests.iter_mut().for_each(|r| r.result = r.file.read_at(r.offset, r.buf));
+    }
+
+    fn absolute(&self, _: &Path) -> Result<PathBuf> {
+        unreachable!()
+    }
+    fn anchor(&self, _: &Path) -> Result<Arc<dyn FileSystem>> {
+        unreachable!()
+    }
+    fn stamp(&self, _: &Path) -> Result<Option<Stamp>> {
+        unreachable!()
+    }
+    fn create(&self, _: &Path, _: WriteOptions) -> Result<Box<dyn WriteFile>> {
+        unreachable!()
+    }
+    fn create_log(&self, _: &Path, _: u64) -> Result<Arc<dyn LogFile>> {
+        unreachable!()
+    }
+    fn open(&self, _: &Path, _: FileReadOptions) -> Result<Arc<dyn ReadFile>> {
+        unreachable!()
+    }
+    fn read_all(&self, _: &Path) -> Result<Vec<u8>> {
+        unreachable!()
+    }
+    fn list(&self, _: &Path) -> Result<Vec<String>> {
+        unreachable!()
+    }
+    fn exists(&self, _: &Path) -> Result<bool> {
+        unreachable!()
+    }
+    fn len(&self, _: &Path) -> Result<u64> {
+        unreachable!()
+    }
+    fn rename(&self, _: &Path, _: &Path) -> Result<()> {
+        unreachable!()
+    }
+    fn remove(&self, _: &Path) -> Result<()> {
+        unreachable!()
+    }
+    fn link(&self, _: &Path, _: &Path) -> Result<()> {
+        unreachable!()
+    }
+    fn create_dir(&self, _: &Path) -> Result<()> {
+        unreachable!()
+    }
+    fn remove_dir(&self, _: &Path) -> Result<()> {
+        unreachable!()
+    }
+    fn sync_dir(&self, _: &Path) -> Result<()> {
+        unreachable!()
+    }
+    fn lock(&self, _: &Path, _: LockMode) -> Result<Box<dyn FileLock>> {
+        unreachable!()
+    }
+    fn lease(&self, _: &Path) -> Result<Box<dyn Lease>> {
+        unreachable!()
+    }
+    fn lease_state(&self, _: &Path) -> Result<LeaseState> {
+        unreachable!()
+    }
+    fn open_files_max(&self) -> usize {
+        unreachable!()
+    }
+    fn free_bytes(&self, _: &Path) -> Result<u64> {
+        unreachable!()
     }
 }

@@ -8,18 +8,17 @@ use super::readahead::Readahead;
 use super::scan::{Scan, merge_of};
 use super::scan_options::ScanOptions;
 use super::table_iter::{Bounds, TableIterOptions};
-use super::testing::{Op, Still, World, everything, model, number_key, random_history};
+use super::testing::{
+    Op, Still, Submissions, World, everything, model, number_key, random_history,
+};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use windrow_base::key::{self, Kind};
-use windrow_base::{Comparator, KeyOrder, Result, SeqNo};
-use windrow_env::fs::{
-    FileLock, LockMode, ReadOptions as FileReadOptions, ReadRequest, Stamp, WriteOptions,
-};
+use windrow_base::{Comparator, KeyOrder, SeqNo};
+use windrow_env::FileSystem;
 use windrow_env::testing::{Fault, FaultKind, Ops, Rng, When};
-use windrow_env::{FileSystem, LogFile, ReadFile, WriteFile};
 use windrow_format::names;
 
 const KEYS: u64 = 40;
@@ -444,76 +443,6 @@ fn operands_without_an_operator_or_that_do_not_fit_are_errors() {
     let mut scan = Scan::new(add, Arc::clone(&view), 10, 0, everything());
     assert!(scan.seek_first().is_err() && scan.seek(b"b").is_err(), "errors are sticky");
     assert_eq!(get(&none, &view, b"b", 10, || 0).unwrap().unwrap(), "2");
-}
-
-/// Counts submissions; what is read comes from the files themselves.
-struct Submissions(std::sync::atomic::AtomicUsize);
-
-impl FileSystem for Submissions {
-    fn read_many(&self, requests: &mut [ReadRequest<'_>]) {
-        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        for request in requests {
-            request.result = request.file.read_at(request.offset, request.buf);
-        }
-    }
-
-    fn absolute(&self, _: &Path) -> Result<PathBuf> {
-        unreachable!()
-    }
-    fn anchor(&self, _: &Path) -> Result<Arc<dyn FileSystem>> {
-        unreachable!()
-    }
-    fn stamp(&self, _: &Path) -> Result<Option<Stamp>> {
-        unreachable!()
-    }
-    fn create(&self, _: &Path, _: WriteOptions) -> Result<Box<dyn WriteFile>> {
-        unreachable!()
-    }
-    fn create_log(&self, _: &Path, _: u64) -> Result<Arc<dyn LogFile>> {
-        unreachable!()
-    }
-    fn open(&self, _: &Path, _: FileReadOptions) -> Result<Arc<dyn ReadFile>> {
-        unreachable!()
-    }
-    fn read_all(&self, _: &Path) -> Result<Vec<u8>> {
-        unreachable!()
-    }
-    fn list(&self, _: &Path) -> Result<Vec<String>> {
-        unreachable!()
-    }
-    fn exists(&self, _: &Path) -> Result<bool> {
-        unreachable!()
-    }
-    fn len(&self, _: &Path) -> Result<u64> {
-        unreachable!()
-    }
-    fn rename(&self, _: &Path, _: &Path) -> Result<()> {
-        unreachable!()
-    }
-    fn remove(&self, _: &Path) -> Result<()> {
-        unreachable!()
-    }
-    fn link(&self, _: &Path, _: &Path) -> Result<()> {
-        unreachable!()
-    }
-    fn create_dir(&self, _: &Path) -> Result<()> {
-        unreachable!()
-    }
-    fn remove_dir(&self, _: &Path) -> Result<()> {
-        unreachable!()
-    }
-    fn sync_dir(&self, _: &Path) -> Result<()> {
-        unreachable!()
-    }
-    fn lock(&self, _: &Path, _: LockMode) -> Result<Box<dyn FileLock>> {
-        unreachable!()
-    }
-    fn open_files_max(&self) -> usize {
-        unreachable!()
-    }
-    fn free_bytes(&self, _: &Path) -> Result<u64> {
-        unreachable!()
-    }
 }
 
 /// The first blocks of all runs, and the blocks of many keys, are read together.

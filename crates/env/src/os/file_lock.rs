@@ -62,7 +62,7 @@ pub(super) fn lock(place: Place<'_>, dir: Place<'_>, mode: LockMode) -> Result<B
 
 /// Locks a file or directory, on behalf of the lock file at `name`; `None` if
 /// it is not there.
-fn lock_one(
+pub(super) fn lock_one(
     place: Place<'_>,
     name: &Path,
     flags: OFlags,

@@ -6,9 +6,11 @@ use super::place::Place;
 use super::read_file::OsReadFile;
 use super::retry::retry;
 use super::write_file::{OsWriteFile, finish_all};
-use super::{directory, file_lock, read_many};
+use super::{directory, file_lock, lease, read_many};
 use crate::error::io_error;
-use crate::fs::{FileLock, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions};
+use crate::fs::{
+    FileLock, Lease, LeaseState, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions,
+};
 use crate::{FileSystem, LogFile, ReadFile, WriteFile};
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
@@ -188,6 +190,14 @@ impl FileSystem for OsFs {
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>> {
         let dir = directory::parent(path);
         file_lock::lock(self.place(path), self.place(&dir), mode)
+    }
+
+    fn lease(&self, path: &Path) -> Result<Box<dyn Lease>> {
+        lease::take(self.place(path))
+    }
+
+    fn lease_state(&self, path: &Path) -> Result<LeaseState> {
+        lease::state(self.place(path))
     }
 
     fn open_files_max(&self) -> usize {

@@ -9,6 +9,7 @@ mod directory;
 mod file_lock;
 mod file_system;
 mod job_queue;
+mod lease;
 mod lock_register;
 mod log_file;
 mod place;

@@ -8,7 +8,9 @@ use super::directory::{NameOp, Node};
 use super::fault::Ops;
 use crate::checksum::crc32c;
 use crate::error::ends_early;
-use crate::fs::{FileId, FileLock, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions};
+use crate::fs::{
+    FileId, FileLock, Lease, LeaseState, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions,
+};
 use crate::space::first_step;
 use crate::sync::{Arc, Mutex};
 use crate::{FileSystem, LogFile, ReadFile, WriteFile};
@@ -192,6 +194,18 @@ impl Drop for CrashLock {
         if last {
             state.locks.remove(key);
         }
+    }
+}
+
+/// A lease: what is locked, and the file that is written to.
+struct CrashLease {
+    handle: Handle,
+    _lock: CrashLock,
+}
+
+impl Lease for CrashLease {
+    fn write(&self, bytes: &[u8]) -> Result<()> {
+        self.handle.write(0, bytes)
     }
 }
 
@@ -471,6 +485,44 @@ impl FileSystem for CrashFs {
         state.locks.insert(key.clone(), Holders { exclusive, count });
         let (shared, generation) = (self.shared.clone(), state.generation);
         Ok(Box::new(CrashLock(Some(Locked { shared, key, generation, id }))))
+    }
+
+    fn lease(&self, path: &Path) -> Result<Box<dyn Lease>> {
+        let mut state = self.shared.lock();
+        let (done, result) = all_or_nothing(state.begin(&Attempt::on(Ops::LOCK, path))?);
+        if !done {
+            return Err(result.err().unwrap_or_else(|| os_error(5, path)));
+        }
+        let place = state.resolve(&self.anchors, path);
+        let (parent, name) = split(&place)?;
+        let key = (state.dir(&parent)?.id, name);
+        if state.locks.contains_key(&key) {
+            let busy = Error::new(ErrorKind::Busy, "somebody holds the lease");
+            return Err(busy.with_file(path.display().to_string()));
+        }
+        let node = match state.node(&place) {
+            Ok(node) => node,
+            Err(error) if !crate::fs::is_not_found(&error) => return Err(error),
+            Err(_) => state.create_node(&place, false)?,
+        };
+        result?;
+        let id = FileId { device: 1, inode: node.lock().id };
+        state.locks.insert(key.clone(), Holders { exclusive: true, count: 1 });
+        let (shared, generation) = (self.shared.clone(), state.generation);
+        let lock = CrashLock(Some(Locked { shared, key, generation, id }));
+        Ok(Box::new(CrashLease { handle: self.handle(&state, node, path), _lock: lock }))
+    }
+
+    fn lease_state(&self, path: &Path) -> Result<LeaseState> {
+        self.look(Ops::LOOK, path, |state, place| {
+            let (parent, name) = split(place)?;
+            let key = (state.dir(&parent)?.id, name);
+            Ok(match (state.locks.contains_key(&key), state.node(place)) {
+                (true, _) => LeaseState::Live,
+                (false, Ok(_)) => LeaseState::Free,
+                (false, Err(_)) => LeaseState::Absent,
+            })
+        })
     }
 
     fn open_files_max(&self) -> usize {

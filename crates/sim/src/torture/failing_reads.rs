@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windrow::{Error, ErrorKind, Result};
-use windrow_env::fs::{FileLock, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions};
+use windrow_env::fs::{
+    FileLock, Lease, LeaseState, LockMode, ReadOptions, ReadRequest, Stamp, WriteOptions,
+};
 use windrow_env::{FileSystem, LogFile, OsFs, ReadFile, WriteFile};
 
 /// What Linux says of a sector that cannot be read.
