@@ -10,6 +10,7 @@ pub mod block;
 pub mod codec;
 pub mod current;
 pub mod filter;
+pub mod lease;
 pub mod log;
 pub mod names;
 pub mod owner;

@@ -40,6 +40,8 @@ pub enum FileKind {
     Stats,
     /// A file being written that will be renamed; worthless after a crash.
     Temp,
+    /// The lease of a process that reads next to a writer.
+    Reader,
     /// The trace of a repair under way, without content. What is numbered above
     /// it is that repair's.
     Repair,
@@ -70,6 +72,11 @@ pub fn repair(number: FileNumber) -> String {
     format!("REPAIR-{number:06}")
 }
 
+/// Name of the lease of a reader, by its place among them.
+pub fn reader(place: u64) -> String {
+    format!("READER-{place:06}")
+}
+
 /// The kind and number of a file name; `None` for names that Windrow does not
 /// write, numbers beyond [`COUNTER_MAX`] among them: new files are numbered on
 /// from the largest, which must never wrap (R8).
@@ -86,6 +93,9 @@ pub fn parse(name: &str) -> Option<(FileKind, FileNumber)> {
     }
     if let Some(digits) = name.strip_prefix("REPAIR-") {
         return Some((FileKind::Repair, number(digits)?));
+    }
+    if let Some(digits) = name.strip_prefix("READER-") {
+        return Some((FileKind::Reader, number(digits)?));
     }
     let (digits, extension) = name.split_once('.')?;
     let kind = match extension {
@@ -117,6 +127,7 @@ mod tests {
             assert_eq!(parse(&manifest(n)), Some((FileKind::Manifest, n)));
             assert_eq!(parse(&temp(n)), Some((FileKind::Temp, n)));
             assert_eq!(parse(&repair(n)), Some((FileKind::Repair, n)));
+            assert_eq!(parse(&reader(n)), Some((FileKind::Reader, n)));
         }
         assert_eq!(table(12), "000012.sst");
         assert_eq!(parse(CURRENT), Some((FileKind::Current, 0)));
@@ -140,6 +151,7 @@ mod tests {
             "MANIFEST-1",
             "REPAIR",
             "REPAIR-1",
+            "READER-1",
             "MANIFEST-00001x",
             "current",
             "notes.txt",

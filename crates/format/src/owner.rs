@@ -4,7 +4,7 @@
 //! Owns: no format; it knows the magic numbers of all. Never does: check more
 //! than them. A damaged file is its owner's all the same.
 
-use crate::{current, log, table};
+use crate::{current, lease, log, table};
 
 /// How much of a file [`of_head`] wants to see: what a device writes whole.
 pub const HEAD_BYTES: usize = 512;
@@ -29,7 +29,7 @@ pub enum Owner {
 
 /// Whose a file with these first bytes is: up to [`HEAD_BYTES`], or all it has.
 pub fn of_head(head: &[u8]) -> Owner {
-    let magics = [current::MAGIC, log::MAGIC, table::MAGIC];
+    let magics = [current::MAGIC, log::MAGIC, table::MAGIC, lease::MAGIC];
     let written = head.len() - head.iter().rev().take_while(|&&byte| byte == 0).count();
     let written = &head[..written];
     if written.is_empty() {

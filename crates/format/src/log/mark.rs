@@ -11,7 +11,7 @@ use windrow_base::coding::{Decoder, put_varint};
 use windrow_base::{Error, FileNumber, Result};
 
 /// How much of a file was durable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Length {
     /// The file's number.
     pub number: FileNumber,

@@ -44,6 +44,8 @@ pub struct Reader {
     file: Arc<dyn ReadFile>,
     header: FileHeader,
     known_durable_bytes: u64,
+    /// Somebody still writes to it: its end says nothing.
+    is_live: bool,
     window: Window,
     /// Where the next record begins; at the end, where the valid part ends.
     at: u64,
@@ -104,11 +106,28 @@ impl Reader {
             file,
             header,
             known_durable_bytes,
+            is_live: false,
             window: Window::default(),
             at: FILE_HEADER_BYTES as u64,
             assembled: Vec::new(),
             state: State::Reading,
         })
+    }
+
+    /// Goes on at a place where a record begins, as an earlier reader found.
+    #[must_use]
+    pub fn go_on_at(mut self, at: u64) -> Reader {
+        debug_assert!(FILE_HEADER_BYTES as u64 <= at, "a record begins within the header");
+        self.at = at;
+        self
+    }
+
+    /// Takes the first place where there is no whole record for the end, and does not judge
+    /// it: where somebody writes to the log, a record is about to be there.
+    #[must_use]
+    pub fn of_live(mut self) -> Reader {
+        self.is_live = true;
+        self
     }
 
     /// The file's header.
@@ -132,6 +151,10 @@ impl Reader {
         let offset = self.at;
         let found = match self.read_record() {
             Ok(Some(found)) => found,
+            Ok(None) if self.is_live => {
+                self.state = State::Ended { torn: None };
+                return Ok(None);
+            }
             Ok(None) => match self.judge_end() {
                 Ok(torn) => {
                     self.state = State::Ended { torn };
