@@ -5,35 +5,56 @@
 //! job, as urgent as merges: when it came after them, a load that always had
 //! a merge due kept every file that it had merged, four times its data. A
 //! file that cannot be deleted is left: the next open removes what no manifest
-//! names.
+//! names. One that a process may need which reads next to this one (`readers.rs`) waits
+//! until that has read on.
 
 use crate::events::Event;
 use crate::host::Host;
 use crate::lock_ranks;
+use crate::manifest::durable::DurableManifest;
+use crate::readers;
 use crate::workers::Workers;
 use std::sync::Arc;
 use windrow_base::{FileNumber, debug_invariant};
 use windrow_env::jobs::Urgency;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
+use windrow_format::log::Length;
 use windrow_format::names::{self, FileKind};
+
+/// A file that may go.
+struct Unneeded {
+    name: String,
+    /// Its number, where it is a table.
+    table: Option<FileNumber>,
+    /// Who has read the manifest up to there knows that it may go.
+    since: Length,
+}
 
 /// The names that may go, and who removes them.
 pub(crate) struct Cleanup {
     host: Arc<Host>,
     workers: Arc<Workers>,
-    /// Names, and the number where the file is a table.
-    waiting: Mutex<Vec<(String, Option<FileNumber>)>>,
-    /// The same of files that a failure left, which the manifest on disk may name.
+    durable: Arc<DurableManifest>,
+    waiting: Mutex<Vec<Unneeded>>,
+    /// Names of files that a failure left, which the manifest on disk may name; and the number
+    /// where the file is a table.
     kept: Mutex<Vec<(String, Option<FileNumber>)>>,
     armed: AtomicBool,
 }
 
 impl Cleanup {
-    pub(crate) fn new(host: Arc<Host>, workers: Arc<Workers>) -> Arc<Cleanup> {
+    /// Removes files that records of this manifest, which is as long as `durable` says,
+    /// have made unneeded.
+    pub(crate) fn new(
+        host: Arc<Host>,
+        workers: Arc<Workers>,
+        durable: Arc<DurableManifest>,
+    ) -> Arc<Cleanup> {
         let waiting = Mutex::new(lock_ranks::CLEANUP_WAITING, Vec::new());
         let kept = Mutex::new(lock_ranks::CLEANUP_KEPT, Vec::new());
-        Arc::new(Cleanup { host, workers, waiting, kept, armed: AtomicBool::new(false) })
+        let armed = AtomicBool::new(false);
+        Arc::new(Cleanup { host, workers, durable, waiting, kept, armed })
     }
 
     /// Begins to delete: before this nothing is removed, as recovery must be
@@ -71,8 +92,29 @@ impl Cleanup {
 
     /// Another manifest is in force: what was kept may go.
     pub(crate) fn let_go(&self) {
+        let since = self.durable.length();
         let kept = std::mem::take(&mut *self.kept.lock());
+        let kept = kept.into_iter().map(|(name, table)| Unneeded { name, table, since });
         self.waiting.lock().extend(kept);
+    }
+
+    /// A file that no manifest from this one on names, and somebody reads.
+    pub(crate) fn hold(&self, name: String, manifest: FileNumber) {
+        let since = Length { number: manifest, bytes: 0 };
+        self.waiting.lock().push(Unneeded { name, table: None, since });
+    }
+
+    /// How many files wait to be removed.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.lock().len()
+    }
+
+    /// Removes what waited for readers that have gone or read on. Whether to look again.
+    pub(crate) fn look_again(self: &Arc<Cleanup>) -> bool {
+        if self.waiting() > 0 {
+            self.submit();
+        }
+        !self.workers.gate.is_closing()
     }
 
     fn add(self: &Arc<Cleanup>, name: String, table: Option<FileNumber>) {
@@ -80,7 +122,13 @@ impl Cleanup {
         let is_table = matches!(kind, Some((FileKind::Table, number)) if table == Some(number));
         let is_log = matches!(kind, Some((FileKind::Wal | FileKind::Manifest, _)));
         debug_invariant!(R7, is_table || table.is_none() && is_log, "{name} is to be removed");
-        self.waiting.lock().push((name, table));
+        // The record by which it left the tree was durable before.
+        let since = self.durable.length();
+        self.waiting.lock().push(Unneeded { name, table, since });
+        self.submit();
+    }
+
+    fn submit(self: &Arc<Cleanup>) {
         // A database that closes runs what waits itself, and the next open
         // removes what comes later: a job would outlive the close.
         if self.armed.load(Ordering::Acquire)
@@ -98,13 +146,23 @@ impl Cleanup {
         if writing_off {
             return;
         }
-        let waiting = std::mem::take(&mut *self.waiting.lock());
+        let mut waiting = std::mem::take(&mut *self.waiting.lock());
         if cfg!(debug_assertions) {
             let kept = self.kept.lock();
-            let both = waiting.iter().find(|name| kept.contains(name));
+            let is_kept = |file: &&Unneeded| kept.iter().any(|(name, _)| *name == file.name);
+            let both = waiting.iter().find(is_kept).map(|file| &file.name);
             debug_invariant!(R7, both.is_none(), "{both:?} is kept, and is to be removed");
         }
-        for (name, table) in waiting {
+        // Where it cannot be told who reads, somebody does who has read nothing.
+        let readers = || readers::oldest(&self.host.env, &self.host.dir);
+        if !waiting.is_empty()
+            && let Some(read) = readers().unwrap_or_else(|_| Some(Length::default()))
+        {
+            let (held, gone) = waiting.into_iter().partition(|file| read < file.since);
+            waiting = gone;
+            self.waiting.lock().extend::<Vec<_>>(held);
+        }
+        for Unneeded { name, table, .. } in waiting {
             // A backup that was restored here has files of the same names.
             if let Err(error) = self.host.place.check() {
                 if self.armed.load(Ordering::Acquire) {

@@ -51,7 +51,9 @@ pub(crate) fn close(database: &Database) -> Result<()> {
     if closed.is_ok() {
         database.pipeline.segments.wal_sync.retire_all();
     }
-    database.caches.tables.release_directory();
+    if !database.is_moment {
+        database.caches.tables.release_directory();
+    }
     database.write_state.close();
     database.note_progress();
     if read_only { Ok(()) } else { closed }

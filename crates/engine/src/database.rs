@@ -36,6 +36,8 @@ pub(crate) struct Database {
     pub(crate) scheduler: Arc<Scheduler>,
     /// Keyspaces that a read-only open could not take: see `open/left_out.rs`.
     pub(crate) left_out: Vec<KeyspaceRecord>,
+    /// One of several of the same directory, whose caches it shares: see `follow`.
+    pub(crate) is_moment: bool,
     pub(crate) handles: Handles,
     /// One checkpoint at a time: held from the freeze to the copy of the state.
     pub(crate) checkpointing: Mutex<()>,
@@ -55,6 +57,8 @@ pub(crate) struct DatabaseParts {
     /// By id ascending.
     pub(crate) trees: Vec<Arc<Tree>>,
     pub(crate) left_out: Vec<KeyspaceRecord>,
+    /// It shares the caches of another one.
+    pub(crate) is_moment: bool,
 }
 
 impl Deref for Database {
@@ -85,6 +89,7 @@ impl Database {
             scheduler: Scheduler::new(jobs.clone()),
             jobs,
             left_out: parts.left_out,
+            is_moment: parts.is_moment,
             handles: Handles::default(),
             checkpointing: Mutex::new(lock_ranks::CHECKPOINTING, ()),
             resuming: Mutex::new(lock_ranks::RESUMING, ()),

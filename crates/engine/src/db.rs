@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windrow_base::{Error, KeyspaceId, Result, SeqNo};
 use windrow_env::Env;
+use windrow_env::fs::FileLock;
 use windrow_plan::tree::Version;
 
 /// An open database.
@@ -78,8 +79,13 @@ impl Db {
     /// As [`Db::open`]; `InvalidArgument` that lists everything wrong with the options.
     pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Db> {
         let opened = open::open(dir.as_ref(), options)?;
-        let tree = opened.database.tree(KeyspaceId::DEFAULT)?;
-        let handle = Handle::new(opened.database, opened.lock);
+        Db::of(opened.database, opened.lock)
+    }
+
+    /// The first handle of an open database, whose directory is held by `lock`.
+    pub(crate) fn of(database: Arc<Database>, lock: Box<dyn FileLock>) -> Result<Db> {
+        let tree = database.tree(KeyspaceId::DEFAULT)?;
+        let handle = Handle::new(database, lock);
         Ok(Db { default: Keyspace::new(handle, tree) })
     }
 

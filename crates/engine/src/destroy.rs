@@ -6,6 +6,7 @@
 use crate::open::listing::Listing;
 use crate::open::remains::{refuse_foreign, remove_ours};
 use crate::place::enter;
+use crate::readers::refuse_readers;
 use crate::stats_file;
 use std::path::Path;
 use windrow_base::{Error, Result};
@@ -33,6 +34,7 @@ pub(crate) fn destroy(env: &Env, dir: &Path) -> Result<()> {
     let (env, dir) = enter(env, dir)?;
     refuse_foreign(&env, &dir)?;
     let lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
+    refuse_readers(&env, &dir)?;
     let listing = Listing::read(&env, &dir)?;
     // CURRENT goes last but for the lock: a destroy that is cut short leaves
     // something that says it is a database, and can be destroyed again.
@@ -42,7 +44,8 @@ pub(crate) fn destroy(env: &Env, dir: &Path) -> Result<()> {
     let reserve = listing.reserve.then(|| names::RESERVE.to_owned());
     let temporary = listing.temporary.iter().map(|&n| names::temp(n));
     let repairs = listing.repairs.iter().map(|&n| names::repair(n));
-    let temporary = temporary.chain(repairs);
+    let readers = listing.readers.iter().map(|&place| names::reader(place));
+    let temporary = temporary.chain(repairs).chain(readers);
     for name in tables.chain(wals).chain(temporary).chain(manifests).chain(reserve) {
         remove_ours(&env, &dir, &name)?;
     }

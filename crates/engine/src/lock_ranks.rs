@@ -14,6 +14,8 @@
 use windrow_env::sync::Rank;
 
 // Held while jobs run, or are waited for.
+pub(crate) const FOLLOWING: Rank = Rank::new(4, "a refresh of a follower");
+pub(crate) const FOLLOWER_SHOWN: Rank = Rank::new(6, "what a follower shows");
 pub(crate) const CLOSING: Rank = Rank::new(10, "the close of a database");
 pub(crate) const CHECKPOINTING: Rank = Rank::new(20, "a checkpoint");
 pub(crate) const RESUMING: Rank = Rank::new(30, "a resume");
@@ -68,5 +70,8 @@ pub(crate) const CLEANUP_WAITING: Rank = Rank::new(510, "files that may be remov
 pub(crate) const DURABLE_MANIFEST: Rank = Rank::new(520, "the durable length of the manifest");
 /// Held while CURRENT is read.
 pub(crate) const PLACE: Rank = Rank::new(530, "what CURRENT may be");
+/// Held while it is written.
+pub(crate) const READER_LEASE: Rank = Rank::new(535, "the lease of a reader");
+pub(crate) const FOLLOWER_FAILURE: Rank = Rank::new(537, "what kept a follower from a refresh");
 pub(crate) const BACKGROUND_ERROR: Rank = Rank::new(540, "why writing is off");
 pub(crate) const PROGRESS: Rank = Rank::new(550, "the count of changes");

@@ -51,6 +51,7 @@ pub(crate) fn stats(database: &Database) -> Stats {
         transactions_bytes: database.pipeline.transactions_bytes(),
     };
     stats.readers_open = database.snapshots.len() as u64;
+    stats.files_waiting = database.cleanup.waiting() as u64;
     stats.listener_panics = database.events.panics();
     stats.uptime_us = (database.env.clock.monotonic_ns() - database.opened_ns) / 1000;
     stats

@@ -70,6 +70,13 @@ impl Place {
         Arc::new(Place { fs, dir, lock: lock.id(), current })
     }
 
+    /// The place of who has not, and does not say what CURRENT is to be.
+    pub(crate) fn unlocked(env: &Env, dir: &Path) -> Arc<Place> {
+        let (fs, dir) = (env.fs.clone(), dir.to_path_buf());
+        let current = Mutex::new(lock_ranks::PLACE, Expected::default());
+        Arc::new(Place { fs, dir, lock: None, current })
+    }
+
     /// The directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir

@@ -45,7 +45,7 @@ mod trees;
 pub use report::{DamagedLog, DamagedTable, LostRange, RepairReport};
 
 use crate::close::close;
-use crate::open::assemble::assemble;
+use crate::open::assemble::{Sharing, assemble};
 use crate::open::found::refuse_newer;
 use crate::open::listing::Listing;
 use crate::open::remains::refuse_foreign;
@@ -53,6 +53,7 @@ use crate::open::replay::Replay;
 use crate::open::start::start_writing;
 use crate::options::Options;
 use crate::place::{Place, enter};
+use crate::readers::refuse_readers;
 use crate::repair::evidence::Evidence;
 use crate::repair::findings::Findings;
 use crate::repair::rebuild::Rebuild;
@@ -85,7 +86,7 @@ use windrow_plan::Policy;
 /// ```
 ///
 /// # Errors
-/// `Busy` if it is open; `InvalidArgument` if there is no database, a
+/// `Busy` if it is open, or another process follows it; `InvalidArgument` if there is no database, a
 /// comparator of it is not registered, or the options are read-only;
 /// `NotSupported` if a newer version wrote it; `Io`, `NoSpace`.
 pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
@@ -107,6 +108,7 @@ pub fn repair(dir: impl AsRef<Path>, options: Options) -> Result<RepairReport> {
         return Err(no_database(dir));
     }
     let lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Exclusive)?;
+    refuse_readers(&env, dir)?;
     let place = Place::new(&env, dir, &*lock);
     let site = Site::new(env, dir, &options)?;
     let mut findings = Findings::default();
@@ -139,7 +141,15 @@ fn run(site: &Site<'_>, findings: &mut Findings, place: Arc<Place>) -> Result<()
         traces::leave(&site.env, site.dir, next)?;
     }
     let policy = Policy::parse(&site.options.settings.preset)?;
-    let database = assemble(site.env.clone(), place, site.options, &site.listing, found, &policy)?;
+    let database = assemble(
+        site.env.clone(),
+        place,
+        site.options,
+        &site.listing,
+        found,
+        &policy,
+        Sharing::Nothing,
+    )?;
     let replayed = match evidence {
         Some(evidence) => Rebuild { site, findings, evidence, database: &database }.run()?,
         None => {

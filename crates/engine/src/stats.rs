@@ -71,6 +71,9 @@ macro_rules! tickers {
             pub wal_live_bytes: u64,
             /// Snapshots alive, those that iterators took while memory was short included.
             pub readers_open: u64,
+            /// Files that are not needed and not removed yet: [`crate::Follower`]s read them, as a
+            /// rule.
+            pub files_waiting: u64,
             /// Events that the listener panicked on.
             pub listener_panics: u64,
             /// Microseconds since the database was opened.

@@ -122,7 +122,7 @@ pub(crate) struct Tree {
 }
 
 /// What a tree is made of.
-pub(crate) struct TreeParts {
+pub(crate) struct TreeParts<'a> {
     /// Shared with the manifest's state.
     pub(crate) record: Arc<KeyspaceRecord>,
     pub(crate) order: KeyOrder,
@@ -134,14 +134,16 @@ pub(crate) struct TreeParts {
     pub(crate) frozen: Vec<Arc<Memtable>>,
     pub(crate) reads: Arc<ReadOwner>,
     pub(crate) chunks: Arc<ChunkPool>,
+    /// The levels of an earlier version, which it shares where they are the same.
+    pub(crate) before: &'a [Arc<ReadLevel>],
 }
 
 impl Tree {
-    pub(crate) fn new(parts: TreeParts) -> Tree {
-        let TreeParts { record, order, filter, policy, sizes, version, frozen, reads, chunks } =
-            parts;
+    pub(crate) fn new(parts: TreeParts<'_>) -> Tree {
+        let TreeParts { record, order, filter, policy, sizes, version, frozen, reads, .. } = parts;
+        let TreeParts { chunks, before, .. } = parts;
         let handle = |file: &Arc<File>| reads.tables.handle(file, &order);
-        let levels = ReadView::next_levels(&[], &version, handle);
+        let levels = ReadView::next_levels(before, &version, handle);
         pin_level0(&[], &levels);
         let memtable = Arc::new(Memtable::new(order.clone(), chunks.clone()));
         let view = ReadView::new(memtable, frozen, version, levels);
@@ -213,7 +215,7 @@ impl Tree {
         frozen_one
     }
 
-    /// Takes over a memtable that a read-only open replayed a log into.
+    /// Takes over a memtable that a read-only open, or a follower, replayed a log into.
     pub(crate) fn adopt(&self, memtable: Arc<Memtable>) {
         let _lock = self.view_lock.lock();
         let old = self.view();

@@ -166,7 +166,7 @@ impl Database {
             policy,
             sizes,
         };
-        services.tree(keyspace, &self.components)
+        services.tree(keyspace, &self.components, None)
     }
 
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {

@@ -63,9 +63,13 @@ pub(crate) struct TreeEdit {
 
 impl Catalog {
     /// The catalog of a database that was found so, and is not written to yet.
-    pub(crate) fn new(host: Arc<Host>, cleanup: Arc<Cleanup>, state: ManifestState) -> Catalog {
+    pub(crate) fn new(
+        host: Arc<Host>,
+        (cleanup, durable): (Arc<Cleanup>, Arc<DurableManifest>),
+        state: ManifestState,
+    ) -> Catalog {
         let manifest = Mutex::new(lock_ranks::CATALOG, Manifest { log: None, state });
-        Catalog { host, cleanup, durable: Arc::default(), manifest }
+        Catalog { host, cleanup, durable, manifest }
     }
 
     /// How much of the manifest is durable, now and later.

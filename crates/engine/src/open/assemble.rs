@@ -9,6 +9,7 @@ use crate::database::{Database, DatabaseParts};
 use crate::gaps::{Gaps, LastGiven};
 use crate::host::{Ground, Host};
 use crate::manifest::catalog::Catalog;
+use crate::manifest::durable::DurableManifest;
 use crate::manifest::record::KeyspaceRecord;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::open::found::Found;
@@ -21,6 +22,7 @@ use crate::plan_sizes::plan_settings;
 use crate::read::ReadOwner;
 use crate::read::access::Access;
 use crate::read::cost::ReadCost;
+use crate::read::view::ReadView;
 use crate::stats::Counters;
 use crate::tree::{Tree, TreeParts};
 use crate::workers::Workers;
@@ -31,6 +33,22 @@ use windrow_env::{Env, LogFile, Process};
 use windrow_plan::{Policy, Settings as PlanSettings};
 use windrow_skiplist::ChunkPool;
 
+/// What a database shares with others of this process.
+#[derive(Clone, Copy)]
+pub(crate) enum Sharing<'a> {
+    /// Nothing.
+    Nothing,
+    /// Its caches, with those of the same directory at other moments; the last one before
+    /// it, if there is one.
+    Moments(Option<&'a Database>),
+}
+
+impl<'a> Sharing<'a> {
+    fn before(self) -> Option<&'a Database> {
+        if let Sharing::Moments(before) = self { before } else { None }
+    }
+}
+
 /// Builds the database around the folded manifest; it takes no writes yet.
 pub(crate) fn assemble(
     env: Env,
@@ -39,6 +57,7 @@ pub(crate) fn assemble(
     listing: &Listing,
     found: Found,
     policy: &Policy,
+    sharing: Sharing<'_>,
 ) -> Result<Arc<Database>> {
     let shares = Budget::split_for(&options.settings, policy.memtable_bytes_max());
     let host = Host::new(Ground {
@@ -52,23 +71,16 @@ pub(crate) fn assemble(
     });
     let (env, dir, settings) = (&host.env, &host.dir, &host.settings);
     let workers = Workers::new(host.clone());
-    let cleanup = Cleanup::new(host.clone(), workers.clone());
-    let blocks = Arc::new(BlockCache::within(
-        shares.cache_target_bytes(shares.frozen_bytes_max(), 0),
-        shares.cache_target_bytes(0, 0),
-        shares.cache_bytes_max,
-    ));
-    let read_memory = Arc::new(ReadMemory::new(shares, blocks.clone()));
-    let tables = table_cache(&host, (&cleanup, &read_memory));
+    let durable = Arc::<DurableManifest>::default();
+    let cleanup = Cleanup::new(host.clone(), workers.clone(), durable.clone());
+    let new = || new_caches(&host, &cleanup);
+    let caches = sharing.before().map_or_else(new, |before| before.caches.clone());
+    let Caches { tables, blocks, read_memory } = &caches;
     if let Some(manifest) = &found.manifest {
         check_files(env, dir, listing, &found.state, manifest)?;
     }
-    let mut state = found.state;
     listing.check_numbers(dir)?;
-    unless_mutant!(NumberReuse, state.next_file = state.next_file.max(listing.number_max() + 1));
-    let flushed = state.keyspaces.values().map(|k| k.version.flushed_through).max();
-    state.last_seq =
-        state.last_seq.max(state.log_first_seq.saturating_sub(1)).max(flushed.unwrap_or(0));
+    let state = with_numbers(found.state, listing);
     let services = Services {
         env: Arc::new(env.clone()),
         tables: tables.clone(),
@@ -79,7 +91,11 @@ pub(crate) fn assemble(
         policy: Arc::new(policy.clone()),
         sizes: Arc::new(plan_settings(settings, &shares, policy)),
     };
-    let tree = |keyspace| services.tree(keyspace, &options.components).map(Arc::new);
+    let tree = |keyspace: &KeyspaceState| {
+        let id = keyspace.record.id;
+        let before = sharing.before().and_then(|before| Some(before.trees().get(id)?.pin()));
+        services.tree(keyspace, &options.components, before.as_deref()).map(Arc::new)
+    };
     let trees = state.keyspaces.values().map(tree).collect::<Result<Vec<_>>>()?;
     check_default(&state, &found.left_out, &options.default_keyspace)?;
     let last_seq = state.last_seq;
@@ -90,8 +106,9 @@ pub(crate) fn assemble(
     let parts = DatabaseParts {
         last_seq: state.last_seq,
         wal: Arc::new(no_wal()),
-        caches: Caches { tables, blocks, read_memory },
-        catalog: Arc::new(Catalog::new(host.clone(), cleanup.clone(), state)),
+        caches,
+        is_moment: matches!(sharing, Sharing::Moments(_)),
+        catalog: Arc::new(Catalog::new(host.clone(), (cleanup.clone(), durable), state)),
         cleanup,
         trees,
         left_out: found.left_out,
@@ -99,6 +116,27 @@ pub(crate) fn assemble(
         host,
     };
     Ok(Database::new(parts))
+}
+
+/// The state, with file and sequence numbers behind all that are in use.
+fn with_numbers(mut state: ManifestState, listing: &Listing) -> ManifestState {
+    unless_mutant!(NumberReuse, state.next_file = state.next_file.max(listing.number_max() + 1));
+    let flushed = state.keyspaces.values().map(|k| k.version.flushed_through).max();
+    state.last_seq =
+        state.last_seq.max(state.log_first_seq.saturating_sub(1)).max(flushed.unwrap_or(0));
+    state
+}
+
+fn new_caches(host: &Host, cleanup: &Arc<Cleanup>) -> Caches {
+    let shares = host.shares;
+    let blocks = Arc::new(BlockCache::within(
+        shares.cache_target_bytes(shares.frozen_bytes_max(), 0),
+        shares.cache_target_bytes(0, 0),
+        shares.cache_bytes_max,
+    ));
+    let read_memory = Arc::new(ReadMemory::new(shares, blocks.clone()));
+    let tables = table_cache(host, (cleanup, &read_memory));
+    Caches { tables, blocks, read_memory }
 }
 
 fn table_cache(
@@ -171,11 +209,16 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// Opens a keyspace over its version.
+    /// Opens a keyspace over its version. `before`: what reads of an earlier version see.
     ///
     /// # Errors
     /// `InvalidArgument` for a comparator that is not registered.
-    pub(crate) fn tree(&self, keyspace: &KeyspaceState, components: &Components) -> Result<Tree> {
+    pub(crate) fn tree(
+        &self,
+        keyspace: &KeyspaceState,
+        components: &Components,
+        before: Option<&ReadView>,
+    ) -> Result<Tree> {
         let record = keyspace.record.clone();
         let order = components.key_order(&record.comparator)?;
         let sorted_by = keyspace.version.order.id();
@@ -207,6 +250,7 @@ impl Services {
             frozen: Vec::new(),
             reads,
             chunks: self.chunks.clone(),
+            before: before.map_or(&[], |before| &before.levels),
         }))
     }
 }

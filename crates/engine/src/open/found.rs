@@ -163,7 +163,7 @@ fn read_manifest(env: &Env, dir: &Path, components: &Components, read_only: bool
         false => state.apply(record, &order_of),
     })?;
     let (database_uid, manifest) = (current.database_uid, Some(folded));
-    let left_out = left_out.into_records();
+    let left_out = left_out.records();
     Ok(Found { state, database_uid, manifest, current: Some(current), left_out })
 }
 

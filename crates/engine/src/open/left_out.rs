@@ -42,8 +42,8 @@ impl LeftOut {
     }
 
     /// Those that are still there, in the order in which they were made.
-    pub(crate) fn into_records(self) -> Vec<KeyspaceRecord> {
-        self.0.into_values().collect()
+    pub(crate) fn records(&self) -> Vec<KeyspaceRecord> {
+        self.0.values().cloned().collect()
     }
 }
 

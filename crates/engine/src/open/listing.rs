@@ -22,6 +22,8 @@ pub(crate) struct Listing {
     pub(crate) temporary: BTreeSet<FileNumber>,
     /// Traces of repairs that were cut short.
     pub(crate) repairs: BTreeSet<FileNumber>,
+    /// Leases of readers.
+    pub(crate) readers: BTreeSet<FileNumber>,
     pub(crate) reserve: bool,
 }
 
@@ -36,6 +38,7 @@ impl Listing {
                 Some((FileKind::Manifest, number)) => _ = listing.manifests.insert(number),
                 Some((FileKind::Temp, number)) => _ = listing.temporary.insert(number),
                 Some((FileKind::Repair, number)) => _ = listing.repairs.insert(number),
+                Some((FileKind::Reader, place)) => _ = listing.readers.insert(place),
                 Some((FileKind::Reserve, _)) => listing.reserve = true,
                 _ => {}
             }

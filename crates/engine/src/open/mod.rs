@@ -27,7 +27,7 @@ pub(crate) mod undo;
 
 use crate::database::Database;
 use crate::events::Event;
-use crate::open::assemble::assemble;
+use crate::open::assemble::{Sharing, assemble};
 use crate::open::found::{Folded, check_no_remains, find_manifest, missing, refuse_newer};
 use crate::open::listing::Listing;
 use crate::open::logs::wal_header;
@@ -40,7 +40,7 @@ use crate::place::{Place, enter};
 use crate::write_state::refuse_forked;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow_base::{FileNumber, Result, debug_invariant, unless_mutant};
+use windrow_base::{Error, FileNumber, Result, debug_invariant, unless_mutant};
 use windrow_env::Env;
 use windrow_env::fs::{FileLock, LockMode};
 use windrow_format::names;
@@ -77,7 +77,8 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
     let manifest = found.manifest;
     let place = Place::new(env, dir, &*lock);
     place.found(found.current.as_ref());
-    let database = assemble(env.clone(), place, &options, &listing, found, &policy)?;
+    let database =
+        assemble(env.clone(), place, &options, &listing, found, &policy, Sharing::Nothing)?;
     let attempt = Attempt::begin(&database, &database.catalog);
     let replayed = recover(&database, &attempt, &listing, manifest, options.read_only)
         .map_err(|error| attempt.undo(&database, &listing, error))?;
@@ -110,11 +111,18 @@ fn take_lock(env: &Env, dir: &Path, options: &Options) -> Result<Box<dyn FileLoc
     let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
     if !may_create && !env.fs.exists(&dir.join(names::CURRENT))? {
         // Not even a lock file where there is no database.
-        let listing = Listing::read(env, dir)?;
-        check_no_remains(dir, &listing)?;
-        return Err(missing(dir));
+        return Err(missing_or_remains(env, dir));
     }
     env.fs.lock(&dir.join(names::LOCK), mode)
+}
+
+/// Why a directory without CURRENT cannot be opened for reading.
+pub(crate) fn missing_or_remains(env: &Env, dir: &Path) -> Error {
+    let remains = || match env.fs.exists(dir)? {
+        true => check_no_remains(dir, &Listing::read(env, dir)?),
+        false => Ok(()),
+    };
+    remains().err().unwrap_or_else(|| missing(dir))
 }
 
 /// Replays the logs and, unless the open is read-only, begins to write.

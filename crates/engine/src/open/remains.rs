@@ -10,10 +10,12 @@
 //! Owns: whose a directory is, and the removal of what no manifest names.
 //! Never does: move or change a file.
 
+use crate::cleanup::Cleanup;
 use crate::events::Event;
 use crate::host::Host;
 use crate::manifest::catalog::Catalog;
 use crate::open::listing::Listing;
+use crate::readers;
 use std::path::Path;
 use windrow_base::{Error, Result, debug_invariant};
 use windrow_env::Env;
@@ -125,8 +127,13 @@ pub(crate) fn remove_ours(env: &Env, dir: &Path, name: &str) -> Result<Option<Er
 }
 
 /// Removes the files that were found and are not needed any more. One that
-/// cannot be removed is told of, and keeps nobody from opening.
-pub(crate) fn remove_orphans(host: &Host, catalog: &Catalog, listing: &Listing) {
+/// cannot be removed is told of, and keeps nobody from opening. Where somebody reads the
+/// database as it was, they wait.
+pub(crate) fn remove_orphans(
+    (host, cleanup): (&Host, &Cleanup),
+    catalog: &Catalog,
+    listing: &Listing,
+) {
     let catalog = catalog.lock();
     let live = catalog.state().live_tables();
     let in_force = catalog.log().map(|log| log.number);
@@ -137,7 +144,15 @@ pub(crate) fn remove_orphans(host: &Host, catalog: &Catalog, listing: &Listing) 
     let wals = listing.wals.iter().map(|&n| names::wal(n));
     let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
     let temporary = listing.temporary.iter().map(|&n| names::temp(n));
+    let is_read = in_force
+        .filter(|_| readers::oldest(&host.env, &host.dir).map_or(true, |reader| reader.is_some()));
     for name in orphans.chain(wals).chain(manifests).chain(temporary) {
+        if let Some(manifest) = is_read
+            && let Ok(Some(Owner::Windrow)) = owner_of(&host.env, &host.dir.join(&name))
+        {
+            cleanup.hold(name, manifest);
+            continue;
+        }
         let left = remove_ours(&host.env, &host.dir, &name);
         if let Some(reason) = left.unwrap_or_else(Some) {
             host.events.send(&Event::OrphanLeft { name, reason });

@@ -21,6 +21,9 @@ use windrow_env::sync::atomic::Ordering;
 /// How often an idle database looks for work, in ms.
 const IDLE_LOOK_MS: u64 = 30_000;
 
+/// How often files are looked for that readers have let go, in ms.
+const READERS_LOOK_MS: u64 = 1_000;
+
 /// Makes what was replayed durable, starts a new manifest and a new log,
 /// and removes what neither names.
 ///
@@ -38,7 +41,7 @@ pub(crate) fn start_writing(
     let begun = database.catalog.begin(database.catalog.state(), last_seq)?;
     database.catalog.lock().adopt(begun);
     traces::remove(&database.env, &database.dir, listing);
-    remove_orphans(database, &database.catalog, listing);
+    remove_orphans((database, &database.cleanup), &database.catalog, listing);
     let segments = &database.pipeline.segments;
     let wal = segments.create_first(&mut database.catalog.lock())?;
     let found = listing.wals.contains(&wal.number);
@@ -86,6 +89,9 @@ fn start_timers(database: &Database) {
         !workers.gate.is_closing()
     };
     database.env.jobs.every(for_reads::LOOK_MS, Arc::new(look));
+    let waiting = Arc::downgrade(&database.cleanup);
+    let look = move || waiting.upgrade().is_some_and(|waiting| waiting.look_again());
+    database.env.jobs.every(READERS_LOOK_MS, Arc::new(look));
     let interval_ms = database.settings.wal_sync_interval_ms;
     if interval_ms == 0 {
         return;

@@ -18,6 +18,7 @@ impl Stats {
         }
         json.number("wal_live_bytes", self.wal_live_bytes);
         json.number("readers_open", self.readers_open);
+        json.number("files_waiting", self.files_waiting);
         json.number("listener_panics", self.listener_panics);
         json.number("uptime_us", self.uptime_us);
         json.fraction("write_amplification", self.write_amplification());

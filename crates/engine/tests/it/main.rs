@@ -9,6 +9,7 @@ mod cross_checks;
 mod database;
 mod descriptors;
 mod filter_memory;
+mod follower;
 mod handles;
 mod hermitage;
 mod log_space;

@@ -1,0 +1,115 @@
+//! The manifest of a database that another process has open, as far as it was read.
+//!
+//! Owns: what it folds to. Never does: look at tables or logs.
+
+use super::tail::{Tail, Took};
+use crate::manifest::record::Record;
+use crate::manifest::state::ManifestState;
+use crate::open::found::read_current;
+use crate::open::left_out::LeftOut;
+use crate::options::Components;
+use std::path::Path;
+use windrow_base::{Error, Result};
+use windrow_env::Env;
+use windrow_env::fs::ReadOptions;
+use windrow_format::current::Current;
+use windrow_format::log::{Class, Length, LogKind, Reader};
+use windrow_format::names;
+
+/// A manifest, up to where it was read.
+pub(super) struct ManifestTail {
+    current: Current,
+    /// Where reading ended.
+    at: u64,
+    pub(super) left_out: LeftOut,
+    pub(super) state: ManifestState,
+}
+
+impl ManifestTail {
+    /// Reads the manifest that CURRENT names.
+    ///
+    /// # Errors
+    /// `Corruption`; `NotSupported` for a newer format; `Io`.
+    pub(super) fn read(env: &Env, dir: &Path, components: &Components) -> Result<ManifestTail> {
+        let mut tail = ManifestTail {
+            current: read_current(env, dir)?,
+            at: 0,
+            left_out: LeftOut::default(),
+            state: ManifestState::default(),
+        };
+        tail.read_on(env, dir, components)?;
+        if tail.at == 0 {
+            let error = Error::corruption("the manifest holds no record");
+            return Err(error.with_file(tail.path(dir)));
+        }
+        Ok(tail)
+    }
+
+    /// Reads what was appended since; `false` if CURRENT names another manifest by now.
+    ///
+    /// # Errors
+    /// As [`ManifestTail::read`]; what was folded is of no use then.
+    pub(super) fn go_on(&mut self, env: &Env, dir: &Path, components: &Components) -> Result<bool> {
+        let current = read_current(env, dir)?;
+        if current.database_uid != self.current.database_uid {
+            return Err(Error::invalid(format!(
+                "the database in {} was replaced by another one: open it again",
+                dir.display()
+            )));
+        }
+        if current != self.current {
+            return Ok(false);
+        }
+        self.read_on(env, dir, components)?;
+        Ok(true)
+    }
+
+    /// Up to where it was read.
+    pub(super) fn length(&self) -> Length {
+        Length { number: self.current.manifest_number, bytes: self.at }
+    }
+
+    /// The identity of the database.
+    pub(super) fn database_uid(&self) -> u64 {
+        self.current.database_uid
+    }
+
+    fn path(&self, dir: &Path) -> String {
+        dir.join(names::manifest(self.current.manifest_number)).display().to_string()
+    }
+
+    fn read_on(&mut self, env: &Env, dir: &Path, components: &Components) -> Result<()> {
+        let named = self.path(dir);
+        let (number, uid) = (self.current.manifest_number, self.current.manifest_uid);
+        let file = env.fs.open(&dir.join(names::manifest(number)), ReadOptions::default())?;
+        let bytes = file.len();
+        let open = || {
+            let file = env.fs.open(file.path(), ReadOptions::default())?;
+            let reader = Reader::open(file, LogKind::Manifest, None)?;
+            let header = reader.header();
+            match (header.number, header.uid) == (number, uid) {
+                true => Ok(reader),
+                false => Err(Error::corruption(
+                    "another manifest is in the place of the one that CURRENT names",
+                )),
+            }
+        };
+        let ManifestTail { state, left_out, .. } = self;
+        let order_of = |id: &str| components.key_order(id);
+        let mut fold = |record: &windrow_format::log::Record<'_>| {
+            if record.class != Class::Edit {
+                return Err(Error::corruption("a record in the manifest is not an edit"));
+            }
+            let record = Record::decode(record.payload)?;
+            state.apply(&left_out.filter(&record, components), &order_of)?;
+            Ok(Took::It)
+        };
+        let mut tail = Tail { open: &open, at: self.at };
+        let mut read = tail.read(&mut fold);
+        if read.is_ok() && tail.at < bytes {
+            read = tail.read_promised(&mut fold);
+        }
+        self.at = tail.at;
+        read.map(drop).map_err(|error| error.with_file(named))
+    }
+}

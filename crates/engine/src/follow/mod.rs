@@ -1,0 +1,349 @@
+//! Following: reading a database that another process has open.
+//!
+//! A follower reads the manifest and the write-ahead log as they grow, and shows what was
+//! written up to there as a database that is read only and does not change: a *moment*.
+//! Each refresh makes another one. Moments share caches, tables, and the memtables that the
+//! log is read into. So a snapshot of one, or an iterator, needs nothing to be kept from
+//! merges that go on elsewhere; what it needs is files, and those are kept by a lease in
+//! the directory (`readers.rs`) that says from which record of the manifest on they are.
+//!
+//! Nothing is written but the lease. `tail` reads what was appended to a log,
+//! `manifest_tail` and `log_tail` what that means.
+//!
+//! Owns: the order of a refresh, and the list of moments that are in use.
+
+mod log_tail;
+mod manifest_tail;
+mod tail;
+
+use crate::database::Database;
+use crate::db::Db;
+use crate::lock_ranks;
+use crate::open::assemble::{Sharing, assemble};
+use crate::open::found::{Found, refuse_newer};
+use crate::open::listing::Listing;
+use crate::open::missing_or_remains;
+use crate::open::remains::refuse_foreign;
+use crate::options::Options;
+use crate::place::{Place, enter};
+use crate::readers::ReaderLease;
+use crate::write_state::refuse_forked;
+use log_tail::{LogTail, Read};
+use manifest_tail::ManifestTail;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use windrow_base::{Error, Result, SeqNo};
+use windrow_env::fs::{FileId, FileLock};
+use windrow_env::sync::Mutex;
+use windrow_env::sync::atomic::{AtomicU64, Ordering};
+use windrow_env::{Env, Process};
+use windrow_format::log::Length;
+use windrow_format::names;
+use windrow_plan::Policy;
+use windrow_skiplist::ChunkPool;
+
+/// How often the manifest is read again, where a log is ahead of it.
+const TRIES: u32 = 8;
+
+/// Reads a database that another process has open for writing, or nobody.
+///
+/// Any number of processes may follow a database, and its writer does not wait for them.
+/// [`Follower::db`] shows it as it was at the last [`Follower::refresh`]: a [`Db`] that is
+/// read only and never changes, so that everything read from it belongs together. What was
+/// written before a refresh begins, synced or not, is seen after it: whole batches, in the
+/// order in which they were committed.
+///
+/// A follower writes nothing into the directory but a lease (`READER-000000` and so on):
+/// tables and logs that it needs are not removed while its process lives. A state that is
+/// kept for long keeps files for as long, which the writer's [`crate::Stats`] count. What is
+/// not in tables yet is held in memory, besides the budget: as much as the writer holds of it.
+///
+/// Cheap to clone; the last clone, and the last [`Db`] that came of it, give up the lease.
+///
+/// ```
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let dir = dir.path();
+/// let writer = windrow::Db::open(dir)?;
+/// writer.put("apple", "red")?;
+///
+/// // In another process, as a rule.
+/// let follower = windrow::Follower::open(dir)?;
+/// let then = follower.db();
+/// writer.put("apple", "green")?;
+/// assert_eq!(then.get("apple")?.as_deref(), Some(&b"red"[..]));
+///
+/// assert!(follower.refresh()?);
+/// assert_eq!(follower.db().get("apple")?.as_deref(), Some(&b"green"[..]));
+/// assert_eq!(then.get("apple")?.as_deref(), Some(&b"red"[..]));
+/// # Ok::<(), windrow::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Follower {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    env: Env,
+    dir: PathBuf,
+    options: Options,
+    process: Process,
+    following: Mutex<Following>,
+    /// As of the last refresh.
+    shown: Mutex<Db>,
+    /// Counts the calls of [`Follower::refresh_every`]: only the last one's timer goes on.
+    timers: AtomicU64,
+    /// What kept the timer from its last refresh.
+    failure: Mutex<Option<Error>>,
+}
+
+/// What was read so far; `None` where an error came between.
+struct Following {
+    read: Option<(ManifestTail, LogTail)>,
+    lease: Arc<Mutex<ReaderLease>>,
+    /// Which moments may be in use, and how much of the manifest was read for each.
+    moments: Vec<(Weak<Database>, Length)>,
+    /// The last sequence number that was shown.
+    shown_seq: SeqNo,
+}
+
+/// Keeps the lease for as long as a moment is open.
+struct LeaseLock {
+    _lease: Arc<Mutex<ReaderLease>>,
+}
+
+impl FileLock for LeaseLock {
+    fn id(&self) -> Option<FileId> {
+        None
+    }
+}
+
+impl Follower {
+    /// Follows the database in `dir` with default options.
+    ///
+    /// # Errors
+    /// As [`Follower::open_with`].
+    pub fn open(dir: impl AsRef<Path>) -> Result<Follower> {
+        Follower::open_with(dir, Options::default())
+    }
+
+    /// Follows the database in `dir`. Of the options, components (comparators and merge
+    /// operators among them) and the settings that concern reading count: memory, open files,
+    /// direct I/O. It is not created, and opened read-only, whatever they say.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no database, or the default keyspace's comparator is not
+    /// registered; `Corruption` for a damaged manifest or log; `NotSupported` if a newer version
+    /// wrote it; `Io`, above all where no lease can be made in the directory.
+    pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Follower> {
+        let options = Options { read_only: true, error_if_exists: false, ..options };
+        options.validate()?;
+        let env = options.components.env_or_os(&options.settings);
+        refuse_forked(&env)?;
+        let dir = env.fs.absolute(dir.as_ref())?;
+        if !env.fs.exists(&dir.join(names::CURRENT))? {
+            return Err(missing_or_remains(&env, &dir));
+        }
+        let (env, dir) = enter(&env, &dir)?;
+        refuse_newer(&env, &dir)?;
+        refuse_foreign(&env, &dir)?;
+        let lease = Arc::new(Mutex::new(lock_ranks::READER_LEASE, ReaderLease::take(&env, &dir)?));
+        let mut following = Following { read: None, lease, moments: Vec::new(), shown_seq: 0 };
+        let ground = Ground { env: &env, dir: &dir, options: &options };
+        let shown = following.refresh(&ground, None)?.expect("nothing was shown before");
+        following.let_go(&ground)?;
+        let inner = Inner {
+            env,
+            dir,
+            options,
+            process: Process::current(),
+            following: Mutex::new(lock_ranks::FOLLOWING, following),
+            shown: Mutex::new(lock_ranks::FOLLOWER_SHOWN, shown),
+            timers: AtomicU64::new(0),
+            failure: Mutex::new(lock_ranks::FOLLOWER_FAILURE, None),
+        };
+        Ok(Follower { inner: Arc::new(inner) })
+    }
+
+    /// The database as of the last refresh. It stays as it is; writing to it is an error
+    /// (`ReadOnly`).
+    pub fn db(&self) -> Db {
+        self.inner.shown.lock().clone()
+    }
+
+    /// Reads what was written since the last refresh. Whether something was.
+    ///
+    /// # Errors
+    /// `Corruption` where something that the writer had made durable is damaged;
+    /// `InvalidArgument` if the directory has another database by now; `Io`; `Closed` in a child
+    /// made by `fork`. [`Follower::db`] goes on to show what it did, and a later refresh may succeed.
+    pub fn refresh(&self) -> Result<bool> {
+        let Inner { env, dir, options, process, following, shown, .. } = &*self.inner;
+        if !process.is_this() {
+            return Err(crate::write_state::forked(process));
+        }
+        let mut following = following.lock();
+        let before = shown.lock().clone();
+        let ground = Ground { env, dir, options };
+        let refreshed = following.refresh(&ground, Some(&before))?;
+        let is_another = refreshed.is_some();
+        if let Some(db) = refreshed {
+            let _replaced = std::mem::replace(&mut *shown.lock(), db);
+        }
+        // The last handle of a moment that nobody reads closes it.
+        drop(before);
+        following.let_go(&ground)?;
+        Ok(is_another)
+    }
+
+    /// Refreshes in the background from now on, so often; never, with a duration of 0.
+    /// What keeps one from succeeding is kept for [`Follower::refresh_error`].
+    pub fn refresh_every(&self, interval: Duration) {
+        let mine = self.inner.timers.fetch_add(1, Ordering::AcqRel) + 1;
+        if interval.is_zero() {
+            return;
+        }
+        let inner = Arc::downgrade(&self.inner);
+        let refresh = move || {
+            let Some(inner) = inner.upgrade() else { return false };
+            let follower = Follower { inner };
+            if follower.inner.timers.load(Ordering::Acquire) != mine {
+                return false;
+            }
+            let failed = follower.refresh().err();
+            *follower.inner.failure.lock() = failed;
+            true
+        };
+        let interval_ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
+        self.inner.env.jobs.every(interval_ms, Arc::new(refresh));
+    }
+
+    /// What kept the last refresh in the background from succeeding; `None` if nothing did.
+    pub fn refresh_error(&self) -> Option<Error> {
+        self.inner.failure.lock().clone()
+    }
+
+    /// The database's directory.
+    pub fn path(&self) -> &Path {
+        &self.inner.dir
+    }
+}
+
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Follower({})", self.inner.dir.display())
+    }
+}
+
+/// What a follower is opened on.
+struct Ground<'a> {
+    env: &'a Env,
+    dir: &'a Path,
+    options: &'a Options,
+}
+
+impl Following {
+    /// Reads on, and makes a moment of what is there; `None` where nothing has changed since
+    /// the one before.
+    fn refresh(&mut self, ground: &Ground<'_>, before: Option<&Db>) -> Result<Option<Db>> {
+        let (length, seq) = match &self.read {
+            Some((manifest, logs)) => (manifest.length(), logs.last_seq()),
+            None => (Length::default(), 0),
+        };
+        // What an error leaves is read again from the start.
+        let (manifest, logs) = self.read_on(ground)?;
+        if manifest.length() == length && logs.last_seq() == seq && before.is_some() {
+            self.read = Some((manifest, logs));
+            return Ok(None);
+        }
+        let last_seq = logs.last_seq();
+        if last_seq < self.shown_seq {
+            return Err(Error::invalid(format!(
+                "the database in {} ends at write {last_seq}, where it went on to {} before: \
+                 it was replaced; open it again",
+                ground.dir.display(),
+                self.shown_seq
+            )));
+        }
+        let database = moment(ground, (&manifest, &logs), before.map(Db::database))?;
+        let length = manifest.length();
+        self.read = Some((manifest, logs));
+        self.shown_seq = last_seq;
+        self.moments.push((Arc::downgrade(&database), length));
+        let lock = LeaseLock { _lease: self.lease.clone() };
+        Db::of(database, Box::new(lock)).map(Some)
+    }
+
+    /// The manifest and the logs as they are now: the logs at least up to what the manifest
+    /// says is in tables.
+    fn read_on(&mut self, ground: &Ground<'_>) -> Result<(ManifestTail, LogTail)> {
+        let Ground { env, dir, options } = ground;
+        let components = &options.components;
+        for _ in 0..TRIES {
+            let (manifest, mut logs) = match self.read.take() {
+                Some((mut manifest, logs)) => match manifest.go_on(env, dir, components)? {
+                    true => (manifest, logs),
+                    false => continue,
+                },
+                None => {
+                    let manifest = ManifestTail::read(env, dir, components)?;
+                    let chunks = Arc::new(ChunkPool::new(0));
+                    let logs = LogTail::new(&manifest.state, chunks);
+                    (manifest, logs)
+                }
+            };
+            let read = logs.go_on(env, dir, &manifest.state)?;
+            let keyspaces = manifest.state.keyspaces.values();
+            let stored = keyspaces.map(|keyspace| keyspace.version.flushed_through).max();
+            if read == Read::All && stored <= Some(logs.last_seq()) {
+                return Ok((manifest, logs));
+            }
+            self.read = Some((manifest, logs));
+        }
+        self.read = None;
+        Err(Error::corruption(format!(
+            "the logs in {} end before what the manifest says is in tables, or write to a \
+             keyspace that it does not name",
+            dir.display()
+        )))
+    }
+
+    /// Says in the lease what no moment needs that is in use.
+    fn let_go(&mut self, ground: &Ground<'_>) -> Result<()> {
+        self.moments.retain(|(moment, _)| moment.strong_count() > 0);
+        match self.moments.iter().map(|(_, length)| *length).min() {
+            Some(length) => self.lease.lock().let_go_before(length),
+            None => Ok(()),
+        }
+        .map_err(|error| error.context(format!("the lease in {}", ground.dir.display())))
+    }
+}
+
+/// The database as the manifest and the logs say it is.
+fn moment(
+    ground: &Ground<'_>,
+    (manifest, logs): (&ManifestTail, &LogTail),
+    before: Option<&Database>,
+) -> Result<Arc<Database>> {
+    let Ground { env, dir, options } = ground;
+    let policy = Policy::parse(&options.settings.preset)
+        .map_err(|error| error.context("setting `preset`"))?;
+    let mut state = manifest.state.clone();
+    state.last_seq = state.last_seq.max(logs.last_seq());
+    let found = Found {
+        state,
+        database_uid: manifest.database_uid(),
+        manifest: None,
+        left_out: manifest.left_out.records(),
+        current: None,
+    };
+    let place = Place::unlocked(env, dir);
+    let listing = Listing::default();
+    let env = Env::clone(env);
+    let sharing = Sharing::Moments(before);
+    let database = assemble(env, place, options, &listing, found, &policy, sharing)?;
+    for tree in database.trees().iter() {
+        logs.memtables(tree.id).for_each(|memtable| tree.adopt(memtable.clone()));
+    }
+    Ok(database)
+}

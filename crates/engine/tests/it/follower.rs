@@ -1,0 +1,361 @@
+//! Followers, next to a writer and to a map of what was written.
+
+use crate::simulated::{DIR, options};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use windrow::{Batch, Db, ErrorKind, Follower, Iter, KeyspaceOptions, Options, Snapshot, Sync};
+use windrow_env::testing::{Fault, FaultKind, Handles, Ops, Rng, When, env};
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+type Spaces = BTreeMap<String, Map>;
+
+/// The writer, and what it has written.
+struct World {
+    handles: Handles,
+    rng: Rng,
+    writer: Db,
+    spaces: Spaces,
+    made: u32,
+}
+
+/// What a follower showed, and what it was to show.
+struct Kept {
+    db: Db,
+    spaces: Spaces,
+    /// Made then, and read later.
+    iter: Iter,
+    snapshot: Snapshot,
+}
+
+fn open(handles: &Handles) -> Db {
+    Db::open_with(DIR, options(handles)).unwrap()
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let (_, handles) = env(seed);
+        let writer = open(&handles);
+        let spaces = [("default".to_owned(), Map::new())].into();
+        World { handles, rng: Rng::new(seed), writer, spaces, made: 0 }
+    }
+
+    fn follow(&self) -> Follower {
+        Follower::open_with(DIR, options(&self.handles)).unwrap()
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        format!("key{:03}", self.rng.below(300)).into_bytes()
+    }
+
+    fn batch(&mut self) {
+        let names: Vec<String> = self.spaces.keys().cloned().collect();
+        let (mut batch, mut spaces) = (Batch::new(), self.spaces.clone());
+        for _ in 0..=self.rng.below(20) {
+            let name = &names[self.rng.below(names.len() as u64) as usize];
+            let space = self.writer.keyspace(name).unwrap();
+            let map = spaces.get_mut(name).unwrap();
+            let key = self.key();
+            match self.rng.below(10) {
+                0 => {
+                    let to = self.key();
+                    batch.delete_range(&space, &key, &to);
+                    map.retain(|k, _| !(key <= *k && *k < to));
+                }
+                1 | 2 => {
+                    batch.delete(&space, &key);
+                    map.remove(&key);
+                }
+                3 | 4 if name.starts_with("sums") => {
+                    batch.merge(&space, &key, 3u64.to_le_bytes());
+                    let sum = map
+                        .get(&key)
+                        .map_or(0, |sum| u64::from_le_bytes(sum.as_slice().try_into().unwrap()));
+                    map.insert(key, (sum + 3).to_le_bytes().to_vec());
+                }
+                _ if name.starts_with("sums") => {
+                    batch.put(&space, &key, 1u64.to_le_bytes());
+                    map.insert(key, 1u64.to_le_bytes().to_vec());
+                }
+                _ => {
+                    let value = vec![self.rng.below(256) as u8; 1 + self.rng.below(700) as usize];
+                    batch.put(&space, &key, &value);
+                    map.insert(key, value);
+                }
+            }
+        }
+        let sync = if self.rng.chance(0.1) { Sync::Yes } else { Sync::No };
+        self.writer.write(batch, sync).unwrap();
+        self.spaces = spaces;
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(60) {
+            0 => self.writer.flush().unwrap(),
+            1 => self.writer.compact().unwrap(),
+            2 if self.spaces.len() < 5 => {
+                self.made += 1;
+                let sums = self.rng.chance(0.5);
+                let name = format!("{}{}", if sums { "sums" } else { "plain" }, self.made);
+                let merge_operator = sums.then(|| "add".to_owned());
+                let asked = KeyspaceOptions { merge_operator, ..KeyspaceOptions::default() };
+                self.writer.keyspace_with(&name, asked).unwrap();
+                self.spaces.insert(name, Map::new());
+            }
+            3 => {
+                let name = self.spaces.keys().find(|name| *name != "default").cloned();
+                if let Some(name) = name.filter(|_| self.rng.chance(0.3)) {
+                    self.writer.drop_keyspace(&name).unwrap();
+                    self.spaces.remove(&name);
+                }
+            }
+            4 if self.rng.chance(0.3) => {
+                self.writer.close().unwrap();
+                self.writer = open(&self.handles);
+            }
+            5..=15 => _ = self.handles.jobs.run_until_idle(),
+            _ => self.batch(),
+        }
+    }
+}
+
+fn compare(db: &Db, spaces: &Spaces, what: &str) {
+    let names: BTreeSet<String> = db.keyspaces().into_iter().collect();
+    assert!(names.iter().eq(spaces.keys()), "{what}: {names:?}");
+    for (name, map) in spaces {
+        let space = db.open_keyspace(name).unwrap().unwrap();
+        let found: Map = space.iter().map(|entry| own(entry.unwrap())).collect();
+        assert!(found == *map, "{what}: `{name}` has {} entries, not {}", found.len(), map.len());
+        let backwards = space.iter().rev().map(|entry| own(entry.unwrap()));
+        assert!(backwards.eq(map.iter().rev().map(|(k, v)| (k.clone(), v.clone()))), "{what}");
+        for (key, value) in map.iter().step_by(7) {
+            assert_eq!(space.get(key).unwrap().as_deref(), Some(&value[..]), "{what}: {key:?}");
+        }
+        assert_eq!(space.get("key").unwrap(), None);
+    }
+}
+
+fn own((key, value): (windrow::Slice, windrow::Slice)) -> (Vec<u8>, Vec<u8>) {
+    (key.to_vec(), value.to_vec())
+}
+
+fn files(handles: &Handles) -> BTreeSet<String> {
+    handles.fs.files(DIR.as_ref()).into_iter().filter(|name| !name.starts_with("READER")).collect()
+}
+
+#[test]
+fn what_was_written_is_seen_and_what_was_seen_stays() {
+    for seed in 0..12 {
+        let mut world = World::new(seed);
+        let mut followers = vec![world.follow()];
+        let mut kept: VecDeque<Kept> = VecDeque::new();
+        for step in 0..600 {
+            world.step();
+            if world.rng.chance(0.02) {
+                followers.push(world.follow());
+            }
+            if followers.len() > 1 && world.rng.chance(0.02) {
+                followers.swap_remove(world.rng.below(followers.len() as u64) as usize);
+            }
+            if !world.rng.chance(0.1) {
+                continue;
+            }
+            let follower = &followers[world.rng.below(followers.len() as u64) as usize];
+            follower.refresh().unwrap();
+            let db = follower.db();
+            compare(&db, &world.spaces, &format!("seed {seed}, step {step}"));
+            assert!(!follower.refresh().unwrap(), "seed {seed}, step {step}: nothing was written");
+            if world.rng.chance(0.3) {
+                let (iter, snapshot) = (db.iter(), db.snapshot());
+                kept.push_back(Kept { db, spaces: world.spaces.clone(), iter, snapshot });
+            }
+            if kept.len() > 3 {
+                let Kept { db, spaces, iter, snapshot } = kept.pop_front().unwrap();
+                compare(&db, &spaces, &format!("seed {seed}, step {step}, kept"));
+                let found: Map = iter.map(|entry| own(entry.unwrap())).collect();
+                assert!(found == spaces["default"], "seed {seed}, step {step}: iterator");
+                let found: Map = snapshot.iter().map(|e| own(e.unwrap())).collect();
+                assert!(found == spaces["default"], "seed {seed}, step {step}: snapshot");
+            }
+        }
+        drop((followers, kept));
+        // What they held goes when nobody holds it.
+        world.writer.compact().unwrap();
+        world.handles.jobs.fire_timers();
+        world.handles.jobs.run_until_idle();
+        assert_eq!(world.writer.stats().files_waiting, 0, "seed {seed}");
+        world.writer.close().unwrap();
+        let trees = open(&world.handles).tree();
+        let live: usize = trees.iter().map(|(_, version)| version.file_count()).sum();
+        let tables = files(&world.handles).iter().filter(|name| name.ends_with(".sst")).count();
+        assert_eq!(tables, live, "seed {seed}");
+    }
+}
+
+/// A follower that does not refresh keeps its files, over closes and opens of the database.
+#[test]
+fn files_wait_for_those_who_read_them() {
+    let mut world = World::new(1);
+    (0..400).for_each(|_| world.batch());
+    world.writer.flush().unwrap();
+    let follower = world.follow();
+    let then = world.spaces.clone();
+    for _ in 0..3 {
+        (0..200).for_each(|_| world.batch());
+        world.writer.compact().unwrap();
+        world.handles.jobs.fire_timers();
+        world.handles.jobs.run_until_idle();
+        assert!(world.writer.stats().files_waiting > 0);
+        compare(&follower.db(), &then, "before a close");
+        world.writer.close().unwrap();
+        compare(&follower.db(), &then, "after a close");
+        world.writer = open(&world.handles);
+        compare(&follower.db(), &then, "after an open");
+    }
+    let waiting = world.writer.stats().files_waiting;
+    assert!(waiting > 0);
+    assert!(follower.refresh().unwrap());
+    compare(&follower.db(), &world.spaces, "refreshed");
+    world.handles.jobs.fire_timers();
+    world.handles.jobs.run_until_idle();
+    assert_eq!(world.writer.stats().files_waiting, 0, "{waiting} before");
+}
+
+#[test]
+fn a_database_that_nobody_writes_is_followed() {
+    let mut world = World::new(2);
+    (0..50).for_each(|_| world.batch());
+    // As a process that dies leaves it, and then as one that closes it.
+    let image = world.handles.fs.fork();
+    world.writer.close().unwrap();
+    for fs in [image, world.handles.fs.clone()] {
+        let mut options = options(&world.handles);
+        let mut env = world.handles.env();
+        env.fs = Arc::new(fs.clone());
+        options.components.env = Some(env);
+        let before = fs.files(DIR.as_ref());
+        let follower = Follower::open_with(DIR, options).unwrap();
+        compare(&follower.db(), &world.spaces, "nobody writes");
+        assert!(!follower.refresh().unwrap());
+        let mut after = fs.files(DIR.as_ref());
+        after.retain(|name| name != "READER-000000");
+        assert_eq!(before, after);
+        let refused = follower.db().put("a", "b").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ReadOnly);
+    }
+}
+
+#[test]
+fn whoever_would_ruin_what_is_read_is_refused() {
+    let world = World::new(3);
+    let follower = world.follow();
+    world.writer.close().unwrap();
+    let refused = windrow::repair(DIR, options(&world.handles)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
+    let db = follower.db();
+    drop(follower);
+    assert!(windrow::repair(DIR, options(&world.handles)).is_err(), "a moment is open");
+    drop(db);
+    windrow::repair(DIR, options(&world.handles)).unwrap();
+}
+
+#[test]
+fn what_cannot_be_followed_says_why() {
+    let (_, handles) = env(1);
+    let missing = Follower::open_with(DIR, options(&handles)).unwrap_err();
+    assert!(missing.message().contains("there is no database in"), "{missing}");
+    let writer = open(&handles);
+    writer.put("a", "1").unwrap();
+    let follower = Follower::open_with(DIR, options(&handles)).unwrap();
+    writer.put("a", "2").unwrap();
+    // A refresh that fails leaves what was shown, and the next one goes on.
+    for nth in 0..12 {
+        handles.fs.inject(Fault::new(FaultKind::Io, Ops::READING, When::Matching(nth)));
+        if follower.refresh().is_err() {
+            assert_eq!(follower.db().get("a").unwrap().as_deref(), Some(&b"1"[..]));
+        }
+        handles.fs.clear_faults();
+    }
+    follower.refresh().unwrap();
+    assert_eq!(follower.db().get("a").unwrap().as_deref(), Some(&b"2"[..]));
+    // Without a lease nothing is read.
+    handles.fs.inject(Fault::new(FaultKind::Io, Ops::LOCK, When::MatchingFrom(0)));
+    let refused = Follower::open_with(DIR, options(&handles)).unwrap_err();
+    assert!(refused.to_string().contains("needs a lease"), "{refused}");
+}
+
+/// On real files, with threads: a batch is seen whole, what was acknowledged before a refresh
+/// is seen after it, and nothing is seen to go back.
+#[test]
+fn threads_see_prefixes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut small = Options::default();
+    small.settings.memory_bytes = 8 << 20;
+    small.settings.memtable_bytes = 256 << 10;
+    let writer = Db::open_with(dir.path(), small.clone()).unwrap();
+    let other = writer.keyspace("other").unwrap();
+    let (over, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    writer.put("count", 0u64.to_le_bytes()).unwrap();
+    other.put("count", 0u64.to_le_bytes()).unwrap();
+    let count = |db: &Db, name: &str| {
+        let space = db.open_keyspace(name).unwrap().unwrap();
+        u64::from_le_bytes(space.get("count").unwrap().unwrap()[..].try_into().unwrap())
+    };
+    std::thread::scope(|scope| {
+        for reader in 0..2 {
+            let (over, done, small) = (&over, &done, small.clone());
+            let dir = dir.path();
+            scope.spawn(move || {
+                let mut follower = Follower::open_with(dir, small.clone()).unwrap();
+                let (mut last, mut rounds) = (0, 0u64);
+                while !over.load(Ordering::Acquire) || rounds == 0 {
+                    let acknowledged = done.load(Ordering::Acquire);
+                    if reader == 1 && rounds % 10 == 9 {
+                        follower = Follower::open_with(dir, small.clone()).unwrap();
+                    } else {
+                        follower.refresh().unwrap();
+                    }
+                    let db = follower.db();
+                    let seen = count(&db, "default");
+                    assert_eq!(seen, count(&db, "other"), "half a batch");
+                    assert!(acknowledged <= seen, "{acknowledged} were written, {seen} seen");
+                    assert!(last <= seen, "{last} were seen, and then {seen}");
+                    let n = db.count("entry".."entrz").unwrap();
+                    assert_eq!(n, seen.min(5000), "entries of {seen} batches");
+                    (last, rounds) = (seen, rounds + 1);
+                }
+            });
+        }
+        for n in 1..=30_000u64 {
+            let mut batch = Batch::new();
+            batch.put(&writer, "count", n.to_le_bytes());
+            batch.put(&writer, format!("entry{:04}", n % 5000), vec![n as u8; 100]);
+            batch.put(&other, "count", n.to_le_bytes());
+            writer.write(batch, Sync::No).unwrap();
+            done.store(n, Ordering::Release);
+        }
+        over.store(true, Ordering::Release);
+    });
+}
+
+#[test]
+fn a_follower_refreshes_by_itself() {
+    let (_, handles) = env(1);
+    let writer = open(&handles);
+    let follower = Follower::open_with(DIR, options(&handles)).unwrap();
+    follower.refresh_every(Duration::from_millis(50));
+    writer.put("a", "1").unwrap();
+    assert_eq!(follower.db().get("a").unwrap(), None);
+    handles.jobs.fire_timers();
+    assert_eq!(follower.db().get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    assert!(follower.refresh_error().is_none());
+    handles.fs.inject(Fault::new(FaultKind::Io, Ops::READING, When::MatchingFrom(0)));
+    handles.jobs.fire_timers();
+    assert!(follower.refresh_error().is_some());
+    handles.fs.clear_faults();
+    follower.refresh_every(Duration::ZERO);
+    writer.put("a", "2").unwrap();
+    handles.jobs.fire_timers();
+    assert_eq!(follower.db().get("a").unwrap().as_deref(), Some(&b"1"[..]));
+}
