@@ -5,6 +5,7 @@
 //! is the crash harness's or the sweep's.
 
 mod filling;
+mod following;
 mod forking;
 mod merging;
 mod placing;
@@ -95,6 +96,8 @@ pub const PROBES: &[(&str, Probe)] = &[
         transacting::a_long_transaction_is_refused_as_well,
     ),
     ("a locked key is one transaction's (P25)", transacting::a_locked_key_is_one_transactions),
+    ("files stay for a follower (P26)", following::files_stay_for_a_follower),
+    ("a follower counts operands once (P26)", following::operands_count_once),
     ("a HotMap keeps its layers (H1)", planning::a_hot_map_keeps_its_layers),
 ];
 

@@ -20,6 +20,8 @@ mod bench;
 pub mod child;
 pub mod cut;
 pub mod failing_reads;
+pub mod follow;
+pub mod follow_actors;
 pub mod full;
 pub mod judge;
 pub mod kill;
@@ -80,6 +82,10 @@ enum Command {
     },
     /// Fills devices of a few MiB, then makes room (needs root, or user namespaces).
     Small(small::Plan),
+    /// Followers next to a writer, in processes that are killed, and what they cost it.
+    Follow(follow::Plan),
+    #[command(hide = true)]
+    FollowActor(follow_actors::Task),
     #[command(hide = true)]
     Actor,
     #[command(hide = true)]
@@ -95,6 +101,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Worker(task) => return worker::run(&task),
         Command::Small(plan) => return run_small(&plan),
         Command::Partial(plan) => return run_partial(&plan),
+        Command::Follow(plan) => return run_follow(&plan),
+        Command::FollowActor(task) => return follow_actors::run(&task),
         Command::Starved(task) => return starved::run(&task),
         Command::Memory(plan) => ("memory", plan),
         Command::Actor => return surroundings::actor::run(),
@@ -128,6 +136,16 @@ pub fn run(cli: Cli) -> ExitCode {
 fn run_small(plan: &small::Plan) -> ExitCode {
     stop::install();
     report("small", small::run(plan), |seed| format!("small --seed {seed}"))
+}
+
+fn run_follow(plan: &follow::Plan) -> ExitCode {
+    stop::install();
+    let follow::Plan { seconds, rounds, followers, .. } = plan;
+    report("follow", follow::run(plan), |seed| {
+        format!(
+            "follow --seed {seed} --rounds {rounds} --seconds {seconds} --followers {followers}"
+        )
+    })
 }
 
 fn run_partial(plan: &partial::Plan) -> ExitCode {

@@ -5,7 +5,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 use std::path::Path;
 use std::sync::Arc;
-use windrow::{CompactionFilter, Db, Event, Keyspace, Options};
+use windrow::{CompactionFilter, Db, Event, Follower, Keyspace, Options};
 use windrow_base::{Error, ErrorKind, Result};
 use windrow_env::Env;
 use windrow_env::testing::{CrashFs, ManualClock, ManualTimers, SeededRandom};
@@ -68,6 +68,18 @@ impl Machine {
     /// # Errors
     /// What the database said.
     pub(crate) fn try_open(&self, dir: &str) -> Result<(Db, Arc<ManualTimers>)> {
+        let (options, jobs) = self.options();
+        Ok((Db::open_with(Path::new(dir), options)?, jobs))
+    }
+
+    /// Follows the database in `dir`, as another process would.
+    pub(crate) fn follow(&self, dir: &str) -> (Follower, Arc<ManualTimers>) {
+        let (options, jobs) = self.options();
+        let follower = Follower::open_with(Path::new(dir), options);
+        (follower.unwrap_or_else(|error| panic!("follow: {error}")), jobs)
+    }
+
+    fn options(&self) -> (Options, Arc<ManualTimers>) {
         let jobs = Arc::new(ManualTimers::new(JOB_THREADS));
         let env = Env {
             fs: Arc::new(self.fs.clone()),
@@ -81,7 +93,7 @@ impl Machine {
             let print = |event: &Event| eprintln!("{:?}: {event}", thread::current().id());
             options.components.listener = Some(Arc::new(print));
         }
-        Ok((Db::open_with(Path::new(dir), options)?, jobs))
+        (options, jobs)
     }
 }
 

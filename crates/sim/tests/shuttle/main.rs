@@ -11,6 +11,7 @@
 
 mod closing;
 mod crashing;
+mod following;
 mod history;
 mod keyspaces;
 mod machine;
