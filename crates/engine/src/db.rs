@@ -345,6 +345,19 @@ impl Db {
         self.default.prefix(prefix)
     }
 
+    /// See [`Keyspace::merge_with_ttl`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn merge_with_ttl(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.default.merge_with_ttl(key, operand, ttl)
+    }
+
     /// See [`Keyspace::cursor`].
     pub fn cursor(&self, options: ReadOptions) -> Cursor {
         self.default.cursor(options)

@@ -533,6 +533,19 @@ impl Keyspace {
         self.single(Sync::No, |batch| batch.merge(self, key, operand))
     }
 
+    /// Adds an operand for the merge operator until `ttl` has passed: see [`Batch::merge_with_ttl`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::merge`].
+    pub fn merge_with_ttl(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.single(Sync::No, |batch| batch.merge_with_ttl(self, key, operand, ttl))
+    }
+
     /// Removes every key in `from..to` (the end is exclusive), at the cost of
     /// one small write whatever the range holds.
     ///

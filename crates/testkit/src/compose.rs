@@ -437,7 +437,14 @@ impl Composer {
                     None => (space(SUM, model)?, "add"),
                 };
                 let operand = self.value(Some(operator), usize::from(d % 16));
-                return Some(Write { keyspace, change: Change::Merge { key: key_b, operand } });
+                let change = match c % 4 {
+                    0 => {
+                        let ttl_ms = u64::from(c / 4 % 4) * CLOCK_STEP_MS + CLOCK_STEP_MS / 2;
+                        Change::MergeTtl { key: key_b, operand, ttl_ms }
+                    }
+                    _ => Change::Merge { key: key_b, operand },
+                };
+                return Some(Write { keyspace, change });
             }
             Kind::DeleteRange => {
                 let (from, to) = (key(b), key(c));
@@ -515,7 +522,8 @@ fn respell_write(write: &mut Write, anyhow: &mut impl FnMut(&mut Vec<u8>)) {
         | Change::PutTtl { key, .. }
         | Change::Delete { key }
         | Change::SingleDelete { key }
-        | Change::Merge { key, .. } => anyhow(key),
+        | Change::Merge { key, .. }
+        | Change::MergeTtl { key, .. } => anyhow(key),
         Change::DeleteRange { from, to } => {
             anyhow(from);
             anyhow(to);

@@ -134,7 +134,10 @@ enum Entry {
         value: Vec<u8>,
         expiry_ms: Option<u64>,
     },
-    Operand(Vec<u8>),
+    Operand {
+        operand: Vec<u8>,
+        expiry_ms: Option<u64>,
+    },
 }
 
 /// A state: everything up to a sequence number, expiry judged at a time.
@@ -184,7 +187,12 @@ impl Space {
             Change::Delete { key } => self.push(key, seq, Entry::Absent),
             Change::SingleDelete { key } => self.push(key, seq, Entry::SingleAbsent),
             Change::Merge { key, operand } => {
-                self.push(key, seq, Entry::Operand(operand.clone()));
+                let operand = operand.clone();
+                self.push(key, seq, Entry::Operand { operand, expiry_ms: None });
+            }
+            Change::MergeTtl { key, operand, ttl_ms } => {
+                let expiry_ms = Some(now_ms.saturating_add(*ttl_ms));
+                self.push(key, seq, Entry::Operand { operand: operand.clone(), expiry_ms });
             }
             Change::DeleteRange { from, to } => {
                 let (from, to) = (self.ordered(from), self.ordered(to));
@@ -202,17 +210,18 @@ impl Space {
     fn value(&self, versions: &[Version], at: Moment) -> Result<Option<Vec<u8>>, ErrorKind> {
         let mut operands: Vec<&[u8]> = Vec::new();
         let mut base = None;
+        let is_there = |expiry_ms: &Option<u64>| expiry_ms.is_none_or(|expiry| at.now_ms < expiry);
         for version in versions.iter().rev().filter(|v| v.seq <= at.seq) {
             match &version.entry {
-                Entry::Operand(operand) => {
+                Entry::Operand { operand, expiry_ms } if is_there(expiry_ms) => {
                     operands.push(operand);
                     continue;
                 }
-                Entry::Value { value, expiry_ms } => {
-                    if expiry_ms.is_none_or(|expiry| at.now_ms < expiry) {
-                        base = Some(value.as_slice());
-                    }
+                Entry::Value { value, expiry_ms } if is_there(expiry_ms) => {
+                    base = Some(value.as_slice());
                 }
+                // What has expired is as a delete is.
+                Entry::Operand { .. } | Entry::Value { .. } => {}
                 Entry::Absent | Entry::SingleAbsent => {}
             }
             break;
@@ -430,10 +439,11 @@ impl Model {
             let (key, value) = extent(&write.change);
             bytes += (key + value) as u64;
             let merge_refused = match (&write.change, space.operator) {
-                (Change::Merge { .. }, None) => true,
-                (Change::Merge { operand, .. }, Some(operator)) => {
-                    !space.dropped && !operator.accepts(operand)
-                }
+                (Change::Merge { .. } | Change::MergeTtl { .. }, None) => true,
+                (
+                    Change::Merge { operand, .. } | Change::MergeTtl { operand, .. },
+                    Some(operator),
+                ) => !space.dropped && !operator.accepts(operand),
                 _ => false,
             };
             if key > KEY_BYTES_MAX || value > VALUE_BYTES_MAX || merge_refused {
@@ -597,7 +607,9 @@ fn extent(change: &Change) -> (usize, usize) {
     match change {
         Change::Put { key, value } | Change::PutTtl { key, value, .. } => (key.len(), value.len()),
         Change::Delete { key } | Change::SingleDelete { key } => (key.len(), 0),
-        Change::Merge { key, operand } => (key.len(), operand.len()),
+        Change::Merge { key, operand } | Change::MergeTtl { key, operand, .. } => {
+            (key.len(), operand.len())
+        }
         Change::DeleteRange { from, to } => (from.len().max(to.len()), 0),
     }
 }

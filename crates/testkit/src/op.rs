@@ -42,6 +42,15 @@ pub enum Change {
         /// Operand.
         operand: Vec<u8>,
     },
+    /// An operand for so long; from then on it hides what is older, as a delete does.
+    MergeTtl {
+        /// Key.
+        key: Vec<u8>,
+        /// Operand.
+        operand: Vec<u8>,
+        /// Milliseconds from the moment of the write.
+        ttl_ms: u64,
+    },
     /// The keys of `from..to` are absent.
     DeleteRange {
         /// First key.

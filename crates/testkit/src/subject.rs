@@ -79,6 +79,9 @@ pub fn push(batch: &mut Batch, place: &impl InKeyspace, change: &Change) {
         Change::Delete { key } => batch.delete(place, key),
         Change::SingleDelete { key } => batch.single_delete(place, key),
         Change::Merge { key, operand } => batch.merge(place, key, operand),
+        Change::MergeTtl { key, operand, ttl_ms } => {
+            batch.merge_with_ttl(place, key, operand, Duration::from_millis(*ttl_ms));
+        }
         Change::DeleteRange { from, to } => batch.delete_range(place, from, to),
     }
 }
@@ -92,6 +95,9 @@ fn apply(tx: &mut Transaction, place: &impl InKeyspace, change: &Change) -> Resu
         }
         Change::Delete { key } | Change::SingleDelete { key } => tx.delete(place, key),
         Change::Merge { key, operand } => tx.merge(place, key, operand),
+        Change::MergeTtl { key, operand, ttl_ms } => {
+            tx.merge_with_ttl(place, key, operand, Duration::from_millis(*ttl_ms))
+        }
         Change::DeleteRange { from, to } => tx.delete_range(place, from, to),
     }
 }
@@ -103,7 +109,8 @@ fn key_of(change: &Change) -> &[u8] {
         | Change::PutTtl { key, .. }
         | Change::Delete { key }
         | Change::SingleDelete { key }
-        | Change::Merge { key, .. } => key,
+        | Change::Merge { key, .. }
+        | Change::MergeTtl { key, .. } => key,
         Change::DeleteRange { from, .. } => from,
     }
 }
@@ -227,6 +234,12 @@ impl Database {
             (Place::Named(ks), Change::SingleDelete { key }) => ks.single_delete(key),
             (Place::Default(db), Change::Merge { key, operand }) => db.merge(key, operand),
             (Place::Named(ks), Change::Merge { key, operand }) => ks.merge(key, operand),
+            (Place::Default(db), Change::MergeTtl { key, operand, ttl_ms }) => {
+                db.merge_with_ttl(key, operand, Duration::from_millis(*ttl_ms))
+            }
+            (Place::Named(ks), Change::MergeTtl { key, operand, ttl_ms }) => {
+                ks.merge_with_ttl(key, operand, Duration::from_millis(*ttl_ms))
+            }
             (Place::Default(db), Change::DeleteRange { from, to }) => db.delete_range(from, to),
             (Place::Named(ks), Change::DeleteRange { from, to }) => ks.delete_range(from, to),
         }?;

@@ -118,6 +118,9 @@ fn write_text(write: &Write) -> String {
         Change::Merge { key, operand } => {
             format!("merge {ks}{} {}", token(key), token(operand))
         }
+        Change::MergeTtl { key, operand, ttl_ms } => {
+            format!("merge_ttl {ks}{} {} {ttl_ms}", token(key), token(operand))
+        }
         Change::DeleteRange { from, to } => {
             format!("delete_range {ks}{}..{}", token(from), token(to))
         }
@@ -289,8 +292,8 @@ impl<'a> Words<'a> {
 }
 
 fn parse_write(verb: &str, words: &mut Words<'_>) -> Parsed<Option<Write>> {
-    let known =
-        ["put", "put_ttl", "delete", "single_delete", "merge", "delete_range"].contains(&verb);
+    let known = ["put", "put_ttl", "delete", "single_delete", "merge", "merge_ttl", "delete_range"]
+        .contains(&verb);
     if !known {
         return Ok(None);
     }
@@ -303,6 +306,9 @@ fn parse_write(verb: &str, words: &mut Words<'_>) -> Parsed<Option<Write>> {
         "delete" => Change::Delete { key: words.key()? },
         "single_delete" => Change::SingleDelete { key: words.key()? },
         "merge" => Change::Merge { key: words.key()?, operand: words.key()? },
+        "merge_ttl" => {
+            Change::MergeTtl { key: words.key()?, operand: words.key()?, ttl_ms: words.number()? }
+        }
         _ => {
             let span = words.span()?;
             let bound = |b: Option<Vec<u8>>| b.ok_or("delete_range needs both bounds");
@@ -536,7 +542,7 @@ mod tests {
     #[test]
     fn scripts_round_trip() {
         let script = "put a 1\nput_ttl @t a 1 500 sync\nbatch sync\n  delete a\n  \
-                      merge @m k i:5\n  delete_range a..c\nend\nget @t at:s a\nmulti_get a b\n\
+                      merge @m k i:5\n  merge_ttl @m k i:5 7\n  delete_range a..c\nend\nget @t at:s a\nmulti_get a b\n\
                       scan at:s a..\nrscan @t ..b\nzigzag ..\nprefix a\nrprefix @t at:s a\n\
                       open c at:s a..b\nwalk c first seek:a seek_before:b next prev last\n\
                       refresh c\nclose c\nflush\nflush @t\ncompact_range a..b\n\

@@ -32,7 +32,7 @@ pub use scan::TransactionIter;
 use crate::handle::Handle;
 use crate::keyspace::Keyspace;
 use crate::options::Sync;
-use crate::read::{self, merge_operands, split_expiry};
+use crate::read::{merge_operands, split_expiry};
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::tree::Tree;
@@ -178,14 +178,9 @@ impl Transaction {
 
     /// What a key shows, where this was written to it.
     fn value(&self, tree: &Arc<Tree>, key: &[u8], own: Option<Own>) -> Result<Option<Slice>> {
-        let Own { base, operands } = own.unwrap_or_default();
+        let Own { base, operands } = own.unwrap_or_default().at(self.snapshot.inner.now_ms);
         let below = match base {
             Some(Base::Deleted) => None,
-            Some(Base::Value { expiry_ms: Some(at), .. })
-                if read::is_expired(at, self.now_ms()) =>
-            {
-                None
-            }
             Some(Base::Value { value, .. }) => Some(Slice::from(value)),
             None => {
                 self.note_key(tree, key)?;
@@ -195,12 +190,9 @@ impl Transaction {
         if operands.is_empty() {
             return Ok(below);
         }
-        let newest_first: Vec<Slice> = operands.into_iter().rev().map(Slice::from).collect();
+        let newest_first: Vec<Slice> =
+            operands.into_iter().rev().map(|operand| Slice::from(operand.value)).collect();
         merge_operands(&tree.reads, key, below.as_deref(), &newest_first).map(Some)
-    }
-
-    fn now_ms(&self) -> u64 {
-        self.snapshot.inner.now_ms
     }
 
     fn note_key(&self, tree: &Tree, key: &[u8]) -> Result<()> {

@@ -113,6 +113,22 @@ impl Transaction {
         self.write(ks, |batch| batch.merge(ks, key, operand))
     }
 
+    /// Adds an operand for the merge operator until `ttl` from now has passed: see
+    /// [`Batch::merge_with_ttl`].
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn merge_with_ttl(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.lock_to_write(ks, key.as_ref())?;
+        self.write(ks, |batch| batch.merge_with_ttl(ks, key, operand, ttl))
+    }
+
     /// Removes every key in `from..to` (the end is exclusive). It locks nothing.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //! Owns: the newest write of each key, and the ranges that were removed before
 //! it. Never does: read the database; write.
 
+use crate::read::is_expired;
 use crate::write::ordered_key::{AsOrderedKey, OrderedKey};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,7 +15,32 @@ pub(crate) struct Own {
     /// `None`: what the database has.
     pub(crate) base: Option<Base>,
     /// For the merge operator, oldest first.
-    pub(crate) operands: Vec<Vec<u8>>,
+    pub(crate) operands: Vec<Operand>,
+}
+
+/// What a key's value is merged with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Operand {
+    pub(crate) value: Vec<u8>,
+    pub(crate) expiry_ms: Option<u64>,
+}
+
+impl Own {
+    /// What it comes to at a time: what has expired hides what is older, as a delete does.
+    pub(crate) fn at(mut self, now_ms: u64) -> Own {
+        let has_expired =
+            |expiry_ms: &Option<u64>| expiry_ms.is_some_and(|at| is_expired(at, now_ms));
+        if let Some(Base::Value { expiry_ms, .. }) = &self.base
+            && has_expired(expiry_ms)
+        {
+            self.base = Some(Base::Deleted);
+        }
+        if let Some(last) = self.operands.iter().rposition(|o| has_expired(&o.expiry_ms)) {
+            self.base = Some(Base::Deleted);
+            self.operands.drain(..=last);
+        }
+        self
+    }
 }
 
 /// What lies below the operands.
@@ -83,12 +109,13 @@ impl OwnWrites {
         match kind {
             Kind::RangeDelete => self.remove_range(key, value),
             Kind::Merge | Kind::MergeExpiry => {
+                let operand = Operand { value: value.to_vec(), expiry_ms };
                 if let Some(own) = self.keys.get_mut(&(key, &self.order) as &dyn AsOrderedKey) {
-                    own.operands.push(value.to_vec());
+                    own.operands.push(operand);
                     return;
                 }
                 let base = self.is_removed(key).then_some(Base::Deleted);
-                self.set(key, Own { base, operands: vec![value.to_vec()] });
+                self.set(key, Own { base, operands: vec![operand] });
             }
             Kind::Delete | Kind::SingleDelete => {
                 self.set(key, Own { base: Some(Base::Deleted), operands: Vec::new() });

@@ -110,6 +110,15 @@ pub enum BatchOp<'a> {
         /// What its value is merged with.
         operand: &'a [u8],
     },
+    /// [`Batch::merge_with_ttl`].
+    MergeUntil {
+        /// The key.
+        key: &'a [u8],
+        /// What its value is merged with.
+        operand: &'a [u8],
+        /// When it expires, in ms since 1970.
+        expiry_ms: u64,
+    },
     /// [`Batch::delete_range`], [`Batch::delete_prefix`].
     DeleteRange {
         /// The first key.
@@ -130,8 +139,12 @@ impl<'a> BatchOp<'a> {
             Kind::Delete => BatchOp::Delete { key },
             Kind::SingleDelete => BatchOp::SingleDelete { key },
             Kind::Merge => BatchOp::Merge { key, operand: value },
+            Kind::MergeExpiry => {
+                let (expiry_ms, operand) = split_expiry(value).expect("it was encoded here");
+                BatchOp::MergeUntil { key, operand, expiry_ms }
+            }
             Kind::RangeDelete => BatchOp::DeleteRange { from: key, to: value },
-            Kind::MergeExpiry | Kind::Blob | Kind::BlobExpiry => {
+            Kind::Blob | Kind::BlobExpiry => {
                 unreachable!("no call of a batch adds a {kind:?}")
             }
         }
@@ -189,12 +202,7 @@ impl Batch {
         value: impl AsRef<[u8]>,
         ttl: Duration,
     ) {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        if self.admit(ks, Kind::PutExpiry, key, value) {
-            let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-            let expiry_ms = ks.now_ms().saturating_add(ttl_ms);
-            self.buf.push_expiring(Kind::PutExpiry, ks.keyspace_id(), key, value, expiry_ms);
-        }
+        self.push_until(ks, Kind::PutExpiry, (key.as_ref(), value.as_ref()), ttl);
     }
 
     /// Removes `key`, which need not be there.
@@ -219,6 +227,37 @@ impl Batch {
         operand: impl AsRef<[u8]>,
     ) {
         self.push(ks, Kind::Merge, key.as_ref(), operand.as_ref());
+    }
+
+    /// Adds an operand for the keyspace's merge operator until `ttl` from now has passed. Then
+    /// the key is as if it had been deleted at this place: what was in it before this operand is gone
+    /// as well, and operands that came in later apply to nothing. Where all operands of a key have the
+    /// same TTL, it so holds those of the time just passed:
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// use std::time::Duration;
+    /// use windrow::KeyspaceOptions;
+    /// let counters = KeyspaceOptions { merge_operator: Some("add".into()), ..Default::default() };
+    /// let requests = db.keyspace_with("requests of the last minute", counters)?;
+    /// for _ in 0..3 {
+    ///     requests.merge_with_ttl("ada", 1i64.to_le_bytes(), Duration::from_secs(60))?;
+    /// }
+    /// assert_eq!(requests.get("ada")?.as_deref(), Some(&3i64.to_le_bytes()[..]));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
+    /// Operands that expire are kept one by one until they do: no merge combines them, and a
+    /// read applies them all.
+    pub fn merge_with_ttl(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) {
+        self.push_until(ks, Kind::MergeExpiry, (key.as_ref(), operand.as_ref()), ttl);
     }
 
     /// Removes every key in `from..to` (the end is exclusive). Nothing where
@@ -350,6 +389,20 @@ impl Batch {
     fn push(&mut self, ks: &impl InKeyspace, kind: Kind, key: &[u8], value: &[u8]) {
         if self.admit(ks, kind, key, value) {
             self.buf.push(kind, ks.keyspace_id(), key, value);
+        }
+    }
+
+    fn push_until(
+        &mut self,
+        ks: &impl InKeyspace,
+        kind: Kind,
+        (key, value): (&[u8], &[u8]),
+        ttl: Duration,
+    ) {
+        if self.admit(ks, kind, key, value) {
+            let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+            let expiry_ms = ks.now_ms().saturating_add(ttl_ms);
+            self.buf.push_expiring(kind, ks.keyspace_id(), key, value, expiry_ms);
         }
     }
 

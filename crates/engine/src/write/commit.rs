@@ -11,7 +11,7 @@
 use crate::budget::batch_memory_max;
 use crate::options::Sync;
 use crate::read::access::is_sampled;
-use crate::read::unregistered_operator;
+use crate::read::{split_expiry, unregistered_operator};
 use crate::tree::Tree;
 use crate::workers::Kick;
 use crate::write::batch::{Batch, Touched};
@@ -21,7 +21,6 @@ use crate::write::read_set::ReadSet;
 use crate::write::recent::Verdict;
 use crate::write::room::{Reserved, Room};
 use std::sync::Arc;
-use windrow_base::Kind;
 use windrow_base::{Error, ErrorKind, Result, SeqNo, invariant};
 use windrow_format::batch::{BatchBuf, Op};
 use windrow_format::log::{self, Class};
@@ -224,11 +223,13 @@ impl Pipeline {
             let Some(operator) = &tree.reads.operator else {
                 return Err(named(unregistered_operator(tree.record.merge_operator.as_deref())));
             };
-            let is_bad = |op: &Op<'_>| {
-                let merged = op.keyspace == touch.id && op.kind == Kind::Merge;
-                merged && !operator.accepts(op.key, op.value)
-            };
-            if let Some(op) = buf.ops().find(is_bad) {
+            let merged = buf.ops().filter(|op| op.keyspace == touch.id && op.kind.is_merge());
+            // Of one that expires the operand is behind its expiry.
+            let mut operands = merged.map(|op| match split_expiry(op.value) {
+                Ok((_, value)) if op.kind.has_expiry() => Op { value, ..op },
+                _ => op,
+            });
+            if let Some(op) = operands.find(|op| !operator.accepts(op.key, op.value)) {
                 return Err(named(Error::invalid(format!(
                     "merge operator `{}` does not take the {} bytes given for key \"{}\"",
                     operator.name(),

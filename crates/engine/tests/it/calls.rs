@@ -6,8 +6,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 use windrow::{
-    Batch, BatchOp, Comparator, Db, ErrorKind, KEY_BYTES_MAX, Keyspace, KeyspaceId, Options, Sync,
-    Ttl,
+    Batch, BatchOp, Comparator, Db, ErrorKind, KEY_BYTES_MAX, Keyspace, KeyspaceId,
+    KeyspaceOptions, Options, Sync, Ttl,
 };
 use windrow_env::testing::{Handles, Rng, env};
 
@@ -131,10 +131,8 @@ fn random_calls_do_what_a_map_does() {
 #[test]
 fn another_order_is_cleared_as_well() {
     let (db, _handles) = open();
-    let options = windrow::KeyspaceOptions {
-        comparator: Some("backwards".into()),
-        ..windrow::KeyspaceOptions::default()
-    };
+    let options =
+        KeyspaceOptions { comparator: Some("backwards".into()), ..KeyspaceOptions::default() };
     let space = db.keyspace_with("backwards", options).unwrap();
     let put = |keys: &[&str]| keys.iter().for_each(|key| space.put(key, "1").unwrap());
     let left = || {
@@ -253,8 +251,18 @@ fn a_key_says_how_long_it_is_there() {
     assert_eq!(db.ttl("soon").unwrap(), Ttl::Left(Duration::from_secs(40)));
     assert_eq!(db.ttl("forever").unwrap(), Ttl::Forever);
     assert_eq!(db.ttl("s").unwrap(), Ttl::NoKey, "only `soon` comes after it");
+    // A merged value changes when the first of its parts expires.
+    let merging = KeyspaceOptions { merge_operator: Some("append".into()), ..Default::default() };
+    let merged = db.keyspace_with("merged", merging).unwrap();
+    merged.merge_with_ttl("key", "1", Duration::from_secs(60)).unwrap();
+    merged.merge_with_ttl("key", "2", Duration::from_secs(90)).unwrap();
+    merged.merge("key", "3").unwrap();
+    assert_eq!(merged.ttl("key").unwrap(), Ttl::Left(Duration::from_secs(60)));
     handles.clock.advance_ms(40_000);
     assert_eq!(db.ttl("soon").unwrap(), Ttl::NoKey);
+    handles.clock.advance_ms(20_000);
+    assert_eq!(merged.get("key").unwrap().as_deref(), Some(&b"23"[..]));
+    assert_eq!(merged.ttl("key").unwrap(), Ttl::Left(Duration::from_secs(30)));
 }
 
 #[test]
@@ -281,6 +289,7 @@ fn a_batch_tells_what_it_holds_and_what_is_wrong_with_it() {
     second.delete(&other, "c");
     second.single_delete(&db, "d");
     second.merge(&db, "e", "3");
+    second.merge_with_ttl(&db, "e", "4", Duration::from_millis(7));
     second.delete_range(&db, "f", "g");
     first.append(&Batch::new());
     first.append(&second);
@@ -291,6 +300,10 @@ fn a_batch_tells_what_it_holds_and_what_is_wrong_with_it() {
         (other.id(), BatchOp::Delete { key: b"c" }),
         (KeyspaceId::DEFAULT, BatchOp::SingleDelete { key: b"d" }),
         (KeyspaceId::DEFAULT, BatchOp::Merge { key: b"e", operand: b"3" }),
+        (
+            KeyspaceId::DEFAULT,
+            BatchOp::MergeUntil { key: b"e", operand: b"4", expiry_ms: now_ms + 7 },
+        ),
         (KeyspaceId::DEFAULT, BatchOp::DeleteRange { from: b"f", to: b"g" }),
     ];
     assert!(first.iter().eq(expected));

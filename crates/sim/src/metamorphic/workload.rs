@@ -243,7 +243,14 @@ impl Workload {
                 Change::PutTtl { key: self.key(), value: self.value(&keyspace), ttl_ms }
             }
             Kind::Merge if merges => {
-                Change::Merge { key: self.key(), operand: self.value(&keyspace) }
+                let (key, operand) = (self.key(), self.value(&keyspace));
+                match self.rng.below(8) {
+                    steps @ 0..4 => {
+                        let ttl_ms = steps * CLOCK_STEP_MS + CLOCK_STEP_MS / 2;
+                        Change::MergeTtl { key, operand, ttl_ms }
+                    }
+                    _ => Change::Merge { key, operand },
+                }
             }
             Kind::DeleteRange => {
                 let (from, to) = self.bounds(&keyspace);

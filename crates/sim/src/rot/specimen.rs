@@ -365,7 +365,8 @@ fn tell_apart(op: &mut Op) {
     for write in writes {
         if let Change::Put { value: bytes, .. }
         | Change::PutTtl { value: bytes, .. }
-        | Change::Merge { operand: bytes, .. } = &mut write.change
+        | Change::Merge { operand: bytes, .. }
+        | Change::MergeTtl { operand: bytes, .. } = &mut write.change
             && let Some(first) = bytes.first_mut()
         {
             *first ^= 1;
