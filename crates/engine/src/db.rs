@@ -21,6 +21,7 @@ use crate::snapshot::Snapshot;
 use crate::stats::Stats;
 use crate::stats_file::{self, RunningStats};
 use crate::stored::{self, StoredKeyspace, StoredSettings};
+use crate::tree::Tree;
 use crate::ttl::Ttl;
 use crate::verify::{self, VerifyReport};
 use crate::write::batch::{Batch, InKeyspace};
@@ -179,6 +180,28 @@ impl Db {
         &self.default
     }
 
+    /// A handle of a keyspace, whose writes wait for what those of this one do.
+    fn over(&self, tree: Arc<Tree>) -> Keyspace {
+        self.default.over(tree, self.default.sync)
+    }
+
+    /// A handle whose writes are on the device when they return, and so are those of the keyspaces
+    /// and transactions that it gives: see [`Keyspace::synced`]. [`Db::write`] and other calls
+    /// that take a [`Sync`] do as that says.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let db = windrow::Db::open(dir.path())?.synced();
+    /// db.put("a", "1")?;
+    /// db.transact(|tx| tx.put(&db, "b", "2"))?;
+    /// // Whatever happens to the machine now, both are there.
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    #[must_use]
+    pub fn synced(&self) -> Db {
+        Db { default: self.default.synced() }
+    }
+
     /// Where the database lives: the path that it was opened by, from the root
     /// on. A directory that was moved since is still the database's, and open.
     pub fn path(&self) -> &Path {
@@ -322,6 +345,19 @@ impl Db {
         self.default.merge(key, operand)
     }
 
+    /// See [`Keyspace::merge_with_ttl`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn merge_with_ttl(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.default.merge_with_ttl(key, operand, ttl)
+    }
+
     /// See [`Keyspace::delete_range`].
     ///
     /// # Errors
@@ -343,19 +379,6 @@ impl Db {
     /// See [`Keyspace::prefix`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         self.default.prefix(prefix)
-    }
-
-    /// See [`Keyspace::merge_with_ttl`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn merge_with_ttl(
-        &self,
-        key: impl AsRef<[u8]>,
-        operand: impl AsRef<[u8]>,
-        ttl: Duration,
-    ) -> Result<()> {
-        self.default.merge_with_ttl(key, operand, ttl)
     }
 
     /// See [`Keyspace::cursor`].
@@ -435,7 +458,7 @@ impl Db {
     /// As [`Db::keyspace`]; `InvalidArgument` where it was made with others.
     pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         let tree = self.database().open_or_create_keyspaces(&[name], &options)?.remove(0);
-        Ok(Keyspace::new(self.default.database.clone(), tree))
+        Ok(self.over(tree))
     }
 
     /// The keyspaces of these names, in their order; those that are not there are
@@ -460,8 +483,7 @@ impl Db {
     pub fn create_keyspaces(&self, names: &[&str]) -> Result<Vec<Keyspace>> {
         let options = KeyspaceOptions::default();
         let trees = self.database().open_or_create_keyspaces(names, &options)?;
-        let handle = |tree| Keyspace::new(self.default.database.clone(), tree);
-        Ok(trees.into_iter().map(handle).collect())
+        Ok(trees.into_iter().map(|tree| self.over(tree)).collect())
     }
 
     /// The keyspace of this name, if it is there.
@@ -472,7 +494,7 @@ impl Db {
         self.database().write_state.check_read()?;
         left_out::check(&self.database().left_out, name)?;
         let tree = self.database().pipeline.keyspaces.named(name);
-        Ok(tree.map(|tree| Keyspace::new(self.default.database.clone(), tree)))
+        Ok(tree.map(|tree| self.over(tree)))
     }
 
     /// The names of all keyspaces, in the order in which they were made; those

@@ -53,6 +53,8 @@ const SINGLE_BYTES_KEPT: usize = 64 << 10;
 pub struct Keyspace {
     pub(crate) database: Handle,
     pub(crate) tree: Arc<Tree>,
+    /// What writes through this handle wait for, unless a call says so itself.
+    pub(crate) sync: Sync,
 }
 
 // What a panic of another thread may leave half done is behind locks, and is done to its end or
@@ -78,7 +80,31 @@ struct Moment {
 
 impl Keyspace {
     pub(crate) fn new(database: Handle, tree: Arc<Tree>) -> Keyspace {
-        Keyspace { database, tree }
+        Keyspace { database, tree, sync: Sync::No }
+    }
+
+    /// A handle whose writes are on the device when they return: all calls that take no
+    /// [`Sync`] themselves, those that read first ([`Keyspace::update`],
+    /// [`Keyspace::pop_first`]) among them. Where such a call writes nothing, it waits for nothing.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// let seen = db.keyspace("seen")?; // its writes survive the death of the process
+    /// let orders = db.keyspace("orders")?.synced(); // and these the loss of power
+    /// orders.put_if_absent("17", "paid")?;
+    /// orders.delete_range("10", "15")?;
+    /// seen.put("17", "")?;
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    #[must_use]
+    pub fn synced(&self) -> Keyspace {
+        self.over(self.tree.clone(), Sync::Yes)
+    }
+
+    /// A handle of a keyspace of the same database.
+    pub(crate) fn over(&self, tree: Arc<Tree>, sync: Sync) -> Keyspace {
+        Keyspace { database: self.database.clone(), tree, sync }
     }
 
     /// The keyspace's name.
@@ -433,13 +459,13 @@ impl Keyspace {
     // ---- writing
 
     /// Sets `key` to `value`. Survives the death of the process, not of the
-    /// machine: see [`Keyspace::put_with`].
+    /// machine: see [`Keyspace::put_with`] and [`Keyspace::synced`].
     ///
     /// # Errors
     /// `InvalidArgument` for a broken limit; `ReadOnly` after a failed write;
     /// `NoSpace`, `Io`; `Closed`.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_with(key, value, Sync::No)
+        self.put_with(key, value, self.sync)
     }
 
     /// Sets `key` to `value`, as durably as `sync` asks.
@@ -484,7 +510,7 @@ impl Keyspace {
         value: impl AsRef<[u8]>,
         ttl: Duration,
     ) -> Result<()> {
-        self.single(Sync::No, |batch| batch.put_with_ttl(self, key, value, ttl))
+        self.single(self.sync, |batch| batch.put_with_ttl(self, key, value, ttl))
     }
 
     /// Removes `key`, which need not be there.
@@ -492,7 +518,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::put`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.single(Sync::No, |batch| batch.delete(self, key))
+        self.single(self.sync, |batch| batch.delete(self, key))
     }
 
     /// Removes `key`, as durably as `sync` asks.
@@ -508,7 +534,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::put`].
     pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.single(Sync::No, |batch| batch.single_delete(self, key))
+        self.single(self.sync, |batch| batch.single_delete(self, key))
     }
 
     /// Adds an operand for the merge operator.
@@ -530,7 +556,7 @@ impl Keyspace {
     /// As [`Keyspace::put`]; `InvalidArgument` if the keyspace has no operator, it
     /// is not registered, or it does not accept the operand.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.single(Sync::No, |batch| batch.merge(self, key, operand))
+        self.single(self.sync, |batch| batch.merge(self, key, operand))
     }
 
     /// Adds an operand for the merge operator until `ttl` has passed: see [`Batch::merge_with_ttl`].
@@ -543,7 +569,7 @@ impl Keyspace {
         operand: impl AsRef<[u8]>,
         ttl: Duration,
     ) -> Result<()> {
-        self.single(Sync::No, |batch| batch.merge_with_ttl(self, key, operand, ttl))
+        self.single(self.sync, |batch| batch.merge_with_ttl(self, key, operand, ttl))
     }
 
     /// Removes every key in `from..to` (the end is exclusive), at the cost of
@@ -563,7 +589,7 @@ impl Keyspace {
     /// # Errors
     /// As [`Keyspace::put`].
     pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
-        self.single(Sync::No, |batch| batch.delete_range(self, from, to))
+        self.single(self.sync, |batch| batch.delete_range(self, from, to))
     }
 
     /// Writes one operation, in the thread's own buffer.

@@ -39,6 +39,11 @@ fn transact<T, E: From<Error>>(
 }
 
 impl Db {
+    /// How transactions are run where nothing else is said.
+    fn options(&self) -> TransactionOptions {
+        TransactionOptions { sync: self.default_ref().sync, ..TransactionOptions::default() }
+    }
+
     /// Begins a transaction over all keyspaces.
     ///
     /// ```
@@ -57,7 +62,7 @@ impl Db {
     /// # Errors
     /// `Closed`.
     pub fn transaction(&self) -> Result<Transaction> {
-        Transaction::begin(self.handle(), TransactionOptions::default())
+        Transaction::begin(self.handle(), self.options())
     }
 
     /// Begins a transaction that is run as `options` say.
@@ -103,7 +108,7 @@ impl Db {
         &self,
         work: impl FnMut(&mut Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
-        transact(self.handle(), &TransactionOptions::default(), work)
+        transact(self.handle(), &self.options(), work)
     }
 
     /// As [`Db::transact`], run as `options` say. A deadlock is a conflict like any other here.

@@ -351,7 +351,7 @@ impl Keyspace {
         passed: impl Fn(Vec<u8>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>),
     ) -> Result<Option<(Slice, Slice)>> {
         let mut batch = Batch::new();
-        let popped = write_after(&self.database, &mut batch, Sync::No, |state, batch| {
+        let popped = write_after(&self.database, &mut batch, self.sync, |state, batch| {
             batch.clear();
             let found = end(&mut self.iter_at(&state.snapshot)).transpose()?;
             if let Some((key, _)) = &found {
@@ -422,7 +422,7 @@ impl Keyspace {
         scan: impl Fn(&Snapshot) -> Iter,
     ) -> Result<()> {
         let mut batch = Batch::new();
-        let cleared = write_after(&self.database, &mut batch, Sync::No, |state, batch| {
+        let cleared = write_after(&self.database, &mut batch, self.sync, |state, batch| {
             batch.clear();
             let mut keys = scan(&state.snapshot).keys();
             let Some(first) = keys.next().transpose()? else { return Ok((false, ())) };
@@ -440,7 +440,7 @@ impl Keyspace {
     /// Removes keys that start with `prefix` wherever the order of keys has put them.
     fn clear_one_by_one(&self, prefix: &[u8]) -> Result<()> {
         let mut batch = Batch::new();
-        let cleared = write_after(&self.database, &mut batch, Sync::No, |state, batch| {
+        let cleared = write_after(&self.database, &mut batch, self.sync, |state, batch| {
             batch.clear();
             for key in self.prefix_at(&state.snapshot, prefix).keys() {
                 batch.delete(self, key?);
@@ -458,7 +458,7 @@ impl Keyspace {
         mut decide: impl FnMut(Option<Slice>, &mut Batch) -> (bool, T),
     ) -> Result<T> {
         let mut batch = Batch::new();
-        let changed = write_after(&self.database, &mut batch, Sync::No, |state, batch| {
+        let changed = write_after(&self.database, &mut batch, self.sync, |state, batch| {
             batch.clear();
             Ok(decide(state.get(self, key)?, batch))
         });

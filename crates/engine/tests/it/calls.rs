@@ -339,3 +339,58 @@ fn handles_may_pass_where_a_panic_is_caught() {
     assert!(panicked.is_err());
     assert_eq!((db.count(..).unwrap(), space.count(..).unwrap()), (1, 1));
 }
+
+/// Each write through a synced handle survives the loss of power, and one that writes nothing
+/// waits for nothing.
+#[test]
+fn what_a_synced_handle_writes_is_on_the_device() {
+    let (db, handles) = open();
+    let merging = KeyspaceOptions { merge_operator: Some("append".into()), ..Default::default() };
+    let merged = db.keyspace_with("merged", merging).unwrap();
+    let plain = db.keyspace("plain").unwrap();
+    let (synced, merged) = (db.synced(), merged.synced());
+    let space = synced.keyspace("plain").unwrap();
+    let minute = Duration::from_secs(60);
+    let syncs = |work: &dyn Fn() -> windrow::Result<()>| {
+        let before = handles.fs.syncs();
+        work().unwrap();
+        handles.fs.syncs() - before
+    };
+    let writes: &[&dyn Fn() -> windrow::Result<()>] = &[
+        &|| space.put("a", "1"),
+        &|| space.put_with_ttl("b", "1", minute),
+        &|| space.delete("b"),
+        &|| space.put("c", "1"),
+        &|| space.single_delete("c"),
+        &|| merged.merge("a", "1"),
+        &|| merged.merge_with_ttl("a", "2", minute),
+        &|| space.delete_range("a", "b"),
+        &|| space.replace("a", "1").map(|_| ()),
+        &|| space.compare_and_swap("a", Some(b"1"), Some(b"2")).map(|_| ()),
+        &|| space.update("a", |_| Some(vec![3])).map(|_| ()),
+        &|| space.put_if_absent("d", "1").map(|_| ()),
+        &|| space.remove("d").map(|_| ()),
+        &|| space.pop_first().map(|_| ()),
+        &|| space.put("e", "1"),
+        &|| space.clear(),
+        &|| synced.put("a", "1"),
+        &|| synced.transact(|tx| tx.put(&space, "f", "1")),
+        &|| synced.default_keyspace().put("a", "1"),
+        &|| synced.create_keyspaces(&["plain"])?[0].put("a", "1"),
+        &|| synced.open_keyspace("plain")?.expect("it is there").put("a", "1"),
+    ];
+    for (number, write) in writes.iter().enumerate() {
+        assert_eq!(syncs(write), 1, "write {number}");
+    }
+    let others: &[&dyn Fn() -> windrow::Result<()>] = &[
+        &|| space.remove("none").map(|_| ()),
+        &|| space.put_if_absent("a", "2").map(|_| ()),
+        &|| space.put_with("a", "2", Sync::No),
+        &|| plain.put("a", "1"),
+        &|| db.transact(|tx| tx.put(&plain, "a", "1")),
+        &|| db.update("a", |_| None).map(|_| ()),
+    ];
+    for (number, other) in others.iter().enumerate() {
+        assert_eq!(syncs(other), 0, "other {number}");
+    }
+}
