@@ -36,6 +36,8 @@ pub(crate) struct Database {
     pub(crate) scheduler: Arc<Scheduler>,
     /// Keyspaces that a read-only open could not take: see `open/left_out.rs`.
     pub(crate) left_out: Vec<KeyspaceRecord>,
+    /// In the place of the default keyspace, where that is among them.
+    pub(crate) stand_in: Option<Arc<Tree>>,
     /// One of several of the same directory, whose caches it shares: see `follow`.
     pub(crate) is_moment: bool,
     pub(crate) handles: Handles,
@@ -57,6 +59,7 @@ pub(crate) struct DatabaseParts {
     /// By id ascending.
     pub(crate) trees: Vec<Arc<Tree>>,
     pub(crate) left_out: Vec<KeyspaceRecord>,
+    pub(crate) stand_in: Option<Arc<Tree>>,
     /// It shares the caches of another one.
     pub(crate) is_moment: bool,
 }
@@ -89,6 +92,7 @@ impl Database {
             scheduler: Scheduler::new(jobs.clone()),
             jobs,
             left_out: parts.left_out,
+            stand_in: parts.stand_in,
             is_moment: parts.is_moment,
             handles: Handles::default(),
             checkpointing: Mutex::new(lock_ranks::CHECKPOINTING, ()),
@@ -107,7 +111,10 @@ impl Database {
     /// # Errors
     /// `Closed` if it was dropped.
     pub(crate) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
-        self.pipeline.tree(id)
+        match &self.stand_in {
+            Some(tree) if tree.id == id => Ok(tree.clone()),
+            _ => self.pipeline.tree(id),
+        }
     }
 
     /// Every keyspace's version as it is now.

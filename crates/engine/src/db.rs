@@ -513,8 +513,8 @@ impl Db {
 
     /// Keyspaces that are there and cannot be used: a read-only open leaves out
     /// those whose comparator is not registered in
-    /// [`crate::Components::comparators`], the default one excepted. Neither reads nor
-    /// [`Db::verify`] see them. An open for writing refuses such a database.
+    /// [`crate::Components::comparators`]. Neither reads nor [`Db::verify`] see them; where
+    /// the default keyspace is among them, every call on it says so. An open for writing refuses such a database.
     pub fn keyspaces_left_out(&self) -> Vec<StoredKeyspace> {
         self.database().left_out.iter().map(StoredKeyspace::of).collect()
     }

@@ -15,7 +15,7 @@ use crate::read::view::ReadView;
 use crate::read::{self, Latest};
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
-use crate::tree::{Tree, dropped};
+use crate::tree::Tree;
 use crate::ttl::Ttl;
 use crate::write::batch::{Batch, InKeyspace};
 use std::cell::RefCell;
@@ -124,7 +124,7 @@ impl Keyspace {
 
     fn check_not_dropped(&self) -> Result<()> {
         if self.tree.is_dropped() {
-            return Err(dropped(&self.tree.name));
+            return Err(self.tree.gone());
         }
         Ok(())
     }

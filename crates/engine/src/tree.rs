@@ -117,7 +117,8 @@ pub(crate) struct Tree {
     chunks: Arc<ChunkPool>,
     view: ArcSwap<ReadView>,
     view_lock: Mutex<()>,
-    /// The id of the first snapshot that was taken after it was dropped; until then [`NOT_DROPPED`].
+    /// The id of the first snapshot that was taken after it was dropped; until then
+    /// [`NOT_DROPPED`].
     unseen_from: AtomicU64,
 }
 
@@ -258,6 +259,12 @@ impl Tree {
         self.unseen_from.store(snapshot, Ordering::Release);
     }
 
+    /// Why handles of a keyspace fail that was dropped, or stands in for one that was left out.
+    pub(crate) fn gone(&self) -> Error {
+        let stands_in = self.reads.order.id() != self.record.comparator;
+        if stands_in { left_out(&self.record) } else { dropped(&self.name) }
+    }
+
     /// That the keys with a prefix are a range.
     ///
     /// # Errors
@@ -288,6 +295,15 @@ impl Tree {
 /// The error of a handle whose keyspace is gone.
 pub(crate) fn dropped(name: &str) -> Error {
     Error::new(ErrorKind::Closed, format!("keyspace `{name}` was dropped"))
+}
+
+/// Why a keyspace that was left out cannot be used.
+pub(crate) fn left_out(record: &KeyspaceRecord) -> Error {
+    let KeyspaceRecord { name, comparator, .. } = record;
+    Error::invalid(format!(
+        "keyspace `{name}` is left out: register its comparator `{comparator}` in \
+         Components::comparators and open the database again"
+    ))
 }
 
 /// Level 0's tables keep index and filter in memory (Autumn, section 3.2): few

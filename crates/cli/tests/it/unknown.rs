@@ -91,6 +91,32 @@ fn a_comparator_of_its_own_is_in_the_way_of_its_keyspace_and_of_writes() {
 }
 
 #[test]
+fn a_comparator_of_its_own_for_the_default_keyspace_leaves_the_others_to_be_read() {
+    let sh = Shell::new();
+    let mut options = Options::default();
+    options.components.comparators.push(Arc::new(Reverse));
+    options.default_keyspace.comparator = Some(REVERSE_ID.into());
+    let db = Db::open_with(sh.path("db"), options).unwrap();
+    db.put("a", "1").unwrap();
+    db.keyspace("plain").unwrap().put("b", "2").unwrap();
+    db.close().unwrap();
+    drop(db);
+    let before = sh.image("db");
+    for line in ["verify db", "stats db", "tree db", "scan db -k plain", "get db b -k plain"] {
+        let output = sh.run(line);
+        let told = stderr(&output);
+        assert!(output.status.success(), "{line}: {told}");
+        assert!(told.contains("`default`") && told.contains(REVERSE_ID), "{line}: {told}");
+    }
+    assert_eq!(sh.ok("export db -k plain"), "b\t2\n");
+    for line in ["get db a", "scan db", "count db", "put db a b"] {
+        let text = sh.fails(line, 1);
+        assert!(text.contains(REVERSE_ID), "{line}: {text}");
+    }
+    assert!(sh.image("db") == before, "something was written");
+}
+
+#[test]
 fn a_file_of_another_kind_is_not_damaged() {
     let sh = Shell::new();
     sh.ok("put db key value");

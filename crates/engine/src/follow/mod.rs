@@ -132,8 +132,7 @@ impl Follower {
     /// direct I/O. It is not created, and opened read-only, whatever they say.
     ///
     /// # Errors
-    /// `InvalidArgument` if there is no database, or the default keyspace's comparator is not
-    /// registered; `Corruption` for a damaged manifest or log; `NotSupported` if a newer version
+    /// `InvalidArgument` if there is no database; `Corruption` for a damaged manifest or log; `NotSupported` if a newer version
     /// wrote it; `Io`, above all where no lease can be made in the directory.
     pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Follower> {
         let options = Options { read_only: true, error_if_exists: false, ..options };

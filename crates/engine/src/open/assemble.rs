@@ -13,7 +13,6 @@ use crate::manifest::durable::DurableManifest;
 use crate::manifest::record::KeyspaceRecord;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::open::found::Found;
-use crate::open::left_out::{self};
 use crate::open::listing::Listing;
 use crate::open::logs::check_files;
 use crate::options::{Components, KeyspaceOptions, Options};
@@ -28,8 +27,11 @@ use crate::tree::{Tree, TreeParts};
 use crate::workers::Workers;
 use crate::write::wal::Wal;
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, KeyspaceId, Result, debug_invariant, unless_mutant};
+use windrow_base::{
+    Error, ErrorKind, KeyOrder, KeyspaceId, Result, debug_invariant, unless_mutant,
+};
 use windrow_env::{Env, LogFile, Process};
+use windrow_plan::tree::Version;
 use windrow_plan::{Policy, Settings as PlanSettings};
 use windrow_skiplist::ChunkPool;
 
@@ -97,7 +99,10 @@ pub(crate) fn assemble(
         services.tree(keyspace, &options.components, before.as_deref()).map(Arc::new)
     };
     let trees = state.keyspaces.values().map(tree).collect::<Result<Vec<_>>>()?;
-    check_default(&state, &found.left_out, &options.default_keyspace)?;
+    let stand_in = services.stand_in(&found.left_out)?;
+    if stand_in.is_none() {
+        check_default(&state, &options.default_keyspace)?;
+    }
     let last_seq = state.last_seq;
     let ahead = trees.iter().find(|tree| tree.version().flushed_through > last_seq);
     let ahead = ahead.map(|tree| &tree.name);
@@ -112,6 +117,7 @@ pub(crate) fn assemble(
         cleanup,
         trees,
         left_out: found.left_out,
+        stand_in,
         workers,
         host,
     };
@@ -160,14 +166,7 @@ fn table_cache(
 }
 
 /// What the default keyspace is asked to be must be what it was made as.
-fn check_default(
-    state: &ManifestState,
-    left_out: &[KeyspaceRecord],
-    asked: &KeyspaceOptions,
-) -> Result<()> {
-    if let Some(record) = left_out.iter().find(|record| record.id == KeyspaceId::DEFAULT) {
-        return Err(left_out::refused(record));
-    }
+fn check_default(state: &ManifestState, asked: &KeyspaceOptions) -> Result<()> {
     match state.keyspaces.get(&KeyspaceId::DEFAULT) {
         Some(keyspace) => check_agrees(&keyspace.record, asked),
         None => Err(Error::corruption("the manifest holds no default keyspace")),
@@ -219,8 +218,31 @@ impl Services {
         components: &Components,
         before: Option<&ReadView>,
     ) -> Result<Tree> {
+        let order = components.key_order(&keyspace.record.comparator)?;
+        Ok(self.tree_in(order, keyspace, components, before))
+    }
+
+    /// A tree of nothing in the place of the default keyspace, which every handle of a
+    /// database begins with, where that was left out: all that is done with it fails.
+    fn stand_in(&self, left_out: &[KeyspaceRecord]) -> Result<Option<Arc<Tree>>> {
+        let default = left_out.iter().find(|record| record.id == KeyspaceId::DEFAULT);
+        let Some(record) = default else { return Ok(None) };
+        let order = KeyOrder::Bytewise;
+        let version = Arc::new(Version::empty(order.clone()));
+        let keyspace = KeyspaceState { record: Arc::new(record.clone()), version };
+        let tree = self.tree_in(order, &keyspace, &Components::default(), None);
+        tree.mark_dropped(0); // no snapshot sees anything of it
+        Ok(Some(Arc::new(tree)))
+    }
+
+    fn tree_in(
+        &self,
+        order: KeyOrder,
+        keyspace: &KeyspaceState,
+        components: &Components,
+        before: Option<&ReadView>,
+    ) -> Tree {
         let record = keyspace.record.clone();
-        let order = components.key_order(&record.comparator)?;
         let sorted_by = keyspace.version.order.id();
         debug_invariant!(I1, order.id() == sorted_by, "`{}` is by {sorted_by}", record.name);
         // Without it operands stay as they are, whatever is flushed or merged, and
@@ -240,7 +262,7 @@ impl Services {
             gaps: Gaps::new(self.last_given.clone()),
             process: Process::current(),
         });
-        Ok(Tree::new(TreeParts {
+        Tree::new(TreeParts {
             filter: components.compaction_filter(&record.name).cloned(),
             record,
             order,
@@ -251,7 +273,7 @@ impl Services {
             reads,
             chunks: self.chunks.clone(),
             before: before.map_or(&[], |before| &before.levels),
-        }))
+        })
     }
 }
 

@@ -8,6 +8,7 @@
 
 use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use crate::options::Components;
+use crate::tree;
 use std::collections::BTreeMap;
 use windrow_base::{Error, KeyspaceId, Result};
 
@@ -51,7 +52,7 @@ impl LeftOut {
 /// `InvalidArgument` if the keyspace of this name is there and was left out.
 pub(crate) fn check(left_out: &[KeyspaceRecord], name: &str) -> Result<()> {
     match left_out.iter().find(|record| record.name == name) {
-        Some(record) => Err(refused(record)),
+        Some(record) => Err(tree::left_out(record)),
         None => Ok(()),
     }
 }
@@ -60,13 +61,4 @@ pub(crate) fn check(left_out: &[KeyspaceRecord], name: &str) -> Result<()> {
 pub(crate) fn needed(error: Error) -> Error {
     let why = error.message();
     Error::invalid(format!("{why} (an open for reading leaves out the keyspace that needs it)"))
-}
-
-/// Why a keyspace that was left out cannot be used.
-pub(crate) fn refused(record: &KeyspaceRecord) -> Error {
-    let KeyspaceRecord { name, comparator, .. } = record;
-    Error::invalid(format!(
-        "keyspace `{name}` is left out: register its comparator `{comparator}` in \
-         Components::comparators and open the database again"
-    ))
 }

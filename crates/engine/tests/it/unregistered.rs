@@ -5,7 +5,8 @@
 use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
-use windrow::{Comparator, Db, ErrorKind, Keyspace, KeyspaceOptions, MergeOperator, Options};
+use windrow::{Comparator, Db, ErrorKind, Follower, Keyspace};
+use windrow::{KeyspaceOptions, MergeOperator, Options};
 
 /// Operands one after the other, each in brackets; they combine.
 struct Brackets;
@@ -198,6 +199,69 @@ fn a_keyspace_of_an_unknown_order_is_left_out_where_nothing_is_written() {
         assert!(keys.len() == 200 && keys.is_sorted_by(|a, b| a > b), "nothing was lost");
         assert!(db.keyspaces_left_out().is_empty());
     }
+}
+
+#[test]
+fn a_default_keyspace_of_an_unknown_order_keeps_nobody_from_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let reversed = KeyspaceOptions { comparator: Some("reverse".into()), merge_operator: None };
+    let known = Options { default_keyspace: reversed, ..with_comparator() };
+    let db = Db::open_with(dir.path(), known.clone()).unwrap();
+    let users = db.keyspace("users").unwrap();
+    for i in 0..100 {
+        db.put(format!("{i}"), "1").unwrap();
+        users.put(format!("{i}"), "2").unwrap();
+        if i == 50 {
+            db.flush().unwrap();
+        }
+    }
+    let check = |db: &Db| {
+        assert_eq!(db.keyspaces(), ["users"]);
+        let left_out: Vec<_> = db.keyspaces_left_out().into_iter().map(|k| k.name).collect();
+        assert_eq!(left_out, ["default"]);
+        let users = db.open_keyspace("users").unwrap().expect("its order is known");
+        assert_eq!((users.count(..).unwrap(), users.get("99").unwrap().is_some()), (100, true));
+        let snapshot = db.snapshot();
+        let errors = [
+            db.get("1").unwrap_err(),
+            db.iter().next().expect("an error").unwrap_err(),
+            db.multi_get(&["1"]).remove(0).unwrap_err(),
+            db.first().unwrap_err(),
+            db.count(..).unwrap_err(),
+            db.approximate_len().unwrap_err(),
+            db.cursor(windrow::ReadOptions::default()).seek_first().unwrap_err(),
+            snapshot.get("1").unwrap_err(),
+            snapshot.iter().next().expect("an error").unwrap_err(),
+            db.default_keyspace().get_at(&snapshot, "1").unwrap_err(),
+            db.open_keyspace("default").unwrap_err(),
+            db.transaction().unwrap().get(db, "1").unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+            let told =
+                error.message().contains("`default`") && error.message().contains("`reverse`");
+            assert!(told, "{error}");
+        }
+        assert_eq!(users.get_at(&snapshot, "7").unwrap().as_deref(), Some(&b"2"[..]));
+        assert!(db.verify().unwrap().is_ok());
+        assert!(db.tree().iter().all(|(name, _)| name == "users"));
+        assert_eq!(db.stats().keyspaces.len(), 1);
+        assert_eq!(db.put("1", "2").unwrap_err().kind(), ErrorKind::ReadOnly);
+    };
+    let follower = Follower::open_with(dir.path(), small()).unwrap();
+    check(&follower.db());
+    drop(follower);
+    db.close().unwrap();
+    drop((users, db));
+    let options = small();
+    let error = Db::open_with(dir.path(), options.clone()).unwrap_err();
+    assert!(error.message().contains("`reverse`"), "{error}");
+    let db = Db::open_with(dir.path(), read_only(options)).unwrap();
+    check(&db);
+    db.close().unwrap();
+    drop(db);
+    let db = Db::open_with(dir.path(), known).unwrap();
+    assert_eq!(db.count(..).unwrap(), 100, "nothing was lost");
 }
 
 /// An operand that fits nothing is refused where it is written, not found by readers.
