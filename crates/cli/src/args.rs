@@ -25,8 +25,9 @@ pub(crate) struct Cli {
 
 const AFTER_HELP: &str = "\
 A database is a directory. `put` and `load` create it; what only reads opens it read-only and
-never creates it. One program at a time may have a database open for writing. The preset and the
-options of a database that exists stay as they were last written, but for those a flag names.
+never creates it. One program at a time may have a database open for writing. What only reads works
+next to it, and shows what was written when the command began. The preset and the options of a
+database that exists stay as they were last written, but for those a flag names.
 
 Exit codes: 0 done; 1 failed or not found; 2 bad usage; 3 repaired, but something is lost;
 130 stopped by Ctrl-C.

@@ -23,8 +23,6 @@ pub(crate) enum Failure {
         message: String,
         /// What to do about it.
         hint: Option<String>,
-        /// Because another process has what it needs.
-        is_busy: bool,
     },
     /// Whoever read our output has had enough. Exit code 0, nothing said: only
     /// where the output was all that was asked for.
@@ -41,12 +39,7 @@ impl Failure {
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Failure {
-        Failure::Failed { message: message.into(), hint: None, is_busy: false }
-    }
-
-    /// Whether another process has what it needs.
-    pub(crate) fn is_busy(&self) -> bool {
-        matches!(self, Failure::Failed { is_busy: true, .. })
+        Failure::Failed { message: message.into(), hint: None }
     }
 
     /// Says what to do. Keeps a hint that is there: the innermost knows best.
@@ -126,8 +119,7 @@ impl From<Error> for Failure {
             return Failure::ClosedPipe;
         }
         let hint = advice(&error).map(str::to_owned);
-        let is_busy = error.kind() == ErrorKind::Busy;
-        Failure::Failed { message: error.to_string(), hint, is_busy }
+        Failure::Failed { message: error.to_string(), hint }
     }
 }
 

@@ -8,17 +8,25 @@ use crate::failure::{Failure, Result};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
-use windrow::{Db, ErrorKind, Keyspace, Options, Settings, StoredKeyspace};
+use windrow::{Db, ErrorKind, Follower, Keyspace, Options, Settings, StoredKeyspace};
 
 /// What a command does to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Opens read-only: writes not one byte.
+    /// Opens read-only: writes not one byte. A database that another process has open for
+    /// writing is followed, by a lease in its directory.
     Read,
     /// Changes a database that is there.
     Change,
     /// Changes a database, creating it where there is none.
     Create,
+}
+
+/// A database, and how it was opened.
+pub(crate) struct Opened {
+    pub(crate) db: Db,
+    /// Another process writes it: this shows what was written when it was opened.
+    pub(crate) is_followed: bool,
 }
 
 /// Opens the database, does `work`, and closes it however that went. The
@@ -31,23 +39,44 @@ pub(crate) fn with<T>(
     access: Access,
     work: impl FnOnce(&Db) -> Result<T>,
 ) -> Result<T> {
+    let Opened { db, .. } = opened(open, access)?;
+    let outcome = work(&db);
+    let closed = db.close().map_err(Failure::from);
+    let value = outcome?;
+    closed?;
+    Ok(value)
+}
+
+/// Opens the database, and says what of it is left out.
+///
+/// # Errors
+/// What keeps it from being opened.
+pub(crate) fn opened(open: &Open, access: Access) -> Result<Opened> {
     if access != Access::Create {
         must_exist(&open.path)?;
     }
     let options = options(open, access, stored(open, access)?)?;
-    let db = Db::open_with(&open.path, options).map_err(|error| refused(open, error))?;
-    for left_out in db.keyspaces_left_out() {
+    let opened = open_or_follow(open, access, options).map_err(|error| refused(open, error))?;
+    for left_out in opened.db.keyspaces_left_out() {
         let StoredKeyspace { name, comparator, .. } = left_out;
         warn(format_args!(
             "keyspace `{name}` is left out, unread and unchecked: its comparator `{comparator}` \
              is not known to this program"
         ));
     }
-    let outcome = work(&db);
-    let closed = db.close().map_err(Failure::from);
-    let value = outcome?;
-    closed?;
-    Ok(value)
+    Ok(opened)
+}
+
+/// What only reads follows a database that another process has open for writing. One that
+/// nobody has open is locked instead, and nothing is written into its directory.
+fn open_or_follow(open: &Open, access: Access, options: Options) -> windrow::Result<Opened> {
+    match Db::open_with(&open.path, options.clone()) {
+        Err(error) if access == Access::Read && error.kind() == ErrorKind::Busy => {
+            let db = Follower::open_with(&open.path, options)?.db();
+            Ok(Opened { db, is_followed: true })
+        }
+        opened => Ok(Opened { db: opened?, is_followed: false }),
+    }
 }
 
 /// Why the database does not open. What is wrong with an option may show only

@@ -91,8 +91,9 @@ impl Db {
     }
 
     /// The settings that the database in a directory was last opened with for
-    /// writing; `None` if there is no database. Writes nothing, and reads no
-    /// more than the manifest.
+    /// writing; `None` if there is no database. Reads no more than the manifest, and writes
+    /// nothing but the lease of a reader where another process has the database open
+    /// ([`crate::Follower`]).
     ///
     /// An open does not look at them: it uses the settings that it is given,
     /// and stores them if it is for writing. A program that means to keep what
@@ -110,7 +111,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Busy` if it is open for writing; `Corruption`, `NotSupported`, `Io`.
+    /// `Corruption`, `NotSupported`, `Io`: above all where another process has it open and no
+    /// lease can be made in the directory.
     pub fn stored_settings(dir: impl AsRef<Path>) -> Result<Option<StoredSettings>> {
         stored::read(&Env::os(1), dir.as_ref())
     }
@@ -127,8 +129,8 @@ impl Db {
 
     /// The keyspaces of the database in a directory, in the order in which they
     /// were made, with what each of them needs; `None` if there is no database.
-    /// Writes nothing, reads no more than the manifest, and needs none of what
-    /// the keyspaces were made with.
+    /// Reads and writes as [`Db::stored_settings`], and needs none of what the keyspaces were
+    /// made with.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -143,7 +145,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Busy` if it is open for writing; `Corruption`, `NotSupported`, `Io`.
+    /// `Corruption`, `NotSupported`, `Io`: above all where another process has it open and no
+    /// lease can be made in the directory.
     pub fn stored_keyspaces(dir: impl AsRef<Path>) -> Result<Option<Vec<StoredKeyspace>>> {
         stored::keyspaces(&Env::os(1), dir.as_ref())
     }

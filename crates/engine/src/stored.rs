@@ -1,18 +1,20 @@
 //! What a database keeps in addition to its data: the settings that it was last opened
 //! with for writing, and its keyspaces, as the manifest has them.
 //!
-//! Reads only, and needs none of what the user brings: a program may ask
-//! before it decides how to open. Never does: open with them; that is for
+//! Reads only (but for a reader's lease next to a process that writes), and needs none of
+//! what the user brings: a program may ask before it decides how to open. Never does: open with them; that is for
 //! whoever asks.
 
+use crate::follow::read_records;
 use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use crate::open::found::{fold_manifest, read_current, refuse_newer};
 use crate::open::remains::refuse_foreign;
 use crate::options::Settings;
 use crate::place::enter;
+use crate::readers::ReaderLease;
 use std::collections::BTreeMap;
 use std::path::Path;
-use windrow_base::Result;
+use windrow_base::{ErrorKind, Result};
 use windrow_env::Env;
 use windrow_env::fs::LockMode;
 use windrow_format::names;
@@ -49,6 +51,9 @@ impl StoredKeyspace {
 
 /// Passes the records of the manifest in force to `each`. `None` if there is no
 /// database; the inner result is what was wrong behind the records that were read.
+///
+/// A writer begins a new manifest, and removes the one that CURRENT named: where there is
+/// none its lock is held, and next to one a reader's lease.
 fn records(env: &Env, dir: &Path, mut each: impl FnMut(&Record)) -> Result<Option<Result<()>>> {
     if !env.fs.exists(dir)? {
         return Ok(None);
@@ -59,8 +64,18 @@ fn records(env: &Env, dir: &Path, mut each: impl FnMut(&Record)) -> Result<Optio
     if !env.fs.exists(&dir.join(names::CURRENT))? {
         return Ok(None);
     }
-    // A writer begins a new manifest, and removes the one that CURRENT named.
-    let _lock = env.fs.lock(&dir.join(names::LOCK), LockMode::Shared)?;
+    let _lock = match env.fs.lock(&dir.join(names::LOCK), LockMode::Shared) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == ErrorKind::Busy => {
+            let _lease = ReaderLease::take(env, dir)?;
+            let current = read_current(env, dir)?;
+            return Ok(Some(read_records(env, dir, &current, &mut 0, &mut |record| {
+                each(record);
+                Ok(())
+            })));
+        }
+        Err(error) => return Err(error),
+    };
     let current = read_current(env, dir)?;
     let (number, uid) = (current.manifest_number, Some(current.manifest_uid));
     let folded = fold_manifest(env, dir, number, uid, |record| {
@@ -109,7 +124,7 @@ pub(crate) fn read(env: &Env, dir: &Path) -> Result<Option<StoredSettings>> {
 #[cfg(test)]
 mod tests {
     use super::read;
-    use crate::{Db, ErrorKind, Options, Settings};
+    use crate::{Db, Options, Settings};
     use std::path::{Path, PathBuf};
     use windrow_env::testing::{Handles, env};
 
@@ -139,7 +154,6 @@ mod tests {
         let stored = || read(&env, Path::new(DIR));
         assert_eq!(stored().unwrap(), None);
         let db = Db::open_with(DIR, options(&handles, &chosen())).unwrap();
-        assert_eq!(stored().unwrap_err().kind(), ErrorKind::Busy);
         db.close().unwrap();
         let before = image(&handles);
         let found = stored().unwrap().unwrap();
@@ -152,6 +166,33 @@ mod tests {
         assert_eq!(stored().unwrap().unwrap().settings, chosen());
         Db::open_with(DIR, given).unwrap().close().unwrap();
         assert_eq!(stored().unwrap().unwrap().settings, Settings::default());
+    }
+
+    /// Next to a process that has it open, through many manifests of it.
+    #[test]
+    fn what_a_running_writer_has_is_read_next_to_it() {
+        let (env, handles) = env(1);
+        let mut settings = chosen();
+        settings.set("manifest_bytes", "1KiB").unwrap();
+        let db = Db::open_with(DIR, options(&handles, &settings)).unwrap();
+        let mut names = vec!["default".to_owned()];
+        let manifest = |handles: &Handles| {
+            let files = handles.fs.files(Path::new(DIR)).into_iter();
+            files.filter(|name| name.starts_with("MANIFEST-")).max().unwrap()
+        };
+        let first = manifest(&handles);
+        for number in 0..60 {
+            let name = format!("keyspace{number:02}");
+            db.keyspace(&name).unwrap().put("key", "value").unwrap();
+            names.push(name);
+            db.flush().unwrap();
+            assert_eq!(read(&env, Path::new(DIR)).unwrap().unwrap().settings, settings);
+            let stored = super::keyspaces(&env, Path::new(DIR)).unwrap().unwrap();
+            let stored: Vec<String> = stored.into_iter().map(|keyspace| keyspace.name).collect();
+            assert_eq!(stored, names);
+        }
+        assert!(first < manifest(&handles), "the manifest is still the first");
+        db.close().unwrap();
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What a database looks like: `tree`, `stats`, `keyspaces`, `options`.
 
 use crate::args::{KeyspacesArgs, StatsArgs, TreeArgs};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::human::{self, Paint};
 use crate::picture;
-use crate::store::{self, Access};
+use crate::store::{self, Access, Opened};
 use std::io::{self, Write};
 use windrow::{Db, Settings};
 
@@ -34,23 +34,25 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<()> {
         writeln!(out, "{}", text.trim_end())?;
         Ok(out.flush()?)
     };
-    let opened = store::with(&args.open, Access::Read, |db| {
-        let stats = db.stats();
-        print(&if args.json { stats.to_json() } else { stats.to_string() })
-    });
-    match opened {
-        Err(failure) if failure.is_busy() => match Db::running_stats(&args.open.path)? {
-            Some(running) if args.json => print(&running.json),
-            Some(running) => {
-                print(&format!("of process {}, {}", running.process, age(running.written_ms)))?;
-                print(&running.table)
-            }
-            None => Err(failure.hint(
-                "it writes its statistics every 10 seconds (stats_period_ms), if it is not told \
-                 otherwise: try again then",
-            )),
-        },
-        other => other,
+    let Opened { db, is_followed } = store::opened(&args.open, Access::Read)?;
+    let running = if is_followed { Db::running_stats(&args.open.path)? } else { None };
+    match running {
+        Some(running) if args.json => print(&running.json),
+        Some(running) => {
+            print(&format!("of process {}, {}", running.process, age(running.written_ms)))?;
+            print(&running.table)
+        }
+        None if is_followed => Err(Failure::failed(
+            "another process has the database open, and has not written its statistics yet",
+        )
+        .hint(
+            "it writes them every 10 seconds (stats_period_ms), if it is not told otherwise: try \
+             again then",
+        )),
+        None => {
+            let stats = db.stats();
+            print(&if args.json { stats.to_json() } else { stats.to_string() })
+        }
     }
 }
 

@@ -286,7 +286,7 @@ fn a_second_writer_is_told_who_is_first() {
     let (mut child, mut lines) = loading(&sh, "load db --ack");
     writeln!(child.stdin.as_ref().unwrap(), "key\tvalue").unwrap();
     assert_eq!(lines.next().unwrap().unwrap(), "1");
-    for line in ["put db a b", "get db key", "verify db", "compact db", "destroy db --yes"] {
+    for line in ["put db a b", "repair db", "compact db", "destroy db --yes"] {
         let text = sh.fails(line, 1);
         assert!(text.contains("busy") && text.contains(&child.id().to_string()), "{line}: {text}");
     }

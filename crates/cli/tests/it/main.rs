@@ -4,6 +4,7 @@
 mod common;
 mod formats;
 mod lab;
+mod live;
 mod load;
 mod look;
 mod messages;

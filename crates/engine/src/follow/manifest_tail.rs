@@ -79,37 +79,52 @@ impl ManifestTail {
     }
 
     fn read_on(&mut self, env: &Env, dir: &Path, components: &Components) -> Result<()> {
-        let named = self.path(dir);
-        let (number, uid) = (self.current.manifest_number, self.current.manifest_uid);
-        let file = env.fs.open(&dir.join(names::manifest(number)), ReadOptions::default())?;
-        let bytes = file.len();
-        let open = || {
-            let file = env.fs.open(file.path(), ReadOptions::default())?;
-            let reader = Reader::open(file, LogKind::Manifest, None)?;
-            let header = reader.header();
-            match (header.number, header.uid) == (number, uid) {
-                true => Ok(reader),
-                false => Err(Error::corruption(
-                    "another manifest is in the place of the one that CURRENT names",
-                )),
-            }
-        };
-        let ManifestTail { state, left_out, .. } = self;
+        let ManifestTail { current, at, left_out, state } = self;
         let order_of = |id: &str| components.key_order(id);
-        let mut fold = |record: &windrow_format::log::Record<'_>| {
-            if record.class != Class::Edit {
-                return Err(Error::corruption("a record in the manifest is not an edit"));
-            }
-            let record = Record::decode(record.payload)?;
-            state.apply(&left_out.filter(&record, components), &order_of)?;
-            Ok(Took::It)
-        };
-        let mut tail = Tail { open: &open, at: self.at };
-        let mut read = tail.read(&mut fold);
-        if read.is_ok() && tail.at < bytes {
-            read = tail.read_promised(&mut fold);
-        }
-        self.at = tail.at;
-        read.map(drop).map_err(|error| error.with_file(named))
+        read_records(env, dir, current, at, &mut |record| {
+            state.apply(&left_out.filter(record, components), &order_of)
+        })
     }
+}
+
+/// Passes the records of a manifest that somebody writes to from `at` on to `each`, and moves
+/// `at` behind those that it took.
+///
+/// # Errors
+/// `Corruption`; what `each` says; `Io`. Each names the file.
+pub(crate) fn read_records(
+    env: &Env,
+    dir: &Path,
+    current: &Current,
+    at: &mut u64,
+    each: &mut dyn FnMut(&Record) -> Result<()>,
+) -> Result<()> {
+    let (number, uid) = (current.manifest_number, current.manifest_uid);
+    let path = dir.join(names::manifest(number));
+    let bytes = env.fs.open(&path, ReadOptions::default())?.len();
+    let open = || {
+        let file = env.fs.open(&path, ReadOptions::default())?;
+        let reader = Reader::open(file, LogKind::Manifest, None)?;
+        let header = reader.header();
+        match (header.number, header.uid) == (number, uid) {
+            true => Ok(reader),
+            false => Err(Error::corruption(
+                "another manifest is in the place of the one that CURRENT names",
+            )),
+        }
+    };
+    let mut take = |record: &windrow_format::log::Record<'_>| {
+        if record.class != Class::Edit {
+            return Err(Error::corruption("a record in the manifest is not an edit"));
+        }
+        each(&Record::decode(record.payload)?)?;
+        Ok(Took::It)
+    };
+    let mut tail = Tail { open: &open, at: *at };
+    let mut read = tail.read(&mut take);
+    if read.is_ok() && tail.at < bytes {
+        read = tail.read_promised(&mut take);
+    }
+    *at = tail.at;
+    read.map(drop).map_err(|error| error.with_file(path.display().to_string()))
 }

@@ -1,12 +1,13 @@
 //! Verify, for what is not in tables: CURRENT, the manifest that it names, and
 //! every log whose records may be in no table yet.
 //!
-//! Of a log that is being written what is published is read. Owns: the walk
-//! over them. Never does: replay, or judge what a torn end means (that is the
-//! reader's and recovery's).
+//! Of a log that is being written what is published is read; of one that another process
+//! writes, what is whole (`follow/tail.rs`). Owns: the walk over them. Never does: replay, or
+//! judge what a torn end means (that is the reader's and recovery's).
 
 use super::report::VerifyReport;
 use crate::database::Database;
+use crate::follow::{Tail, Took, read_records};
 use crate::manifest::record::Record;
 use crate::open::found::read_current;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use windrow_base::{Error, FileNumber, FileUid, Result};
 use windrow_env::ReadFile;
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_format::batch;
-use windrow_format::log::{Class, LogKind, Mark, Reader};
+use windrow_format::log::{Class, FILE_HEADER_BYTES, LogKind, Mark, Reader, Record as LogRecord};
 use windrow_format::names;
 
 /// A log that is read.
@@ -27,6 +28,16 @@ struct Segment {
 
 /// Checks CURRENT and the manifest.
 pub(super) fn verify_manifest(database: &Database, report: &mut VerifyReport) {
+    if database.is_moment {
+        let mut read = || {
+            let (mut at, current) = (0, read_current(&database.env, &database.dir)?);
+            read_records(&database.env, &database.dir, &current, &mut at, &mut |_| {
+                report.manifest_records += 1;
+                Ok(())
+            })
+        };
+        return read().unwrap_or_else(|error| report.problems.push(error));
+    }
     let file = match manifest_in_force(database) {
         Ok(Some(file)) => file,
         Ok(None) => return,
@@ -80,7 +91,8 @@ pub(super) fn verify_logs(
 ) {
     for segment in segments(database) {
         let path = database.dir.join(names::wal(segment.number));
-        let file = match database.env.fs.open(&path, ReadOptions::default()) {
+        let open = || database.env.fs.open(&path, ReadOptions::default());
+        let file = match open() {
             Ok(file) => file,
             // All that it held was flushed meanwhile.
             Err(error) if is_not_found(&error) && !is_needed(database, segment.number) => continue,
@@ -91,7 +103,11 @@ pub(super) fn verify_logs(
         };
         report.logs += 1;
         let named = |e: Error| e.with_file(path.display().to_string());
-        if let Err(error) = verify_log(file, &segment, report) {
+        let verified = match database.is_moment {
+            true => verify_live_log(&open, &segment, report),
+            false => verify_log(file, &segment, report),
+        };
+        if let Err(error) = verified {
             report.problems.push(named(error));
         }
         progress(report);
@@ -117,28 +133,11 @@ fn is_needed(database: &Database, number: FileNumber) -> bool {
 }
 
 fn verify_log(file: Arc<dyn ReadFile>, segment: &Segment, report: &mut VerifyReport) -> Result<()> {
-    let mut reader = Reader::open(file, LogKind::Wal, None)?;
-    let header = reader.header();
-    if header.number != segment.number || segment.uid != header.uid {
-        return Err(Error::corruption("another log is in its place"));
-    }
+    let mut reader = open_log(file, segment)?;
     // What lies behind the end is being written.
     while segment.end.is_none_or(|end| reader.valid_bytes() < end) {
         let Some(record) = reader.next()? else { break };
-        let at = |e: Error| e.with_offset(record.offset);
-        match record.class {
-            Class::Batch => {
-                for op in batch::decode(record.payload, record.framing).map_err(at)?.2 {
-                    op.map_err(at)?;
-                    report.log_operations += 1;
-                }
-                report.log_batches += 1;
-            }
-            Class::Mark => drop(Mark::decode(record.payload).map_err(at)?),
-            Class::Edit => {
-                return Err(at(Error::corruption("an edit of the manifest is in a log")));
-            }
-        }
+        count_record(&record, report).map_err(|error| error.with_offset(record.offset))?;
     }
     let valid = reader.valid_bytes();
     report.log_bytes += valid;
@@ -148,5 +147,43 @@ fn verify_log(file: Arc<dyn ReadFile>, segment: &Segment, report: &mut VerifyRep
             "the log is valid up to byte {valid} only, and was written up to {end}"
         ))
         .with_offset(valid)),
+    }
+}
+
+/// As [`verify_log`], of a log that another process may be writing to.
+fn verify_live_log(
+    open: &dyn Fn() -> Result<Arc<dyn ReadFile>>,
+    segment: &Segment,
+    report: &mut VerifyReport,
+) -> Result<()> {
+    let open = || open_log(open()?, segment);
+    let mut tail = Tail { open: &open, at: 0 };
+    let read = tail.read_promised(|record| count_record(record, report).map(|()| Took::It));
+    report.log_bytes += tail.at.max(FILE_HEADER_BYTES as u64);
+    read.map(drop)
+}
+
+fn open_log(file: Arc<dyn ReadFile>, segment: &Segment) -> Result<Reader> {
+    let reader = Reader::open(file, LogKind::Wal, None)?;
+    let header = reader.header();
+    match header.number == segment.number && segment.uid == header.uid {
+        true => Ok(reader),
+        false => Err(Error::corruption("another log is in its place")),
+    }
+}
+
+/// Checks a record of a log, and counts what is in it.
+fn count_record(record: &LogRecord<'_>, report: &mut VerifyReport) -> Result<()> {
+    match record.class {
+        Class::Batch => {
+            for op in batch::decode(record.payload, record.framing)?.2 {
+                op?;
+                report.log_operations += 1;
+            }
+            report.log_batches += 1;
+            Ok(())
+        }
+        Class::Mark => Mark::decode(record.payload).map(drop),
+        Class::Edit => Err(Error::corruption("an edit of the manifest is in a log")),
     }
 }
