@@ -332,7 +332,8 @@ impl Dropper {
         self.keep_operands(sink)?;
         match base {
             Base::Put(entry) => self.keep(entry.user_key, entry.trailer, entry.value, sink),
-            Base::Deleted(seq) => self.keep_as_newest(key::trailer(seq, Kind::Delete), &[], sink),
+            // Where nothing is left for it to hide, it would have its table rewritten for ever.
+            Base::Deleted(seq) => self.tombstone(seq, self.current.pending_stripe, sink),
             Base::Covered => Ok(()),
         }
     }
