@@ -37,7 +37,7 @@ pub(crate) struct Database {
     /// Keyspaces that a read-only open could not take: see `open/left_out.rs`.
     pub(crate) left_out: Vec<KeyspaceRecord>,
     /// In the place of the default keyspace, where that is among them.
-    pub(crate) stand_in: Option<Arc<Tree>>,
+    pub(crate) substitute: Option<Arc<Tree>>,
     /// One of several of the same directory, whose caches it shares: see `follow`.
     pub(crate) is_moment: bool,
     pub(crate) handles: Handles,
@@ -59,7 +59,7 @@ pub(crate) struct DatabaseParts {
     /// By id ascending.
     pub(crate) trees: Vec<Arc<Tree>>,
     pub(crate) left_out: Vec<KeyspaceRecord>,
-    pub(crate) stand_in: Option<Arc<Tree>>,
+    pub(crate) substitute: Option<Arc<Tree>>,
     /// It shares the caches of another one.
     pub(crate) is_moment: bool,
 }
@@ -92,7 +92,7 @@ impl Database {
             scheduler: Scheduler::new(jobs.clone()),
             jobs,
             left_out: parts.left_out,
-            stand_in: parts.stand_in,
+            substitute: parts.substitute,
             is_moment: parts.is_moment,
             handles: Handles::default(),
             checkpointing: Mutex::new(lock_ranks::CHECKPOINTING, ()),
@@ -111,7 +111,7 @@ impl Database {
     /// # Errors
     /// `Closed` if it was dropped.
     pub(crate) fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
-        match &self.stand_in {
+        match &self.substitute {
             Some(tree) if tree.id == id => Ok(tree.clone()),
             _ => self.pipeline.tree(id),
         }

@@ -79,8 +79,11 @@ impl Db {
     /// # Errors
     /// As [`Db::open`]; `InvalidArgument` that lists everything wrong with the options.
     pub fn open_with(dir: impl AsRef<Path>, options: Options) -> Result<Db> {
+        let given = options.default_keyspace.settings.clone();
         let opened = open::open(dir.as_ref(), options)?;
-        Db::of(opened.database, opened.lock)
+        let db = Db::of(opened.database, opened.lock)?;
+        db.database().give(&db.default.tree, &given)?;
+        Ok(db)
     }
 
     /// The first handle of an open database, whose directory is held by `lock`.
@@ -683,6 +686,11 @@ impl InKeyspace for Db {
 
     fn database_id(&self) -> u64 {
         self.database().instance_id
+    }
+
+    #[inline]
+    fn default_ttl(&self) -> Option<Duration> {
+        self.default.default_ttl()
     }
 }
 

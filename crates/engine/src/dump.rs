@@ -265,6 +265,10 @@ fn print_field(field: &Field, out: &mut Out<'_>) -> Result<()> {
             record.comparator,
             record.merge_operator.as_deref().unwrap_or("nothing")
         )),
+        Field::KeyspaceSettings(id, text) => {
+            out.line(format_args!("  keyspace {id} has settings of its own"))?;
+            text.lines().try_for_each(|line| out.line(format_args!("    {line}")))
+        }
         Field::KeyspaceDrop(id) => out.line(format_args!("  keyspace {id} is dropped")),
         Field::Snapshot => {
             out.line(format_args!("  snapshot: all that follows is the whole state"))

@@ -7,7 +7,7 @@
 use crate::compact;
 use crate::handle::Handle;
 use crate::key_range::{self, KeyRange};
-use crate::options::{ReadOptions, Sync};
+use crate::options::{KeyspaceSettings, ReadOptions, Sync};
 use crate::read::cursor::{Cursor, Iter};
 use crate::read::scan::Scan;
 use crate::read::scan_options::ScanOptions;
@@ -654,6 +654,33 @@ impl Keyspace {
         self.database.set_policy(&self.tree, policy)
     }
 
+    /// Stores settings of its own with the keyspace, in the place of those that it had, and
+    /// applies them: from here on, whoever opens it. [`Keyspace::set_policy`] lasts until the
+    /// close; this does longer.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// use windrow::KeyspaceSettings;
+    /// let archive = db.keyspace("archive")?;
+    /// let before = archive.settings();
+    /// archive.configure(KeyspaceSettings { policy: Some("leveled".into()), ..before })?;
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` that lists everything wrong with them; `ReadOnly`; `Closed`; `Io`,
+    /// `NoSpace`.
+    pub fn configure(&self, settings: KeyspaceSettings) -> Result<()> {
+        self.check()?;
+        self.database.configure(&self.tree, settings)
+    }
+
+    /// What the keyspace has of its own.
+    pub fn settings(&self) -> KeyspaceSettings {
+        KeyspaceSettings::clone(&self.tree.settings.load())
+    }
+
     /// The policy in full, one value per axis.
     pub fn policy(&self) -> String {
         self.tree.policy.load().to_string()
@@ -701,6 +728,11 @@ impl InKeyspace for Keyspace {
 
     fn database_id(&self) -> u64 {
         self.database.instance_id
+    }
+
+    #[inline]
+    fn default_ttl(&self) -> Option<Duration> {
+        self.tree.ttl()
     }
 }
 

@@ -114,8 +114,8 @@ pub use keyspace::Keyspace;
 pub use measure::TableSearches;
 pub use operators::{CompactionFilter, FilterDecision, MergeOperator};
 pub use options::{
-    Components, KeyspaceOptions, Options, ReadOptions, SettingRange, SettingRow, Settings, Sync,
-    Unit,
+    Components, KeyspaceOptions, KeyspaceSettings, Options, ReadOptions, SettingRange, SettingRow,
+    Settings, Sync, Unit,
 };
 pub use read::cursor::{Cursor, Iter, Keys};
 pub use repair::{DamagedLog, DamagedTable, LostRange, RepairReport, repair};

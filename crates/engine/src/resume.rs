@@ -146,7 +146,9 @@ impl Resume<'_> {
         unless_mutant!(ResumedKeyspaces, state.keyspaces.retain(|id, _| is_open(id)));
         for tree in trees.iter() {
             let (record, version) = (tree.record.clone(), tree.version());
-            let open = || KeyspaceState { record, version };
+            let text = tree.settings.load().to_text();
+            let settings = Some(text.as_str().into()).filter(|_| !text.is_empty());
+            let open = || KeyspaceState { record, settings, version };
             state.keyspaces.entry(tree.id).or_insert_with(open);
         }
         let is_same = state.keyspaces.keys().copied().eq(trees.iter().map(|tree| tree.id));

@@ -9,7 +9,7 @@ use crate::follow::read_records;
 use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use crate::open::found::{fold_manifest, read_current, refuse_newer};
 use crate::open::remains::refuse_foreign;
-use crate::options::Settings;
+use crate::options::{KeyspaceSettings, Settings};
 use crate::place::enter;
 use crate::readers::ReaderLease;
 use std::collections::BTreeMap;
@@ -40,12 +40,15 @@ pub struct StoredKeyspace {
     pub comparator: String,
     /// The name of its merge operator, if it has one.
     pub merge_operator: Option<String>,
+    /// What it has of its own, as far as this build knows it.
+    pub settings: KeyspaceSettings,
 }
 
 impl StoredKeyspace {
     pub(crate) fn of(record: &KeyspaceRecord) -> StoredKeyspace {
         let KeyspaceRecord { name, comparator, merge_operator, .. } = record.clone();
-        StoredKeyspace { name, comparator, merge_operator }
+        let settings = KeyspaceSettings::default();
+        StoredKeyspace { name, comparator, merge_operator, settings }
     }
 }
 
@@ -93,6 +96,11 @@ pub(crate) fn keyspaces(env: &Env, dir: &Path) -> Result<Option<Vec<StoredKeyspa
             match field {
                 Field::Snapshot => known.clear(),
                 Field::KeyspaceCreate(made) => _ = known.insert(made.id, StoredKeyspace::of(made)),
+                Field::KeyspaceSettings(id, text) => {
+                    if let Some(keyspace) = known.get_mut(id) {
+                        keyspace.settings = KeyspaceSettings::from_text_known(text);
+                    }
+                }
                 Field::KeyspaceDrop(id) => _ = known.remove(id),
                 _ => {}
             }

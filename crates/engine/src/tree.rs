@@ -13,11 +13,13 @@ use crate::manifest::record::KeyspaceRecord;
 use crate::memtable::Memtable;
 use crate::merge::filter_ledger::FilterLedger;
 use crate::operators::CompactionFilter;
+use crate::options::KeyspaceSettings;
 use crate::read::ReadOwner;
 use crate::read::statistics::Estimates;
 use crate::read::view::{ReadLevel, ReadView};
 use crate::shortage::Retry;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use windrow_base::{Error, ErrorKind, FileNumber, KeyOrder, KeyspaceId, SeqNo};
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{ArcSwap, Guard, Mutex};
@@ -106,6 +108,10 @@ pub(crate) struct Tree {
     pub(crate) policy: ArcSwap<Policy>,
     /// What the policy reads of sizes; changes with it.
     pub(crate) sizes: ArcSwap<Settings>,
+    /// What the keyspace has of its own.
+    pub(crate) settings: ArcSwap<KeyspaceSettings>,
+    /// Of that, the TTL of what is put, in ms; 0: none.
+    ttl_ms: AtomicU64,
     pub(crate) work: Mutex<Work>,
     pub(crate) reads: Arc<ReadOwner>,
     /// How hot keys are; made when a merge first asks for it. Not persisted:
@@ -128,6 +134,7 @@ pub(crate) struct TreeParts<'a> {
     pub(crate) record: Arc<KeyspaceRecord>,
     pub(crate) order: KeyOrder,
     pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
+    pub(crate) settings: KeyspaceSettings,
     pub(crate) policy: Arc<Policy>,
     pub(crate) sizes: Arc<Settings>,
     pub(crate) version: Arc<Version>,
@@ -142,7 +149,7 @@ pub(crate) struct TreeParts<'a> {
 impl Tree {
     pub(crate) fn new(parts: TreeParts<'_>) -> Tree {
         let TreeParts { record, order, filter, policy, sizes, version, frozen, reads, .. } = parts;
-        let TreeParts { chunks, before, .. } = parts;
+        let TreeParts { chunks, before, settings, .. } = parts;
         let handle = |file: &Arc<File>| reads.tables.handle(file, &order);
         let levels = ReadView::next_levels(before, &version, handle);
         pin_level0(&[], &levels);
@@ -155,6 +162,8 @@ impl Tree {
             filter,
             policy: ArcSwap::new(policy),
             sizes: ArcSwap::new(sizes),
+            ttl_ms: AtomicU64::new(settings.ttl_ms()),
+            settings: ArcSwap::from_pointee(settings),
             work: Mutex::new(lock_ranks::TREE_WORK, Work::default()),
             reads,
             hot_map: OnceLock::new(),
@@ -163,6 +172,21 @@ impl Tree {
             view: ArcSwap::from_pointee(view),
             view_lock: Mutex::new(lock_ranks::VIEW, ()),
             unseen_from: AtomicU64::new(NOT_DROPPED),
+        }
+    }
+
+    /// Gives the keyspace settings of its own; its policy is for `Database::set_policy`.
+    pub(crate) fn configure(&self, settings: KeyspaceSettings) {
+        self.ttl_ms.store(settings.ttl_ms(), Ordering::Relaxed);
+        self.settings.store(Arc::new(settings));
+    }
+
+    /// How long what is put is there for, where the put does not say.
+    #[inline]
+    pub(crate) fn ttl(&self) -> Option<Duration> {
+        match self.ttl_ms.load(Ordering::Relaxed) {
+            0 => None,
+            ms => Some(Duration::from_millis(ms)),
         }
     }
 
@@ -259,10 +283,10 @@ impl Tree {
         self.unseen_from.store(snapshot, Ordering::Release);
     }
 
-    /// Why handles of a keyspace fail that was dropped, or stands in for one that was left out.
+    /// Why handles of a keyspace fail that was dropped, or is in the place of one that was left out.
     pub(crate) fn gone(&self) -> Error {
-        let stands_in = self.reads.order.id() != self.record.comparator;
-        if stands_in { left_out(&self.record) } else { dropped(&self.name) }
+        let is_another = self.reads.order.id() != self.record.comparator;
+        if is_another { left_out(&self.record) } else { dropped(&self.name) }
     }
 
     /// That the keys with a prefix are a range.

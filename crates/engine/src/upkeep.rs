@@ -10,7 +10,7 @@ use crate::manifest::state::KeyspaceState;
 use crate::open::assemble::{Services, check_agrees};
 use crate::open::found::new_keyspace;
 use crate::open::left_out;
-use crate::options::KeyspaceOptions;
+use crate::options::{KeyspaceOptions, KeyspaceSettings};
 use crate::plan_sizes::plan_settings;
 use crate::tree::{Tree, dropped};
 use crate::write::queue::QueueState;
@@ -62,6 +62,45 @@ impl Database {
         Ok(())
     }
 
+    /// Stores settings of its own with a keyspace, and applies them.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that lists what is wrong with them; `Closed`, `ReadOnly`; what kept
+    /// them from being stored.
+    pub(crate) fn configure(&self, tree: &Tree, settings: KeyspaceSettings) -> Result<()> {
+        settings.validate()?;
+        self.write_state.check()?;
+        let policy = settings.policy.clone();
+        let mut catalog = self.catalog.lock_to_change()?;
+        self.workers.check_open()?;
+        if tree.is_dropped() {
+            return Err(dropped(&tree.name));
+        }
+        let before = tree.settings.load_full();
+        if *before == settings {
+            return Ok(());
+        }
+        let field = Field::KeyspaceSettings(tree.id, settings.to_text());
+        self.append_and_fold(&mut catalog, vec![field])?;
+        tree.configure(settings);
+        drop(catalog);
+        if before.policy == policy {
+            return Ok(());
+        }
+        // What another thread stored meanwhile, if one did.
+        let policy = tree.settings.load().policy.clone();
+        self.set_policy(tree, policy.as_deref().unwrap_or(&self.settings.preset))
+    }
+
+    /// Stores what is given of settings with a keyspace that is there. Where nothing may be
+    /// written, it has what it has.
+    pub(crate) fn give(&self, tree: &Tree, given: &KeyspaceSettings) -> Result<()> {
+        if given.is_empty() || self.write_state.check().is_err() {
+            return Ok(());
+        }
+        self.configure(tree, tree.settings.load().with(given))
+    }
+
     // ---- keyspaces
 
     /// The keyspaces of these names; those that are not there are made with
@@ -72,6 +111,7 @@ impl Database {
         options: &KeyspaceOptions,
     ) -> Result<Vec<Arc<Tree>>> {
         self.write_state.check_read()?;
+        options.settings.validate()?;
         names.iter().try_for_each(|name| left_out::check(&self.left_out, name))?;
         let open = |name: &&str| match self.pipeline.keyspaces.named(name) {
             Some(tree) => check_agrees(&tree.record, options).map(|()| Some(tree)),
@@ -79,6 +119,7 @@ impl Database {
         };
         let found: Option<Vec<_>> = names.iter().map(open).collect::<Result<_>>()?;
         if let Some(all) = found {
+            all.iter().try_for_each(|tree| self.give(tree, &options.settings))?;
             return Ok(all);
         }
         self.shorten_log();
@@ -100,6 +141,9 @@ impl Database {
             let record = new_keyspace(id, name, options, &self.components)?;
             // Whatever the log holds under this id is older than the keyspace: nothing.
             fields.push(Field::KeyspaceCreate(record));
+            if !options.settings.is_empty() {
+                fields.push(Field::KeyspaceSettings(id, options.settings.to_text()));
+            }
             made.push(id);
         }
         if !made.is_empty() {
@@ -115,7 +159,9 @@ impl Database {
         drop(catalog);
         let there =
             |name: &&str| self.pipeline.keyspaces.named(name).ok_or_else(|| dropped_named(name));
-        names.iter().map(there).collect()
+        let all = names.iter().map(there).collect::<Result<Vec<_>>>()?;
+        all.iter().try_for_each(|tree| self.give(tree, &options.settings))?;
+        Ok(all)
     }
 
     /// Logs that keyspaces were made or dropped, and from which log on recovery
@@ -157,12 +203,11 @@ impl Database {
         let theirs = default.sizes.load_full();
         let sizes = if *theirs == sizes { theirs } else { Arc::new(sizes) };
         let services = Services {
+            host: self.host.clone(),
             env: default.reads.env.clone(),
             tables: self.caches.tables.clone(),
             blocks: self.caches.blocks.clone(),
             chunks: self.caches.read_memory.chunks().clone(),
-            counters: self.counters.clone(),
-            last_given: self.last_given.clone(),
             policy,
             sizes,
         };

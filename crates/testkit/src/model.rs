@@ -153,6 +153,8 @@ struct Space {
     incarnation: u64,
     operator: Option<Operator>,
     order: Order,
+    /// How long what is put is there for, in ms.
+    ttl_ms: Option<u64>,
     dropped: bool,
     /// Once it is dropped: the snapshots from before, which still show it.
     seen_by: BTreeSet<String>,
@@ -162,7 +164,7 @@ struct Space {
 impl Space {
     fn new(incarnation: u64, operator: Option<Operator>, order: Order) -> Space {
         let (keys, seen_by) = (BTreeMap::new(), BTreeSet::new());
-        Space { incarnation, operator, order, dropped: false, seen_by, keys }
+        Space { incarnation, operator, order, ttl_ms: None, dropped: false, seen_by, keys }
     }
 
     fn ordered(&self, key: &[u8]) -> Ordered {
@@ -177,8 +179,8 @@ impl Space {
     fn change(&mut self, change: &Change, seq: u64, now_ms: u64) {
         match change {
             Change::Put { key, value } => {
-                let value = value.clone();
-                self.push(key, seq, Entry::Value { value, expiry_ms: None });
+                let expiry_ms = self.ttl_ms.map(|ttl_ms| now_ms.saturating_add(ttl_ms));
+                self.push(key, seq, Entry::Value { value: value.clone(), expiry_ms });
             }
             Change::PutTtl { key, value, ttl_ms } => {
                 let expiry_ms = Some(now_ms.saturating_add(*ttl_ms));
@@ -557,6 +559,17 @@ impl Model {
         Answer::Done
     }
 
+    fn configure(&mut self, name: &str, ttl_ms: Option<u64>) -> Answer {
+        match self.spaces.get_mut(name).filter(|space| !space.dropped) {
+            None => Answer::Missing,
+            Some(_) if ttl_ms == Some(0) => Answer::Error(ErrorKind::InvalidArgument),
+            Some(space) => {
+                space.ttl_ms = ttl_ms;
+                Answer::Done
+            }
+        }
+    }
+
     fn drop_keyspace(&mut self, name: &str) -> Answer {
         if name == DEFAULT {
             return Answer::Error(ErrorKind::InvalidArgument);
@@ -701,6 +714,7 @@ impl Subject for Model {
             Op::CreateKeyspace { name, operator, comparator } => {
                 self.create(name, operator.as_deref(), comparator.as_deref())
             }
+            Op::Configure { name, ttl_ms, .. } => self.configure(name, *ttl_ms),
             Op::DropKeyspace { name } => self.drop_keyspace(name),
             Op::Keyspaces => Answer::Names(self.keyspaces()),
             Op::Clock { forward_ms } => {

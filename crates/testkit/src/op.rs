@@ -235,6 +235,15 @@ pub enum Op {
         /// Id of its comparator.
         comparator: Option<String>,
     },
+    /// Gives a keyspace settings of its own, in the place of those that it has.
+    Configure {
+        /// Its name.
+        name: String,
+        /// How long what is put is there for, in ms.
+        ttl_ms: Option<u64>,
+        /// Its codecs by level.
+        compression: Option<String>,
+    },
     /// Drops a keyspace.
     DropKeyspace {
         /// Its name.

@@ -10,8 +10,8 @@ use std::ops::Bound;
 use std::path::PathBuf;
 use std::time::Duration;
 use windrow::{
-    Batch, Cursor, Db, InKeyspace, Keyspace, KeyspaceOptions, Options, ReadOptions, Slice,
-    Snapshot, Sync, Transaction,
+    Batch, Cursor, Db, InKeyspace, Keyspace, KeyspaceOptions, KeyspaceSettings, Options,
+    ReadOptions, Slice, Snapshot, Sync, Transaction,
 };
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result};
 
@@ -65,6 +65,13 @@ impl InKeyspace for Place<'_> {
         match self {
             Place::Default(db) => db.database_id(),
             Place::Named(keyspace) => keyspace.database_id(),
+        }
+    }
+
+    fn default_ttl(&self) -> Option<Duration> {
+        match self {
+            Place::Default(db) => db.default_ttl(),
+            Place::Named(keyspace) => keyspace.default_ttl(),
         }
     }
 }
@@ -460,7 +467,18 @@ impl Database {
             Op::CreateKeyspace { name, operator, comparator } => {
                 let merge_operator = operator.clone();
                 let comparator = comparator.clone();
-                self.create(name, KeyspaceOptions { comparator, merge_operator })
+                self.create(
+                    name,
+                    KeyspaceOptions { comparator, merge_operator, ..KeyspaceOptions::default() },
+                )
+            }
+            Op::Configure { name, ttl_ms, compression } => {
+                let Some(keyspace) = self.db().open_keyspace(name)? else {
+                    return Ok(Answer::Missing);
+                };
+                let (ttl, compression) = (ttl_ms.map(Duration::from_millis), compression.clone());
+                keyspace.configure(KeyspaceSettings { ttl, compression, policy: None })?;
+                Ok(Answer::Done)
             }
             Op::DropKeyspace { name } => self.drop_keyspace(name),
             Op::Keyspaces => {

@@ -184,14 +184,14 @@ pub fn op_text(op: &Op) -> String {
         Op::Flush { keyspace: Some(name) } => format!("flush @{name}"),
         Op::CompactRange { span } => format!("compact_range {}", span_text(span)),
         Op::CreateKeyspace { name, operator, comparator } => {
-            let mut out = format!("keyspace {name}");
-            if let Some(operator) = operator {
-                let _ = write!(out, " operator:{operator}");
-            }
-            if let Some(comparator) = comparator {
-                let _ = write!(out, " comparator:{comparator}");
-            }
-            out
+            let merged = operator.as_ref().map(|name| format!(" operator:{name}"));
+            let ordered = comparator.as_ref().map(|id| format!(" comparator:{id}"));
+            format!("keyspace {name}{}{}", merged.unwrap_or_default(), ordered.unwrap_or_default())
+        }
+        Op::Configure { name, ttl_ms, compression } => {
+            let ttl = ttl_ms.map(|ms| format!(" ttl:{ms}")).unwrap_or_default();
+            let codecs = compression.as_ref().map(|list| format!(" compression:{list}"));
+            format!("configure {name}{ttl}{}", codecs.unwrap_or_default())
         }
         Op::DropKeyspace { name } => format!("drop {name}"),
         Op::Policy { policy } => format!("policy {policy}"),
@@ -384,6 +384,14 @@ fn parse_line(line: &str) -> Parsed<Op> {
             name: words.word()?.to_owned(),
             operator: words.tagged("operator:").map(str::to_owned),
             comparator: words.tagged("comparator:").map(str::to_owned),
+        },
+        "configure" => Op::Configure {
+            name: words.word()?.to_owned(),
+            ttl_ms: match words.tagged("ttl:") {
+                Some(ms) => Some(ms.parse().map_err(|_| format!("`{ms}` is not a number"))?),
+                None => None,
+            },
+            compression: words.tagged("compression:").map(str::to_owned),
         },
         "policy" => Op::Policy { policy: words.rest().join(" ") },
         "drop" => Op::DropKeyspace { name: words.word()?.to_owned() },

@@ -23,6 +23,7 @@ const CLEAN_CLOSE: u64 = 15;
 const NEXT_KEYSPACE: u64 = 17;
 const SNAPSHOT: u64 = 19;
 const WAL_SYNCED: u64 = 21;
+const KEYSPACE_SETTINGS: u64 = 23;
 const TIME_FLOOR: u64 = 20;
 const SETTINGS: u64 = 22;
 
@@ -46,6 +47,8 @@ pub(crate) enum Field {
     KeyspaceCreate(KeyspaceRecord),
     KeyspaceDrop(KeyspaceId),
     KeyspaceEdit(KeyspaceId, Edit),
+    /// What a keyspace has of its own, as text, in the place of what it had.
+    KeyspaceSettings(KeyspaceId, String),
     /// No file with this number or a larger one was made yet.
     NextFile(FileNumber),
     /// The largest sequence number that tables hold.
@@ -165,6 +168,11 @@ fn encode_field(field: &Field, out: &mut Vec<u8>) -> u64 {
             edit.encode(out);
             KEYSPACE_EDIT
         }
+        Field::KeyspaceSettings(id, text) => {
+            put_varint(out, id.0 as u64);
+            out.extend_from_slice(text.as_bytes());
+            KEYSPACE_SETTINGS
+        }
         Field::NextFile(number) => put_one(out, *number, NEXT_FILE),
         Field::LastSeq(seq) => put_one(out, *seq, LAST_SEQ),
         Field::LogBegin { number, first_seq } => {
@@ -213,6 +221,10 @@ fn decode_field(tag: u64, payload: &[u8]) -> Result<Option<Field>> {
             let id = keyspace_id(&mut decoder)?;
             return Ok(Some(Field::KeyspaceEdit(id, Edit::decode(decoder.rest())?)));
         }
+        KEYSPACE_SETTINGS => {
+            let id = keyspace_id(&mut decoder)?;
+            return Ok(Some(Field::KeyspaceSettings(id, text(decoder.rest())?)));
+        }
         NEXT_FILE => Field::NextFile(file_number(&mut decoder)?),
         LAST_SEQ => Field::LastSeq(seq(&mut decoder)?),
         LOG_BEGIN => {
@@ -231,11 +243,7 @@ fn decode_field(tag: u64, payload: &[u8]) -> Result<Option<Field>> {
         }
         NEXT_KEYSPACE => Field::NextKeyspace(keyspace_id(&mut decoder)?.0),
         TIME_FLOOR => Field::TimeFloor(decoder.varint()?),
-        SETTINGS => {
-            let text = std::str::from_utf8(payload)
-                .map_err(|_| Error::corruption("stored settings are not UTF-8"))?;
-            return Ok(Some(Field::Settings(text.to_owned())));
-        }
+        SETTINGS => return Ok(Some(Field::Settings(text(payload)?))),
         unknown if unknown % 2 == 0 => return Ok(None),
         unknown => {
             return Err(Error::not_supported(format!(
@@ -247,6 +255,11 @@ fn decode_field(tag: u64, payload: &[u8]) -> Result<Option<Field>> {
         return Err(Error::corruption(format!("manifest field {tag} is longer than it should be")));
     }
     Ok(Some(field))
+}
+
+fn text(bytes: &[u8]) -> Result<String> {
+    let text = std::str::from_utf8(bytes);
+    text.map(str::to_owned).map_err(|_| Error::corruption("stored settings are not UTF-8"))
 }
 
 /// A number that is counted on from: one near the end would wrap.
@@ -288,6 +301,7 @@ mod tests {
                 merge_operator: Some("add".into()),
             }),
             Field::KeyspaceEdit(KeyspaceId(7), Edit::default()),
+            Field::KeyspaceSettings(KeyspaceId(7), "ttl_ms = 5\n".into()),
             Field::NextFile(12),
             Field::LastSeq(1 << 40),
             Field::LogBegin { number: 11, first_seq: 99 },

@@ -16,7 +16,15 @@ use windrow_plan::tree::{Edit, Version};
 #[derive(Clone)]
 pub(crate) struct KeyspaceState {
     pub(crate) record: Arc<KeyspaceRecord>,
+    /// What it has of its own, as text; `None` of nothing.
+    pub(crate) settings: Option<Arc<str>>,
     pub(crate) version: Arc<Version>,
+}
+
+impl KeyspaceState {
+    pub(crate) fn new(record: KeyspaceRecord, version: Arc<Version>) -> KeyspaceState {
+        KeyspaceState { record: Arc::new(record), settings: None, version }
+    }
 }
 
 /// A log as the manifest knows it.
@@ -98,7 +106,7 @@ impl ManifestState {
             Field::Snapshot => *self = ManifestState::default(),
             Field::KeyspaceCreate(record) => {
                 let version = Arc::new(Version::empty(order_of(&record.comparator)?));
-                let state = KeyspaceState { record: Arc::new(record.clone()), version };
+                let state = KeyspaceState::new(record.clone(), version);
                 if self.keyspaces.insert(record.id, state).is_some() {
                     return Err(corrupt(format!("keyspace {} is made twice", record.id)));
                 }
@@ -116,6 +124,12 @@ impl ManifestState {
                     return Err(corrupt(format!("keyspace {id} is edited but was not made")));
                 };
                 keyspace.version = Arc::new(keyspace.version.apply(edit)?);
+            }
+            Field::KeyspaceSettings(id, text) => {
+                let Some(keyspace) = self.keyspaces.get_mut(id) else {
+                    return Err(corrupt(format!("keyspace {id} has settings but was not made")));
+                };
+                keyspace.settings = Some(text.as_str().into()).filter(|_| !text.is_empty());
             }
             Field::NextFile(number) => self.next_file = self.next_file.max(*number),
             Field::LastSeq(seq) => self.last_seq = self.last_seq.max(*seq),
@@ -152,6 +166,8 @@ impl ManifestState {
         let mut fields = vec![Field::Snapshot];
         for (id, keyspace) in &self.keyspaces {
             fields.push(Field::KeyspaceCreate(KeyspaceRecord::clone(&keyspace.record)));
+            let own = keyspace.settings.as_deref().map(str::to_owned);
+            fields.extend(own.map(|text| Field::KeyspaceSettings(*id, text)));
             let edits = keyspace.version.snapshot_edits().into_iter();
             fields.extend(edits.map(|edit| Field::KeyspaceEdit(*id, edit)));
         }
@@ -192,6 +208,11 @@ impl ManifestState {
             && again.counters() == self.counters()
             && again.wals == self.wals
             && again.live_tables() == self.live_tables()
+            && again.own_settings().eq(self.own_settings())
+    }
+
+    fn own_settings(&self) -> impl Iterator<Item = Option<&str>> {
+        self.keyspaces.values().map(|keyspace| keyspace.settings.as_deref())
     }
 
     /// The state of a new database: the default keyspace and nothing in it.

@@ -6,7 +6,7 @@ use crate::budget::Budget;
 use crate::cache::{BlockCache, Caches, ReadMemory, TableCache};
 use crate::cleanup::Cleanup;
 use crate::database::{Database, DatabaseParts};
-use crate::gaps::{Gaps, LastGiven};
+use crate::gaps::Gaps;
 use crate::host::{Ground, Host};
 use crate::manifest::catalog::Catalog;
 use crate::manifest::durable::DurableManifest;
@@ -15,14 +15,13 @@ use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::open::found::Found;
 use crate::open::listing::Listing;
 use crate::open::logs::check_files;
-use crate::options::{Components, KeyspaceOptions, Options};
+use crate::options::{Components, KeyspaceOptions, KeyspaceSettings, Options};
 use crate::place::Place;
 use crate::plan_sizes::plan_settings;
 use crate::read::ReadOwner;
 use crate::read::access::Access;
 use crate::read::cost::ReadCost;
 use crate::read::view::ReadView;
-use crate::stats::Counters;
 use crate::tree::{Tree, TreeParts};
 use crate::workers::Workers;
 use crate::write::wal::Wal;
@@ -84,12 +83,11 @@ pub(crate) fn assemble(
     listing.check_numbers(dir)?;
     let state = with_numbers(found.state, listing);
     let services = Services {
+        host: host.clone(),
         env: Arc::new(env.clone()),
         tables: tables.clone(),
         blocks: blocks.clone(),
         chunks: read_memory.chunks().clone(),
-        counters: host.counters.clone(),
-        last_given: host.last_given.clone(),
         policy: Arc::new(policy.clone()),
         sizes: Arc::new(plan_settings(settings, &shares, policy)),
     };
@@ -99,8 +97,8 @@ pub(crate) fn assemble(
         services.tree(keyspace, &options.components, before.as_deref()).map(Arc::new)
     };
     let trees = state.keyspaces.values().map(tree).collect::<Result<Vec<_>>>()?;
-    let stand_in = services.stand_in(&found.left_out)?;
-    if stand_in.is_none() {
+    let substitute = services.substitute(&found.left_out)?;
+    if substitute.is_none() {
         check_default(&state, &options.default_keyspace)?;
     }
     let last_seq = state.last_seq;
@@ -117,7 +115,7 @@ pub(crate) fn assemble(
         cleanup,
         trees,
         left_out: found.left_out,
-        stand_in,
+        substitute,
         workers,
         host,
     };
@@ -196,14 +194,14 @@ pub(crate) fn check_agrees(record: &KeyspaceRecord, asked: &KeyspaceOptions) -> 
 
 /// What the trees of a database share: each of 10,000 counts.
 pub(crate) struct Services {
+    pub(crate) host: Arc<Host>,
     pub(crate) env: Arc<Env>,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) chunks: Arc<ChunkPool>,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) last_given: Arc<LastGiven>,
+    /// That of keyspaces without one of their own.
     pub(crate) policy: Arc<Policy>,
-    /// The sizes that go with the policy.
+    /// The sizes that go with it.
     pub(crate) sizes: Arc<PlanSettings>,
 }
 
@@ -224,15 +222,26 @@ impl Services {
 
     /// A tree of nothing in the place of the default keyspace, which every handle of a
     /// database begins with, where that was left out: all that is done with it fails.
-    fn stand_in(&self, left_out: &[KeyspaceRecord]) -> Result<Option<Arc<Tree>>> {
+    fn substitute(&self, left_out: &[KeyspaceRecord]) -> Result<Option<Arc<Tree>>> {
         let default = left_out.iter().find(|record| record.id == KeyspaceId::DEFAULT);
         let Some(record) = default else { return Ok(None) };
         let order = KeyOrder::Bytewise;
         let version = Arc::new(Version::empty(order.clone()));
-        let keyspace = KeyspaceState { record: Arc::new(record.clone()), version };
+        let keyspace = KeyspaceState::new(record.clone(), version);
         let tree = self.tree_in(order, &keyspace, &Components::default(), None);
         tree.mark_dropped(0); // no snapshot sees anything of it
         Ok(Some(Arc::new(tree)))
+    }
+
+    /// The policy of a keyspace with these settings, and its sizes.
+    fn policy_of(&self, settings: &KeyspaceSettings) -> (Arc<Policy>, Arc<PlanSettings>) {
+        match settings.policy.as_deref().map(Policy::parse) {
+            Some(Ok(policy)) => {
+                let sizes = plan_settings(&self.host.settings, &self.host.shares, &policy);
+                (Arc::new(policy), Arc::new(sizes))
+            }
+            _ => (self.policy.clone(), self.sizes.clone()),
+        }
     }
 
     fn tree_in(
@@ -245,6 +254,9 @@ impl Services {
         let record = keyspace.record.clone();
         let sorted_by = keyspace.version.order.id();
         debug_invariant!(I1, order.id() == sorted_by, "`{}` is by {sorted_by}", record.name);
+        let settings =
+            KeyspaceSettings::from_text_known(keyspace.settings.as_deref().unwrap_or(""));
+        let (policy, sizes) = self.policy_of(&settings);
         // Without it operands stay as they are, whatever is flushed or merged, and
         // a read that would have to apply them fails.
         let operator =
@@ -256,18 +268,19 @@ impl Services {
             order: order.clone(),
             operator,
             operator_name: record.merge_operator.as_deref().map(Box::from),
-            counters: self.counters.clone(),
-            access: Access::new(self.policy.learns_from_queries(), &keyspace.version),
-            cost: ReadCost::new(self.policy.merges_for_reads()),
-            gaps: Gaps::new(self.last_given.clone()),
+            counters: self.host.counters.clone(),
+            access: Access::new(policy.learns_from_queries(), &keyspace.version),
+            cost: ReadCost::new(policy.merges_for_reads()),
+            gaps: Gaps::new(self.host.last_given.clone()),
             process: Process::current(),
         });
         Tree::new(TreeParts {
             filter: components.compaction_filter(&record.name).cloned(),
             record,
             order,
-            policy: self.policy.clone(),
-            sizes: self.sizes.clone(),
+            settings,
+            policy,
+            sizes,
             version: keyspace.version.clone(),
             frozen: Vec::new(),
             reads,

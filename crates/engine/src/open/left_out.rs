@@ -35,6 +35,7 @@ impl LeftOut {
                     // Tables may be all that knows of these sequence numbers.
                     fields.extend(edit.flushed_through.map(Field::LastSeq));
                 }
+                Field::KeyspaceSettings(id, _) if self.0.contains_key(id) => {}
                 Field::KeyspaceDrop(id) if self.0.contains_key(id) => _ = self.0.remove(id),
                 _ => fields.push(field.clone()),
             }

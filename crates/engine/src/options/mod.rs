@@ -5,12 +5,14 @@
 //! Never does: act on any of them, or touch a file.
 
 mod components;
+mod keyspace_settings;
 mod read_write;
 mod settings;
 mod text;
 mod units;
 
 pub use components::Components;
+pub use keyspace_settings::KeyspaceSettings;
 pub use read_write::{KeyspaceOptions, ReadOptions, Sync};
 pub(crate) use settings::MEMTABLES_MIN;
 pub use settings::{SettingRange, SettingRow, Settings, Unit};
@@ -43,7 +45,8 @@ pub struct Options {
     pub error_if_exists: bool,
     /// Open for reading only: nothing in the directory is written or made (default: no).
     pub read_only: bool,
-    /// Order and merge operator of the default keyspace, when the database is made.
+    /// Order and merge operator of the default keyspace, when the database is made, and
+    /// settings of its own.
     pub default_keyspace: KeyspaceOptions,
     /// Sizes, limits, policies: plain data.
     pub settings: Settings,
@@ -72,6 +75,7 @@ impl Options {
     pub fn validate(&self) -> Result<()> {
         let mut problems = self.settings.validate().err().unwrap_or_default();
         problems.extend(self.components.problems());
+        problems.extend(self.default_keyspace.settings.problems());
         if self.read_only && self.error_if_exists {
             problems.push(
                 "read_only and error_if_exists exclude each other: a read-only open needs a \

@@ -3,6 +3,7 @@
 //! Owns: their fields and defaults. Never does: read settings; what is not
 //! said here follows from them.
 
+use super::KeyspaceSettings;
 use crate::Snapshot;
 
 /// How far a write has gone when the call returns.
@@ -92,8 +93,8 @@ impl Default for ReadOptions {
     }
 }
 
-/// How a keyspace is made or opened. What is given for a keyspace that exists
-/// must agree with what it was made with.
+/// How a keyspace is made or opened. The comparator and merge operator that are given for a
+/// keyspace that exists must be those that it was made with.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -122,4 +123,7 @@ pub struct KeyspaceOptions {
     /// [`crate::Components::merge_operators`]; `None`: merges are refused in a
     /// new keyspace, the stored one is used for an old.
     pub merge_operator: Option<String>,
+    /// What it has of its own. What is given for a keyspace that exists is from then on
+    /// stored with it, unless the database is open for reading only.
+    pub settings: KeyspaceSettings,
 }

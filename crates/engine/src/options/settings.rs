@@ -444,7 +444,7 @@ impl Settings {
         let mut problems: Vec<String> =
             Settings::table().iter().filter_map(|row| (row.check)(self, row).err()).collect();
         self.check_sizes(&mut problems);
-        self.check_codecs(&mut problems);
+        codec_problems(&self.compression, &mut problems);
         if let Err(error) = Policy::parse(&self.preset) {
             problems.push(format!("preset: {}", error.message()));
         }
@@ -487,21 +487,6 @@ impl Settings {
                 units::print_bytes(self.block_bytes),
                 units::print_bytes(self.file_bytes)
             ));
-        }
-    }
-
-    fn check_codecs(&self, problems: &mut Vec<String>) {
-        for codec in self.compression.split(',').map(str::trim) {
-            match codec {
-                "none" | "lz4" => {}
-                "zstd" if cfg!(feature = "zstd") => {}
-                "zstd" => problems.push(
-                    "compression names zstd, which this build lacks (feature `zstd`)".to_owned(),
-                ),
-                _ => problems.push(format!(
-                    "compression names `{codec}`; the codecs are none, lz4 and zstd"
-                )),
-            }
         }
     }
 
@@ -548,6 +533,20 @@ impl Settings {
             }
         }
         out
+    }
+}
+
+/// What is wrong with codecs by level.
+pub(super) fn codec_problems(list: &str, problems: &mut Vec<String>) {
+    for codec in list.split(',').map(str::trim) {
+        match codec {
+            "none" | "lz4" => {}
+            "zstd" if cfg!(feature = "zstd") => {}
+            "zstd" => problems
+                .push("compression names zstd, which this build lacks (feature `zstd`)".to_owned()),
+            _ => problems
+                .push(format!("compression names `{codec}`; the codecs are none, lz4 and zstd")),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::manifest::record::DEFAULT_KEYSPACE;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::open::found::{Found, new_keyspace};
 use crate::open::replay::Proof;
-use crate::options::KeyspaceOptions;
+use crate::options::{KeyspaceOptions, KeyspaceSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windrow_base::comparator::BYTEWISE_ID;
@@ -82,11 +82,12 @@ impl Evidence {
             let options = KeyspaceOptions {
                 comparator: Some(comparator),
                 merge_operator: operator.clone().filter(|_| default),
+                settings: KeyspaceSettings::default(),
             };
             let record = new_keyspace(id, &name, &options, &site.options.components)?;
             let order = site.options.components.key_order(&record.comparator)?;
             let version = Arc::new(Version::empty(order));
-            state.keyspaces.insert(id, KeyspaceState { record: Arc::new(record), version });
+            state.keyspaces.insert(id, KeyspaceState::new(record, version));
             state.next_keyspace = id.0.saturating_add(1);
         }
         let database_uid = site.env.random.next_u64();

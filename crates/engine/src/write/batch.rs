@@ -38,6 +38,8 @@ pub trait InKeyspace {
     fn now_ms(&self) -> u64;
     /// An identity of the database, so that a batch is not written to another.
     fn database_id(&self) -> u64;
+    /// How long what is put is there for, where the put does not say; `None`: for ever.
+    fn default_ttl(&self) -> Option<Duration>;
 }
 
 /// What a batch does to one keyspace.
@@ -191,7 +193,10 @@ impl Batch {
 
     /// Sets `key` to `value`.
     pub fn put(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
-        self.push(ks, Kind::Put, key.as_ref(), value.as_ref());
+        match ks.default_ttl() {
+            None => self.push(ks, Kind::Put, key.as_ref(), value.as_ref()),
+            Some(ttl) => self.put_with_ttl(ks, key, value, ttl),
+        }
     }
 
     /// Sets `key` to `value` until `ttl` from now has passed.

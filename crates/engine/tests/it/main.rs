@@ -14,6 +14,7 @@ mod handles;
 mod hermitage;
 mod log_space;
 mod memory;
+mod own_settings;
 mod place;
 mod range_deletes;
 mod repair;

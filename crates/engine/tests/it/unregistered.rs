@@ -160,7 +160,7 @@ fn a_keyspace_of_an_unknown_order_is_left_out_where_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let killed = tempfile::tempdir().unwrap();
     let db = Db::open_with(dir.path(), with_comparator()).unwrap();
-    let options = KeyspaceOptions { comparator: Some("reverse".into()), merge_operator: None };
+    let options = KeyspaceOptions { comparator: Some("reverse".into()), ..Default::default() };
     let reversed = db.keyspace_with("reversed", options.clone()).unwrap();
     let dropped = db.keyspace_with("dropped", options).unwrap();
     let fill = |from: u32| {
@@ -204,7 +204,7 @@ fn a_keyspace_of_an_unknown_order_is_left_out_where_nothing_is_written() {
 #[test]
 fn a_default_keyspace_of_an_unknown_order_keeps_nobody_from_the_others() {
     let dir = tempfile::tempdir().unwrap();
-    let reversed = KeyspaceOptions { comparator: Some("reverse".into()), merge_operator: None };
+    let reversed = KeyspaceOptions { comparator: Some("reverse".into()), ..Default::default() };
     let known = Options { default_keyspace: reversed, ..with_comparator() };
     let db = Db::open_with(dir.path(), known.clone()).unwrap();
     let users = db.keyspace("users").unwrap();

@@ -162,6 +162,7 @@ fn what_is_not_there_is_refused_before_anything_is_written() {
     let with = |operator: Option<&str>, comparator: Option<&str>| KeyspaceOptions {
         merge_operator: operator.map(str::to_owned),
         comparator: comparator.map(str::to_owned),
+        ..KeyspaceOptions::default()
     };
     bench.check("operator", false, |db| db.keyspace_with("a", with(Some("nobody's"), None)));
     bench.check("comparator", false, |db| db.keyspace_with("a", with(None, Some("nobody's"))));
