@@ -678,7 +678,7 @@ impl Keyspace {
 
     /// What the keyspace has of its own.
     pub fn settings(&self) -> KeyspaceSettings {
-        KeyspaceSettings::clone(&self.tree.settings.load())
+        self.tree.settings()
     }
 
     /// The policy in full, one value per axis.

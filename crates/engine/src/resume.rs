@@ -146,7 +146,7 @@ impl Resume<'_> {
         unless_mutant!(ResumedKeyspaces, state.keyspaces.retain(|id, _| is_open(id)));
         for tree in trees.iter() {
             let (record, version) = (tree.record.clone(), tree.version());
-            let text = tree.settings.load().to_text();
+            let text = tree.settings().to_text();
             let settings = Some(text.as_str().into()).filter(|_| !text.is_empty());
             let open = || KeyspaceState { record, settings, version };
             state.keyspaces.entry(tree.id).or_insert_with(open);

@@ -48,7 +48,7 @@ impl StoredKeyspace {
     pub(crate) fn of(record: &KeyspaceRecord) -> StoredKeyspace {
         let KeyspaceRecord { name, comparator, merge_operator, .. } = record.clone();
         let settings = KeyspaceSettings::default();
-        StoredKeyspace { name, comparator, merge_operator, settings }
+        StoredKeyspace { name: name.to_string(), comparator, merge_operator, settings }
     }
 }
 

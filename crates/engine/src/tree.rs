@@ -21,8 +21,8 @@ use crate::shortage::Retry;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use windrow_base::{Error, ErrorKind, FileNumber, KeyOrder, KeyspaceId, SeqNo};
-use windrow_env::sync::atomic::{AtomicU64, Ordering};
-use windrow_env::sync::{ArcSwap, Guard, Mutex};
+use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use windrow_env::sync::{ArcSwap, ArcSwapOption, Guard, Mutex};
 use windrow_plan::busy::Busy;
 use windrow_plan::hotness::HotMap;
 use windrow_plan::measured::Measured;
@@ -101,6 +101,7 @@ const NOT_DROPPED: u64 = u64::MAX;
 /// A keyspace that is open.
 pub(crate) struct Tree {
     pub(crate) id: KeyspaceId,
+    /// Shared with its record.
     pub(crate) name: Arc<str>,
     /// Shared with the manifest's state.
     pub(crate) record: Arc<KeyspaceRecord>,
@@ -108,10 +109,10 @@ pub(crate) struct Tree {
     pub(crate) policy: ArcSwap<Policy>,
     /// What the policy reads of sizes; changes with it.
     pub(crate) sizes: ArcSwap<Settings>,
-    /// What the keyspace has of its own.
-    pub(crate) settings: ArcSwap<KeyspaceSettings>,
-    /// Of that, the TTL of what is put, in ms; 0: none.
-    ttl_ms: AtomicU64,
+    /// What the keyspace has of its own; most have nothing, and take no memory for it.
+    settings: ArcSwapOption<KeyspaceSettings>,
+    /// Whether a TTL is among that: every put asks.
+    has_ttl: AtomicBool,
     pub(crate) work: Mutex<Work>,
     pub(crate) reads: Arc<ReadOwner>,
     /// How hot keys are; made when a merge first asks for it. Not persisted:
@@ -157,13 +158,13 @@ impl Tree {
         let view = ReadView::new(memtable, frozen, version, levels);
         Tree {
             id: record.id,
-            name: record.name.as_str().into(),
+            name: record.name.clone(),
             record,
             filter,
             policy: ArcSwap::new(policy),
             sizes: ArcSwap::new(sizes),
-            ttl_ms: AtomicU64::new(settings.ttl_ms()),
-            settings: ArcSwap::from_pointee(settings),
+            has_ttl: AtomicBool::new(settings.ttl.is_some()),
+            settings: ArcSwapOption::new(unless_empty(settings)),
             work: Mutex::new(lock_ranks::TREE_WORK, Work::default()),
             reads,
             hot_map: OnceLock::new(),
@@ -177,16 +178,22 @@ impl Tree {
 
     /// Gives the keyspace settings of its own; its policy is for `Database::set_policy`.
     pub(crate) fn configure(&self, settings: KeyspaceSettings) {
-        self.ttl_ms.store(settings.ttl_ms(), Ordering::Relaxed);
-        self.settings.store(Arc::new(settings));
+        let has_ttl = settings.ttl.is_some();
+        self.settings.store(unless_empty(settings));
+        self.has_ttl.store(has_ttl, Ordering::Release);
+    }
+
+    /// What the keyspace has of its own.
+    pub(crate) fn settings(&self) -> KeyspaceSettings {
+        self.settings.load().as_deref().cloned().unwrap_or_default()
     }
 
     /// How long what is put is there for, where the put does not say.
     #[inline]
     pub(crate) fn ttl(&self) -> Option<Duration> {
-        match self.ttl_ms.load(Ordering::Relaxed) {
-            0 => None,
-            ms => Some(Duration::from_millis(ms)),
+        match self.has_ttl.load(Ordering::Acquire) {
+            false => None,
+            true => self.settings.load().as_ref().and_then(|settings| settings.ttl),
         }
     }
 
@@ -314,6 +321,10 @@ impl Tree {
     pub(crate) fn is_dropped(&self) -> bool {
         self.unseen_from.load(Ordering::Acquire) != NOT_DROPPED
     }
+}
+
+fn unless_empty(settings: KeyspaceSettings) -> Option<Arc<KeyspaceSettings>> {
+    if settings.is_empty() { None } else { Some(Arc::new(settings)) }
 }
 
 /// The error of a handle whose keyspace is gone.

@@ -76,8 +76,8 @@ impl Database {
         if tree.is_dropped() {
             return Err(dropped(&tree.name));
         }
-        let before = tree.settings.load_full();
-        if *before == settings {
+        let before = tree.settings();
+        if before == settings {
             return Ok(());
         }
         let field = Field::KeyspaceSettings(tree.id, settings.to_text());
@@ -88,7 +88,7 @@ impl Database {
             return Ok(());
         }
         // What another thread stored meanwhile, if one did.
-        let policy = tree.settings.load().policy.clone();
+        let policy = tree.settings().policy;
         self.set_policy(tree, policy.as_deref().unwrap_or(&self.settings.preset))
     }
 
@@ -98,7 +98,7 @@ impl Database {
         if given.is_empty() || self.write_state.check().is_err() {
             return Ok(());
         }
-        self.configure(tree, tree.settings.load().with(given))
+        self.configure(tree, tree.settings().with(given))
     }
 
     // ---- keyspaces

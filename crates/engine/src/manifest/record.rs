@@ -5,6 +5,7 @@
 //! record fields apply in order. The payloads of keyspace edits are encoded
 //! by `windrow_plan::tree::Edit`.
 
+use std::sync::Arc;
 use windrow_base::coding::{Decoder, put_slice, put_varint};
 use windrow_base::key::SEQ_MAX;
 use windrow_base::{
@@ -34,7 +35,8 @@ pub(crate) const DEFAULT_KEYSPACE: &str = "default";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyspaceRecord {
     pub(crate) id: KeyspaceId,
-    pub(crate) name: String,
+    /// Shared with what runs of the keyspace.
+    pub(crate) name: Arc<str>,
     pub(crate) comparator: String,
     pub(crate) merge_operator: Option<String>,
 }
@@ -212,7 +214,7 @@ fn decode_field(tag: u64, payload: &[u8]) -> Result<Option<Field>> {
         SNAPSHOT => Field::Snapshot,
         KEYSPACE_CREATE => Field::KeyspaceCreate(KeyspaceRecord {
             id: keyspace_id(&mut decoder)?,
-            name: decoder.str()?.to_owned(),
+            name: decoder.str()?.into(),
             comparator: decoder.str()?.to_owned(),
             merge_operator: Some(decoder.str()?.to_owned()).filter(|name| !name.is_empty()),
         }),

@@ -142,7 +142,7 @@ impl<'a> Outputs<'a> {
         let number = host.new_file_number();
         let uid = host.env.random.next_u64();
         let settings = &host.settings;
-        let own = self.tree.settings.load();
+        let own = self.tree.settings();
         let list = own.compression.as_deref().unwrap_or(settings.compression.as_str());
         let codec = codec_of(list, self.spec.level)?;
         let options = TableOptions {

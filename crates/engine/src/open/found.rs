@@ -148,7 +148,7 @@ pub(crate) fn new_keyspace(
         components.merge_operator(operator)?;
     }
     let merge_operator = options.merge_operator.clone();
-    Ok(KeyspaceRecord { id, name: name.to_owned(), comparator, merge_operator })
+    Ok(KeyspaceRecord { id, name: name.into(), comparator, merge_operator })
 }
 
 /// Reads CURRENT, before anything is written, and folds the manifest it names.

@@ -52,7 +52,7 @@ impl LeftOut {
 /// # Errors
 /// `InvalidArgument` if the keyspace of this name is there and was left out.
 pub(crate) fn check(left_out: &[KeyspaceRecord], name: &str) -> Result<()> {
-    match left_out.iter().find(|record| record.name == name) {
+    match left_out.iter().find(|record| &*record.name == name) {
         Some(record) => Err(tree::left_out(record)),
         None => Ok(()),
     }
