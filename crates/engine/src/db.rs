@@ -3,6 +3,7 @@
 //! Acts on the default keyspace, and on the database as a whole. What keeps it
 //! open is in `handle.rs`.
 
+use crate::at_rest::KeyspaceAtRest;
 use crate::checkpoint;
 use crate::compact;
 use crate::database::Database;
@@ -623,6 +624,26 @@ impl Db {
     /// ```
     pub fn stats(&self) -> Stats {
         crate::measure::stats(self.database())
+    }
+
+    /// What each keyspace holds: entries, tombstones and sizes, in memtables and by level.
+    ///
+    /// Opens every table, which reads its index and properties.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// db.put("a", "1")?;
+    /// db.flush()?;
+    /// let tables = db.at_rest()?[0].tables();
+    /// assert_eq!((tables.tables, tables.entries, tables.value_bytes), (1, 1, 1));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Corruption` for a table whose index or properties are damaged; `Io`; `Closed`.
+    pub fn at_rest(&self) -> Result<Vec<KeyspaceAtRest>> {
+        crate::at_rest::at_rest(self.database())
     }
 
     /// How often each table was searched, estimated from a sample of all gets.

@@ -28,6 +28,7 @@
 //! about the tree (`windrow-plan` does) and touches no file or clock itself
 //! (`windrow-env` does).
 
+mod at_rest;
 mod budget;
 mod cache;
 mod chain;
@@ -105,6 +106,7 @@ struct Guide;
 #[doc = include_str!("../../../docs/guide/recipes.md")]
 struct Recipes;
 
+pub use at_rest::{KeyspaceAtRest, TablesAtRest};
 pub use chain::ChainStats;
 pub use db::Db;
 pub use events::{Event, EventListener, JobId};
