@@ -3,11 +3,13 @@
 //! Never does: open, read or write anything.
 
 use crate::bytes::parse_duration;
-use crate::layout::{Column, Format, parse_column, parse_delimiter};
+use crate::layout::{FieldsArgs, Format};
+use crate::session::Session;
 use crate::stop::OnStop;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use windrow_lab::setup::{DATA_UNITS, UNIT_KEYS};
 
@@ -45,6 +47,11 @@ pub(crate) enum Command {
     Get(GetArgs),
     /// Store a value under a key; creates the database
     Put(PutArgs),
+    /// Give an operand to the merge operator of a keyspace, for a key; `keyspaces create` makes one
+    /// that has an operator
+    Merge(MergeArgs),
+    /// Print how long a key is there for
+    Ttl(TtlArgs),
     /// Delete keys; deleting one that is not there is no error
     Delete(DeleteArgs),
     /// Delete all keys from FROM up to TO, TO itself not
@@ -62,7 +69,7 @@ pub(crate) enum Command {
     Tree(TreeArgs),
     /// Print the figures of the database
     Stats(StatsArgs),
-    /// List the keyspaces
+    /// List the keyspaces, or make or drop one
     Keyspaces(KeyspacesArgs),
     /// Read every byte of every file and check it
     Verify(VerifyArgs),
@@ -75,12 +82,15 @@ pub(crate) enum Command {
     Checkpoint(CheckpointArgs),
     /// Delete a database
     Destroy(DestroyArgs),
+    /// Work on one open database, command after command: at a prompt with history and completion,
+    /// or by a script on standard input
+    Shell(ShellArgs),
     /// Print what a file of a database holds, record by record
     Dump(DumpArgs),
     /// Try policies on a simulated tree: what they write, read and keep, in a few seconds
     Lab(LabArgs),
     /// List the options that --option sets
-    Options,
+    Options(OptionsArgs),
     /// Print the completion script of a shell
     Completions {
         /// The shell
@@ -102,6 +112,7 @@ impl Command {
             | Command::Put(_)
             | Command::Count(_)
             | Command::Scan(_)
+            | Command::Shell(_)
             | Command::Export(_) => OnStop::Asks,
             // In the engine, or at a prompt.
             Command::Verify(_)
@@ -114,15 +125,46 @@ impl Command {
             Command::Lab(_) => OnStop::System,
             // Done in a moment.
             Command::Get(_)
+            | Command::Merge(_)
+            | Command::Ttl(_)
             | Command::Delete(_)
             | Command::DeleteRange(_)
             | Command::Clear(_)
             | Command::Tree(_)
             | Command::Stats(_)
             | Command::Keyspaces(_)
-            | Command::Options
+            | Command::Options(_)
             | Command::Completions { .. }
             | Command::Man { .. } => OnStop::System,
+        }
+    }
+
+    /// Has it work in a session, on this keyspace unless it works on others.
+    pub(crate) fn put_into(&mut self, session: &Arc<Session>, keyspace: Option<String>) {
+        let (open, data) = match self {
+            Command::Load(LoadArgs { open, data, .. })
+            | Command::Get(GetArgs { open, data, .. })
+            | Command::Put(PutArgs { open, data, .. })
+            | Command::Merge(MergeArgs { open, data, .. })
+            | Command::Ttl(TtlArgs { open, data, .. })
+            | Command::Delete(DeleteArgs { open, data, .. })
+            | Command::DeleteRange(DeleteRangeArgs { open, data, .. })
+            | Command::Clear(ClearArgs { open, data, .. })
+            | Command::Count(CountArgs { open, data, .. })
+            | Command::Scan(ScanArgs { open, data, .. })
+            | Command::Export(ExportArgs { open, data, .. }) => (open, Some(data)),
+            Command::Tree(TreeArgs { open, .. })
+            | Command::Stats(StatsArgs { open, .. })
+            | Command::Keyspaces(KeyspacesArgs { open, .. })
+            | Command::Verify(VerifyArgs { open, .. })
+            | Command::Repair(RepairArgs { open, .. })
+            | Command::Compact(CompactArgs { open, .. })
+            | Command::Checkpoint(CheckpointArgs { open, .. }) => (open, None),
+            _ => return,
+        };
+        open.session = Some(session.clone());
+        if let (Some(data), Some(keyspace)) = (data, keyspace) {
+            data.keyspace = keyspace;
         }
     }
 }
@@ -144,6 +186,10 @@ pub(crate) struct Open {
     /// that writes stores the change
     #[arg(long = "option", value_name = "NAME=VALUE", help_heading = "Opening")]
     pub(crate) options: Vec<String>,
+
+    /// Where it is open already.
+    #[arg(skip)]
+    pub(crate) session: Option<Arc<Session>>,
 }
 
 /// Which keyspace, and how keys and values are written.
@@ -177,18 +223,8 @@ pub(crate) struct LoadArgs {
     /// Format of the input
     #[arg(long, short, value_enum, default_value = "tsv")]
     pub(crate) format: Format,
-    /// The first line of the CSV names its columns; those called `key` and `value` are read
-    #[arg(long)]
-    pub(crate) header: bool,
-    /// Column of the CSV that holds the keys: its number from 1, or with --header its name
-    #[arg(long, value_name = "COLUMN", value_parser = parse_column)]
-    pub(crate) key_column: Option<Column>,
-    /// Column of the CSV that holds the values
-    #[arg(long, value_name = "COLUMN", value_parser = parse_column)]
-    pub(crate) value_column: Option<Column>,
-    /// What parts the columns of the CSV: one character, or `tab`
-    #[arg(long, value_name = "CHAR", default_value = ",", value_parser = parse_delimiter)]
-    pub(crate) delimiter: u8,
+    #[command(flatten)]
+    pub(crate) fields: FieldsArgs,
     /// Lines of the TSV end in CR LF, as on Windows: the CR is not the value's
     #[arg(long)]
     pub(crate) crlf: bool,
@@ -206,6 +242,13 @@ pub(crate) struct LoadArgs {
     pub(crate) ttl: Option<Duration>,
 }
 
+impl LoadArgs {
+    /// Whether it reads standard input.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        self.file.as_ref().is_none_or(|file| file.as_os_str() == "-")
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
     #[command(flatten)]
@@ -217,6 +260,35 @@ pub(crate) struct GetArgs {
     /// No line feed after the value
     #[arg(long, short)]
     pub(crate) no_newline: bool,
+    /// The value is a counter, as the merge operator `add` keeps it: print it in decimal
+    #[arg(long, conflicts_with = "hex")]
+    pub(crate) number: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// The key
+    pub(crate) key: OsString,
+    /// The operand: for the operator `add` a whole number, otherwise bytes
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) operand: OsString,
+    #[command(flatten)]
+    pub(crate) data: Data,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TtlArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// The key
+    pub(crate) key: OsString,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -279,6 +351,9 @@ pub(crate) struct CountArgs {
     pub(crate) data: Data,
     #[command(flatten)]
     pub(crate) range: RangeArgs,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -315,6 +390,8 @@ pub(crate) struct ScanArgs {
     /// Leave the values out
     #[arg(long)]
     pub(crate) keys_only: bool,
+    #[command(flatten)]
+    pub(crate) fields: FieldsArgs,
 }
 
 #[derive(Debug, Args)]
@@ -326,6 +403,8 @@ pub(crate) struct ExportArgs {
     /// Format of the output
     #[arg(long, short, value_enum, default_value = "tsv")]
     pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) fields: FieldsArgs,
 }
 
 #[derive(Debug, Args)]
@@ -338,6 +417,9 @@ pub(crate) struct TreeArgs {
     /// List every file under the picture
     #[arg(long)]
     pub(crate) files: bool,
+    /// As JSON, with every file
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -353,12 +435,66 @@ pub(crate) struct StatsArgs {
 pub(crate) struct KeyspacesArgs {
     #[command(flatten)]
     pub(crate) open: Open,
+    /// As JSON, with what each of them needs
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) action: Option<KeyspacesAction>,
+}
+
+/// What is done to a keyspace.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyspacesAction {
+    /// Make a keyspace; creates the database
+    Create(CreateArgs),
+    /// Drop a keyspace and all that is in it
+    Drop(DropArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    /// Its name
+    pub(crate) name: String,
+    /// Its merge operator: add (a counter), append or max
+    #[arg(long, value_name = "OPERATOR")]
+    pub(crate) merge: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DropArgs {
+    /// Its name
+    pub(crate) name: String,
+    /// Do not ask on the terminal
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShellArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// Write nothing, and keep nobody from writing: each command sees what others have written
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Create the database if there is none
+    #[arg(long, conflicts_with = "read_only")]
+    pub(crate) create: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OptionsArgs {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) open: Open,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// The exit code of a repair after which something is missing.

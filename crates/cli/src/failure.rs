@@ -23,6 +23,8 @@ pub(crate) enum Failure {
         message: String,
         /// What to do about it.
         hint: Option<String>,
+        /// Because another process has what it needs.
+        is_busy: bool,
     },
     /// Whoever read our output has had enough. Exit code 0, nothing said: only
     /// where the output was all that was asked for.
@@ -39,7 +41,12 @@ impl Failure {
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Failure {
-        Failure::Failed { message: message.into(), hint: None }
+        Failure::Failed { message: message.into(), hint: None, is_busy: false }
+    }
+
+    /// Whether another process has what it needs.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Failure::Failed { is_busy: true, .. })
     }
 
     /// Says what to do. Keeps a hint that is there: the innermost knows best.
@@ -119,7 +126,8 @@ impl From<Error> for Failure {
             return Failure::ClosedPipe;
         }
         let hint = advice(&error).map(str::to_owned);
-        Failure::Failed { message: error.to_string(), hint }
+        let is_busy = error.kind() == ErrorKind::Busy;
+        Failure::Failed { message: error.to_string(), hint, is_busy }
     }
 }
 

@@ -9,6 +9,7 @@
 use crate::bytes;
 use crate::failure::{Failure, Result};
 use crate::input::{Line, Lines, Source};
+use crate::json_path::JsonFields;
 use crate::jsonl;
 use crate::layout::{Columns, CsvLayout, Format, Layout};
 use crate::stop;
@@ -38,7 +39,7 @@ pub(crate) struct PairReader {
 
 enum Kind {
     Tsv(TsvLines),
-    Jsonl(Lines),
+    Jsonl(Lines, Option<JsonFields>),
     Csv(Box<CsvRows>),
 }
 
@@ -116,7 +117,7 @@ impl PairReader {
             Format::Tsv => {
                 Kind::Tsv(TsvLines { lines: Lines::new(source), crlf: layout.crlf, with_cr: 0 })
             }
-            Format::Jsonl => Kind::Jsonl(Lines::new(source)),
+            Format::Jsonl => Kind::Jsonl(Lines::new(source), layout.json.clone()),
             Format::Csv => {
                 let reader = csv::ReaderBuilder::new()
                     .has_headers(false)
@@ -134,7 +135,7 @@ impl PairReader {
     /// Bytes of the input up to the end of the last pair handed out.
     pub(crate) fn position(&self) -> u64 {
         match &self.kind {
-            Kind::Tsv(TsvLines { lines, .. }) | Kind::Jsonl(lines) => lines.position(),
+            Kind::Tsv(TsvLines { lines, .. }) | Kind::Jsonl(lines, _) => lines.position(),
             Kind::Csv(rows) => rows.reader.position().byte(),
         }
     }
@@ -156,7 +157,9 @@ impl PairReader {
         let PairReader { kind, name, decoded } = self;
         match kind {
             Kind::Tsv(lines) => next_tsv(lines, tell_idle, name, decoded),
-            Kind::Jsonl(lines) => next_json(lines, tell_idle, name, decoded),
+            Kind::Jsonl(lines, fields) => {
+                next_json(lines, fields.as_ref(), tell_idle, name, decoded)
+            }
             Kind::Csv(rows) => next_csv(rows, name, decoded),
         }
     }
@@ -204,6 +207,7 @@ fn next_tsv<'a>(
 
 fn next_json<'a>(
     lines: &'a mut Lines,
+    fields: Option<&JsonFields>,
     tell_idle: bool,
     name: &str,
     decoded: &'a mut Decoded,
@@ -214,7 +218,8 @@ fn next_json<'a>(
         Line::End => return Ok(Event::End),
         Line::Text(line) => unmarked(number, line),
     };
-    let both = match jsonl::pair(line).map_err(|why| ill_formed(number, name, &why))? {
+    let pair = fields.map_or_else(|| jsonl::pair(line), |fields| fields.pair(line));
+    let both = match pair.map_err(|why| ill_formed(number, name, &why))? {
         (Cow::Borrowed(key), Cow::Borrowed(value)) => {
             decoded.pair(number, key.as_bytes(), value.as_bytes())
         }
@@ -243,7 +248,7 @@ impl CsvRows {
         }
         let header = self.layout.header && self.read(name)?;
         let columns = self.layout.columns(header.then_some(&self.record)).map_err(|why| {
-            let hint = "say which with --key-column and --value-column, by name or number";
+            let hint = "say which with --key and --value, by name or number";
             bad_line(1, name, &why).hint(hint)
         })?;
         self.columns = Some(columns);
@@ -261,12 +266,12 @@ fn next_csv<'a>(rows: &'a mut CsvRows, name: &str, decoded: &'a mut Decoded) -> 
     let (Some(key), Some(value)) = (record.get(columns.key), record.get(columns.value)) else {
         let most = columns.key.max(columns.value) + 1;
         let why = format!("{} columns where there must be {most}", record.len());
-        let hint = "add what is missing, or choose columns with --key-column and --value-column";
+        let hint = "add what is missing, or choose columns with --key and --value";
         return Err(bad_line(number, name, &why).hint(hint));
     };
     if columns.only && record.len() > 2 {
         let why = format!("{} columns where key and value are two", record.len());
-        let hint = "say which two with --key-column and --value-column";
+        let hint = "say which two with --key and --value";
         return Err(bad_line(number, name, &why).hint(hint));
     }
     decoded.pair(number, key, value).map_err(|why| ill_formed(number, name, &why))
@@ -275,13 +280,32 @@ fn next_csv<'a>(rows: &'a mut CsvRows, name: &str, decoded: &'a mut Decoded) -> 
 /// Writes pairs.
 pub(crate) struct PairWriter<W: Write> {
     out: W,
-    format: Format,
+    layout: Layout,
     hex: bool,
     keys_only: bool,
     whose: Reader,
     /// Nothing is written yet.
     first: bool,
     line: Vec<u8>,
+}
+
+/// A line with the fields that the user named.
+fn json_line(fields: &JsonFields, key: &[u8], value: Option<&[u8]>, hex: bool) -> Result<String> {
+    let text = |field: &[u8]| {
+        if hex {
+            let mut digits = Vec::new();
+            bytes::encode_hex(field, &mut digits);
+            return Ok(String::from_utf8_lossy(&digits).into_owned());
+        }
+        String::from_utf8(field.to_vec()).map_err(|_| {
+            cannot_hold("JSON", key, "key or value is not UTF-8")
+                .hint("ask for it with --hex or --format csv")
+        })
+    };
+    let value = value.map(text).transpose()?;
+    fields.line(&text(key)?, value.as_deref()).map_err(|why| {
+        cannot_hold("JSON", key, &why).hint("choose other fields with --key and --value")
+    })
 }
 
 /// Who reads what is written.
@@ -305,9 +329,10 @@ impl Reader {
 }
 
 impl<W: Write> PairWriter<W> {
-    /// A writer in `format`.
-    pub(crate) fn new(out: W, format: Format, hex: bool, whose: Reader) -> PairWriter<W> {
-        PairWriter { out, format, hex, keys_only: false, whose, first: true, line: Vec::new() }
+    /// A writer of that layout.
+    pub(crate) fn new(out: W, layout: Layout, whose: Reader) -> PairWriter<W> {
+        let hex = layout.hex;
+        PairWriter { out, layout, hex, keys_only: false, whose, first: true, line: Vec::new() }
     }
 
     /// Leaves the values out.
@@ -322,8 +347,11 @@ impl<W: Write> PairWriter<W> {
     /// # Errors
     /// `Failed` where the format cannot hold the pair; `ClosedPipe`.
     pub(crate) fn pair(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.first {
+            self.header()?;
+        }
         self.line.clear();
-        match self.format {
+        match self.layout.format {
             Format::Tsv => self.tsv(key, value)?,
             Format::Csv => self.csv(key, value),
             Format::Jsonl => self.json(key, value)?,
@@ -338,7 +366,24 @@ impl<W: Write> PairWriter<W> {
     /// # Errors
     /// `ClosedPipe`, `Failed`.
     pub(crate) fn flush(&mut self) -> Result<()> {
+        if self.first {
+            self.header()?;
+        }
         Ok(self.out.flush()?)
+    }
+
+    /// The first line of a CSV that names its columns.
+    fn header(&mut self) -> Result<()> {
+        if !self.layout.csv.header {
+            return Ok(());
+        }
+        let hex = std::mem::take(&mut self.hex);
+        self.line.clear();
+        let names = self.layout.csv.names().map(|name| name.as_bytes().to_vec());
+        self.csv(&names[0], &names[1]);
+        self.line.push(b'\n');
+        self.hex = hex;
+        Ok(self.out.write_all(&self.line)?)
     }
 
     fn field(&mut self, field: &[u8]) {
@@ -383,7 +428,7 @@ impl<W: Write> PairWriter<W> {
     fn csv(&mut self, key: &[u8], value: &[u8]) {
         self.csv_field(key);
         if !self.keys_only {
-            self.line.push(b',');
+            self.line.push(self.layout.csv.delimiter);
             self.csv_field(value);
         }
     }
@@ -392,7 +437,8 @@ impl<W: Write> PairWriter<W> {
     /// line with nothing on it would be taken for no record at all, and one that
     /// begins with a byte order mark, which readers take off a file's begin.
     fn csv_field(&mut self, field: &[u8]) {
-        let special = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
+        let delimiter = self.layout.csv.delimiter;
+        let special = |byte: &u8| matches!(byte, b'"' | b'\n' | b'\r') || *byte == delimiter;
         let quoted = field.is_empty() || field.starts_with(BOM) || field.iter().any(special);
         if self.hex || !quoted {
             return self.field(field);
@@ -410,6 +456,15 @@ impl<W: Write> PairWriter<W> {
     }
 
     fn json(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if let Some(fields) = &self.layout.json {
+            let line = json_line(fields, key, (!self.keys_only).then_some(value), self.hex)?;
+            let line = match self.whose {
+                Reader::Terminal => bytes::printable(line.as_bytes()),
+                Reader::Program => line,
+            };
+            self.line.extend_from_slice(line.as_bytes());
+            return Ok(());
+        }
         self.line.extend_from_slice(b"{\"key\":");
         self.json_string(key, key)?;
         if !self.keys_only {
@@ -459,9 +514,14 @@ fn cannot_hold(format: &str, key: &[u8], why: &str) -> Failure {
 mod tests {
     use super::*;
 
+    fn layout(format: Format, hex: bool) -> Layout {
+        let csv = CsvLayout { header: false, delimiter: b',', key: None, value: None };
+        Layout { format, hex, crlf: false, csv, json: None }
+    }
+
     fn written(format: Format, hex: bool, pairs: &[(&[u8], &[u8])]) -> Result<Vec<u8>> {
         let mut out = Vec::new();
-        let mut writer = PairWriter::new(&mut out, format, hex, Reader::Program);
+        let mut writer = PairWriter::new(&mut out, layout(format, hex), Reader::Program);
         for (key, value) in pairs {
             writer.pair(key, value)?;
         }
@@ -471,9 +531,8 @@ mod tests {
     fn read(text: &[u8], format: Format, hex: bool) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text).unwrap();
-        let csv = CsvLayout { header: false, delimiter: b',', key: None, value: None };
-        let layout = Layout { format, hex, crlf: false, csv };
-        let mut reader = PairReader::new(Source::open(Some(file.path())).unwrap(), &layout);
+        let source = Source::open(Some(file.path())).unwrap();
+        let mut reader = PairReader::new(source, &layout(format, hex));
         let mut pairs = Vec::new();
         while let Event::Pair { key, value, .. } = reader.next(false)? {
             pairs.push((key.to_vec(), value.to_vec()));

@@ -1,8 +1,11 @@
-//! How input is laid out: its format, and which columns of a CSV are meant.
+//! How pairs are laid out: their format, and which columns of a CSV or fields of JSON lines
+//! are meant.
 //!
-//! Never does: read. What a file turns out to hold is matched in `formats.rs`.
+//! Never does: read or write. What a file turns out to hold is matched in `formats.rs`.
 
 use crate::failure::{Failure, Result};
+use crate::json_path::JsonFields;
+use clap::Args;
 use csv::ByteRecord;
 
 /// A format of pairs.
@@ -16,7 +19,25 @@ pub(crate) enum Format {
     Jsonl,
 }
 
-/// Everything that is to be known of an input beforehand.
+/// Where keys and values are in a CSV or in JSON lines.
+#[derive(Debug, Args)]
+pub(crate) struct FieldsArgs {
+    /// The first line of the CSV names its columns
+    #[arg(long)]
+    pub(crate) header: bool,
+    /// Where the keys are. In a CSV: the number of a column from 1, or with --header its name
+    /// (`key`). In JSON lines: a field, such as `user.id` for the field `id` of the field `user`
+    #[arg(long = "key", visible_alias = "key-column", value_name = "WHERE")]
+    pub(crate) key_field: Option<String>,
+    /// Where the values are, as --key; in JSON lines `.` is the whole line
+    #[arg(long = "value", visible_alias = "value-column", value_name = "WHERE")]
+    pub(crate) value_field: Option<String>,
+    /// What parts the columns of the CSV: one character, or `tab`
+    #[arg(long, value_name = "CHAR", default_value = ",", value_parser = parse_delimiter)]
+    pub(crate) delimiter: u8,
+}
+
+/// Everything that is to be known beforehand of what is read or written.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) format: Format,
@@ -24,6 +45,8 @@ pub(crate) struct Layout {
     /// Lines of TSV end in CR LF.
     pub(crate) crlf: bool,
     pub(crate) csv: CsvLayout,
+    /// Of JSON lines, where they are not `key` and `value`.
+    pub(crate) json: Option<JsonFields>,
 }
 
 /// Columns and delimiter of a CSV.
@@ -45,8 +68,9 @@ pub(crate) enum Column {
     Name(String),
 }
 
-/// For the argument parser.
-pub(crate) fn parse_column(text: &str) -> Result<Column, String> {
+/// # Errors
+/// What is wrong with it, as half a sentence.
+fn parse_column(text: &str) -> Result<Column, String> {
     match text.parse::<usize>() {
         Ok(0) => Err("columns are numbered from 1".to_owned()),
         Ok(number) => Ok(Column::Number(number)),
@@ -56,7 +80,7 @@ pub(crate) fn parse_column(text: &str) -> Result<Column, String> {
 }
 
 /// For the argument parser: one byte, or a name for it.
-pub(crate) fn parse_delimiter(text: &str) -> Result<u8, String> {
+fn parse_delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
         b"\"" | b"\n" | b"\r" => Err("quotes and line ends cannot part columns".to_owned()),
@@ -66,29 +90,67 @@ pub(crate) fn parse_delimiter(text: &str) -> Result<u8, String> {
 }
 
 impl Layout {
+    /// The layout that the arguments ask for.
+    ///
     /// # Errors
-    /// `Usage` for flags that say nothing of this format.
-    pub(crate) fn check(&self) -> Result<()> {
-        let csv = &self.csv;
-        let chosen = csv.key.is_some() || csv.value.is_some();
-        if self.format != Format::Csv && (csv.header || chosen || csv.delimiter != b',') {
+    /// `Usage` for flags that say nothing of this format, and for columns or fields that
+    /// nothing can have.
+    pub(crate) fn new(format: Format, hex: bool, fields: &FieldsArgs) -> Result<Layout> {
+        let FieldsArgs { header, key_field, value_field, delimiter } = fields;
+        let is_chosen = key_field.is_some() || value_field.is_some();
+        if format != Format::Csv && (*header || *delimiter != b',') {
+            return Err(Failure::usage("--header and --delimiter are about CSV: add --format csv"));
+        }
+        if format == Format::Tsv && is_chosen {
             return Err(Failure::usage(
-                "--header, --delimiter, --key-column and --value-column are about CSV: add \
-                 --format csv",
+                "--key and --value are about CSV and JSON lines: add --format csv or jsonl",
             ));
         }
-        if self.format != Format::Tsv && self.crlf {
-            return Err(Failure::usage(
-                "--crlf is about TSV: the other formats take line ends of both kinds, so leave it out",
-            ));
-        }
+        let column = |text: &Option<String>| match (format, text) {
+            (Format::Csv, Some(text)) => parse_column(text).map(Some).map_err(Failure::usage),
+            _ => Ok(None),
+        };
+        let (key, value) = (column(key_field)?, column(value_field)?);
         let named = |column: &Option<Column>| matches!(column, Some(Column::Name(_)));
-        if !csv.header && (named(&csv.key) || named(&csv.value)) {
+        if !header && (named(&key) || named(&value)) {
             return Err(Failure::usage(
                 "a column has a name where the first line names it: add --header",
             ));
         }
-        Ok(())
+        let json = match format {
+            Format::Jsonl => JsonFields::of(key_field.as_deref(), value_field.as_deref()),
+            _ => Ok(None),
+        };
+        let json = json.map_err(Failure::usage)?;
+        let csv = CsvLayout { header: *header, delimiter: *delimiter, key, value };
+        Ok(Layout { format, hex, crlf: false, csv, json })
+    }
+
+    /// Lines of TSV end in CR LF, or not.
+    ///
+    /// # Errors
+    /// `Usage` for another format.
+    pub(crate) fn with_crlf(self, crlf: bool) -> Result<Layout> {
+        if self.format != Format::Tsv && crlf {
+            return Err(Failure::usage(
+                "--crlf is about TSV: the other formats take line ends of both kinds, so leave it out",
+            ));
+        }
+        Ok(Layout { crlf, ..self })
+    }
+
+    /// For what is written: columns have their order.
+    ///
+    /// # Errors
+    /// `Usage` for the number of a column.
+    pub(crate) fn for_output(self) -> Result<Layout> {
+        let numbered = |column: &Option<Column>| matches!(column, Some(Column::Number(_)));
+        if numbered(&self.csv.key) || numbered(&self.csv.value) {
+            return Err(Failure::usage(
+                "what is written has two columns, key and value: give them names, with --header",
+            ));
+        }
+        Ok(self)
     }
 }
 
@@ -102,6 +164,15 @@ pub(crate) struct Columns {
 }
 
 impl CsvLayout {
+    /// The names of the two columns in a first line that is written.
+    pub(crate) fn names(&self) -> [&str; 2] {
+        let name = |column, other| match column {
+            &Some(Column::Name(ref name)) => name.as_str(),
+            _ => other,
+        };
+        [name(&self.key, "key"), name(&self.value, "value")]
+    }
+
     /// The columns by what the arguments say, and the first line where it is a header.
     ///
     /// # Errors

@@ -12,10 +12,12 @@ mod failure;
 mod formats;
 mod human;
 mod input;
+mod json_path;
 mod jsonl;
 mod layout;
 mod picture;
 mod progress;
+mod session;
 mod stop;
 mod store;
 

@@ -72,6 +72,11 @@ pub(crate) fn requested() -> bool {
     STOP.load(Ordering::Relaxed)
 }
 
+/// A session goes on behind a command that was stopped.
+pub(crate) fn forget() {
+    STOP.store(false, Ordering::SeqCst);
+}
+
 /// Fails with [`Failure::Interrupted`] once Ctrl-C was pressed.
 pub(crate) fn check() -> Result<()> {
     if requested() { Err(Failure::Interrupted) } else { Ok(()) }

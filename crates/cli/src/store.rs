@@ -5,6 +5,7 @@
 
 use crate::args::Open;
 use crate::failure::{Failure, Result};
+use crate::session::Session;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
@@ -25,8 +26,10 @@ pub(crate) enum Access {
 /// A database, and how it was opened.
 pub(crate) struct Opened {
     pub(crate) db: Db,
-    /// Another process writes it: this shows what was written when it was opened.
+    /// Another process may write it: this shows what was written when it was opened.
     pub(crate) is_followed: bool,
+    /// It stays open behind the command.
+    pub(crate) is_session: bool,
 }
 
 /// Opens the database, does `work`, and closes it however that went. The
@@ -39,32 +42,79 @@ pub(crate) fn with<T>(
     access: Access,
     work: impl FnOnce(&Db) -> Result<T>,
 ) -> Result<T> {
-    let Opened { db, .. } = opened(open, access)?;
-    let outcome = work(&db);
-    let closed = db.close().map_err(Failure::from);
+    with_opened(open, access, |opened| work(&opened.db))
+}
+
+/// As [`with`], for who wants to know how it was opened.
+///
+/// # Errors
+/// As there.
+pub(crate) fn with_opened<T>(
+    open: &Open,
+    access: Access,
+    work: impl FnOnce(&Opened) -> Result<T>,
+) -> Result<T> {
+    let opened = opened(open, access)?;
+    let outcome = work(&opened);
+    let closed = if opened.is_session { Ok(()) } else { opened.db.close().map_err(Failure::from) };
     let value = outcome?;
     closed?;
     Ok(value)
 }
 
-/// Opens the database, and says what of it is left out.
+/// Opens the database, and says what of it is left out; in a session it is open already.
 ///
 /// # Errors
 /// What keeps it from being opened.
 pub(crate) fn opened(open: &Open, access: Access) -> Result<Opened> {
+    if let Some(session) = &open.session {
+        return of_session(open, access, session);
+    }
     if access != Access::Create {
         must_exist(&open.path)?;
     }
     let options = options(open, access, stored(open, access)?)?;
     let opened = open_or_follow(open, access, options).map_err(|error| refused(open, error))?;
-    for left_out in opened.db.keyspaces_left_out() {
+    warn_left_out(&opened.db);
+    Ok(opened)
+}
+
+fn of_session(open: &Open, access: Access, session: &Session) -> Result<Opened> {
+    if open.preset.is_some() || !open.options.is_empty() {
+        return Err(Failure::failed("a session keeps the options that it was opened with")
+            .hint("leave with `exit`, and say --preset and --option to `windrow shell`"));
+    }
+    let is_followed = session.is_followed();
+    if is_followed && access != Access::Read {
+        return Err(Failure::failed("this session only reads the database").hint(
+            "close the program that has it open for writing, and run `windrow shell` again \
+             without --read-only",
+        ));
+    }
+    Ok(Opened { db: session.db(), is_followed, is_session: true })
+}
+
+/// Follows a database, whoever has it open.
+///
+/// # Errors
+/// What keeps it from being read.
+pub(crate) fn follow(open: &Open) -> Result<Follower> {
+    must_exist(&open.path)?;
+    let options = options(open, Access::Read, stored(open, Access::Read)?)?;
+    let follower =
+        Follower::open_with(&open.path, options).map_err(|error| refused(open, error))?;
+    warn_left_out(&follower.db());
+    Ok(follower)
+}
+
+fn warn_left_out(db: &Db) {
+    for left_out in db.keyspaces_left_out() {
         let StoredKeyspace { name, comparator, .. } = left_out;
         warn(format_args!(
             "keyspace `{name}` is left out, unread and unchecked: its comparator `{comparator}` \
              is not known to this program"
         ));
     }
-    Ok(opened)
 }
 
 /// What only reads follows a database that another process has open for writing. One that
@@ -73,9 +123,9 @@ fn open_or_follow(open: &Open, access: Access, options: Options) -> windrow::Res
     match Db::open_with(&open.path, options.clone()) {
         Err(error) if access == Access::Read && error.kind() == ErrorKind::Busy => {
             let db = Follower::open_with(&open.path, options)?.db();
-            Ok(Opened { db, is_followed: true })
+            Ok(Opened { db, is_followed: true, is_session: false })
         }
-        opened => Ok(Opened { db: opened?, is_followed: false }),
+        opened => Ok(Opened { db: opened?, is_followed: false, is_session: false }),
     }
 }
 

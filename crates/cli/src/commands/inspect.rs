@@ -1,12 +1,14 @@
-//! What a database looks like: `tree`, `stats`, `keyspaces`, `options`.
+//! What a database looks like: `tree`; what it can be set to: `options`.
 
-use crate::args::{KeyspacesArgs, StatsArgs, TreeArgs};
-use crate::failure::{Failure, Result};
+use crate::args::{OptionsArgs, TreeArgs};
+use crate::bytes;
+use crate::failure::Result;
 use crate::human::{self, Paint};
-use crate::picture;
-use crate::store::{self, Access, Opened};
+use crate::picture::{self, FileView, LevelView};
+use crate::store::{self, Access};
+use serde_json::{Value, json};
 use std::io::{self, Write};
-use windrow::{Db, Settings};
+use windrow::Settings;
 
 pub(crate) fn tree(args: &TreeArgs) -> Result<()> {
     store::with(&args.open, Access::Read, |db| {
@@ -14,10 +16,14 @@ pub(crate) fn tree(args: &TreeArgs) -> Result<()> {
             store::keyspace(db, name)?;
         }
         let mut out = io::stdout().lock();
-        for tree in picture::of(db) {
-            if args.keyspace.as_ref().is_some_and(|name| *name != tree.keyspace) {
-                continue;
-            }
+        let mut trees = picture::of(db);
+        trees.retain(|tree| args.keyspace.as_ref().is_none_or(|name| *name == tree.keyspace));
+        if args.json {
+            let trees: Vec<Value> = trees.iter().map(tree_to_json).collect();
+            writeln!(out, "{}", json!({ "keyspaces": trees }))?;
+            return Ok(out.flush()?);
+        }
+        for tree in trees {
             write!(out, "{}", picture::draw(&tree, human::columns(), Paint::stdout()))?;
             if args.files {
                 write!(out, "{}", picture::list(&tree))?;
@@ -27,53 +33,47 @@ pub(crate) fn tree(args: &TreeArgs) -> Result<()> {
     })
 }
 
-/// Of a database that another process has open, what that wrote last.
-pub(crate) fn stats(args: &StatsArgs) -> Result<()> {
-    let print = |text: &str| -> Result<()> {
-        let mut out = io::stdout().lock();
-        writeln!(out, "{}", text.trim_end())?;
-        Ok(out.flush()?)
+fn tree_to_json(tree: &picture::TreeView) -> Value {
+    let files = |files: &[FileView]| files.iter().map(file_to_json).collect::<Value>();
+    let level = |(number, level): (u32, &LevelView)| json!({ "level": number, "run": files(&level.run), "sst_log": files(&level.sst_log) });
+    let levels: Vec<Value> = (0..).zip(&tree.levels).map(level).collect();
+    json!({ "name": tree.keyspace, "levels": levels })
+}
+
+/// Keys are bytes, and so in hexadecimal.
+fn file_to_json(file: &FileView) -> Value {
+    let hex = |key: &[u8]| {
+        let mut digits = Vec::new();
+        bytes::encode_hex(key, &mut digits);
+        String::from_utf8_lossy(&digits).into_owned()
     };
-    let Opened { db, is_followed } = store::opened(&args.open, Access::Read)?;
-    let running = if is_followed { Db::running_stats(&args.open.path)? } else { None };
-    match running {
-        Some(running) if args.json => print(&running.json),
-        Some(running) => {
-            print(&format!("of process {}, {}", running.process, age(running.written_ms)))?;
-            print(&running.table)
-        }
-        None if is_followed => Err(Failure::failed(
-            "another process has the database open, and has not written its statistics yet",
-        )
-        .hint(
-            "it writes them every 10 seconds (stats_period_ms), if it is not told otherwise: try \
-             again then",
-        )),
-        None => {
-            let stats = db.stats();
-            print(&if args.json { stats.to_json() } else { stats.to_string() })
-        }
-    }
-}
-
-/// How long ago a time is.
-fn age(written_ms: u64) -> String {
-    let now_ms = windrow::env::Env::os(1).clock.wall_ms();
-    format!("{:.1} s ago", now_ms.saturating_sub(written_ms) as f64 / 1e3)
-}
-
-pub(crate) fn keyspaces(args: &KeyspacesArgs) -> Result<()> {
-    let mut out = io::stdout().lock();
-    for keyspace in store::keyspaces(&args.open)? {
-        writeln!(out, "{}", keyspace.name)?;
-    }
-    Ok(out.flush()?)
+    json!({
+        "number": file.number,
+        "epoch": file.epoch,
+        "bytes": file.bytes,
+        "entries": file.entries,
+        "tombstones": file.tombstones,
+        "smallest_hex": hex(&file.smallest),
+        "largest_hex": hex(&file.largest),
+    })
 }
 
 /// The library's own table of settings, so that this list cannot grow old.
-pub(crate) fn options() -> Result<()> {
+pub(crate) fn options(args: &OptionsArgs) -> Result<()> {
     let paint = Paint::stdout();
     let mut out = io::stdout().lock();
+    if args.json {
+        let rows = Settings::table().iter().map(|row| {
+            json!({
+                "name": row.name,
+                "default": row.default_value(),
+                "help": row.help,
+                "takes": row.range.describe(row.unit),
+            })
+        });
+        writeln!(out, "{}", json!({ "options": rows.collect::<Vec<Value>>() }))?;
+        return Ok(out.flush()?);
+    }
     for row in Settings::table() {
         writeln!(out, "{} = {}", paint.bold(row.name), row.default_value())?;
         writeln!(out, "    {}", row.help)?;

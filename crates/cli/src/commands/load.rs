@@ -8,7 +8,7 @@ use crate::failure::{Failure, Result};
 use crate::formats::{Event, PairReader};
 use crate::human::{self, Stopwatch};
 use crate::input::Source;
-use crate::layout::{CsvLayout, Layout};
+use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::stop;
 use crate::store::{self, Access};
@@ -109,8 +109,7 @@ impl<'a> Groups<'a> {
 }
 
 pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
-    let layout = layout(args);
-    layout.check()?;
+    let layout = Layout::new(args.format, args.data.hex, &args.fields)?.with_crlf(args.crlf)?;
     store::check_keyspace_name(&args.data.keyspace)?;
     // Before the database is created: a wrong file name must not leave one.
     let source = Source::open(args.file.as_deref())?;
@@ -143,19 +142,13 @@ pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-fn layout(args: &LoadArgs) -> Layout {
-    let (key, value) = (args.key_column.clone(), args.value_column.clone());
-    let csv = CsvLayout { header: args.header, delimiter: args.delimiter, key, value };
-    Layout { format: args.format, hex: args.data.hex, crlf: args.crlf, csv }
-}
-
 /// The number of a line, its key and its value.
 type Pair = (u64, Vec<u8>, Vec<u8>);
 
 /// The first pair, where there is no database yet: an input that is no good from
 /// its first line on must not leave an empty one.
 fn first_pair(reader: &mut PairReader, args: &LoadArgs) -> Result<Option<Pair>> {
-    if args.open.path.exists() {
+    if args.open.session.is_some() || args.open.path.exists() {
         return Ok(None);
     }
     match reader.next(false) {

@@ -15,10 +15,43 @@ pub(crate) fn verify(args: &VerifyArgs, quiet: bool) -> Result<()> {
         let progress = Progress::bytes(quiet, "verifying", tables_bytes(db));
         Ok(db.verify_with_progress(|so_far| progress.at(so_far.bytes))?)
     })?;
-    let printed = print_verified(&mut io::stdout().lock(), &report);
+    let mut out = io::stdout().lock();
+    let printed = match args.json {
+        true => print_verified_json(&mut out, &report),
+        false => print_verified(&mut out, &report),
+    };
     // First: damage is a failure whether or not anybody reads what it is.
     report.into_result()?;
     printed
+}
+
+fn verdict(report: &VerifyReport) -> &'static str {
+    match (report.damaged().count(), report.unreadable().count()) {
+        (0, 0) => "sound",
+        (0, _) => "not all could be read",
+        _ => "damaged",
+    }
+}
+
+fn print_verified_json(out: &mut impl Write, report: &VerifyReport) -> Result<()> {
+    let texts = |problems: Vec<&windrow::Error>| -> Vec<String> {
+        problems.iter().map(ToString::to_string).collect()
+    };
+    let told = serde_json::json!({
+        "verdict": verdict(report),
+        "tables": report.tables,
+        "bytes": report.bytes,
+        "entries": report.entries,
+        "logs": report.logs,
+        "log_bytes": report.log_bytes,
+        "log_batches": report.log_batches,
+        "log_operations": report.log_operations,
+        "manifest_records": report.manifest_records,
+        "damaged": texts(report.damaged().collect()),
+        "unreadable": texts(report.unreadable().collect()),
+    });
+    writeln!(out, "{told}")?;
+    Ok(out.flush()?)
 }
 
 fn print_verified(out: &mut impl Write, report: &VerifyReport) -> Result<()> {
@@ -28,12 +61,7 @@ fn print_verified(out: &mut impl Write, report: &VerifyReport) -> Result<()> {
     for problem in report.unreadable() {
         writeln!(out, "could not be read: {problem}")?;
     }
-    let (damaged, unreadable) = (report.damaged().count(), report.unreadable().count());
-    let verdict = match (damaged, unreadable) {
-        (0, 0) => "sound",
-        (0, _) => "not all could be read",
-        _ => "damaged",
-    };
+    let verdict = verdict(report);
     writeln!(
         out,
         "{} of {}, {}; {} of {}, {} with {}; {} of the manifest: {verdict}",

@@ -3,12 +3,15 @@
 mod demo;
 mod dump;
 mod inspect;
+mod keyspaces;
 mod lab;
 mod load;
 mod maintain;
 mod point;
 mod scan;
+mod session;
 mod shell;
+mod stats;
 
 use crate::args::{Cli, Command};
 use crate::failure::Result;
@@ -24,6 +27,8 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Load(args) => load::run(&args, quiet),
         Command::Get(args) => point::get(&args),
         Command::Put(args) => point::put(&args),
+        Command::Merge(args) => point::merge(&args),
+        Command::Ttl(args) => point::ttl(&args),
         Command::Delete(args) => point::delete(&args),
         Command::DeleteRange(args) => point::delete_range(&args),
         Command::Clear(args) => scan::clear(&args),
@@ -31,14 +36,15 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Scan(args) => scan::scan(&args),
         Command::Export(args) => scan::export(&args, quiet),
         Command::Tree(args) => inspect::tree(&args),
-        Command::Stats(args) => inspect::stats(&args),
-        Command::Keyspaces(args) => inspect::keyspaces(&args),
-        Command::Options => inspect::options(),
+        Command::Stats(args) => stats::run(&args),
+        Command::Keyspaces(args) => keyspaces::run(&args),
+        Command::Options(args) => inspect::options(&args),
         Command::Verify(args) => maintain::verify(&args, quiet),
         Command::Repair(args) => maintain::repair(&args, quiet),
         Command::Compact(args) => maintain::compact(&args, quiet),
         Command::Checkpoint(args) => maintain::checkpoint(&args, quiet),
         Command::Destroy(args) => maintain::destroy(&args),
+        Command::Shell(args) => session::run(&args, quiet, run),
         Command::Dump(args) => dump::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Completions { shell } => shell::completions(shell),

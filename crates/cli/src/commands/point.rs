@@ -1,26 +1,26 @@
-//! One key at a time: `get`, `put`, `delete`, `delete-range`.
+//! One key at a time: `get`, `put`, `merge`, `ttl`, `delete`, `delete-range`.
 
-use crate::args::{DeleteArgs, DeleteRangeArgs, GetArgs, PutArgs};
+use crate::args::{DeleteArgs, DeleteRangeArgs, GetArgs, MergeArgs, PutArgs, TtlArgs};
 use crate::bytes;
 use crate::failure::{Failure, Result};
 use crate::formats::Reader;
+use crate::human;
 use crate::input::Source;
 use crate::stop;
 use crate::store::{self, Access};
+use std::ffi::OsStr;
 use std::io::{self, Read, Write};
+use windrow::Ttl;
 
 pub(crate) fn get(args: &GetArgs) -> Result<()> {
     let key = bytes::from_arg(&args.key, args.data.hex)?;
     store::with(&args.open, Access::Read, |db| {
         let keyspace = store::keyspace(db, &args.data.keyspace)?;
-        let value = keyspace.get(&key)?.ok_or_else(|| {
-            Failure::failed(format!(
-                "not found: {}",
-                bytes::shown(args.key.as_encoded_bytes(), 200)
-            ))
-        })?;
+        let value = keyspace.get(&key)?.ok_or_else(|| not_found(&args.key))?;
         let mut line = Vec::with_capacity(value.len() + 1);
-        if args.data.hex {
+        if args.number {
+            line.extend_from_slice(counter(&value)?.to_string().as_bytes());
+        } else if args.data.hex {
             bytes::encode_hex(&value, &mut line);
         } else if Reader::of_stdout() == Reader::Terminal {
             line.extend_from_slice(bytes::printable(&value).as_bytes());
@@ -32,6 +32,76 @@ pub(crate) fn get(args: &GetArgs) -> Result<()> {
         }
         let mut out = io::stdout().lock();
         out.write_all(&line)?;
+        Ok(out.flush()?)
+    })
+}
+
+fn not_found(key: &OsStr) -> Failure {
+    Failure::failed(format!("not found: {}", bytes::shown(key.as_encoded_bytes(), 200)))
+}
+
+/// A counter of the merge operator `add`.
+fn counter(value: &[u8]) -> Result<i64> {
+    let bytes = value.try_into().map_err(|_| {
+        Failure::failed(format!(
+            "the value has {}, and a counter has 8",
+            human::plural(value.len() as u64, "byte")
+        ))
+        .hint("leave out --number, or see it with --hex")
+    })?;
+    Ok(i64::from_le_bytes(bytes))
+}
+
+/// The operator is the keyspace's: one that this program does not have takes no operands.
+pub(crate) fn merge(args: &MergeArgs) -> Result<()> {
+    let key = bytes::from_arg(&args.key, args.data.hex)?;
+    let name = &args.data.keyspace;
+    store::check_keyspace_name(name)?;
+    let keyspaces = store::keyspaces(&args.open)?;
+    let found = keyspaces.iter().find(|of| of.name == *name);
+    let operator = found.and_then(|of| of.merge_operator.as_deref());
+    if found.is_some() && operator.is_none() {
+        return Err(Failure::failed(format!("keyspace `{name}` has no merge operator")).hint(
+            "make one that has: `windrow keyspaces DB create NAME --merge add` (or append, max)",
+        ));
+    }
+    let operand = match operator {
+        Some("add") if !args.data.hex => number(&args.operand)?.to_le_bytes().to_vec(),
+        _ => bytes::from_arg(&args.operand, args.data.hex)?,
+    };
+    store::with(&args.open, Access::Change, |db| {
+        Ok(store::keyspace(db, name)?.merge(&key, &operand)?)
+    })
+}
+
+fn number(operand: &OsStr) -> Result<i64> {
+    operand.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
+        Failure::usage(format!(
+            "the operator `add` takes a whole number of 64 bits, not `{}`",
+            operand.to_string_lossy()
+        ))
+    })
+}
+
+pub(crate) fn ttl(args: &TtlArgs) -> Result<()> {
+    let key = bytes::from_arg(&args.key, args.data.hex)?;
+    store::with(&args.open, Access::Read, |db| {
+        let ttl = store::keyspace(db, &args.data.keyspace)?.ttl(&key)?;
+        let mut out = io::stdout().lock();
+        if args.json {
+            let left_ms = match ttl {
+                Ttl::Left(left) => Some(u64::try_from(left.as_millis()).unwrap_or(u64::MAX)),
+                Ttl::Forever | Ttl::NoKey => None,
+            };
+            let told = serde_json::json!({ "found": ttl != Ttl::NoKey, "left_ms": left_ms });
+            writeln!(out, "{told}")?;
+        }
+        match ttl {
+            Ttl::NoKey => return Err(not_found(&args.key)),
+            _ if args.json => {}
+            Ttl::Forever => writeln!(out, "never expires")?,
+            Ttl::Left(left) => writeln!(out, "expires in {}", human::time(left))?,
+        }
         Ok(out.flush()?)
     })
 }

@@ -5,6 +5,7 @@ use crate::bytes;
 use crate::failure::{Failure, Result};
 use crate::formats::{PairWriter, Reader};
 use crate::human;
+use crate::layout::Layout;
 use crate::progress::Progress;
 use crate::stop;
 use crate::store::{self, Access};
@@ -90,11 +91,12 @@ pub(crate) fn scan(args: &ScanArgs) -> Result<()> {
         limit: args.limit.unwrap_or(u64::MAX),
         ..Range::of(&args.range, args.data.hex)?
     };
+    let layout = Layout::new(args.format, args.data.hex, &args.fields)?.for_output()?;
     store::with(&args.open, Access::Read, |db| {
         let keyspace = store::keyspace(db, &args.data.keyspace)?;
         let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
-        let mut writer = PairWriter::new(out, args.format, args.data.hex, Reader::of_stdout())
-            .keys_only(args.keys_only);
+        let mut writer =
+            PairWriter::new(out, layout, Reader::of_stdout()).keys_only(args.keys_only);
         let walked = walk(&keyspace, range, |_, at| writer.pair(at.key(), at.value()));
         // What was found before an error stays worth seeing.
         let flushed = writer.flush();
@@ -110,7 +112,13 @@ pub(crate) fn count(args: &CountArgs) -> Result<()> {
             count = keys;
             Ok(())
         })?;
-        Ok(writeln!(io::stdout().lock(), "{count}")?)
+        let mut out = io::stdout().lock();
+        if args.json {
+            let keyspace = &args.data.keyspace;
+            let told = serde_json::json!({ "keyspace": keyspace, "count": count });
+            return Ok(writeln!(out, "{told}")?);
+        }
+        Ok(writeln!(out, "{count}")?)
     })
 }
 
@@ -128,10 +136,11 @@ pub(crate) fn clear(args: &ClearArgs) -> Result<()> {
 }
 
 pub(crate) fn export(args: &ExportArgs, quiet: bool) -> Result<()> {
+    let layout = Layout::new(args.format, args.data.hex, &args.fields)?.for_output()?;
     store::with(&args.open, Access::Read, |db| {
         let keyspace = store::keyspace(db, &args.data.keyspace)?;
         let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
-        let mut writer = PairWriter::new(out, args.format, args.data.hex, Reader::of_stdout());
+        let mut writer = PairWriter::new(out, layout, Reader::of_stdout());
         let progress = Progress::counting(quiet || io::stdout().is_terminal(), "exported");
         let mut expiring = 0;
         let walked = walk(&keyspace, Range::all(), |pairs, at| {

@@ -75,7 +75,7 @@ fn columns_of_a_csv_go_by_their_names() {
         ("--header", "name,count\na,1\n", "no column is called `key`: there are name, count"),
         ("--header --key-column name", "name,count\na,1\n", "`value`"),
         ("--key-column 3", "a,1,x\nb,2\n", "line 2 of standard input: 2 columns"),
-        ("", "a,1,x\n", "--key-column"),
+        ("", "a,1,x\n", "--key and --value"),
     ] {
         let text = sh.fails_with(&format!("load db --format csv {line}"), input.as_bytes(), 1);
         assert!(text.contains(part), "{line}: {text}");
@@ -107,6 +107,54 @@ fn objects_may_hold_more_and_numbers() {
         assert!(text.contains("line 2 of standard input") && text.contains(part), "{text}");
         assert!(!text.contains("at line"), "one line number: {text}");
     }
+}
+
+#[test]
+fn fields_of_json_lines_go_by_their_paths() {
+    let sh = Shell::new();
+    let input = "{\"user\":{\"id\":7,\"name\":\"Ada\"},\"tags\":[\"a\",1.50]}\n\
+                 {\"tags\":[], \"user\":{\"name\":\"Bob\",\"id\":\"b\"}}\n";
+    let load = |database: &str, flags: &str| {
+        sh.ok_with(&format!("load {database} --format jsonl {flags}"), input.as_bytes());
+    };
+    load("names", "--key user.id --value user.name");
+    assert_eq!(sh.ok("export names"), "7\tAda\nb\tBob\n");
+    load("whole", "--key user.id --value .");
+    assert_eq!(sh.ok("export whole --format jsonl --key user.id --value ."), input);
+    load("parts", "--key user.name --value tags");
+    assert_eq!(sh.ok("export parts"), "Ada\t[\"a\",1.50]\nBob\t[]\n");
+    // What is exported by fields is loaded by them.
+    let text = sh.ok("export parts --format jsonl --key a.b --value c");
+    assert!(text.starts_with("{\"a\":{\"b\":\"Ada\"},\"c\":\"[\\\"a\\\",1.50]\"}\n"), "{text}");
+    sh.ok_with("load again --format jsonl --key a.b --value c", text.as_bytes());
+    assert_eq!(sh.ok("export again"), sh.ok("export parts"));
+    // The key is put into what lacks it.
+    sh.ok("put docs k {}");
+    let line = sh.ok("scan docs --format jsonl --key id --value .");
+    assert_eq!(line, "{\"id\":\"k\"}\n");
+    assert!(
+        sh.fails("scan names --format jsonl --key id --value .", 1).contains("not a JSON object")
+    );
+    let bad = "{\"id\":1,\"v\":2}\n{\"v\":2}\n";
+    let text = sh.fails_with("load db --format jsonl --key id --value v", bad.as_bytes(), 1);
+    assert!(text.contains("line 2 of") && text.contains("no field `id`"), "{text}");
+    assert_eq!(sh.ok("export db"), "1\t2\n");
+}
+
+#[test]
+fn columns_of_a_csv_that_is_written_have_names() {
+    let sh = Shell::new();
+    sh.ok_with("load db", b"a\tx;y\nb\t2\n");
+    assert_eq!(sh.ok("export db --format csv --header"), "key,value\na,x;y\nb,2\n");
+    let flags = "--format csv --header --key id --value mail --delimiter ;";
+    let text = sh.ok(&format!("export db {flags}"));
+    assert_eq!(text, "id;mail\na;\"x;y\"\nb;2\n");
+    sh.ok_with(&format!("load copy {flags}"), text.as_bytes());
+    assert_eq!(sh.ok("export copy"), sh.ok("export db"));
+    assert_eq!(sh.ok(&format!("scan db --limit 1 --keys-only {flags}")), "id\na\n");
+    assert_eq!(sh.ok("scan db --limit 0 --format csv --header"), "key,value\n");
+    sh.fails("export db --format csv --key id", 2);
+    sh.fails("export db --format csv --key 1", 2);
 }
 
 /// What a scan prints and a load would take for something else is refused, as an

@@ -3,11 +3,13 @@
 
 mod common;
 mod formats;
+mod json;
 mod lab;
 mod live;
 mod load;
 mod look;
 mod messages;
 mod point;
+mod session;
 mod stop;
 mod unknown;

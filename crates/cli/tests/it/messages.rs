@@ -21,6 +21,7 @@ fn shell() -> Shell {
     let shell = Shell::new();
     shell.ok("put db a 1");
     shell.ok("put --keyspace users --hex db 01 ff");
+    shell.ok("keyspaces db create hits --merge add");
     std::fs::create_dir(shell.path("empty")).unwrap();
     std::fs::create_dir(shell.path("foreign")).unwrap();
     shell.write("foreign/CURRENT", "MANIFEST-000004\n");

@@ -1,0 +1,119 @@
+//! A line of a session: what it says, done.
+
+use super::table::{OUTSIDE, OWN_COMMANDS, commands, help, help_of, shown};
+use super::words;
+use crate::args::{Cli, Command};
+use crate::failure::{Failure, Result};
+use crate::session::Session;
+use crate::stop::OnStop;
+use crate::store;
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// What comes after a line.
+pub(super) enum Then {
+    Next,
+    Exit,
+}
+
+/// What lines are run on.
+pub(super) struct Commands {
+    pub(super) session: Arc<Session>,
+    /// Runs a command of the program.
+    pub(super) run: fn(Cli) -> Result<()>,
+    pub(super) quiet: bool,
+}
+
+impl Commands {
+    /// Does what a line says.
+    pub(super) fn run_line(&self, line: &[u8]) -> Result<Then> {
+        let session = &self.session;
+        let words = words::split(line).map_err(|why| {
+            Failure::failed(why).hint("put what holds blanks, quotes or backslashes in '...'")
+        })?;
+        let Some(first) = words.first() else { return Ok(Then::Next) };
+        match (first.to_str(), &words[1..]) {
+            (Some("exit" | "quit"), []) => return Ok(Then::Exit),
+            (Some("help"), []) => help()?,
+            (Some("help"), [name]) => help_of(name)?,
+            (Some("use"), []) => writeln!(io::stdout(), "{}", session.keyspace())?,
+            (Some("use"), [name]) => use_keyspace(session, &name.to_string_lossy())?,
+            (Some("refresh"), []) => session.refresh()?,
+            (Some(name), _) if OWN_COMMANDS.contains(&name) => {
+                return Err(Failure::failed(format!("`{name}` was given too many words"))
+                    .hint("`help` lists the commands, each with what it takes"));
+            }
+            (Some(name), _) if OUTSIDE.contains(&name) => {
+                return Err(Failure::failed(format!("`{name}` has no place in a session"))
+                    .hint(format!("leave with `exit`, and run `windrow {name}`")));
+            }
+            _ => {
+                session.refresh()?;
+                return self.run_command(words).map(|()| Then::Next);
+            }
+        }
+        Ok(Then::Next)
+    }
+
+    fn run_command(&self, words: Vec<OsString>) -> Result<()> {
+        let session = &self.session;
+        let Some(mut matches) = parse(session, words)? else { return Ok(()) };
+        let named = matches.subcommand().is_some_and(|(_, of)| {
+            matches!(of.try_contains_id("keyspace"), Ok(true))
+                && of.value_source("keyspace") != Some(ValueSource::DefaultValue)
+        });
+        let mut cli = Cli::from_arg_matches_mut(&mut matches)
+            .map_err(|error| Failure::failed(shown(&error.to_string())))?;
+        cli.quiet |= self.quiet;
+        let leaves = cli.command.on_stop() == OnStop::Leaves;
+        cli.command.put_into(session, (!named).then(|| session.keyspace()));
+        if matches!(&cli.command, Command::Put(put) if put.value.is_none())
+            || matches!(&cli.command, Command::Load(load) if load.reads_stdin())
+        {
+            return Err(Failure::failed("standard input is the session's")
+                .hint("name a value, or a file to load; or run the command outside of a session"));
+        }
+        match (self.run)(cli) {
+            // What runs in the engine is ended by a close.
+            Err(Failure::Interrupted) if leaves => Err(Failure::Said(130)),
+            outcome => outcome,
+        }
+    }
+}
+
+fn use_keyspace(session: &Session, name: &str) -> Result<()> {
+    store::keyspace(&session.db(), name)?;
+    session.set_keyspace(name);
+    Ok(())
+}
+
+/// What the words say, as the program would have them: behind the name of a command comes the
+/// path of the database. `None` for `get --help`, which is printed.
+fn parse(session: &Session, mut words: Vec<OsString>) -> Result<Option<clap::ArgMatches>> {
+    let takes_path = commands()
+        .find(|command| words[0] == command.get_name())
+        .is_some_and(|command| command.get_arguments().any(|of| of.get_id() == "path"));
+    if takes_path {
+        words.insert(1, session.path().as_os_str().to_owned());
+    }
+    let mut command = Cli::command().no_binary_name(true).disable_help_subcommand(true);
+    for of_session in commands() {
+        let name = of_session.get_name().to_owned();
+        command = command.mut_subcommand(name, |_| of_session);
+    }
+    let error = match command.try_get_matches_from(words) {
+        Ok(matches) => return Ok(Some(matches)),
+        Err(error) => error,
+    };
+    let text = shown(&error.render().to_string());
+    if error.use_stderr() {
+        let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+        return Err(Failure::failed(text.to_owned()));
+    }
+    // What was asked for.
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(None)
+}

@@ -1,0 +1,204 @@
+//! `shell`: commands on one open database, from a script and at a prompt.
+
+#![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
+
+use crate::common::{Shell, stderr, terminal};
+use std::io::{Read, Write};
+use windrow::Db;
+
+/// What a script prints, its exit code, and what it says on stderr.
+fn script(sh: &Shell, line: &str, input: &str) -> (String, Option<i32>, String) {
+    let output = sh.run_with(line, input.as_bytes());
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    (text, output.status.code(), stderr(&output))
+}
+
+#[test]
+fn a_script_runs_on_one_open_database() {
+    let sh = Shell::new();
+    let (out, code, said) = script(
+        &sh,
+        "shell db --create",
+        "# words are quoted as in a shell\n\
+         put apple 'red or green'\n\
+         put \"b\\tc\" '' # empty\n\
+         get apple\n\
+         keyspaces create hits --merge add\n\
+         keyspaces\n\
+         use hits\n\
+         merge page 3\n\
+         merge page -1\n\
+         get page --number\n\
+         count\n\
+         count -k default\n\
+         use\n\
+         ttl page\n\
+         keyspaces drop hits\n\
+         use default\n\
+         scan --format jsonl\n\
+         \n\
+         stats --json\n\
+         verify\n\
+         exit\n\
+         get nothing\n",
+    );
+    assert_eq!((code, said.as_str()), (Some(0), ""), "{out}");
+    let lines: Vec<&str> = out.lines().collect();
+    let expected = [
+        "red or green",
+        "default",
+        "hits",
+        "2",
+        "1",
+        "2",
+        "hits",
+        "never expires",
+        "{\"key\":\"apple\",\"value\":\"red or green\"}",
+        "{\"key\":\"b\\tc\",\"value\":\"\"}",
+    ];
+    assert_eq!(lines[..expected.len()], expected);
+    let stats: serde_json::Value = serde_json::from_str(lines[expected.len()]).unwrap();
+    // The session's own: it was open throughout.
+    assert!(stats["gets"].as_u64().unwrap() >= 2, "{stats}");
+    assert!(lines.last().unwrap().ends_with(": sound"), "{out}");
+    assert_eq!(sh.ok("get db apple"), "red or green\n");
+    assert_eq!(sh.ok("keyspaces db"), "default\n");
+}
+
+#[test]
+fn an_error_ends_its_line_alone() {
+    let sh = Shell::new();
+    sh.ok("put db a 1");
+    let (out, code, said) = script(
+        &sh,
+        "shell db",
+        "get absent\nnothing\nget\nput 'x\nuse absent\nput b\ndestroy\nget --option x=1 a\nhelp got\nput b 2\nget b\n",
+    );
+    assert_eq!((out.as_str(), code), ("2\n", Some(1)), "{said}");
+    for part in [
+        "line 1:\nwindrow: not found: absent",
+        "unrecognized subcommand 'nothing'",
+        "Usage: get <KEY>",
+        "a ' is not closed",
+        "there is no keyspace `absent`",
+        "standard input is the session's",
+        "`destroy` has no place in a session",
+        "a session keeps the options",
+        "there is no command `got`",
+        "9 of 11 lines failed",
+    ] {
+        assert!(said.contains(part), "no `{part}`: {said}");
+    }
+    assert!(!said.contains("<DB>"), "{said}");
+    assert_eq!(sh.ok("get db b"), "2\n");
+    assert!(sh.fails("shell absent", 1).contains("no such directory"));
+    assert!(!sh.path("absent").exists());
+}
+
+#[test]
+fn help_lists_what_a_session_has() {
+    let sh = Shell::new();
+    sh.ok("put db a 1");
+    let (out, code, said) = script(&sh, "shell db", "help\nhelp scan\ncount --help\n");
+    assert_eq!((code, said.as_str()), (Some(0), ""), "{out}");
+    for part in ["  use [KEYSPACE]", "  checkpoint ", "  merge ", "--reverse", "Usage: count "] {
+        assert!(out.contains(part), "no `{part}`: {out}");
+    }
+    for part in ["  destroy ", "  demo ", "<DB>", "--preset"] {
+        assert!(!out.contains(part), "`{part}`: {out}");
+    }
+}
+
+/// Next to a process that writes, each command sees what was written before it.
+#[test]
+fn a_session_next_to_a_writer_reads() {
+    let sh = Shell::new();
+    let db = Db::open(sh.path("db")).unwrap();
+    db.put("n", "0").unwrap();
+    let mut child = sh.spawn("shell db");
+    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut read = |bytes: usize| {
+        let mut text = vec![0; bytes];
+        stdout.read_exact(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    for n in 0..5 {
+        db.put("n", n.to_string()).unwrap();
+        if n == 2 {
+            db.flush().unwrap();
+        }
+        writeln!(stdin, "get n").unwrap();
+        assert_eq!(read(2), format!("{n}\n"));
+    }
+    writeln!(stdin, "put n 9").unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let said = stderr(&output);
+    assert!(said.contains("this session only reads") && said.contains("--read-only"), "{said}");
+    assert_eq!(output.status.code(), Some(1));
+    db.put("n", "writes still").unwrap();
+    db.close().unwrap();
+    // One that only reads keeps nobody from writing.
+    let mut child = sh.spawn("shell db --read-only");
+    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut line = vec![0; 13];
+    writeln!(stdin, "get n").unwrap();
+    stdout.read_exact(&mut line).unwrap();
+    sh.ok("put db n another");
+    writeln!(stdin, "get n").unwrap();
+    drop(stdin);
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!((&line[..], rest.as_str()), (&b"writes still\n"[..], "another\n"));
+    assert!(child.wait().unwrap().success());
+}
+
+/// Reads from a terminal up to the end of `part`.
+fn wait_for(main: &mut std::fs::File, seen: &mut String, part: &str) {
+    let mut chunk = [0; 4096];
+    loop {
+        if let Some(at) = seen.find(part) {
+            seen.drain(..at + part.len());
+            return;
+        }
+        let read = main.read(&mut chunk).unwrap();
+        seen.push_str(&String::from_utf8_lossy(&chunk[..read]));
+    }
+}
+
+#[test]
+fn a_prompt_completes_and_remembers() {
+    let sh = Shell::new();
+    sh.ok("put db apricot orange");
+    for round in 0..2 {
+        let (mut main, other) = terminal();
+        let mut child = sh
+            .command("shell db".split(' '))
+            .env("TERM", "xterm")
+            .env("WINDROW_HISTORY", sh.path("history"))
+            .stdin(other.try_clone().unwrap())
+            .stdout(other.try_clone().unwrap())
+            .stderr(other)
+            .spawn()
+            .unwrap();
+        let mut seen = String::new();
+        // The second time by the line above, which the first session left.
+        let first: &[u8] = if round == 0 { b"get ap\t\r" } else { b"\x1b[A\r" };
+        // What is typed before the prompt is there is the terminal's, and not the editor's.
+        for (typed, answer) in [
+            (first, "orange"),
+            (b"nothing\r", "unrecognized"),
+            (b"half of a line\x03", "\n"),
+            (b"get apricot\r", "orange"),
+        ] {
+            wait_for(&mut main, &mut seen, "default> ");
+            main.write_all(typed).unwrap();
+            wait_for(&mut main, &mut seen, answer);
+        }
+        wait_for(&mut main, &mut seen, "default> ");
+        main.write_all(b"\x04").unwrap();
+        assert!(child.wait().unwrap().success(), "{round}");
+    }
+    let kept = std::fs::read_to_string(sh.path("history")).unwrap();
+    assert!(kept.contains("get apricot\n") && kept.contains("nothing\n"), "{kept}");
+}
