@@ -4,6 +4,9 @@
 //! clean close, and CURRENT last: a target that is not complete is refused
 //! by open (rule R1). The source is only read, after a flush. A checkpoint that
 //! fails removes what it made, so that it can be tried again.
+//!
+//! A follower cannot flush. Its checkpoint has copies of the logs, as far as it read them,
+//! and whoever opens it replays them.
 
 use crate::database::Database;
 use crate::events::Event;
@@ -30,13 +33,26 @@ const COPY_BYTES: usize = 1 << 20;
 /// Copies the database as it is now into `target`.
 pub(crate) fn checkpoint(database: &Database, target: &Path) -> Result<()> {
     database.write_state.check()?;
-    let target = &database.env.fs.absolute(target)?;
-    check_empty(&database.env, target)?;
-    let made_dir = !database.env.fs.exists(target)?;
-    database.env.fs.create_dir(target)?;
-    let (env, dir) = enter(&database.env, target)?;
-    let mut copy = Copy { env, dir, made: Vec::new(), current: None, made_dir };
+    let mut copy = Copy::begin(&database.env, target)?;
     copy.fill(database).inspect_err(|_| copy.remove())
+}
+
+/// What a follower has read of a database that another process has open.
+pub(crate) struct Followed<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) dir: &'a Path,
+    pub(crate) database_uid: u64,
+    pub(crate) state: ManifestState,
+    /// The last sequence number that is part of it.
+    pub(crate) last_seq: SeqNo,
+    /// The last log that was read, and how far.
+    pub(crate) log_end: Option<(FileNumber, u64)>,
+}
+
+/// Copies the database as a follower has read it into `target`. The caller keeps its files.
+pub(crate) fn of_follower(followed: Followed<'_>, target: &Path) -> Result<()> {
+    let mut copy = Copy::begin(followed.env, target)?;
+    copy.fill_followed(followed).inspect_err(|_| copy.remove())
 }
 
 fn check_empty(env: &Env, target: &Path) -> Result<()> {
@@ -118,32 +134,93 @@ struct Copy {
     made_dir: bool,
 }
 
+/// Where a file is copied from.
+struct Source<'a> {
+    dir: &'a Path,
+    /// Whether the copy may go on.
+    check: &'a dyn Fn() -> Result<()>,
+}
+
+/// What became of tables.
+#[derive(Default)]
+struct Linked {
+    files: u64,
+    linked_bytes: u64,
+    copied_bytes: u64,
+}
+
 impl Copy {
+    fn begin(env: &Env, target: &Path) -> Result<Copy> {
+        let target = &env.fs.absolute(target)?;
+        check_empty(env, target)?;
+        let made_dir = !env.fs.exists(target)?;
+        env.fs.create_dir(target)?;
+        let (env, dir) = enter(env, target)?;
+        Ok(Copy { env, dir, made: Vec::new(), current: None, made_dir })
+    }
+
     fn fill(&mut self, database: &Database) -> Result<()> {
         // A close waits for the copy, which gives up at the next file.
         let _underway = database.workers.begin()?;
         // The views keep every table alive until it is linked.
         let (mut state, _views) = one_moment(database)?;
-        let (mut linked_bytes, mut copied_bytes, mut files) = (0, 0, 0);
-        for keyspace in state.keyspaces.values() {
-            for (_, _, file) in keyspace.version.files() {
-                files += 1;
-                database.workers.check_open()?;
-                if self.link_or_copy(database, file.number)? {
-                    linked_bytes += file.bytes;
-                } else {
-                    copied_bytes += file.bytes;
-                }
-            }
-        }
-        self.env.fs.sync_dir(&self.dir)?;
-        self.write_metadata(database, &mut state)?;
+        let check = || database.workers.check_open();
+        let linked = self.link_tables(&Source { dir: &database.dir, check: &check }, &state)?;
+        let number_max = database.next_file.load(Ordering::Relaxed);
+        self.write_metadata(database.database_uid, number_max, &mut state)?;
+        let Linked { files, linked_bytes, copied_bytes } = linked;
         database.events.send_with(|| Event::CheckpointCreated {
             files,
             linked_bytes,
             copied_bytes,
         });
         Ok(())
+    }
+
+    fn fill_followed(&mut self, followed: Followed<'_>) -> Result<()> {
+        let Followed { dir, database_uid, mut state, last_seq, log_end, .. } = followed;
+        let source = Source { dir, check: &|| Ok(()) };
+        self.link_tables(&source, &state)?;
+        let tables = state.live_tables().last().copied().unwrap_or(0);
+        let wals = state.wals.keys().next_back().copied().unwrap_or(0);
+        let number_max = state.next_file.max(tables + 1).max(wals + 1);
+        let is_in_force = |(log, _): &(FileNumber, u64)| {
+            state.clean_close.is_none() && state.wals.contains_key(log)
+        };
+        let Some((last_log, end)) = log_end.filter(is_in_force) else {
+            // All of it is in tables.
+            state.last_seq = state.last_seq.max(last_seq);
+            return self.write_metadata(database_uid, number_max, &mut state);
+        };
+        // What follows was not read: it holds nothing of this state.
+        let _unread = state.wals.split_off(&(last_log + 1));
+        for (&number, wal) in &mut state.wals {
+            let bytes_max = if number == last_log { end } else { u64::MAX };
+            let copied = self.copy_file(&source, names::wal(number), bytes_max)?;
+            wal.bytes = wal.bytes.min(copied);
+        }
+        self.env.fs.sync_dir(&self.dir)?;
+        state.next_file = number_max + 1;
+        let log = self.begin_manifest(number_max, &state)?;
+        self.end_manifest(log, number_max, database_uid)
+    }
+
+    /// Puts every table of a state into the target.
+    fn link_tables(&mut self, source: &Source<'_>, state: &ManifestState) -> Result<Linked> {
+        let mut linked = Linked::default();
+        for keyspace in state.keyspaces.values() {
+            for (_, _, file) in keyspace.version.files() {
+                linked.files += 1;
+                (source.check)()?;
+                if self.link_or_copy(source, file.number)? {
+                    linked.linked_bytes += file.bytes;
+                } else {
+                    linked.copied_bytes += file.bytes;
+                }
+            }
+        }
+        self.env.fs.sync_dir(&self.dir)?;
+        Ok(linked)
     }
 
     /// Notes that a file was made, or may have been: one that was there is another's.
@@ -159,33 +236,44 @@ impl Copy {
     /// Returns whether it was linked.
     ///
     /// A link that failed for another reason may be there all the same.
-    fn link_or_copy(&mut self, database: &Database, number: FileNumber) -> Result<bool> {
+    fn link_or_copy(&mut self, source: &Source<'_>, number: FileNumber) -> Result<bool> {
         let name = names::table(number);
-        let (from, to) = (database.dir.join(&name), self.dir.join(&name));
-        let linked = self.env.fs.link(&from, &to);
+        let linked = self.env.fs.link(&source.dir.join(&name), &self.dir.join(&name));
         match self.note(name.clone(), linked) {
             Ok(()) => return Ok(true),
             Err(e) if e.kind() == ErrorKind::NotSupported => {}
             Err(e) => return Err(e),
         }
-        let source = self.env.fs.open(&from, ReadOptions::default())?;
-        let made = self.env.fs.create(&to, WriteOptions::default());
+        self.copy_file(source, name, u64::MAX)?;
+        Ok(false)
+    }
+
+    /// Copies a file, or so many bytes of it, and waits until they are on the device.
+    /// Returns how many there are.
+    fn copy_file(&mut self, source: &Source<'_>, name: String, bytes_max: u64) -> Result<u64> {
+        let file = self.env.fs.open(&source.dir.join(&name), ReadOptions::default())?;
+        let made = self.env.fs.create(&self.dir.join(&name), WriteOptions::default());
         let mut copy = self.note(name, made)?;
+        let bytes = file.len().min(bytes_max);
         let mut buf = vec![0; COPY_BYTES];
         let mut at = 0;
-        while at < source.len() {
-            let chunk = COPY_BYTES.min((source.len() - at) as usize);
-            source.read_at(at, &mut buf[..chunk])?;
+        while at < bytes {
+            let chunk = COPY_BYTES.min((bytes - at) as usize);
+            file.read_at(at, &mut buf[..chunk])?;
             copy.append(&buf[..chunk])?;
             at += chunk as u64;
         }
         copy.finish()?;
-        Ok(false)
+        Ok(bytes)
     }
 
     /// Manifest, empty log, CURRENT: the form that a clean close leaves.
-    fn write_metadata(&mut self, database: &Database, state: &mut ManifestState) -> Result<()> {
-        let number_max = database.next_file.load(Ordering::Relaxed);
+    fn write_metadata(
+        &mut self,
+        database_uid: u64,
+        number_max: FileNumber,
+        state: &mut ManifestState,
+    ) -> Result<()> {
         let (manifest_number, wal_number) = (number_max, number_max + 1);
         // All that was in logs when the state was taken and is not in tables is
         // left out: the sequence numbers of the copy end where its tables do.
@@ -196,9 +284,8 @@ impl Copy {
         state.log_first_seq = last_seq + 1;
         state.wals.clear();
         state.next_file = number_max + 2;
+        let mut log = self.begin_manifest(manifest_number, state)?;
         let (env, dir) = (self.env.clone(), self.dir.clone());
-        let made = ManifestLog::create(&env, &dir, manifest_number, &state.snapshot());
-        let mut log = self.note(names::manifest(manifest_number), made)?;
         let wal = NewWal {
             env: &env,
             dir: &dir,
@@ -211,11 +298,26 @@ impl Copy {
             wal.added(),
             Field::CleanClose { wal: wal_number, bytes: EMPTY_BYTES },
         ]))?;
+        self.end_manifest(log, manifest_number, database_uid)
+    }
+
+    fn begin_manifest(&mut self, number: FileNumber, state: &ManifestState) -> Result<ManifestLog> {
+        let made = ManifestLog::create(&self.env, &self.dir, number, &state.snapshot());
+        self.note(names::manifest(number), made)
+    }
+
+    /// Finishes the manifest, and has CURRENT name it.
+    fn end_manifest(
+        &mut self,
+        mut log: ManifestLog,
+        number: FileNumber,
+        database_uid: u64,
+    ) -> Result<()> {
         log.finish()?;
-        let current = log.current(database.database_uid);
-        let set = set_current(&env, &dir, &current);
+        let current = log.current(database_uid);
+        let set = set_current(&self.env, &self.dir, &current);
         self.current = Some(current);
-        self.note(names::temp(manifest_number), set)
+        self.note(names::temp(number), set)
     }
 
     /// Removes what was made, CURRENT first: what is left if that is cut short is

@@ -195,10 +195,21 @@ fn tables_bytes(db: &Db) -> u64 {
 }
 
 pub(crate) fn checkpoint(args: &CheckpointArgs, quiet: bool) -> Result<()> {
-    store::with(&args.open, Access::Change, |db| {
+    let copied = store::with_opened(&args.open, Access::Change, |opened| {
         let _progress = Progress::waiting(quiet, "copying");
-        Ok(db.checkpoint(&args.target)?)
-    })
+        // A session that follows shows a moment: what was written since belongs to the copy.
+        if opened.is_followed { Ok(None) } else { Ok(Some(opened.db.checkpoint(&args.target)?)) }
+    });
+    match copied {
+        Ok(Some(())) => Ok(()),
+        Err(failure) if !failure.is_busy() => Err(failure),
+        // Another process writes it, and goes on.
+        Ok(None) | Err(_) => {
+            let follower = store::follow(&args.open)?;
+            let _progress = Progress::waiting(quiet, "copying");
+            Ok(follower.checkpoint(&args.target)?)
+        }
+    }
 }
 
 /// Asks on a terminal, since there is no way back; a script has decided.

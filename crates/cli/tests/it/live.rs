@@ -49,7 +49,14 @@ fn what_reads_shows_what_was_written_before_it_began() {
     let verified = sh.ok("verify db");
     assert!(verified.contains("1,000 entries") && verified.ends_with(": sound\n"), "{verified}");
     assert!(!sh.run("get db absent").status.success());
+    sh.ok("checkpoint db copy");
+    assert!(sh.fails("checkpoint db copy", 1).contains("not empty"));
     assert_eq!(names(&sh), before, "a command made a file");
+    assert_eq!(sh.ok("export copy"), sh.ok("export db"));
+    assert_eq!(sh.ok("get copy -k users ada"), "1815\n");
+    sh.ok("put copy late later");
+    assert!(sh.ok("verify copy").ends_with(": sound\n"));
+    assert_eq!(sh.ok("get db late"), "in the log\n");
     // The writer has noticed nothing.
     db.put_with("00007", "another", Sync::Yes).unwrap();
     assert_eq!(sh.ok("get db 00007"), "another\n");

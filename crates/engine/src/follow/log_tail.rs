@@ -81,6 +81,11 @@ impl LogTail {
         self.next_seq - 1
     }
 
+    /// The last log that was read, and how far.
+    pub(super) fn end(&self) -> Option<(FileNumber, u64)> {
+        (self.log > 0).then_some((self.log, self.at))
+    }
+
     /// The memtables of a keyspace, oldest first.
     pub(super) fn memtables(&self, id: KeyspaceId) -> impl Iterator<Item = &Arc<Memtable>> {
         self.keyspaces.get(&id).into_iter().flatten().map(|filled| &filled.memtable)

@@ -16,6 +16,7 @@ mod log_tail;
 mod manifest_tail;
 mod tail;
 
+use crate::checkpoint::{self, Followed};
 use crate::database::Database;
 use crate::db::Db;
 use crate::lock_ranks;
@@ -217,6 +218,49 @@ impl Follower {
         };
         let interval_ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
         self.inner.env.jobs.every(interval_ms, Arc::new(refresh));
+    }
+
+    /// Copies the database as of the last refresh into `dir`, which must be empty or not
+    /// there: a database of its own, whose tables are hard links where those are to be had.
+    /// What is in no table yet is in copies of logs, which whoever opens it replays. The
+    /// writer is not asked and does not wait; a refresh waits for the copy.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let backup = dir.path().join("backup");
+    /// # let dir = dir.path().join("db");
+    /// let writer = windrow::Db::open(&dir)?;
+    /// writer.put("apple", "red")?;
+    /// windrow::Follower::open(&dir)?.checkpoint(&backup)?; // in another process, as a rule
+    /// let copy = windrow::Db::open(&backup)?;
+    /// assert_eq!(copy.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a directory that is not empty, where a keyspace is left out
+    /// (`Components::comparators`), or after a refresh that failed; `Io`, `NoSpace`. What was made is removed.
+    pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
+        let Inner { env, dir: source, process, following, .. } = &*self.inner;
+        if !process.is_this() {
+            return Err(crate::write_state::forked(process));
+        }
+        let following = following.lock();
+        let Some((manifest, logs)) = &following.read else {
+            return Err(Error::invalid("the last refresh failed: refresh before a checkpoint"));
+        };
+        if let Some(record) = manifest.left_out.records().first() {
+            return Err(crate::tree::left_out(record));
+        }
+        let followed = Followed {
+            env,
+            dir: source,
+            database_uid: manifest.database_uid(),
+            state: manifest.state.clone(),
+            last_seq: logs.last_seq(),
+            log_end: logs.end(),
+        };
+        checkpoint::of_follower(followed, dir.as_ref())
     }
 
     /// What kept the last refresh in the background from succeeding; `None` if nothing did.

@@ -150,6 +150,7 @@ fn what_was_written_is_seen_and_what_was_seen_stays() {
         let mut world = World::new(seed);
         let mut followers = vec![world.follow()];
         let mut kept: VecDeque<Kept> = VecDeque::new();
+        let mut copies: Vec<(String, Spaces)> = Vec::new();
         for step in 0..600 {
             world.step();
             if world.rng.chance(0.02) {
@@ -166,6 +167,11 @@ fn what_was_written_is_seen_and_what_was_seen_stays() {
             let db = follower.db();
             compare(&db, &world.spaces, &format!("seed {seed}, step {step}"));
             assert!(!follower.refresh().unwrap(), "seed {seed}, step {step}: nothing was written");
+            if world.rng.chance(0.1) {
+                let target = format!("/copy{step}");
+                follower.checkpoint(&target).unwrap();
+                copies.push((target, world.spaces.clone()));
+            }
             if world.rng.chance(0.3) {
                 let (iter, snapshot) = (db.iter(), db.snapshot());
                 kept.push_back(Kept { db, spaces: world.spaces.clone(), iter, snapshot });
@@ -180,6 +186,17 @@ fn what_was_written_is_seen_and_what_was_seen_stays() {
             }
         }
         drop((followers, kept));
+        assert!(!copies.is_empty(), "seed {seed}");
+        for (dir, spaces) in copies {
+            // As found, and as the first open for writing leaves it.
+            let read_only = Options { read_only: true, ..options(&world.handles) };
+            for options in [read_only, options(&world.handles), options(&world.handles)] {
+                let db = Db::open_with(&dir, options).unwrap();
+                compare(&db, &spaces, &format!("seed {seed}, {dir}"));
+                db.verify().and_then(|report| report.into_result()).unwrap();
+                db.close().unwrap();
+            }
+        }
         // What they held goes when nobody holds it.
         world.writer.compact().unwrap();
         world.handles.jobs.fire_timers();
@@ -190,6 +207,35 @@ fn what_was_written_is_seen_and_what_was_seen_stays() {
         let live: usize = trees.iter().map(|(_, version)| version.file_count()).sum();
         let tables = files(&world.handles).iter().filter(|name| name.ends_with(".sst")).count();
         assert_eq!(tables, live, "seed {seed}");
+    }
+}
+
+/// Each operation on the target fails in turn, and may have been done all the same.
+#[test]
+fn a_checkpoint_that_fails_leaves_nothing_and_can_be_tried_again() {
+    for case in 0.. {
+        let mut world = World::new(case);
+        (0..40).for_each(|_| world.batch());
+        world.writer.flush().unwrap();
+        (0..10).for_each(|_| world.batch());
+        let follower = world.follow();
+        let fault = Fault::new(FaultKind::Io, Ops::MUTATING, When::Matching(case)).on_path("/copy");
+        let fault = world.handles.fs.inject(fault);
+        let made = follower.checkpoint("/copy");
+        world.handles.fs.remove_fault(fault);
+        if made.is_err() {
+            assert_eq!(world.handles.fs.files("/copy".as_ref()), [""; 0], "case {case}: {made:?}");
+            follower.checkpoint("/copy").expect("nothing is in the way");
+        }
+        assert_eq!(follower.checkpoint("/copy").unwrap_err().kind(), ErrorKind::InvalidArgument);
+        let copy = Db::open_with("/copy", options(&world.handles)).unwrap();
+        compare(&copy, &world.spaces, &format!("case {case}"));
+        drop(copy);
+        compare(&follower.db(), &world.spaces, &format!("the source of case {case}"));
+        if made.is_ok() {
+            assert!(case > 8, "{case}");
+            return;
+        }
     }
 }
 
