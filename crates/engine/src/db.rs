@@ -9,6 +9,7 @@ use crate::compact;
 use crate::database::Database;
 use crate::destroy::destroy;
 use crate::handle::Handle;
+use crate::ingest::Ingest;
 use crate::key_range::KeyRange;
 use crate::keyspace::Keyspace;
 use crate::measure::TableSearches;
@@ -371,6 +372,14 @@ impl Db {
     /// As there.
     pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
         self.default.delete_range(from, to)
+    }
+
+    /// See [`Keyspace::ingest`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ingest(&self) -> Result<Ingest> {
+        self.default.ingest()
     }
 
     /// See [`Keyspace::iter`].

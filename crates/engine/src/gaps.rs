@@ -31,7 +31,8 @@
 //! does not use it. Otherwise merges make nothing visible that was not. A keyspace
 //! that is made again has a list of its own.
 //!
-//! Nothing else puts entries into a tree that is open: replay and repair are through before
+//! An ingestion has a sequence number of its own, as a writer has, and forgets all ranges between
+//! that and its publication. Nothing else puts entries into a tree that is open: replay and repair are through before
 //! its first scan, and flushes, merges and `resume` write again what was published. A delete,
 //! also of a span of keys, makes nothing visible; a put into what it deleted is a put. A batch
 //! is cut out of the gaps of every keyspace that it touches before it is published in any. A key
@@ -140,6 +141,13 @@ impl Gaps {
         let mut list = (*list).clone();
         unless_mutant!(GapKept, puts.for_each(|op| list.cut(order, op.key, EDGE_BYTES_MAX)));
         shared.put(list, &mut charge, blocks);
+    }
+
+    /// For an ingestion that has its sequence number and is not published: forgets all ranges.
+    pub(crate) fn forget(&self, blocks: &BlockCache) {
+        let Some(shared) = self.shared.get() else { return };
+        let mut charge = shared.changing.lock();
+        unless_mutant!(IngestedIntoGap, shared.put(List::default(), &mut charge, blocks));
     }
 
     /// What lies beyond the gap that a reader meets at a place (`None`: before all

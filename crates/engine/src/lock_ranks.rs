@@ -62,6 +62,7 @@ pub(crate) const MEM_TOMBSTONES: Rank = Rank::new(360, "the range tombstones of 
 pub(crate) const TABLE_OPENING: Rank = Rank::new(400, "a table that is being opened");
 pub(crate) const TABLE_CLOCK: Rank = Rank::new(410, "the clock of open tables");
 pub(crate) const TABLE_HANDLES: Rank = Rank::new(420, "the handles of tables");
+pub(crate) const TABLES_GIVEN: Rank = Rank::new(425, "the sequence numbers of ingested tables");
 pub(crate) const BLOCKS_RESIZING: Rank = Rank::new(430, "the size of the block cache");
 
 // What anybody may need to know.

@@ -5,7 +5,7 @@
 //! cliff. Owned state: the current rate and what writers owe but have not
 //! waited yet (sleeps shorter than a fraction of a millisecond are gathered).
 
-use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// What pacing looks at; filled in by the scheduler whenever it changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -58,6 +58,8 @@ pub(crate) struct Pace {
     ns_per_kib: AtomicU64,
     owed_ns: AtomicU64,
     stopped: AtomicBool,
+    /// How many have all writers wait until memtables are flushed.
+    held: AtomicUsize,
     /// Longest sleep of one write, in ns.
     sleep_ns_max: u64,
 }
@@ -69,6 +71,7 @@ impl Pace {
             ns_per_kib: AtomicU64::new(0),
             owed_ns: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
+            held: AtomicUsize::new(0),
             sleep_ns_max: delay_us_max * 1000,
         }
     }
@@ -83,6 +86,23 @@ impl Pace {
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Has all writers wait that come from here on, until [`Pace::let_go`].
+    pub(crate) fn hold(&self) {
+        self.held.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Undoes [`Pace::hold`].
+    pub(crate) fn let_go(&self) {
+        let before = self.held.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "writers are let go, and nobody held them");
+    }
+
+    /// Whether somebody has writers wait.
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Relaxed) > 0
     }
 
     /// What a writer of `bytes` must sleep now, in ns; 0 in calm times.

@@ -26,6 +26,8 @@
 //! keys and dropped keyspaces may too; and the names and merge operators of
 //! keyspaces but the default one are gone: they are called by their ids. So is
 //! the order of a keyspace that no table was written of: it is the bytewise one.
+//! Tables of an ingestion that was cut short count then, and those of one that was finished
+//! count as written when it began: a write while it ran wins over it.
 //!
 //! Owns: the order of these steps. Never does: one of them itself; the files of this
 //! folder do, on a [`Site`], which never changes, and on [`Findings`], which grow.

@@ -260,13 +260,21 @@ impl Tree {
     pub(crate) fn install(&self, version: Arc<Version>, flushed: Option<&Arc<Memtable>>) {
         let _lock = self.view_lock.lock();
         let old = self.pin();
+        self.view.store(Arc::new(self.next_view(&old, version, flushed).installed_after(&old)));
+    }
+
+    fn next_view(
+        &self,
+        old: &ReadView,
+        version: Arc<Version>,
+        flushed: Option<&Arc<Memtable>>,
+    ) -> ReadView {
         let stays = |m: &&Arc<Memtable>| flushed.is_none_or(|gone| !Arc::ptr_eq(m, gone));
         let frozen = old.frozen.iter().filter(stays).cloned().collect();
         let handle = |file: &Arc<File>| self.reads.tables.handle(file, &self.reads.order);
         let levels = ReadView::next_levels(&old.levels, &version, handle);
         pin_level0(&old.levels, &levels);
-        let view = ReadView::new(old.memtable.clone(), frozen, version, levels);
-        self.view.store(Arc::new(view.installed_after(&old)));
+        ReadView::new(old.memtable.clone(), frozen, version, levels)
     }
 
     /// Installs a version that holds all that was published, and lets go of every

@@ -9,7 +9,7 @@ use crate::tree::file::File;
 use crate::tree::{Place, Span};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use windrow_base::{FileNumber, KeyOrder, debug_invariant, invariant};
+use windrow_base::{Epoch, FileNumber, KeyOrder, debug_invariant, invariant};
 
 /// The files and ranges of the jobs that run on one tree.
 #[derive(Clone, Debug, Default)]
@@ -219,12 +219,40 @@ impl Busy {
             || self.range_conflicts(order, &file.span(), Reach::new([from].into_iter(), to))
     }
 
+    /// Whether a table that is new may go into the run of `level` while these jobs run.
+    pub fn admits(&self, order: &KeyOrder, file: &File, level: u32) -> bool {
+        !self.reshaping && !self.range_conflicts(order, &file.span(), way_of_new(level))
+    }
+
+    /// Reserves the place of a table that is new, in the run of `level`.
+    pub fn reserve(&mut self, file: &File, level: u32) {
+        let is_new = self.files.insert(file.number);
+        invariant!(I9, is_new, "two jobs make table {}", file.number);
+        let (job, bounds) = (file.number, file.span().to_bounds());
+        self.claims.push(Claim { job, reach: way_of_new(level), bounds });
+        self.check();
+    }
+
+    /// Undoes [`Busy::reserve`].
+    pub fn give_back(&mut self, number: FileNumber) {
+        let was_busy = self.files.remove(&number);
+        invariant!(I9, was_busy, "the place of table {number} is given back twice");
+        self.claims.retain(|claim| claim.job != number);
+        self.check();
+    }
+
     fn range_conflicts(&self, order: &KeyOrder, span: &Span<'_>, reach: Reach) -> bool {
         debug_invariant!(I9, !span.is_empty(order), "a job is to reserve an empty range");
         self.claims.iter().any(|claim| {
             claim.reach.crosses(&reach) && Span::of(&claim.bounds).overlaps(order, span)
         })
     }
+}
+
+/// The way of a table that is new, from above all others.
+fn way_of_new(level: u32) -> Reach {
+    let output = Place::run(level);
+    Reach { first: Place::sst_log(0, Epoch::MAX), last: output, output }
 }
 
 fn job_of(merge: &Merge) -> Option<FileNumber> {

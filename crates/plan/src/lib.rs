@@ -25,6 +25,7 @@ pub mod decision;
 mod dial;
 pub mod filter_memory;
 pub mod hotness;
+pub mod ingested;
 pub mod level0;
 pub mod measured;
 pub mod pick;

@@ -43,7 +43,7 @@ macro_rules! features {
 /// Every workload.
 pub const FEATURES: &[Feature] = features!(
     "everything" "batches" "flush_and_merge" "keyspaces" "checkpoints" "repairs" "switches"
-    "range_deletes" "expiry" "merges" "closes" "manifests" "resumes"
+    "range_deletes" "expiry" "merges" "closes" "manifests" "resumes" "ingestions"
 );
 
 impl Feature {

@@ -11,7 +11,7 @@ use windrow_base::ErrorKind;
 use windrow_env::Clock;
 use windrow_env::testing::{CrashFs, Handles, ManualClock};
 use windrow_testkit::model::Model;
-use windrow_testkit::op::{Answer, Op, Pair, Subject, Write};
+use windrow_testkit::op::{Answer, Op, Pair, Subject};
 use windrow_testkit::oracle::Oracle;
 use windrow_testkit::script;
 use windrow_testkit::subject::{self, Database};
@@ -163,24 +163,23 @@ impl Judge {
             Op::DropKeyspace { .. } => true,
             _ => false,
         };
-        let writes: Option<(&[Write], bool)> = match op {
-            Op::Write { write, sync } => Some((std::slice::from_ref(write), *sync)),
-            Op::Batch { writes, sync } => Some((writes, *sync)),
+        match op {
             // What is seen while a batch is in doubt is not kept for later.
             Op::Snapshot { .. } | Op::OpenCursor { .. } | Op::Refresh { .. }
                 if self.oracle.has_doubt() =>
             {
                 return Ok(());
             }
-            _ => None,
-        };
-        if let Some((writes, _)) = writes {
+            _ => {}
+        }
+        let writes = op.writes();
+        if let Some((writes, _)) = &writes {
             // A keyspace that could not be made takes no writes.
             if self.model().resolve(writes).is_none() {
                 return Ok(());
             }
             if !self.writing_off {
-                self.oracle.issue(writes);
+                self.oracle.issue(writes, matches!(op, Op::Ingest { .. }));
             }
         } else if keyspace && !self.writing_off {
             self.oracle.begin_keyspace(op);

@@ -7,6 +7,7 @@
 mod filling;
 mod following;
 mod forking;
+mod ingesting;
 mod merging;
 mod placing;
 mod planning;
@@ -98,6 +99,12 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("a locked key is one transaction's (P25)", transacting::a_locked_key_is_one_transactions),
     ("files stay for a follower (P26)", following::files_stay_for_a_follower),
     ("a follower counts operands once (P26)", following::operands_count_once),
+    ("what is ingested into a gap is seen (P4)", ingesting::what_comes_into_a_gap_is_seen),
+    (
+        "a transaction that read what was ingested since is refused (P25)",
+        ingesting::a_transaction_that_read_it_is_refused,
+    ),
+    ("what is ingested is newer than what was there (P3)", ingesting::what_comes_is_the_newest),
     ("a HotMap keeps its layers (H1)", planning::a_hot_map_keeps_its_layers),
 ];
 

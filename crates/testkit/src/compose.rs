@@ -63,6 +63,7 @@ enum Kind {
     CreateKeyspace,
     DropKeyspace,
     Clock,
+    Ingest,
 }
 
 /// A set of kinds of operation.
@@ -83,7 +84,7 @@ impl Kinds {
     /// None.
     pub const NONE: Kinds = Kinds(0);
     /// All.
-    pub const ALL: Kinds = Kinds((1 << WEIGHTS.len()) - 1);
+    pub const ALL: Kinds = Kinds(u32::MAX >> (u32::BITS as usize - WEIGHTS.len()));
     /// Plain writes of one small value.
     pub const PUT: Kinds = kinds(&[Kind::Put]);
     /// Single writes and batches.
@@ -96,6 +97,7 @@ impl Kinds {
         Kind::Merge,
         Kind::DeleteRange,
         Kind::Batch,
+        Kind::Ingest,
     ]);
     /// Reads that are over when they return.
     pub const READS: Kinds =
@@ -230,6 +232,7 @@ const WEIGHTS: &[(Kind, u16)] = &[
     (Kind::CreateKeyspace, 2),
     (Kind::DropKeyspace, 1),
     (Kind::Clock, 3),
+    (Kind::Ingest, 4),
 ];
 
 /// Keyspaces that cases use: name, merge operator, comparator. The first ones
@@ -340,6 +343,7 @@ impl Composer {
                 sync: d.is_multiple_of(8),
             },
             Kind::Batch => self.batch(raw.operands, model),
+            Kind::Ingest => self.ingest(raw.operands, model)?,
             Kind::Get => Op::Get { keyspace: space(a, model)?, at: at(c, model), key: key(b) },
             Kind::MultiGet => {
                 Op::MultiGet { keyspace: space(a, model)?, keys: vec![key(b), key(c), key(d)] }
@@ -478,6 +482,19 @@ impl Composer {
         }
         Op::Batch { writes, sync: operands[3].is_multiple_of(4) }
     }
+
+    /// Some of the keys, in the order of the keyspace.
+    fn ingest(&mut self, operands: [u8; 4], model: &Model) -> Option<Op> {
+        let keyspace = space(operands[0], model)?;
+        let mut rng = Rng::new(u64::from(u32::from_le_bytes(operands)));
+        let mut keys: Vec<Vec<u8>> =
+            (0..1 + operands[1] % 12).map(|_| key(rng.next_u64() as u8)).collect();
+        model.sort_keys(&keyspace, &mut keys);
+        let operator = model.operator(&keyspace);
+        let large = usize::from(operands[2]) * usize::from(operands[2] % 2) * 8;
+        let pairs = keys.into_iter().map(|key| (key, self.value(operator, large))).collect();
+        Some(Op::Ingest { keyspace, pairs })
+    }
 }
 
 /// Spells keys of the keyspace that is blind for case anyhow, and those that
@@ -493,6 +510,9 @@ pub fn respell(op: &mut Op, bits: u16) {
         Op::Write { write, .. } => respell_write(write, &mut anyhow),
         Op::Batch { writes, .. } => {
             writes.iter_mut().for_each(|write| respell_write(write, &mut anyhow));
+        }
+        Op::Ingest { keyspace, pairs } if keyspace == BLIND => {
+            pairs.iter_mut().for_each(|(key, _)| anyhow(key));
         }
         Op::Get { keyspace, key, .. } if keyspace == BLIND => anyhow(key),
         Op::MultiGet { keyspace, keys } if keyspace == BLIND => keys.iter_mut().for_each(anyhow),

@@ -373,6 +373,14 @@ impl Model {
         self.now_ms
     }
 
+    /// Brings keys into the order of a keyspace, each once.
+    pub fn sort_keys(&self, keyspace: &str, keys: &mut Vec<Vec<u8>>) {
+        if let Some(space) = self.spaces.get(keyspace) {
+            keys.sort_by_key(|key| space.ordered(key));
+            keys.dedup_by_key(|key| space.ordered(key));
+        }
+    }
+
     /// Writes with their keyspaces' names resolved, for [`Model::replay`];
     /// `None` if a keyspace is not there.
     pub fn resolve(&self, writes: &[Write]) -> Option<Vec<(u64, Change)>> {
@@ -464,6 +472,27 @@ impl Model {
             if let Some(space) = self.spaces.get_mut(&write.keyspace) {
                 space.change(&write.change, seq, now_ms);
             }
+        }
+        Answer::Done
+    }
+
+    fn ingest(&mut self, op: &Op, keyspace: &str, pairs: &[Pair]) -> Answer {
+        let Some(space) = self.spaces.get(keyspace) else { return Answer::Missing };
+        if space.dropped {
+            return Answer::Error(ErrorKind::Closed);
+        }
+        let is_ascending =
+            pairs.windows(2).all(|two| space.ordered(&two[0].0) < space.ordered(&two[1].0));
+        let is_short =
+            |pair: &Pair| pair.0.len() <= KEY_BYTES_MAX && pair.1.len() <= VALUE_BYTES_MAX;
+        if !is_ascending || !pairs.iter().all(is_short) {
+            return Answer::Error(ErrorKind::InvalidArgument);
+        }
+        let (seq, now_ms) = (self.seq + 1, self.now_ms);
+        let Some((writes, _)) = op.writes() else { return Answer::Done };
+        self.seq = seq;
+        if let Some(space) = self.spaces.get_mut(keyspace) {
+            writes.iter().for_each(|write| space.change(&write.change, seq, now_ms));
         }
         Answer::Done
     }
@@ -678,6 +707,7 @@ impl Subject for Model {
         match op {
             Op::Write { write, .. } => self.write(std::slice::from_ref(write)),
             Op::Batch { writes, .. } => self.write(writes),
+            Op::Ingest { keyspace, pairs } => self.ingest(op, keyspace, pairs),
             Op::Get { keyspace, at, key } => self.get(keyspace, at.as_deref(), key),
             Op::MultiGet { keyspace, keys } => self.multi_get(keyspace, keys),
             Op::Scan { span, direction } => self.scan(span, *direction),

@@ -4,6 +4,7 @@
 //! implement. Scripts (`text.rs`), random sequences (`compose.rs`) and the
 //! crash harness all speak in these words. Never does: run anything.
 
+use std::borrow::Cow;
 use windrow_base::ErrorKind;
 
 /// A change to one keyspace.
@@ -126,6 +127,13 @@ pub enum Op {
         writes: Vec<Write>,
         /// Whether they are durable when it returns.
         sync: bool,
+    },
+    /// Sorted entries, straight into tables.
+    Ingest {
+        /// Name of the keyspace.
+        keyspace: String,
+        /// The entries, in the order of the keyspace.
+        pairs: Vec<Pair>,
     },
     /// The value of a key.
     Get {
@@ -256,6 +264,25 @@ pub enum Op {
         /// By so many milliseconds.
         forward_ms: u64,
     },
+}
+
+impl Op {
+    /// What it writes, all of it or nothing, and whether that is durable when it returns;
+    /// `None` if it writes nothing.
+    pub fn writes(&self) -> Option<(Cow<'_, [Write]>, bool)> {
+        match self {
+            Op::Write { write, sync } => Some((Cow::Borrowed(std::slice::from_ref(write)), *sync)),
+            Op::Batch { writes, sync } => Some((Cow::Borrowed(writes), *sync)),
+            Op::Ingest { keyspace, pairs } if !pairs.is_empty() => {
+                let put = |(key, value): &Pair| Write {
+                    keyspace: keyspace.clone(),
+                    change: Change::Put { key: key.clone(), value: value.clone() },
+                };
+                Some((Cow::Owned(pairs.iter().map(put).collect()), true))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A key and its value.

@@ -253,6 +253,18 @@ impl Database {
         Ok(Answer::Done)
     }
 
+    fn ingest(&self, keyspace: &str, pairs: &[Pair]) -> Result<Answer> {
+        let mut ingest = match self.place(keyspace) {
+            None => return Ok(Answer::Missing),
+            Some(Place::Default(db)) => db.ingest()?,
+            Some(Place::Named(ks)) => ks.ingest()?,
+        };
+        pairs.iter().try_for_each(|(key, value)| ingest.put(key, value))?;
+        let done = ingest.finish()?;
+        assert_eq!(done.entries, pairs.len() as u64, "an ingestion has added others than it took");
+        Ok(Answer::Done)
+    }
+
     /// As a batch or as a transaction, which are one to whoever runs alone.
     fn batch(&self, writes: &[Write], sync: bool) -> Result<Answer> {
         let mut placed = Vec::with_capacity(writes.len());
@@ -437,6 +449,7 @@ impl Database {
         match op {
             Op::Write { write, sync } => self.write(write, *sync),
             Op::Batch { writes, sync } => self.batch(writes, *sync),
+            Op::Ingest { keyspace, pairs } => self.ingest(keyspace, pairs),
             Op::Get { keyspace, at, key } => self.get(keyspace, at.as_deref(), key),
             Op::MultiGet { keyspace, keys } => self.multi_get(keyspace, keys),
             Op::Scan { span, direction } => self.scan(span, *direction),

@@ -138,6 +138,15 @@ fn step_text(step: &Step) -> String {
     }
 }
 
+fn ingest_text(keyspace: &str, pairs: &[Pair]) -> String {
+    let mut out = format!("ingest {}", place(keyspace, &None)).trim_end().to_owned();
+    out.push('\n');
+    for (key, value) in pairs {
+        let _ = writeln!(out, "  {} {}", token(key), token(value));
+    }
+    out + "end"
+}
+
 /// An operation as the lines that [`parse`] reads (a batch takes several).
 pub fn op_text(op: &Op) -> String {
     let synced = |sync: &bool| if *sync { " sync" } else { "" };
@@ -150,6 +159,7 @@ pub fn op_text(op: &Op) -> String {
             }
             out + "end"
         }
+        Op::Ingest { keyspace, pairs } => ingest_text(keyspace, pairs),
         Op::Get { keyspace, at, key } => format!("get {}{}", place(keyspace, at), token(key)),
         Op::MultiGet { keyspace, keys } => {
             let keys: Vec<_> = keys.iter().map(|k| token(k)).collect();
@@ -417,13 +427,44 @@ pub struct Line {
     pub expected: String,
 }
 
+/// The operation that a line begins which goes on up to `end`.
+fn begin_of_many(text: &str) -> Parsed<Option<Op>> {
+    let mut words = Words::new(text);
+    match words.word()? {
+        "batch" => {
+            let sync = words.flag("sync");
+            words.end(Some(Op::Batch { writes: Vec::new(), sync }))
+        }
+        "ingest" => {
+            let keyspace = words.keyspace();
+            words.end(Some(Op::Ingest { keyspace, pairs: Vec::new() }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Adds a line of one that goes on.
+fn parse_within(op: &mut Op, text: &str) -> Parsed<()> {
+    let mut words = Words::new(text);
+    match op {
+        Op::Batch { writes, .. } => {
+            let verb = words.word()?;
+            let write = parse_write(verb, &mut words)?;
+            writes.push(write.ok_or_else(|| format!("`{verb}` in a batch"))?);
+        }
+        Op::Ingest { pairs, .. } => pairs.push((words.key()?, words.key()?)),
+        _ => return Err("nothing goes on here".to_owned()),
+    }
+    words.end(())
+}
+
 /// Reads a script: operations, each followed by the lines (`= ...`, `! ...`) it answers.
 ///
 /// # Errors
 /// A sentence that names the line.
 pub fn parse(script: &str) -> Parsed<Vec<Line>> {
     let mut lines: Vec<Line> = Vec::new();
-    let mut batch: Option<(Line, Vec<Write>)> = None;
+    let mut open: Option<Line> = None;
     let mut preamble = String::new();
     for (i, raw) in script.lines().enumerate() {
         let text = raw.trim();
@@ -434,37 +475,33 @@ pub fn parse(script: &str) -> Parsed<Vec<Line>> {
             line.expected.push('\n');
         } else if text.is_empty() || text.starts_with('#') {
             preamble += &format!("{raw}\n");
-        } else if let Some((mut line, mut writes)) = batch.take() {
+        } else if let Some(mut line) = open.take() {
             line.source += &format!("{preamble}{raw}\n");
             preamble.clear();
-            if text == "end" {
-                let sync = matches!(line.op, Op::Batch { sync: true, .. });
-                lines.push(Line { op: Op::Batch { writes, sync }, ..line });
-                continue;
+            match text {
+                "end" => lines.push(line),
+                _ => {
+                    parse_within(&mut line.op, text).map_err(place)?;
+                    open = Some(line);
+                }
             }
-            let mut words = Words::new(text);
-            let verb = words.word().map_err(place)?;
-            let write = parse_write(verb, &mut words).map_err(place)?;
-            writes.push(write.ok_or_else(|| place(format!("`{verb}` in a batch")))?);
-            words.end(()).map_err(place)?;
-            batch = Some((line, writes));
         } else {
             let source = format!("{}{raw}\n", std::mem::take(&mut preamble));
             let mut line = Line { op: Op::Wait, number: i + 1, source, expected: String::new() };
-            match text {
-                "batch" | "batch sync" => {
-                    line.op = Op::Batch { writes: Vec::new(), sync: text.ends_with("sync") };
-                    batch = Some((line, Vec::new()));
+            match begin_of_many(text).map_err(place)? {
+                Some(op) => {
+                    line.op = op;
+                    open = Some(line);
                 }
-                _ => {
+                None => {
                     line.op = parse_line(text).map_err(place)?;
                     lines.push(line);
                 }
             }
         }
     }
-    if batch.is_some() {
-        return Err("a batch has no end".to_owned());
+    if open.is_some() {
+        return Err("a batch or an ingestion has no end".to_owned());
     }
     Ok(lines)
 }

@@ -246,6 +246,9 @@ mutants! {
     164 LockOfTwo ["P25", "P25"] "two transactions hold the lock of a key";
     165 ReadersIgnored ["P26", "P26"] "files are removed that a process reads next to the writer";
     166 FollowedTwice ["P26", "P26"] "a follower shows operands of its log that are in tables by now";
+    167 IngestedIntoGap ["P4", "P4"] "what is ingested into a gap that scans go over is not seen";
+    168 IngestionForgotten ["P25", "P25"] "a transaction commits although what it read was ingested since";
+    169 IngestedTooDeep ["P3", "I3"] "an ingested table goes below older tables that overlap it";
     170 DropUnsynced ["P2", "R4"] "a drop of a keyspace is durable before older writes to others";
     171 RepairMovesFirst ["P23", "R7"] "repair moves damaged files away before a manifest without them is in force";
     172 RepairTracesForgotten ["P23", "R7"] "repair takes what one before it had begun to write for data";

@@ -14,13 +14,13 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyOrder, Result};
+use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyOrder, Result, SeqNo};
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{ArcSwapOption, Guard, Mutex};
 use windrow_env::{FileSystem, ReadFile};
 use windrow_format::names;
-use windrow_format::table::{Expect, Table};
+use windrow_format::table::{self, Block, BlockHandle, BlockKind, Expect, Table};
 use windrow_plan::tree::File;
 
 /// Called with the number of an obsolete file whose last user is gone.
@@ -66,8 +66,51 @@ pub(crate) struct OpenTable {
     pub(crate) file: Arc<dyn ReadFile>,
     pub(crate) table: Table,
     pub(crate) uid: FileUid,
+    /// Whose blocks the block cache takes them for: two tables of one uid, which were
+    /// ingested twice, have entries of two sequence numbers.
+    pub(crate) cached_as: FileUid,
     pub(crate) file_bytes: u64,
+    /// The sequence number that its entries are given as its blocks are read; 0: they have some.
+    given_seq: SeqNo,
     _charge: Charge,
+}
+
+impl OpenTable {
+    /// Reads a block, checks it and decompresses it.
+    ///
+    /// # Errors
+    /// As [`table::read_block`].
+    pub(crate) fn read_block(&self, handle: BlockHandle, kind: BlockKind) -> Result<Block> {
+        self.given(table::read_block(&*self.file, self.uid, handle, kind)?, handle)
+    }
+
+    /// The same of a block whose bytes were read already.
+    ///
+    /// # Errors
+    /// As [`table::decode_block`].
+    pub(crate) fn decode_block(
+        &self,
+        raw: Vec<u8>,
+        handle: BlockHandle,
+        kind: BlockKind,
+    ) -> Result<Block> {
+        let block = table::decode_block(raw, self.file.path(), self.uid, handle, kind)?;
+        self.given(block, handle)
+    }
+
+    fn given(&self, mut block: Block, handle: BlockHandle) -> Result<Block> {
+        if self.given_seq > 0 {
+            let path = || self.file.path().display().to_string();
+            let given = block.give_seq(self.given_seq);
+            given.map_err(|e| e.with_file(path()).with_offset(handle.offset))?;
+        }
+        Ok(block)
+    }
+}
+
+/// The name under which the blocks of a table are cached.
+fn cached_as(uid: FileUid, given_seq: SeqNo) -> FileUid {
+    uid ^ given_seq.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// A table file that somebody may read. There is at most one per file.
@@ -100,6 +143,9 @@ pub(crate) struct TableHandle {
 struct Registry {
     dir: PathBuf,
     handles: Mutex<HashMap<FileNumber, Weak<TableHandle>>>,
+    /// Of those of ingested tables, the sequence numbers that their entries are given. Few,
+    /// and asked for as a table is opened: a handle, of which there are many, has none.
+    given: Mutex<HashMap<FileNumber, SeqNo>>,
     on_obsolete: OnObsolete,
 }
 
@@ -160,6 +206,7 @@ impl Drop for TableHandle {
         // A new handle of the same number may have been made since the count fell to 0.
         if handles.get(&self.number).is_some_and(|weak| weak.strong_count() == 0) {
             handles.remove(&self.number);
+            self.registry.given.lock().remove(&self.number);
         }
         drop(handles);
         if self.obsolete.load(Ordering::Acquire) {
@@ -248,6 +295,7 @@ impl TableCache {
             registry: Arc::new(Registry {
                 dir: dir.into(),
                 handles: Mutex::new(lock_ranks::TABLE_HANDLES, HashMap::new()),
+                given: Mutex::new(lock_ranks::TABLES_GIVEN, HashMap::new()),
                 on_obsolete,
             }),
             released: AtomicBool::new(false),
@@ -281,6 +329,9 @@ impl TableCache {
             totals: Arc::clone(&self.totals),
         });
         handles.insert(file.number, Arc::downgrade(&handle));
+        if file.is_ingested {
+            self.registry.given.lock().insert(file.number, file.given_seq());
+        }
         handle
     }
 
@@ -314,12 +365,17 @@ impl TableCache {
         let expect =
             Expect { file_bytes: handle.file_bytes, uid: handle.uid, order: handle.order.clone() };
         let table = Table::open(&file, expect)?;
+        let given_seq = self.registry.given.lock().get(&handle.number).copied().unwrap_or(0);
+        check_given(&table, given_seq)
+            .map_err(|e| e.with_file(handle.path().display().to_string()))?;
         let bytes = table.memory_bytes() as u64 + OPEN_OVERHEAD_BYTES;
         let open = Arc::new(OpenTable {
             file,
             table,
             uid: handle.uid,
+            cached_as: cached_as(handle.uid, given_seq),
             file_bytes: handle.file_bytes,
+            given_seq,
             _charge: Charge::new(&self.totals, bytes),
         });
         handle.used.store(true, Ordering::Relaxed);
@@ -415,6 +471,18 @@ impl TableCache {
     pub(crate) fn open_count(&self) -> usize {
         self.totals.files.load(Ordering::Relaxed)
     }
+}
+
+/// That the tree gives the entries of a table a sequence number exactly if they have none.
+fn check_given(table: &Table, given_seq: SeqNo) -> Result<()> {
+    let above = table.properties().given_above;
+    if above.map_or(given_seq == 0, |above| above < given_seq) {
+        return Ok(());
+    }
+    Err(Error::corruption(format!(
+        "the manifest gives the entries of the table sequence number {given_seq}, and the table \
+         asks for one above {above:?}"
+    )))
 }
 
 #[cfg(test)]

@@ -61,9 +61,12 @@ pub(crate) fn outputs<'a>(
     Outputs::new(host, tree, spec)
 }
 
-/// A table's metadata from its own properties.
+/// A table's metadata from its own properties. Which sequence number the entries of an
+/// ingested table have the manifest alone knows: here it is the first that they may have,
+/// as if nothing had been written while the table was ingested.
 pub(crate) fn describe(number: FileNumber, p: &Properties, bytes: u64) -> File {
     debug_assert!(p.seq_max <= SEQ_MAX);
+    let given_seq = p.given_above.map_or(0, |above| above + 1);
     File {
         number,
         uid: p.uid,
@@ -75,8 +78,9 @@ pub(crate) fn describe(number: FileNumber, p: &Properties, bytes: u64) -> File {
         largest: p.largest.clone(),
         largest_exclusive: p.largest_exclusive,
         point_bounds: p.point_bounds.clone(),
-        seq_min: p.seq_min,
-        seq_max: p.seq_max,
+        seq_min: p.seq_min.max(given_seq),
+        seq_max: p.seq_max.max(given_seq),
+        is_ingested: given_seq > 0,
         epoch: 0,
         created_ms: p.created_ms,
         expiring_entries: p.expiring_entries,

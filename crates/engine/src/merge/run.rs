@@ -166,6 +166,7 @@ impl<'a> MergeJob<'a> {
     /// `None`, with nothing changed, where a snapshot taken since sees what would go.
     fn attempt(&self, again: bool) -> Result<Option<Summary>> {
         let MergeJob { jobs, tree, merge } = *self;
+        self.wait_for_publication()?;
         let version = tree.version();
         let inputs = self.input_runs();
         let held = jobs.host.snapshots.held();
@@ -204,6 +205,19 @@ impl<'a> MergeJob<'a> {
         jobs.host.counters.merged(merge.output_level, merge.input_bytes(), summary.written_bytes);
         jobs.host.counters.merges_repeated.add(1);
         Ok(None)
+    }
+
+    /// Returns once all entries of the inputs are published, which those of tables that were
+    /// ingested are just after they are installed: a snapshot that is taken later must be newer.
+    fn wait_for_publication(&self) -> Result<()> {
+        let queue = self.jobs.pipeline.queue();
+        let newest = self.merge.files().map(|(_, _, file)| file.seq_max).max().unwrap_or(0);
+        if newest <= queue.visible() {
+            return Ok(());
+        }
+        // A damaged manifest may say anything.
+        let given = queue.lock().last_seq();
+        queue.wait_visible(newest.min(given), &self.jobs.host.write_state)
     }
 
     /// What of the entries went for another reason than their sequence numbers.

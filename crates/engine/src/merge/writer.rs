@@ -16,9 +16,10 @@ use crate::merge::filters::{OutputFilters, TableSoFar};
 use crate::merge::heat::Heat;
 use crate::tree::Tree;
 use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::Arc;
 use windrow_base::key::{TRAILER_BYTES, push_internal};
-use windrow_base::{Epoch, FileNumber, FileUid, Result, check_invariant};
+use windrow_base::{Epoch, FileNumber, FileUid, Result, SeqNo, check_invariant};
 use windrow_env::WriteFile;
 use windrow_env::fs::{WriteOptions, is_out_of_descriptors};
 use windrow_format::codec::Codec;
@@ -67,13 +68,40 @@ struct Finished {
     statistics: Vec<u8>,
 }
 
+/// What a job borrows, and what an ingestion has a share of.
+enum Shared<'a, T> {
+    Borrowed(&'a T),
+    Counted(Arc<T>),
+}
+
+impl<T> Deref for Shared<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        match self {
+            Shared::Borrowed(it) => it,
+            Shared::Counted(it) => it,
+        }
+    }
+}
+
+impl<T> Clone for Shared<'_, T> {
+    fn clone(&self) -> Self {
+        match self {
+            Shared::Borrowed(it) => Shared::Borrowed(it),
+            Shared::Counted(it) => Shared::Counted(it.clone()),
+        }
+    }
+}
+
 /// Files of tables that are written and not durable yet.
 pub(crate) type Unfinished = Vec<Box<dyn WriteFile>>;
 
 /// Writes the outputs of one job.
 pub(crate) struct Outputs<'a> {
-    host: &'a Host,
-    tree: &'a Tree,
+    host: Shared<'a, Host>,
+    tree: Shared<'a, Tree>,
     spec: OutputSpec,
     /// Where the last output was cut: the next one's tombstones begin there.
     lower: Option<Vec<u8>>,
@@ -96,10 +124,23 @@ pub(crate) struct Outputs<'a> {
     unfinished: Unfinished,
     /// The caller finishes them, with those of others.
     pub(crate) leaves_unfinished: bool,
+    /// The entries are given a sequence number above this one by the tree.
+    pub(crate) given_above: Option<SeqNo>,
+}
+
+impl Outputs<'static> {
+    /// Those of somebody who goes on after the call that began them.
+    pub(crate) fn shared(host: Arc<Host>, tree: Arc<Tree>, spec: OutputSpec) -> Outputs<'static> {
+        Outputs::over(Shared::Counted(host), Shared::Counted(tree), spec)
+    }
 }
 
 impl<'a> Outputs<'a> {
     pub(crate) fn new(host: &'a Host, tree: &'a Tree, spec: OutputSpec) -> Outputs<'a> {
+        Outputs::over(Shared::Borrowed(host), Shared::Borrowed(tree), spec)
+    }
+
+    fn over(host: Shared<'a, Host>, tree: Shared<'a, Tree>, spec: OutputSpec) -> Outputs<'a> {
         Outputs {
             host,
             tree,
@@ -115,6 +156,7 @@ impl<'a> Outputs<'a> {
             bytes_max: u64::MAX,
             unfinished: Vec::new(),
             leaves_unfinished: false,
+            given_above: None,
         }
     }
 
@@ -136,7 +178,7 @@ impl<'a> Outputs<'a> {
     }
 
     fn begin_table(&mut self) -> Result<()> {
-        let host = self.host;
+        let host = self.host.clone();
         // Not into a directory that was restored under the database.
         host.place.check()?;
         let number = host.new_file_number();
@@ -159,6 +201,7 @@ impl<'a> Outputs<'a> {
             partition_bytes: settings.partition_bytes as usize,
             level_hint: self.spec.level,
             created_ms: host.env.clock.wall_ms(),
+            given_above: self.given_above,
         };
         let path = host.dir.join(names::table(number));
         let preallocate_bytes = self.preallocate_bytes();
@@ -311,7 +354,7 @@ impl<'a> Outputs<'a> {
         self.end_last()?;
         self.finish_tables()?;
         if !self.finished.is_empty() {
-            sync_table_names(self.host)?;
+            sync_table_names(&self.host)?;
         }
         Ok(self.describe_all(epoch))
     }
@@ -430,6 +473,7 @@ fn describe(finished: Finished, epoch: Epoch, created_ms: u64) -> File {
         point_bounds: summary.point_bounds,
         seq_min: summary.seq_min,
         seq_max: summary.seq_max,
+        is_ingested: false,
         epoch,
         created_ms,
         expiring_entries: summary.expiring_entries,

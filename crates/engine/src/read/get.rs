@@ -473,7 +473,7 @@ impl<'a> Lookup<'a> {
         {
             return Ok(Arc::clone(block));
         }
-        if let Some(block) = owner.blocks.get(open.uid, handle.offset) {
+        if let Some(block) = owner.blocks.get(open.cached_as, handle.offset) {
             owner.counters.cache_hit();
             return Ok(block);
         }

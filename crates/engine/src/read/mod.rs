@@ -40,7 +40,7 @@ use std::sync::Arc;
 use windrow_base::{Error, KeyOrder, Result, SeqNo};
 use windrow_env::{Env, Process};
 use windrow_format::block::Block;
-use windrow_format::table::{self, BlockHandle, BlockKind};
+use windrow_format::table::{BlockHandle, BlockKind};
 
 use access::Access;
 use cost::ReadCost;
@@ -86,7 +86,7 @@ impl ReadOwner {
         handle: BlockHandle,
         kind: BlockKind,
     ) -> Result<Arc<Block>> {
-        if let Some(block) = self.blocks.get(open.uid, handle.offset) {
+        if let Some(block) = self.blocks.get(open.cached_as, handle.offset) {
             self.counters.cache_hit();
             return Ok(block);
         }
@@ -101,8 +101,8 @@ impl ReadOwner {
         kind: BlockKind,
     ) -> Result<Arc<Block>> {
         self.counters.block_read(u64::from(handle.bytes));
-        let block = self.blocks.admit(table::read_block(&*open.file, open.uid, handle, kind)?);
-        self.blocks.insert(open.uid, handle.offset, Arc::clone(&block));
+        let block = self.blocks.admit(open.read_block(handle, kind)?);
+        self.blocks.insert(open.cached_as, handle.offset, Arc::clone(&block));
         Ok(block)
     }
 }

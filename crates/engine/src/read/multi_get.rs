@@ -15,7 +15,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use windrow_base::{FileUid, Result, SeqNo};
 use windrow_format::block::Block;
-use windrow_format::table;
 
 /// Most reads in one submission: what devices of this decade do at once.
 const READS_TOGETHER_MAX: usize = 64;
@@ -86,7 +85,7 @@ struct Round {
 impl Round {
     /// The slot that the block will be found in.
     fn add(&mut self, block: NeededBlock) -> usize {
-        let place = (block.open.uid, block.handle.offset);
+        let place = (block.open.cached_as, block.handle.offset);
         *self.slots.entry(place).or_insert_with(|| {
             self.blocks.push(block);
             self.blocks.len() - 1
@@ -120,11 +119,9 @@ fn read_batch(
     batch.into_iter().zip(reads).map(|(block, read)| {
         let decoded = read.and_then(PendingRead::finish).and_then(|ahead| {
             let (open, handle) = (&block.open, block.handle);
-            let path = open.file.path();
-            let raw = ahead.into_bytes();
-            let decoded = table::decode_block(raw, path, open.uid, handle, block.kind)?;
+            let decoded = open.decode_block(ahead.into_bytes(), handle, block.kind)?;
             let decoded = owner.blocks.admit(decoded);
-            owner.blocks.insert(open.uid, handle.offset, Arc::clone(&decoded));
+            owner.blocks.insert(open.cached_as, handle.offset, Arc::clone(&decoded));
             Ok(decoded)
         });
         (block, decoded)

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use windrow_base::key;
 use windrow_base::{Error, KeyOrder, Result};
 use windrow_format::block::{Block, BlockIter};
-use windrow_format::table::{self, BlockHandle, BlockKind, IndexIter};
+use windrow_format::table::{BlockHandle, BlockKind, IndexIter};
 
 /// Where to position an iterator. Keys are internal keys.
 #[derive(Clone, Copy, Debug)]
@@ -302,7 +302,8 @@ impl TableIter {
         kind: BlockKind,
     ) -> Result<Option<Arc<Block>>> {
         let is_cached = !self.options.is_accounted;
-        if is_cached && let Some(block) = self.owner.blocks.get(self.open.uid, handle.offset) {
+        if is_cached && let Some(block) = self.owner.blocks.get(self.open.cached_as, handle.offset)
+        {
             self.owner.counters.cache_hit();
             return Ok(Some(block));
         }
@@ -318,14 +319,13 @@ impl TableIter {
         let Some(raw) = raw else {
             return Ok(None);
         };
-        let path = self.open.file.path();
-        let block = table::decode_block(raw, path, self.open.uid, handle, kind)?;
+        let block = self.open.decode_block(raw, handle, kind)?;
         if !is_cached {
             return Ok(Some(Arc::new(block)));
         }
         let block = self.owner.blocks.admit(block);
         if self.options.fill_cache {
-            self.owner.blocks.insert(self.open.uid, handle.offset, Arc::clone(&block));
+            self.owner.blocks.insert(self.open.cached_as, handle.offset, Arc::clone(&block));
         }
         Ok(Some(block))
     }
@@ -382,7 +382,7 @@ impl TableIter {
             let is_huge = next_end - handle.offset > 3 * wanted;
             if is_huge
                 || next.offset != end
-                || self.owner.blocks.get(self.open.uid, next.offset).is_some()
+                || self.owner.blocks.get(self.open.cached_as, next.offset).is_some()
             {
                 break;
             }

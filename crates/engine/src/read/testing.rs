@@ -189,6 +189,7 @@ impl World {
             point_bounds: summary.point_bounds,
             seq_min: summary.seq_min,
             seq_max: summary.seq_max,
+            is_ingested: false,
             filter_bytes: summary.filter_bytes,
             ..File::default()
         }

@@ -103,7 +103,8 @@ impl Rebuild<'_> {
             };
             let path = site.table_path(number);
             let file = describe(number, properties, site.env.fs.len(&path)?);
-            let (uid, counts) = (file.uid, Some((file.entries, file.range_tombstones)));
+            let (uid, given_seq) = (file.uid, file.given_seq());
+            let counts = Some((file.entries, file.range_tombstones));
             let made_of = properties.made_of.clone();
             let (files, whole) = match site.check(tree, &file)? {
                 None => {
@@ -112,7 +113,7 @@ impl Rebuild<'_> {
                 }
                 Some(error) => {
                     self.findings.problem(error);
-                    let known = Damaged { path: &path, number, uid, counts, level: 1 };
+                    let known = Damaged { path: &path, number, uid, given_seq, counts, level: 1 };
                     let saved = salvage(site, self.findings, self.database, tree, &known)?;
                     damaged.push(number);
                     (saved, false)

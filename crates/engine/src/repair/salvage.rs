@@ -14,7 +14,7 @@ use crate::tree::Tree;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use windrow_base::{FileNumber, FileUid, Result, key};
+use windrow_base::{FileNumber, FileUid, Result, SeqNo, key};
 use windrow_env::ReadFile;
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_format::block::BlockIter;
@@ -28,6 +28,8 @@ pub(super) struct Damaged<'a> {
     pub(super) path: &'a Path,
     pub(super) number: FileNumber,
     pub(super) uid: FileUid,
+    /// The sequence number that its entries are given; 0: they have some.
+    pub(super) given_seq: SeqNo,
     /// Its entries and range tombstones, where somebody else counts them.
     pub(super) counts: Option<(u64, u64)>,
     /// The level that what is saved goes to.
@@ -87,7 +89,10 @@ fn rewrite(
     let mut lost = Lost::new(&remains.gaps);
     let mut last_key: Option<Vec<u8>> = None;
     for &handle in &remains.data {
-        let block = table::read_block(file, damaged.uid, handle, BlockKind::Data)?;
+        let mut block = table::read_block(file, damaged.uid, handle, BlockKind::Data)?;
+        if damaged.given_seq > 0 {
+            block.give_seq(damaged.given_seq)?;
+        }
         let mut iter = BlockIter::new(Arc::new(block), tree.reads.order.clone());
         iter.seek_first();
         lost.pass(handle, last_key.as_deref(), iter.key());

@@ -59,6 +59,7 @@ fn repair_tree(
             path: &path,
             number: file.number,
             uid: file.uid,
+            given_seq: file.given_seq(),
             counts: Some((file.entries, file.range_tombstones)),
             level,
         };

@@ -469,7 +469,10 @@ impl Batch {
 }
 
 /// Checks an operation against the limits on keys and values.
-fn check_limits(kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
+///
+/// # Errors
+/// `InvalidArgument` that tells the limit.
+pub(crate) fn check_limits(kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
     let key_longest =
         if kind == Kind::RangeDelete { key.len().max(value.len()) } else { key.len() };
     if key_longest > KEY_BYTES_MAX {

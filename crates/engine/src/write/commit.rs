@@ -21,8 +21,8 @@ use crate::write::read_set::ReadSet;
 use crate::write::recent::Verdict;
 use crate::write::room::{Reserved, Room};
 use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, Result, SeqNo, invariant};
-use windrow_format::batch::{BatchBuf, Op};
+use windrow_base::{Error, ErrorKind, Kind, Result, SeqNo, invariant};
+use windrow_format::batch::{self, BatchBuf, Op};
 use windrow_format::log::{self, Class};
 
 /// Most sequence numbers that may be given out (2^56 - 1, less a margin).
@@ -182,6 +182,78 @@ impl Pipeline {
         self.publish(&slot)?;
         self.host.counters.wal_bytes.add(slot.end - slot.begin);
         self.sync_slot(&slot)
+    }
+
+    /// Gives an ingestion into a keyspace a sequence number of its own, and has it install its
+    /// tables: all that was given out before is visible and durable by then, and what
+    /// comes after is not visible yet. `None`, with nothing done, if a memtable of the keyspace
+    /// holds anything: that is older, and would be read first.
+    ///
+    /// The log has an empty range delete at that number, so that no number is missing there: all
+    /// that is left of the ingestion after a crash that comes before the manifest's record of it.
+    ///
+    /// # Errors
+    /// As [`Pipeline::write_batch`]; what `install` said.
+    pub(crate) fn ingest<T>(
+        &self,
+        tree: &Arc<Tree>,
+        bounds: (&[u8], &[u8]),
+        install: impl FnOnce(SeqNo) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let mut buf = BatchBuf::new();
+        buf.push(Kind::RangeDelete, tree.id, bounds.0, bounds.0);
+        let Some(slot) = self.reserve_alone(tree, bounds, &buf)? else { return Ok(None) };
+        let unwinding = Unwinding::of_writing(self, &slot);
+        tree.reads.gaps.forget(&tree.reads.blocks);
+        let appended = append_mark(&slot).and_then(|()| append(&mut buf, &slot));
+        let done = match &appended {
+            Ok(()) => self.settle_before(&slot).and_then(|()| install(slot.first_seq)),
+            Err(error) => Err(error.clone()),
+        };
+        std::mem::forget(unwinding);
+        appended.inspect_err(|error| self.fail_slot(&slot, error))?;
+        self.host.counters.wal_bytes.add(slot.end - slot.begin);
+        // Whatever came of it: those behind it wait.
+        let published = self.publish(&slot);
+        let done = done?;
+        published.map(|()| Some(done))
+    }
+
+    /// A slot of one sequence number, of no memtable.
+    fn reserve_alone(
+        &self,
+        tree: &Arc<Tree>,
+        bounds: (&[u8], &[u8]),
+        buf: &BatchBuf,
+    ) -> Result<Option<Slot>> {
+        let log_bytes_max = log::framed_bytes_max(batch::BATCH_HEADER_BYTES_MAX + buf.op_bytes());
+        loop {
+            let mut queue = self.queue().lock();
+            self.host.write_state.check()?;
+            self.workers.check_open()?;
+            if let Some(lack) = self.segments.lacks_room(&queue, log_bytes_max) {
+                drop(queue);
+                self.segments.make_room(lack)?;
+                continue;
+            }
+            self.tree(tree.id)?;
+            let view = tree.view();
+            if view.memtable.first_wal().is_some() || !view.frozen.is_empty() {
+                return Ok(None);
+            }
+            let slot = queue.take(1, buf.op_bytes(), Memtables::Many(Vec::new()));
+            if self.recent.is_on() {
+                let order = &tree.reads.order;
+                self.recent.record_ingestion(tree.id, order, bounds, slot.first_seq);
+            }
+            return Ok(Some(slot));
+        }
+    }
+
+    /// Returns once all that was written before a slot is visible and durable.
+    fn settle_before(&self, slot: &Slot) -> Result<()> {
+        self.queue().wait_visible(slot.first_seq - 1, &self.host.write_state)?;
+        self.segments.sync_to(&slot.wal, slot.wal.written())
     }
 
     /// Publishes a slot, once its turn comes. A panic in there turns writing off.

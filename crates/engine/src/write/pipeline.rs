@@ -25,6 +25,7 @@ use std::sync::{Arc, Weak};
 use windrow_base::{
     Error, ErrorKind, KeyOrder, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant,
 };
+use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Guard, Mutex};
 
 /// The record of recent writes takes at most one in so many bytes of the memory budget.
@@ -44,6 +45,8 @@ pub(crate) struct Pipeline {
     pub(crate) key_locks: KeyLocks,
     /// When flushes that found something run out are tried again.
     pub(crate) flush_retry: Mutex<Retry>,
+    /// Ingestions that were installed, whether they are published or not.
+    ingestions: AtomicU64,
 }
 
 impl Pipeline {
@@ -66,6 +69,7 @@ impl Pipeline {
             key_locks: KeyLocks::new(),
             recent: RecentWrites::new((host.settings.memory_bytes / RECENT_PART) as usize),
             flush_retry: Mutex::new(lock_ranks::FLUSH_RETRY, Retry::default()),
+            ingestions: AtomicU64::new(0),
             host,
         });
         // Weak: what waits to be flushed leads back to the host, by the table cache.
@@ -90,6 +94,30 @@ impl Pipeline {
     #[inline]
     pub(crate) fn visible(&self) -> SeqNo {
         self.segments.queue.visible()
+    }
+
+    /// A view of a keyspace, and the sequence number to read it at. The view comes first (see
+    /// `write/queue.rs`), and again if an ingestion was installed since: that may be published by
+    /// now, and the view lack its tables.
+    #[inline]
+    pub(crate) fn at<V>(
+        &self,
+        view: impl Fn() -> V,
+        seq_at: impl Fn(&V, SeqNo) -> SeqNo,
+    ) -> (V, SeqNo) {
+        loop {
+            let before = self.ingestions.load(Ordering::Acquire);
+            let view = view();
+            let seq = seq_at(&view, self.visible());
+            if self.ingestions.load(Ordering::Acquire) == before {
+                return (view, seq);
+            }
+        }
+    }
+
+    /// An ingestion was installed, and is not published.
+    pub(crate) fn note_ingestion(&self) {
+        self.ingestions.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The keyspaces that are open.

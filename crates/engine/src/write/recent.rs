@@ -22,7 +22,7 @@ use super::read_set::{ReadRange, ReadSet, SpaceReads};
 use crate::lock_ranks;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
-use windrow_base::{KeyOrder, KeyspaceId, Kind, SeqNo};
+use windrow_base::{KeyOrder, KeyspaceId, Kind, SeqNo, unless_mutant};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
 use windrow_format::batch::BatchBuf;
@@ -139,6 +139,24 @@ impl RecentWrites {
             state.note(op.keyspace, op.kind, (op.key, op.value), seq, &order_of);
             seq += 1;
         }
+        while state.bytes > self.bytes_max && state.forget_oldest() {}
+    }
+
+    /// Records an ingestion at `seq` as a write of all keys from the first to the last that it
+    /// has. Under the queue's lock.
+    pub(crate) fn record_ingestion(
+        &self,
+        id: KeyspaceId,
+        order: &KeyOrder,
+        (first, last): (&[u8], &[u8]),
+        seq: SeqNo,
+    ) {
+        let mut state = self.state.lock();
+        // The end of a range is not of it.
+        unless_mutant!(IngestionForgotten, {
+            state.note(id, Kind::RangeDelete, (first, last), seq, |_| order.clone());
+            state.note(id, Kind::Put, (last, &[]), seq, |_| order.clone());
+        });
         while state.bytes > self.bytes_max && state.forget_oldest() {}
     }
 

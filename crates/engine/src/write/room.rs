@@ -114,6 +114,10 @@ impl<'a> Room<'a> {
         if pace.is_stopped() {
             host.pause(PauseReason::Level0Deep, || !pace.is_stopped());
         }
+        // Not those that write for a job: whoever holds writers waits for jobs.
+        if pace.is_held() && !self.pipeline.workers.is_worked_for_here() {
+            host.pause(PauseReason::MemtablesFull, || !pace.is_held());
+        }
     }
 
     #[cold]

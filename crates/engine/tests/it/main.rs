@@ -12,6 +12,7 @@ mod filter_memory;
 mod follower;
 mod handles;
 mod hermitage;
+mod ingest;
 mod log_space;
 mod memory;
 mod own_settings;

@@ -29,7 +29,9 @@ pub use iter::BlockIter;
 
 use crate::codec::Codec;
 use crate::filter::Filter;
-use windrow_base::{Error, FileUid, KeyOrder, Result};
+use entry::Entry;
+use windrow_base::key::{self, Kind};
+use windrow_base::{Error, FileUid, KeyOrder, Result, SeqNo};
 use windrow_env::checksum::checksum;
 
 /// Bytes after a block's payload on disk: tag and checksum.
@@ -37,6 +39,10 @@ pub const BLOCK_TRAILER_BYTES: usize = 5;
 
 /// Bytes at the end of a data block's payload: restart count, hash buckets, flags.
 const TAIL_BYTES: usize = 8;
+
+/// The trailers of puts that are to be given a sequence number.
+const PUT_WITHOUT_SEQ: u64 = Kind::Put as u64;
+const PUT_EXPIRY_WITHOUT_SEQ: u64 = Kind::PutExpiry as u64;
 
 /// Most restarts a hash index can name.
 const HASH_RESTARTS_MAX: usize = 253;
@@ -208,6 +214,34 @@ impl Block {
         }
     }
 
+    /// Gives the entries of a data block a sequence number, where they have none of their own
+    /// ([`crate::table::Properties::given_above`]). Other blocks stay as they are: an index
+    /// leads to a key all the same, since such a table holds each key once.
+    ///
+    /// # Errors
+    /// `Corruption` if an entry has a number, is no put, or is malformed.
+    pub fn give_seq(&mut self, seq: SeqNo) -> Result<()> {
+        let (mut at, end) = (0, self.data().entries_end);
+        while at < end {
+            let Some(entry) = Entry::read(&self.bytes[..end], at) else {
+                return Err(entry::malformed());
+            };
+            let kind = match entry.trailer(&self.bytes) {
+                PUT_WITHOUT_SEQ => Kind::Put,
+                PUT_EXPIRY_WITHOUT_SEQ => Kind::PutExpiry,
+                _ => {
+                    return Err(Error::corruption(
+                        "an entry that was to be given a number has one",
+                    ));
+                }
+            };
+            let given = key::trailer(seq, kind).to_le_bytes();
+            self.bytes[entry.trailer_at..entry.trailer_at + given.len()].copy_from_slice(&given);
+            at = entry.end;
+        }
+        Ok(())
+    }
+
     /// The layout of an index block.
     pub(crate) fn index_layout(&self) -> Option<&IndexLayout> {
         match &self.parsed {
@@ -266,14 +300,14 @@ impl Block {
             }
         }
         let bytewise = order.is_bytewise();
-        let prefix = windrow_base::key::prefix_u64(user_key);
+        let prefix = key::prefix_u64(user_key);
         let (mut lo, mut hi) = (0, layout.restarts);
         // Invariant: entries of restarts below `lo` come before the target (or lo is 0).
         while hi - lo > 1 {
             let mid = (lo + hi) / 2;
             let (key, entry_trailer) =
                 entry::at_restart(self.entries(layout), self.restart(layout, mid))?;
-            let mid_prefix = windrow_base::key::prefix_u64(key);
+            let mid_prefix = key::prefix_u64(key);
             let before = if bytewise && mid_prefix != prefix {
                 mid_prefix < prefix
             } else {

@@ -35,7 +35,7 @@ pub use verify::{VerifyCount, verify};
 pub use writer::{TableSummary, TableWriter};
 
 use crate::codec::Codec;
-use windrow_base::{FileUid, KeyOrder, KeyspaceId};
+use windrow_base::{FileUid, KeyOrder, KeyspaceId, SeqNo};
 
 /// How a table is written.
 #[derive(Clone, Debug)]
@@ -67,6 +67,9 @@ pub struct TableOptions {
     pub level_hint: u32,
     /// When the table is made, ms since 1970.
     pub created_ms: u64,
+    /// The entries have sequence number 0, and are given one above this by the tree that the
+    /// table becomes part of ([`Properties::given_above`]).
+    pub given_above: Option<SeqNo>,
 }
 
 impl TableOptions {
@@ -86,6 +89,7 @@ impl TableOptions {
             partition_bytes: 4 << 20,
             level_hint: 0,
             created_ms: 0,
+            given_above: None,
         }
     }
 }

@@ -68,6 +68,9 @@ pub struct Properties {
     /// Numbers of the tables that its merge operands may be in as well:
     /// those that it was merged of. `None`: nothing is known.
     pub made_of: Option<Vec<FileNumber>>,
+    /// The entries have no sequence number of their own (they have 0): the tree that the table
+    /// is part of gives them one, above this. `None`: each has its own.
+    pub given_above: Option<SeqNo>,
 }
 
 const UID: u64 = 1;
@@ -98,6 +101,7 @@ const CODEC: u64 = 25;
 const BLOCK_BYTES: u64 = 26;
 const RESTART_INTERVAL: u64 = 27;
 const MADE_OF: u64 = 28;
+const GIVEN_ABOVE: u64 = 29;
 
 impl Properties {
     /// Bytes of memory of the bounds.
@@ -146,6 +150,9 @@ impl Properties {
             numbers.iter().for_each(|number| put_varint(&mut bytes, *number));
             w.bytes(MADE_OF, false, &bytes);
         }
+        if let Some(seq) = self.given_above {
+            w.number(GIVEN_ABOVE, true, seq);
+        }
         out
     }
 
@@ -176,11 +183,17 @@ impl Properties {
         let consistent = p.seq_min <= p.seq_max
             && p.seq_max <= SEQ_MAX
             && p.smallest.len().max(p.largest.len()) <= KEY_BYTES_MAX
-            && (p.entries > 0) == p.point_bounds.is_some();
+            && (p.entries > 0) == p.point_bounds.is_some()
+            && p.given_above.is_none_or(|above| above < SEQ_MAX && p.is_without_numbers());
         if complete && consistent {
             return Ok(p);
         }
         Err(Error::corruption("table properties are incomplete or contradict each other"))
+    }
+
+    /// Whether it is of points without a sequence number alone, none of them a tombstone.
+    fn is_without_numbers(&self) -> bool {
+        (self.seq_max, self.point_tombstones, self.range_tombstones) == (0, 0, 0)
     }
 
     fn take(&mut self, field: &Field<'_>) -> Result<()> {
@@ -227,6 +240,7 @@ impl Properties {
                     made_of.push(numbers.varint()?);
                 }
             }
+            GIVEN_ABOVE => self.given_above = Some(field.number()?),
             _ => field.unknown("table property")?,
         }
         Ok(())

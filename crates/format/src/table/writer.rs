@@ -106,6 +106,7 @@ impl TableWriter {
             codec: options.codec,
             block_bytes: options.block_bytes as u64,
             restart_interval: options.restart_interval,
+            given_above: options.given_above,
             ..Properties::default()
         };
         Ok(TableWriter {

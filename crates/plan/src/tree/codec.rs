@@ -37,6 +37,7 @@
 //! | 15 filter bytes | no | varint |
 //! | 16 statistics | no | bytes of the filter memory policy |
 //! | 17 hotness | no | varint |
+//! | 18 ingested: entries have 0 for the sequence number of field 11 | yes | empty |
 //!
 //! A field that does not repeat and is there twice is corruption; number, uid,
 //! bytes, smallest and largest must be there.
@@ -83,6 +84,7 @@ mod tag {
     pub(super) const FILE_FILTER_BYTES: u64 = may(15);
     pub(super) const FILE_STATISTICS: u64 = may(16);
     pub(super) const FILE_HOTNESS: u64 = may(17);
+    pub(super) const FILE_INGESTED: u64 = must(18);
 }
 
 fn put_field(out: &mut Vec<u8>, tag: u64, payload: &[u8]) {
@@ -209,6 +211,9 @@ fn encode_file(file: &File, out: &mut Vec<u8>) {
     if file.largest_exclusive {
         put_field(out, tag::FILE_LARGEST_EXCLUSIVE, &[]);
     }
+    if file.is_ingested {
+        put_field(out, tag::FILE_INGESTED, &[]);
+    }
     let mut pair = |tag, first: u64, second: u64| {
         if (first, second) != (0, 0) {
             put_varint(out, tag);
@@ -260,6 +265,7 @@ fn decode_file(input: &[u8]) -> Result<File> {
             tag::FILE_FILTER_BYTES => file.filter_bytes = field.varint()?,
             tag::FILE_STATISTICS => file.statistics = field.bytes(payload.len())?.to_vec(),
             tag::FILE_HOTNESS => file.hotness = field.varint()?,
+            tag::FILE_INGESTED => file.is_ingested = true,
             unknown => {
                 skip_unless_required("a table", unknown)?;
                 continue;
@@ -401,6 +407,7 @@ mod tests {
             point_bounds: Some((b"a".as_slice().into(), b"b".as_slice().into())),
             seq_min: 1,
             seq_max: (1 << 56) - 1,
+            is_ingested: true,
             epoch: 12,
             created_ms: 1_700_000_000_000,
             expiring_entries: 3,

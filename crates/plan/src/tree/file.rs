@@ -83,6 +83,9 @@ pub struct File {
     pub seq_min: SeqNo,
     /// Largest sequence number of any entry.
     pub seq_max: SeqNo,
+    /// Its entries have no sequence number in the file: it was ingested, and all of them have
+    /// the one that is its smallest and largest here.
+    pub is_ingested: bool,
     /// When it entered the SST-log of its level (I4); 0 in a run.
     pub epoch: Epoch,
     /// Wall clock at which it was written, ms since 1970.
@@ -178,6 +181,8 @@ impl File {
             "its point bounds are not within its bounds"
         } else if self.seq_min > self.seq_max || self.seq_max > SEQ_MAX {
             "its sequence numbers are crossed or too large"
+        } else if self.is_ingested && !self.is_all_of_one_number() {
+            "it was ingested, and has not one sequence number"
         } else if self.point_tombstones > self.entries || self.expiring_entries > self.entries {
             "it counts more tombstones or expiring entries than entries"
         } else if (part == Part::Run) != (self.epoch == 0) {
@@ -186,6 +191,19 @@ impl File {
             return Ok(());
         };
         Err(Error::corruption(format!("table {}: {fault}", self.number)))
+    }
+
+    /// The sequence number that its entries are given as they are read; 0: they have their own.
+    pub fn given_seq(&self) -> SeqNo {
+        if self.is_ingested { self.seq_min } else { 0 }
+    }
+
+    /// Whether all its entries are puts of one sequence number.
+    fn is_all_of_one_number(&self) -> bool {
+        self.seq_min == self.seq_max
+            && self.seq_min > 0
+            && self.tombstones() == 0
+            && self.entries > 0
     }
 
     fn points_lie_within(&self, order: &KeyOrder) -> bool {

@@ -10,7 +10,7 @@
 //! A line of a file is level and half, number, bounds (`[lo,hi]`, or `[lo,hi)`
 //! for an exclusive end), then any of `epoch=`, `bytes=` (K, M, G), `entries=`,
 //! `tombstones=`, `ranges=`, `seq=min-max`, `points=lo-hi` or `points=none`,
-//! `created=`, `expiring=count@ms`, `hotness=`, `uid=`. Other lines: `shape_levels`, `next_epoch`,
+//! `created=`, `ingested=`, `expiring=count@ms`, `hotness=`, `uid=`. Other lines: `shape_levels`, `next_epoch`,
 //! `boundaries k k`, `cursor level key`, `flushed_through`. Keys are printable
 //! ASCII without `[],()-%` and spaces, anything else as `%xx`.
 //!
@@ -129,6 +129,7 @@ fn parse_attribute(text: &str, file: &mut File) -> Option<()> {
         "ranges" => file.range_tombstones = value.parse().ok()?,
         "hotness" => file.hotness = value.parse().ok()?,
         "created" => file.created_ms = value.parse().ok()?,
+        "ingested" => file.is_ingested = value.parse().ok()?,
         "seq" => {
             let (min, max) = value.split_once('-')?;
             (file.seq_min, file.seq_max) = (min.parse().ok()?, max.parse().ok()?);
@@ -221,6 +222,9 @@ impl fmt::Display for File {
         counted("ranges", self.range_tombstones)?;
         counted("hotness", self.hotness)?;
         counted("created", self.created_ms)?;
+        if self.is_ingested {
+            write!(f, " ingested=true")?;
+        }
         if self.expiring_entries > 0 {
             write!(f, " expiring={}@{}", self.expiring_entries, self.expiry_min_ms)?;
         }

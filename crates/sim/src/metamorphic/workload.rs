@@ -77,6 +77,7 @@ const WEIGHTS: &[(Kind, u64)] = &[
     (Kind::Switch, 6),
     (Kind::Reopen, 2),
     (Kind::Kill, 2),
+    (Kind::Ingest, 4),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +107,7 @@ enum Kind {
     Switch,
     Reopen,
     Kill,
+    Ingest,
 }
 
 /// The operations of one seed.
@@ -187,6 +189,18 @@ impl Workload {
                 let count = self.rng.below(12);
                 let writes = (0..count).map(|_| self.write_of(&kinds)).collect();
                 Op::Batch { writes, sync: self.rng.chance(0.2) }
+            }
+            Kind::Ingest => {
+                let keyspace = self.keyspace();
+                let count = 1 + self.rng.below(40);
+                let mut keys: Vec<Vec<u8>> = (0..count).map(|_| self.key()).collect();
+                keys.sort();
+                keys.dedup();
+                if is_reverse(&keyspace) {
+                    keys.reverse();
+                }
+                let pairs = keys.into_iter().map(|key| (key, self.value(&keyspace))).collect();
+                Op::Ingest { keyspace, pairs }
             }
             Kind::Get => {
                 let keyspace = self.keyspace();

@@ -1,0 +1,387 @@
+//! Ingestion: sorted entries written straight to tables, which all become visible at once.
+//!
+//! Entries go past the log and the memtables, and at the deepest level that
+//! has nothing of their keys above it, no merge need write them again. What would
+//! take its number with each write takes one for all here, when the tables are
+//! complete: in the files the entries have number 0, and a reader gives them the
+//! number that the manifest has for the table (`File::is_ingested`).
+//!
+//! The order of `finish`, which the durability of the tables (R7) and the order of
+//! the tree (I3, I4) ask for:
+//!
+//! 1. The tables and their names are durable.
+//! 2. The places of the tables in the tree are reserved, so that no merge that begins
+//!    now takes them (I9).
+//! 3. With the manifest locked, and no memtable of the keyspace holding anything, the
+//!    commit queue gives out a sequence number. Where one holds something, it is
+//!    flushed first; from the second try on, writers wait for that. A flush waits for all
+//!    numbers that were given out, and so none may be held while one is awaited.
+//! 4. When all before that number is visible and durable, the manifest gets the edit.
+//! 5. The view is installed, and only then the number published. A reader that got hold of
+//!    an older view, and saw the number, takes the view again (`Pipeline::at`).
+//!
+//! A checkpoint takes the state of one moment meanwhile, or after. A crash before
+//! 4 leaves tables that no manifest names, which the next open removes. A writer that comes after
+//! the number may have its record in the log by then: it is there without the ingestion, as after
+//! one that failed; so a follower that reads between the two shows the ingestion later.
+//!
+//! Owns: the writing of the tables, and that order. Never does: choose a place
+//! (`windrow_plan::ingested`), or give out a number (`write/commit.rs`).
+
+use crate::database::Database;
+use crate::handle::Handle;
+use crate::manifest::catalog::TreeEdit;
+use crate::manifest::record::Field;
+use crate::merge::dropping::Sink;
+use crate::merge::filters::OutputFilters;
+use crate::merge::writer::{OutputSpec, Outputs};
+use crate::tree::{Tree, dropped};
+use crate::workers::{Kick, closed};
+use crate::write::batch::check_limits;
+use std::sync::Arc;
+use std::time::Duration;
+use windrow_base::key::{Kind, trailer};
+use windrow_base::{Error, FileNumber, Result};
+use windrow_env::sync::atomic::Ordering;
+use windrow_format::tombstone::Tombstones;
+use windrow_plan::ingested;
+use windrow_plan::tree::{File, Version};
+
+/// Bytes of entries between two looks at how much of the device is free.
+const LOOK_BYTES: usize = 1 << 20;
+
+/// Tries to find the memtables empty that writers are not asked to wait for.
+const FREE_TRIES: u32 = 1;
+
+/// What an ingestion added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ingested {
+    /// Entries.
+    pub entries: u64,
+    /// Tables that they are in.
+    pub tables: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+}
+
+/// Takes sorted entries, and adds all of them to a keyspace at once: see [`crate::Keyspace::ingest`].
+///
+/// Dropped without [`Ingest::finish`], it leaves nothing.
+pub struct Ingest {
+    database: Handle,
+    tree: Arc<Tree>,
+    /// `None` once it has failed, or is finished.
+    outputs: Option<Outputs<'static>>,
+    first: Vec<u8>,
+    last: Vec<u8>,
+    entries: u64,
+    user_bytes: u64,
+    since_look: usize,
+    /// An expiry with its value.
+    expiring: Vec<u8>,
+}
+
+impl Ingest {
+    /// One for a keyspace.
+    pub(crate) fn new(database: Handle, tree: Arc<Tree>) -> Result<Ingest> {
+        database.write_state.check()?;
+        database.workers.check_open()?;
+        let version = tree.version();
+        let (policy, sizes) = (tree.policy.load(), tree.sizes.load());
+        let level = ingested::deepest_level(&policy, &version, &sizes, 0);
+        let spec = OutputSpec {
+            level,
+            cutter: policy.cutter(&version, &sizes, level),
+            filters: Arc::new(OutputFilters::of_repair(&tree)),
+            tombstones: Tombstones::default(),
+        };
+        let mut outputs = Outputs::shared(database.host.clone(), tree.clone(), spec);
+        outputs.given_above = Some(database.pipeline.visible());
+        Ok(Ingest {
+            outputs: Some(outputs),
+            first: Vec::new(),
+            last: Vec::new(),
+            entries: 0,
+            user_bytes: 0,
+            since_look: 0,
+            expiring: Vec::new(),
+            database,
+            tree,
+        })
+    }
+
+    /// Adds an entry. Its key must come after the last one's, in the keyspace's order. It
+    /// expires if the keyspace has a TTL.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a key that does not come after the last one, and for a broken limit:
+    /// the entry is left out, and the ingestion can go on. What writing a table said;
+    /// `ReadOnly`; `Closed`: it has failed then.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.add(key.as_ref(), value.as_ref(), self.tree.ttl())
+    }
+
+    /// Adds an entry that expires when `ttl` from now has passed.
+    ///
+    /// # Errors
+    /// As [`Ingest::put`].
+    pub fn put_with_ttl(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<()> {
+        self.add(key.as_ref(), value.as_ref(), Some(ttl))
+    }
+
+    fn add(&mut self, key: &[u8], value: &[u8], ttl: Option<Duration>) -> Result<()> {
+        check_limits(Kind::Put, key, value)?;
+        let order = &self.tree.reads.order;
+        if self.entries > 0 && !order.compare(&self.last, key).is_lt() {
+            return Err(Error::invalid(format!(
+                "key \"{}\" does not come after \"{}\": an ingestion takes keys in ascending \
+                 order, each once",
+                key.escape_ascii(),
+                self.last.escape_ascii()
+            )));
+        }
+        match ttl {
+            None => self.write(key, Kind::Put, value),
+            Some(ttl) => {
+                let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+                let expiry_ms = self.database.now_ms().saturating_add(ttl_ms);
+                let mut expiring = std::mem::take(&mut self.expiring);
+                expiring.clear();
+                expiring.extend_from_slice(&expiry_ms.to_le_bytes());
+                expiring.extend_from_slice(value);
+                let written = self.write(key, Kind::PutExpiry, &expiring);
+                self.expiring = expiring;
+                written
+            }
+        }
+        .inspect_err(|_| self.give_up())?;
+        if self.entries == 0 {
+            self.first.extend_from_slice(key);
+        }
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        self.entries += 1;
+        self.user_bytes += (key.len() + value.len()) as u64;
+        Ok(())
+    }
+
+    fn write(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<()> {
+        let database = &self.database;
+        let Some(outputs) = &mut self.outputs else { return Err(failed()) };
+        database.write_state.check()?;
+        // A close waits for the entry, and not for the ingestion.
+        let _entered = Entered::new(database)?;
+        self.since_look += key.len() + value.len();
+        if self.since_look >= LOOK_BYTES {
+            let merges = database.workers.merges_running.load(Ordering::Acquire);
+            let step = self.since_look as u64;
+            database.pipeline.segments.leave_room_to_flush(step, merges)?;
+            self.since_look = 0;
+        }
+        outputs.keep(key, trailer(0, kind), value, true)
+    }
+
+    /// Makes all entries durable and visible, at one moment. Without any it does nothing.
+    ///
+    /// # Errors
+    /// What writing a table or the manifest said, and flushing what the keyspace has in memory;
+    /// `ReadOnly`; `Closed`. Nothing was added then.
+    pub fn finish(mut self) -> Result<Ingested> {
+        let Some(outputs) = self.outputs.take() else { return Err(failed()) };
+        let (database, tree) = (&self.database, &self.tree);
+        if !database.write_state.is_of_this_process() {
+            // Its files are the parent's.
+            std::mem::forget(outputs);
+            return database.write_state.check().map(|()| Ingested::default());
+        }
+        database.write_state.check()?;
+        let _underway = database.workers.begin()?;
+        let files = outputs.finish(0)?;
+        if files.is_empty() {
+            return Ok(Ingested::default());
+        }
+        let done = Ingested {
+            entries: self.entries,
+            tables: files.len() as u64,
+            bytes: files.iter().map(|file| file.bytes).sum(),
+        };
+        add(database, tree, (&self.first, &self.last), files)?;
+        database.counters.user_bytes.add(self.user_bytes);
+        Ok(done)
+    }
+
+    fn give_up(&mut self) {
+        let Some(outputs) = self.outputs.take() else { return };
+        if !self.database.write_state.is_of_this_process() {
+            std::mem::forget(outputs);
+        }
+    }
+}
+
+impl Drop for Ingest {
+    fn drop(&mut self) {
+        self.give_up();
+        if !self.database.write_state.is_of_this_process() {
+            // As a keyspace does.
+            std::mem::forget(self.tree.clone());
+        }
+    }
+}
+
+impl std::fmt::Debug for Ingest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Ingest({} entries into {:?})", self.entries, self.tree.name)
+    }
+}
+
+fn failed() -> Error {
+    Error::invalid("the ingestion has failed: nothing of it will be added; begin another one")
+}
+
+/// A close waits for as long as this lives.
+struct Entered<'a>(&'a Database);
+
+impl<'a> Entered<'a> {
+    fn new(database: &'a Database) -> Result<Entered<'a>> {
+        if database.workers.gate.enter() { Ok(Entered(database)) } else { Err(closed()) }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.0.workers.gate.leave();
+        if self.0.workers.gate.is_closing() {
+            self.0.note_progress();
+        }
+    }
+}
+
+/// Tables that no edit has taken over: of no use if the ingestion fails.
+struct Loose<'a> {
+    database: &'a Database,
+    numbers: Vec<FileNumber>,
+}
+
+impl Drop for Loose<'_> {
+    fn drop(&mut self) {
+        self.database.cleanup.unlink_tables(&self.numbers);
+    }
+}
+
+/// Makes tables, which are durable with their names, part of a tree. `bounds`: the first and
+/// the last key in them.
+fn add(
+    database: &Database,
+    tree: &Arc<Tree>,
+    bounds: (&[u8], &[u8]),
+    files: Vec<File>,
+) -> Result<()> {
+    let numbers = files.iter().map(|file| file.number).collect();
+    let mut loose = Loose { database, numbers };
+    let _one = database.checkpointing.lock();
+    let mut held = None;
+    for tries in 1.. {
+        // Given back after the manifest's lock.
+        let places = Places::reserve(database, tree, &files);
+        let mut catalog = database.catalog.lock_to_change()?;
+        let added = database.pipeline.ingest(tree, bounds, |seq| {
+            let Some(keyspace) = catalog.state().keyspaces.get(&tree.id) else {
+                return Err(dropped(&tree.name));
+            };
+            let before = keyspace.version.clone();
+            let edit = ingested::edit(&before, &places.files, seq)?;
+            let version = Arc::new(before.apply(&edit).map_err(Error::of_our_making)?);
+            let next_file = Field::NextFile(database.next_file.load(Ordering::Relaxed));
+            let levels: Vec<(u32, u64)> = edit.added.iter().map(|a| (a.0, a.2.bytes)).collect();
+            let edit = TreeEdit { keyspace: tree.id, from: before, edit, version: version.clone() };
+            // From here on they may be in the manifest, whatever it says.
+            let numbers = std::mem::take(&mut loose.numbers);
+            let logged =
+                catalog.append_edits(vec![next_file, Field::LastSeq(seq)], vec![edit], true, || ());
+            logged.inspect_err(|_| {
+                numbers.iter().for_each(|&number| database.cleanup.keep_table(number));
+            })?;
+            install(database, tree, version, &levels);
+            Ok(())
+        })?;
+        if added.is_some() {
+            return catalog.roll_if_wanted(&database.pipeline.trees());
+        }
+        drop(catalog);
+        drop(places);
+        if tries > FREE_TRIES {
+            held.get_or_insert_with(|| HeldWriters::new(database));
+        }
+        database.pipeline.flush_tree(tree)?;
+    }
+    unreachable!("there are always more tries")
+}
+
+fn install(database: &Database, tree: &Tree, version: Arc<Version>, levels: &[(u32, u64)]) {
+    tree.install(version, None);
+    database.pipeline.note_ingestion();
+    levels.iter().for_each(|&(level, bytes)| database.counters.merged(level, 0, bytes));
+}
+
+/// Writers that come wait for as long as this lives.
+struct HeldWriters<'a>(&'a Database);
+
+impl<'a> HeldWriters<'a> {
+    fn new(database: &'a Database) -> HeldWriters<'a> {
+        database.pipeline.pace.hold();
+        HeldWriters(database)
+    }
+}
+
+impl Drop for HeldWriters<'_> {
+    fn drop(&mut self) {
+        self.0.pipeline.pace.let_go();
+        self.0.note_progress();
+    }
+}
+
+/// The places that are reserved for tables, until this is dropped.
+struct Places<'a> {
+    database: &'a Database,
+    tree: &'a Arc<Tree>,
+    /// Each with its level.
+    files: Vec<(u32, File)>,
+}
+
+impl<'a> Places<'a> {
+    fn reserve(database: &'a Database, tree: &'a Arc<Tree>, files: &[File]) -> Places<'a> {
+        let (policy, sizes) = (tree.policy.load_full(), tree.sizes.load_full());
+        let bytes = files.iter().map(|file| file.bytes).sum();
+        let mut work = tree.work.lock();
+        let version = tree.version();
+        let deepest = ingested::deepest_level(&policy, &version, &sizes, bytes);
+        let place = |file: &File| {
+            let level = ingested::level_for(&version, &work.busy, file, deepest);
+            if level > 0 {
+                work.busy.reserve(file, level);
+            }
+            (level, file.clone())
+        };
+        let files = files.iter().map(place).collect();
+        drop(work);
+        Places { database, tree, files }
+    }
+}
+
+impl Drop for Places<'_> {
+    fn drop(&mut self) {
+        let mut work = self.tree.work.lock();
+        let reserved = self.files.iter().filter(|(level, _)| *level > 0);
+        reserved.for_each(|(_, file)| work.busy.give_back(file.number));
+        drop(work);
+        self.database.jobs.note_due(self.tree);
+        self.database.workers.kick(Kick::MayBeDue);
+        self.database.note_progress();
+    }
+}
