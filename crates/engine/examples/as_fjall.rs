@@ -6,7 +6,9 @@
 //!
 //! `cargo run --example as_fjall`
 
-use windrow::{Batch, Db, Iter, KeyRange, Keyspace, Result, Slice, Snapshot, Sync, Transaction};
+use windrow::{
+    Batch, Db, Iter, KeyRange, Keyspace, Result, Slice, Snapshot, Transaction, WriteSync,
+};
 
 type Pair = (Slice, Slice);
 
@@ -64,14 +66,14 @@ trait Partition {
 struct WriteBatch<'a> {
     db: &'a Db,
     batch: Batch,
-    sync: Sync,
+    sync: WriteSync,
 }
 
 impl WriteBatch<'_> {
     fn durability(mut self, mode: PersistMode) -> Self {
         self.sync = match mode {
-            PersistMode::Buffer => Sync::No,
-            PersistMode::SyncAll => Sync::Yes,
+            PersistMode::Buffer => WriteSync::No,
+            PersistMode::SyncAll => WriteSync::Yes,
         };
         self
     }
@@ -109,7 +111,7 @@ impl Partitions for Db {
     }
 
     fn batch(&self) -> WriteBatch<'_> {
-        WriteBatch { db: self, batch: Batch::new(), sync: Sync::No }
+        WriteBatch { db: self, batch: Batch::new(), sync: WriteSync::No }
     }
 
     fn persist(&self, mode: PersistMode) -> Result<()> {

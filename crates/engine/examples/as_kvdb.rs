@@ -6,12 +6,12 @@
 //! `cargo run --example as_kvdb`
 
 use std::path::Path;
-use windrow::{Batch, Db, Keyspace, Result, Slice, Sync};
+use windrow::{Batch, Db, Keyspace, Result, Slice, WriteSync};
 
 type Pairs<'a> = Box<dyn Iterator<Item = Result<(Slice, Slice)>> + 'a>;
 
 /// What such a program asks of its store.
-trait KeyValueDb: Send + std::marker::Sync {
+trait KeyValueDb: Send + Sync {
     fn get(&self, column: u32, key: &[u8]) -> Result<Option<Slice>>;
     fn has_key(&self, column: u32, key: &[u8]) -> Result<bool>;
     /// The value of the first key with this prefix.
@@ -106,7 +106,7 @@ impl KeyValueDb for Columns {
                 }
             }
         }
-        self.db.write(batch, Sync::No).map(|_| ())
+        self.db.write(batch, WriteSync::No).map(|_| ())
     }
 
     fn iter(&self, column: u32) -> Pairs<'_> {

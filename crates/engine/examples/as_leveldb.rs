@@ -6,7 +6,7 @@
 //!
 //! `cargo run --example as_leveldb`
 
-use windrow::{Batch, BatchOp, Cursor, Db, Options, ReadOptions, Result, Snapshot, Sync};
+use windrow::{Batch, BatchOp, Cursor, Db, Options, ReadOptions, Result, Snapshot, WriteSync};
 
 #[derive(Clone, Copy)]
 struct Reading<'a, S> {
@@ -65,8 +65,8 @@ trait Moves {
     fn status(&self) -> Result<()>;
 }
 
-fn sync_of(options: Writing) -> Sync {
-    if options.sync { Sync::Yes } else { Sync::No }
+fn sync_of(options: Writing) -> WriteSync {
+    if options.sync { WriteSync::Yes } else { WriteSync::No }
 }
 
 fn read_options(options: Reading<'_, Snapshot>) -> ReadOptions {

@@ -7,7 +7,9 @@
 //! `cargo run --example as_sled`
 
 use std::ops::Bound;
-use windrow::{Batch, Db, KeyRange, Keyspace, KeyspaceOptions, Result, Slice, Sync, Transaction};
+use windrow::{
+    Batch, Db, KeyRange, Keyspace, KeyspaceOptions, Result, Slice, Transaction, WriteSync,
+};
 
 type Pair = (Slice, Slice);
 
@@ -136,7 +138,7 @@ impl Tree for Map {
                 None => batch.delete(&self.keyspace, key),
             }
         }
-        self.db.write(batch, Sync::No).map(|_| ())
+        self.db.write(batch, WriteSync::No).map(|_| ())
     }
 
     fn transaction<T>(&self, work: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {

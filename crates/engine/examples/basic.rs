@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example basic`
 
-use windrow::{Db, Sync};
+use windrow::{Db, WriteSync};
 
 pub(crate) fn main() -> windrow::Result<()> {
     let path = std::env::temp_dir().join(format!("windrow-basic-{}", std::process::id()));
@@ -19,8 +19,8 @@ pub(crate) fn main() -> windrow::Result<()> {
     assert!(db.get("durian")?.is_none());
 
     // A put has reached the kernel when it returns: it survives the death of
-    // this process. With `Sync::Yes` it is on the device: it survives a power cut.
-    db.put_with("durian", "thorny", Sync::Yes)?;
+    // this process. With `WriteSync::Yes` it is on the device: it survives a power cut.
+    db.put_with("durian", "thorny", WriteSync::Yes)?;
 
     // Keys are in order, both ways.
     for item in db.range("a".."c") {

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --example batch_snapshot`
 
-use windrow::{Batch, Db, Snapshot, Sync};
+use windrow::{Batch, Db, Snapshot, WriteSync};
 
 const ACCOUNTS: u64 = 100;
 const START: i64 = 1_000;
@@ -16,7 +16,7 @@ pub(crate) fn main() -> windrow::Result<()> {
     for account in 0..ACCOUNTS {
         opening.put(&db, key(account), START.to_le_bytes());
     }
-    db.write(opening, Sync::Yes)?;
+    db.write(opening, WriteSync::Yes)?;
     let before = db.snapshot();
 
     // Each transfer is a batch: both accounts change, or neither does, for
@@ -30,7 +30,7 @@ pub(crate) fn main() -> windrow::Result<()> {
         let mut transfer = Batch::new();
         transfer.put(&db, key(from), (balance(&db, from)? - amount).to_le_bytes());
         transfer.put(&db, key(to), (balance(&db, to)? + amount).to_le_bytes());
-        db.write(transfer, Sync::No)?;
+        db.write(transfer, WriteSync::No)?;
         if i % 1_000 == 0 {
             // A snapshot is one moment, however long reading it takes.
             assert_eq!(total(&db.snapshot())?, ACCOUNTS as i64 * START);

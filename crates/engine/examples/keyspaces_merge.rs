@@ -4,7 +4,7 @@
 //! `cargo run --example keyspaces_merge`
 
 use std::time::Duration;
-use windrow::{Batch, Db, KeyspaceOptions, Sync};
+use windrow::{Batch, Db, KeyspaceOptions, WriteSync};
 
 const POEM: &str = "the fog comes on little cat feet it sits looking over harbor and city \
                     on silent haunches and then moves on";
@@ -25,7 +25,7 @@ pub(crate) fn main() -> windrow::Result<()> {
         // A merge writes an operand and reads nothing: the sum is made when
         // somebody looks, or when tables are merged.
         batch.merge(&counts, word, 1i64.to_le_bytes());
-        db.write(batch, Sync::No)?;
+        db.write(batch, WriteSync::No)?;
     }
 
     println!("words of five letters:");

@@ -9,7 +9,7 @@
 
 use std::fmt;
 use std::path::Path;
-use windrow::{Batch, Db, Keyspace, Slice, Sync};
+use windrow::{Batch, Db, Keyspace, Slice, WriteSync};
 
 const JOBS: u32 = 200;
 const JOB_BYTES_MAX: usize = 1 << 20;
@@ -108,7 +108,7 @@ impl Queue {
         let before =
             self.counters.update("next", |old| Some((number(old) + 1).to_be_bytes().into()));
         let place = [&[priority][..], &number(before?.as_deref()).to_be_bytes()].concat();
-        Ok(self.ready.put_with(place, job, Sync::Yes)?)
+        Ok(self.ready.put_with(place, job, WriteSync::Yes)?)
     }
 
     /// Removes the first job and returns it.
@@ -144,7 +144,7 @@ impl Queue {
             batch.delete(&self.leased, &place);
             batch.put(&self.ready, &place, &job);
         }
-        self.db.write(batch, Sync::Yes)?;
+        self.db.write(batch, WriteSync::Yes)?;
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
-use windrow::{Batch, Db, InKeyspace, ReadOptions, Sync, Ttl};
+use windrow::{Batch, Db, InKeyspace, ReadOptions, Ttl, WriteSync};
 
 const MINUTE_MS: u64 = 60_000;
 const KEPT: Duration = Duration::from_secs(24 * 3600);
@@ -72,7 +72,7 @@ impl Series {
     fn add(&self, name: &str, at_ms: u64, value: f64) -> Result<(), SeriesError> {
         let mut batch = Batch::new();
         self.add_to(&mut batch, name, at_ms, value)?;
-        self.db.write(batch, Sync::No)?;
+        self.db.write(batch, WriteSync::No)?;
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl Series {
         }
         let count = batch.len();
         // One sync for all of them.
-        self.db.write(batch, Sync::Yes)?;
+        self.db.write(batch, WriteSync::Yes)?;
         Ok(count)
     }
 

@@ -15,7 +15,7 @@ use crate::keyspace::Keyspace;
 use crate::measure::TableSearches;
 use crate::open;
 use crate::open::left_out;
-use crate::options::{KeyspaceOptions, Options, ReadOptions, Sync};
+use crate::options::{KeyspaceOptions, Options, ReadOptions, WriteSync};
 use crate::read::cursor::{Cursor, Iter};
 use crate::resume::resume;
 use crate::slice::Slice;
@@ -195,7 +195,7 @@ impl Db {
 
     /// A handle whose writes are on the device when they return, and so are those of the keyspaces
     /// and transactions that it gives: see [`Keyspace::synced`]. [`Db::write`] and other calls
-    /// that take a [`Sync`] do as that says.
+    /// that take a [`WriteSync`] do as that says.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -303,7 +303,7 @@ impl Db {
         &self,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
-        sync: Sync,
+        sync: WriteSync,
     ) -> Result<()> {
         self.default.put_with(key, value, sync)
     }
@@ -333,7 +333,7 @@ impl Db {
     ///
     /// # Errors
     /// As there.
-    pub fn delete_with(&self, key: impl AsRef<[u8]>, sync: Sync) -> Result<()> {
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, sync: WriteSync) -> Result<()> {
         self.default.delete_with(key, sync)
     }
 
@@ -420,7 +420,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` for a broken limit, a batch over a quarter of
     /// `memory_bytes` or one made for another database; else as [`Keyspace::put`].
-    pub fn write(&self, mut batch: Batch, sync: Sync) -> Result<SeqNo> {
+    pub fn write(&self, mut batch: Batch, sync: WriteSync) -> Result<SeqNo> {
         self.database().pipeline.write_batch(&mut batch, sync)
     }
 
@@ -429,14 +429,14 @@ impl Db {
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let db = windrow::Db::open(dir.path()).unwrap();
-    /// use windrow::{Batch, Sync};
+    /// use windrow::{Batch, WriteSync};
     /// let mut batch = Batch::new();
     /// for hundred in 0..3u32 {
     ///     batch.clear();
     ///     for number in 0..100u32 {
     ///         batch.put(&db, (hundred * 100 + number).to_be_bytes(), "");
     ///     }
-    ///     db.write_reusing(&mut batch, Sync::No)?;
+    ///     db.write_reusing(&mut batch, WriteSync::No)?;
     /// }
     /// assert_eq!(db.count(..)?, 300);
     /// # Ok::<(), windrow::Error>(())
@@ -444,7 +444,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::write`].
-    pub fn write_reusing(&self, batch: &mut Batch, sync: Sync) -> Result<SeqNo> {
+    pub fn write_reusing(&self, batch: &mut Batch, sync: WriteSync) -> Result<SeqNo> {
         self.database().pipeline.write_batch(batch, sync)
     }
 
@@ -669,7 +669,7 @@ impl Db {
     /// Turns writing on again after a failure, without reopening, once its cause is
     /// gone: there is room on the device again, descriptors, memory, or the device
     /// takes writes. Everything that was acknowledged stays; a write that failed
-    /// is not there, now or after a crash, but for one with [`Sync::Yes`] of which the
+    /// is not there, now or after a crash, but for one with [`WriteSync::Yes`] of which the
     /// sync alone failed: readers saw it already, and it stays. What is in memory is
     /// written to tables, which takes as much room. Nothing happens where writing is on.
     ///

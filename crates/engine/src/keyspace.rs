@@ -8,7 +8,7 @@ use crate::compact;
 use crate::handle::Handle;
 use crate::ingest::Ingest;
 use crate::key_range::{self, KeyRange};
-use crate::options::{KeyspaceSettings, ReadOptions, Sync};
+use crate::options::{KeyspaceSettings, ReadOptions, WriteSync};
 use crate::read::cursor::{Cursor, Iter};
 use crate::read::scan::Scan;
 use crate::read::scan_options::ScanOptions;
@@ -55,7 +55,7 @@ pub struct Keyspace {
     pub(crate) database: Handle,
     pub(crate) tree: Arc<Tree>,
     /// What writes through this handle wait for, unless a call says so itself.
-    pub(crate) sync: Sync,
+    pub(crate) sync: WriteSync,
 }
 
 // What a panic of another thread may leave half done is behind locks, and is done to its end or
@@ -81,11 +81,11 @@ struct Moment {
 
 impl Keyspace {
     pub(crate) fn new(database: Handle, tree: Arc<Tree>) -> Keyspace {
-        Keyspace { database, tree, sync: Sync::No }
+        Keyspace { database, tree, sync: WriteSync::No }
     }
 
     /// A handle whose writes are on the device when they return: all calls that take no
-    /// [`Sync`] themselves, those that read first ([`Keyspace::update`],
+    /// [`WriteSync`] themselves, those that read first ([`Keyspace::update`],
     /// [`Keyspace::pop_first`]) among them. Where such a call writes nothing, it waits for nothing.
     ///
     /// ```
@@ -100,11 +100,11 @@ impl Keyspace {
     /// ```
     #[must_use]
     pub fn synced(&self) -> Keyspace {
-        self.over(self.tree.clone(), Sync::Yes)
+        self.over(self.tree.clone(), WriteSync::Yes)
     }
 
     /// A handle of a keyspace of the same database.
-    pub(crate) fn over(&self, tree: Arc<Tree>, sync: Sync) -> Keyspace {
+    pub(crate) fn over(&self, tree: Arc<Tree>, sync: WriteSync) -> Keyspace {
         Keyspace { database: self.database.clone(), tree, sync }
     }
 
@@ -477,7 +477,7 @@ impl Keyspace {
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let db = windrow::Db::open(dir.path()).unwrap();
-    /// db.put_with("order/17", "paid", windrow::Sync::Yes)?;
+    /// db.put_with("order/17", "paid", windrow::WriteSync::Yes)?;
     /// // From here on it survives the loss of power, and so does all that was written before.
     /// # Ok::<(), windrow::Error>(())
     /// ```
@@ -488,7 +488,7 @@ impl Keyspace {
         &self,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
-        sync: Sync,
+        sync: WriteSync,
     ) -> Result<()> {
         self.single(sync, |batch| batch.put(self, key, value))
     }
@@ -529,7 +529,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// As [`Keyspace::put`].
-    pub fn delete_with(&self, key: impl AsRef<[u8]>, sync: Sync) -> Result<()> {
+    pub fn delete_with(&self, key: impl AsRef<[u8]>, sync: WriteSync) -> Result<()> {
         self.single(sync, |batch| batch.delete(self, key))
     }
 
@@ -597,7 +597,7 @@ impl Keyspace {
     }
 
     /// Writes one operation, in the thread's own buffer.
-    fn single(&self, sync: Sync, fill: impl FnOnce(&mut Batch)) -> Result<()> {
+    fn single(&self, sync: WriteSync, fill: impl FnOnce(&mut Batch)) -> Result<()> {
         SINGLE.with(|cell| {
             // A listener may write from within a write: it gets its own buffer.
             let Ok(mut batch) = cell.try_borrow_mut() else {

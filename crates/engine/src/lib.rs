@@ -14,7 +14,7 @@
 //! let mut batch = windrow::Batch::new();
 //! batch.put(&users, "u1", "ada");
 //! batch.delete(&db, "apple");
-//! db.write(batch, windrow::Sync::Yes)?;
+//! db.write(batch, windrow::WriteSync::Yes)?;
 //!
 //! for item in users.prefix("u") {
 //!     let (key, value) = item?;
@@ -119,7 +119,7 @@ pub use measure::TableSearches;
 pub use operators::{CompactionFilter, FilterDecision, MergeOperator};
 pub use options::{
     Components, KeyspaceOptions, KeyspaceSettings, Options, ReadOptions, SettingRange, SettingRow,
-    Settings, Sync, Unit,
+    Settings, Unit, WriteSync,
 };
 pub use read::cursor::{Cursor, Iter, Keys};
 pub use repair::{DamagedLog, DamagedTable, LostRange, RepairReport, repair};

@@ -186,7 +186,7 @@ fn is_of_another(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Components, Db, Options, Result, Sync};
+    use crate::{Components, Db, Options, Result, WriteSync};
     use std::collections::BTreeMap;
     use std::path::{Path, PathBuf};
     use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
@@ -214,7 +214,7 @@ mod tests {
     fn step(db: &Db, step: usize) -> Result<()> {
         match step % 8 {
             0 => db.put(format!("{step}"), "1"),
-            1 => db.put_with(format!("{step}"), "1", Sync::Yes),
+            1 => db.put_with(format!("{step}"), "1", WriteSync::Yes),
             2 => db.flush(),
             3 => db.put(format!("{step}"), [1; 30_000]),
             4 => db.sync(),
@@ -275,7 +275,7 @@ mod tests {
         };
         assert_eq!(cost(&|| db.put("b", "2").expect("a write")), (1, 0));
         assert_eq!(cost(&|| assert!(db.get("a").expect("a read").is_some())), (0, 0));
-        let synced = || db.put_with("c", "3", Sync::Yes).expect("a write");
+        let synced = || db.put_with("c", "3", WriteSync::Yes).expect("a write");
         // The record and the sync; LOCK and CURRENT.
         assert_eq!(cost(&synced), (2, 2));
     }

@@ -251,7 +251,7 @@ impl Resume<'_> {
 #[cfg(test)]
 mod tests {
     use crate::write::queue::Memtables;
-    use crate::{Db, ErrorKind, Options, Sync};
+    use crate::{Db, ErrorKind, Options, WriteSync};
     use std::thread;
     use windrow_base::Error;
 
@@ -269,7 +269,7 @@ mod tests {
         let database = db.database();
         let failing = database.pipeline.queue().lock().take(1, 100, Memtables::Many(Vec::new()));
         let other = db.clone();
-        let behind = thread::spawn(move || other.put_with("behind", "1", Sync::No));
+        let behind = thread::spawn(move || other.put_with("behind", "1", WriteSync::No));
         let tree = db.default_keyspace().tree.clone();
         while tree.view().memtable.entries() < 2 {
             thread::yield_now();

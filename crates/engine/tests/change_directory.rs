@@ -3,7 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "where the process is")]
 
-use windrow::{Db, ErrorKind, Options, Sync};
+use windrow::{Db, ErrorKind, Options, WriteSync};
 
 #[test]
 fn a_change_of_directory_changes_nothing() {
@@ -30,7 +30,7 @@ fn a_change_of_directory_changes_nothing() {
     }
     db.flush().unwrap();
     db.compact().unwrap();
-    db.put_with("last", "new", Sync::Yes).unwrap();
+    db.put_with("last", "new", WriteSync::Yes).unwrap();
     // A relative target is where the process is now.
     db.checkpoint("copy").unwrap();
     other.close().unwrap();

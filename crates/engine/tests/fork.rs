@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 use windrow::env::Env;
-use windrow::{Batch, Db, Error, ErrorKind, Options, ReadOptions, Sync};
+use windrow::{Batch, Db, Error, ErrorKind, Options, ReadOptions, WriteSync};
 use windrow_env::testing::{ForkedChild, in_child, without_locks};
 
 /// Merges soon, keeps little: reads go to the files.
@@ -28,7 +28,7 @@ fn is_refused<T>(result: &Result<T, Error>) -> bool {
     })
 }
 
-fn put(db: &Db, numbers: std::ops::Range<u32>, sync: Sync) {
+fn put(db: &Db, numbers: std::ops::Range<u32>, sync: WriteSync) {
     for number in numbers {
         db.put_with(key(number), number.to_le_bytes().repeat(25), sync).unwrap();
     }
@@ -57,7 +57,7 @@ fn refuses_all(db: &Db) -> bool {
     batch.put(db, "a", "child's");
     let asked = [
         db.put("a", "child's"),
-        db.put_with("a", "child's", Sync::Yes),
+        db.put_with("a", "child's", WriteSync::Yes),
         db.put_with_ttl("a", "child's", Duration::from_secs(9)),
         db.delete("a"),
         db.single_delete("a"),
@@ -83,8 +83,8 @@ fn refuses_all(db: &Db) -> bool {
         db.keyspace("new").map(|_| ()),
         db.open_keyspace("new").map(|_| ()),
         db.drop_keyspace("other"),
-        db.write(batch, Sync::Yes).map(|_| ()),
-        db.write(Batch::new(), Sync::Yes).map(|_| ()),
+        db.write(batch, WriteSync::Yes).map(|_| ()),
+        db.write(Batch::new(), WriteSync::Yes).map(|_| ()),
         keyspace.approximate_bytes("a", "z").map(|_| ()),
         snapshot.get("a").map(|_| ()),
         db.cursor(ReadOptions::default()).seek_first().map(|_| ()),
@@ -107,9 +107,9 @@ fn refuses_all(db: &Db) -> bool {
 fn a_childs_copy_refuses_all_and_its_end_is_not_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::open_with(dir.path(), options()).unwrap();
-    put(&db, 0..3_000, Sync::No);
+    put(&db, 0..3_000, WriteSync::No);
     db.flush().unwrap();
-    put(&db, 3_000..3_100, Sync::Yes);
+    put(&db, 3_000..3_100, WriteSync::Yes);
     let mut copy = Some(db.clone());
     drop(db);
     assert!(in_child(|| {
@@ -120,8 +120,8 @@ fn a_childs_copy_refuses_all_and_its_end_is_not_noticed() {
         inert
     }));
     let db = copy.unwrap();
-    put(&db, 3_100..20_000, Sync::No);
-    put(&db, 20_000..20_100, Sync::Yes);
+    put(&db, 3_100..20_000, WriteSync::No);
+    put(&db, 20_000..20_100, WriteSync::Yes);
     holds(&db, 0..20_100);
     db.close().unwrap();
     holds(&Db::open_with(dir.path(), options()).unwrap(), 0..20_100);
@@ -132,7 +132,7 @@ fn a_childs_copy_refuses_all_and_its_end_is_not_noticed() {
 fn what_was_made_before_the_fork_ends_in_the_child() {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::open_with(dir.path(), options()).unwrap();
-    put(&db, 0..3_000, Sync::No);
+    put(&db, 0..3_000, WriteSync::No);
     db.flush().unwrap();
     let other = db.keyspace("other").unwrap();
     other.put("a", "1").unwrap();
@@ -173,7 +173,7 @@ fn what_was_made_before_the_fork_ends_in_the_child() {
 fn a_child_opens_databases_of_its_own() {
     let (dir, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let db = Db::open_with(dir.path(), options()).unwrap();
-    put(&db, 0..100, Sync::No);
+    put(&db, 0..100, WriteSync::No);
     let env = Env::os(1);
     assert!(in_child(|| {
         let busy = Db::open_with(dir.path(), options()).err().unwrap();
@@ -185,7 +185,7 @@ fn a_child_opens_databases_of_its_own() {
         let error = Db::open_with(own.path(), inherited).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         let mine = Db::open_with(own.path(), options()).unwrap();
-        put(&mine, 0..3_000, Sync::No);
+        put(&mine, 0..3_000, WriteSync::No);
         mine.flush().unwrap();
         holds(&mine, 0..3_000);
         let grandchild = in_child(|| is_inert(&mine));
@@ -202,7 +202,7 @@ fn a_child_opens_databases_of_its_own() {
 fn a_repair_in_a_child_is_refused_with_the_environment_of_its_parent() {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::open_with(dir.path(), options()).unwrap();
-    put(&db, 0..3_000, Sync::No);
+    put(&db, 0..3_000, WriteSync::No);
     db.close().unwrap();
     let env = Env::os(1);
     assert!(in_child(|| {
@@ -226,7 +226,7 @@ fn a_child_keeps_nobody_out_after_its_parent_died() {
     let (mut begun, tell) = std::io::pipe().unwrap();
     let parent = ForkedChild::start(|| {
         let db = Db::open_with(dir.path(), options()).unwrap();
-        put(&db, 0..5_000, Sync::No);
+        put(&db, 0..5_000, WriteSync::No);
         let child = ForkedChild::start(|| {
             (&tell).write_all(&[1]).unwrap();
             let _ = (&wait).read(&mut [0]);
@@ -246,7 +246,7 @@ fn a_child_keeps_nobody_out_after_its_parent_died() {
 fn a_child_may_end_by_exit_or_by_unwinding() {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::open_with(dir.path(), options()).unwrap();
-    put(&db, 0..3_000, Sync::No);
+    put(&db, 0..3_000, WriteSync::No);
     db.flush().unwrap();
     let keys: Vec<String> = (0..200).map(key).collect();
     let all = |db: &Db| db.multi_get(&keys).iter().all(|value| matches!(value, Ok(Some(_))));
@@ -265,7 +265,7 @@ fn a_child_may_end_by_exit_or_by_unwinding() {
         assert!(all(copy.as_ref().unwrap()), "its ring works as before");
     }
     let db = copy.unwrap();
-    put(&db, 3_000..6_000, Sync::Yes);
+    put(&db, 3_000..6_000, WriteSync::Yes);
     db.close().unwrap();
     holds(&Db::open(Path::new(dir.path())).unwrap(), 0..6_000);
 }

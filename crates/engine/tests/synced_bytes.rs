@@ -7,7 +7,7 @@
 #![allow(clippy::disallowed_methods)] // reads the kernel's counters
 
 use std::path::Path;
-use windrow::{Db, Options, Sync};
+use windrow::{Db, Options, WriteSync};
 
 /// Most that a synced put of 100 bytes may write.
 const PUT_BYTES_MAX: u64 = 16 << 10;
@@ -33,8 +33,9 @@ fn is_counted(dir: &Path) -> bool {
 }
 
 fn put(db: &Db, prefix: &str, keys: u32) {
-    (0..keys)
-        .for_each(|key| db.put_with(format!("{prefix}{key:08}"), [7; 100], Sync::Yes).unwrap());
+    (0..keys).for_each(|key| {
+        db.put_with(format!("{prefix}{key:08}"), [7; 100], WriteSync::Yes).unwrap()
+    });
 }
 
 /// Bytes per put of what `work` does.

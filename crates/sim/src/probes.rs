@@ -18,7 +18,7 @@ mod transacting;
 use std::path::Path;
 use steps::{damage_end, ensure, killed, kind, logs, open, options, refused, text, with_contents};
 use windrow::testing::crowd;
-use windrow::{Batch, Db, ErrorKind, Options, ReadOptions, Sync};
+use windrow::{Batch, Db, ErrorKind, Options, ReadOptions, WriteSync};
 use windrow_base::key::KEY_BYTES_MAX;
 use windrow_env::testing::{
     Fault, FaultKind, FileDamage, Handles, NameDamage, Ops, PowerLoss, When, env,
@@ -159,12 +159,14 @@ fn limits_hold() -> Result<(), String> {
     let before = handles.fs.operations();
     let long = kind(db.put(vec![b'k'; KEY_BYTES_MAX + 1], "1"));
     ensure(long == Some(ErrorKind::InvalidArgument), "a key over the limit")?;
-    ensure(kind(db.write(batch_of(&db, 1), Sync::No)) == long, "a batch over the limit")?;
+    ensure(kind(db.write(batch_of(&db, 1), WriteSync::No)) == long, "a batch over the limit")?;
     let mut small = Batch::new();
     (0..SMALL_MEMORY_BYTES / 2 / 45 + 1).for_each(|_| small.delete(&db, "k"));
-    ensure(kind(db.write(small, Sync::No)) == long, "a batch over the memory of memtables")?;
+    ensure(kind(db.write(small, WriteSync::No)) == long, "a batch over the memory of memtables")?;
     ensure(handles.fs.operations() == before, "what is over a limit was written")?;
-    db.write(batch_of(&db, 0), Sync::No).map(drop).map_err(|e| format!("the largest batch: {e}"))
+    db.write(batch_of(&db, 0), WriteSync::No)
+        .map(drop)
+        .map_err(|e| format!("the largest batch: {e}"))
 }
 
 /// A batch of the most bytes that are allowed, and `more`.
@@ -208,7 +210,7 @@ fn nothing_is_removed_after_a_failure() -> Result<(), String> {
     db.compact().map_err(text)?;
     let lost = Fault::new(FaultKind::Io, Ops::SYNC, When::MatchingFrom(0)).on_path(".wal");
     handles.fs.inject(lost);
-    ensure(db.put_with("c", "3", Sync::Yes).is_err(), "a write whose sync failed succeeded")?;
+    ensure(db.put_with("c", "3", WriteSync::Yes).is_err(), "a write whose sync failed succeeded")?;
     let before = handles.fs.files(Path::new(DIR));
     handles.jobs.run_until_idle();
     let after = handles.fs.files(Path::new(DIR));
@@ -285,7 +287,7 @@ fn memtables_are_flushed_in_order() -> Result<(), String> {
                 db.put(format!("{value}{round}"), vec![0; 4_000]).map_err(text)?;
             }
         }
-        db.put_with("end", "", Sync::Yes).map_err(text)?;
+        db.put_with("end", "", WriteSync::Yes).map_err(text)?;
         handles.fs.crash_at(handles.fs.operations() + operations);
         handles.jobs.run_until_idle();
         let over = !handles.fs.is_dead();
@@ -418,7 +420,7 @@ fn the_next_log_confirms() -> Result<(), String> {
         rounds += 1;
         ensure(rounds < 10_000, "the log never went on in another file")?;
     }
-    db.put_with("synced", "v", Sync::Yes).map_err(text)?;
+    db.put_with("synced", "v", WriteSync::Yes).map_err(text)?;
     db.put("after", "v").map_err(text)?;
     let handles = killed(db, &handles, 1);
     damage_end(&handles, &first[first.len() - 1])?;
@@ -431,7 +433,7 @@ fn a_record_confirms() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = open(&handles)?;
     handles.jobs.run_until_idle();
-    db.put_with("a", MARK, Sync::Yes).and_then(|()| db.put("b", "2")).map_err(text)?;
+    db.put_with("a", MARK, WriteSync::Yes).and_then(|()| db.put("b", "2")).map_err(text)?;
     let handles = killed(db, &handles, 1);
     let found = logs(&handles).into_iter().find_map(|log| {
         let bytes = handles.fs.read_file(&log)?;
@@ -471,7 +473,7 @@ fn a_drop_follows_older_writes() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = with_contents(&handles)?;
     let gone = db.keyspace("gone").map_err(text)?;
-    gone.put_with("a", "1", Sync::Yes).map_err(text)?;
+    gone.put_with("a", "1", WriteSync::Yes).map_err(text)?;
     db.put("older", "1").map_err(text)?;
     let lost = Fault::new(FaultKind::Io, Ops::SYNC, When::MatchingFrom(0)).on_path(".wal");
     handles.fs.inject(lost);
@@ -517,7 +519,7 @@ fn what_is_put_into_a_gap_is_seen() -> Result<(), String> {
     ensure(db.stats().gaps_skipped > 0, "there is no gap")?;
     let mut batch = Batch::new();
     spaces.iter().for_each(|space| batch.put(space, "100", "new"));
-    db.write(batch, Sync::No).map_err(text)?;
+    db.write(batch, WriteSync::No).map_err(text)?;
     for space in &spaces {
         let seen = space.iter().count();
         ensure(seen == 1, &format!("{seen} of one key seen in {}", space.name()))?;

@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use windrow::{CompactionFilter, Db, ErrorKind, FilterDecision, Options, Sync};
+use windrow::{CompactionFilter, Db, ErrorKind, FilterDecision, Options, WriteSync};
 use windrow_env::jobs::Urgency;
 use windrow_env::testing::{Fault, FaultKind, Handles, ManualClock, Ops, When, env};
 use windrow_env::{Clock, Env};
@@ -79,7 +79,7 @@ impl Scenario {
         let mut options = options(env);
         options.components.compaction_filters.push(("default".to_owned(), strainer.clone()));
         let db = Db::open_with(DIR, options).expect("open");
-        db.put_with("a", "1", Sync::Yes).expect("put");
+        db.put_with("a", "1", WriteSync::Yes).expect("put");
         Scenario { db, handles, clock, strainer }
     }
 
@@ -209,7 +209,7 @@ fn in_the_sync_of_a_write() {
 fn fault_in_the_log(ops: Ops) -> (bool, String) {
     let Scenario { db, handles, .. } = Scenario::new();
     handles.fs.inject(Fault::new(FaultKind::Panic, ops, When::Matching(0)).on_path(".wal"));
-    let put = || db.put_with("b", "2", Sync::Yes);
+    let put = || db.put_with("b", "2", WriteSync::Yes);
     let panic = catch_unwind(AssertUnwindSafe(put)).is_err();
     let refused = put().expect_err("a write after the panic");
     assert_eq!(refused.kind(), ErrorKind::ReadOnly);

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use windrow::{
     Batch, Cursor, Db, InKeyspace, Keyspace, KeyspaceOptions, KeyspaceSettings, Options,
-    ReadOptions, Slice, Snapshot, Sync, Transaction,
+    ReadOptions, Slice, Snapshot, Transaction, WriteSync,
 };
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result};
 
@@ -272,7 +272,7 @@ impl Database {
             let Some(place) = self.place(&write.keyspace) else { return Ok(Answer::Missing) };
             placed.push((place, &write.change));
         }
-        let sync = if sync { Sync::Yes } else { Sync::No };
+        let sync = if sync { WriteSync::Yes } else { WriteSync::No };
         // A transaction has no single delete, and one of no writes commits where writing is off.
         let is_single = |change: &Change| matches!(change, Change::SingleDelete { .. });
         let is_even = !writes.is_empty() && writes.len().is_multiple_of(2);
@@ -290,7 +290,7 @@ impl Database {
     ///
     /// # Panics
     /// If that is not so.
-    fn transaction(&self, changes: &[(Place<'_>, &Change)], sync: Sync) -> Result<Answer> {
+    fn transaction(&self, changes: &[(Place<'_>, &Change)], sync: WriteSync) -> Result<Answer> {
         let mut tx = self.db().transaction()?;
         let begin_ms = self.db().now_ms();
         let mut seen = Vec::new();

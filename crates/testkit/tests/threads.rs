@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use windrow::{Batch, Db, Keyspace, Snapshot, Sync};
+use windrow::{Batch, Db, Keyspace, Snapshot, WriteSync};
 use windrow_testkit::variant::VARIANTS;
 use windrow_testkit::world::World;
 
@@ -83,7 +83,7 @@ fn write(db: &Db, other: &Keyspace, writer: u64, readers: &Readers) {
             batch.put(db, key(writer, index), &value);
             batch.put(other, key(writer, index), &value);
         }
-        let sync = if number % 50 == 0 { Sync::Yes } else { Sync::No };
+        let sync = if number % 50 == 0 { WriteSync::Yes } else { WriteSync::No };
         db.write(batch, sync).expect("write");
         // One's own write is there at once.
         let got = db.get(key(writer, number % KEYS)).expect("get");

@@ -79,10 +79,10 @@ pub(crate) fn options(common: &Common) -> Result<Options> {
     Ok(Options { settings, ..Options::default() })
 }
 
-fn durability(sync: Sync) -> windrow::Sync {
+fn durability(sync: Sync) -> windrow::WriteSync {
     match sync {
-        Sync::No => windrow::Sync::No,
-        Sync::Yes => windrow::Sync::Yes,
+        Sync::No => windrow::WriteSync::No,
+        Sync::Yes => windrow::WriteSync::Yes,
     }
 }
 

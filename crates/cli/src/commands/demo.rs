@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::stop;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use windrow::{Batch, Db, Keyspace, KeyspaceOptions, Options, Stats, Sync};
+use windrow::{Batch, Db, Keyspace, KeyspaceOptions, Options, Stats, WriteSync};
 
 /// The table that ships with the program: code TAB name;category.
 const UNICODE: &str = include_str!("../../data/unicode.tsv");
@@ -195,7 +195,7 @@ fn load(story: &mut Story, store: &Store, characters: &[Character]) -> Result<()
         batch.put(&store.db, character.code, character.value(0));
         batch.put(&store.names, character.name, character.code);
         batch.merge(&store.counts, character.category, one);
-        store.db.write(batch, Sync::No)?;
+        store.db.write(batch, WriteSync::No)?;
         tick(&progress, i)?;
     }
     let loaded = watch.elapsed();

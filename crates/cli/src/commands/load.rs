@@ -14,7 +14,7 @@ use crate::stop;
 use crate::store::{self, Access};
 use std::io::{self, Write};
 use std::time::Duration;
-use windrow::{Batch, Db, Keyspace, Sync};
+use windrow::{Batch, Db, Keyspace, WriteSync};
 
 /// A group is committed before it grows beyond this many bytes, if its lines
 /// are not enough before; a line that is longer is a group of its own. Far
@@ -25,7 +25,7 @@ const GROUP_BYTES: usize = 256 << 10;
 struct Groups<'a> {
     db: &'a Db,
     keyspace: Keyspace,
-    sync: Sync,
+    sync: WriteSync,
     ack: bool,
     ttl: Option<Duration>,
     lines_max: u64,
@@ -43,7 +43,7 @@ impl<'a> Groups<'a> {
         Ok(Groups {
             db,
             keyspace: db.keyspace(&args.data.keyspace)?,
-            sync: if args.sync || args.ack { Sync::Yes } else { Sync::No },
+            sync: if args.sync || args.ack { WriteSync::Yes } else { WriteSync::No },
             ack: args.ack,
             ttl: args.ttl,
             lines_max: args.group,
@@ -57,7 +57,7 @@ impl<'a> Groups<'a> {
 
     /// Whether somebody waits to hear that a line is durable.
     fn is_synced(&self) -> bool {
-        matches!(self.sync, Sync::Yes)
+        matches!(self.sync, WriteSync::Yes)
     }
 
     /// Takes in the pair of a line; what is pending is committed first where

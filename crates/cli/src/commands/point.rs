@@ -150,7 +150,7 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<()> {
         for key in &keys {
             batch.delete(&keyspace, key);
         }
-        db.write(batch, windrow::Sync::Yes)?;
+        db.write(batch, windrow::WriteSync::Yes)?;
         Ok(())
     })
 }

@@ -5,7 +5,7 @@
 
 use crate::common::Shell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use windrow::{Batch, Db, Options, Sync};
+use windrow::{Batch, Db, Options, WriteSync};
 
 /// A database that flushes and merges often.
 fn options() -> Options {
@@ -58,7 +58,7 @@ fn what_reads_shows_what_was_written_before_it_began() {
     assert!(sh.ok("verify copy").ends_with(": sound\n"));
     assert_eq!(sh.ok("get db late"), "in the log\n");
     // The writer has noticed nothing.
-    db.put_with("00007", "another", Sync::Yes).unwrap();
+    db.put_with("00007", "another", WriteSync::Yes).unwrap();
     assert_eq!(sh.ok("get db 00007"), "another\n");
     db.close().unwrap();
     assert_eq!(sh.ok("get db 00007"), "another\n");
@@ -83,7 +83,7 @@ fn what_is_read_next_to_a_writer_is_of_one_moment() {
                 let (mut batch, key) = (Batch::new(), format!("{number:08}"));
                 batch.put(&db, &key, [b'a' + (number % 7) as u8; 200]);
                 batch.put(&other, &key, "");
-                db.write(batch, Sync::No).unwrap();
+                db.write(batch, WriteSync::No).unwrap();
                 number += 1;
                 written.store(number, Ordering::Release);
                 if number.is_multiple_of(200) {

@@ -65,7 +65,7 @@ fn stats_of_a_running_program() {
     (0..1_000).for_each(|n| assert!(db.range(format!("{n:05}")..).next().is_some()));
     (0..900).for_each(|n| db.delete(format!("{n:05}")).unwrap());
     assert_eq!(db.iter().count(), 100);
-    db.put_with("synced", "1", windrow::Sync::Yes).unwrap();
+    db.put_with("synced", "1", windrow::WriteSync::Yes).unwrap();
     let is_told = |json: &serde_json::Value| {
         let latencies = &json["latencies"];
         let timed = ["get", "seek", "put", "commit"].iter().all(|kind| {

@@ -4,7 +4,7 @@
 use crate::read::cursor::Cursor;
 use crate::{
     Batch, CompactionFilter, Db, FilterDecision, Keyspace, KeyspaceOptions, Options, ReadOptions,
-    Snapshot, Sync,
+    Snapshot, WriteSync,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,7 +118,7 @@ impl World {
             0..=19 => {
                 let mut batch = Batch::new();
                 (0..=rng.below(3)).for_each(|_| self.add_write(rng, &mut batch));
-                self.db.write(batch, Sync::No).unwrap();
+                self.db.write(batch, WriteSync::No).unwrap();
             }
             20 => self.db.flush().unwrap(),
             21 => self.db.compact().unwrap(),

@@ -1,7 +1,7 @@
 //! Resumes and checkpoints of a whole database, next to what writers and failures do.
 
 use super::{OF_MANY, OF_TWO, World, model_of_database, open_at};
-use crate::{Batch, Sync};
+use crate::{Batch, WriteSync};
 use windrow_base::{Error, ErrorKind, Result};
 
 /// Turns writing off by what can go away.
@@ -75,7 +75,7 @@ fn a_checkpoint_has_a_batch_whole_or_not_at_all() {
             let mut batch = Batch::new();
             batch.put(&world.db.default_keyspace(), "a", "a");
             batch.put(&third, "a", "a");
-            world.db.write(batch, Sync::No).expect("write");
+            world.db.write(batch, WriteSync::No).expect("write");
             third.flush().expect("flush");
         });
         world.db.checkpoint("copy").expect("checkpoint");

@@ -2,7 +2,7 @@
 //! with its queue and segments.
 
 use super::{OF_MANY, OF_TWO, World, model_of_database, open};
-use crate::options::Sync;
+use crate::options::WriteSync;
 use windrow_base::{Error, ErrorKind, Result};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When};
 
@@ -121,7 +121,7 @@ fn a_synced_write_behind_a_switch_of_segments_survives_power_loss() {
         world.segments().prepare().expect("prepare");
         let writer = world.spawn(|world| put(world, "a"));
         assert!(world.segments().rotate(&mut world.segments().queue.lock()));
-        world.db.put_with("b", "b", Sync::Yes).expect("put");
+        world.db.put_with("b", "b", WriteSync::Yes).expect("put");
         writer.join().unwrap().expect("put");
         let fs = world.handles.fs.fork();
         fs.crash(7);

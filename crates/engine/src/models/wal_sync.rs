@@ -2,7 +2,7 @@
 //! through the whole write path into a log of this model's.
 
 use super::{OF_TWO, World, model_of_database};
-use crate::options::Sync;
+use crate::options::WriteSync;
 use crate::write::wal::Wal;
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -81,8 +81,8 @@ fn go_on(world: &World, number: FileNumber, device: &Arc<Device>) {
 /// A model of a database whose log is on a device.
 fn model_of_log(
     switches: usize,
-    device: impl Fn() -> Device + Send + std::marker::Sync + 'static,
-    body: impl Fn(&Arc<World>, &Arc<Device>) + Send + std::marker::Sync + 'static,
+    device: impl Fn() -> Device + Send + Sync + 'static,
+    body: impl Fn(&Arc<World>, &Arc<Device>) + Send + Sync + 'static,
 ) {
     model_of_database(switches, move |world| {
         let device = Arc::new(device());
@@ -93,7 +93,7 @@ fn model_of_log(
     });
 }
 
-fn put(world: &World, key: &str, sync: Sync) -> Result<()> {
+fn put(world: &World, key: &str, sync: WriteSync) -> Result<()> {
     world.db.put_with(key, key, sync)
 }
 
@@ -101,7 +101,7 @@ fn put(world: &World, key: &str, sync: Sync) -> Result<()> {
 fn what_is_acknowledged_with_sync_is_on_the_device() {
     model_of_log(OF_TWO, Device::default, |world, device| {
         let write = |world: &World, device: &Device, key| {
-            put(world, key, Sync::Yes).expect("put");
+            put(world, key, WriteSync::Yes).expect("put");
             assert!(device.holds(key), "acknowledged, and not on the device");
         };
         let of_other = device.clone();
@@ -114,7 +114,7 @@ fn what_is_acknowledged_with_sync_is_on_the_device() {
 #[test]
 fn a_group_sync_covers_who_waits_and_older_logs_first() {
     model_of_log(OF_TWO, Device::default, |world, device| {
-        put(world, "<a>", Sync::No).expect("put");
+        put(world, "<a>", WriteSync::No).expect("put");
         let old = world.segments().queue.lock().wal.clone();
         let newer = Arc::new(Device { after: Some(device.clone()), ..Device::default() });
         go_on(world, FIRST + 1, &newer);
@@ -123,7 +123,7 @@ fn a_group_sync_covers_who_waits_and_older_logs_first() {
             world.segments().sync_to(&old, old.written()).expect("sync");
             assert!(of_other.holds("<a>"), "said to be durable");
         });
-        put(world, "<b>", Sync::Yes).expect("put");
+        put(world, "<b>", WriteSync::Yes).expect("put");
         assert!(device.holds("<a>") && newer.holds("<b>"), "acknowledged, and not on the device");
         other.join().unwrap();
     });
@@ -132,7 +132,7 @@ fn a_group_sync_covers_who_waits_and_older_logs_first() {
 #[test]
 fn who_comes_while_a_sync_runs_is_woken_by_the_next() {
     model_of_log(OF_TWO, Device::default, |world, device| {
-        put(world, "<a>", Sync::No).expect("put");
+        put(world, "<a>", WriteSync::No).expect("put");
         // Whichever is first leads; of the others one may lead the next sync, or
         // find that there is nothing left to lead, and then tells the last.
         let others = [(); 2].map(|()| {
@@ -142,7 +142,7 @@ fn who_comes_while_a_sync_runs_is_woken_by_the_next() {
                 assert!(device.holds("<a>"), "acknowledged, and not on the device");
             })
         });
-        put(world, "<b>", Sync::Yes).expect("put");
+        put(world, "<b>", WriteSync::Yes).expect("put");
         assert!(device.holds("<b>"), "acknowledged, and not on the device");
         others.into_iter().for_each(|other| other.join().unwrap());
     });
@@ -152,11 +152,11 @@ fn who_comes_while_a_sync_runs_is_woken_by_the_next() {
 fn a_failed_sync_fails_all_who_wait_and_is_not_tried_again() {
     let device = || Device { fails: true, ..Device::default() };
     model_of_log(OF_TWO, device, |world, _| {
-        put(world, "<a>", Sync::No).expect("put");
+        put(world, "<a>", WriteSync::No).expect("put");
         let other = world.spawn(|world| world.db.sync());
         assert!(world.db.sync().is_err(), "an acknowledgement of nothing");
         assert!(other.join().unwrap().is_err(), "an acknowledgement of nothing");
-        assert_eq!(put(world, "<b>", Sync::No).unwrap_err().kind(), ErrorKind::ReadOnly);
+        assert_eq!(put(world, "<b>", WriteSync::No).unwrap_err().kind(), ErrorKind::ReadOnly);
     });
 }
 
@@ -164,7 +164,7 @@ fn a_failed_sync_fails_all_who_wait_and_is_not_tried_again() {
 fn a_sync_that_panics_fails_who_waits_for_it() {
     let device = || Device { panics: true, ..Device::default() };
     model_of_log(OF_TWO, device, |world, _| {
-        put(world, "<a>", Sync::No).expect("put");
+        put(world, "<a>", WriteSync::No).expect("put");
         // Whichever leads panics, and the other is neither left waiting nor told
         // that the bytes are durable.
         let sync = |world: &World| catch_unwind(AssertUnwindSafe(|| world.db.sync()));

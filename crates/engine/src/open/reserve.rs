@@ -67,7 +67,7 @@ pub(super) fn restore(host: &Host, log_bytes: u64, listing: &Listing) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Db, ErrorKind, Options, Sync};
+    use crate::{Db, ErrorKind, Options, WriteSync};
     use std::path::Path;
     use windrow_env::FileSystem;
     use windrow_env::testing::{Handles, env};
@@ -96,7 +96,7 @@ mod tests {
         handles.fs.set_capacity(Some(12 << 20));
         let mut written = 0;
         let error = loop {
-            match db.put_with(format!("{written:08}"), [7; 500], Sync::Yes) {
+            match db.put_with(format!("{written:08}"), [7; 500], WriteSync::Yes) {
                 Ok(()) => written += 1,
                 Err(error) => break error,
             }

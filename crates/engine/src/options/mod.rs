@@ -13,7 +13,7 @@ mod units;
 
 pub use components::Components;
 pub use keyspace_settings::KeyspaceSettings;
-pub use read_write::{KeyspaceOptions, ReadOptions, Sync};
+pub use read_write::{KeyspaceOptions, ReadOptions, WriteSync};
 pub(crate) use settings::MEMTABLES_MIN;
 pub use settings::{SettingRange, SettingRow, Settings, Unit};
 pub(crate) use units::human_bytes;

@@ -8,19 +8,21 @@ use crate::Snapshot;
 
 /// How far a write has gone when the call returns.
 ///
+/// Not `Sync`: `use windrow::*` would hide the marker of that name.
+///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let db = windrow::Db::open(dir.path()).unwrap();
-/// use windrow::Sync;
+/// use windrow::WriteSync;
 /// let mut batch = windrow::Batch::new();
 /// batch.put(&db, "order/17", "paid");
-/// db.write(batch, Sync::Yes)?; // on the device
-/// db.put("seen/17", "")?; // `Sync::No`: in the kernel
+/// db.write(batch, WriteSync::Yes)?; // on the device
+/// db.put("seen/17", "")?; // `WriteSync::No`: in the kernel
 /// db.sync()?; // all of it on the device
 /// # Ok::<(), windrow::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Sync {
+pub enum WriteSync {
     /// It is on the device: it survives the loss of power.
     Yes,
     /// It has reached the kernel: it survives the death of the process, and
@@ -30,11 +32,11 @@ pub enum Sync {
     No,
 }
 
-impl Sync {
+impl WriteSync {
     /// Whether the caller waits for the device.
     #[inline]
     pub fn is_yes(self) -> bool {
-        self == Sync::Yes
+        self == WriteSync::Yes
     }
 }
 

@@ -102,7 +102,7 @@ pub struct Latencies {
     pub seek: Latency,
     /// Batches and single writes that do not wait for the device, one in 64.
     pub put: Latency,
-    /// Those that do ([`crate::Sync::Yes`]), all of them.
+    /// Those that do ([`crate::WriteSync::Yes`]), all of them.
     pub commit: Latency,
 }
 

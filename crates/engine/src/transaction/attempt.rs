@@ -8,7 +8,7 @@ use super::{Transaction, TransactionOptions};
 use crate::db::Db;
 use crate::handle::Handle;
 use crate::key_range::KeyRange;
-use crate::options::Sync;
+use crate::options::WriteSync;
 use crate::slice::Slice;
 use crate::write::batch::Batch;
 use windrow_base::{Error, ErrorKind, Result, SeqNo};
@@ -132,7 +132,7 @@ impl Db {
         &self,
         batch: Batch,
         conditions: &Conditions,
-        sync: Sync,
+        sync: WriteSync,
     ) -> Result<Option<SeqNo>> {
         write_if(self.handle(), batch, conditions, sync)
     }

@@ -9,7 +9,7 @@ use super::pause::{ATTEMPTS_MAX, pause};
 use crate::handle::Handle;
 use crate::key_range::{self, KeyRange};
 use crate::keyspace::Keyspace;
-use crate::options::Sync;
+use crate::options::WriteSync;
 use crate::read::cursor::Iter;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
@@ -28,8 +28,8 @@ use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
 /// batch.put(&db, "name/ada", "7");
 /// batch.put(&db, "user/7", "ada");
 /// let free = windrow::Conditions::new().absent(&db, "name/ada").absent(&db, "user/7");
-/// assert!(db.write_if(batch.clone(), &free, windrow::Sync::No)?.is_some());
-/// assert!(db.write_if(batch, &free, windrow::Sync::No)?.is_none());
+/// assert!(db.write_if(batch.clone(), &free, windrow::WriteSync::No)?.is_some());
+/// assert!(db.write_if(batch, &free, windrow::WriteSync::No)?.is_none());
 /// # Ok::<(), windrow::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -139,7 +139,7 @@ impl State<'_> {
 fn write_after<T>(
     database: &Handle,
     batch: &mut Batch,
-    sync: Sync,
+    sync: WriteSync,
     mut decide: impl FnMut(&mut State<'_>, &mut Batch) -> Result<(bool, T)>,
 ) -> Result<(Option<SeqNo>, T)> {
     let pipeline = &database.pipeline;
@@ -172,7 +172,7 @@ pub(super) fn write_if(
     database: &Handle,
     mut batch: Batch,
     conditions: &Conditions,
-    sync: Sync,
+    sync: WriteSync,
 ) -> Result<Option<SeqNo>> {
     let decide = |state: &mut State<'_>, _: &mut Batch| Ok((conditions.hold(state)?, ()));
     write_after(database, &mut batch, sync, decide).map(|(seq, ())| seq)

@@ -31,7 +31,7 @@ pub use scan::TransactionIter;
 
 use crate::handle::Handle;
 use crate::keyspace::Keyspace;
-use crate::options::Sync;
+use crate::options::WriteSync;
 use crate::read::{merge_operands, split_expiry};
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
@@ -272,7 +272,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Transaction::commit`].
-    pub fn commit_with(mut self, sync: Sync) -> Result<SeqNo> {
+    pub fn commit_with(mut self, sync: WriteSync) -> Result<SeqNo> {
         if self.is_lost {
             return Err(Error::new(
                 ErrorKind::Conflict,

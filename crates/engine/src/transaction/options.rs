@@ -2,7 +2,7 @@
 //!
 //! Owns: the choices. Never does: act on them.
 
-use crate::options::Sync;
+use crate::options::WriteSync;
 use std::time::Duration;
 
 /// What a transaction does where others may come in between.
@@ -23,9 +23,9 @@ pub enum TransactionMode {
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let db = windrow::Db::open(dir.path()).unwrap();
-/// use windrow::{Sync, TransactionOptions};
+/// use windrow::{WriteSync, TransactionOptions};
 /// // Many threads take from the same account: they wait for each other, and none runs twice.
-/// let waiting = TransactionOptions { sync: Sync::Yes, ..TransactionOptions::pessimistic() };
+/// let waiting = TransactionOptions { sync: WriteSync::Yes, ..TransactionOptions::pessimistic() };
 /// db.put("stock", [9])?;
 /// db.transact_with(&waiting, |tx| {
 ///     let left = tx.get_for_update(&db, "stock")?.map_or(0, |bytes| bytes[0]);
@@ -43,8 +43,8 @@ pub struct TransactionOptions {
     pub mode: TransactionMode,
     /// How long one call waits for the lock of a key (default: 1 s). Zero: not at all.
     pub lock_timeout: Duration,
-    /// How durable a commit is (default: [`Sync::No`]).
-    pub sync: Sync,
+    /// How durable a commit is (default: [`WriteSync::No`]).
+    pub sync: WriteSync,
 }
 
 impl Default for TransactionOptions {
@@ -52,7 +52,7 @@ impl Default for TransactionOptions {
         TransactionOptions {
             mode: TransactionMode::Optimistic,
             lock_timeout: Duration::from_secs(1),
-            sync: Sync::No,
+            sync: WriteSync::No,
         }
     }
 }

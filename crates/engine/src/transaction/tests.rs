@@ -367,16 +367,16 @@ fn a_batch_is_written_if_its_conditions_hold() {
         batch
     };
     let absent = Conditions::new().absent(&db, "a").absent(&other, "b");
-    assert_eq!(db.write_if(batch(), &absent, Sync::No).unwrap(), Some(2));
-    assert_eq!(db.write_if(batch(), &absent, Sync::No).unwrap(), None);
+    assert_eq!(db.write_if(batch(), &absent, WriteSync::No).unwrap(), Some(2));
+    assert_eq!(db.write_if(batch(), &absent, WriteSync::No).unwrap(), None);
     let equal = Conditions::new().equal(&db, "a", "1").present(&other, "b");
-    assert_eq!(db.write_if(batch(), &equal, Sync::Yes).unwrap(), Some(4));
-    assert_eq!(db.write_if(batch(), &equal.equal(&db, "a", "3"), Sync::No).unwrap(), None);
+    assert_eq!(db.write_if(batch(), &equal, WriteSync::Yes).unwrap(), Some(4));
+    assert_eq!(db.write_if(batch(), &equal.equal(&db, "a", "3"), WriteSync::No).unwrap(), None);
     assert_eq!(db.snapshot().seq(), 4);
     let dir = tempfile::tempdir().unwrap();
     let stranger = Db::open(dir.path()).unwrap();
     let of_other = Conditions::new().absent(&stranger, "x");
-    let refused = db.write_if(batch(), &of_other, Sync::No).unwrap_err();
+    let refused = db.write_if(batch(), &of_other, WriteSync::No).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     // As long as nobody writes in between, nothing is recorded for it.
     assert!(!db.database().pipeline.recent.is_on());
@@ -447,7 +447,7 @@ fn random_transactions_are_as_if_one_after_the_other() {
                     let op = Op::random(&mut rng);
                     let mut batch = Batch::new();
                     op.push(&db, &mut batch);
-                    db.write(batch, Sync::No).unwrap();
+                    db.write(batch, WriteSync::No).unwrap();
                     op.apply(&mut model);
                 }
                 3 if rng.chance(0.1) => db.flush().unwrap(),

@@ -27,7 +27,7 @@ use windrow_format::batch::{BatchBuf, Mark, Op};
 /// let mut batch = Batch::new();
 /// put_all(&mut batch, &db, &["a", "b"]);
 /// put_all(&mut batch, &users, &["ada"]);
-/// db.write(batch, windrow::Sync::No)?;
+/// db.write(batch, windrow::WriteSync::No)?;
 /// assert_eq!((db.count(..)?, users.count(..)?), (2, 1));
 /// # Ok::<(), windrow::Error>(())
 /// ```
@@ -165,7 +165,7 @@ const FEW: usize = 8;
 /// let mut batch = windrow::Batch::new();
 /// batch.put(&users, "u1", "ada");
 /// batch.delete(&db, "apple");
-/// db.write(batch, windrow::Sync::Yes)?;
+/// db.write(batch, windrow::WriteSync::Yes)?;
 /// # Ok::<(), windrow::Error>(())
 /// ```
 #[derive(Clone, Default)]
@@ -289,7 +289,7 @@ impl Batch {
     /// let mut batch = windrow::Batch::new();
     /// batch.delete_prefix(&db, "user/7/");
     /// batch.put(&db, "user/7/gone", "");
-    /// db.write(batch, windrow::Sync::No)?;
+    /// db.write(batch, windrow::WriteSync::No)?;
     /// let keys: Vec<windrow::Slice> = db.iter().keys().collect::<Result<_, _>>()?;
     /// assert_eq!(keys, ["user/7/gone", "user/70"]);
     /// # Ok::<(), windrow::Error>(())
@@ -492,7 +492,7 @@ pub(crate) fn check_limits(kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Db, Options, Sync};
+    use crate::{Db, Options, WriteSync};
 
     #[test]
     fn a_batch_over_many_keyspaces_writes_each_its_own() {
@@ -518,7 +518,7 @@ mod tests {
                 let bytes = own.map(|i| format!("{round} {i}{n}").len()).sum::<usize>();
                 assert_eq!((touched.user_bytes, touched.merges), (bytes, false));
             }
-            db.write_reusing(&mut batch, Sync::No).unwrap();
+            db.write_reusing(&mut batch, WriteSync::No).unwrap();
             for i in 0..3 * used {
                 let n = i * 7 % used;
                 let found = spaces[n].get(format!("{round} {i}")).unwrap();

@@ -9,7 +9,7 @@
 //! is durable; what a reader saw is as durable as any unsynced write.
 
 use crate::budget::batch_memory_max;
-use crate::options::Sync;
+use crate::options::WriteSync;
 use crate::read::access::is_sampled;
 use crate::read::{split_expiry, unregistered_operator};
 use crate::tree::Tree;
@@ -34,7 +34,7 @@ impl Pipeline {
     /// # Errors
     /// `InvalidArgument` for a broken limit (nothing is written); `ReadOnly`,
     /// `Closed`; what the log said, a background error.
-    pub(crate) fn write_batch(&self, batch: &mut Batch, sync: Sync) -> Result<SeqNo> {
+    pub(crate) fn write_batch(&self, batch: &mut Batch, sync: WriteSync) -> Result<SeqNo> {
         self.write_batch_after(batch, sync, None).map_err(|(error, _)| error)
     }
 
@@ -46,7 +46,7 @@ impl Pipeline {
     pub(crate) fn write_batch_after(
         &self,
         batch: &mut Batch,
-        sync: Sync,
+        sync: WriteSync,
         reads: Option<&ReadSet>,
     ) -> Result<SeqNo, (Error, Verdict)> {
         let plain = |error| (error, Verdict::Unchanged);
@@ -59,7 +59,7 @@ impl Pipeline {
     }
 
     /// Refuses what may not be written; whether there is nothing to write.
-    fn check_batch(&self, batch: &Batch, sync: Sync) -> Result<bool> {
+    fn check_batch(&self, batch: &Batch, sync: WriteSync) -> Result<bool> {
         if let Some(error) = &batch.error {
             return Err(error.clone());
         }
@@ -108,7 +108,7 @@ impl Pipeline {
         &self,
         buf: &mut BatchBuf,
         room: &mut Room<'_>,
-        sync: Sync,
+        sync: WriteSync,
         reads: Option<&ReadSet>,
     ) -> Result<SeqNo> {
         self.host.write_state.check()?;
@@ -150,13 +150,13 @@ impl Pipeline {
 
     /// When a write begins that is timed: all that wait for the device, and a few others.
     #[inline]
-    fn begin_timing(&self, sync: Sync) -> Option<u64> {
+    fn begin_timing(&self, sync: WriteSync) -> Option<u64> {
         let is_timed = sync.is_yes() || is_sampled(self.host.counters.here().batches.get());
         is_timed.then(|| self.host.env.clock.monotonic_ns())
     }
 
     #[cold]
-    fn end_timing(&self, sync: Sync, begin_ns: u64) {
+    fn end_timing(&self, sync: WriteSync, begin_ns: u64) {
         let timings = &self.host.counters.timings;
         let of_kind = if sync.is_yes() { &timings.commit } else { &timings.put };
         of_kind.record(self.host.env.clock.monotonic_ns() - begin_ns);

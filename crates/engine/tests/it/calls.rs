@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windrow::{
     Batch, BatchOp, Comparator, Db, ErrorKind, KEY_BYTES_MAX, Keyspace, KeyspaceId,
-    KeyspaceOptions, Options, Sync, Ttl,
+    KeyspaceOptions, Options, Ttl, WriteSync,
 };
 use windrow_env::testing::{Handles, Rng, env};
 
@@ -97,7 +97,7 @@ fn random_calls_do_what_a_map_does() {
                 let prefix = &key[..key.len().min(2)];
                 let mut batch = Batch::new();
                 batch.delete_prefix(&space, prefix);
-                db.write(batch, Sync::No).unwrap();
+                db.write(batch, WriteSync::No).unwrap();
                 map.retain(|k, _| !k.starts_with(prefix));
             }
             4..8 => assert_eq!(own(space.pop_first().unwrap()), map.pop_first()),
@@ -144,7 +144,7 @@ fn another_order_is_cleared_as_well() {
     assert_eq!(left(), "c b a");
     let mut by_prefix = Batch::new();
     by_prefix.delete_prefix(&space, "b");
-    let refused = db.write(by_prefix, Sync::No).unwrap_err();
+    let refused = db.write(by_prefix, WriteSync::No).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotSupported, "{refused}");
     let refused = db.transact(|tx| tx.delete_prefix(&space, "b")).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotSupported, "{refused}");
@@ -184,7 +184,7 @@ fn a_prefix_is_removed_with_the_rest_of_a_batch_or_transaction() {
                 more.delete_prefix(&space, prefix);
                 more.put(&space, &new, "after");
                 batch.append(&more);
-                db.write(batch, Sync::No).unwrap();
+                db.write(batch, WriteSync::No).unwrap();
             }
             for key in space.iter().keys() {
                 let key = key.unwrap();
@@ -309,7 +309,7 @@ fn a_batch_tells_what_it_holds_and_what_is_wrong_with_it() {
     assert!(first.iter().eq(expected));
     assert!(first.error().is_none());
     // The default keyspace has no operator, wherever the operand came from.
-    let refused = db.write(first.clone(), Sync::No).unwrap_err();
+    let refused = db.write(first.clone(), WriteSync::No).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
     let mut broken = Batch::new();
     broken.put(&db, vec![0; 70_000], "");
@@ -385,7 +385,7 @@ fn what_a_synced_handle_writes_is_on_the_device() {
     let others: &[&dyn Fn() -> windrow::Result<()>] = &[
         &|| space.remove("none").map(|_| ()),
         &|| space.put_if_absent("a", "2").map(|_| ()),
-        &|| space.put_with("a", "2", Sync::No),
+        &|| space.put_with("a", "2", WriteSync::No),
         &|| plain.put("a", "1"),
         &|| db.transact(|tx| tx.put(&plain, "a", "1")),
         &|| db.update("a", |_| None).map(|_| ()),

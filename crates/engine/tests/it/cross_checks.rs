@@ -4,7 +4,7 @@
 
 use crate::simulated::{DIR, options};
 use std::path::{Path, PathBuf};
-use windrow::{Db, Error, ErrorKind, KeyspaceOptions, Sync};
+use windrow::{Db, Error, ErrorKind, KeyspaceOptions, WriteSync};
 use windrow_env::FileSystem;
 use windrow_env::fs::ReadOptions;
 use windrow_env::testing::{CrashFs, Fault, FaultKind, FileDamage, Handles, NameDamage};
@@ -58,7 +58,7 @@ fn must_be_damage_of(handles: &Handles, path: &Path) -> Error {
 #[test]
 fn a_keyspace_that_the_manifest_lost_is_missed_though_nothing_was_written_since() {
     let handles = crashed(1, |db| {
-        db.put_with("a", "1", Sync::Yes).unwrap();
+        db.put_with("a", "1", WriteSync::Yes).unwrap();
         db.keyspace_with("late", KeyspaceOptions::default()).unwrap();
     });
     let manifest = newest(&handles.fs, "MANIFEST");
@@ -83,7 +83,7 @@ fn a_keyspace_that_comes_back_is_noticed() {
 fn a_log_cut_off_between_records_is_shorter_than_it_was_made() {
     let handles = crashed(3, |db| {
         for key in ["a", "b", "c"] {
-            db.put_with(key, "1", Sync::Yes).unwrap();
+            db.put_with(key, "1", WriteSync::Yes).unwrap();
         }
     });
     let log = newest(&handles.fs, ".wal");
@@ -111,7 +111,7 @@ fn the_end_of_an_older_log_is_missed_before_anything_is_in_the_next() {
 
 #[test]
 fn files_of_another_database_are_refused() {
-    let write = |db: &Db| db.put_with("a", "1", Sync::Yes).unwrap();
+    let write = |db: &Db| db.put_with("a", "1", WriteSync::Yes).unwrap();
     let other = crashed(5, write);
     for part in [".wal", "MANIFEST", "CURRENT"] {
         let handles = crashed(6, write);
@@ -127,9 +127,9 @@ fn files_of_another_database_are_refused() {
 /// device, and on its sectors was, whole and valid, what an older log had left.
 #[test]
 fn what_an_older_log_left_where_a_new_one_was_being_made_is_no_log() {
-    let handles = crashed(7, |db| db.put_with("a", "1", Sync::Yes).unwrap());
+    let handles = crashed(7, |db| db.put_with("a", "1", WriteSync::Yes).unwrap());
     let left = handles.fs.read_file(&newest(&handles.fs, ".wal")).unwrap();
-    let handles = crashed_again(handles, |db| db.put_with("b", "2", Sync::Yes).unwrap());
+    let handles = crashed_again(handles, |db| db.put_with("b", "2", WriteSync::Yes).unwrap());
     let files = handles.fs.files(Path::new(DIR));
     let numbers = files.iter().filter_map(|name| names::parse(name)).map(|(_, number)| number);
     let new = Path::new(DIR).join(names::wal(numbers.max().unwrap() + 1));

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use windrow::env::sync::{Mutex, Rank};
 use windrow::env::{Env, testing::ManualClock};
-use windrow::{Batch, Db, ErrorKind, Event, Keyspace, KeyspaceOptions, Options, ReadOptions, Sync};
+use windrow::{
+    Batch, Db, ErrorKind, Event, Keyspace, KeyspaceOptions, Options, ReadOptions, WriteSync,
+};
 
 fn small() -> Options {
     let mut options = Options::default();
@@ -75,7 +77,7 @@ fn a_batch_spans_keyspaces_and_snapshots_stay() {
     batch.put(&db, "a", "1");
     batch.merge(&counters, "n", 5i64.to_le_bytes());
     batch.merge(&counters, "n", 7i64.to_le_bytes());
-    db.write(batch, Sync::Yes).unwrap();
+    db.write(batch, WriteSync::Yes).unwrap();
     assert_eq!(snapshot.get("a").unwrap(), None);
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
     for _ in 0..3 {
@@ -146,7 +148,7 @@ fn a_second_open_is_busy_and_limits_are_checked() {
     db.put(&too_long[1..], "").unwrap();
     let mut batch = Batch::new();
     batch.put(&db, "k", vec![0; 3 << 20]);
-    assert_eq!(db.write(batch, Sync::No).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(db.write(batch, WriteSync::No).unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(db.merge("k", "v").unwrap_err().kind(), ErrorKind::InvalidArgument);
     db.put("k", vec![0; 1 << 20]).unwrap();
 }
@@ -190,7 +192,7 @@ fn put_both(db: &Db, other: &Keyspace, key: &str) {
     let mut batch = Batch::new();
     batch.put(db, key, "value");
     batch.put(other, key, "value");
-    db.write(batch, Sync::No).unwrap();
+    db.write(batch, WriteSync::No).unwrap();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Many keyspaces and few descriptors: what a group of flushes holds open
 //! follows what the process may.
 
-use windrow::{Db, Keyspace, Options, Sync};
+use windrow::{Db, Keyspace, Options, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 
 const DIR: &str = "/db";
@@ -30,7 +30,7 @@ fn keyspaces(db: &Db) -> Vec<Keyspace> {
 }
 
 fn put_in_each(db: &Db, key: &str) {
-    keyspaces(db).iter().for_each(|keyspace| keyspace.put_with(key, "1", Sync::Yes).unwrap());
+    keyspaces(db).iter().for_each(|keyspace| keyspace.put_with(key, "1", WriteSync::Yes).unwrap());
 }
 
 #[track_caller]

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use windrow::{Batch, Db, ErrorKind, Follower, Iter, KeyspaceOptions, Options, Snapshot, Sync};
+use windrow::{
+    Batch, Db, ErrorKind, Follower, Iter, KeyspaceOptions, Options, Snapshot, WriteSync,
+};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, Rng, When, env};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -85,7 +87,7 @@ impl World {
                 }
             }
         }
-        let sync = if self.rng.chance(0.1) { Sync::Yes } else { Sync::No };
+        let sync = if self.rng.chance(0.1) { WriteSync::Yes } else { WriteSync::No };
         self.writer.write(batch, sync).unwrap();
         self.spaces = spaces;
     }
@@ -378,7 +380,7 @@ fn threads_see_prefixes() {
             batch.put(&writer, "count", n.to_le_bytes());
             batch.put(&writer, format!("entry{:04}", n % 5000), vec![n as u8; 100]);
             batch.put(&other, "count", n.to_le_bytes());
-            writer.write(batch, Sync::No).unwrap();
+            writer.write(batch, WriteSync::No).unwrap();
             done.store(n, Ordering::Release);
         }
         over.store(true, Ordering::Release);

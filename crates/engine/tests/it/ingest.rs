@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use windrow::{Db, ErrorKind, Follower, KeyspaceSettings, Options, Sync};
+use windrow::{Db, ErrorKind, Follower, KeyspaceSettings, Options, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, Rng, When, env};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -546,7 +546,7 @@ fn ingestions_next_to_writers_scans_and_merges() {
         over.store(true, Ordering::Release);
     });
     db.verify().unwrap().into_result().unwrap();
-    db.put_with("end", "", Sync::Yes).unwrap();
+    db.put_with("end", "", WriteSync::Yes).unwrap();
     db.close().unwrap();
     let db = Db::open_with(dir.path(), small).unwrap();
     assert_eq!(db.range(key(0)..key(999_999)).count(), 1_002);

@@ -3,7 +3,7 @@
 //! alone, with nothing written.
 
 use std::path::Path;
-use windrow::{Db, ErrorKind, Options, Sync};
+use windrow::{Db, ErrorKind, Options, WriteSync};
 use windrow_env::FileSystem;
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 
@@ -62,7 +62,7 @@ fn a_spare_log_that_cannot_be_made_turns_nothing_off() {
             assert!(!left || op == Ops::CREATE, "the log goes on, and nothing is left over");
             handles.fs.remove_fault(fault);
             fill(&db, 1_000..1_500);
-            db.put_with("synced", "yes", Sync::Yes).unwrap();
+            db.put_with("synced", "yes", WriteSync::Yes).unwrap();
             let newest = logs(&handles).pop().unwrap();
             assert!(!stays(&newest), "and in a new one once that can be made");
             drop(db);

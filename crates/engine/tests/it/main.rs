@@ -15,6 +15,7 @@ mod hermitage;
 mod ingest;
 mod log_space;
 mod memory;
+mod names;
 mod own_settings;
 mod place;
 mod range_deletes;

@@ -2,7 +2,7 @@
 //! nested range deletes, batches at their limit, and logs with batches that are
 //! over it.
 
-use windrow::{Batch, Db, ErrorKind, Options, Sync};
+use windrow::{Batch, Db, ErrorKind, Options, WriteSync};
 use windrow_env::testing::Handles;
 
 const MIB: u64 = 1 << 20;
@@ -102,7 +102,7 @@ fn a_batch_is_refused_by_the_memory_it_takes() {
         let most = 16 * MIB / one;
         assert!((make(&db, most + 1).byte_len() as u64) < 8 * MIB, "{what}: under the other limit");
         let operations = handles.fs.operations();
-        let error = db.write(make(&db, most + 1), Sync::Yes).unwrap_err();
+        let error = db.write(make(&db, most + 1), WriteSync::Yes).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{what}: {error}");
         let told =
             [format!("{}", (most + 1) * one), format!("{}", 16 * MIB), "split it".to_owned()];
@@ -110,7 +110,7 @@ fn a_batch_is_refused_by_the_memory_it_takes() {
         assert_eq!(handles.fs.operations(), operations, "{what}: refused after a write");
         // Some of the largest, one after the other, and concurrently with small writes.
         for round in 0..3 {
-            db.write(make(&db, most), Sync::Yes).unwrap();
+            db.write(make(&db, most), WriteSync::Yes).unwrap();
             within_budget(&db, what);
             db.put(format!("after{round}"), [7; 1000]).unwrap();
             within_budget(&db, what);
@@ -140,7 +140,7 @@ fn a_batch_beyond_the_memtables_share_takes_the_memory_of_reads() {
     let mut batch = Batch::new();
     (0..240_000).for_each(|i: u32| batch.put(&db, i.to_be_bytes(), b"value"));
     assert!(batch.memory_bytes() as u64 > 12 * MIB);
-    db.write(batch, Sync::No).unwrap();
+    db.write(batch, WriteSync::No).unwrap();
     within_budget(&db, "with a large batch");
     assert!(db.stats().memory.cache_bytes < cached);
     db.put("small", "1").unwrap();
@@ -163,7 +163,7 @@ fn the_largest_batch_takes_back_what_reads_were_lent() {
         batch.put(&db, i.to_be_bytes(), b"value");
         i += 1;
     }
-    db.write(batch, Sync::No).unwrap();
+    db.write(batch, WriteSync::No).unwrap();
     let memory = db.stats().memory;
     assert!(memory.memtables_bytes > 14 * MIB, "{memory:?}");
     assert!(memory.used_bytes() <= memory.budget_bytes, "{memory:?}");
@@ -184,8 +184,8 @@ fn a_batch_over_the_limit_is_replayed_within_the_budget() {
     (0..300_000).for_each(|i: u32| batch.put(&large, i.to_be_bytes(), b"v"));
     batch.delete_range(&large, 7u32.to_be_bytes(), 100u32.to_be_bytes());
     assert!(batch.memory_bytes() as u64 > 8 * MIB);
-    large.write(batch, Sync::Yes).unwrap();
-    large.put_with("after", "1", Sync::Yes).unwrap();
+    large.write(batch, WriteSync::Yes).unwrap();
+    large.put_with("after", "1", WriteSync::Yes).unwrap();
     handles.fs.kill(1);
     drop(large);
     let small = Db::open_with("db", options(&handles, 8 * MIB)).unwrap();
@@ -251,7 +251,7 @@ fn thousands_of_keyspaces_with_a_key_each_stay_within_the_budget() {
     for round in 0..3u64 {
         let mut batch = Batch::new();
         spaces.iter().for_each(|space| batch.put(space, "key", round.to_le_bytes()));
-        db.write(batch, Sync::No).unwrap();
+        db.write(batch, WriteSync::No).unwrap();
         within_budget(&db, "in a batch");
     }
     for space in &spaces {

@@ -95,7 +95,7 @@ fn what_is_given_later_takes_the_place_of_what_is_stored() {
         db.put("a", "1").unwrap();
         let mut batch = windrow::Batch::new();
         batch.put(&db, "b", "1");
-        db.write(batch, windrow::Sync::No).unwrap();
+        db.write(batch, windrow::WriteSync::No).unwrap();
         let mut tx = db.transaction().unwrap();
         tx.put(&db, "c", "1").unwrap();
         tx.commit().unwrap();

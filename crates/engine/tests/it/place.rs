@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use windrow::env::sync::{Mutex, Rank};
-use windrow::{Components, Db, ErrorKind, Event, Options, Result, Slice, Sync, repair};
+use windrow::{Components, Db, ErrorKind, Event, Options, Result, Slice, WriteSync, repair};
 
 /// What is in a directory: every name, and the bytes of every file.
 fn image(dir: &Path) -> BTreeMap<String, Option<Vec<u8>>> {
@@ -69,7 +69,7 @@ fn a_directory_that_is_renamed_stays_the_database() {
     put(&db, 5_000..20_000, "mine").unwrap();
     db.flush().unwrap();
     db.compact().unwrap();
-    db.put_with("last", "mine", Sync::Yes).unwrap();
+    db.put_with("last", "mine", WriteSync::Yes).unwrap();
     db.checkpoint(dir.path().join("copy")).unwrap();
     assert_eq!(db.get("000007").unwrap().as_deref(), Some(&b"mine"[..]));
     assert_eq!(Db::open(&moved).unwrap_err().kind(), ErrorKind::Busy);
@@ -123,7 +123,7 @@ type Work = fn(&Db) -> Result<()>;
 
 const WORK: [(&str, Work); 4] = [
     ("a close", |_| Ok(())),
-    ("a synced write", |db| db.put_with("synced", "1", Sync::Yes)),
+    ("a synced write", |db| db.put_with("synced", "1", WriteSync::Yes)),
     ("a sync", |db| db.put("a", "1").and_then(|()| db.sync())),
     ("a flush", |db| db.put("a", "1").and_then(|()| db.flush())),
 ];
@@ -178,11 +178,11 @@ fn what_only_looks_like_a_change_changes_nothing() {
     let current = path.join("CURRENT");
     // The same bytes, written by another program; another time; another file.
     fs::write(&current, fs::read(&current).unwrap()).unwrap();
-    db.put_with("a", "1", Sync::Yes).unwrap();
+    db.put_with("a", "1", WriteSync::Yes).unwrap();
     let bytes = fs::read(&current).unwrap();
     fs::remove_file(&current).unwrap();
     fs::write(&current, bytes).unwrap();
-    db.put_with("b", "1", Sync::Yes).unwrap();
+    db.put_with("b", "1", WriteSync::Yes).unwrap();
     fs::write(path.join("notes.txt"), "a stranger's").unwrap();
     db.flush().unwrap();
     db.close().unwrap();
@@ -194,12 +194,12 @@ fn a_lock_file_that_is_gone_or_another_turns_writing_off() {
     for replaced in [false, true] {
         let (_dir, path, _) = backup();
         let db = Db::open(&path).unwrap();
-        db.put_with("a", "1", Sync::Yes).unwrap();
+        db.put_with("a", "1", WriteSync::Yes).unwrap();
         fs::remove_file(path.join("LOCK")).unwrap();
         if replaced {
             fs::write(path.join("LOCK"), "1\n").unwrap();
         }
-        let error = db.put_with("b", "1", Sync::Yes).unwrap_err();
+        let error = db.put_with("b", "1", WriteSync::Yes).unwrap_err();
         assert!(error.file().unwrap().ends_with("LOCK"), "{error}");
         assert!(db.close().is_err());
         // Nothing that was acknowledged is lost by it.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use windrow::{Db, Error, ErrorKind, Options, RepairReport, Sync};
+use windrow::{Db, Error, ErrorKind, Options, RepairReport, WriteSync};
 use windrow_base::{KeyspaceId, Kind};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 use windrow_format::batch::{self, BatchBuf};
@@ -40,7 +40,7 @@ fn killed(work: impl FnOnce(&Db)) -> Handles {
 const KEYS: usize = 50;
 
 fn put_synced(db: &Db, keys: std::ops::Range<usize>) {
-    keys.for_each(|key| db.put_with(format!("{key:06}"), [1; 1_000], Sync::Yes).unwrap());
+    keys.for_each(|key| db.put_with(format!("{key:06}"), [1; 1_000], WriteSync::Yes).unwrap());
 }
 
 fn count(handles: &Handles) -> usize {

@@ -4,7 +4,7 @@ use crate::simulated::{DIR, options};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use windrow::{Batch, Db, ErrorKind, Event, Sync};
+use windrow::{Batch, Db, ErrorKind, Event, WriteSync};
 use windrow_env::jobs::{Job, Jobs, Urgency};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, PowerLoss, Stepper, When, env};
 
@@ -87,7 +87,7 @@ fn what_a_failed_sync_left_in_doubt_is_made_durable_elsewhere() {
     let log = log.iter().find(|name| name.ends_with(".wal")).unwrap();
     let name = log.rsplit('/').next().unwrap();
     handles.fs.inject(Fault::new(FaultKind::Io, Ops::SYNC, When::MatchingFrom(0)).on_path(name));
-    assert_eq!(db.put_with("seen", "1", Sync::Yes).unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(db.put_with("seen", "1", WriteSync::Yes).unwrap_err().kind(), ErrorKind::Io);
     assert!(is_there(&db, "seen"));
     // It would fail again.
     db.resume().unwrap();
@@ -192,7 +192,7 @@ impl Jobs for NobodyElse {
         self.0.run_urgent()
     }
 
-    fn every(&self, interval_ms: u64, work: Arc<dyn Fn() -> bool + Send + std::marker::Sync>) {
+    fn every(&self, interval_ms: u64, work: Arc<dyn Fn() -> bool + Send + Sync>) {
         self.0.every(interval_ms, work);
     }
 }
@@ -217,14 +217,14 @@ fn a_large_batch_is_refused_while_memory_is_full_of_what_cannot_be_flushed() {
         assert!(((5 << 19)..4 << 20).contains(&batch.memory_bytes()), "{}", batch.memory_bytes());
         batch
     };
-    let error = db.write(deletes(), Sync::No).unwrap_err();
+    let error = db.write(deletes(), WriteSync::No).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoSpace);
     assert!(error.message().contains("nothing was written"), "{error}");
     db.put("small", "1").unwrap();
     assert!(db.write_error().is_none());
     handles.fs.clear_faults();
     db.resume().unwrap();
-    db.write(deletes(), Sync::No).unwrap();
+    db.write(deletes(), WriteSync::No).unwrap();
     assert_eq!(db.iter().count(), 1);
     db.close().unwrap();
 }
@@ -237,10 +237,10 @@ fn a_resume_that_fails_at_any_operation_leaves_a_sound_database() {
     for at in 0..100 {
         let (_, handles) = env(at);
         let db = open(&handles);
-        db.put_with("before", "1", Sync::Yes).unwrap();
+        db.put_with("before", "1", WriteSync::Yes).unwrap();
         let sync = Fault::new(FaultKind::Io, Ops::SYNC, When::Matching(0));
         handles.fs.inject(sync.on_path(".wal"));
-        db.put_with("seen", "1", Sync::Yes).unwrap_err();
+        db.put_with("seen", "1", WriteSync::Yes).unwrap_err();
         handles.fs.clear_faults();
         handles.fs.inject(Fault::new(FaultKind::Io, Ops::MUTATING, When::Matching(at)));
         let resumed = db.resume();

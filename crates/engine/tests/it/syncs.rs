@@ -1,7 +1,7 @@
 //! How often a short-lived process waits for the device: each sync costs about
 //! a millisecond, and each that is left has a rule that needs it.
 
-use windrow::{Db, Options, Sync};
+use windrow::{Db, Options, WriteSync};
 use windrow_env::testing::{Handles, env};
 
 const DIR: &str = "/db";
@@ -15,7 +15,7 @@ fn syncs(handles: &Handles, work: impl FnOnce()) -> u64 {
 #[test]
 fn a_put_of_a_short_lived_process_syncs_what_rules_ask_for_and_no_more() {
     let (_, handles) = env(1);
-    for (session, sync) in [(0, Sync::No), (1, Sync::No), (2, Sync::Yes)] {
+    for (session, sync) in [(0, WriteSync::No), (1, WriteSync::No), (2, WriteSync::Yes)] {
         let handles = handles.reborn(session);
         let mut options = Options::default();
         options.components.env = Some(handles.env());
@@ -29,7 +29,11 @@ fn a_put_of_a_short_lived_process_syncs_what_rules_ask_for_and_no_more() {
             db.put_with(format!("key{session}"), "value", sync).unwrap();
             db.wait_idle().unwrap();
         });
-        assert_eq!(put, u64::from(sync == Sync::Yes), "session {session}: no log is made ahead");
+        assert_eq!(
+            put,
+            u64::from(sync == WriteSync::Yes),
+            "session {session}: no log is made ahead"
+        );
         // R7: the table, its name, the edit; R10, R11: the log of the clean close,
         // its name, and the record that says so.
         let close = syncs(&handles, || db.close().unwrap());

@@ -276,9 +276,10 @@ fn an_operand_that_is_none_is_refused_by_the_write() {
     let mut batch = windrow::Batch::new();
     batch.put(&db, "with it", "1");
     batch.merge(&counters, "n", "seven");
-    for error in
-        [counters.merge("n", "five").unwrap_err(), db.write(batch, windrow::Sync::No).unwrap_err()]
-    {
+    for error in [
+        counters.merge("n", "five").unwrap_err(),
+        db.write(batch, windrow::WriteSync::No).unwrap_err(),
+    ] {
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         assert!(error.to_string().contains("`add`") && error.to_string().contains("\"n\""));
     }

@@ -3,7 +3,7 @@
 use super::archive::{Archive, CREATE, READ_ONLY, REPAIR, VARIANT_SHIFT, VERIFY_ON_OPEN};
 use super::checksums::raw_and_recomputed;
 use std::path::Path;
-use windrow::{Batch, Db, InKeyspace, Options, Sync, repair};
+use windrow::{Batch, Db, InKeyspace, Options, WriteSync, repair};
 use windrow_base::Result;
 use windrow_env::testing::{CrashFs, Handles, env};
 use windrow_testkit::variant::Variant;
@@ -93,7 +93,7 @@ fn use_database(db: &Db) -> Result<()> {
             batch.put(&keyspace, "key", "value");
         }
     }
-    outcomes.push(db.write(batch, Sync::Yes).map(drop));
+    outcomes.push(db.write(batch, WriteSync::Yes).map(drop));
     outcomes.push(db.keyspace("made here").map(drop));
     outcomes.push(db.flush());
     outcomes.push(db.compact());

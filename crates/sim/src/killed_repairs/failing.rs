@@ -10,7 +10,7 @@
 
 use super::specimen::{Damage, Specimen, copied, kill, look, options, with_end};
 use crate::share::{Share, each};
-use windrow::{Db, Options, Sync};
+use windrow::{Db, Options, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
 use windrow_testkit::world::DIR;
 
@@ -66,7 +66,7 @@ pub(super) fn made_of_logs() -> Result<Handles, String> {
             db.wait_idle().and_then(|()| db.default_keyspace().flush()).map_err(text)?;
         }
     }
-    db.put_with("end", "", Sync::Yes).map_err(text)?;
+    db.put_with("end", "", WriteSync::Yes).map_err(text)?;
     drop(plain);
     kill(&handles, db);
     let (tables, logs) = (with_end(&handles, ".sst").len(), with_end(&handles, ".wal").len());

@@ -7,7 +7,7 @@ use crate::trial::Death;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use windrow::{Db, KeyspaceOptions, Options, Sync};
+use windrow::{Db, KeyspaceOptions, Options, WriteSync};
 use windrow_base::ErrorKind;
 use windrow_env::testing::{FileDamage, Handles, NameDamage, PowerLoss, SeededRandom, env};
 use windrow_testkit::variant;
@@ -230,7 +230,7 @@ pub(super) fn made() -> Result<Handles, String> {
     };
     let default = &db.default_keyspace();
     [default, &sums, &plain].into_iter().try_for_each(last).map_err(text)?;
-    db.put_with("end", "", Sync::Yes).map_err(text)?;
+    db.put_with("end", "", WriteSync::Yes).map_err(text)?;
     drop((sums, plain));
     kill(&handles, db);
     let (tables, logs) = (with_end(&handles, ".sst").len(), with_end(&handles, ".wal").len());

@@ -5,7 +5,7 @@
 
 use super::steps::{ensure, killed, open, text, with_contents};
 use std::path::{Path, PathBuf};
-use windrow::Sync;
+use windrow::WriteSync;
 use windrow_env::testing::{Handles, env};
 use windrow_testkit::world::DIR;
 
@@ -24,7 +24,7 @@ pub(super) fn a_replaced_directory_is_noticed() -> Result<(), String> {
         handles.fs.remove_file(&path);
         handles.fs.write_file(&path, &bytes);
     }
-    ensure(db.put_with("c", "3", Sync::Yes).is_err(), "a synced write went nowhere")?;
+    ensure(db.put_with("c", "3", WriteSync::Yes).is_err(), "a synced write went nowhere")?;
     ensure(db.flush().is_err(), "a flush went nowhere")?;
     ensure(db.close().is_err(), "a close of what is gone succeeded")
 }

@@ -8,7 +8,7 @@ use super::steps::{damage_end, ensure, killed, kind, logs, options, text, with_c
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use windrow::{Db, Error, ErrorKind, Options, RepairReport, Sync};
+use windrow::{Db, Error, ErrorKind, Options, RepairReport, WriteSync};
 use windrow_env::FileSystem;
 use windrow_env::fs::ReadOptions;
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When, env};
@@ -106,7 +106,7 @@ fn dies_while_merging(variant: &str, operations: u64) -> Result<bool, String> {
             readers.push(reader);
         }
     }
-    db.put_with("end", [0; 8], Sync::Yes).map_err(text)?;
+    db.put_with("end", [0; 8], WriteSync::Yes).map_err(text)?;
     drop(idle);
     let there = handles.fs.files(Path::new(DIR));
     handles.fs.crash_at(handles.fs.operations() + operations);
@@ -198,7 +198,7 @@ pub(super) fn a_keyspace_in_logs_alone_is_kept() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = Db::open_with(DIR, options(&handles)).map_err(text)?;
     let other = db.keyspace("other").map_err(text)?;
-    other.put_with("a", "1", Sync::Yes).map_err(text)?;
+    other.put_with("a", "1", WriteSync::Yes).map_err(text)?;
     drop(other);
     let handles = killed(db, &handles, 1);
     let report = repair_without_manifest(&handles, options(&handles))?;
@@ -219,12 +219,12 @@ pub(super) fn a_log_that_is_not_taken_over_is_kept() -> Result<(), String> {
         let db = Db::open_with(DIR, options(&handles)).map_err(text)?;
         handles.jobs.run_until_idle();
         let other = db.keyspace("other").map_err(text)?;
-        other.put_with("a", "1", Sync::Yes).map_err(text)?;
+        other.put_with("a", "1", WriteSync::Yes).map_err(text)?;
         // Enough that the next log is begun, though the other keyspace keeps this one.
         db.put("filler", vec![7; 40_000]).map_err(text)?;
         handles.jobs.run_until_idle();
         db.put("b", "2").and_then(|()| db.default_keyspace().flush()).map_err(text)?;
-        db.put_with("c", "3", Sync::Yes).map_err(text)?;
+        db.put_with("c", "3", WriteSync::Yes).map_err(text)?;
         drop(other);
         let handles = killed(db, &handles, 1);
         let found = logs(&handles);
@@ -259,7 +259,7 @@ pub(super) fn a_log_that_is_back_is_no_end() -> Result<(), String> {
     for round in 0..2 {
         add("counter", 1)?;
         // Enough that the next log is made.
-        db.put_with(format!("round {round}"), vec![7; 40_000], Sync::Yes).map_err(text)?;
+        db.put_with(format!("round {round}"), vec![7; 40_000], WriteSync::Yes).map_err(text)?;
         handles.jobs.run_until_idle();
         removed.push(logs(&handles)[round].clone());
         let bytes = handles.fs.read_file(&removed[round]).ok_or("no log")?;
@@ -273,7 +273,7 @@ pub(super) fn a_log_that_is_back_is_no_end() -> Result<(), String> {
         }
     }
     add("counter", 1)?;
-    db.put_with("synced", "1", Sync::Yes).map_err(text)?;
+    db.put_with("synced", "1", WriteSync::Yes).map_err(text)?;
     let handles = killed(db, &handles, 1);
     let report = repair_without_manifest(&handles, adding(&handles, "small"))?;
     let said = format!("{report:?}");

@@ -3,7 +3,7 @@
 //! Owns: those steps. Never does: expect anything but what a scenario says.
 
 use std::path::{Path, PathBuf};
-use windrow::{Db, ErrorKind, Options, Sync};
+use windrow::{Db, ErrorKind, Options, WriteSync};
 use windrow_env::testing::Handles;
 use windrow_testkit::variant::VARIANTS;
 use windrow_testkit::world::DIR;
@@ -34,7 +34,7 @@ pub(super) fn text(error: windrow::Error) -> String {
 pub(super) fn with_contents(handles: &Handles) -> Result<Db, String> {
     let db = open(handles)?;
     db.put("a", "1").and_then(|()| db.flush()).map_err(text)?;
-    db.put_with("b", "2", Sync::Yes).map_err(text)?;
+    db.put_with("b", "2", WriteSync::Yes).map_err(text)?;
     Ok(db)
 }
 

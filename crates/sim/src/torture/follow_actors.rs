@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use windrow::{Batch, Db, Follower, Keyspace, Options, Sync};
+use windrow::{Batch, Db, Follower, Keyspace, Options, WriteSync};
 use windrow_env::testing::Rng;
 
 /// Slots that are written in turns.
@@ -183,7 +183,7 @@ fn write(task: &Task, board: &Board) -> Result<(), String> {
             0 => batch.delete(&other, slot),
             _ => batch.put(&other, slot, value_of(n)),
         };
-        let sync = if n % 4096 == 0 { Sync::Yes } else { Sync::No };
+        let sync = if n % 4096 == 0 { WriteSync::Yes } else { WriteSync::No };
         db.write_reusing(&mut batch, sync).map_err(text)?;
         board.set(ACKNOWLEDGED_AT, n)?;
     }

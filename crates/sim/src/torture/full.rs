@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use windrow::{Batch, Db, ErrorKind, Sync};
+use windrow::{Batch, Db, ErrorKind, WriteSync};
 use windrow_env::testing::Rng;
 
 /// Fillings of one file system before it is made again.
@@ -247,7 +247,7 @@ impl<'a> History<'a> {
                 batch.delete_range(&keyspace, key(writer, 1), key(writer, SLOTS * 2));
             }
         }
-        match db.write(batch, Sync::Yes) {
+        match db.write(batch, WriteSync::Yes) {
             Ok(_) => {
                 for content in &mut self.expected.content {
                     content.retain(|(_, slot), _| *slot == 0);

@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use windrow::{Db, Error, ErrorKind, Options, Sync};
+use windrow::{Db, Error, ErrorKind, Options, WriteSync};
 use windrow_env::testing::Rng;
 
 /// Set where the program runs in a namespace that it asked for.
@@ -211,7 +211,7 @@ fn value(seed: u64, n: u64) -> Vec<u8> {
 /// Puts until one is refused, `most` at most. Returns how many were acknowledged.
 fn fill(db: &Db, seed: u64, from: u64, most: u64) -> Result<u64, String> {
     for n in from..from.saturating_add(most) {
-        let sync = if n % SYNCED_OF == 0 { Sync::Yes } else { Sync::No };
+        let sync = if n % SYNCED_OF == 0 { WriteSync::Yes } else { WriteSync::No };
         if clean("put", db.put_with(key(n), value(seed, n), sync))?.is_none() {
             return Ok(n);
         }

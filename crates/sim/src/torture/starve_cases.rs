@@ -5,7 +5,7 @@
 //! a judge can tell. Owns: the cases. Never does: know of processes or limits.
 
 use std::fmt::Write as _;
-use windrow::{Batch, Db, Error, Snapshot, Sync};
+use windrow::{Batch, Db, Error, Snapshot, WriteSync};
 use windrow_env::testing::Rng;
 
 /// How large a case is.
@@ -121,7 +121,7 @@ fn largest(db: &Db, scale: &Scale, step: u64, push: impl Fn(&mut Batch, u64)) ->
 
 fn deletes(db: &Db, scale: &Scale, step: u64, _: &mut Vec<Snapshot>) -> Result<(), Error> {
     let batch = largest(db, scale, step, |batch, i| batch.delete(db, [i as u8 % 100]));
-    db.write(batch, Sync::No).map(drop)
+    db.write(batch, WriteSync::No).map(drop)
 }
 
 /// Ranges that are deleted many times, or each once.
@@ -136,7 +136,7 @@ fn ranges(db: &Db, scale: &Scale, step: u64, _: &mut Vec<Snapshot>) -> Result<()
             batch.delete_range(db, from, [&from[..], &[1]].concat());
         }
     };
-    db.write(largest(db, scale, step, push), Sync::No).map(drop)
+    db.write(largest(db, scale, step, push), WriteSync::No).map(drop)
 }
 
 fn batches_are_whole(db: &Db, _: &Scale, steps: u64) -> Result<(), String> {

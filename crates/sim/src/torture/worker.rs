@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use windrow::{Batch, Db, Error, ErrorKind, Iter, Keyspace, Sync};
+use windrow::{Batch, Db, Error, ErrorKind, Iter, Keyspace, WriteSync};
 use windrow_env::testing::Rng;
 
 /// What a worker is told.
@@ -203,7 +203,7 @@ impl Crew<'_> {
                 }
             }
         }
-        let sync = if recipe.synced { Sync::Yes } else { Sync::No };
+        let sync = if recipe.synced { WriteSync::Yes } else { WriteSync::No };
         let seq = self.db.write(batch, sync)?;
         let noted = |synced| {
             let noted = self.ledger.note(writer, index, Ack { seq, synced });

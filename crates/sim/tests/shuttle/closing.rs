@@ -7,7 +7,7 @@ use crate::machine::{self, DIR, Machine, draw, spaces, unless_closed};
 use crate::runner::check;
 use shuttle::thread::{self, JoinHandle};
 use std::sync::Arc;
-use windrow::{Db, ErrorKind, Keyspace, Result, Sync};
+use windrow::{Db, ErrorKind, Keyspace, Result, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Ops, When};
 
 /// More than any schedule lets a writer write before the close.
@@ -21,7 +21,7 @@ fn everything(db: &Db, spaces: &[Keyspace; 2], history: &Arc<History>) -> Vec<Jo
         let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
         threads.push(thread::spawn(move || {
             for _ in 0..BATCHES {
-                let sync = if draw(3) == 0 { Sync::Yes } else { Sync::No };
+                let sync = if draw(3) == 0 { WriteSync::Yes } else { WriteSync::No };
                 if unless_closed("write", history.write(&db, &spaces, writer, sync)).is_none() {
                     return;
                 }
@@ -111,7 +111,7 @@ fn close_with_writing_off_and_writers_alive() {
         let writer = |writer| {
             let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
             thread::spawn(move || {
-                let one_more = |_: &u64| history.write(&db, &spaces, writer, Sync::No).is_ok();
+                let one_more = |_: &u64| history.write(&db, &spaces, writer, WriteSync::No).is_ok();
                 (0..BATCHES).take_while(one_more).count()
             })
         };
@@ -136,7 +136,7 @@ fn drop_with_an_iterator_and_a_keyspace_alive() {
         let (db, jobs) = machine.open(DIR);
         let (spaces, history) = (spaces(&db), Arc::new(History::default()));
         for writer in [0, 1, 0] {
-            history.write(&db, &spaces, writer, Sync::No).expect("write");
+            history.write(&db, &spaces, writer, WriteSync::No).expect("write");
         }
         let (flushed, compacted) = (spaces[0].clone(), spaces[1].clone());
         let threads = [

@@ -6,7 +6,7 @@ use crate::machine::{DIR, Machine, draw, spaces};
 use crate::runner::check;
 use shuttle::thread;
 use std::sync::Arc;
-use windrow::{ErrorKind, Sync};
+use windrow::{ErrorKind, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Ops, When};
 
 /// Batches of each writer.
@@ -22,7 +22,7 @@ fn power_loss_leaves_a_prefix() {
             let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
             thread::spawn(move || {
                 for _ in 0..BATCHES {
-                    let sync = if draw(2) == 0 { Sync::Yes } else { Sync::No };
+                    let sync = if draw(2) == 0 { WriteSync::Yes } else { WriteSync::No };
                     history.write(&db, &spaces, writer, sync).expect("write");
                 }
             })
@@ -59,7 +59,7 @@ fn a_failure_stops_every_writer_and_loses_nothing() {
             let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
             thread::spawn(move || {
                 for _ in 0..BATCHES {
-                    let sync = if draw(2) == 0 { Sync::Yes } else { Sync::No };
+                    let sync = if draw(2) == 0 { WriteSync::Yes } else { WriteSync::No };
                     if let Err(error) = history.write(&db, &spaces, writer, sync) {
                         let again = history.write(&db, &spaces, writer, sync);
                         let again = again.expect_err("a write after the failure of a write");

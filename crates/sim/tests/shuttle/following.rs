@@ -5,7 +5,7 @@ use crate::runner::check;
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
-use windrow::{Batch, Db, Result, Sync};
+use windrow::{Batch, Db, Result, WriteSync};
 
 /// Batches that are written.
 const BATCHES: u64 = 6;
@@ -30,7 +30,7 @@ fn write(db: &Db, acknowledged: &AtomicU64) -> Result<()> {
         batch.put(&first, "number", [number as u8]);
         batch.put(&first, format!("entry{}", number % 3), vec![0; 2_000]);
         batch.put(&second, "number", [number as u8]);
-        db.write(batch, if draw(4) == 0 { Sync::Yes } else { Sync::No })?;
+        db.write(batch, if draw(4) == 0 { WriteSync::Yes } else { WriteSync::No })?;
         acknowledged.store(number, Ordering::Release);
         match draw(6) {
             0 => db.flush()?,

@@ -10,7 +10,7 @@
 //! bookkeeping of a test is no place to switch threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use windrow::{Batch, Db, Keyspace, Snapshot, Sync};
+use windrow::{Batch, Db, Keyspace, Snapshot, WriteSync};
 use windrow_base::Result;
 
 /// Writers of a scenario.
@@ -68,7 +68,7 @@ impl History {
         db: &Db,
         spaces: &[Keyspace; 2],
         writer: usize,
-        sync: Sync,
+        sync: WriteSync,
     ) -> Result<()> {
         let number = self.attempted[writer].fetch_add(1, Ordering::SeqCst) + 1;
         let known = self.acknowledged[1 - writer].load(Ordering::SeqCst);

@@ -5,7 +5,7 @@ use crate::machine::{DIR, Machine, draw, spaces};
 use crate::runner::check;
 use shuttle::thread;
 use std::sync::Arc;
-use windrow::{Db, Result, Sync};
+use windrow::{Db, Result, WriteSync};
 
 /// Batches that each writer writes.
 const BATCHES: u64 = 3;
@@ -33,7 +33,7 @@ fn keyspaces_come_and_go_next_to_a_compaction() {
         for writer in 0..WRITERS {
             let (db, spaces, history) = (db.clone(), spaces.clone(), history.clone());
             threads.push(thread::spawn(move || {
-                (0..BATCHES).try_for_each(|_| history.write(&db, &spaces, writer, Sync::No))
+                (0..BATCHES).try_for_each(|_| history.write(&db, &spaces, writer, WriteSync::No))
             }));
         }
         let (dropped, compacted) = (db.clone(), db.clone());

@@ -7,13 +7,13 @@ use crate::runner::check;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 use std::sync::Arc;
-use windrow::{Batch, CompactionFilter, Db, FilterDecision, Keyspace, ReadOptions, Sync};
+use windrow::{Batch, CompactionFilter, Db, FilterDecision, Keyspace, ReadOptions, WriteSync};
 
 /// Batches of each writer: their values overflow the memtable about twice.
 const BATCHES: u64 = 6;
 
-fn maybe_sync() -> Sync {
-    if draw(4) == 0 { Sync::Yes } else { Sync::No }
+fn maybe_sync() -> WriteSync {
+    if draw(4) == 0 { WriteSync::Yes } else { WriteSync::No }
 }
 
 /// Starts the writers.
@@ -134,7 +134,7 @@ fn a_deleted_range_is_gone_as_a_whole() {
             for _ in 0..2 {
                 let mut batch = Batch::new();
                 ["a", "b", "c"].iter().for_each(|key| batch.put(&space, key, key));
-                written.write(batch, Sync::No).expect("write");
+                written.write(batch, WriteSync::No).expect("write");
                 written.delete_range("a", "d").expect("delete");
             }
         });
@@ -191,7 +191,7 @@ fn the_oracle_tells_a_torn_batch() {
             let db = db.clone();
             thread::spawn(move || {
                 for half in &halves {
-                    History::default().write(&db, half, 0, Sync::No).expect("write");
+                    History::default().write(&db, half, 0, WriteSync::No).expect("write");
                 }
             })
         };

@@ -6,7 +6,7 @@ use crate::machine::{DIR, Machine, draw, spaces};
 use crate::runner::check;
 use shuttle::thread::{self, JoinHandle};
 use std::sync::Arc;
-use windrow::{Db, Error, ErrorKind, Keyspace, Sync};
+use windrow::{Db, Error, ErrorKind, Keyspace, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Ops, When};
 
 /// Batches that each writer tries to write.
@@ -37,7 +37,7 @@ fn is_of_the_device(error: &Error) -> bool {
 /// Goes on writing, whether it is refused or not.
 fn write(db: &Db, spaces: &[Keyspace; 2], history: &History, writer: usize) {
     for _ in 0..BATCHES {
-        let sync = if draw(3) == 0 { Sync::Yes } else { Sync::No };
+        let sync = if draw(3) == 0 { WriteSync::Yes } else { WriteSync::No };
         match history.write(db, spaces, writer, sync) {
             Ok(()) => history.read_own(spaces, writer).expect("read"),
             Err(error) => {
@@ -95,7 +95,7 @@ fn resume_for_good(db: &Db) {
 /// Fails once more, resumes, and loses the power at once.
 fn fail_resume_and_crash(machine: &Machine, db: &Db, spaces: &[Keyspace; 2], history: &History) {
     machine.fs.inject(Fault::new(FaultKind::Io, Ops::WRITE, When::Matching(0)).on_path(".wal"));
-    history.write(db, spaces, 0, Sync::No).expect_err("a write to a broken log");
+    history.write(db, spaces, 0, WriteSync::No).expect_err("a write to a broken log");
     history.refused(0);
     let seen = history.look(spaces, &db.snapshot());
     db.resume().expect("resume");
@@ -109,7 +109,7 @@ fn fail_resume_and_crash(machine: &Machine, db: &Db, spaces: &[Keyspace; 2], his
 
 /// Writing is on: whatever is written is there, and all of before, after a clean close.
 fn write_and_reopen(machine: &Machine, db: Db, spaces: [Keyspace; 2], history: &History) {
-    (0..WRITERS).for_each(|w| history.write(&db, &spaces, w, Sync::No).expect("write"));
+    (0..WRITERS).for_each(|w| history.write(&db, &spaces, w, WriteSync::No).expect("write"));
     db.verify().and_then(|report| report.into_result()).expect("verify");
     db.close().expect("close");
     drop((db, spaces));

@@ -6,7 +6,7 @@ use crate::runner::check;
 use shuttle::thread;
 use std::sync::{Arc, Mutex};
 use windrow::{
-    Batch, Db, ErrorKind, Keyspace, Result, Slice, Sync, Transaction, TransactionOptions,
+    Batch, Db, ErrorKind, Keyspace, Result, Slice, Transaction, TransactionOptions, WriteSync,
 };
 use windrow_testkit::serial::{self, Committed};
 
@@ -105,7 +105,7 @@ fn run_unchecked(db: &Db, space: &Keyspace, id: u64, record: &Record) {
     let n = draw(2);
     let mut batch = Batch::new();
     batch.put(space, key(n), id.to_be_bytes());
-    let commit = db.write(batch, Sync::No).expect("write");
+    let commit = db.write(batch, WriteSync::No).expect("write");
     record.add(Committed { id, commit, reads, writes: vec![n] });
 }
 
@@ -114,12 +114,12 @@ fn write(db: &Db, space: &Keyspace, id: u64, record: &Record) {
     let n = draw(KEYS);
     let mut batch = Batch::new();
     batch.put(space, key(n), id.to_be_bytes());
-    let commit = db.write(batch, Sync::No).expect("write");
+    let commit = db.write(batch, WriteSync::No).expect("write");
     record.add(Committed { id, commit, reads: Vec::new(), writes: vec![n] });
 }
 
 fn threads(
-    work: impl Fn(&Db, &Keyspace, u64, &Record) + Send + std::marker::Sync + 'static,
+    work: impl Fn(&Db, &Keyspace, u64, &Record) + Send + Sync + 'static,
 ) -> (Vec<Committed>, Option<Slice>) {
     let machine = Machine::new();
     let (db, _jobs) = machine.open(DIR);

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 use windrow::{
-    Batch, Db, Error, ErrorKind, KeyspaceOptions, Options, SettingRange, Settings, Sync,
+    Batch, Db, Error, ErrorKind, KeyspaceOptions, Options, SettingRange, Settings, WriteSync,
 };
 use windrow_base::Result;
 use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -71,7 +71,7 @@ fn keys_in_every_kind_of_write() {
         let key = &vec![b'k'; bytes];
         let ttl = Duration::from_secs(1);
         bench.check("put", allowed, |db| db.put(key, "1"));
-        bench.check("put_with", allowed, |db| db.put_with(key, "1", Sync::Yes));
+        bench.check("put_with", allowed, |db| db.put_with(key, "1", WriteSync::Yes));
         bench.check("put_with_ttl", allowed, |db| db.put_with_ttl(key, "1", ttl));
         bench.check("delete", allowed, |db| db.delete(key));
         bench.check("single_delete", allowed, |db| db.single_delete(key));
@@ -83,7 +83,7 @@ fn keys_in_every_kind_of_write() {
             batch.put(db, "good", "1");
             batch.put(db, key, "1");
             batch.put(db, "good too", "1");
-            db.write(batch, Sync::No)
+            db.write(batch, WriteSync::No)
         });
         let good = bench.db.get("good").expect("get").is_some();
         assert_eq!(good, allowed, "a refused batch is refused whole");
@@ -97,10 +97,12 @@ fn keys_in_every_kind_of_write() {
 fn bytes_of_a_batch() {
     for (bytes, allowed) in around(BATCH_BYTES_MAX) {
         let bench = Bench::new();
-        bench.check("one value", allowed, |db| db.write(batch_of(db, bytes, 1), Sync::No));
-        bench.check("many values", allowed, |db| db.write(batch_of(db, bytes, 100), Sync::Yes));
+        bench.check("one value", allowed, |db| db.write(batch_of(db, bytes, 1), WriteSync::No));
         bench
-            .check("reused", allowed, |db| db.write_reusing(&mut batch_of(db, bytes, 3), Sync::No));
+            .check("many values", allowed, |db| db.write(batch_of(db, bytes, 100), WriteSync::Yes));
+        bench.check("reused", allowed, |db| {
+            db.write_reusing(&mut batch_of(db, bytes, 3), WriteSync::No)
+        });
     }
 }
 
@@ -136,7 +138,7 @@ fn bytes_of_a_value() {
     batch.put(&bench.db, "k", &value);
     batch.merge(&bench.db, "k", &value);
     assert_eq!(batch.len(), 0, "what is over a limit is not copied");
-    bench.check("in a batch", false, |db| db.write(batch, Sync::No));
+    bench.check("in a batch", false, |db| db.write(batch, WriteSync::No));
 }
 
 #[test]

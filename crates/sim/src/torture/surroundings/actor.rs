@@ -10,7 +10,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use windrow::{Batch, Db, Options, Settings, Sync};
+use windrow::{Batch, Db, Options, Settings, WriteSync};
 use windrow_env::testing::{ForkedChild, Rng};
 
 /// What a forked child says when its copy of the handle is not inert.
@@ -113,8 +113,8 @@ impl Actor {
             ["read", dir, tag] => self.open(dir, tag, true),
             ["destroy", dir] => none(Db::destroy(dir)),
             ["repair", dir] => none(windrow::repair(dir, options()?).map(|_| ())),
-            ["write", count] => self.write(count, Sync::No),
-            ["write", count, "synced"] => self.write(count, Sync::Yes),
+            ["write", count] => self.write(count, WriteSync::No),
+            ["write", count, "synced"] => self.write(count, WriteSync::Yes),
             ["check"] => check(self.db()?, &self.tag),
             ["flush"] => none(self.db()?.flush()),
             ["compact"] => none(self.db()?.compact()),
@@ -141,7 +141,7 @@ impl Actor {
         Ok(self.next)
     }
 
-    fn write(&mut self, count: &str, sync: Sync) -> Result<u64, String> {
+    fn write(&mut self, count: &str, sync: WriteSync) -> Result<u64, String> {
         let count: u64 = count.parse().map_err(|_| "no number".to_owned())?;
         for _ in 0..count {
             let written = self.db()?.put_with(key(self.next), value(&self.tag, self.next), sync);
@@ -200,8 +200,8 @@ impl Actor {
             "write" => {
                 let mut batch = Batch::new();
                 batch.put(db, key(self.next), "the child's");
-                is_refused(db.put_with(key(0), "the child's", Sync::Yes))?;
-                is_refused(db.write(batch, Sync::Yes))?;
+                is_refused(db.put_with(key(0), "the child's", WriteSync::Yes))?;
+                is_refused(db.write(batch, WriteSync::Yes))?;
                 is_refused(db.delete_range(key(0), key(self.next)))?;
                 is_refused(db.sync())?;
                 is_refused(db.flush())
@@ -218,7 +218,7 @@ impl Actor {
             "own" => {
                 let mut own = Actor::default();
                 own.open(path, "own", false).ok()?;
-                own.write("500", Sync::No).ok()?;
+                own.write("500", WriteSync::No).ok()?;
                 own.db().ok()?.flush().ok()?;
                 own.db().ok()?.close().ok()
             }
