@@ -240,6 +240,21 @@ pub(crate) struct LoadArgs {
     /// Let the pairs expire after this long: 90s, 36h, 7d
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) ttl: Option<Duration>,
+    /// Write tables straight away, and add all pairs at once at the end or none: the fastest way.
+    /// The keys of the input must ascend, each once
+    #[arg(long, conflicts_with_all = ["bulk", "sync", "ack", "group"])]
+    pub(crate) sorted: bool,
+    /// As --sorted, for keys in any order: sorts them first, by temporary files where memory
+    /// does not do. Of a key that comes again the last line counts
+    #[arg(long, conflicts_with_all = ["sync", "ack", "group"])]
+    pub(crate) bulk: bool,
+    /// Where --bulk puts its temporary files, which need as much room as the input; next to the
+    /// database if nothing is said
+    #[arg(long, value_name = "DIR", requires = "bulk")]
+    pub(crate) temp: Option<PathBuf>,
+    /// Memory that --bulk sorts in, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 256, requires = "bulk", value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    pub(crate) sort_memory: u64,
 }
 
 impl LoadArgs {

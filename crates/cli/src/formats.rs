@@ -20,6 +20,9 @@ use windrow::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 /// The byte order mark of UTF-8.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
+/// The number of a line, its key and its value.
+pub(crate) type NumberedPair = (u64, Vec<u8>, Vec<u8>);
+
 /// What reading met.
 pub(crate) enum Event<'a> {
     /// A key and its value, and the number from 1 of the line they begin on.

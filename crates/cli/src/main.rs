@@ -18,6 +18,7 @@ mod layout;
 mod picture;
 mod progress;
 mod session;
+mod sorter;
 mod stop;
 mod store;
 

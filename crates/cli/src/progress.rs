@@ -26,10 +26,16 @@ pub(crate) struct Progress(Option<ProgressBar>);
 
 impl Progress {
     fn new(quiet: bool, total: Option<u64>, template: &str) -> Progress {
-        let style = ProgressStyle::with_template(template)
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .progress_chars("█▉▊▋▌▍▎▏ ");
-        Progress::of_style(quiet, total, style)
+        Progress::of_style(quiet, total, style(template))
+    }
+
+    /// Goes on with other work, over `total` things.
+    pub(crate) fn go_on(&self, what: &str, total: u64) {
+        if let Some(bar) = self.0.as_ref().filter(|bar| !bar.is_finished()) {
+            bar.set_style(style(&format!("{what} {{bar:30}} {{percent:>3}} %")));
+            bar.set_position(0);
+            bar.set_length(total);
+        }
     }
 
     fn of_style(quiet: bool, total: Option<u64>, style: ProgressStyle) -> Progress {
@@ -90,6 +96,12 @@ impl Progress {
             bar.set_position(position);
         }
     }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("█▉▊▋▌▍▎▏ ")
 }
 
 impl Drop for Progress {

@@ -1,11 +1,13 @@
-//! `load`: pairs from a file or a pipe into the database, group by group.
+//! `load`: pairs from a file or a pipe into the database, group by group, or by an ingestion.
 //!
 //! A group is one atomic batch, and groups are committed in the order of the
 //! input by one thread: what a crash leaves is always the first so many lines.
+//! An ingestion (`--sorted`, `--bulk`) adds all lines or none.
 
+use super::ingest;
 use crate::args::LoadArgs;
 use crate::failure::{Failure, Result};
-use crate::formats::{Event, PairReader};
+use crate::formats::{Event, NumberedPair, PairReader};
 use crate::human::{self, Stopwatch};
 use crate::input::Source;
 use crate::layout::Layout;
@@ -123,6 +125,10 @@ pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
     let first = first_pair(&mut reader, args)?;
     let watch = Stopwatch::start();
     let lines = store::with(&args.open, Access::Create, |db| {
+        if args.sorted || args.bulk {
+            let progress = (&progress, by_bytes);
+            return ingest::all((&mut reader, first.as_ref(), &name), db, args, progress);
+        }
         let mut groups = Groups::new(db, args, &name)?;
         if let Some((line, key, value)) = &first {
             groups.push(*line, key, value)?;
@@ -142,12 +148,9 @@ pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// The number of a line, its key and its value.
-type Pair = (u64, Vec<u8>, Vec<u8>);
-
 /// The first pair, where there is no database yet: an input that is no good from
 /// its first line on must not leave an empty one.
-fn first_pair(reader: &mut PairReader, args: &LoadArgs) -> Result<Option<Pair>> {
+fn first_pair(reader: &mut PairReader, args: &LoadArgs) -> Result<Option<NumberedPair>> {
     if args.open.session.is_some() || args.open.path.exists() {
         return Ok(None);
     }

@@ -2,6 +2,7 @@
 
 mod demo;
 mod dump;
+mod ingest;
 mod inspect;
 mod keyspaces;
 mod lab;

@@ -48,6 +48,66 @@ fn export_gives_the_last_line_of_each_key_in_order() {
 }
 
 #[test]
+fn a_bulk_load_gives_what_a_load_does_whatever_fits_in_memory() {
+    let sh = Shell::new();
+    let first = pairs(1, 3_000, 2_000);
+    sh.ok_with("load db", &tsv(&first));
+    // 4 MB, in any order, many keys more than once: of files in one MiB.
+    let mut input = pairs(3, 60_000, 40_000);
+    input.iter_mut().for_each(|(_, value)| value.extend_from_slice(&[b'x'; 50]));
+    sh.write("input.tsv", tsv(&input));
+    let loaded = String::from_utf8(input[0].0.clone()).unwrap();
+    let all = [first, input].concat();
+    for args in ["--sort-memory 1 --temp temp", "--sort-memory 1", "", "--ttl 7d"] {
+        sh.ok("checkpoint db copy");
+        std::fs::create_dir_all(sh.path("temp")).unwrap();
+        let output = sh.run(&format!("load copy input.tsv --bulk {args}"));
+        assert!(output.status.success() && stderr(&output).contains("60,000 lines"), "{args}");
+        assert!(sh.run("export copy").stdout == expected(&all), "{args}");
+        assert!(sh.ok("verify copy").ends_with(": sound\n"));
+        let ttl = sh.ok(&format!("ttl copy {loaded}"));
+        assert_eq!(ttl.contains("never expires"), !args.contains("ttl"), "{args}: {ttl}");
+        assert_eq!(sh.image("temp"), []);
+        sh.ok("destroy copy --yes");
+    }
+}
+
+#[test]
+fn a_sorted_load_takes_what_export_gives_and_loads_all_or_nothing() {
+    let sh = Shell::new();
+    let input = pairs(1, 9_000, 5_000);
+    sh.write("sorted.tsv", expected(&input));
+    sh.ok("load db sorted.tsv --sorted");
+    assert!(sh.run("export db").stdout == expected(&input));
+    sh.ok("put db key00001 another");
+    let before = sh.run("export db").stdout;
+    for (lines, why) in [
+        ("b\t1\na\t2\n", "line 2 of standard input: key \"a\" does not come after \"b\""),
+        ("a\t1\nb\t2\nb\t3\n", "line 3 of standard input"),
+        ("a\t1\nno tab\n", "line 2 of standard input: no tab"),
+    ] {
+        let text = sh.fails_with("load db --sorted", lines.as_bytes(), 1);
+        assert!(text.contains(why) && text.contains("nothing is loaded"), "{text}");
+        if !why.contains("no tab") {
+            sh.ok_with("load other --bulk", lines.as_bytes());
+        }
+    }
+    assert!(sh.run("export db").stdout == before);
+    assert_eq!(sh.ok("export other"), "a\t1\nb\t3\n");
+    let text = sh.fails_with("load db --bulk", b"a\t1\nno tab\n", 1);
+    assert!(text.contains("line 2") && text.contains("nothing is loaded"), "{text}");
+    let long = [&b"a\t1\n"[..], &[b'k'; 70_000], b"\t1\n"].concat();
+    let text = sh.fails_with("load db --bulk", &long, 1);
+    assert!(text.contains("line 2") && text.contains("70000 bytes"), "{text}");
+    sh.ok_with("load db --sorted", b"");
+    sh.ok_with("load db --bulk", b"");
+    assert!(sh.run("export db").stdout == before);
+    for args in ["--sorted --bulk", "--bulk --ack", "--sorted --sync", "--temp ."] {
+        sh.fails_with(&format!("load db {args}"), b"", 2);
+    }
+}
+
+#[test]
 fn every_format_round_trips() {
     let sh = Shell::new();
     let pairs: Vec<Pair> =

@@ -1,6 +1,6 @@
 //! Puts of sorted records, against an ingestion of the same: time, and bytes written per byte.
 //!
-//! `cargo run --release -p windrow --example ingest_speed -- DIR [MILLIONS]`
+//! `cargo run --release -p windrow-bench --example ingest_speed -- DIR [MILLIONS [ROUNDS [CODEC]]]`
 
 #![allow(
     clippy::disallowed_methods,
@@ -10,7 +10,7 @@
 
 use std::path::Path;
 use std::time::Instant;
-use windrow::{Db, Result};
+use windrow::{Db, Options, Result};
 
 const VALUE_BYTES: u64 = 100;
 
@@ -23,8 +23,11 @@ fn value(n: u64, out: &mut [u8]) {
     }
 }
 
-fn run(dir: &Path, name: &str, records: u64) -> Result<()> {
-    let db = Db::open(dir.join(name))?;
+fn run(dir: &Path, name: &str, records: u64, codec: &str) -> Result<()> {
+    let mut options = Options::default();
+    options.settings.set("compression", codec)?;
+    let dir = dir.join(name);
+    let db = Db::open_with(&dir, options)?;
     let mut bytes = [b'v'; VALUE_BYTES as usize];
     let begin = Instant::now();
     if name == "ingest" {
@@ -54,15 +57,21 @@ fn run(dir: &Path, name: &str, records: u64) -> Result<()> {
         tables as f64 / user as f64,
         (tables + stats.wal_bytes) as f64 / user as f64,
     );
-    db.close()
+    db.close()?;
+    drop(db);
+    Db::destroy(&dir)
 }
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let dir = args.next().unwrap_or_else(|| "ingest-speed".to_owned());
-    let millions = args.next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(10);
-    for name in ["puts", "ingest"] {
-        run(Path::new(&dir), name, millions * 1_000_000)?;
+    let mut number = |or: u64| args.next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(or);
+    let (millions, rounds) = (number(10), number(1));
+    let codec = args.next().unwrap_or_else(|| "lz4".to_owned());
+    for _ in 0..rounds {
+        for name in ["puts", "ingest"] {
+            run(Path::new(&dir), name, millions * 1_000_000, &codec)?;
+        }
     }
     Ok(())
 }
