@@ -35,6 +35,9 @@ struct Stretch {
     base_seq: u64,
     /// Batches after `base`, in order.
     pending: Vec<Entry>,
+    /// An ingestion has failed in it. The log may have its sequence number without anything that
+    /// was written.
+    is_number_lost: bool,
 }
 
 impl Stretch {
@@ -82,7 +85,12 @@ impl Oracle {
     /// The history of an empty database.
     pub fn new(model: Model) -> Oracle {
         Oracle {
-            last: Stretch { base: model.clone(), base_seq: 0, pending: Vec::new() },
+            last: Stretch {
+                base: model.clone(),
+                base_seq: 0,
+                pending: Vec::new(),
+                is_number_lost: false,
+            },
             current: model,
             synced: 0,
             in_doubt: None,
@@ -213,7 +221,12 @@ impl Oracle {
             .iter()
             .flatten()
             .rev()
-            .map(|stretch| stretch.replayed(stretch.count_at(seq), self.current.now_ms()));
+            .flat_map(|stretch| {
+                let count = stretch.count_at(seq);
+                let without_last = (stretch.is_number_lost && count > 0).then(|| count - 1);
+                [Some(count), without_last].into_iter().flatten().map(move |k| (stretch, k))
+            })
+            .map(|(stretch, k)| stretch.replayed(k, self.current.now_ms()));
         let mut same = states.filter(|state| state.keyspaces() == names);
         let found = same.find(|state| compare(db, state).is_ok());
         drop(same);
@@ -274,7 +287,8 @@ impl Oracle {
     /// What an open has shown is durable (R3).
     fn go_on(&mut self, state: Model, seq: u64) {
         self.current = state.clone();
-        let next = Stretch { base: state, base_seq: seq, pending: Vec::new() };
+        let next =
+            Stretch { base: state, base_seq: seq, pending: Vec::new(), is_number_lost: false };
         let last = std::mem::replace(&mut self.last, next);
         if let Some(past) = &mut self.past {
             past.push(last);
@@ -298,12 +312,14 @@ impl Oracle {
         if names == want { Ok(()) } else { Err(format!("keyspaces {names:?}, not {want:?}")) }
     }
 
-    /// An ingestion that was under way has happened, or never does.
+    /// An ingestion that was under way has happened, or never does. The contents say which, and
+    /// for a batch after one that failed too: the number that is found may be the ingestion's.
     fn settle_ingestion(&mut self, db: &Db) {
-        let is_doubtful = |entry: &Entry| entry.is_ingestion && entry.seq_end.is_none();
-        if self.last.pending.last().is_some_and(is_doubtful)
-            && compare(db, &self.replayed(self.last.pending.len())).is_err()
-        {
+        let Some(entry) = self.last.pending.last() else { return };
+        let is_doubtful =
+            entry.seq_end.is_none() && (entry.is_ingestion || self.last.is_number_lost);
+        if is_doubtful && compare(db, &self.replayed(self.last.pending.len())).is_err() {
+            self.last.is_number_lost = true;
             self.last.pending.pop();
         }
     }
