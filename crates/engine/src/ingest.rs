@@ -16,7 +16,9 @@
 //!    commit queue gives out a sequence number. Where one holds something, it is
 //!    flushed first; from the second try on, writers wait for that. A flush waits for all
 //!    numbers that were given out, and so none may be held while one is awaited.
-//! 4. When all before that number is visible and durable, the manifest gets the edit.
+//! 4. When all before that number is visible and durable, the manifest gets the edit, and how
+//!    much of the logs is durable: where that is missing later, a device has lied, and the open
+//!    says so.
 //! 5. The view is installed, and only then the number published. A reader that got hold of
 //!    an older view, and saw the number, takes the view again (`Pipeline::at`).
 //!
@@ -302,8 +304,9 @@ fn add(
             let edit = TreeEdit { keyspace: tree.id, from: before, edit, version: version.clone() };
             // From here on they may be in the manifest, whatever it says.
             let numbers = std::mem::take(&mut loose.numbers);
-            let logged =
-                catalog.append_edits(vec![next_file, Field::LastSeq(seq)], vec![edit], true, || ());
+            let mut fields = vec![next_file, Field::LastSeq(seq)];
+            fields.extend(database.pipeline.segments.log_synced());
+            let logged = catalog.append_edits(fields, vec![edit], true, || ());
             logged.inspect_err(|_| {
                 numbers.iter().for_each(|&number| database.cleanup.keep_table(number));
             })?;

@@ -236,9 +236,13 @@ impl Segments {
         let first_seq = first_seq_of(&queue, number);
         let next = queue.next_seq;
         debug_invariant!(R4, first_seq <= next, "replay begins with {first_seq}, {next} is next");
-        let kept = queue.lengths().into_iter().filter(|wal| wal.number >= number);
-        let synced = kept.map(|Length { number, bytes }| Field::WalSynced { number, bytes });
+        let synced = synced_from(&queue, number);
         std::iter::once(Field::LogBegin { number, first_seq }).chain(synced).collect()
+    }
+
+    /// How much of each log is durable, for the manifest.
+    pub(crate) fn log_synced(&self) -> Vec<Field> {
+        synced_from(&self.queue.lock(), 0).collect()
     }
 
     /// Removes logs whose records are all in tables.
@@ -405,6 +409,12 @@ fn first_seq_of(queue: &QueueState, number: FileNumber) -> SeqNo {
     let is_known = older.is_some() || number == queue.wal.number;
     debug_invariant!(R4, is_known, "log {number} is to be replayed, and is not in use");
     older.map_or(queue.wal_first_seq, |&(_, first_seq)| first_seq)
+}
+
+/// How much is durable of each log from `number` on.
+fn synced_from(queue: &QueueState, number: FileNumber) -> impl Iterator<Item = Field> + use<> {
+    let logs = queue.lengths().into_iter().filter(move |log| log.number >= number);
+    logs.map(|Length { number, bytes }| Field::WalSynced { number, bytes })
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
