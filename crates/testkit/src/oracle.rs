@@ -54,6 +54,15 @@ impl Stretch {
         count + usize::from(doubtful)
     }
 
+    /// The same on a device that has lost what was durable, likeliest first: of an
+    /// ingestion the log has the sequence number, and the manifest all else.
+    fn counts_at(&self, seq: u64) -> impl Iterator<Item = usize> + use<> {
+        let most = self.count_at(seq);
+        let ingestions = self.pending[..most].iter().rev().take_while(|e| e.is_ingestion).count();
+        let lost = ingestions + usize::from(self.is_number_lost);
+        (most.saturating_sub(lost)..=most).rev()
+    }
+
     /// The state after its first `count` batches, at this time.
     fn replayed(&self, count: usize, now_ms: u64) -> Model {
         let mut state = self.base.clone();
@@ -220,12 +229,9 @@ impl Oracle {
             .past
             .iter()
             .flatten()
+            .chain([&self.last])
             .rev()
-            .flat_map(|stretch| {
-                let count = stretch.count_at(seq);
-                let without_last = (stretch.is_number_lost && count > 0).then(|| count - 1);
-                [Some(count), without_last].into_iter().flatten().map(move |k| (stretch, k))
-            })
+            .flat_map(|stretch| stretch.counts_at(seq).map(move |k| (stretch, k)))
             .map(|(stretch, k)| stretch.replayed(k, self.current.now_ms()));
         let mut same = states.filter(|state| state.keyspaces() == names);
         let found = same.find(|state| compare(db, state).is_ok());
