@@ -305,7 +305,8 @@ fn add(
             // From here on they may be in the manifest, whatever it says.
             let numbers = std::mem::take(&mut loose.numbers);
             let mut fields = vec![next_file, Field::LastSeq(seq)];
-            fields.extend(database.pipeline.segments.log_synced());
+            let log_number = catalog.state().log_number;
+            fields.extend(database.pipeline.segments.log_synced(log_number));
             let logged = catalog.append_edits(fields, vec![edit], true, || ());
             logged.inspect_err(|_| {
                 numbers.iter().for_each(|&number| database.cleanup.keep_table(number));

@@ -1,8 +1,9 @@
 //! The catalog: the manifest as it is written, and what it folds to.
 //!
-//! Owns: the one state of the manifest that changes, and its order: a record is in
-//! the manifest before what it says is in the state, and a new manifest is durable
-//! before CURRENT names it. Never does: decide what a record says, or show a
+//! Owns: the one state of the manifest that changes, and its order: a record is folded
+//! on a copy before it is written, so that no record is in the manifest which an open would
+//! refuse; it is in the manifest before what it says is in the state; and a new manifest is
+//! durable before CURRENT names it. Never does: decide what a record says, or show a
 //! version to readers.
 
 use crate::cleanup::Cleanup;
@@ -11,7 +12,7 @@ use crate::lock_ranks;
 use crate::manifest::durable::DurableManifest;
 use crate::manifest::log::{InForce, ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
-use crate::manifest::state::{KeyspaceState, ManifestState};
+use crate::manifest::state::{Change, KeyspaceState, ManifestState};
 use crate::trees::Trees;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -139,7 +140,7 @@ impl Catalog {
         );
         state.log_first_seq = last_seq + 1;
         state.wals.clear();
-        state.settings_text = host.settings.to_text();
+        state.settings_text = host.settings.to_text().into();
         state.next_file = host.next_file.load(Ordering::Relaxed);
         let log = ManifestLog::create(&host.env, &host.dir, manifest_number, &state.snapshot())?;
         self.put_in_force(&log)?;
@@ -188,12 +189,11 @@ impl Locked<'_> {
     /// Logs fields, durably, and folds them in.
     ///
     /// # Errors
-    /// What the manifest said, which turns writing off. Nothing changed then.
+    /// `Internal` where they do not fold, with nothing written; what the manifest said. Each
+    /// turns writing off, and nothing changed then.
     pub(crate) fn append(&mut self, fields: Vec<Field>) -> Result<()> {
         debug_assert!(!fields.is_empty(), "a record that says nothing");
-        let record = Record(fields);
-        self.write(&record, true, || ())?;
-        self.fold(&record)
+        self.append_edits(fields, Vec::new(), true, || ())
     }
 
     /// Logs fields and edits of trees in one record, and folds them in. What a
@@ -208,19 +208,36 @@ impl Locked<'_> {
         durable: bool,
         on_failure: impl FnOnce(),
     ) -> Result<()> {
-        self.check_edits(&fields, &edits)?;
-        let mut record = Record(fields.clone());
+        let mut record = Record(fields);
+        let change = match self.check_edits(&record.0, &edits).and_then(|()| self.change(&record)) {
+            Ok(change) => change,
+            Err(error) => {
+                on_failure();
+                self.catalog.host.set_background_error(&error);
+                return Err(error);
+            }
+        };
         let mut versions = Vec::with_capacity(edits.len());
         for TreeEdit { keyspace, edit, version, .. } in edits {
             record.0.push(ManifestState::edit_field(keyspace, edit));
             versions.push((keyspace, version));
         }
         self.write(&record, durable, on_failure)?;
-        self.fold(&Record(fields))?;
+        self.manifest.state.adopt(change);
         for (id, version) in versions {
             self.keyspace(id).version = version;
         }
+        self.manifest.state.check_numbers();
+        let (known, next) =
+            (self.state().next_file, self.catalog.host.next_file.load(Ordering::Relaxed));
+        debug_invariant!(R8, known <= next, "file {next} is next, and the manifest says {known}");
         Ok(())
+    }
+
+    /// What a record will make of the state: an open must be able to fold whatever is written.
+    fn change(&self, record: &Record) -> Result<Change> {
+        let order_of = |id: &str| self.catalog.host.components.key_order(id);
+        self.state().change(record, &order_of).map_err(Error::of_our_making)
     }
 
     /// That edits were made from the versions that they change, one of a tree, and name
@@ -353,16 +370,6 @@ impl Locked<'_> {
         Ok(())
     }
 
-    fn fold(&mut self, record: &Record) -> Result<()> {
-        let order_of = |id: &str| self.catalog.host.components.key_order(id);
-        self.manifest.state.apply(record, &order_of)?;
-        self.manifest.state.check_numbers();
-        let (known, next) =
-            (self.state().next_file, self.catalog.host.next_file.load(Ordering::Relaxed));
-        debug_invariant!(R8, known <= next, "file {next} is next, and the manifest says {known}");
-        Ok(())
-    }
-
     fn keyspace(&mut self, id: KeyspaceId) -> &mut KeyspaceState {
         self.manifest.state.keyspaces.get_mut(&id).expect("a tree is of a keyspace")
     }
@@ -398,6 +405,22 @@ mod tests {
         let added = vec![(1, Part::Run, Arc::new(file))];
         let text = refusal(Edit { added, ..Edit::default() }, false);
         assert!(text.contains("(R8): table Some(1099511627776), where"), "{text}");
+    }
+
+    /// An open would refuse it for ever.
+    #[test]
+    fn a_record_that_does_not_fold_is_not_written() {
+        let db = Db::in_memory().0;
+        let catalog = &db.database().catalog;
+        let bytes = || catalog.lock().log().unwrap().bytes();
+        let before = bytes();
+        let never_made = Field::WalSynced { number: 1 << 30, bytes: 100 };
+        let error = catalog.append(vec![Field::NextKeyspace(9), never_made]).unwrap_err();
+        assert_eq!(error.kind(), windrow_base::ErrorKind::Internal);
+        assert!(error.message().contains("is synced but was not made"), "{error}");
+        assert_eq!(bytes(), before, "it is in the manifest");
+        assert_eq!(catalog.state().next_keyspace, 1, "half of it is folded in");
+        assert_eq!(db.put("a", "1").unwrap_err().kind(), windrow_base::ErrorKind::ReadOnly);
     }
 
     #[test]

@@ -87,6 +87,19 @@ pub(crate) enum Field {
     Settings(String),
 }
 
+impl Field {
+    /// The keyspace that it says something of.
+    pub(crate) fn keyspace(&self) -> Option<KeyspaceId> {
+        match self {
+            Field::KeyspaceCreate(record) => Some(record.id),
+            Field::KeyspaceDrop(id)
+            | Field::KeyspaceEdit(id, _)
+            | Field::KeyspaceSettings(id, _) => Some(*id),
+            _ => None,
+        }
+    }
+}
+
 /// One record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Record(pub(crate) Vec<Field>);

@@ -50,7 +50,14 @@ pub(crate) struct ManifestState {
     pub(crate) wals: BTreeMap<FileNumber, WalState>,
     pub(crate) clean_close: Option<(FileNumber, u64)>,
     pub(crate) time_floor_ms: u64,
-    pub(crate) settings_text: String,
+    pub(crate) settings_text: Arc<str>,
+}
+
+/// What a record makes of a state: all of it but the keyspaces that it does not name.
+pub(crate) struct Change {
+    /// The keyspaces that it names; none of those before are there where it says all again.
+    named: Option<BTreeSet<KeyspaceId>>,
+    after: ManifestState,
 }
 
 /// Finds the order for a comparator id stored in the manifest.
@@ -74,6 +81,37 @@ impl ManifestState {
         let ascend = is_whole || pairs.all(|(before, after)| before <= after);
         debug_invariant!(R8, ascend, "counters go from {before:?} back to {:?}", self.counters());
         Ok(())
+    }
+
+    /// What folding a record in would make of the state, which stays as it is: so it is known
+    /// that a record folds before it is written. Keyspaces are many, and a record names few.
+    ///
+    /// # Errors
+    /// As [`ManifestState::apply`].
+    pub(crate) fn change(&self, record: &Record, order_of: &OrderOf<'_>) -> Result<Change> {
+        let named: BTreeSet<_> = record.0.iter().filter_map(Field::keyspace).collect();
+        let there = |id: &KeyspaceId| Some((*id, self.keyspaces.get(id)?.clone()));
+        let mut after = ManifestState {
+            keyspaces: named.iter().filter_map(there).collect(),
+            wals: self.wals.clone(),
+            settings_text: self.settings_text.clone(),
+            ..*self
+        };
+        after.apply(record, order_of)?;
+        let is_whole = record.0.contains(&Field::Snapshot);
+        Ok(Change { named: (!is_whole).then_some(named), after })
+    }
+
+    /// Takes over what a record makes of this state.
+    pub(crate) fn adopt(&mut self, Change { named, mut after }: Change) {
+        if let Some(named) = named {
+            let changed =
+                std::mem::replace(&mut after.keyspaces, std::mem::take(&mut self.keyspaces));
+            let gone = named.iter().filter(|id| !changed.contains_key(id));
+            gone.for_each(|id| drop(after.keyspaces.remove(id)));
+            after.keyspaces.extend(changed);
+        }
+        *self = after;
     }
 
     /// That no log and no keyspace has a number that can be given out again, and that a
@@ -156,7 +194,7 @@ impl ManifestState {
             Field::CleanClose { wal, bytes } => self.clean_close = Some((*wal, *bytes)),
             Field::NextKeyspace(id) => self.next_keyspace = self.next_keyspace.max(*id),
             Field::TimeFloor(ms) => self.time_floor_ms = self.time_floor_ms.max(*ms),
-            Field::Settings(text) => self.settings_text.clone_from(text),
+            Field::Settings(text) => self.settings_text = text.as_str().into(),
         }
         Ok(())
     }
@@ -183,7 +221,7 @@ impl ManifestState {
         }
         fields.push(Field::TimeFloor(self.time_floor_ms));
         if !self.settings_text.is_empty() {
-            fields.push(Field::Settings(self.settings_text.clone()));
+            fields.push(Field::Settings(self.settings_text.to_string()));
         }
         let snapshot = Record(fields);
         if cfg!(debug_assertions) {

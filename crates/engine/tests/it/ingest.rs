@@ -551,3 +551,50 @@ fn ingestions_next_to_writers_scans_and_merges() {
     let db = Db::open_with(dir.path(), small).unwrap();
     assert_eq!(db.range(key(0)..key(999_999)).count(), 1_002);
 }
+
+/// Flushes say in the manifest which logs are needed no more; ingestions say how much of
+/// the logs is durable. Every record of the two must fold, in whatever order they come.
+#[test]
+fn ingestions_next_to_flushes_leave_a_manifest_that_opens() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut small = Options::default();
+    let settings = [("memtable_bytes", "64KiB"), ("memory_bytes", "8MiB")];
+    settings.iter().for_each(|(name, value)| small.settings.set(name, value).unwrap());
+    let (rounds, over) = (400u64, AtomicBool::new(false));
+    for open in 0..3 {
+        let db = Db::open_with(dir.path(), small.clone()).unwrap();
+        let other = db.keyspace("other").unwrap();
+        over.store(false, Ordering::Release);
+        std::thread::scope(|scope| {
+            let (db, over) = (&db, &over);
+            scope.spawn(move || {
+                for n in 0u64.. {
+                    if over.load(Ordering::Acquire) {
+                        return n;
+                    }
+                    db.put(key(n % 5_000), vec![0; 1_000]).unwrap();
+                }
+                unreachable!()
+            });
+            // The writer ends whatever becomes of them.
+            let ingested = (0..rounds).try_for_each(|round| {
+                let mut ingest = other.ingest()?;
+                (0..100).try_for_each(|n| ingest.put(key(n), round.to_le_bytes()))?;
+                ingest.finish().map(drop)
+            });
+            over.store(true, Ordering::Release);
+            ingested.unwrap();
+        });
+        // As another process would.
+        let read_only = Options { read_only: true, ..small.clone() };
+        for db in [db.clone(), Follower::open_with(dir.path(), read_only).unwrap().db()] {
+            let other = db.open_keyspace("other").unwrap().unwrap();
+            assert_eq!(other.count(..).unwrap(), 100, "open {open}");
+            assert_eq!(
+                other.get(key(7)).unwrap().as_deref(),
+                Some(&(rounds - 1).to_le_bytes()[..])
+            );
+        }
+        db.close().unwrap();
+    }
+}
