@@ -295,7 +295,7 @@ impl Scheduler {
         for_reads::forget_moved(tree, &decision);
         self.end_chain(work.chain.begin(&decision));
         work.busy.claim(&decision);
-        let is_kept = !work.busy.is_empty();
+        let is_kept = work.busy.has_jobs();
         debug_invariant!(I9, is_kept, "a job of `{}` keeps nothing busy: {decision}", tree.name);
         self.begin_job(underway, tree, (work, turn), move |scheduler, tree| {
             scheduler.merge_job(tree, &decision)
@@ -339,8 +339,8 @@ impl Scheduler {
         invariant!(I9, work.merging > 0, "a job of `{}` ends that did not begin", tree.name);
         end_decision(&self.jobs.host.events, &mut work, decision, &result);
         work.merging -= 1;
-        let (merging, files) = (work.merging, work.busy.is_empty());
-        let is_released = merging > 0 || work.hold > 0 || !work.damaged.is_empty() || files;
+        let (merging, is_kept) = (work.merging, work.busy.has_jobs());
+        let is_released = merging > 0 || work.hold > 0 || !work.damaged.is_empty() || !is_kept;
         debug_invariant!(I9, is_released, "tables of `{}` are busy, and no job runs", tree.name);
         drop(work);
         let running = self.jobs.workers.merges_running.fetch_sub(1, Ordering::AcqRel);
@@ -472,6 +472,7 @@ mod tests {
     use crate::{Db, Keyspace, Options};
     use windrow_env::sync::atomic::Ordering;
     use windrow_env::testing::{Handles, env};
+    use windrow_plan::tree::File;
 
     const NAMES: [&str; 3] = ["default", "second", "third"];
 
@@ -526,6 +527,30 @@ mod tests {
         assert_eq!(free_one(&db, &spaces), [0, 0, 1], "it slows writers most");
         assert_eq!(free_one(&db, &spaces), [1, 0, 1], "it slows writers, too");
         finish(&db);
+    }
+
+    /// An ingestion beyond all keys has reserved the place of its table, and has not installed it.
+    #[test]
+    fn a_merge_ends_while_a_place_is_reserved() {
+        for preset in ["windrow", "leveled", "l2sm", "vlsm"] {
+            let (env, _handles) = env(1);
+            let mut options = Options::default();
+            options.components.env = Some(env);
+            options.settings.set("preset", preset).unwrap();
+            let db = Db::open_with("db", options).unwrap();
+            let tree = db.default_keyspace().tree.clone();
+            let (smallest, largest) = (b"zy"[..].into(), b"zz"[..].into());
+            let file = File { number: 1 << 20, smallest, largest, ..File::default() };
+            tree.work.lock().busy.reserve(&file, 3);
+            deepen(&db.default_keyspace(), 6);
+            db.compact().unwrap();
+            deepen(&db.default_keyspace(), 12);
+            db.wait_idle().unwrap();
+            db.put("k", "writing is on").unwrap_or_else(|error| panic!("{preset}: {error}"));
+            tree.work.lock().busy.give_back(file.number);
+            drop(tree);
+            db.close().unwrap();
+        }
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Busy {
     /// A change of the shape is under way: nothing else may begin, since the
     /// levels may be about to get other numbers.
     reshaping: bool,
+    /// Places that are reserved for tables that come from outside: of no job.
+    reserved: usize,
     /// Something is marked for a table that is damaged, and stays so.
     damaged: bool,
 }
@@ -86,6 +88,12 @@ impl Busy {
     fn check(&self) {
         let (claims, files) = (self.claims.len(), self.files.len());
         debug_invariant!(I9, claims <= files, "{claims} ranges are reserved for {files} tables");
+        let reserved = self.reserved;
+        debug_invariant!(
+            I9,
+            reserved <= claims,
+            "{reserved} places are reserved by {claims} ranges"
+        );
         let is_idle = |claim: &&Claim| !self.files.contains(&claim.job);
         let idle = self.claims.iter().find(is_idle).map(|claim| claim.job);
         debug_invariant!(
@@ -182,11 +190,16 @@ impl Busy {
         self.files.contains(&number)
     }
 
-    /// Whether no job runs.
+    /// Whether no job runs, and no place is reserved.
     pub fn is_empty(&self) -> bool {
         let has_claims = !self.claims.is_empty();
         invariant!(I9, !has_claims || !self.files.is_empty(), "a range is reserved for no table");
         self.files.is_empty() && !self.reshaping
+    }
+
+    /// Whether something is marked for a job, and not only a place reserved for a new table.
+    pub fn has_jobs(&self) -> bool {
+        self.reshaping || self.files.len() > self.reserved
     }
 
     /// Whether a change of the shape is under way.
@@ -230,6 +243,7 @@ impl Busy {
         invariant!(I9, is_new, "two jobs make table {}", file.number);
         let (job, bounds) = (file.number, file.span().to_bounds());
         self.claims.push(Claim { job, reach: way_of_new(level), bounds });
+        self.reserved += 1;
         self.check();
     }
 
@@ -238,6 +252,8 @@ impl Busy {
         let was_busy = self.files.remove(&number);
         invariant!(I9, was_busy, "the place of table {number} is given back twice");
         self.claims.retain(|claim| claim.job != number);
+        invariant!(I9, self.reserved > 0, "table {number} has no place that was reserved");
+        self.reserved -= 1;
         self.check();
     }
 
