@@ -5,12 +5,14 @@
 //! by open (rule R1). The source is only read, after a flush. A checkpoint that
 //! fails removes what it made, so that it can be tried again.
 //!
-//! A follower cannot flush. Its checkpoint has copies of the logs, as far as it read them,
-//! and whoever opens it replays them.
+//! A follower cannot flush. Its checkpoint has a log with the records of the source's, as far as
+//! it read them, and an open replays that. The log is the copy's own, since the source's logs
+//! cross-check a manifest that is not in the copy. The copy is opened before it counts as made.
 
 use crate::database::Database;
 use crate::events::Event;
-use crate::manifest::log::{ManifestLog, set_current};
+use crate::log_copy::LogCopy;
+use crate::manifest::log::{InForce, ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
 use crate::manifest::state::ManifestState;
 use crate::place::enter;
@@ -18,6 +20,7 @@ use crate::read::view::ReadView;
 use crate::tree::Tree;
 use crate::workers::Kick;
 use crate::write::segments::{EMPTY_BYTES, NewWal};
+use crate::write::wal::Wal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, SeqNo};
@@ -49,10 +52,16 @@ pub(crate) struct Followed<'a> {
     pub(crate) log_end: Option<(FileNumber, u64)>,
 }
 
-/// Copies the database as a follower has read it into `target`. The caller keeps its files.
-pub(crate) fn of_follower(followed: Followed<'_>, target: &Path) -> Result<()> {
+/// Copies the database as a follower has read it into `target`. The caller keeps its files, and
+/// opens the copy, once it is there, with `check`.
+pub(crate) fn of_follower(
+    followed: Followed<'_>,
+    target: &Path,
+    check: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
     let mut copy = Copy::begin(followed.env, target)?;
-    copy.fill_followed(followed).inspect_err(|_| copy.remove())
+    let filled = copy.fill_followed(followed);
+    filled.and_then(|()| check(target)).inspect_err(|_| copy.remove())
 }
 
 fn check_empty(env: &Env, target: &Path) -> Result<()> {
@@ -182,27 +191,41 @@ impl Copy {
         let source = Source { dir, check: &|| Ok(()) };
         self.link_tables(&source, &state)?;
         let tables = state.live_tables().last().copied().unwrap_or(0);
-        let wals = state.wals.keys().next_back().copied().unwrap_or(0);
-        let number_max = state.next_file.max(tables + 1).max(wals + 1);
+        let number_max = state.next_file.max(tables + 1);
         let is_in_force = |(log, _): &(FileNumber, u64)| {
             state.clean_close.is_none() && state.wals.contains_key(log)
         };
-        let Some((last_log, end)) = log_end.filter(is_in_force) else {
+        let Some(log_end) = log_end.filter(is_in_force) else {
             // All of it is in tables.
             state.last_seq = state.last_seq.max(last_seq);
             return self.write_metadata(database_uid, number_max, &mut state);
         };
-        // What follows was not read: it holds nothing of this state.
-        let _unread = state.wals.split_off(&(last_log + 1));
-        for (&number, wal) in &mut state.wals {
-            let bytes_max = if number == last_log { end } else { u64::MAX };
-            let copied = self.copy_file(&source, names::wal(number), bytes_max)?;
-            wal.bytes = wal.bytes.min(copied);
+        let (manifest_number, wal_number) = (number_max, number_max + 1);
+        let wals = std::mem::take(&mut state.wals);
+        state.log_number = wal_number;
+        state.next_file = number_max + 2;
+        let mut log = self.begin_manifest(manifest_number, &state)?;
+        let wal = self.new_wal(wal_number, log.in_force(), EMPTY_BYTES)?;
+        let mut records = LogCopy::new(&wal, state.log_first_seq.max(1));
+        for (&number, known) in wals.range(..=log_end.0) {
+            let end = if number == log_end.0 { log_end.1 } else { u64::MAX };
+            records.take((&*self.env.fs, dir), (number, known), end)?;
         }
-        self.env.fs.sync_dir(&self.dir)?;
-        state.next_file = number_max + 1;
-        let log = self.begin_manifest(number_max, &state)?;
-        self.end_manifest(log, number_max, database_uid)
+        let bytes = records.finish(last_seq)?;
+        log.append(&Record(vec![wal.added(), Field::WalSynced { number: wal_number, bytes }]))?;
+        self.end_manifest(log, manifest_number, database_uid)
+    }
+
+    /// Makes a log of the copy's own.
+    fn new_wal(
+        &mut self,
+        number: FileNumber,
+        manifest: InForce,
+        capacity_bytes: u64,
+    ) -> Result<Wal> {
+        let (env, dir) = (self.env.clone(), self.dir.clone());
+        let wal = NewWal { env: &env, dir: &dir, number, manifest, capacity_bytes };
+        self.note(names::wal(number), wal.create())
     }
 
     /// Puts every table of a state into the target.
@@ -244,17 +267,16 @@ impl Copy {
             Err(e) if e.kind() == ErrorKind::NotSupported => {}
             Err(e) => return Err(e),
         }
-        self.copy_file(source, name, u64::MAX)?;
+        self.copy_file(source, name)?;
         Ok(false)
     }
 
-    /// Copies a file, or so many bytes of it, and waits until they are on the device.
-    /// Returns how many there are.
-    fn copy_file(&mut self, source: &Source<'_>, name: String, bytes_max: u64) -> Result<u64> {
+    /// Copies a file, and waits until it is on the device.
+    fn copy_file(&mut self, source: &Source<'_>, name: String) -> Result<()> {
         let file = self.env.fs.open(&source.dir.join(&name), ReadOptions::default())?;
         let made = self.env.fs.create(&self.dir.join(&name), WriteOptions::default());
         let mut copy = self.note(name, made)?;
-        let bytes = file.len().min(bytes_max);
+        let bytes = file.len();
         let mut buf = vec![0; COPY_BYTES];
         let mut at = 0;
         while at < bytes {
@@ -263,8 +285,7 @@ impl Copy {
             copy.append(&buf[..chunk])?;
             at += chunk as u64;
         }
-        copy.finish()?;
-        Ok(bytes)
+        copy.finish()
     }
 
     /// Manifest, empty log, CURRENT: the form that a clean close leaves.
@@ -285,15 +306,7 @@ impl Copy {
         state.wals.clear();
         state.next_file = number_max + 2;
         let mut log = self.begin_manifest(manifest_number, state)?;
-        let (env, dir) = (self.env.clone(), self.dir.clone());
-        let wal = NewWal {
-            env: &env,
-            dir: &dir,
-            number: wal_number,
-            manifest: log.in_force(),
-            capacity_bytes: EMPTY_BYTES,
-        };
-        let wal = self.note(names::wal(wal_number), wal.create())?;
+        let wal = self.new_wal(wal_number, log.in_force(), EMPTY_BYTES)?;
         log.append(&Record(vec![
             wal.added(),
             Field::CleanClose { wal: wal_number, bytes: EMPTY_BYTES },

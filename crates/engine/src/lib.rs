@@ -58,6 +58,7 @@ mod key_range;
 mod keyspace;
 mod lineage;
 mod lock_ranks;
+mod log_copy;
 mod manifest;
 mod measure;
 mod memtable;

@@ -3,7 +3,11 @@
 //!
 //! The manifest is read before the log. What it says is in tables was published before,
 //! and so is in the log where that is read now. The chain of sequence numbers says where
-//! reading ends: at the first record that is missing, which a writer is about to write.
+//! reading ends: at the first record that is missing, which a writer is about to write. It
+//! ends as well where what follows came after more of the manifest than was read: behind a mark
+//! that says so, and before an ingestion that is not in it. So nothing is shown without the
+//! ingestion, or the keyspace made or dropped, that came before it. Nothing from there on was
+//! published when the manifest was read.
 //!
 //! A memtable is filled on while earlier moments are read: they see the sequence numbers
 //! of their own only. What is in tables is let go: a memtable at once, and one of which
@@ -23,8 +27,8 @@ use windrow_base::key::{Kind, trailer_kind, trailer_seq};
 use windrow_base::{Error, FileNumber, KeyOrder, KeyspaceId, Result, SeqNo, unless_mutant};
 use windrow_env::Env;
 use windrow_env::fs::ReadOptions;
-use windrow_format::batch;
-use windrow_format::log::{Class, LogKind, Reader, Record};
+use windrow_format::batch::{self, Op};
+use windrow_format::log::{Class, Length, LogKind, Mark, Reader, Record};
 use windrow_format::names;
 use windrow_skiplist::ChunkPool;
 
@@ -58,6 +62,8 @@ pub(super) enum Read {
     All,
     /// Up to a record of which the manifest says more by now.
     UntilManifest,
+    /// Up to a mark: the manifest is so long at the least, and was read less far.
+    UntilLength(Length),
 }
 
 /// Why reading a log stopped before its end.
@@ -67,6 +73,24 @@ enum Stopped {
     Gap,
     /// It writes to a keyspace that is not known.
     UnknownKeyspace,
+    /// Its tables are not in the manifest yet.
+    Ingestion,
+    /// A mark says that the manifest was this long before what follows.
+    Manifest(Length),
+}
+
+/// The manifest, as far as it was read.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) state: &'a ManifestState,
+    pub(super) length: Length,
+}
+
+impl Known<'_> {
+    /// Whether less was read than was durable when a mark was made.
+    fn is_before(&self, seen: Length) -> bool {
+        (self.length.number, self.length.bytes) < (seen.number, seen.bytes)
+    }
 }
 
 impl LogTail {
@@ -95,7 +119,8 @@ impl LogTail {
     ///
     /// # Errors
     /// `Corruption` where what is durable is damaged; `Io`. What was read is of no use then.
-    pub(super) fn go_on(&mut self, env: &Env, dir: &Path, state: &ManifestState) -> Result<Read> {
+    pub(super) fn go_on(&mut self, env: &Env, dir: &Path, known: Known<'_>) -> Result<Read> {
+        let state = known.state;
         unless_mutant!(FollowedTwice, self.let_go(state));
         if state.clean_close.is_some() {
             self.next_seq = self.next_seq.max(state.last_seq + 1);
@@ -105,7 +130,8 @@ impl LogTail {
         self.next_seq = self.next_seq.max(state.log_first_seq);
         let mut tries = 0;
         loop {
-            match self.read_logs(env, dir, state, tries > 0)? {
+            match self.read_logs(env, dir, known, tries > 0)? {
+                Some(Stopped::Manifest(length)) => return Ok(Read::UntilLength(length)),
                 Some(Stopped::UnknownKeyspace) => return Ok(Read::UntilManifest),
                 Some(Stopped::Gap) if tries < TRIES => tries += 1,
                 _ => return Ok(Read::All),
@@ -119,13 +145,14 @@ impl LogTail {
         &mut self,
         env: &Env,
         dir: &Path,
-        state: &ManifestState,
+        known: Known<'_>,
         is_promised: bool,
     ) -> Result<Option<Stopped>> {
+        let state = known.state;
         let mut promised = is_promised;
         for (&number, wal) in state.wals.range(self.log.max(state.log_number)..) {
             let (at, before) = (if number == self.log { self.at } else { 0 }, self.next_seq);
-            let (end, stopped) = self.read_log(env, dir, state, (number, wal, at), promised)?;
+            let (end, stopped) = self.read_log(env, dir, known, (number, wal, at), promised)?;
             // One that was made ahead may have marks, while the one before is written to.
             if number == self.log || before < self.next_seq {
                 (self.log, self.at) = (number, end);
@@ -142,7 +169,7 @@ impl LogTail {
         &mut self,
         env: &Env,
         dir: &Path,
-        state: &ManifestState,
+        known: Known<'_>,
         (number, wal, at): (FileNumber, &WalState, u64),
         is_promised: bool,
     ) -> Result<(u64, Option<Stopped>)> {
@@ -158,10 +185,14 @@ impl LogTail {
         let mut stopped = None;
         let mut tail = Tail { open: &open, at };
         let mut take = |record: &Record<'_>| match record.class {
-            Class::Mark => Ok(Took::It),
+            Class::Mark => {
+                let seen = Mark::decode(record.payload)?.manifest;
+                stopped = known.is_before(seen).then_some(Stopped::Manifest(seen));
+                Ok(if stopped.is_some() { Took::Nothing } else { Took::It })
+            }
             Class::Edit => Err(Error::corruption("an edit of the manifest is in a log")),
             Class::Batch => {
-                stopped = self.batch(record, state)?;
+                stopped = self.batch(record, known.state)?;
                 Ok(if stopped.is_some() { Took::Nothing } else { Took::It })
             }
         };
@@ -188,8 +219,14 @@ impl LogTail {
         }
         // All of it is looked at before any of it is taken.
         for op in ops.clone() {
-            if op?.keyspace.0 >= state.next_keyspace {
+            let op = op?;
+            if op.keyspace.0 >= state.next_keyspace {
                 return Ok(Some(Stopped::UnknownKeyspace));
+            }
+            let keyspace = state.keyspaces.get(&op.keyspace);
+            let lacks = keyspace.is_some_and(|k| k.version.flushed_through < first_seq);
+            if lacks && is_ingestion(&op) {
+                return Ok(Some(Stopped::Ingestion));
             }
         }
         for (seq, op) in (first_seq..).zip(ops) {
@@ -231,6 +268,11 @@ impl LogTail {
             !list.is_empty()
         });
     }
+}
+
+/// Whether all that the log has of an operation is its place: see `Pipeline::ingest`.
+fn is_ingestion(op: &Op<'_>) -> bool {
+    op.kind == Kind::RangeDelete && op.key == op.value
 }
 
 impl Filled {

@@ -69,6 +69,22 @@ impl ManifestTail {
         Length { number: self.current.manifest_number, bytes: self.at }
     }
 
+    /// That it was read as far as a log says it was durable, if that was said before.
+    ///
+    /// # Errors
+    /// `Corruption`, as an open says it.
+    pub(super) fn check_length(&self, dir: &Path, promised: Length) -> Result<()> {
+        if (self.length().number, self.at) >= (promised.number, promised.bytes) {
+            return Ok(());
+        }
+        let error = Error::corruption(format!(
+            "the manifest ends at byte {}, but a log says that {} bytes of manifest {} were \
+             durable: `windrow verify` and `windrow repair` say more",
+            self.at, promised.bytes, promised.number
+        ));
+        Err(error.with_file(self.path(dir)))
+    }
+
     /// The identity of the database.
     pub(super) fn database_uid(&self) -> u64 {
         self.current.database_uid

@@ -29,7 +29,7 @@ use crate::options::Options;
 use crate::place::{Place, enter};
 use crate::readers::ReaderLease;
 use crate::write_state::refuse_forked;
-use log_tail::{LogTail, Read};
+use log_tail::{Known, LogTail, Read};
 use manifest_tail::ManifestTail;
 pub(crate) use manifest_tail::read_records;
 use std::path::{Path, PathBuf};
@@ -222,8 +222,9 @@ impl Follower {
 
     /// Copies the database as of the last refresh into `dir`, which must be empty or not
     /// there: a database of its own, whose tables are hard links where those are to be had.
-    /// What is in no table yet is in copies of logs, which whoever opens it replays. The
-    /// writer is not asked and does not wait; a refresh waits for the copy.
+    /// What is in no table yet is in a log, which whoever opens it replays. It is opened once, for
+    /// reading, before this says that it is there. The writer is not asked and does not wait; a
+    /// refresh waits for the copy.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -241,7 +242,7 @@ impl Follower {
     /// `InvalidArgument` for a directory that is not empty, where a keyspace is left out
     /// (`Components::comparators`), or after a refresh that failed; `Io`, `NoSpace`. What was made is removed.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
-        let Inner { env, dir: source, process, following, .. } = &*self.inner;
+        let Inner { env, dir: source, options, process, following, .. } = &*self.inner;
         if !process.is_this() {
             return Err(crate::write_state::forked(process));
         }
@@ -260,7 +261,8 @@ impl Follower {
             last_seq: logs.last_seq(),
             log_end: logs.end(),
         };
-        checkpoint::of_follower(followed, dir.as_ref())
+        let check = |dir: &Path| check_copy(dir, options, logs.last_seq());
+        checkpoint::of_follower(followed, dir.as_ref(), check)
     }
 
     /// What kept the last refresh in the background from succeeding; `None` if nothing did.
@@ -278,6 +280,20 @@ impl std::fmt::Debug for Follower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Follower({})", self.inner.dir.display())
     }
+}
+
+/// That a copy opens, and ends with the sequence number that it is to end with.
+fn check_copy(dir: &Path, options: &Options, last_seq: SeqNo) -> Result<()> {
+    let mut options = options.clone();
+    // It hears of databases that the caller opens.
+    options.components.listener = None;
+    let copy = Db::open_with(dir, options)?;
+    let last = copy.database().pipeline.visible();
+    copy.close()?;
+    if last == last_seq {
+        return Ok(());
+    }
+    Err(Error::corruption(format!("the copy ends at write {last}, where it should at {last_seq}")))
 }
 
 /// What a follower is opened on.
@@ -324,7 +340,8 @@ impl Following {
     fn read_on(&mut self, ground: &Ground<'_>) -> Result<(ManifestTail, LogTail)> {
         let Ground { env, dir, options } = ground;
         let components = &options.components;
-        for _ in 0..TRIES {
+        let mut promised = Length::default();
+        for tries in 1..=TRIES {
             let (manifest, mut logs) = match self.read.take() {
                 Some((mut manifest, logs)) => match manifest.go_on(env, dir, components)? {
                     true => (manifest, logs),
@@ -337,10 +354,21 @@ impl Following {
                     (manifest, logs)
                 }
             };
-            let read = logs.go_on(env, dir, &manifest.state)?;
+            let known = Known { state: &manifest.state, length: manifest.length() };
+            manifest.check_length(dir, promised)?;
+            let read = logs.go_on(env, dir, known)?;
             let keyspaces = manifest.state.keyspaces.values();
             let stored = keyspaces.map(|keyspace| keyspace.version.flushed_through).max();
-            if read == Read::All && stored <= Some(logs.last_seq()) {
+            let is_read = match read {
+                Read::All => true,
+                Read::UntilManifest => false,
+                // A writer that changes the manifest all the time is not run after for ever.
+                Read::UntilLength(length) => {
+                    promised = length;
+                    tries == TRIES
+                }
+            };
+            if is_read && stored <= Some(logs.last_seq()) {
                 return Ok((manifest, logs));
             }
             self.read = Some((manifest, logs));

@@ -273,7 +273,13 @@ impl Batch {
         from: impl AsRef<[u8]>,
         to: impl AsRef<[u8]>,
     ) {
-        self.push(ks, Kind::RangeDelete, from.as_ref(), to.as_ref());
+        let (from, to) = (from.as_ref(), to.as_ref());
+        // It deletes nothing, in any order of keys: in the log an empty range is an ingestion.
+        if from != to {
+            self.push(ks, Kind::RangeDelete, from, to);
+        } else if let Err(error) = check_limits(Kind::RangeDelete, from, to) {
+            self.error.get_or_insert(error);
+        }
     }
 
     /// Removes every key that starts with `prefix`, looking for none of them: a

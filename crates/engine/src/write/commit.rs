@@ -189,8 +189,12 @@ impl Pipeline {
     /// comes after is not visible yet. `None`, with nothing done, if a memtable of the keyspace
     /// holds anything: that is older, and would be read first.
     ///
-    /// The log has an empty range delete at that number, so that no number is missing there: all
+    /// The log has an empty range delete at that number, which no batch has: so no number is
+    /// missing there, and who reads the log knows that the manifest is to be read first. It is all
     /// that is left of the ingestion after a crash that comes before the manifest's record of it.
+    ///
+    /// Once the number is published, the manifest has the ingestion, or has no such keyspace.
+    /// Where its record failed, the slot fails: what comes behind it is refused as well.
     ///
     /// # Errors
     /// As [`Pipeline::write_batch`]; what `install` said.
@@ -211,12 +215,17 @@ impl Pipeline {
             Err(error) => Err(error.clone()),
         };
         std::mem::forget(unwinding);
-        appended.inspect_err(|error| self.fail_slot(&slot, error))?;
+        match &done {
+            Err(error) if appended.is_err() || error.kind() != ErrorKind::Closed => {
+                self.fail_slot(&slot, error);
+                return done.map(Some);
+            }
+            // The keyspace was dropped meanwhile: those behind it wait.
+            _ => {}
+        }
         self.host.counters.wal_bytes.add(slot.end - slot.begin);
-        // Whatever came of it: those behind it wait.
-        let published = self.publish(&slot);
-        let done = done?;
-        published.map(|()| Some(done))
+        self.publish(&slot)?;
+        done.map(Some)
     }
 
     /// A slot of one sequence number, of no memtable.

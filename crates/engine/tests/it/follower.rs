@@ -2,11 +2,12 @@
 
 use crate::simulated::{DIR, options};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use windrow::{
-    Batch, Db, ErrorKind, Follower, Iter, KeyspaceOptions, Options, Snapshot, WriteSync,
+    Batch, Db, ErrorKind, Follower, Iter, Keyspace, KeyspaceOptions, Options, Snapshot, WriteSync,
 };
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, Rng, When, env};
 
@@ -406,4 +407,117 @@ fn a_follower_refreshes_by_itself() {
     writer.put("a", "2").unwrap();
     handles.jobs.fire_timers();
     assert_eq!(follower.db().get("a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+/// Has the writer go on between a follower's look at the manifest and its look at the log, which
+/// is the next to be opened.
+fn between_manifest_and_log(handles: &Handles, act: impl FnOnce() + Send + 'static) {
+    // Another process is another thread here: it holds none of the follower's locks.
+    handles.fs.before_open(".wal", 0, || std::thread::spawn(act).join().unwrap());
+}
+
+fn keys_of(db: &Db) -> Vec<String> {
+    let keys = db.iter().keys().map(|key| String::from_utf8(key.unwrap().to_vec()).unwrap());
+    keys.collect()
+}
+
+fn ingest(space: &Keyspace, key: &str) {
+    let mut ingest = space.ingest().unwrap();
+    ingest.put(key, "ingested").unwrap();
+    ingest.finish().unwrap();
+}
+
+/// What comes after a change of the manifest is not shown without that, nor copied.
+#[test]
+fn nothing_is_shown_without_what_the_manifest_says_before_it() {
+    for (case, is_new) in (0..4).flat_map(|case| [(case, true), (case, false)]) {
+        let (_, handles) = env(1);
+        let writer = open(&handles);
+        let (space, mut all) = (writer.keyspace("space").unwrap(), vec!["a", "b", "d"]);
+        writer.put("a", "1").unwrap();
+        // In the log an ingestion looks like that, which this is not.
+        writer.delete_range("x", "x").unwrap();
+        writer.put("b", "2").unwrap();
+        let follower = (!is_new).then(|| Follower::open_with(DIR, options(&handles)).unwrap());
+        writer.put("b", "3").unwrap();
+        let goes_on = writer.clone();
+        between_manifest_and_log(&handles, move || {
+            match case {
+                0 => ingest(&space, "c"),
+                1 => ingest(&goes_on.default_keyspace(), "c"),
+                2 => goes_on.drop_keyspace("space").unwrap(),
+                _ => _ = goes_on.keyspace("another").unwrap(),
+            }
+            goes_on.put("d", "4").unwrap();
+        });
+        let follower = follower.map_or_else(
+            || Follower::open_with(DIR, options(&handles)).unwrap(),
+            |follower| {
+                follower.refresh().unwrap();
+                follower
+            },
+        );
+        let shown = follower.db();
+        let (keys, spaces) = (keys_of(&shown), shown.keyspaces());
+        if case == 1 {
+            all.insert(2, "c");
+        }
+        match keys.contains(&"d".to_owned()) {
+            false => assert_eq!(keys, ["a", "b"], "case {case}"),
+            true => {
+                assert_eq!(keys, all, "case {case}");
+                let in_space = || shown.open_keyspace("space").unwrap().unwrap().get("c").unwrap();
+                assert!(case != 0 || in_space().is_some());
+                assert_eq!(spaces.contains(&"space".to_owned()), case != 2);
+                assert_eq!(spaces.contains(&"another".to_owned()), case == 3);
+            }
+        }
+        follower.checkpoint("/copy").unwrap();
+        let copy = Db::open_with("/copy", options(&handles)).unwrap();
+        assert_eq!((keys_of(&copy), copy.keyspaces()), (keys, spaces), "case {case}");
+        // What was acknowledged before a refresh begins is seen by it.
+        follower.refresh().unwrap();
+        assert_eq!(keys_of(&follower.db()), all, "case {case}");
+    }
+}
+
+/// The log that was read says how long a later manifest was.
+#[test]
+fn a_copy_opens_though_the_writer_has_a_later_manifest() {
+    for rolls in 0..6 {
+        let (_, handles) = env(1);
+        let mut settings = options(&handles);
+        settings.settings.set("manifest_bytes", "1KiB").unwrap();
+        let writer = Db::open_with(DIR, settings).unwrap();
+        writer.put("a", "1").unwrap();
+        writer.keyspace("kept").unwrap().put("k", "1").unwrap();
+        writer.put("b", "2").unwrap();
+        let (goes_on, files) = (writer.clone(), handles.fs.clone());
+        between_manifest_and_log(&handles, move || {
+            let manifests = |name: &String| name.starts_with("MANIFEST");
+            let last = || files.files(Path::new(DIR)).into_iter().rfind(manifests).unwrap();
+            let (mut rolled, mut n) = (0, 0);
+            while rolled < rolls {
+                let before = last();
+                n += 1;
+                goes_on.keyspace(&format!("keyspace{n}")).unwrap();
+                goes_on.drop_keyspace(&format!("keyspace{n}")).unwrap();
+                rolled += usize::from(last() != before);
+            }
+            goes_on.put("b", "3").unwrap();
+            goes_on.sync().unwrap();
+            goes_on.put("c", "4").unwrap();
+        });
+        let follower = Follower::open_with(DIR, options(&handles)).unwrap();
+        let shown = keys_of(&follower.db());
+        assert!(["a", "b"].iter().all(|key| shown.contains(&(*key).to_owned())), "{shown:?}");
+        follower.checkpoint("/copy").unwrap();
+        let copy = Db::open_with("/copy", options(&handles)).unwrap();
+        assert_eq!(keys_of(&copy), shown);
+        copy.put("d", "5").unwrap();
+        copy.close().unwrap();
+        let copy = Db::open_with("/copy", options(&handles)).unwrap();
+        assert_eq!(copy.keyspace("kept").unwrap().get("k").unwrap().as_deref(), Some(&b"1"[..]));
+        assert!(keys_of(&copy).contains(&"d".to_owned()));
+    }
 }

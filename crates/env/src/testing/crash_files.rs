@@ -312,6 +312,8 @@ impl FileSystem for CrashFs {
     }
 
     fn open(&self, path: &Path, _options: ReadOptions) -> Result<Arc<dyn ReadFile>> {
+        let visit = self.shared.lock().take_visit(path);
+        visit.into_iter().for_each(|act| act());
         let handle = self.look(Ops::OPEN, path, |state, place| {
             let node = state.node(place)?;
             state.check_descriptors(path)?;

@@ -5,7 +5,7 @@
 //! counted, so that a test can crash or fail at exactly the n-th, and traced,
 //! so that two runs can be shown to be the same.
 
-use super::crash_state::{Anchor, Injected, State, normal, split};
+use super::crash_state::{Anchor, Injected, State, Visit, normal, split};
 use super::directory::{Directory, Node};
 use super::fault::{Fault, FaultId};
 use super::image::Image;
@@ -144,6 +144,14 @@ impl CrashFs {
         self.shared.lock().faults.retain(|injected| injected.id != id);
     }
 
+    /// Has `act` run once, just before a file whose path contains `text` is opened for
+    /// reading, and `opens` others of such a path were: what another process may do between two
+    /// looks of a reader. It is called without a lock of the file system held.
+    pub fn before_open(&self, text: &str, opens: u64, act: impl FnOnce() + Send + 'static) {
+        let visit = Visit { path: text.to_owned(), opens_left: opens, act: Box::new(act) };
+        self.shared.lock().visits.push(visit);
+    }
+
     /// Takes all faults back.
     pub fn clear_faults(&self) {
         self.shared.lock().faults.clear();
@@ -213,6 +221,7 @@ impl CrashFs {
             dirs,
             locks: BTreeMap::new(),
             faults,
+            visits: Vec::new(),
             // No handle of the original works on the copy, nor the other way round.
             generation: state.generation,
             descriptors: Arc::default(),

@@ -54,6 +54,15 @@ pub(super) struct Injected {
     pub(super) matched: u64,
 }
 
+/// What somebody else does just before a file is opened.
+pub(super) struct Visit {
+    /// Of the paths that contain this text.
+    pub(super) path: String,
+    /// How many are opened before.
+    pub(super) opens_left: u64,
+    pub(super) act: Box<dyn FnOnce() + Send>,
+}
+
 /// A directory that is held open: the path it was opened by, and which one it is.
 pub(super) type Anchor = (PathBuf, u64);
 
@@ -71,6 +80,7 @@ pub(super) struct State {
     pub(super) dirs: BTreeMap<PathBuf, Directory>,
     pub(super) locks: BTreeMap<LockKey, Holders>,
     pub(super) faults: Vec<Injected>,
+    pub(super) visits: Vec<Visit>,
     /// Faults do not strike, and descriptors are not counted.
     pub(super) quiet: bool,
     /// Handles of an earlier generation are dead.
@@ -100,6 +110,7 @@ impl State {
             dirs: BTreeMap::from(roots),
             locks: BTreeMap::new(),
             faults: Vec::new(),
+            visits: Vec::new(),
             quiet: false,
             generation: 0,
             next_id: 2,
@@ -114,6 +125,19 @@ impl State {
             descriptors: Arc::default(),
             trace: 0,
             rng: Rng::new(seed),
+        }
+    }
+
+    /// What comes before a file is opened now.
+    pub(super) fn take_visit(&mut self, path: &Path) -> Option<Box<dyn FnOnce() + Send>> {
+        let text = path.to_string_lossy();
+        let at = self.visits.iter().position(|visit| text.contains(&visit.path))?;
+        match self.visits[at].opens_left.checked_sub(1) {
+            Some(left) => {
+                self.visits[at].opens_left = left;
+                None
+            }
+            None => Some(self.visits.remove(at).act),
         }
     }
 
