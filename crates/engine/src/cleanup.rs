@@ -104,6 +104,12 @@ impl Cleanup {
         self.waiting.lock().push(Unneeded { name, table: None, since });
     }
 
+    /// Whether a process may read by a manifest of before the one that has just come into force.
+    pub(crate) fn is_read_by_older(&self) -> bool {
+        // Where it cannot be told who reads, somebody does.
+        readers::oldest(&self.host.env, &self.host.dir).map_or(true, |reader| reader.is_some())
+    }
+
     /// How many files wait to be removed.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.lock().len()

@@ -30,7 +30,7 @@ use crate::write::batch::{Batch, InKeyspace};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use windrow_base::{Error, KeyspaceId, Result, SeqNo};
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
 use windrow_env::Env;
 use windrow_env::fs::FileLock;
 use windrow_plan::tree::Version;
@@ -411,7 +411,11 @@ impl Db {
     /// As there.
     pub fn set_policy(&self, policy: &str) -> Result<()> {
         let trees: Vec<_> = self.database().trees().iter().cloned().collect();
-        trees.iter().try_for_each(|tree| self.database().set_policy(tree, policy))
+        trees.iter().try_for_each(|tree| match self.database().set_policy(tree, policy) {
+            // Another thread drops it: it is none of every keyspace.
+            Err(error) if error.kind() == ErrorKind::Closed && tree.is_dropped() => Ok(()),
+            set => set,
+        })
     }
 
     /// Writes a batch: all of its operations or none. Returns the sequence

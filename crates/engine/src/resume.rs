@@ -10,7 +10,7 @@
 //!    sync may have lost are not relied on.
 //! 3. A new manifest and CURRENT are written. With that the old logs are out of
 //!    force, and so are the writes in them that failed. They are removed, which
-//!    frees their room.
+//!    frees their room, unless a follower may still read them.
 //! 4. A new log begins, and writing is on.
 //!
 //! A failure before CURRENT leaves everything as it was, and what was made is
@@ -31,7 +31,8 @@ use crate::workers::Kick;
 use crate::write_state::can_go_away;
 use std::sync::Arc;
 use windrow_base::{
-    Error, ErrorKind, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant, unless_mutant,
+    Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant,
+    unless_mutant,
 };
 use windrow_env::WriteFile;
 use windrow_env::fs::is_out_of_descriptors;
@@ -133,7 +134,8 @@ impl Resume<'_> {
         let mut catalog = self.database.catalog.lock();
         let begun = self.database.catalog.begin(state, last_seq)?;
         catalog.adopt(begun);
-        self.adopt(catalog.state(), &trees);
+        let manifest = catalog.log().map(|log| log.number);
+        self.adopt(catalog.state(), manifest, &trees);
         Ok(())
     }
 
@@ -194,7 +196,7 @@ impl Resume<'_> {
     }
 
     /// What is in memory becomes what the new manifest says.
-    fn adopt(&self, state: &ManifestState, trees: &[Arc<Tree>]) {
+    fn adopt(&self, state: &ManifestState, manifest: Option<FileNumber>, trees: &[Arc<Tree>]) {
         for tree in trees {
             let version = state.keyspaces[&tree.id].version.clone();
             for memtable in tree.restart(version) {
@@ -204,9 +206,14 @@ impl Resume<'_> {
             debug_invariant!(R3, left == 0, "{left} bytes of `{}` stay in memory", tree.name);
         }
         // Not by the cleanup, which waits while writing is off: the new log may
-        // need their room.
+        // need their room. But a process that reads may have looked for them last.
+        let is_read = manifest.filter(|_| self.database.cleanup.is_read_by_older());
         for wal in self.database.pipeline.queue().forget_logs() {
-            let _ = self.database.env.fs.remove(&self.database.dir.join(names::wal(wal.number)));
+            let name = names::wal(wal.number);
+            match is_read {
+                Some(manifest) => self.database.cleanup.hold(name, manifest),
+                None => _ = self.database.env.fs.remove(&self.database.dir.join(name)),
+            }
         }
         self.database.pipeline.segments.wal_sync.retire_all();
         let left = self.database.pipeline.segments.bytes_in_memory();

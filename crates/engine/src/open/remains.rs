@@ -15,7 +15,6 @@ use crate::events::Event;
 use crate::host::Host;
 use crate::manifest::catalog::Catalog;
 use crate::open::listing::Listing;
-use crate::readers;
 use std::path::Path;
 use windrow_base::{Error, Result, debug_invariant};
 use windrow_env::Env;
@@ -144,8 +143,7 @@ pub(crate) fn remove_orphans(
     let wals = listing.wals.iter().map(|&n| names::wal(n));
     let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
     let temporary = listing.temporary.iter().map(|&n| names::temp(n));
-    let is_read = in_force
-        .filter(|_| readers::oldest(&host.env, &host.dir).map_or(true, |reader| reader.is_some()));
+    let is_read = in_force.filter(|_| cleanup.is_read_by_older());
     for name in orphans.chain(wals).chain(manifests).chain(temporary) {
         if let Some(manifest) = is_read
             && let Ok(Some(Owner::Windrow)) = owner_of(&host.env, &host.dir.join(&name))

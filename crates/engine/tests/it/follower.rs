@@ -481,6 +481,32 @@ fn nothing_is_shown_without_what_the_manifest_says_before_it() {
     }
 }
 
+/// A resume lets go of all logs at once.
+#[test]
+fn logs_stay_for_a_follower_when_writing_is_resumed() {
+    let (_, handles) = env(1);
+    let writer = open(&handles);
+    writer.put("a", "1").unwrap();
+    let follower = Follower::open_with(DIR, options(&handles)).unwrap();
+    writer.put("b", "2").unwrap();
+    let (goes_on, files) = (writer.clone(), handles.fs.clone());
+    between_manifest_and_log(&handles, move || {
+        let fault = Fault::new(FaultKind::NoSpace, Ops::WRITE, When::Matching(0)).on_path(".wal");
+        files.inject(fault);
+        assert_eq!(goes_on.put("c", "3").unwrap_err().kind(), ErrorKind::NoSpace);
+        goes_on.resume().unwrap();
+        goes_on.put("d", "4").unwrap();
+    });
+    assert!(follower.refresh().unwrap());
+    assert_eq!(keys_of(&follower.db())[..2], ["a", "b"]);
+    follower.refresh().unwrap();
+    assert_eq!(keys_of(&follower.db()), ["a", "b", "d"]);
+    // Nobody needs them now.
+    handles.jobs.fire_timers();
+    handles.jobs.run_until_idle();
+    assert_eq!(writer.stats().files_waiting, 0);
+}
+
 /// The log that was read says how long a later manifest was.
 #[test]
 fn a_copy_opens_though_the_writer_has_a_later_manifest() {

@@ -2,8 +2,11 @@
 //! it is opened.
 
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use windrow::{Db, ErrorKind, Follower, Keyspace, KeyspaceOptions, KeyspaceSettings, Options, Ttl};
+use windrow::{
+    Db, ErrorKind, Event, Follower, Keyspace, KeyspaceOptions, KeyspaceSettings, Options, Ttl,
+};
 use windrow_env::testing;
 
 fn own() -> KeyspaceSettings {
@@ -177,4 +180,30 @@ fn after_a_crash_they_are_those_of_before_or_those_that_were_given() {
             return;
         }
     }
+}
+
+/// Dropped by another thread in between, as it were.
+#[test]
+fn a_policy_for_all_passes_over_a_keyspace_that_is_dropped_meanwhile() {
+    let (_, handles) = testing::env(1);
+    let mut options = crate::simulated::options(&handles);
+    let writer: Arc<OnceLock<Db>> = Arc::default();
+    let listening = writer.clone();
+    options.components.listener = Some(Arc::new(move |event: &Event| {
+        if let (Event::PolicyChanged { keyspace, .. }, Some(db)) = (event, listening.get())
+            && &**keyspace == "default"
+        {
+            db.drop_keyspace("second").unwrap();
+        }
+    }));
+    let db = Db::open_with("/db", options).unwrap();
+    let third =
+        ["second", "third"].map(|name| db.keyspace(name).unwrap()).into_iter().nth(1).unwrap();
+    writer.set(db.clone()).ok().unwrap();
+    db.set_policy("leveled").unwrap();
+    assert_eq!(third.policy(), db.default_keyspace().policy());
+    assert!(third.policy().contains("pick=leveled"), "{}", third.policy());
+    assert_eq!(db.keyspaces(), ["default", "third"]);
+    let error = db.set_policy("no such policy").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
