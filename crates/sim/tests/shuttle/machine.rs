@@ -53,6 +53,12 @@ impl Machine {
         self
     }
 
+    /// The same with one setting more.
+    pub(crate) fn with_setting(mut self, name: &str, value: &str) -> Machine {
+        self.options.settings.set(name, value).expect("a setting");
+        self
+    }
+
     /// Another machine that a copy of this one's files is put into.
     pub(crate) fn with_files(&self, fs: CrashFs) -> Machine {
         Machine { fs, random: self.random.clone(), options: self.options.clone() }

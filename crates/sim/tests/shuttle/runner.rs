@@ -93,18 +93,32 @@ fn drive(scheduler: impl Scheduler + 'static, scenario: fn()) {
     Runner::new(scheduler, config).run(scenario);
 }
 
-/// Runs a scenario, the test `name`, under as many schedules as are asked for.
+/// Runs a scenario, the test `name`, under as many schedules as are asked for, and those that
+/// once found something.
 ///
 /// # Panics
 /// If one fails, after printing how to repeat it.
 pub(crate) fn check(name: &str, scenario: fn()) {
+    run(name, scenario, FOUND.into_iter().chain(batches(SCHEDULES)));
+}
+
+/// The same, with so many schedules where no number is asked for.
+pub(crate) fn check_few(name: &str, schedules: u64, scenario: fn()) {
+    run(name, scenario, batches(schedules));
+}
+
+/// The numbers of batches of so many schedules.
+fn batches(schedules: u64) -> std::ops::Range<u64> {
+    let first = sweep::number("WINDROW_SEED_FIRST", 0);
+    first..first + sweep::number("WINDROW_SCHEDULES", schedules).div_ceil(BATCH)
+}
+
+fn run(name: &str, scenario: fn(), seeds: impl Iterator<Item = u64>) {
     if let Ok(text) = std::env::var("WINDROW_SCHEDULE") {
         let batch: Batch = text.parse().expect("WINDROW_SCHEDULE is the number of a batch");
         return batch.run(scenario);
     }
-    let first = sweep::number("WINDROW_SEED_FIRST", 0);
-    let batches = sweep::number("WINDROW_SCHEDULES", SCHEDULES).div_ceil(BATCH);
-    for seed in FOUND.into_iter().chain(first..first + batches) {
+    for seed in seeds {
         let batch = Batch::of(seed);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| batch.run(scenario))) {
             eprintln!(
