@@ -322,7 +322,7 @@ fn add(
         if tries > FREE_TRIES {
             held.get_or_insert_with(|| HeldWriters::new(database));
         }
-        database.pipeline.flush_tree(tree)?;
+        database.pipeline.flush_tree_unless_closing(tree)?;
     }
     unreachable!("there are always more tries")
 }
@@ -387,5 +387,29 @@ impl Drop for Places<'_> {
         self.database.jobs.note_due(self.tree);
         self.database.workers.kick(Kick::MayBeDue);
         self.database.note_progress();
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use crate::{Db, ErrorKind};
+    use windrow_env::jobs::{Jobs, Urgency};
+
+    /// A close waits for the ingestion, which waits for a flush that does not begin any more.
+    #[test]
+    fn an_ingestion_that_waits_for_a_flush_gives_up_where_the_database_is_closed() {
+        let (db, handles) = Db::in_memory();
+        db.put("a", "1").unwrap();
+        let mut ingest = db.ingest().unwrap();
+        ingest.put("b", "2").unwrap();
+        // The flush waits, as for a checkpoint, until the gate is shut.
+        let database = db.handle().clone();
+        database.jobs.flush_through.store(0, windrow_env::sync::atomic::Ordering::Release);
+        let shut = database.clone();
+        let shut = move || {
+            shut.workers.gate.close();
+        };
+        handles.jobs.submit(Urgency::High, Box::new(shut));
+        assert_eq!(ingest.finish().unwrap_err().kind(), ErrorKind::Closed);
     }
 }

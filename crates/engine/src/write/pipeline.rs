@@ -202,6 +202,19 @@ impl Pipeline {
 
     /// Writes a keyspace's memtables to tables, and waits for it.
     pub(crate) fn flush_tree(&self, tree: &Arc<Tree>) -> Result<()> {
+        self.flush_tree_while(tree, || Ok(()))
+    }
+
+    /// The same for work that a close waits for: no flush begins once the database is closing, and
+    /// the close flushes only when that work is over.
+    ///
+    /// # Errors
+    /// As [`Pipeline::flush_tree`]; `Closed`.
+    pub(crate) fn flush_tree_unless_closing(&self, tree: &Arc<Tree>) -> Result<()> {
+        self.flush_tree_while(tree, || self.workers.check_open())
+    }
+
+    fn flush_tree_while(&self, tree: &Arc<Tree>, check: impl Fn() -> Result<()>) -> Result<()> {
         self.host.write_state.check()?;
         let mut queue = self.queue().lock();
         self.host.write_state.check()?;
@@ -229,9 +242,8 @@ impl Pipeline {
         );
         drop(queue);
         self.check_frozen(left)?;
-        self.await_flush(
-            newest.map(|memtable| Frozen { tree: tree.clone(), memtable }).into_iter().collect(),
-        )
+        let waiting = newest.map(|memtable| Frozen { tree: tree.clone(), memtable });
+        self.await_flush(waiting.into_iter().collect(), check)
     }
 
     /// Writes the memtables of all keyspaces to tables, and waits for it.
@@ -248,7 +260,7 @@ impl Pipeline {
         let waiting = queue.unflushed.frozen().cloned().collect();
         drop(queue);
         self.check_frozen(left)?;
-        self.await_flush(waiting)
+        self.await_flush(waiting, || Ok(()))
     }
 
     /// That what was to be frozen has left nothing in an active memtable.
@@ -260,14 +272,14 @@ impl Pipeline {
         checked().inspect_err(|error| self.host.set_background_error(error))
     }
 
-    /// Has memtables flushed, and waits until they are in tables.
-    fn await_flush(&self, mut waiting: Vec<Frozen>) -> Result<()> {
+    /// Has memtables flushed, and waits until they are in tables, or `check` fails.
+    fn await_flush(&self, mut waiting: Vec<Frozen>, check: impl Fn() -> Result<()>) -> Result<()> {
         if waiting.is_empty() {
             return Ok(());
         }
         self.workers.kick(Kick::RetryNow);
         self.host.wait_until(|| {
-            if let Err(error) = self.host.write_state.check() {
+            if let Err(error) = self.host.write_state.check().and_then(|()| check()) {
                 return Some(Err(error));
             }
             while waiting.last().is_some_and(|last| !last.is_waiting()) {
