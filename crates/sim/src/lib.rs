@@ -27,6 +27,7 @@ pub mod settle;
 mod share;
 pub mod shrink;
 pub mod targets;
+pub mod together;
 pub mod torture;
 pub mod traces;
 pub mod trial;

@@ -5,153 +5,256 @@
 //! author, and is possible only if each write is whole (P3, P27), and if the state has all that
 //! its writes came after (P2, P26): a prefix of the order of commits, keyspaces together.
 //!
-//! Owns: the numbers. Its own atomics are the standard library's, since the bookkeeping of a test
-//! is no place to switch threads. Never does: write to a database.
+//! Owns: the numbers, in memory, or in a file that several processes read and that outlives
+//! them. Its own atomics are the standard library's, since the bookkeeping of a test is no place
+//! for shuttle to switch threads. Never does: write to a database.
 
-use crate::history::VALUE_BYTES;
+#![allow(clippy::disallowed_types, reason = "the ledger is a file of the real system")]
+
 use std::fmt::Write as _;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use windrow::{Keyspace, Snapshot};
 use windrow_base::Result;
 
-/// Authors of a scenario: one that always writes, and one for each thing that is done.
-pub(crate) const AUTHORS: usize = 3;
 /// Keys that each write sets, in each keyspace that it goes to.
 const KEYS: u64 = 3;
 
 /// The last write of each author: 0 for none yet.
-pub(crate) type Counts = [u64; AUTHORS];
+pub type Counts = Vec<u64>;
 
-/// What was begun, acknowledged, and acknowledged as durable.
-#[derive(Default)]
-pub(crate) struct Ledger {
-    attempted: [AtomicU64; AUTHORS],
-    acknowledged: [AtomicU64; AUTHORS],
-    durable: [AtomicU64; AUTHORS],
+/// What is counted of each author.
+#[derive(Clone, Copy)]
+enum Of {
+    Attempted,
+    Acknowledged,
+    Durable,
+}
+
+const KINDS: usize = 3;
+
+/// What was begun, acknowledged, and acknowledged as durable. Each author is one thread.
+pub struct Ledger {
+    authors: usize,
+    value_bytes: usize,
+    numbers: Vec<AtomicU64>,
+    file: Option<File>,
 }
 
 /// A write that was begun.
-pub(crate) struct Attempt {
+pub struct Attempt {
     author: usize,
     number: u64,
     known: Counts,
-}
-
-fn counts(of: &[AtomicU64; AUTHORS]) -> Counts {
-    std::array::from_fn(|author| of[author].load(Ordering::SeqCst))
+    value_bytes: usize,
 }
 
 impl Ledger {
-    /// The next write of an author.
-    pub(crate) fn begin(&self, author: usize) -> Attempt {
-        let known = self.acknowledged();
-        let number = self.attempted[author].fetch_add(1, Ordering::SeqCst) + 1;
-        Attempt { author, number, known }
+    /// That of so many authors, whose values have so many bytes.
+    pub fn new(authors: usize, value_bytes: usize) -> Ledger {
+        let numbers = (0..authors * KINDS).map(|_| AtomicU64::new(0)).collect();
+        Ledger { authors, value_bytes, numbers, file: None }
     }
 
-    /// It was acknowledged.
-    pub(crate) fn end(&self, Attempt { author, number, known }: &Attempt, is_durable: bool) {
-        self.acknowledged[*author].fetch_max(*number, Ordering::SeqCst);
-        if is_durable {
-            // All before it in the order of commits is durable with it.
-            self.durable.iter().zip(known).for_each(|(durable, known)| {
-                durable.fetch_max(*known, Ordering::SeqCst);
-            });
-            self.durable[*author].fetch_max(*number, Ordering::SeqCst);
+    /// The same in a file, with what is in it.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn open(path: &Path, authors: usize, value_bytes: usize) -> std::io::Result<Ledger> {
+        let mut options = File::options();
+        let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
+        file.set_len((authors * KINDS * 8) as u64)?;
+        let mut ledger = Ledger::new(authors, value_bytes);
+        ledger.file = Some(file);
+        Ok(ledger)
+    }
+
+    fn at(&self, of: Of, author: usize) -> usize {
+        of as usize * self.authors + author
+    }
+
+    fn get(&self, of: Of, author: usize) -> u64 {
+        let at = self.at(of, author);
+        let Some(file) = &self.file else { return self.numbers[at].load(Ordering::SeqCst) };
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, (at * 8) as u64).expect("the ledger is read");
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Raises a number. Of one author only its thread does; what is durable, the others may too.
+    fn raise(&self, of: Of, author: usize, number: u64) {
+        let at = self.at(of, author);
+        let before = self.numbers[at].fetch_max(number, Ordering::SeqCst);
+        if let Some(file) = &self.file
+            && before < number
+            // In a file nobody asks for it: a killed process loses nothing.
+            && !matches!(of, Of::Durable)
+        {
+            file.write_all_at(&number.to_le_bytes(), (at * 8) as u64).expect("the ledger is kept");
         }
     }
 
-    pub(crate) fn attempted(&self) -> Counts {
-        counts(&self.attempted)
+    fn counts(&self, of: Of) -> Counts {
+        (0..self.authors).map(|author| self.get(of, author)).collect()
     }
 
-    pub(crate) fn acknowledged(&self) -> Counts {
-        counts(&self.acknowledged)
+    /// The next write of an author.
+    pub fn begin(&self, author: usize) -> Attempt {
+        let known = self.acknowledged();
+        let number = self.get(Of::Attempted, author) + 1;
+        self.raise(Of::Attempted, author, number);
+        Attempt { author, number, known, value_bytes: self.value_bytes }
     }
 
-    pub(crate) fn durable(&self) -> Counts {
-        counts(&self.durable)
-    }
-}
-
-impl Attempt {
-    /// The pairs that it writes, in the order of keys.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (String, Vec<u8>)> {
-        let mut text = format!("{} ", self.number);
-        self.known.iter().for_each(|known| write!(text, "{known} ").expect("a string"));
-        let mut value = text.into_bytes();
-        value.resize(VALUE_BYTES, b'.');
-        (0..KEYS).map(move |n| (key(self.author, n), value.clone()))
+    /// It was acknowledged.
+    pub fn end(&self, Attempt { author, number, known, .. }: &Attempt, is_durable: bool) {
+        self.raise(Of::Acknowledged, *author, *number);
+        if is_durable {
+            // All before it in the order of commits is durable with it.
+            known.iter().enumerate().for_each(|(other, known)| {
+                self.raise(Of::Durable, other, *known);
+            });
+            self.raise(Of::Durable, *author, *number);
+        }
     }
 
-    /// The range that holds the author's keys, and no others.
-    pub(crate) fn range(&self) -> (String, String) {
-        (key(self.author, 0), format!("{}~", key(self.author, KEYS)))
+    /// Power was lost: writes go on from what is left.
+    pub fn go_on_from(&self, counts: &[u64]) {
+        for (author, number) in counts.iter().enumerate() {
+            for of in [Of::Acknowledged, Of::Durable] {
+                self.numbers[self.at(of, author)].store(*number, Ordering::SeqCst);
+            }
+        }
     }
 
-    /// Whether a value is of an earlier write of the author, or there is none, as is right for
-    /// what it reads under a lock or in a transaction.
-    pub(crate) fn assert_comes_after(&self, value: Option<&[u8]>) {
-        let before = value.map_or(0, |value| parse(value)[0]);
-        assert!(before < self.number, "write {} reads {before}", self.number);
+    /// What was begun.
+    pub fn attempted(&self) -> Counts {
+        self.counts(Of::Attempted)
     }
-}
 
-fn key(author: usize, n: u64) -> String {
-    format!("author{author} key{n}")
-}
+    /// What was acknowledged.
+    pub fn acknowledged(&self) -> Counts {
+        self.counts(Of::Acknowledged)
+    }
 
-/// The number of a write, and what it knew.
-fn parse(value: &[u8]) -> [u64; 1 + AUTHORS] {
-    assert_eq!(value.len(), VALUE_BYTES, "a value that nobody wrote");
-    let text = std::str::from_utf8(value).expect("a value that nobody wrote");
-    let mut numbers = text.split(' ').map_while(|word| word.parse().ok());
-    std::array::from_fn(|_| numbers.next().expect("a value that nobody wrote"))
-}
+    /// What was acknowledged as durable, or before what was.
+    pub fn durable(&self) -> Counts {
+        self.counts(Of::Durable)
+    }
 
-/// What a snapshot shows of each author, by gets and by scans both ways.
-///
-/// # Errors
-/// What the database said.
-///
-/// # Panics
-/// If no prefix of the order of commits looks like this.
-pub(crate) fn observe(spaces: &[Keyspace], snapshot: &Snapshot) -> Result<Counts> {
-    let mut seen = [[0; 1 + AUTHORS]; AUTHORS];
-    for (author, seen) in seen.iter_mut().enumerate() {
+    /// What a snapshot shows of each author, by gets and by scans both ways.
+    ///
+    /// # Errors
+    /// What the database said.
+    ///
+    /// # Panics
+    /// If no prefix of the order of commits looks like this.
+    pub fn observe(&self, spaces: &[Keyspace], snapshot: &Snapshot) -> Result<Counts> {
+        let seen = (0..self.authors)
+            .map(|author| self.observe_author(author, spaces, snapshot))
+            .collect::<Result<Vec<_>>>()?;
+        for (author, write) in seen.iter().enumerate() {
+            let has = |(other, known): (usize, &u64)| *known <= seen[other][0];
+            assert!(
+                write[1..].iter().enumerate().all(has),
+                "write {} of author {author} is there, and not what was there before it: {seen:?}",
+                write[0]
+            );
+        }
+        Ok(seen.into_iter().map(|write| write[0]).collect())
+    }
+
+    fn observe_author(
+        &self,
+        author: usize,
+        spaces: &[Keyspace],
+        snapshot: &Snapshot,
+    ) -> Result<Vec<u64>> {
         let mut writes = Vec::new();
         for space in spaces {
-            let got = space.get_at(snapshot, key(author, 0))?.map(|value| parse(&value));
+            let got = space.get_at(snapshot, key(author, 0))?.map(|value| self.parse(&value));
             let want = if got.is_some() { KEYS as usize } else { 0 };
-            let prefix = format!("author{author} ");
+            let prefix = prefix(author);
             let there = space.prefix_at(snapshot, &prefix).collect::<Result<Vec<_>>>()?;
             let back = space.prefix_at(snapshot, &prefix).rev().collect::<Result<Vec<_>>>()?;
-            assert_eq!(
-                (there.len(), back.len()),
-                (want, want),
-                "{author}: a write is there in part"
-            );
+            let counts = (there.len(), back.len());
+            assert_eq!(counts, (want, want), "a write of author {author} is there in part");
             for (_, value) in there.iter().chain(&back) {
-                assert_eq!(Some(parse(value)), got, "{author}: a write is there in part");
+                let value = Some(self.parse(value));
+                assert_eq!(value, got, "a write of author {author} is there in part");
             }
             writes.extend(got);
         }
         // One that goes to one keyspace alone always does.
-        assert!(writes.windows(2).all(|pair| pair[0] == pair[1]), "{author}: {writes:?}");
-        *seen = writes.first().copied().unwrap_or_default();
+        assert!(writes.windows(2).all(|pair| pair[0] == pair[1]), "author {author}: {writes:?}");
+        Ok(writes.into_iter().next().unwrap_or_else(|| vec![0; 1 + self.authors]))
     }
-    for (author, [number, known @ ..]) in seen.iter().enumerate() {
-        let has = |other: usize| known[other] <= seen[other][0];
-        assert!(
-            (0..AUTHORS).all(has),
-            "write {number} of author {author} is there, and not what was there before it: {seen:?}"
-        );
+
+    /// The number of a write, and what it knew.
+    fn parse(&self, value: &[u8]) -> Vec<u64> {
+        assert_eq!(value.len(), self.value_bytes, "a value that nobody wrote");
+        let text = std::str::from_utf8(value).expect("a value that nobody wrote");
+        let numbers: Vec<u64> = text.split(' ').map_while(|word| word.parse().ok()).collect();
+        assert_eq!(numbers.len(), 1 + self.authors, "a value that nobody wrote");
+        numbers
     }
-    Ok(seen.map(|[number, ..]| number))
+
+    /// The number of the write that a value of an author is of; 0 of none.
+    pub fn number(&self, value: Option<&[u8]>) -> u64 {
+        value.map_or(0, |value| self.parse(value)[0])
+    }
+}
+
+impl Attempt {
+    /// Its number.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The pairs that it writes, in the order of keys.
+    pub fn pairs(&self) -> impl Iterator<Item = (String, Vec<u8>)> {
+        let mut text = format!("{} ", self.number);
+        self.known.iter().for_each(|known| write!(text, "{known} ").expect("a string"));
+        let mut value = text.into_bytes();
+        assert!(value.len() <= self.value_bytes, "values are too short for {:?}", self.known);
+        value.resize(self.value_bytes, b'.');
+        (0..KEYS).map(move |n| (key(self.author, n), value.clone()))
+    }
+
+    /// The first of its keys.
+    pub fn first_key(&self) -> String {
+        first_key(self.author)
+    }
+
+    /// The range that holds the author's keys, and no others.
+    pub fn range(&self) -> (String, String) {
+        let prefix = prefix(self.author);
+        let end = format!("{prefix}~");
+        (prefix, end)
+    }
+}
+
+/// The first of an author's keys.
+pub fn first_key(author: usize) -> String {
+    key(author, 0)
+}
+
+fn prefix(author: usize) -> String {
+    format!("author{author:02} ")
+}
+
+fn key(author: usize, n: u64) -> String {
+    format!("{}key{n}", prefix(author))
 }
 
 /// Asserts that `lo <= counts <= hi` for each author.
-pub(crate) fn within(what: &str, lo: Counts, counts: Counts, hi: Counts) {
+///
+/// # Panics
+/// If not.
+pub fn within(what: &str, lo: &[u64], counts: &[u64], hi: &[u64]) {
     let fits = |author: usize| lo[author] <= counts[author] && counts[author] <= hi[author];
-    assert!((0..AUTHORS).all(fits), "{what}: {counts:?} is not within {lo:?} and {hi:?}");
+    let all = (0..counts.len()).all(fits);
+    assert!(all, "{what}: {counts:?} is not within {lo:?} and {hi:?}");
 }

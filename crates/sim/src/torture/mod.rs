@@ -38,6 +38,7 @@ pub mod starve_cases;
 pub mod starved;
 pub mod stop;
 pub mod surroundings;
+mod together;
 pub mod trace;
 pub mod volume;
 pub mod worker;
@@ -84,6 +85,11 @@ enum Command {
     Small(small::Plan),
     /// Followers next to a writer, in processes that are killed, and what they cost it.
     Follow(follow::Plan),
+    /// Everything that a database can be asked for, at the same time: in a process that is
+    /// killed, next to followers; or, with --threads, on threads over a simulated file system.
+    Together(together::Plan),
+    #[command(hide = true)]
+    TogetherActor(crate::together::processes::Task),
     #[command(hide = true)]
     FollowActor(follow_actors::Task),
     #[command(hide = true)]
@@ -103,6 +109,11 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Partial(plan) => return run_partial(&plan),
         Command::Follow(plan) => return run_follow(&plan),
         Command::FollowActor(task) => return follow_actors::run(&task),
+        Command::Together(plan) => return run_together(&plan),
+        Command::TogetherActor(task) => {
+            crate::together::processes::act(&task);
+            return ExitCode::SUCCESS;
+        }
         Command::Starved(task) => return starved::run(&task),
         Command::Memory(plan) => ("memory", plan),
         Command::Actor => return surroundings::actor::run(),
@@ -146,6 +157,11 @@ fn run_follow(plan: &follow::Plan) -> ExitCode {
             "follow --seed {seed} --rounds {rounds} --seconds {seconds} --followers {followers}"
         )
     })
+}
+
+fn run_together(plan: &together::Plan) -> ExitCode {
+    stop::install();
+    report("together", together::run(plan), |seed| plan.repeat(seed))
 }
 
 fn run_partial(plan: &partial::Plan) -> ExitCode {

@@ -18,7 +18,7 @@ pub(crate) const WRITERS: usize = 2;
 /// Keys that each batch sets, in each of two keyspaces.
 const KEYS: u64 = 2;
 /// Bytes of a value: a few batches fill a memtable of 64 KiB.
-pub(crate) const VALUE_BYTES: usize = 3 << 10;
+const VALUE_BYTES: usize = 3 << 10;
 
 /// Batches of each writer: 0 for none yet.
 pub(crate) type Counts = [u64; WRITERS];

@@ -14,7 +14,6 @@ mod crashing;
 mod following;
 mod history;
 mod keyspaces;
-mod ledger;
 mod machine;
 mod pairs;
 mod reading;

@@ -6,237 +6,73 @@
 //! opened afterwards as after a kill or a power loss; every copy that is made is opened and
 //! compared. `pairs!` at the end lists the pairs; `WINDROW_SCHEDULES=10000` is the long run.
 //!
-//! Owns: what is done. Never does: know what may be seen (`ledger.rs`).
+//! Owns: the pairs. Never does: know what is done, or what may be seen (`windrow_sim::together`).
 
-use crate::ledger::{AUTHORS, Counts, Ledger, observe, within};
-use crate::machine::{self, DIR, Machine, draw};
+use crate::machine::{DIR, Machine, draw};
 use crate::runner::check_few;
 use shuttle::thread;
+use std::path::Path;
 use std::sync::Arc;
-use windrow::{Batch, Db, Error, ErrorKind, Keyspace, Result, WriteSync};
-use windrow_env::testing::{CrashFs, Fault, FaultKind, Ops, When};
+use windrow::{Db, Follower, Result};
+use windrow_env::testing::{CrashFs, Fault, FaultId, FaultKind, Ops, When};
+use windrow_sim::together::ledger::{Counts, Ledger};
+use windrow_sim::together::{
+    ACTS, Act, Excuses, Ground, Kind, Stage, judge, resume_for_good, shown,
+};
 
 /// Schedules of each pair in a usual run.
 const SCHEDULES: u64 = 50;
 /// How often each thing is done.
 const TIMES: u64 = 2;
+/// Bytes of a value: a few writes fill a memtable of 64 KiB.
+const VALUE_BYTES: usize = 3 << 10;
 
-/// Something that is done while another thing is.
-type Act = fn(&Stage, usize) -> Result<()>;
+/// The device fails until this is dropped.
+struct Broken(CrashFs, FaultId);
 
-/// Where it is done.
-#[derive(Clone)]
-struct Stage {
-    machine: Arc<Machine>,
-    db: Db,
-    spaces: [Keyspace; 2],
-    ledger: Arc<Ledger>,
-}
-
-impl Stage {
-    /// Runs `look`, and asserts that what it saw has all that was acknowledged before.
-    fn look(&self, what: &str, look: impl FnOnce() -> Result<Counts>) -> Result<()> {
-        let before = self.ledger.acknowledged();
-        let seen = look()?;
-        within(what, before, seen, self.ledger.attempted());
-        Ok(())
+impl Drop for Broken {
+    fn drop(&mut self) {
+        self.0.remove_fault(self.1);
     }
 }
 
-/// What a database shows, of which only these keyspaces count.
-fn shown(db: &Db) -> Result<Counts> {
-    let names = ["default", "other"];
-    let spaces = names.map(|name| db.open_keyspace(name));
-    let spaces = spaces.into_iter().collect::<Result<Vec<_>>>()?;
-    let spaces: Vec<_> =
-        spaces.into_iter().map(|space| space.expect("it was made first")).collect();
-    observe(&spaces, &db.snapshot())
-}
-
-/// A batch over both keyspaces, in which a range may be deleted first.
-fn write(stage: &Stage, author: usize) -> Result<()> {
-    let attempt = stage.ledger.begin(author);
-    let mut batch = Batch::new();
-    let deletes = draw(4) == 0;
-    for space in &stage.spaces {
-        let (from, to) = attempt.range();
-        if deletes {
-            batch.delete_range(space, from, to);
-        }
-        attempt.pairs().for_each(|(key, value)| batch.put(space, key, value));
+impl Ground for Machine {
+    fn draw(&self, bound: u64) -> u64 {
+        draw(bound)
     }
-    let sync = if draw(3) == 0 { WriteSync::Yes } else { WriteSync::No };
-    stage.db.write(batch, sync)?;
-    stage.ledger.end(&attempt, sync.is_yes());
-    Ok(())
-}
 
-/// The same in a transaction that has read what it writes over.
-fn transact(stage: &Stage, author: usize) -> Result<()> {
-    let attempt = stage.ledger.begin(author);
-    stage.db.transact(|tx| {
-        for space in &stage.spaces {
-            for (key, value) in attempt.pairs() {
-                attempt.assert_comes_after(tx.get(space, &key)?.as_deref());
-                tx.put(space, key, value)?;
-            }
-        }
-        Ok(())
-    })?;
-    stage.ledger.end(&attempt, false);
-    Ok(())
-}
-
-fn ingest(stage: &Stage, author: usize) -> Result<()> {
-    // Of one keyspace always: the other one's keys would be older.
-    let attempt = stage.ledger.begin(author);
-    let mut ingest = stage.spaces[author % 2].ingest()?;
-    attempt.pairs().try_for_each(|(key, value)| ingest.put(key, value))?;
-    ingest.finish()?;
-    stage.ledger.end(&attempt, true);
-    Ok(())
-}
-
-fn flush(stage: &Stage, _: usize) -> Result<()> {
-    match draw(3) {
-        0 => stage.db.flush(),
-        n => stage.spaces[n as usize - 1].flush(),
-    }
-}
-
-fn compact(stage: &Stage, _: usize) -> Result<()> {
-    match draw(2) {
-        0 => stage.db.compact(),
-        _ => stage.spaces[draw(2) as usize].compact_range(None, None),
-    }
-}
-
-fn checkpoint(stage: &Stage, author: usize) -> Result<()> {
-    let dir = format!("/scenario/copy{author}");
-    stage.look("a copy", || {
-        stage.db.checkpoint(&dir)?;
-        open_copy(stage, &dir)
-    })
-}
-
-/// What a copy shows, which is removed afterwards.
-fn open_copy(stage: &Stage, dir: &str) -> Result<Counts> {
-    let copy = stage.machine.with_files(stage.machine.fs.fork());
-    copy.fs.clear_faults();
-    let (db, _jobs) = copy.open(dir);
-    db.verify().and_then(|report| report.into_result()).expect("verify a copy");
-    let seen = shown(&db);
-    db.close().expect("close a copy");
-    let files = &stage.machine.fs;
-    for name in files.files(std::path::Path::new(dir)) {
-        files.remove_file(&std::path::Path::new(dir).join(name));
-    }
-    seen
-}
-
-/// A keyspace that comes and goes, with something in it.
-fn keyspaces(stage: &Stage, author: usize) -> Result<()> {
-    let name = format!("of author {author}");
-    let space = stage.db.keyspace(&name)?;
-    space.put("key", "value")?;
-    if draw(2) == 0 {
-        space.flush()?;
-    }
-    assert_eq!(space.get("key")?.as_deref(), Some(&b"value"[..]));
-    stage.db.drop_keyspace(&name)
-}
-
-fn policy(stage: &Stage, _: usize) -> Result<()> {
-    let policies = ["leveled", "windrow", "l2sm", "vlsm filters=none"];
-    stage.db.set_policy(policies[draw(policies.len() as u64) as usize])
-}
-
-fn sync(stage: &Stage, _: usize) -> Result<()> {
-    stage.db.sync()
-}
-
-/// Snapshots, scans and statistics.
-fn read(stage: &Stage, _: usize) -> Result<()> {
-    stage.look("a read", || observe(&stage.spaces, &stage.db.snapshot()))?;
-    let stats = stage.db.stats();
-    assert!(stats.memory.memtables_bytes < u64::MAX / 2, "{:?}", stats.memory);
-    Ok(())
-}
-
-/// Another process reads, twice.
-fn follow(stage: &Stage, _: usize) -> Result<()> {
-    let (follower, _jobs) = stage.machine.follow(DIR);
-    for _ in 0..2 {
-        stage.look("a follower", || {
-            follower.refresh().expect("refresh");
-            shown(&follower.db())
-        })?;
-    }
-    Ok(())
-}
-
-/// Another process copies what it read.
-fn copy(stage: &Stage, author: usize) -> Result<()> {
-    let (follower, _jobs) = stage.machine.follow(DIR);
-    let dir = format!("/scenario/copy{author}");
-    for _ in 0..2 {
-        stage.look("a follower's copy", || {
-            follower.refresh().expect("refresh");
-            let shown = shown(&follower.db())?;
-            follower.checkpoint(&dir)?;
-            let copied = open_copy(stage, &dir)?;
-            assert_eq!(copied, shown, "a copy is not what was shown");
-            Ok(copied)
-        })?;
-    }
-    Ok(())
-}
-
-/// The device fails once, and writing is turned on again.
-fn resume(stage: &Stage, _: usize) -> Result<()> {
-    let kind = if draw(2) == 0 { FaultKind::NoSpace } else { FaultKind::Io };
-    let on = [(Ops::WRITE, ".wal"), (Ops::SYNC, ".wal"), (Ops::WRITE | Ops::SYNC, "MANIFEST")];
-    let (on, path) = on[draw(3) as usize];
-    let fault = Fault::new(kind, on, When::Matching(draw(4))).on_path(path);
-    let fault = stage.machine.fs.inject(fault);
-    for _ in 0..draw(30) {
+    fn pause(&self) {
         thread::yield_now();
     }
-    let resumed = stage.db.resume();
-    stage.machine.fs.remove_fault(fault);
-    resumed
-}
 
-fn close(stage: &Stage, _: usize) -> Result<()> {
-    for _ in 0..draw(60) {
-        thread::yield_now();
-    }
-    stage.db.close()
-}
-
-/// What may come of something while the database is closed, or the device fails.
-struct Excuses {
-    closes: bool,
-    fails: bool,
-}
-
-impl Excuses {
-    fn of(acts: [Act; 2]) -> Excuses {
-        let is = |act: Act| acts.iter().any(|of| std::ptr::fn_addr_eq(*of, act));
-        Excuses { closes: is(close), fails: is(resume) }
+    fn follow(&self) -> Result<Follower> {
+        Ok(Machine::follow(self, DIR).0)
     }
 
-    /// Whether to go on.
-    fn take(&self, result: Result<()>) -> bool {
-        let Err(error) = result else { return true };
-        let closed = self.closes && error.kind() == ErrorKind::Closed;
-        assert!(closed || self.fails && is_of_the_device(&error), "{error}");
-        !closed
+    fn copy_path(&self, author: usize) -> String {
+        format!("/scenario/copy{author}")
     }
-}
 
-fn is_of_the_device(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Io | ErrorKind::ReadOnly)
+    fn with_copy(&self, dir: &str, look: &mut dyn FnMut(&Db) -> Result<Counts>) -> Result<Counts> {
+        let copy = self.with_files(self.fs.fork());
+        copy.fs.clear_faults();
+        let (db, _jobs) = copy.open(dir);
+        db.verify().and_then(|report| report.into_result()).expect("verify a copy");
+        let seen = look(&db);
+        db.close().expect("close a copy");
+        for name in self.fs.files(Path::new(dir)) {
+            self.fs.remove_file(&Path::new(dir).join(name));
+        }
+        seen
+    }
+
+    fn break_device(&self) -> Box<dyn Send> {
+        let kind = if draw(2) == 0 { FaultKind::NoSpace } else { FaultKind::Io };
+        let on = [(Ops::WRITE, ".wal"), (Ops::SYNC, ".wal"), (Ops::WRITE | Ops::SYNC, "MANIFEST")];
+        let (on, path) = on[draw(3) as usize];
+        let fault = Fault::new(kind, on, When::Matching(draw(4))).on_path(path);
+        Box::new(Broken(self.fs.clone(), self.fs.inject(fault)))
+    }
 }
 
 /// An image of the machine, and what was promised of it.
@@ -248,91 +84,88 @@ struct Image {
 }
 
 impl Image {
-    fn take(stage: &Stage) -> Image {
-        let (durable, acknowledged) = (stage.ledger.durable(), stage.ledger.acknowledged());
-        let files = stage.machine.fs.fork();
-        Image { files, durable, acknowledged, attempted: stage.ledger.attempted() }
+    fn take(machine: &Machine, ledger: &Ledger) -> Image {
+        let (durable, acknowledged) = (ledger.durable(), ledger.acknowledged());
+        let files = machine.fs.fork();
+        Image { files, durable, acknowledged, attempted: ledger.attempted() }
     }
 
     /// Opens it as after a kill, or after a power loss.
-    fn open(self, stage: &Stage) {
-        let loses_power = draw(2) == 0;
-        let least = if loses_power { self.durable } else { self.acknowledged };
+    fn judge(self, machine: &Machine, ledger: &Ledger) {
         self.files.clear_faults();
-        match loses_power {
-            true => self.files.crash(draw(u64::MAX)),
-            false => self.files.kill(draw(u64::MAX)),
+        let (what, least) = match draw(2) {
+            0 => ("after a power loss", self.durable),
+            _ => ("after a kill", self.acknowledged),
+        };
+        match what {
+            "after a kill" => self.files.kill(draw(u64::MAX)),
+            _ => self.files.crash(draw(u64::MAX)),
         }
-        let (db, _jobs) = stage.machine.with_files(self.files).open(DIR);
-        let what = if loses_power { "after power loss" } else { "after a kill" };
-        within(what, least, shown(&db).expect("observe"), self.attempted);
-        db.verify().and_then(|report| report.into_result()).expect("verify");
-        db.close().expect("close");
+        let image = machine.with_files(self.files);
+        judge(what, &|| Ok(image.try_open(DIR)?.0), ledger, (&least, &self.attempted));
     }
 }
 
-/// The device is well: whatever of before is still to fail, writing is on in the end.
-fn resume_for_good(db: &Db) {
-    for _ in 0..16 {
-        db.resume().expect("resume");
-        if db.wait_idle().is_ok() {
-            return;
-        }
-    }
-    panic!("writing is turned off again and again: {:?}", db.write_error());
+fn named(name: &str) -> (usize, &'static Act) {
+    let found = ACTS.iter().enumerate().find(|(_, act)| act.name == name);
+    found.unwrap_or_else(|| panic!("there is no act `{name}`"))
 }
 
-/// Two things at the same time.
-fn run_pair(acts: [Act; 2]) {
-    let excuses = Arc::new(Excuses::of(acts));
+/// Two things at the same time, next to a writer.
+fn run_pair(names: [&str; 2]) {
+    let acts = names.map(named);
+    let is = |kind| acts.iter().any(|(_, act)| act.kind == kind);
+    let excuses = Excuses { closes: is(Kind::Closes), fails: is(Kind::Breaks) };
     let machine = Arc::new(Machine::new().with_setting("manifest_bytes", "1KiB"));
     let (db, jobs) = machine.open(DIR);
-    let spaces = machine::spaces(&db);
-    let stage = Stage { machine, db, spaces, ledger: Arc::default() };
+    let ledger = Arc::new(Ledger::new(ACTS.len() + 2, VALUE_BYTES));
+    let stage = Stage::new(db, ledger, machine.clone(), excuses).expect("keyspaces");
     let mut threads = Vec::new();
-    for (author, act) in [write as Act].into_iter().chain(acts).enumerate() {
-        assert!(author < AUTHORS);
-        let (stage, excuses) = (stage.clone(), excuses.clone());
-        let times = if author == 0 { 2 * TIMES } else { TIMES };
+    for (place, (author, act)) in [named("write")].into_iter().chain(acts).enumerate() {
+        // Three of the same act are three authors.
+        let author = match place {
+            0 => ACTS.len(),
+            2 if names[0] == names[1] => ACTS.len() + 1,
+            _ => author,
+        };
+        let stage = stage.clone();
+        let times = if place == 0 { 2 * TIMES } else { TIMES };
         threads.push(thread::spawn(move || {
-            (0..times).all(|_| excuses.take(act(&stage, author)));
+            (0..times).all(|_| excuses.take(act.name, (act.run)(&stage, author)));
         }));
     }
     for _ in 0..draw(200) {
         thread::yield_now();
     }
-    let image = Image::take(&stage);
+    let image = Image::take(&machine, &stage.ledger);
     jobs.fire();
     threads.into_iter().for_each(|thread| thread.join().expect("a thread of the scenario"));
-    image.open(&stage);
-    end(stage, &excuses);
+    image.judge(&machine, &stage.ledger);
+    end(&machine, stage);
 }
 
-fn end(stage: Stage, excuses: &Excuses) {
-    if excuses.fails {
-        stage.machine.fs.clear_faults();
-        if !excuses.closes {
-            resume_for_good(&stage.db);
-        }
+fn end(machine: &Machine, stage: Stage) {
+    let Excuses { closes, fails } = stage.excuses;
+    machine.fs.clear_faults();
+    if fails && !closes {
+        resume_for_good(&stage.db);
     }
-    if !excuses.closes {
-        stage.look("at the end", || shown(&stage.db)).expect("observe");
+    let ledger = stage.ledger.clone();
+    if !closes {
+        stage.look("at the end", || shown(&stage.db, &ledger)).expect("observe");
         stage.db.verify().and_then(|report| report.into_result()).expect("verify");
         if draw(2) == 0 {
-            return Image::take(&stage).open(&stage);
+            return Image::take(machine, &ledger).judge(machine, &ledger);
         }
         stage.db.close().expect("close");
     }
-    let Stage { machine, db, spaces, ledger } = stage;
-    drop((db, spaces));
-    let (db, _jobs) = machine.open(DIR);
-    let seen = shown(&db).expect("observe");
-    within("opened again", ledger.acknowledged(), seen, ledger.attempted());
-    db.close().expect("close");
+    drop(stage);
+    let (least, most) = (ledger.acknowledged(), ledger.attempted());
+    judge("opened again", &|| Ok(machine.try_open(DIR)?.0), &ledger, (&least, &most));
 }
 
 macro_rules! pairs {
-    ($($name:ident: $first:ident, $second:ident;)*) => {
+    ($($name:ident: $first:literal, $second:literal;)*) => {
         $(#[test]
         fn $name() {
             check_few(stringify!($name), SCHEDULES, || run_pair([$first, $second]));
@@ -341,88 +174,125 @@ macro_rules! pairs {
 }
 
 pairs! {
-    write_and_write: write, write;
-    transact_and_transact: transact, transact;
-    transact_and_ingest: transact, ingest;
-    transact_and_flush: transact, flush;
-    transact_and_compact: transact, compact;
-    transact_and_checkpoint: transact, checkpoint;
-    transact_and_keyspaces: transact, keyspaces;
-    transact_and_policy: transact, policy;
-    transact_and_sync: transact, sync;
-    transact_and_read: transact, read;
-    transact_and_follow: transact, follow;
-    transact_and_copy: transact, copy;
-    transact_and_resume: transact, resume;
-    transact_and_close: transact, close;
-    ingest_and_ingest: ingest, ingest;
-    ingest_and_flush: ingest, flush;
-    ingest_and_compact: ingest, compact;
-    ingest_and_checkpoint: ingest, checkpoint;
-    ingest_and_keyspaces: ingest, keyspaces;
-    ingest_and_policy: ingest, policy;
-    ingest_and_sync: ingest, sync;
-    ingest_and_read: ingest, read;
-    ingest_and_follow: ingest, follow;
-    ingest_and_copy: ingest, copy;
-    ingest_and_resume: ingest, resume;
-    ingest_and_close: ingest, close;
-    flush_and_flush: flush, flush;
-    flush_and_compact: flush, compact;
-    flush_and_checkpoint: flush, checkpoint;
-    flush_and_keyspaces: flush, keyspaces;
-    flush_and_policy: flush, policy;
-    flush_and_sync: flush, sync;
-    flush_and_read: flush, read;
-    flush_and_follow: flush, follow;
-    flush_and_copy: flush, copy;
-    flush_and_resume: flush, resume;
-    flush_and_close: flush, close;
-    compact_and_compact: compact, compact;
-    compact_and_checkpoint: compact, checkpoint;
-    compact_and_keyspaces: compact, keyspaces;
-    compact_and_policy: compact, policy;
-    compact_and_sync: compact, sync;
-    compact_and_read: compact, read;
-    compact_and_follow: compact, follow;
-    compact_and_copy: compact, copy;
-    compact_and_resume: compact, resume;
-    compact_and_close: compact, close;
-    checkpoint_and_checkpoint: checkpoint, checkpoint;
-    checkpoint_and_keyspaces: checkpoint, keyspaces;
-    checkpoint_and_policy: checkpoint, policy;
-    checkpoint_and_sync: checkpoint, sync;
-    checkpoint_and_read: checkpoint, read;
-    checkpoint_and_follow: checkpoint, follow;
-    checkpoint_and_copy: checkpoint, copy;
-    checkpoint_and_resume: checkpoint, resume;
-    checkpoint_and_close: checkpoint, close;
-    keyspaces_and_keyspaces: keyspaces, keyspaces;
-    keyspaces_and_policy: keyspaces, policy;
-    keyspaces_and_sync: keyspaces, sync;
-    keyspaces_and_read: keyspaces, read;
-    keyspaces_and_follow: keyspaces, follow;
-    keyspaces_and_copy: keyspaces, copy;
-    keyspaces_and_resume: keyspaces, resume;
-    keyspaces_and_close: keyspaces, close;
-    policy_and_follow: policy, follow;
-    policy_and_copy: policy, copy;
-    policy_and_resume: policy, resume;
-    policy_and_close: policy, close;
-    sync_and_follow: sync, follow;
-    sync_and_copy: sync, copy;
-    sync_and_resume: sync, resume;
-    sync_and_close: sync, close;
-    read_and_copy: read, copy;
-    read_and_resume: read, resume;
-    read_and_close: read, close;
-    follow_and_copy: follow, copy;
-    follow_and_resume: follow, resume;
-    follow_and_close: follow, close;
-    copy_and_copy: copy, copy;
-    copy_and_resume: copy, resume;
-    copy_and_close: copy, close;
-    resume_and_resume: resume, resume;
-    resume_and_close: resume, close;
-    close_and_close: close, close;
+    write_and_write: "write", "write";
+    transact_and_transact: "transact", "transact";
+    transact_and_ingest: "transact", "ingest";
+    transact_and_flush: "transact", "flush";
+    transact_and_compact: "transact", "compact";
+    transact_and_checkpoint: "transact", "checkpoint";
+    transact_and_keyspaces: "transact", "keyspaces";
+    transact_and_policy: "transact", "policy";
+    transact_and_sync: "transact", "sync";
+    transact_and_read: "transact", "read";
+    transact_and_follow: "transact", "follow";
+    transact_and_copy: "transact", "copy";
+    transact_and_resume: "transact", "resume";
+    transact_and_close: "transact", "close";
+    condition_and_condition: "condition", "condition";
+    condition_and_ingest: "condition", "ingest";
+    condition_and_flush: "condition", "flush";
+    condition_and_compact: "condition", "compact";
+    condition_and_checkpoint: "condition", "checkpoint";
+    condition_and_keyspaces: "condition", "keyspaces";
+    condition_and_policy: "condition", "policy";
+    condition_and_sync: "condition", "sync";
+    condition_and_read: "condition", "read";
+    condition_and_follow: "condition", "follow";
+    condition_and_copy: "condition", "copy";
+    condition_and_resume: "condition", "resume";
+    condition_and_close: "condition", "close";
+    merge_and_merge: "merge", "merge";
+    merge_and_ingest: "merge", "ingest";
+    merge_and_flush: "merge", "flush";
+    merge_and_compact: "merge", "compact";
+    merge_and_checkpoint: "merge", "checkpoint";
+    merge_and_keyspaces: "merge", "keyspaces";
+    merge_and_policy: "merge", "policy";
+    merge_and_sync: "merge", "sync";
+    merge_and_read: "merge", "read";
+    merge_and_follow: "merge", "follow";
+    merge_and_copy: "merge", "copy";
+    merge_and_resume: "merge", "resume";
+    merge_and_close: "merge", "close";
+    pop_and_pop: "pop", "pop";
+    pop_and_ingest: "pop", "ingest";
+    pop_and_flush: "pop", "flush";
+    pop_and_compact: "pop", "compact";
+    pop_and_checkpoint: "pop", "checkpoint";
+    pop_and_keyspaces: "pop", "keyspaces";
+    pop_and_policy: "pop", "policy";
+    pop_and_sync: "pop", "sync";
+    pop_and_read: "pop", "read";
+    pop_and_follow: "pop", "follow";
+    pop_and_copy: "pop", "copy";
+    pop_and_resume: "pop", "resume";
+    pop_and_close: "pop", "close";
+    ingest_and_ingest: "ingest", "ingest";
+    ingest_and_flush: "ingest", "flush";
+    ingest_and_compact: "ingest", "compact";
+    ingest_and_checkpoint: "ingest", "checkpoint";
+    ingest_and_keyspaces: "ingest", "keyspaces";
+    ingest_and_policy: "ingest", "policy";
+    ingest_and_sync: "ingest", "sync";
+    ingest_and_read: "ingest", "read";
+    ingest_and_follow: "ingest", "follow";
+    ingest_and_copy: "ingest", "copy";
+    ingest_and_resume: "ingest", "resume";
+    ingest_and_close: "ingest", "close";
+    flush_and_flush: "flush", "flush";
+    flush_and_compact: "flush", "compact";
+    flush_and_checkpoint: "flush", "checkpoint";
+    flush_and_keyspaces: "flush", "keyspaces";
+    flush_and_policy: "flush", "policy";
+    flush_and_sync: "flush", "sync";
+    flush_and_read: "flush", "read";
+    flush_and_follow: "flush", "follow";
+    flush_and_copy: "flush", "copy";
+    flush_and_resume: "flush", "resume";
+    flush_and_close: "flush", "close";
+    compact_and_compact: "compact", "compact";
+    compact_and_checkpoint: "compact", "checkpoint";
+    compact_and_keyspaces: "compact", "keyspaces";
+    compact_and_policy: "compact", "policy";
+    compact_and_sync: "compact", "sync";
+    compact_and_read: "compact", "read";
+    compact_and_follow: "compact", "follow";
+    compact_and_copy: "compact", "copy";
+    compact_and_resume: "compact", "resume";
+    compact_and_close: "compact", "close";
+    checkpoint_and_checkpoint: "checkpoint", "checkpoint";
+    checkpoint_and_keyspaces: "checkpoint", "keyspaces";
+    checkpoint_and_policy: "checkpoint", "policy";
+    checkpoint_and_sync: "checkpoint", "sync";
+    checkpoint_and_read: "checkpoint", "read";
+    checkpoint_and_follow: "checkpoint", "follow";
+    checkpoint_and_copy: "checkpoint", "copy";
+    checkpoint_and_resume: "checkpoint", "resume";
+    checkpoint_and_close: "checkpoint", "close";
+    keyspaces_and_keyspaces: "keyspaces", "keyspaces";
+    keyspaces_and_policy: "keyspaces", "policy";
+    keyspaces_and_sync: "keyspaces", "sync";
+    keyspaces_and_read: "keyspaces", "read";
+    keyspaces_and_follow: "keyspaces", "follow";
+    keyspaces_and_copy: "keyspaces", "copy";
+    keyspaces_and_resume: "keyspaces", "resume";
+    keyspaces_and_close: "keyspaces", "close";
+    policy_and_copy: "policy", "copy";
+    policy_and_resume: "policy", "resume";
+    policy_and_close: "policy", "close";
+    sync_and_copy: "sync", "copy";
+    sync_and_resume: "sync", "resume";
+    sync_and_close: "sync", "close";
+    read_and_copy: "read", "copy";
+    read_and_resume: "read", "resume";
+    read_and_close: "read", "close";
+    follow_and_copy: "follow", "copy";
+    follow_and_resume: "follow", "resume";
+    follow_and_close: "follow", "close";
+    copy_and_copy: "copy", "copy";
+    copy_and_resume: "copy", "resume";
+    copy_and_close: "copy", "close";
+    resume_and_resume: "resume", "resume";
+    resume_and_close: "resume", "close";
+    close_and_close: "close", "close";
 }

@@ -1,0 +1,293 @@
+//! The acts. Each is run again and again by an author of its own; some write, and number what
+//! they write in the ledger.
+//!
+//! Owns: what is done, and what each act itself may assert. Never does: end a database but by
+//! the act that closes it.
+
+use super::ledger::first_key;
+use super::stage::{Stage, queued, shown};
+use windrow::{Batch, Conditions, Keyspace, TransactionOptions, WriteSync};
+use windrow_base::Result;
+
+/// Something that can be done.
+#[derive(Clone, Copy)]
+pub struct Act {
+    /// Its name.
+    pub name: &'static str,
+    /// Does it once, for an author.
+    pub run: fn(&Stage, usize) -> Result<()>,
+    /// What it asks of those next to it.
+    pub kind: Kind,
+    /// How often it is done where something quick is done a hundred times.
+    pub times: u64,
+}
+
+/// What an act means for those next to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing.
+    Harmless,
+    /// They may be refused by the device.
+    Breaks,
+    /// They may find the database closed.
+    Closes,
+}
+
+const fn act(name: &'static str, run: fn(&Stage, usize) -> Result<()>, times: u64) -> Act {
+    Act { name, run, kind: Kind::Harmless, times }
+}
+
+/// Every act. The place of one that writes is its author: what is in a database stays with it.
+pub const ACTS: &[Act] = &[
+    act("write", write, 100),
+    act("transact", transact, 60),
+    act("condition", condition, 60),
+    act("merge", merge, 60),
+    act("pop", pop, 60),
+    act("ingest", ingest, 40),
+    act("ingest_other", ingest, 40),
+    act("flush", flush, 20),
+    act("compact", compact, 6),
+    act("checkpoint", checkpoint, 4),
+    act("keyspaces", keyspaces, 12),
+    act("policy", policy, 10),
+    act("sync", sync, 40),
+    act("read", read, 20),
+    act("follow", follow, 8),
+    act("copy", copy, 4),
+    Act { name: "resume", run: resume, kind: Kind::Breaks, times: 6 },
+    Act { name: "close", run: close, kind: Kind::Closes, times: 1 },
+];
+
+impl Stage {
+    fn draw_sync(&self) -> WriteSync {
+        if self.ground.draw(3) == 0 { WriteSync::Yes } else { WriteSync::No }
+    }
+
+    fn one_space(&self) -> &Keyspace {
+        &self.spaces[self.ground.draw(2) as usize]
+    }
+}
+
+/// A batch over both keyspaces, in which a range may be deleted first.
+fn write(stage: &Stage, author: usize) -> Result<()> {
+    let attempt = stage.ledger.begin(author);
+    let mut batch = Batch::new();
+    let deletes = stage.ground.draw(4) == 0;
+    for space in &stage.spaces {
+        let (from, to) = attempt.range();
+        if deletes {
+            batch.delete_range(space, from, to);
+        }
+        attempt.pairs().for_each(|(key, value)| batch.put(space, key, value));
+    }
+    let sync = stage.draw_sync();
+    stage.db.write(batch, sync)?;
+    stage.ledger.end(&attempt, sync.is_yes());
+    Ok(())
+}
+
+/// The same in a transaction, of either kind, that has read what it writes over.
+fn transact(stage: &Stage, author: usize) -> Result<()> {
+    let attempt = stage.ledger.begin(author);
+    let options = match stage.ground.draw(2) {
+        0 => TransactionOptions::default(),
+        _ => TransactionOptions::pessimistic(),
+    };
+    stage.db.transact_with(&options, |tx| {
+        for space in &stage.spaces {
+            for (key, value) in attempt.pairs() {
+                let before = stage.ledger.number(tx.get(space, &key)?.as_deref());
+                assert!(before < attempt.number(), "{} reads {before}", attempt.number());
+                tx.put(space, key, value)?;
+            }
+        }
+        Ok(())
+    })?;
+    stage.ledger.end(&attempt, false);
+    Ok(())
+}
+
+/// A batch that is written if nobody has written the author's keys since: nobody has.
+fn condition(stage: &Stage, author: usize) -> Result<()> {
+    let attempt = stage.ledger.begin(author);
+    let (mut batch, mut conditions) = (Batch::new(), Conditions::new());
+    for space in &stage.spaces {
+        let key = attempt.first_key();
+        conditions = match space.get(&key)? {
+            Some(value) => conditions.equal(space, &key, &*value),
+            None => conditions.absent(space, &key),
+        };
+        attempt.pairs().for_each(|(key, value)| batch.put(space, key, value));
+    }
+    let sync = stage.draw_sync();
+    let written = stage.db.write_if(batch, &conditions, sync)?;
+    assert!(written.is_some(), "somebody else has written the keys of author {author}");
+    stage.ledger.end(&attempt, sync.is_yes());
+    Ok(())
+}
+
+/// Adds to a sum, so that it is the number of the write.
+fn merge(stage: &Stage, author: usize) -> Result<()> {
+    let before = stage.spaces[0].get(first_key(author))?;
+    let before = stage.ledger.number(before.as_deref());
+    let attempt = stage.ledger.begin(author);
+    let mut batch = Batch::new();
+    for space in &stage.spaces {
+        attempt.pairs().for_each(|(key, value)| batch.put(space, key, value));
+    }
+    batch.merge(&stage.sums, [author as u8], (attempt.number() - before).to_le_bytes());
+    let sync = stage.draw_sync();
+    stage.db.write(batch, sync)?;
+    stage.ledger.end(&attempt, sync.is_yes());
+    Ok(())
+}
+
+/// Pushes a number, and pops the lowest, or a few.
+fn pop(stage: &Stage, author: usize) -> Result<()> {
+    let attempt = stage.ledger.begin(author);
+    let mut batch = Batch::new();
+    for space in &stage.spaces {
+        attempt.pairs().for_each(|(key, value)| batch.put(space, key, value));
+    }
+    let mut key = attempt.number().to_be_bytes().to_vec();
+    key.push(author as u8);
+    batch.put(&stage.queue, key, "");
+    let sync = stage.draw_sync();
+    stage.db.write(batch, sync)?;
+    stage.ledger.end(&attempt, sync.is_yes());
+    let mut last = 0;
+    for _ in 0..stage.ground.draw(3) {
+        let Some((key, _)) = stage.queue.pop_first()? else { break };
+        let (number, pusher) = queued(&key);
+        if pusher == author {
+            assert!(last < number && number <= attempt.number(), "{number} is popped after {last}");
+            last = number;
+        }
+    }
+    Ok(())
+}
+
+/// Into one keyspace always: the other one's keys would be older.
+fn ingest(stage: &Stage, author: usize) -> Result<()> {
+    let attempt = stage.ledger.begin(author);
+    let mut ingest = stage.spaces[author % 2].ingest()?;
+    attempt.pairs().try_for_each(|(key, value)| ingest.put(key, value))?;
+    if stage.ground.draw(8) == 0 {
+        // Given up: nothing of it may show.
+        return Ok(());
+    }
+    ingest.finish()?;
+    stage.ledger.end(&attempt, true);
+    Ok(())
+}
+
+fn flush(stage: &Stage, _: usize) -> Result<()> {
+    match stage.ground.draw(2) {
+        0 => stage.db.flush(),
+        _ => stage.one_space().flush(),
+    }
+}
+
+fn compact(stage: &Stage, _: usize) -> Result<()> {
+    match stage.ground.draw(3) {
+        0 => stage.db.compact(),
+        1 => stage.one_space().compact_range(Some(b"author02"), Some(b"author09")),
+        _ => stage.one_space().compact_range(None, None),
+    }
+}
+
+fn checkpoint(stage: &Stage, author: usize) -> Result<()> {
+    let dir = stage.ground.copy_path(author);
+    stage.look("a copy", || {
+        stage.db.checkpoint(&dir)?;
+        stage.ground.with_copy(&dir, &mut |copy| shown(copy, &stage.ledger))
+    })
+}
+
+/// A keyspace that comes and goes, with something in it.
+fn keyspaces(stage: &Stage, author: usize) -> Result<()> {
+    let name = format!("of author {author}");
+    let space = stage.db.keyspace(&name)?;
+    match stage.ground.draw(3) {
+        0 => space.put("key", "value")?,
+        1 => space.put("key", "value").and_then(|()| space.flush())?,
+        _ => {
+            let mut ingest = space.ingest()?;
+            ingest.put("key", "value")?;
+            ingest.finish()?;
+        }
+    }
+    assert_eq!(space.get("key")?.as_deref(), Some(&b"value"[..]));
+    stage.db.drop_keyspace(&name)
+}
+
+fn policy(stage: &Stage, _: usize) -> Result<()> {
+    let policies = ["leveled", "windrow", "l2sm", "vlsm filters=none", "autumn", "mnemosyne"];
+    stage.db.set_policy(policies[stage.ground.draw(policies.len() as u64) as usize])
+}
+
+fn sync(stage: &Stage, _: usize) -> Result<()> {
+    stage.db.sync()
+}
+
+/// Snapshots that are held, scans and statistics.
+fn read(stage: &Stage, _: usize) -> Result<()> {
+    let held = stage.db.snapshot();
+    let first = stage.ledger.observe(&stage.spaces, &held)?;
+    stage.look("a read", || shown(&stage.db, &stage.ledger))?;
+    let again = stage.ledger.observe(&stage.spaces, &held)?;
+    assert_eq!(first, again, "a snapshot has changed");
+    let stats = stage.db.stats();
+    let memory = stats.memory;
+    assert!(memory.memtables_bytes < u64::MAX / 2, "{memory:?}");
+    stage.db.at_rest().map(drop)
+}
+
+/// Another process reads, twice.
+fn follow(stage: &Stage, _: usize) -> Result<()> {
+    let follower = stage.ground.follow()?;
+    for _ in 0..2 {
+        stage.look("a follower", || {
+            follower.refresh()?;
+            shown(&follower.db(), &stage.ledger)
+        })?;
+    }
+    Ok(())
+}
+
+/// Another process copies what it read.
+fn copy(stage: &Stage, author: usize) -> Result<()> {
+    let follower = stage.ground.follow()?;
+    let dir = stage.ground.copy_path(author);
+    for _ in 0..2 {
+        stage.look("a follower's copy", || {
+            follower.refresh()?;
+            let shown_there = shown(&follower.db(), &stage.ledger)?;
+            follower.checkpoint(&dir)?;
+            let look = &mut |copy: &_| shown(copy, &stage.ledger);
+            let copied = stage.ground.with_copy(&dir, look)?;
+            assert_eq!(copied, shown_there, "a copy is not what was shown");
+            Ok(copied)
+        })?;
+    }
+    Ok(())
+}
+
+/// The device fails, and writing is turned on again.
+fn resume(stage: &Stage, _: usize) -> Result<()> {
+    let broken = stage.ground.break_device();
+    for _ in 0..stage.ground.draw(30) {
+        stage.ground.pause();
+    }
+    let resumed = stage.db.resume();
+    drop(broken);
+    resumed
+}
+
+fn close(stage: &Stage, _: usize) -> Result<()> {
+    for _ in 0..stage.ground.draw(60) {
+        stage.ground.pause();
+    }
+    stage.db.close()
+}

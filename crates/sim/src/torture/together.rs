@@ -1,0 +1,58 @@
+//! `torture together`: see [`crate::together`].
+//!
+//! Owns: its arguments and its report. Never does: any of the work.
+
+use super::ledger::Ledger;
+use super::plan::{Failure, Outcome, scratch};
+use crate::together::{processes, threads};
+use clap::Args;
+use std::time::{Duration, Instant};
+
+/// What is run.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Plan {
+    #[command(flatten)]
+    processes: processes::Rounds,
+    /// On threads over the simulated file system, with so many databases, a dozen sessions each.
+    #[arg(long, conflicts_with_all = ["kills", "followers", "dir"])]
+    threads: Option<u64>,
+}
+
+impl Plan {
+    /// The arguments that repeat a run.
+    pub(super) fn repeat(&self, seed: u64) -> String {
+        match self.threads {
+            Some(_) => format!("together --threads 1 --seed {seed}"),
+            None => {
+                let processes::Rounds { kills, followers, .. } = self.processes;
+                format!("together --kills {kills} --followers {followers} --seed {seed}")
+            }
+        }
+    }
+}
+
+/// Runs it.
+///
+/// # Errors
+/// What was lost or wrong.
+pub(super) fn run(plan: &Plan) -> Result<Outcome, Failure> {
+    let (begin, seed, seconds) = (Instant::now(), plan.processes.seed, plan.processes.seconds);
+    if let Some(databases) = plan.threads {
+        let ran = threads::run(seed, databases, Duration::from_secs(seconds));
+        let failure = |seed| Failure { why: "see above".to_owned(), seed, kept: None };
+        let threads::Figures { sessions, acts, images } = ran.map_err(failure)?;
+        return Ok(Outcome::Passed(format!(
+            "{acts} acts in {sessions} sessions, {images} images on the way, in {:.0} s",
+            begin.elapsed().as_secs_f64()
+        )));
+    }
+    let parent = plan.processes.dir.clone().unwrap_or_else(|| Ledger::directory().to_owned());
+    let scratch = scratch(parent, seed)?;
+    match processes::run(&plan.processes, scratch.path()) {
+        Ok((kills, writes)) => Ok(Outcome::Passed(format!(
+            "{kills} kills, {writes} writes were acknowledged, none is lost; in {:.0} s",
+            begin.elapsed().as_secs_f64()
+        ))),
+        Err(why) => Err(Failure { why, seed, kept: Some(scratch.keep()) }),
+    }
+}
