@@ -106,6 +106,16 @@ impl Error {
         Error::new(ErrorKind::NotSupported, message)
     }
 
+    /// The error of what was not tried any more, since `first` had failed: of the same kind, with
+    /// it as source. It tells of no failure of its own ([`Error::first_failure`]).
+    #[cold]
+    #[must_use]
+    pub fn after(first: &Error, why: &'static str) -> Error {
+        let first = first.first_failure();
+        Error::new(first.kind(), alloc::format!("{why}: {}", first.message()))
+            .with_source(first.clone())
+    }
+
     /// Names the file the error is about. The innermost name wins.
     #[must_use]
     pub fn with_file(mut self, file: impl Into<String>) -> Error {
@@ -141,6 +151,13 @@ impl Error {
     /// What the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
+    }
+
+    /// The failure that this error tells of: itself, or an earlier one for which something was
+    /// not tried, or for which writing is off.
+    pub fn first_failure(&self) -> &Error {
+        let source = self.0.source.as_deref();
+        source.and_then(|s| s.downcast_ref::<Error>()).map_or(self, Error::first_failure)
     }
 
     /// What happened, without kind, file and offset.
@@ -202,6 +219,19 @@ mod tests {
         assert_eq!(e.to_string(), "corruption: bad block checksum (file 000007.sst, offset 4096)");
         assert_eq!(e.kind(), ErrorKind::Corruption);
         assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn what_comes_after_a_failure_is_no_failure_of_its_own() {
+        let full = Error::new(ErrorKind::NoSpace, "the device is full").with_file("7.wal");
+        let later = Error::after(&full, "an earlier write failed").with_file("8.wal");
+        let last = Error::after(&later, "an earlier sync failed").context("flush");
+        for error in [&full, &later, &last] {
+            assert_eq!(error.kind(), ErrorKind::NoSpace);
+            assert_eq!(error.first_failure().to_string(), full.to_string());
+        }
+        let text = "no space left: flush: an earlier sync failed: the device is full";
+        assert_eq!(last.to_string(), text);
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl Host {
         let taken = look.ok().and_then(Result::err);
         let error = taken.as_ref().unwrap_or(error);
         if error.kind() != ErrorKind::ReadOnly && self.write_state.set_background_error(error) {
-            self.events.send(&Event::BackgroundError { error: error.clone() });
+            self.events.send(&Event::BackgroundError { error: error.first_failure().clone() });
         }
         if let Some(wake) = self.wake_writers.get() {
             wake();

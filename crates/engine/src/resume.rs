@@ -309,4 +309,38 @@ mod tests {
         assert_eq!(found("after"), Some(b"2".to_vec()));
         assert_eq!(found("behind"), None);
     }
+
+    /// Two writers have their slots when the device is full for one of them: the log refuses
+    /// what the other writes, and in whichever order that is noted, it can be gone on.
+    #[test]
+    fn what_follows_from_a_full_device_goes_away_with_it() {
+        use windrow_env::testing::{Fault, FaultKind, Ops, When};
+        for first_is_noted_first in [true, false] {
+            let (db, handles) = Db::in_memory();
+            db.put("before", "1").unwrap();
+            let full = Fault::new(FaultKind::NoSpace, Ops::WRITE, When::Matching(0));
+            handles.fs.inject(full.on_path(".wal"));
+            let database = db.database();
+            let slot = database.pipeline.queue().lock().take(1, 100, Memtables::Many(Vec::new()));
+            let first = slot.wal.file.write_at(slot.offset, &[0; 100]).unwrap_err();
+            let note = || {
+                database.set_background_error(&first);
+                database.pipeline.queue().fail(&slot);
+            };
+            if first_is_noted_first {
+                note();
+                database.set_background_error(&slot.wal.file.sync().unwrap_err());
+            } else {
+                let following = db.put("behind", "1").unwrap_err();
+                assert_eq!(following.kind(), ErrorKind::NoSpace, "{following}");
+                note();
+            }
+            let cause = db.write_error().unwrap();
+            assert!(cause.to_string().ends_with(&first.to_string()), "{cause}");
+            db.resume().unwrap();
+            db.put("after", "1").unwrap();
+            let found = ["before", "behind", "after"].map(|key| db.get(key).unwrap().is_some());
+            assert_eq!(found, [true, false, true]);
+        }
+    }
 }

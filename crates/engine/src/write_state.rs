@@ -102,8 +102,10 @@ impl WriteState {
         }
     }
 
-    /// Turns writing off. Returns whether this was the first failure.
+    /// Turns writing off. Returns whether this was the first failure. Of an error that
+    /// only follows from another one it is that one which counts.
     pub(crate) fn set_background_error(&self, error: &Error) -> bool {
+        let error = error.first_failure();
         let mut cause = self.cause.lock();
         let state = self.state.load(Ordering::Acquire);
         if state != OPEN {
@@ -206,7 +208,7 @@ pub(crate) fn can_go_away(error: &Error) -> bool {
     use std::error::Error as _;
     match error.kind() {
         ErrorKind::NoSpace => true,
-        ErrorKind::Io => error.source().is_some(),
+        ErrorKind::Io => error.first_failure().source().is_some(),
         _ => false,
     }
 }
@@ -260,6 +262,12 @@ mod tests {
         assert!(error.message().contains("full"), "{error}");
         assert!(write_state.check_read().is_ok());
         assert!(error.message().contains("resumed or reopened"), "{error}");
+        // What follows from it is not the cause, though it may be told first.
+        let following = Error::after(&Error::new(ErrorKind::NoSpace, "full"), "an earlier write");
+        assert!(!write_state.set_background_error(&following));
+        let other = WriteState::new(false);
+        assert!(other.set_background_error(&following));
+        assert_eq!(other.cause().unwrap().message(), "full");
         // A panic is no matter of room.
         assert!(!write_state.set_background_error(&Error::new(ErrorKind::Io, "a job panicked")));
         let error = write_state.check().unwrap_err();

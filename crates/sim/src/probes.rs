@@ -11,6 +11,7 @@ mod ingesting;
 mod merging;
 mod placing;
 mod planning;
+mod racing;
 mod repairing;
 mod steps;
 mod transacting;
@@ -105,6 +106,7 @@ pub const PROBES: &[(&str, Probe)] = &[
         ingesting::a_transaction_that_read_it_is_refused,
     ),
     ("what is ingested is newer than what was there (P3)", ingesting::what_comes_is_the_newest),
+    ("what two writers fail with can go away (P7)", racing::a_failure_of_one_is_that_of_both),
     ("a HotMap keeps its layers (H1)", planning::a_hot_map_keeps_its_layers),
 ];
 

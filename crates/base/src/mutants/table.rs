@@ -254,6 +254,7 @@ mutants! {
     172 RepairTracesForgotten ["P23", "R7"] "repair takes what one before it had begun to write for data";
     173 RepairLinksLate ["P23", "R7"] "repair links originals into lost/ after the manifest without them is in force";
     174 RebuildStopsAtGap ["P23", "P23"] "a repair without a manifest stops at a gap in the logs that tables fill";
+    175 FollowingError ["P7", "R13"] "an error that only follows from another one takes its place, and a resume is refused for ever";
 
     // Policies: what only costs.
     180 LevelsUpsideDown ["S1", "S1"] "each level from 3 on holds less than the one above";

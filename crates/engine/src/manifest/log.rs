@@ -11,7 +11,7 @@ use crate::manifest::record::{Field, Record};
 use crate::place::Place;
 use std::path::{Path, PathBuf};
 use windrow_base::{
-    Error, ErrorKind, FileNumber, FileUid, Result, check_invariant, debug_invariant, unless_mutant,
+    Error, FileNumber, FileUid, Result, check_invariant, debug_invariant, unless_mutant,
 };
 use windrow_env::fs::{FileId, WriteOptions};
 use windrow_env::{Env, WriteFile};
@@ -30,7 +30,8 @@ pub(crate) struct ManifestLog {
     /// Bytes that are durable.
     durable_bytes: u64,
     snapshot_bytes: u64,
-    failed: bool,
+    /// What a write or sync of it failed with: it takes no record any more.
+    failed: Option<Error>,
 }
 
 /// The manifest in force, and how much of it is durable.
@@ -73,7 +74,7 @@ impl ManifestLog {
             id,
             durable_bytes: 0,
             snapshot_bytes: 0,
-            failed: false,
+            failed: None,
         };
         manifest.append(snapshot)?;
         manifest.snapshot_bytes = manifest.durable_bytes;
@@ -98,7 +99,7 @@ impl ManifestLog {
         let before = self.durable_bytes;
         self.write(record)?;
         let synced = self.file.sync();
-        self.failed = synced.is_err();
+        self.failed = synced.as_ref().err().cloned();
         synced?;
         self.durable_bytes = self.file.len();
         let after = self.durable_bytes;
@@ -116,15 +117,15 @@ impl ManifestLog {
     }
 
     fn write(&mut self, record: &Record) -> Result<()> {
-        if self.failed {
-            return Err(Error::new(ErrorKind::Io, "an earlier write of the manifest failed")
+        if let Some(first) = &self.failed {
+            return Err(Error::after(first, "an earlier write of the manifest failed")
                 .with_file(self.path.display().to_string()));
         }
         let before = self.file.len();
         let written = self.write_fields(record);
         let after = self.file.len();
         debug_invariant!(R5, written.is_err() || before < after, "a record takes no bytes");
-        self.failed = written.is_err();
+        self.failed = written.as_ref().err().cloned();
         written
     }
 

@@ -8,10 +8,10 @@
 //! sync (`wal_sync.rs`).
 
 use crate::manifest::record::Field;
-use std::sync::Arc;
-use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result, debug_invariant, invariant};
+use std::sync::{Arc, OnceLock};
+use windrow_base::{Error, FileNumber, FileUid, Result, debug_invariant, invariant};
 use windrow_env::LogFile;
-use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_format::log::FILE_HEADER_BYTES;
 
 /// One log segment.
@@ -28,8 +28,8 @@ pub(crate) struct Wal {
     synced: AtomicU64,
     /// Where the last slot ends, once the log has gone on in another segment.
     sealed_end: AtomicU64,
-    /// A sync of it has failed: none is tried again (rule R13).
-    failed: AtomicBool,
+    /// What a sync of it failed with: none is tried again (rule R13).
+    failed: OnceLock<Error>,
 }
 
 impl Wal {
@@ -44,16 +44,16 @@ impl Wal {
             written: AtomicU64::new(header),
             synced: AtomicU64::new(0),
             sealed_end: AtomicU64::new(u64::MAX),
-            failed: AtomicBool::new(false),
+            failed: OnceLock::new(),
         }
     }
 
     /// Makes what is written durable, unless that has failed before.
     pub(crate) fn sync(&self) -> Result<()> {
-        if self.failed.load(Ordering::Acquire) {
-            return Err(Error::new(ErrorKind::Io, "an earlier sync of the log has failed"));
+        if let Some(first) = self.failed.get() {
+            return Err(Error::after(first, "an earlier sync of the log has failed"));
         }
-        self.file.sync().inspect_err(|_| self.failed.store(true, Ordering::Release))
+        self.file.sync().inspect_err(|error| _ = self.failed.set(error.clone()))
     }
 
     /// Gives back the space that it reserved and did not use, where nobody writes
@@ -114,7 +114,7 @@ impl Wal {
         let (written, number) = (self.written(), self.number);
         invariant!(R4, end <= written, "log {number} is durable to {end}, written to {written}");
         let known = self.durable_up_to().max(FILE_HEADER_BYTES as u64);
-        let has_failed = self.failed.load(Ordering::Acquire);
+        let has_failed = self.failed.get().is_some();
         invariant!(R13, !has_failed || end <= known, "log {number} is durable, its sync failed");
         self.synced.fetch_max(end, Ordering::AcqRel);
     }

@@ -32,7 +32,8 @@ use rustix::fs::{AtFlags, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use windrow_base::{Error, ErrorKind, Result, debug_invariant};
+use std::sync::OnceLock;
+use windrow_base::{Error, Result, debug_invariant};
 
 /// What file systems allocate at least, or a multiple of it.
 const BLOCK_BYTES: u64 = 4096;
@@ -56,6 +57,8 @@ pub(super) struct OsLogFile {
     reserved_bytes: AtomicU64,
     growing: Mutex<()>,
     mode: AtomicU32,
+    /// What failed first, which is known before `mode` has `FAILED`.
+    failure: OnceLock<Error>,
 }
 
 impl OsLogFile {
@@ -96,18 +99,24 @@ impl OsLogFile {
             reserved_bytes: AtomicU64::new(if reserved { first } else { u64::MAX }),
             growing: Mutex::new(lock_ranks::LOG_GROWING, ()),
             mode: AtomicU32::new(0),
+            failure: OnceLock::new(),
         })
     }
 
     #[cold]
     fn fail(&self, action: &str, errno: Errno) -> Error {
-        self.mode.fetch_or(FAILED, Ordering::Relaxed);
-        io_error(action, &self.path, errno)
+        let error = io_error(action, &self.path, errno);
+        let _ = self.failure.set(error.clone());
+        self.mode.fetch_or(FAILED, Ordering::Release);
+        error
     }
 
+    /// Refuses what comes after a failure, with that one's kind and cause: it is told
+    /// once, by whoever met it.
     #[cold]
     fn failed_before(&self) -> Error {
-        Error::new(ErrorKind::Io, "an earlier write or sync of the log failed")
+        let first = self.failure.get().expect("set before the mode says so");
+        Error::after(first, "an earlier write or sync of the log failed")
             .with_file(self.path.display().to_string())
     }
 
@@ -191,7 +200,7 @@ impl OsLogFile {
 impl LogFile for OsLogFile {
     #[inline]
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let mode = self.mode.load(Ordering::Relaxed);
+        let mode = self.mode.load(Ordering::Acquire);
         if mode & FAILED != 0 {
             return Err(self.failed_before());
         }
@@ -233,7 +242,7 @@ impl LogFile for OsLogFile {
     }
 
     fn sync(&self) -> Result<()> {
-        let mode = self.mode.load(Ordering::Relaxed);
+        let mode = self.mode.load(Ordering::Acquire);
         if mode & FAILED != 0 {
             return Err(self.failed_before());
         }
@@ -286,4 +295,26 @@ fn device_bytes(fd: &OwnedFd) -> u64 {
     let bytes = stat.map_or(0, |stat| stat.f_blocks.saturating_mul(stat.f_frsize));
     // Some file systems do not tell.
     if bytes == 0 { u64::MAX } else { bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windrow_base::ErrorKind;
+
+    /// A full device may get room again, and what follows from it is nothing else.
+    #[test]
+    fn what_comes_after_a_failure_has_its_kind_and_cause() {
+        let path = std::env::temp_dir().join(format!("windrow-log-{}", std::process::id()));
+        let log = OsLogFile::create(Place::from(&*path), 1 << 16, false).unwrap();
+        log.write_at(0, b"one").unwrap();
+        let first = log.fail("write to the log", Errno::NOSPC);
+        log.fail("write to the log", Errno::IO);
+        for later in [log.write_at(3, b"two"), log.sync()].map(Result::unwrap_err) {
+            assert_eq!(later.kind(), ErrorKind::NoSpace);
+            assert!(later.message().starts_with("an earlier write or sync"), "{later}");
+            assert_eq!(later.first_failure().to_string(), first.to_string());
+        }
+        retry(|| Place::from(&*path).unlink(AtFlags::empty())).unwrap();
+    }
 }

@@ -49,8 +49,8 @@ pub(super) struct OsWriteFile {
     synced_bytes: Option<u64>,
     preallocated_bytes: u64,
     direct: bool,
-    /// The file is worthless after an error: nothing may be built on it.
-    failed: bool,
+    /// What failed: the file is worthless after it, nothing may be built on it.
+    failed: Option<Error>,
     /// Who made it: the descriptor of a forked child is the parent's too.
     process: Process,
 }
@@ -74,29 +74,29 @@ impl OsWriteFile {
             synced_bytes: None,
             preallocated_bytes,
             direct,
-            failed: false,
+            failed: None,
             process: Process::current(),
         })
     }
 
     fn fail(&mut self, action: &str, errno: Errno) -> Error {
-        self.failed = true;
-        io_error(action, &self.path, errno)
+        let error = io_error(action, &self.path, errno);
+        self.failed = Some(error.clone());
+        error
     }
 
     fn check_usable(&self) -> Result<()> {
-        if !self.failed && self.fd.is_some() && self.process.is_this() {
-            return Ok(());
-        }
-        let why = if self.failed {
-            "an earlier write to the file failed"
+        let refusal = if let Some(first) = &self.failed {
+            Error::after(first, "an earlier write to the file failed")
         } else if self.fd.is_none() {
-            "it is finished"
+            Error::new(ErrorKind::Io, "cannot write to the file: it is finished")
+        } else if !self.process.is_this() {
+            let why = "it was made by another process, of which this one is a fork";
+            Error::new(ErrorKind::Io, format!("cannot write to the file: {why}"))
         } else {
-            "it was made by another process, of which this one is a fork"
+            return Ok(());
         };
-        Err(Error::new(ErrorKind::Io, format!("cannot write to the file: {why}"))
-            .with_file(self.path.display().to_string()))
+        Err(refusal.with_file(self.path.display().to_string()))
     }
 
     /// Writes the first `len` bytes of the buffer at `flushed`.

@@ -15,6 +15,7 @@ use crate::space::first_step;
 use crate::sync::{Arc, Mutex};
 use crate::{FileSystem, LogFile, ReadFile, WriteFile};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use windrow_base::{Error, ErrorKind, Result};
 
 /// An open file: what every kind of handle has.
@@ -53,22 +54,32 @@ struct CrashWriteFile {
     len: u64,
     /// The length at the last sync.
     synced_bytes: Option<u64>,
-    /// Failed or finished.
-    closed: bool,
+    failed: Option<Error>,
+    finished: bool,
 }
 
 impl CrashWriteFile {
     fn check_open(&self) -> Result<()> {
         // As for real files: nothing is built on a file after an error.
-        if self.closed { Err(os_error(9, &self.handle.path)) } else { Ok(()) }
+        match &self.failed {
+            Some(first) => Err(follows(first, &self.handle.path)),
+            None if self.finished => Err(os_error(9, &self.handle.path)),
+            None => Ok(()),
+        }
     }
+}
+
+/// The error of what real files refuse since another error came before.
+fn follows(first: &Error, path: &Path) -> Error {
+    Error::after(first, "an earlier write to the file failed (simulated)")
+        .with_file(path.display().to_string())
 }
 
 impl WriteFile for CrashWriteFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.check_open()?;
         let result = self.handle.write(self.len, bytes);
-        self.closed = result.is_err();
+        self.failed = result.as_ref().err().cloned();
         self.len += bytes.len() as u64;
         result
     }
@@ -80,51 +91,69 @@ impl WriteFile for CrashWriteFile {
     fn sync(&mut self) -> Result<()> {
         self.check_open()?;
         let result = self.handle.sync();
-        self.closed = result.is_err();
+        self.failed = result.as_ref().err().cloned();
         self.synced_bytes = Some(self.len);
         result
     }
 
     fn finish(&mut self) -> Result<()> {
         self.check_open()?;
-        self.closed = true;
+        self.finished = true;
         // As the real one: nothing is synced twice.
         if self.synced_bytes == Some(self.len) { Ok(()) } else { self.handle.sync() }
     }
 }
 
-impl LogFile for Handle {
+/// A log. As a real one it takes nothing after a write that failed. After a sync that failed
+/// it goes on, as the system does: so a harness sees who syncs again (rule R13).
+struct CrashLogFile {
+    handle: Handle,
+    failed: OnceLock<Error>,
+}
+
+impl CrashLogFile {
+    fn check_usable(&self) -> Result<()> {
+        self.failed.get().map_or(Ok(()), |first| Err(follows(first, &self.handle.path)))
+    }
+}
+
+impl LogFile for CrashLogFile {
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.write(offset, bytes)
+        self.check_usable()?;
+        let written = self.handle.write(offset, bytes);
+        written.inspect_err(|error| _ = self.failed.set(error.clone()))
     }
 
     fn reserved_bytes(&self) -> u64 {
-        self.node.lock().reserved.unwrap_or(u64::MAX)
+        self.handle.node.lock().reserved.unwrap_or(u64::MAX)
     }
 
     fn reserve(&self, end: u64) -> Result<()> {
         if end <= self.reserved_bytes() {
             return Ok(());
         }
-        let mut state = self.shared.lock();
-        let attempt = Attempt { offset: end, ..Attempt::on(Ops::RESERVE, &self.path) };
-        let (done, result) = all_or_nothing(state.begin_on(self.generation, &attempt)?);
-        if done && !state.reserve(&self.node, end) {
-            return Err(os_error(28, &self.path));
+        let Handle { shared, node, path, generation, .. } = &self.handle;
+        let mut state = shared.lock();
+        let attempt = Attempt { offset: end, ..Attempt::on(Ops::RESERVE, path) };
+        let (done, result) = all_or_nothing(state.begin_on(*generation, &attempt)?);
+        if done && !state.reserve(node, end) {
+            return Err(os_error(28, path));
         }
         result
     }
 
     fn release(&self, end: u64) {
-        let state = self.shared.lock();
-        if state.generation == self.generation && !state.dead {
-            let mut inode = self.node.lock();
+        let Handle { shared, node, generation, .. } = &self.handle;
+        let state = shared.lock();
+        if state.generation == *generation && !state.dead {
+            let mut inode = node.lock();
             inode.reserved = inode.reserved.map(|reserved| reserved.min(end));
         }
     }
 
     fn sync(&self) -> Result<()> {
-        Handle::sync(self)
+        self.check_usable()?;
+        self.handle.sync()
     }
 }
 
@@ -304,11 +333,18 @@ impl FileSystem for CrashFs {
 
     fn create(&self, path: &Path, _options: WriteOptions) -> Result<Box<dyn WriteFile>> {
         let handle = self.create_file(path, None)?;
-        Ok(Box::new(CrashWriteFile { handle, len: 0, synced_bytes: None, closed: false }))
+        Ok(Box::new(CrashWriteFile {
+            handle,
+            len: 0,
+            synced_bytes: None,
+            failed: None,
+            finished: false,
+        }))
     }
 
     fn create_log(&self, path: &Path, len_bytes: u64) -> Result<Arc<dyn LogFile>> {
-        Ok(Arc::new(self.create_file(path, Some(len_bytes))?))
+        let handle = self.create_file(path, Some(len_bytes))?;
+        Ok(Arc::new(CrashLogFile { handle, failed: OnceLock::new() }))
     }
 
     fn open(&self, path: &Path, _options: ReadOptions) -> Result<Arc<dyn ReadFile>> {

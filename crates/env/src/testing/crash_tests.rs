@@ -403,8 +403,14 @@ fn a_log_takes_its_space_in_steps_here_too() {
     log.reserve(1 << 20).unwrap();
     assert_eq!(fs.free_bytes(path("/db")).unwrap(), 0);
     assert_eq!(log.reserve((1 << 20) + 1).unwrap_err().kind(), ErrorKind::NoSpace);
-    assert_eq!(log.write_at(1 << 20, &[1]).unwrap_err().kind(), ErrorKind::NoSpace);
     log.write_at((1 << 20) - 1, &[1]).unwrap();
+    let first = log.write_at(1 << 20, &[1]).unwrap_err();
+    assert_eq!(first.kind(), ErrorKind::NoSpace);
+    // As a real log, it takes nothing after that.
+    for later in [log.write_at(0, &[1]), log.sync()].map(Result::unwrap_err) {
+        assert_eq!(later.kind(), ErrorKind::NoSpace);
+        assert_eq!(later.first_failure().to_string(), first.to_string());
+    }
     log.release(100);
     assert_eq!((fs.used_bytes(), fs.len(path(A)).unwrap()), (100, 80 << 20));
     fs.inject(Fault::new(FaultKind::Io, Ops::RESERVE, When::Matching(0)));
