@@ -35,6 +35,10 @@ pub enum ErrorKind {
     ReadOnly,
     /// Somebody else holds what was asked for: try again later.
     Busy,
+    /// A write failed half-way: whether it is there is not known, and may be known only once
+    /// writing is on again (`Db::resume`, or reopening). Look then, before you write it again: a
+    /// merge would count twice. The message says what failed ([`Error::first_failure`]).
+    OutcomeUnknown,
     /// A transaction read what somebody has written since: nothing of it is written. Run it again.
     Conflict,
     /// Windrow contradicts itself: a defect of the program, not of the data. Report it
@@ -54,6 +58,7 @@ impl ErrorKind {
             ErrorKind::Closed => "closed",
             ErrorKind::ReadOnly => "read-only",
             ErrorKind::Busy => "busy",
+            ErrorKind::OutcomeUnknown => "outcome unknown",
             ErrorKind::Conflict => "conflict",
             ErrorKind::Internal => "internal error",
         }

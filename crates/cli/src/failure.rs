@@ -108,6 +108,9 @@ fn advice(error: &Error) -> Option<&'static str> {
         ErrorKind::NoSpace => {
             "make room on the device and run the command again; nothing acknowledged is lost"
         }
+        ErrorKind::OutcomeUnknown => {
+            "`windrow get` says whether the write is there; only then run the command again"
+        }
         ErrorKind::Busy => "close the program that has the database open, and try again",
         ErrorKind::NotSupported => {
             "a newer build of windrow, or one with the feature named, can read it"

@@ -40,6 +40,7 @@ use crate::merge::writer::{OutputSpec, Outputs};
 use crate::tree::{Tree, dropped};
 use crate::workers::{Kick, closed};
 use crate::write::batch::check_limits;
+use crate::write::commit::outcome_unknown;
 use std::sync::Arc;
 use std::time::Duration;
 use windrow_base::key::{Kind, trailer};
@@ -48,6 +49,10 @@ use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::ingested;
 use windrow_plan::tree::{File, Version};
+
+/// Of an ingestion whose record may be in the manifest.
+const UNSEEN: &str = "the ingestion is not visible and `resume` leaves it out, but if the database is \
+                      reopened instead, the manifest may have it";
 
 /// Bytes of entries between two looks at how much of the device is free.
 const LOOK_BYTES: usize = 1 << 20;
@@ -192,8 +197,9 @@ impl Ingest {
     /// Makes all entries durable and visible, at one moment. Without any it does nothing.
     ///
     /// # Errors
-    /// What writing a table or the manifest said, and flushing what the keyspace has in memory;
-    /// `ReadOnly`; `Closed`. Nothing was added then.
+    /// What writing a table said, and flushing what the keyspace has in memory; `ReadOnly`;
+    /// `Closed`: nothing was added then. `OutcomeUnknown` if writing to the manifest failed: nothing
+    /// is visible, and a reopen may find all of it.
     pub fn finish(mut self) -> Result<Ingested> {
         let Some(outputs) = self.outputs.take() else { return Err(failed()) };
         let (database, tree) = (&self.database, &self.tree);
@@ -308,14 +314,17 @@ fn add(
             let log_number = catalog.state().log_number;
             fields.extend(database.pipeline.segments.log_synced(log_number));
             let logged = catalog.append_edits(fields, vec![edit], true, || ());
-            logged.inspect_err(|_| {
+            logged.map_err(|error| {
                 numbers.iter().for_each(|&number| database.cleanup.keep_table(number));
+                outcome_unknown(error, UNSEEN)
             })?;
             install(database, tree, version, &levels);
             Ok(())
         })?;
         if added.is_some() {
-            return catalog.roll_if_wanted(&database.pipeline.trees());
+            // All of it is there. What fails here turns writing off, and is told to who writes next.
+            let _ = catalog.roll_if_wanted(&database.pipeline.trees());
+            return Ok(());
         }
         drop(catalog);
         drop(places);

@@ -466,8 +466,9 @@ impl Keyspace {
     /// machine: see [`Keyspace::put_with`] and [`Keyspace::synced`].
     ///
     /// # Errors
-    /// `InvalidArgument` for a broken limit; `ReadOnly` after a failed write;
-    /// `NoSpace`, `Io`; `Closed`.
+    /// `InvalidArgument` for a broken limit; `NoSpace`, `Io`; `ReadOnly` after a failed write;
+    /// `Closed`: nothing was written then, and never will be. `OutcomeUnknown` if writing to the
+    /// log, or syncing it, failed: look whether the write is there before you try again.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_with(key, value, self.sync)
     }

@@ -332,7 +332,7 @@ mod tests {
                 database.set_background_error(&slot.wal.file.sync().unwrap_err());
             } else {
                 let following = db.put("behind", "1").unwrap_err();
-                assert_eq!(following.kind(), ErrorKind::NoSpace, "{following}");
+                assert_eq!(following.first_failure().kind(), ErrorKind::NoSpace, "{following}");
                 note();
             }
             let cause = db.write_error().unwrap();

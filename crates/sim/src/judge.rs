@@ -83,7 +83,7 @@ impl Judge {
     pub fn excuses(&self, kind: ErrorKind) -> bool {
         let device = self.allowed.device || self.fs.is_dead();
         match kind {
-            ErrorKind::Io | ErrorKind::NoSpace => device,
+            ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::OutcomeUnknown => device,
             ErrorKind::ReadOnly => self.writing_off || device || self.allowed.lies,
             ErrorKind::Corruption => self.allowed.damaged_reads || self.allowed.lies,
             _ => false,
@@ -192,7 +192,8 @@ impl Judge {
             if is_gone && !keyspace && writes.is_none() {
                 return Ok(());
             }
-            return self.failed(database, (writes.is_some(), keyspace), kind);
+            let is_ingestion = writes.is_some().then_some(matches!(op, Op::Ingest { .. }));
+            return self.failed(database, (is_ingestion, keyspace), kind);
         }
         if (writes.is_some() || keyspace) && self.writing_off && answer != Answer::Missing {
             return Err("succeeded after a write had failed".to_owned());
@@ -240,11 +241,12 @@ impl Judge {
     }
 
     /// An operation has failed. That must be for the world's sake, and a
-    /// write's failure must be the last one that is in doubt.
+    /// write's failure must be the last one that is in doubt. `write`: whether it was an
+    /// ingestion, if it wrote.
     fn failed(
         &mut self,
         database: &Database,
-        (write, keyspace): (bool, bool),
+        (write, keyspace): (Option<bool>, bool),
         kind: ErrorKind,
     ) -> Result<(), String> {
         if self.fs.is_dead() {
@@ -261,11 +263,14 @@ impl Judge {
             return Err(error);
         }
         self.detected |= is_lie;
-        if (write || keyspace) && !self.writing_off {
+        if (write.is_some() || keyspace) && !self.writing_off {
             // Refused before anything was written: some background work had failed
-            // before, or there was no room in memory; writing is on still then.
+            // before, or there was no room in memory; writing is on still then. Of a batch
+            // every kind but one says so. The log may have the number of an ingestion.
             let is_on = database.db().write_error().is_none();
-            if kind == ErrorKind::ReadOnly || is_on {
+            let is_known = write == Some(false) && kind != ErrorKind::OutcomeUnknown;
+            let write = write.is_some();
+            if kind == ErrorKind::ReadOnly || is_on || is_known {
                 if write {
                     self.oracle.withdraw();
                 } else {

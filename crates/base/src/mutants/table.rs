@@ -255,6 +255,7 @@ mutants! {
     173 RepairLinksLate ["P23", "R7"] "repair links originals into lost/ after the manifest without them is in force";
     174 RebuildStopsAtGap ["P23", "P23"] "a repair without a manifest stops at a gap in the logs that tables fill";
     175 FollowingError ["P7", "R13"] "an error that only follows from another one takes its place, and a resume is refused for ever";
+    176 OutcomeUntold ["P7", "P7"] "a write whose sync or append failed does not say that it may be there all the same";
 
     // Policies: what only costs.
     180 LevelsUpsideDown ["S1", "S1"] "each level from 3 on holds less than the one above";

@@ -160,6 +160,22 @@ fn a_failed_sync_fails_all_who_wait_and_is_not_tried_again() {
     });
 }
 
+/// Whoever syncs, and whoever waits for it: what is seen and not durable is not called refused.
+#[test]
+fn a_write_that_waited_for_a_failed_sync_says_that_it_may_be_there() {
+    let device = || Device { fails: true, ..Device::default() };
+    model_of_log(OF_TWO, device, |world, _| {
+        let other = world.spawn(|world| put(world, "<a>", WriteSync::Yes));
+        let mine = put(world, "<b>", WriteSync::Yes);
+        for (key, failed) in [("<a>", other.join().unwrap()), ("<b>", mine)] {
+            let error = failed.expect_err("an acknowledgement of nothing");
+            let may_be_there = error.kind() == ErrorKind::OutcomeUnknown;
+            assert!(may_be_there || error.kind() == ErrorKind::ReadOnly, "{key}: {error}");
+            assert_eq!(world.has(key), may_be_there, "{key}: {error}");
+        }
+    });
+}
+
 #[test]
 fn a_sync_that_panics_fails_who_waits_for_it() {
     let device = || Device { panics: true, ..Device::default() };

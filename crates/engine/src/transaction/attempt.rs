@@ -103,7 +103,8 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// Those of `work`; `Conflict` after the hundredth; as [`Db::write`].
+    /// Those of `work`; `Conflict` after the hundredth; as [`Db::write`]. It is not run again
+    /// after `OutcomeUnknown`: it may have been committed.
     pub fn transact<T, E: From<Error>>(
         &self,
         work: impl FnMut(&mut Transaction) -> Result<T, E>,

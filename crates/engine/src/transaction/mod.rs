@@ -262,7 +262,8 @@ impl Transaction {
     /// durably as its options say. A transaction that wrote nothing never conflicts.
     ///
     /// # Errors
-    /// `Conflict`, naming a key: nothing is written; run it again. As [`crate::Db::write`].
+    /// `Conflict`, naming a key: nothing is written; run it again. As [`crate::Db::write`]: after
+    /// `OutcomeUnknown` it may have been committed.
     pub fn commit(self) -> Result<SeqNo> {
         let sync = self.options.sync;
         self.commit_with(sync)

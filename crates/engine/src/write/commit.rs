@@ -7,6 +7,12 @@
 //! A synced write is published before it is durable: readers may see it while
 //! its caller still waits for the device. What a caller was told is durable
 //! is durable; what a reader saw is as durable as any unsynced write.
+//!
+//! So a write whose sync fails is there, and stays where writing is resumed. One whose append
+//! failed is not there, and is if a replay finds the whole record all the same. The callers of
+//! both are told `OutcomeUnknown`, and those who wait behind them; any other error of a write
+//! means that it never happens. Rejected: to cut off at a resume what is not synced. Others have
+//! read it, and unsynced writes behind it were acknowledged.
 
 use crate::budget::batch_memory_max;
 use crate::options::WriteSync;
@@ -32,8 +38,8 @@ impl Pipeline {
     /// Writes a batch. Returns the last sequence number it took.
     ///
     /// # Errors
-    /// `InvalidArgument` for a broken limit (nothing is written); `ReadOnly`,
-    /// `Closed`; what the log said, a background error.
+    /// `InvalidArgument` for a broken limit, `NoSpace`, `ReadOnly`, `Closed`: nothing is written
+    /// then; `OutcomeUnknown` where the log failed, a background error.
     pub(crate) fn write_batch(&self, batch: &mut Batch, sync: WriteSync) -> Result<SeqNo> {
         self.write_batch_after(batch, sync, None).map_err(|(error, _)| error)
     }
@@ -129,8 +135,9 @@ impl Pipeline {
             apply(buf, &slot);
         }
         std::mem::forget(unwinding);
-        appended.inspect_err(|error| self.fail_slot(&slot, error))?;
-        self.publish(&slot)?;
+        let unseen = |error| outcome_unknown(error, UNSEEN);
+        appended.inspect_err(|error| self.fail_slot(&slot, error)).map_err(unseen)?;
+        self.publish(&slot).map_err(unseen)?;
         if due {
             self.workers.kick(Kick::MayBeDue);
         }
@@ -140,7 +147,7 @@ impl Pipeline {
         counters.wal_bytes.add(slot.end - slot.begin);
         counters.user_bytes.add(room.user_bytes());
         if sync.is_yes() {
-            self.sync_slot(&slot)?;
+            self.sync_slot(&slot).map_err(|error| outcome_unknown(error, SEEN))?;
         }
         if let Some(begin_ns) = begin_ns {
             self.end_timing(sync, begin_ns);
@@ -321,6 +328,25 @@ impl Pipeline {
         }
         Ok(())
     }
+}
+
+/// Of a write whose record may be in the log, and that is not in memory.
+const UNSEEN: &str = "the write is not visible and `resume` leaves it out, but if the database is \
+                      reopened instead, the log may have it";
+/// Of a write that was published and not synced.
+const SEEN: &str = "the write is visible, and not known to be durable; `resume` keeps it";
+
+/// The error of a write that may be there later, though it has failed.
+#[cold]
+pub(crate) fn outcome_unknown(error: Error, what: &str) -> Error {
+    if matches!(error.kind(), ErrorKind::Internal | ErrorKind::InvalidArgument) {
+        return error;
+    }
+    let text = format!(
+        "{what}: look whether it is there before you write it again. Writing is off, since: {}",
+        error.first_failure()
+    );
+    Error::new(ErrorKind::OutcomeUnknown, text).with_source(error)
 }
 
 /// Turns writing off if a writer panics under a slot that everybody behind it waits for.

@@ -297,6 +297,20 @@ fn it_is_all_or_nothing_when_an_operation_fails() {
     }
 }
 
+/// Whether its record is in the manifest nobody knows, if the sync of that has failed.
+#[test]
+fn one_that_the_manifest_may_have_says_so() {
+    let (_, handles) = env(1);
+    let db = open(&handles);
+    let sync = Fault::new(FaultKind::NoSpace, Ops::SYNC, When::Matching(0)).on_path("MANIFEST");
+    handles.fs.inject(sync);
+    let error = ingest(&db, &pairs(0..10, "new")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+    assert_eq!(error.first_failure().kind(), ErrorKind::NoSpace, "{error}");
+    db.resume().unwrap();
+    assert_is(&db, &BTreeMap::new());
+}
+
 /// Random histories next to a map, with snapshots and reopens.
 #[test]
 fn histories_with_ingestions_are_as_a_map_says() {

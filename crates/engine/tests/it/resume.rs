@@ -4,7 +4,10 @@ use crate::simulated::{DIR, options};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use windrow::{Batch, Db, ErrorKind, Event, WriteSync};
+use windrow::{
+    Batch, Conditions, Db, ErrorKind, Event, Keyspace, KeyspaceOptions, Result, TransactionOptions,
+    WriteSync,
+};
 use windrow_env::jobs::{Job, Jobs, Urgency};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, PowerLoss, Stepper, When, env};
 
@@ -48,7 +51,9 @@ fn a_full_device_is_gone_on_from_once_there_is_room() {
     handles
         .fs
         .inject(Fault::new(FaultKind::NoSpace, Ops::WRITE, When::MatchingFrom(0)).on_path(".wal"));
-    assert_eq!(db.put("failed", "1").unwrap_err().kind(), ErrorKind::NoSpace);
+    let failed = db.put("failed", "1").unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::OutcomeUnknown);
+    assert_eq!(failed.first_failure().kind(), ErrorKind::NoSpace);
     let refused = db.put("refused", "1").unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ReadOnly);
     assert!(refused.message().contains("resumed or reopened"), "{refused}");
@@ -87,7 +92,9 @@ fn what_a_failed_sync_left_in_doubt_is_made_durable_elsewhere() {
     let log = log.iter().find(|name| name.ends_with(".wal")).unwrap();
     let name = log.rsplit('/').next().unwrap();
     handles.fs.inject(Fault::new(FaultKind::Io, Ops::SYNC, When::MatchingFrom(0)).on_path(name));
-    assert_eq!(db.put_with("seen", "1", WriteSync::Yes).unwrap_err().kind(), ErrorKind::Io);
+    let failed = db.put_with("seen", "1", WriteSync::Yes).unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::OutcomeUnknown);
+    assert_eq!(failed.first_failure().kind(), ErrorKind::Io);
     assert!(is_there(&db, "seen"));
     // It would fail again.
     db.resume().unwrap();
@@ -95,6 +102,66 @@ fn what_a_failed_sync_left_in_doubt_is_made_durable_elsewhere() {
     let (db, _handles) = after_power_loss(db, &handles);
     assert!(is_there(&db, "unsynced") && is_there(&db, "seen"));
     db.close().unwrap();
+}
+
+/// A sum that a device without room for a sync counts once, however it is written: the error
+/// says that it may be there, and it is. `transact` does not run again what may be committed.
+#[test]
+fn a_write_whose_sync_failed_says_that_it_may_be_there() {
+    let one = 1i64.to_le_bytes();
+    let runs = AtomicU64::new(0);
+    type Op<'a> = (&'a str, &'a dyn Fn(&Db, &Keyspace) -> Result<()>);
+    let ops: &[Op<'_>] = &[
+        ("merge", &|_, sums| sums.merge("n", one)),
+        ("write", &|db, sums| {
+            let mut batch = Batch::new();
+            batch.merge(sums, "n", one);
+            db.write(batch, WriteSync::Yes).map(drop)
+        }),
+        ("commit", &|db, sums| {
+            let options = TransactionOptions { sync: WriteSync::Yes, ..Default::default() };
+            let mut tx = db.transaction_with(&options)?;
+            assert!(tx.get(sums, "n")?.is_none());
+            tx.merge(sums, "n", one)?;
+            tx.commit().map(drop)
+        }),
+        ("transact", &|db, sums| {
+            db.transact(|tx| {
+                runs.fetch_add(1, Ordering::Relaxed);
+                tx.merge(sums, "n", one)
+            })
+        }),
+        ("update", &|_, sums| sums.update("n", |_| Some(one.to_vec())).map(drop)),
+        ("write_if", &|db, sums| {
+            let mut batch = Batch::new();
+            batch.merge(sums, "n", one);
+            let is_new = Conditions::new().absent(sums, "n");
+            db.write_if(batch, &is_new, WriteSync::Yes).map(drop)
+        }),
+        ("delete", &|_, sums| {
+            sums.put_with("n", one, WriteSync::No).and_then(|()| sums.delete("x"))
+        }),
+    ];
+    for (what, op) in ops {
+        let (_, handles) = env(1);
+        let db = open(&handles).synced();
+        let options =
+            KeyspaceOptions { merge_operator: Some("add".into()), ..KeyspaceOptions::default() };
+        let sums = db.keyspace_with("sums", options).unwrap().synced();
+        handles.fs.inject(
+            Fault::new(FaultKind::NoSpace, Ops::SYNC, When::MatchingFrom(0)).on_path(".wal"),
+        );
+        let error = op(&db, &sums).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{what}: {error}");
+        assert_eq!(error.first_failure().kind(), ErrorKind::NoSpace, "{what}: {error}");
+        // What was not begun is refused for good.
+        assert_eq!(sums.merge("n", one).unwrap_err().kind(), ErrorKind::ReadOnly, "{what}");
+        handles.fs.clear_faults();
+        db.resume().unwrap();
+        assert_eq!(sums.get("n").unwrap().as_deref(), Some(&one[..]), "{what}");
+        db.close().unwrap();
+    }
+    assert_eq!(runs.load(Ordering::Relaxed), 1);
 }
 
 /// The interval at which the log is synced goes on after a resume.

@@ -3,7 +3,7 @@
 //! Owns: the scenarios, and the file system that has writers wait for each other. Never does:
 //! leave it to the threads what comes of it (`tests/shuttle` tries orders).
 
-use super::steps::{ensure, kind, options, text};
+use super::steps::{ensure, options, text};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
@@ -111,7 +111,10 @@ pub(super) fn a_failure_of_one_is_that_of_both() -> std::result::Result<(), Stri
     let full = Fault::new(FaultKind::NoSpace, Ops::WRITE, When::Matching(0)).on_path(".wal");
     handles.fs.inject(full);
     meeting.expected.store(2, Ordering::SeqCst);
-    let put = |key: &str| kind(db.put_with(key, "1", WriteSync::No));
+    let put = |key: &str| {
+        let failed = db.put_with(key, "1", WriteSync::No).err();
+        failed.map(|error| error.first_failure().kind())
+    };
     let failed = std::thread::scope(|scope| {
         let other = scope.spawn(|| put("a"));
         (put("b"), other.join().expect("a writer"))

@@ -31,7 +31,7 @@ fn fail_some(machine: &Machine) {
 
 /// Nothing but the device's trouble may be in the way.
 fn is_of_the_device(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Io)
+    matches!(error.first_failure().kind(), ErrorKind::NoSpace | ErrorKind::Io)
 }
 
 /// Goes on writing, whether it is refused or not.
@@ -43,8 +43,8 @@ fn write(db: &Db, spaces: &[Keyspace; 2], history: &History, writer: usize) {
             Err(error) => {
                 let off = error.kind() == ErrorKind::ReadOnly;
                 assert!(off || is_of_the_device(&error), "write: {error}");
-                // One whose sync failed is seen already.
-                if !sync.is_yes() {
+                // One whose sync failed is seen already, and says that it may be.
+                if !sync.is_yes() || error.kind() != ErrorKind::OutcomeUnknown {
                     history.refused(writer);
                 }
                 thread::yield_now();
