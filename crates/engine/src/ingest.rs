@@ -9,7 +9,8 @@
 //! The order of `finish`, which the durability of the tables (R7) and the order of
 //! the tree (I3, I4) ask for:
 //!
-//! 1. The tables and their names are durable.
+//! 1. The tables and their names are durable. Where any of them goes to level 0, the ingestion
+//!    waits for the same pace as writers do.
 //! 2. The places of the tables in the tree are reserved, so that no merge that begins
 //!    now takes them (I9).
 //! 3. With the manifest locked, and no memtable of the keyspace holding anything, the
@@ -37,6 +38,7 @@ use crate::manifest::record::Field;
 use crate::merge::dropping::Sink;
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs};
+use crate::stats::PauseReason;
 use crate::tree::{Tree, dropped};
 use crate::workers::{Kick, closed};
 use crate::write::batch::check_limits;
@@ -45,6 +47,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windrow_base::key::{Kind, trailer};
 use windrow_base::{Error, FileNumber, Result};
+use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::ingested;
@@ -56,6 +59,10 @@ const UNSEEN: &str = "the ingestion is not visible and `resume` leaves it out, b
 
 /// Bytes of entries between two looks at how much of the device is free.
 const LOOK_BYTES: usize = 1 << 20;
+
+/// Bytes that go to level 0 between two looks at what pace is due: as many as a put has, since
+/// no look asks for more than a write's longest delay.
+const PAID_BYTES: u64 = 1 << 10;
 
 /// Tries to find the memtables empty that writers are not asked to wait for.
 const FREE_TRIES: u32 = 1;
@@ -194,7 +201,8 @@ impl Ingest {
         outputs.keep(key, trailer(0, kind), value, true)
     }
 
-    /// Makes all entries durable and visible, at one moment. Without any it does nothing.
+    /// Makes all entries durable and visible, at one moment. Without any it does nothing. Where
+    /// merges are behind, and tables go to level 0, it waits as writers do.
     ///
     /// # Errors
     /// What writing a table said, and flushing what the keyspace has in memory; `ReadOnly`;
@@ -214,11 +222,8 @@ impl Ingest {
         if files.is_empty() {
             return Ok(Ingested::default());
         }
-        let done = Ingested {
-            entries: self.entries,
-            tables: files.len() as u64,
-            bytes: files.iter().map(|file| file.bytes).sum(),
-        };
+        let done =
+            Ingested { entries: self.entries, tables: files.len() as u64, bytes: bytes_of(&files) };
         add(database, tree, (&self.first, &self.last), files)?;
         database.counters.user_bytes.add(self.user_bytes);
         Ok(done)
@@ -292,7 +297,8 @@ fn add(
 ) -> Result<()> {
     let numbers = files.iter().map(|file| file.number).collect();
     let mut loose = Loose { database, numbers };
-    let _one = database.checkpointing.lock();
+    pay(database, tree, &files)?;
+    let _one = lock_when_level0_has_room(database, tree, &files)?;
     let mut held = None;
     for tries in 1.. {
         // Given back after the manifest's lock.
@@ -336,6 +342,55 @@ fn add(
     unreachable!("there are always more tries")
 }
 
+/// Waits for what goes to level 0 as writers do, in proportion to the debt of merges.
+fn pay(database: &Database, tree: &Tree, files: &[File]) -> Result<()> {
+    let mut left = level0_bytes(tree, files);
+    while left > 0 {
+        database.write_state.check()?;
+        database.workers.check_open()?;
+        let step = left.min(PAID_BYTES);
+        database.pipeline.pay(step as usize);
+        left -= step;
+    }
+    Ok(())
+}
+
+/// The lock under which ingestions are added one by one, once level 0 is not so deep that
+/// writers have to wait, or none of the tables goes there. Looked at under the lock: each
+/// ingestion sees the depth that the one before has left.
+fn lock_when_level0_has_room<'a>(
+    database: &'a Database,
+    tree: &Tree,
+    files: &[File],
+) -> Result<MutexGuard<'a, ()>> {
+    let Database { host, pipeline, workers, .. } = database;
+    loop {
+        let one = database.checkpointing.lock();
+        if !pipeline.pace.is_stopped() || level0_bytes(tree, files) == 0 {
+            return Ok(one);
+        }
+        drop(one);
+        let is_over = || !pipeline.pace.is_stopped() || workers.gate.is_closing();
+        host.pause(PauseReason::Level0Deep, is_over);
+        host.write_state.check()?;
+        workers.check_open()?;
+    }
+}
+
+/// Bytes of the tables that would go to level 0 now.
+fn level0_bytes(tree: &Tree, files: &[File]) -> u64 {
+    let (policy, sizes) = (tree.policy.load_full(), tree.sizes.load_full());
+    let work = tree.work.lock();
+    let version = tree.version();
+    let deepest = ingested::deepest_level(&policy, &version, &sizes, bytes_of(files));
+    let is_met = |file: &&File| ingested::level_for(&version, &work.busy, file, deepest) == 0;
+    files.iter().filter(is_met).map(|file| file.bytes).sum()
+}
+
+fn bytes_of(files: &[File]) -> u64 {
+    files.iter().map(|file| file.bytes).sum()
+}
+
 fn install(database: &Database, tree: &Tree, version: Arc<Version>, levels: &[(u32, u64)]) {
     tree.install(version, None);
     database.pipeline.note_ingestion();
@@ -370,7 +425,7 @@ struct Places<'a> {
 impl<'a> Places<'a> {
     fn reserve(database: &'a Database, tree: &'a Arc<Tree>, files: &[File]) -> Places<'a> {
         let (policy, sizes) = (tree.policy.load_full(), tree.sizes.load_full());
-        let bytes = files.iter().map(|file| file.bytes).sum();
+        let bytes = bytes_of(files);
         let mut work = tree.work.lock();
         let version = tree.version();
         let deepest = ingested::deepest_level(&policy, &version, &sizes, bytes);
@@ -401,8 +456,90 @@ impl Drop for Places<'_> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use crate::{Db, ErrorKind};
+    use crate::{Db, ErrorKind, Options};
+    use std::sync::atomic::{AtomicU32, Ordering};
     use windrow_env::jobs::{Jobs, Urgency};
+    use windrow_env::testing::{Handles, env};
+
+    const STOP: u32 = 8;
+
+    fn open() -> (Db, Handles) {
+        let (env, handles) = env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        let settings = [("level0_slowdown_files", "4"), ("level0_stop_files", "8")];
+        for (name, value) in settings {
+            options.settings.set(name, value).unwrap();
+        }
+        (Db::open_with("db", options).unwrap(), handles)
+    }
+
+    fn depth(db: &Db) -> u32 {
+        let version = db.default_keyspace().tree.version();
+        version.level(0).map_or(0, |level| level.sst_log_depth())
+    }
+
+    fn ingest(db: &Db, round: u32) {
+        let mut ingest = db.ingest().unwrap();
+        (0..100).for_each(|n| ingest.put(format!("key{n:04}"), round.to_le_bytes()).unwrap());
+        ingest.finish().unwrap();
+    }
+
+    /// Nobody runs merges but who waits for them.
+    #[test]
+    fn ingestions_of_the_same_keys_wait_for_merges() {
+        let (db, _handles) = open();
+        let mut deepest = 0;
+        for round in 0..200 {
+            ingest(&db, round);
+            deepest = deepest.max(depth(&db));
+        }
+        // One is let in as long as it is less.
+        assert_eq!(deepest, STOP, "level 0 became {deepest} deep");
+        assert_eq!(db.get("key0099").unwrap().as_deref(), Some(&199u32.to_le_bytes()[..]));
+        db.close().unwrap();
+    }
+
+    /// However two of them come, each sees what the other has left.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "ingestions side by side")]
+    fn ingestions_side_by_side_do_not_go_deeper_together() {
+        let (db, _handles) = open();
+        let deepest = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for round in 0..100 {
+                        ingest(&db, round);
+                        deepest.fetch_max(depth(&db), Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        let deepest = deepest.into_inner();
+        assert!(deepest <= STOP, "level 0 became {deepest} deep");
+        db.close().unwrap();
+    }
+
+    /// What meets nothing goes below, and has nothing to wait for.
+    #[test]
+    fn an_ingestion_past_level_0_does_not_wait_for_it() {
+        let (db, handles) = open();
+        for round in 0.. {
+            if db.database().pipeline.pace.is_stopped() {
+                break;
+            }
+            ingest(&db, round);
+        }
+        let before = (depth(&db), handles.jobs.steps());
+        let mut beyond = db.ingest().unwrap();
+        beyond.put("z", "1").unwrap();
+        beyond.finish().unwrap();
+        assert_eq!((depth(&db), handles.jobs.steps()), before, "it has waited");
+        ingest(&db, 1);
+        assert!(depth(&db) <= STOP);
+        db.close().unwrap();
+    }
 
     /// A close waits for the ingestion, which waits for a flush that does not begin any more.
     #[test]

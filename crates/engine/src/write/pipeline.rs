@@ -13,6 +13,7 @@ use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::read::view::ReadView;
 use crate::shortage::Retry;
+use crate::stats::PauseReason;
 use crate::tree::Tree;
 use crate::trees::{Keyspaces, Trees};
 use crate::workers::{Kick, Workers};
@@ -118,6 +119,25 @@ impl Pipeline {
     /// An ingestion was installed, and is not published.
     pub(crate) fn note_ingestion(&self) {
         self.ingestions.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Slows who writes so many bytes in proportion to the debt of the tree.
+    #[inline]
+    pub(crate) fn pay(&self, bytes: usize) {
+        let owed_ns = self.pace.owe(bytes);
+        if owed_ns > 0 {
+            self.sleep_for_debt(owed_ns);
+        }
+    }
+
+    #[cold]
+    fn sleep_for_debt(&self, ns: u64) {
+        let host = &self.host;
+        let pause = host.pause_begin(PauseReason::Debt);
+        if !host.env.jobs.step() {
+            host.env.clock.sleep_ns(ns);
+        }
+        host.pause_end(pause);
     }
 
     /// The keyspaces that are open.

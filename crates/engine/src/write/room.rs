@@ -107,10 +107,7 @@ impl<'a> Room<'a> {
     #[inline]
     pub(crate) fn wait_for_pace(&self, bytes: usize) {
         let Pipeline { host, pace, .. } = self.pipeline;
-        let owed_ns = pace.owe(bytes);
-        if owed_ns > 0 {
-            self.sleep_for_debt(owed_ns);
-        }
+        self.pipeline.pay(bytes);
         if pace.is_stopped() {
             host.pause(PauseReason::Level0Deep, || !pace.is_stopped());
         }
@@ -118,16 +115,6 @@ impl<'a> Room<'a> {
         if pace.is_held() && !self.pipeline.workers.is_worked_for_here() {
             host.pause(PauseReason::MemtablesFull, || !pace.is_held());
         }
-    }
-
-    #[cold]
-    fn sleep_for_debt(&self, ns: u64) {
-        let host = &self.pipeline.host;
-        let pause = host.pause_begin(PauseReason::Debt);
-        if !host.env.jobs.step() {
-            host.env.clock.sleep_ns(ns);
-        }
-        host.pause_end(pause);
     }
 
     /// Gives out a slot, after making room for it in the memtables.
