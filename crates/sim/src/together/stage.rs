@@ -90,7 +90,8 @@ pub fn resume_for_good(db: &Db) {
 
 /// Whether a failing device, and nothing else, may say this.
 fn is_of_the_device(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Io | ErrorKind::ReadOnly)
+    use ErrorKind::{Io, NoSpace, OutcomeUnknown, ReadOnly};
+    matches!(error.kind(), NoSpace | Io | ReadOnly | OutcomeUnknown)
 }
 
 impl Stage {
