@@ -284,7 +284,7 @@ mod tests {
         let view = tree.pin();
         database.set_background_error(&Error::new(ErrorKind::NoSpace, "the append failed"));
         database.pipeline.queue().fail(&failing);
-        assert_eq!(behind.join().unwrap().unwrap_err().kind(), ErrorKind::ReadOnly);
+        assert_eq!(behind.join().unwrap().unwrap_err().kind(), ErrorKind::OutcomeUnknown);
         db.resume().unwrap();
         let before = db.snapshot().seq();
         db.put("after", "1").unwrap();
