@@ -200,7 +200,7 @@ fn a_lock_file_that_is_gone_or_another_turns_writing_off() {
             fs::write(path.join("LOCK"), "1\n").unwrap();
         }
         let error = db.put_with("b", "1", WriteSync::Yes).unwrap_err();
-        assert!(error.file().unwrap().ends_with("LOCK"), "{error}");
+        assert!(error.first_failure().file().unwrap().ends_with("LOCK"), "{error}");
         assert!(db.close().is_err());
         // Nothing that was acknowledged is lost by it.
         assert!(contents(&path).iter().any(|(key, _)| key == b"a"));
