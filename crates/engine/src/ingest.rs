@@ -550,7 +550,7 @@ mod tests {
         ingest.put("b", "2").unwrap();
         // The flush waits, as for a checkpoint, until the gate is shut.
         let database = db.handle().clone();
-        database.jobs.flush_through.store(0, windrow_env::sync::atomic::Ordering::Release);
+        database.jobs.flush_through.store(0, Ordering::Release);
         let shut = database.clone();
         let shut = move || {
             shut.workers.gate.close();
