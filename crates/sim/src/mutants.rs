@@ -14,8 +14,10 @@ use crate::killed_repairs;
 use crate::probes::PROBES;
 use crate::rot::{self, CLOSED, CRASHES, Density, Plan, Script, Specimen};
 use crate::scenario::Settings;
+use crate::together;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 use windrow_base::mutants::{self, Entry, Mutant};
 use windrow_testkit::sweep;
 use windrow_testkit::variant::{VARIANTS, Variant};
@@ -26,6 +28,10 @@ const STRIDE: u64 = 1_000_003;
 const DAMAGES_PER_SEED: u64 = 10;
 /// Of how many cases of the exhaustive loops one is run.
 const EXHAUSTIVE_STEP: u64 = 61;
+
+/// How many databases everything is done to at once, and for how long.
+const TOGETHER_MOST: u64 = 200;
+const TOGETHER_TIME: Duration = Duration::from_secs(300);
 
 /// The same of killed repairs, which are fewer.
 const REPAIRS_STEP: u64 = 5;
@@ -47,11 +53,13 @@ pub enum Detector {
     KilledRepairs,
     /// One small scenario for each promise that needs no more.
     Probes,
+    /// Everything at once, on threads.
+    Together,
 }
 
 impl Detector {
     /// All of them.
-    pub const ALL: [Detector; 7] = [
+    pub const ALL: [Detector; 8] = [
         Detector::Crashes,
         Detector::Exhaustive,
         Detector::Damages,
@@ -59,6 +67,7 @@ impl Detector {
         Detector::Repairs,
         Detector::KilledRepairs,
         Detector::Probes,
+        Detector::Together,
     ];
 }
 
@@ -72,6 +81,7 @@ impl fmt::Display for Detector {
             Detector::Repairs => "repairs",
             Detector::KilledRepairs => "killed repairs",
             Detector::Probes => "probes",
+            Detector::Together => "everything at once",
         })
     }
 }
@@ -89,7 +99,9 @@ pub struct Caught {
 
 /// The harnesses that are asked for a mutant, in this order.
 pub fn detectors(mutant: Mutant) -> &'static [Detector] {
-    use Detector::{Crashes, Damages, Exhaustive, KilledRepairs, Misplaced, Probes, Repairs};
+    use Detector::{
+        Crashes, Damages, Exhaustive, KilledRepairs, Misplaced, Probes, Repairs, Together,
+    };
     match mutant as u32 {
         49 | 56 | 60 | 65 => &[Damages, Misplaced],
         50..=52 => &[Misplaced, Damages],
@@ -97,6 +109,8 @@ pub fn detectors(mutant: Mutant) -> &'static [Detector] {
         54 | 55 | 57 | 59 | 61 | 63 => &[Probes, Damages, Misplaced, Crashes],
         66 => &[Repairs],
         171..=173 => &[KilledRepairs],
+        177 => &[Together],
+        175 | 178 | 179 => &[Probes, Together],
         40..=48 | 67 => &[Damages, Misplaced, Crashes],
         76..=78 | 81 | 83 | 86 | 97 | 120..=128 | 130.. => &[Probes, Crashes],
         _ => &[Crashes, Exhaustive],
@@ -139,6 +153,10 @@ fn ask(detector: Detector, cases: u64) -> Result<(), Failure> {
             rot::check_repair(specimen, &plan.case(index)).map(drop)
         }),
         Detector::Misplaced => misplaced(cases * DAMAGES_PER_SEED),
+        Detector::Together => {
+            let ran = together::threads::run(0, cases.min(TOGETHER_MOST), TOGETHER_TIME);
+            ran.map(drop).map_err(|seed| (seed, "something was lost or wrong".to_owned()))
+        }
         Detector::Probes => {
             // One after the other: a probe is quick, and its number is stable.
             (0..PROBES.len()).try_for_each(|at| {

@@ -100,6 +100,11 @@ pub const PROBES: &[(&str, Probe)] = &[
     ("a locked key is one transaction's (P25)", transacting::a_locked_key_is_one_transactions),
     ("files stay for a follower (P26)", following::files_stay_for_a_follower),
     ("a follower counts operands once (P26)", following::operands_count_once),
+    (
+        "a follower shows nothing without an ingestion before it (P26)",
+        following::nothing_is_shown_without_an_ingestion_before_it,
+    ),
+    ("a follower's copy opens (P26)", following::a_copy_opens_whatever_the_writer_did_meanwhile),
     ("what is ingested into a gap is seen (P4)", ingesting::what_comes_into_a_gap_is_seen),
     (
         "a transaction that read what was ingested since is refused (P25)",

@@ -256,6 +256,9 @@ mutants! {
     174 RebuildStopsAtGap ["P23", "P23"] "a repair without a manifest stops at a gap in the logs that tables fill";
     175 FollowingError ["P7", "R13"] "an error that only follows from another one takes its place, and a resume is refused for ever";
     176 OutcomeUntold ["P7", "P7"] "a write whose sync or append failed does not say that it may be there all the same";
+    177 LogsLetGo ["P1", "R4"] "an ingestion logs how much is durable of logs that the manifest has let go of";
+    178 FollowedAhead ["P26", "P26"] "a follower reads on where the log knows more of the manifest than it has read";
+    179 CopiedMarks ["P26", "R11"] "a follower's copy has marks of manifests that it does not have";
 
     // Policies: what only costs.
     180 LevelsUpsideDown ["S1", "S1"] "each level from 3 on holds less than the one above";

@@ -38,12 +38,18 @@ struct Args {
     /// Only the mutants of these numbers
     #[arg(long, value_delimiter = ',')]
     only: Option<Vec<u32>>,
+    /// Ask every harness that is there for a mutant, and not only until one notices
+    #[arg(long)]
+    each: bool,
     /// Print the mutants and what should notice them
     #[arg(long)]
     list: bool,
     /// Hunt one mutant in this process, and print its row (0: the engine as it is)
     #[arg(long, hide = true)]
     alone: Option<u32>,
+    /// By the harness of this place alone
+    #[arg(long, hide = true)]
+    by: Option<usize>,
 }
 
 fn main() -> ExitCode {
@@ -65,11 +71,8 @@ fn main() -> ExitCode {
     let asked = |entry: &&Entry| args.only.as_ref().is_none_or(|only| only.contains(&entry.number));
     let asked: Vec<&Entry> = TABLE.iter().filter(asked).collect();
     println!("| mutant | breaks | noticed by | cases | says |\n|---|---|---|---|---|");
-    let survivors: Vec<&str> = asked
-        .iter()
-        .filter(|entry| !in_a_process_of_its_own(&args, entry))
-        .map(|entry| entry.name)
-        .collect();
+    let survivors: Vec<&str> =
+        asked.iter().filter(|entry| !is_noticed(&args, entry)).map(|entry| entry.name).collect();
     let sound = args.only.is_some() || is_sound(&args);
     println!("\n{} mutants, {} s", asked.len(), begin.elapsed().as_secs());
     if survivors.is_empty() && sound {
@@ -86,12 +89,24 @@ fn described(entry: &Entry) -> String {
     format!("{number:>3} {name} [{promises}; {rule}] {what}{origin}: {}", by.join(", then "))
 }
 
+/// Whether a mutant was noticed: by each harness that is there for it, where that is asked.
+fn is_noticed(args: &Args, entry: &Entry) -> bool {
+    match args.each {
+        false => in_a_process_of_its_own(args, entry, None),
+        true => {
+            let by = 0..detectors(entry.mutant).len();
+            by.filter(|by| !in_a_process_of_its_own(args, entry, Some(*by))).count() == 0
+        }
+    }
+}
+
 /// A mutant may hang or end the process that it is in. Returns whether it was noticed.
-fn in_a_process_of_its_own(args: &Args, entry: &Entry) -> bool {
+fn in_a_process_of_its_own(args: &Args, entry: &Entry, by: Option<usize>) -> bool {
     let program = std::env::current_exe().expect("the program knows its name");
     let (seeds, number) = (args.seeds.to_string(), entry.number.to_string());
     let output = Command::new(program)
         .args(["--seeds", &seeds, "--alone", &number])
+        .args(by.iter().flat_map(|by| ["--by".to_owned(), by.to_string()]))
         .output()
         .expect("the program starts itself");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -113,6 +128,7 @@ fn alone(args: &Args, number: u32) -> ExitCode {
         Some(entry) => detectors(entry.mutant),
         None => &Detector::ALL,
     };
+    let asked = args.by.map_or(asked, |by| &asked[by..=by]);
     match hunt(entry, asked, args.seeds) {
         Some(caught) => {
             let why = caught.why.replace(['\n', '|'], " ");

@@ -4,11 +4,11 @@
 //! does) or processes (`torture follow`).
 
 use super::steps::{ensure, open, options, text};
-use windrow::{Follower, KeyspaceOptions};
-use windrow_env::testing::env;
+use windrow::{Db, Follower, KeyspaceOptions};
+use windrow_env::testing::{Handles, env};
 use windrow_testkit::world::DIR;
 
-fn tables(handles: &windrow_env::testing::Handles) -> usize {
+fn tables(handles: &Handles) -> usize {
     let names = handles.fs.files(DIR.as_ref());
     names.iter().filter(|name| name.ends_with(".sst")).count()
 }
@@ -61,4 +61,63 @@ pub(super) fn operands_count_once() -> Result<(), String> {
         sum(2 * n)?;
     }
     Ok(())
+}
+
+/// Has the writer go on between a follower's look at the manifest and its look at the log.
+#[allow(clippy::disallowed_methods, reason = "another process is another thread here")]
+fn between_manifest_and_log(handles: &Handles, act: impl FnOnce() -> bool + Send + 'static) {
+    handles.fs.before_open(".wal", 0, || {
+        let went = std::thread::spawn(act).join();
+        assert!(went.is_ok_and(|went| went), "the writer could not go on");
+    });
+}
+
+/// What comes after an ingestion, while the follower has an older manifest.
+pub(super) fn nothing_is_shown_without_an_ingestion_before_it() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = open(&handles)?;
+    let space = db.keyspace("space").map_err(text)?;
+    db.put("a", "1").map_err(text)?;
+    let writer = db.clone();
+    between_manifest_and_log(&handles, move || {
+        let ingested = space.ingest().and_then(|mut ingest| {
+            ingest.put("b", "2")?;
+            ingest.finish()
+        });
+        ingested.is_ok() && writer.put("c", "3").is_ok()
+    });
+    let follower = Follower::open_with(DIR, options(&handles)).map_err(text)?;
+    let shown = follower.db();
+    let has = |name: &str, key: &str| {
+        let space = shown.open_keyspace(name).map_err(text)?.ok_or("no keyspace")?;
+        space.contains_key(key).map_err(text)
+    };
+    ensure(has("default", "a")?, "what was there before is not shown")?;
+    ensure(
+        has("space", "b")? || !has("default", "c")?,
+        "a write is shown without the ingestion before it",
+    )
+}
+
+/// The log that was read says how long a later manifest was.
+pub(super) fn a_copy_opens_whatever_the_writer_did_meanwhile() -> Result<(), String> {
+    let (_, handles) = env(1);
+    let mut small = options(&handles);
+    small.settings.set("manifest_bytes", "1KiB").map_err(text)?;
+    let db = Db::open_with(DIR, small).map_err(text)?;
+    db.put("a", "1").map_err(text)?;
+    let writer = db.clone();
+    between_manifest_and_log(&handles, move || {
+        // The manifest is written again a few times.
+        let rolled = (0..40).try_for_each(|n| {
+            let name = format!("keyspace{n}");
+            writer.keyspace(&name).and_then(|_| writer.drop_keyspace(&name))
+        });
+        rolled.and_then(|()| writer.put("b", "2")).is_ok()
+    });
+    let follower = Follower::open_with(DIR, options(&handles)).map_err(text)?;
+    let shown = follower.db().count(..).map_err(text)?;
+    follower.checkpoint("/copy").map_err(text)?;
+    let copy = Db::open_with("/copy", options(&handles)).map_err(text)?;
+    ensure(copy.count(..).map_err(text)? == shown, "a copy lacks what was shown")
 }
