@@ -31,8 +31,8 @@ never creates it. One program at a time may have a database open for writing. Wh
 next to it, and shows what was written when the command began. The preset and the options of a
 database that exists stay as they were last written, but for those a flag names.
 
-Exit codes: 0 done; 1 failed or not found; 2 bad usage; 3 repaired, but something is lost;
-130 stopped by Ctrl-C.
+Exit codes: 0 done; 1 failed or not found; 2 bad usage; 3 done, but something that was written is
+lost or was left out; 130 stopped by Ctrl-C.
 
 Start with `windrow demo`.";
 
@@ -512,7 +512,8 @@ pub(crate) struct VerifyArgs {
     pub(crate) json: bool,
 }
 
-/// The exit code of a repair after which something is missing.
+/// The exit code where all was done, and something is missing: lost to a repair, or left out by an
+/// open.
 pub(crate) const EXIT_LOST: u8 = 3;
 
 const REPAIR_HELP: &str = "\

@@ -1,9 +1,9 @@
 //! `windrow`, the program: one door to a Windrow database from a shell.
 //!
 //! Owns: the arguments, what is printed, exit codes (0 done, 1 failed or not
-//! found, 2 bad usage, 3 repaired with losses, 130 stopped by Ctrl-C). Never
-//! does: anything a program using the library could not do; it opens databases
-//! as any of them would.
+//! found, 2 bad usage, 3 done with something lost or left out, 130 stopped by
+//! Ctrl-C). Never does: anything a program using the library could not do; it
+//! opens databases as any of them would.
 
 mod args;
 mod bytes;
@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     let cli = args::Cli::parse();
     stop::install(cli.command.on_stop());
     match commands::run(cli) {
+        Ok(()) if store::has_left_out() => ExitCode::from(args::EXIT_LOST),
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

@@ -1,7 +1,7 @@
 //! Opening databases for commands, and closing them whatever happens.
 //!
-//! Owns: which commands may create, which only read, with what settings, and the
-//! sentences for a database that is not there.
+//! Owns: which commands may create, which only read, with what settings, the sentences for a
+//! database that is not there, and what is said of what an open left out.
 
 use crate::args::Open;
 use crate::failure::{Failure, Result};
@@ -9,7 +9,11 @@ use crate::session::Session;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use windrow::{Db, ErrorKind, Follower, Keyspace, Options, Settings, StoredKeyspace};
+
+/// The database was opened without whole batches of its logs.
+static LEFT_OUT: AtomicBool = AtomicBool::new(false);
 
 /// What a command does to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +119,15 @@ fn warn_left_out(db: &Db) {
              is not known to this program"
         ));
     }
+    for records in db.records_left_out() {
+        LEFT_OUT.store(true, Ordering::Relaxed);
+        warn(records);
+    }
+}
+
+/// Whether a database was opened without whole batches of its logs.
+pub(crate) fn has_left_out() -> bool {
+    LEFT_OUT.load(Ordering::Relaxed)
 }
 
 /// What only reads follows a database that another process has open for writing. One that

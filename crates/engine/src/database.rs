@@ -11,6 +11,7 @@ use crate::jobs::Jobs;
 use crate::lock_ranks;
 use crate::manifest::catalog::Catalog;
 use crate::manifest::record::KeyspaceRecord;
+use crate::open::records_left_out::RecordsLeftOut;
 use crate::schedule::Scheduler;
 use crate::tree::Tree;
 use crate::trees::Trees;
@@ -19,7 +20,7 @@ use crate::write::pipeline::Pipeline;
 use crate::write::segments::Segments;
 use crate::write::wal::Wal;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use windrow_base::{KeyspaceId, Result, SeqNo};
 use windrow_env::sync::{Guard, Mutex};
 use windrow_plan::tree::Version;
@@ -36,6 +37,8 @@ pub(crate) struct Database {
     pub(crate) scheduler: Arc<Scheduler>,
     /// Keyspaces that a read-only open could not take: see `open/left_out.rs`.
     pub(crate) left_out: Vec<KeyspaceRecord>,
+    /// Whole batches of logs that its open did not take over.
+    pub(crate) records_left_out: OnceLock<Vec<RecordsLeftOut>>,
     /// In the place of the default keyspace, where that is among them.
     pub(crate) substitute: Option<Arc<Tree>>,
     /// One of several of the same directory, whose caches it shares: see `follow`.
@@ -92,6 +95,7 @@ impl Database {
             scheduler: Scheduler::new(jobs.clone()),
             jobs,
             left_out: parts.left_out,
+            records_left_out: OnceLock::new(),
             substitute: parts.substitute,
             is_moment: parts.is_moment,
             handles: Handles::default(),

@@ -15,6 +15,7 @@ use crate::keyspace::Keyspace;
 use crate::measure::TableSearches;
 use crate::open;
 use crate::open::left_out;
+use crate::open::records_left_out::RecordsLeftOut;
 use crate::options::{KeyspaceOptions, Options, ReadOptions, WriteSync};
 use crate::read::cursor::{Cursor, Iter};
 use crate::resume::resume;
@@ -537,6 +538,29 @@ impl Db {
     /// the default keyspace is among them, every call on it says so. An open for writing refuses such a database.
     pub fn keyspaces_left_out(&self) -> Vec<StoredKeyspace> {
         self.database().left_out.iter().map(StoredKeyspace::of).collect()
+    }
+
+    /// Whole batches that the open found in the write-ahead logs and did not take over: something
+    /// before them is missing or damaged, and what comes back is a prefix of what was written. None
+    /// of them was synced. A power loss may leave a few, and so may the end of a process
+    /// in which several threads wrote; many are a sign of damage to the log.
+    ///
+    /// An open for writing keeps such a log in `lost/` of the database's directory, of which
+    /// nothing is read again: `windrow dump wal` prints what is in it. Of more than eight logs that
+    /// opens have kept there, those with the fewest batches go; and a log is not kept
+    /// where twice what it takes is more than what is free on the device.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let dir = dir.path();
+    /// let db = windrow::Db::open(dir)?;
+    /// for records in db.records_left_out() {
+    ///     eprintln!("{records}");
+    /// }
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    pub fn records_left_out(&self) -> Vec<RecordsLeftOut> {
+        self.database().records_left_out.get().cloned().unwrap_or_default()
     }
 
     /// Removes a keyspace and all that is in it. Its name may be used again.

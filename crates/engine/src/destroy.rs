@@ -3,6 +3,7 @@
 //! Looks first: what holds another program's files is refused before anything
 //! in it is touched, and so is a link, whose own directory is another.
 
+use crate::open::kept_logs;
 use crate::open::listing::Listing;
 use crate::open::remains::{refuse_foreign, remove_ours};
 use crate::place::enter;
@@ -50,6 +51,7 @@ pub(crate) fn destroy(env: &Env, dir: &Path) -> Result<()> {
         remove_ours(&env, &dir, &name)?;
     }
     stats_file::remove(&env, &dir);
+    kept_logs::remove_all(&env, &dir)?;
     if listing.current {
         // Of a database, as was seen above, whatever has become of its bytes.
         env.fs.remove(&dir.join(names::CURRENT))?;

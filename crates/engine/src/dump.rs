@@ -36,11 +36,26 @@ pub fn wal(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
     let path = path.as_ref();
     let mut out = Out(out);
     let mut reader = open_log(path, LogKind::Wal, &mut out)?;
+    print_records(&mut reader, path, &mut out)?;
+    print_end(&reader, &mut out)?;
+    if reader.batches_behind() > 0 {
+        out.line(format_args!("what follows is behind the end, and is no part of the database"))?;
+    }
+    while reader.pass_gap()? {
+        print_records(&mut reader, path, &mut out)?;
+        out.line(format_args!("{} a gap, or the end", reader.valid_bytes()))?;
+    }
+    Ok(())
+}
+
+/// Prints the records of a write-ahead log up to the first place without one.
+fn print_records(reader: &mut Reader, path: &Path, out: &mut Out<'_>) -> Result<()> {
     while let Some(record) = reader.next()? {
         match record.class {
-            Class::Batch => print_batch(&record, &mut out)
-                .map_err(|error| located(error, path, record.offset))?,
-            Class::Mark => print_mark(record.offset, record.end, record.payload, &mut out)
+            Class::Batch => {
+                print_batch(&record, out).map_err(|error| located(error, path, record.offset))?
+            }
+            Class::Mark => print_mark(record.offset, record.end, record.payload, out)
                 .map_err(|error| located(error, path, record.offset))?,
             class => out.line(format_args!(
                 "{}..{} {class:?}, {} bytes",
@@ -50,7 +65,7 @@ pub fn wal(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
             ))?,
         }
     }
-    print_end(&reader, &mut out)
+    Ok(())
 }
 
 /// Prints a manifest: its header, each record, each field and edit in it.
@@ -223,9 +238,10 @@ fn open_log(path: &Path, kind: LogKind, out: &mut Out<'_>) -> Result<Reader> {
 fn print_end(reader: &Reader, out: &mut Out<'_>) -> Result<()> {
     let end = reader.valid_bytes();
     match reader.torn() {
-        Some(bytes) => {
-            out.line(format_args!("{end} the end; behind it {bytes} bytes of torn records"))
-        }
+        Some(bytes) => out.line(format_args!(
+            "{end} the end; behind it {bytes} bytes of torn records, {} whole batches among them",
+            reader.batches_behind()
+        )),
         None => out.line(format_args!("{end} the end")),
     }
 }

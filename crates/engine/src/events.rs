@@ -4,6 +4,7 @@
 //! a listener's panic from the engine.
 //! Never does: store events, or decide anything by them.
 
+use crate::open::records_left_out::RecordsLeftOut;
 use crate::stats::PauseReason;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,6 +70,8 @@ pub enum Event {
     /// last valid record of a log or the manifest: they were never written
     /// whole, or the last sync group is damaged.
     Opened { wal_files: u64, batches: u64, torn_bytes: u64, duration_us: u64 },
+    /// The open left whole batches of a log out ([`crate::Db::records_left_out`]).
+    RecordsLeftOut { records: RecordsLeftOut },
     /// A frozen memtable begins to be written to level 0.
     FlushBegin { job: JobId, keyspace: Arc<str>, entries: u64, memtable_bytes: u64 },
     /// A flush is over: its tables are part of the tree, or it failed.
@@ -181,6 +184,7 @@ impl fmt::Display for Event {
             }
             Event::BackgroundError { error } => write!(f, "writes are off: {error}"),
             Event::Resumed { duration_us } => write!(f, "writes are on again, {duration_us} us"),
+            Event::RecordsLeftOut { records } => write!(f, "{records}"),
             Event::OrphanLeft { name, reason } => {
                 write!(f, "{name} is no part of the database and was left: {reason}")
             }

@@ -117,6 +117,7 @@ pub use ingest::{Ingest, Ingested};
 pub use key_range::KeyRange;
 pub use keyspace::Keyspace;
 pub use measure::TableSearches;
+pub use open::records_left_out::RecordsLeftOut;
 pub use operators::{CompactionFilter, FilterDecision, MergeOperator};
 pub use options::{
     Components, KeyspaceOptions, KeyspaceSettings, Options, ReadOptions, SettingRange, SettingRow,

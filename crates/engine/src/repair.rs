@@ -36,7 +36,7 @@ mod evidence;
 mod findings;
 mod logs;
 mod manifest;
-mod originals;
+pub(crate) mod originals;
 mod rebuild;
 mod report;
 mod salvage;

@@ -31,7 +31,8 @@ pub(crate) fn verify(
     progress: &mut dyn FnMut(&VerifyReport),
 ) -> Result<VerifyReport> {
     database.write_state.check_read()?;
-    let mut report = VerifyReport::default();
+    let records_left_out = database.records_left_out.get().cloned().unwrap_or_default();
+    let mut report = VerifyReport { records_left_out, ..VerifyReport::default() };
     logs::verify_manifest(database, &mut report);
     for tree in database.trees().iter() {
         let view = tree.pin();

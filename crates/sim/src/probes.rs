@@ -80,6 +80,10 @@ pub const PROBES: &[(&str, Probe)] = &[
         "repair keeps a log that it does not take over (P23)",
         repairing::a_log_that_is_not_taken_over_is_kept,
     ),
+    (
+        "whole batches behind damage are said and kept (P23)",
+        repairing::what_is_left_out_is_said_and_kept,
+    ),
     ("a log that is back ends no repair (P23)", repairing::a_log_that_is_back_is_no_end),
     ("a table without its index loses nothing (P23)", repairing::an_index_costs_nothing),
     ("repair says what is lost (P23)", repairing::what_is_lost_is_said),

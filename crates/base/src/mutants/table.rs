@@ -264,6 +264,9 @@ mutants! {
     180 LevelsUpsideDown ["S1", "S1"] "each level from 3 on holds less than the one above";
     181 FiltersOverMemory ["F2", "F2"] "filters share out four times the memory that there is";
     182 LayersStay ["H1", "H1"] "a HotMap that turns keeps the layer that it retires";
+
+    // Logs.
+    183 LeftOutUnsaid ["P23", "P5 P23"] "whole batches behind damage to a log go without a word";
 }
 
 #[cfg(test)]

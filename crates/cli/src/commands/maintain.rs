@@ -27,6 +27,7 @@ pub(crate) fn verify(args: &VerifyArgs, quiet: bool) -> Result<()> {
 
 fn verdict(report: &VerifyReport) -> &'static str {
     match (report.damaged().count(), report.unreadable().count()) {
+        (0, 0) if !report.records_left_out.is_empty() => "sound, but for what is left out",
         (0, 0) => "sound",
         (0, _) => "not all could be read",
         _ => "damaged",
@@ -49,6 +50,7 @@ fn print_verified_json(out: &mut impl Write, report: &VerifyReport) -> Result<()
         "manifest_records": report.manifest_records,
         "damaged": texts(report.damaged().collect()),
         "unreadable": texts(report.unreadable().collect()),
+        "left_out": report.records_left_out.iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
     writeln!(out, "{told}")?;
     Ok(out.flush()?)
@@ -60,6 +62,9 @@ fn print_verified(out: &mut impl Write, report: &VerifyReport) -> Result<()> {
     }
     for problem in report.unreadable() {
         writeln!(out, "could not be read: {problem}")?;
+    }
+    for records in &report.records_left_out {
+        writeln!(out, "left out: {records}")?;
     }
     let verdict = verdict(report);
     writeln!(
@@ -105,8 +110,13 @@ fn print_repaired(out: &mut impl Write, args: &RepairArgs, report: &RepairReport
         writeln!(out, "a keyspace whose name is lost is called {name} now")?;
     }
     report.tables.iter().try_for_each(|table| print_table(out, table))?;
-    for DamagedLog { file, from_byte, bytes } in &report.logs {
+    for DamagedLog { file, from_byte, bytes, whole_batches } in &report.logs {
         match bytes {
+            _ if *whole_batches > 0 => writeln!(
+                out,
+                "{file}: lost: what bytes {from_byte}..{bytes} hold, {} among it",
+                human::plural(*whole_batches, "whole batch"),
+            )?,
             0 => writeln!(out, "{file}: lost: all that it held")?,
             // Cut off exactly behind a record.
             _ if from_byte >= bytes => {

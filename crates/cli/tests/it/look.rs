@@ -344,6 +344,64 @@ fn killed_load(sh: &Shell, lines: u32) {
     load.wait().unwrap();
 }
 
+/// A database in `db` as the death of its process leaves it, with a damaged byte in the part of
+/// its log that was never synced: 20 of 100 writes are before it.
+fn damaged_unsynced(sh: &Shell) {
+    let db = windrow::Db::open(sh.path("written")).unwrap();
+    (0..100).try_for_each(|key| db.put(format!("pear{key:02}"), "green")).unwrap();
+    fs::create_dir(sh.path("db")).unwrap();
+    for from in sh.files("written", "") {
+        fs::copy(&from, sh.path("db").join(from.file_name().unwrap())).unwrap();
+    }
+    let wal = largest(sh.files("db", ".wal"));
+    let bytes = fs::read(&wal).unwrap();
+    flip(&wal, bytes.windows(6).position(|bytes| bytes == b"pear20").unwrap());
+}
+
+#[test]
+fn whole_batches_behind_damage_to_an_unsynced_log_are_told() {
+    let sh = Shell::new();
+    damaged_unsynced(&sh);
+    let told = |output: &std::process::Output| {
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let stderr = String::from_utf8(output.stderr.clone()).unwrap();
+        assert!(stderr.contains("79 whole batches in bytes "), "{stderr}");
+        String::from_utf8(output.stdout.clone()).unwrap() + &stderr
+    };
+    for _ in 0..2 {
+        assert!(told(&sh.run("count db")).starts_with("20"));
+        let text = told(&sh.run("verify db"));
+        assert!(text.contains("sound, but for what is left out") && text.contains("left out: 79"));
+    }
+    let json: serde_json::Value =
+        serde_json::from_slice(&sh.run("verify db --json").stdout).unwrap();
+    assert_eq!(json["left_out"].as_array().unwrap().len(), 1, "{json}");
+    let text = told(&sh.run("put db pear99 red"));
+    assert!(text.contains("the log is kept as "), "{text}");
+    assert_eq!(sh.ok("count db"), "21\n");
+    sh.ok("verify db");
+    // What is in it can be seen.
+    let kept = sh.files("db/lost", "left-out-79");
+    let text = sh.ok(&format!("dump wal {}", kept[0].display()));
+    assert!(text.contains("79 whole batches among them") && text.contains("pear21"), "{text}");
+    assert_eq!(text.matches(" put ").count(), 99, "{text}");
+    // It goes with the database.
+    sh.ok("destroy db --yes");
+    assert!(!sh.path("db").exists());
+}
+
+#[test]
+fn a_repair_tells_of_whole_batches_behind_damage() {
+    let sh = Shell::new();
+    damaged_unsynced(&sh);
+    let output = sh.run("repair db");
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("79 whole batches among it") && text.contains("something is lost"));
+    assert_eq!(sh.files("db/lost", ".wal").len(), 1);
+    assert_eq!(sh.ok("count db"), "20\n");
+}
+
 #[test]
 fn dump_tells_a_torn_log_from_a_damaged_one() {
     let sh = Shell::new();

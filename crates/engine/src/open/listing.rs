@@ -13,7 +13,7 @@ use windrow_format::names::{self, FileKind};
 const NUMBERS_MIN: u64 = 1 << 40;
 
 /// What lies in a database directory.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Listing {
     pub(crate) current: bool,
     pub(crate) tables: BTreeSet<FileNumber>,

@@ -16,9 +16,11 @@
 
 pub(crate) mod assemble;
 pub(crate) mod found;
+pub(crate) mod kept_logs;
 pub(crate) mod left_out;
 pub(crate) mod listing;
 pub(crate) mod logs;
+pub(crate) mod records_left_out;
 pub(crate) mod remains;
 pub(crate) mod replay;
 mod reserve;
@@ -29,6 +31,7 @@ use crate::database::Database;
 use crate::events::Event;
 use crate::open::assemble::{Sharing, assemble};
 use crate::open::found::{Folded, check_no_remains, find_manifest, missing, refuse_newer};
+use crate::open::kept_logs::Keep;
 use crate::open::listing::Listing;
 use crate::open::logs::wal_header;
 use crate::open::remains::refuse_foreign;
@@ -90,6 +93,10 @@ pub(crate) fn open(dir: &Path, options: Options) -> Result<Opened> {
         torn_bytes: replayed.torn_bytes + manifest.map_or(0, |manifest| manifest.torn_bytes),
         duration_us: (database.env.clock.monotonic_ns() - begin_ns) / 1000,
     });
+    for records in &replayed.left_out {
+        database.events.send_with(|| Event::RecordsLeftOut { records: records.clone() });
+    }
+    let _ = database.records_left_out.set(replayed.left_out);
     Ok(Opened { database, lock })
 }
 
@@ -136,7 +143,7 @@ fn recover(
     if !read_only {
         reserve::release_if_short(database, attempt, listing)?;
     }
-    let replayed = replay_logs(database, listing, manifest)?;
+    let mut replayed = replay_logs(database, listing, manifest)?;
     if database.settings.verify_on_open {
         // Before anything is written: damage must leave the directory as it was.
         crate::verify::verify(database, &mut |_| {})?.into_result()?;
@@ -144,7 +151,12 @@ fn recover(
     let (last_seq, through) = (replayed.last_seq, database.catalog.lock().state().last_seq);
     debug_invariant!(R3, through <= last_seq, "tables go on to {through}, logs to {last_seq}");
     if !read_only {
+        let keep = Keep::link(database, &replayed.left_out)?;
+        let mut listing = listing.clone();
+        keep.spare(&mut listing);
+        let listing = &listing;
         start_writing(database, listing, &replayed)?;
+        keep.finish(database, &mut replayed.left_out)?;
         let visible = database.pipeline.visible();
         debug_invariant!(Q2, visible == last_seq, "{visible} of {last_seq} is visible");
         reserve::restore(database, database.pipeline.segments.capacity_bytes(), listing);

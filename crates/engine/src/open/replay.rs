@@ -18,12 +18,13 @@ use crate::merge::filters::OutputFilters;
 use crate::merge::raw::raw_tables;
 use crate::open::found::Folded;
 use crate::open::logs::{another_log, is_log};
+use crate::open::records_left_out::RecordsLeftOut;
 use crate::tree::Tree;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{
-    Error, FileNumber, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant,
+    Error, FileNumber, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant, unless_mutant,
 };
 use windrow_env::fs::{ReadOptions, is_out_of_descriptors};
 use windrow_format::batch;
@@ -32,13 +33,16 @@ use windrow_format::names;
 use windrow_plan::tree::{File, Version};
 
 /// What a replay found.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Replayed {
     pub(crate) last_seq: SeqNo,
     pub(crate) wal_files: u64,
     pub(crate) batches: u64,
     /// Bytes behind the last valid record that were not written whole.
     pub(crate) torn_bytes: u64,
+    /// Whole batches that were not taken over, by log; of a repair, those behind bytes that are
+    /// no record.
+    pub(crate) left_out: Vec<RecordsLeftOut>,
 }
 
 /// What repair has of the logs.
@@ -212,7 +216,7 @@ impl<'a> Replay<'a> {
         self.found.last_seq = self.next_seq - 1;
         let stored = self.database.catalog.lock().state().last_seq;
         self.found.last_seq = self.found.last_seq.max(stored);
-        Ok(self.found)
+        Ok(std::mem::take(&mut self.found))
     }
 
     fn log(&mut self, number: FileNumber, path: &Path) -> Result<()> {
@@ -224,6 +228,7 @@ impl<'a> Replay<'a> {
         if !is_log(reader.header(), number, known.as_ref()) {
             return Err(another_log(path));
         }
+        let mut left_out = RecordsLeftOut { log: number, ..RecordsLeftOut::default() };
         while let Some(record) = reader.next()? {
             let (class, offset, end) = (record.class, record.offset, record.end);
             let done = match class {
@@ -240,10 +245,24 @@ impl<'a> Replay<'a> {
             done.map_err(|e| e.with_file(path.display().to_string()).with_offset(offset))?;
             if class == Class::Batch && !self.broken {
                 self.chain_end = Some((number, path.to_path_buf(), end));
+            } else if class == Class::Batch {
+                if left_out.batches == 0 {
+                    left_out.from_byte = offset;
+                }
+                left_out.batches += 1;
             }
         }
-        self.ends.insert(number, reader.valid_bytes());
-        self.found.torn_bytes += reader.torn().unwrap_or(0);
+        let (end, torn_bytes) = (reader.valid_bytes(), reader.torn().unwrap_or(0));
+        self.ends.insert(number, end);
+        self.found.torn_bytes += torn_bytes;
+        if left_out.batches == 0 {
+            left_out.from_byte = end;
+        }
+        left_out.batches += reader.batches_behind();
+        left_out.to_byte = end + torn_bytes;
+        if left_out.batches > 0 {
+            unless_mutant!(LeftOutUnsaid, self.found.left_out.push(left_out));
+        }
         Ok(())
     }
 

@@ -41,7 +41,7 @@ impl Findings {
             let file = names::wal(number);
             if self.report.logs.iter().all(|log| log.file != file) {
                 let bytes = site.env.fs.len(&site.dir.join(&file)).unwrap_or(0);
-                self.report.logs.push(DamagedLog { file, from_byte: 0, bytes });
+                self.report.logs.push(DamagedLog { file, bytes, ..DamagedLog::default() });
             }
         }
     }

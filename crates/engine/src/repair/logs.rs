@@ -13,6 +13,7 @@ use super::originals;
 use super::report::DamagedLog;
 use super::site::Site;
 use crate::manifest::state::{ManifestState, WalState};
+use crate::open::records_left_out::RecordsLeftOut;
 use crate::open::replay::{Replay, Salvaged};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -59,9 +60,15 @@ pub(super) fn replay(
             file: names::wal(number),
             from_byte: error.offset().unwrap_or(0),
             bytes: bytes.unwrap_or(0),
+            whole_batches: 0,
         });
         findings.keep_original(names::wal(number));
         findings.problem(error);
+    }
+    for records in &salvaged.replayed.left_out {
+        if let Some(path) = paths.get(&records.log) {
+            account_for_left_out(site, findings, records, path)?;
+        }
     }
     for (&number, wal) in state.wals.range(from..) {
         // That of a clean close holds nothing.
@@ -71,6 +78,26 @@ pub(super) fn replay(
         }
     }
     Ok(salvaged)
+}
+
+/// Reports a log with whole batches behind bytes that are no record, and has it kept.
+///
+/// # Errors
+/// `Io`.
+fn account_for_left_out(
+    site: &Site<'_>,
+    findings: &mut Findings,
+    records: &RecordsLeftOut,
+    path: &Path,
+) -> Result<()> {
+    let file = names::wal(records.log);
+    let (from_byte, whole_batches) = (records.from_byte, records.batches);
+    let problem = Error::corruption(records.to_string()).with_file(path.display().to_string());
+    findings.problem(problem.with_offset(from_byte));
+    let bytes = site.env.fs.len(path)?;
+    findings.keep_original(file.clone());
+    findings.report.logs.push(DamagedLog { file, from_byte, bytes, whole_batches });
+    Ok(())
 }
 
 /// Whether a log was made and never written to: its header is not there, and
@@ -109,7 +136,7 @@ fn account_for_log(
         let path = site.dir.join(&file).display().to_string();
         let what = "a log that the manifest names is missing";
         findings.problem(Error::corruption(what).with_file(path));
-        findings.report.logs.push(DamagedLog { file, from_byte: 0, bytes: 0 });
+        findings.report.logs.push(DamagedLog { file, ..DamagedLog::default() });
         return Ok(());
     };
     let bytes = site.env.fs.len(path)?;
@@ -120,7 +147,12 @@ fn account_for_log(
     let what = format!("the log is {bytes} bytes long, and was made with {}", wal.bytes);
     let problem = Error::corruption(what).with_file(path.display().to_string());
     findings.problem(problem.with_offset(from_byte));
-    findings.report.logs.push(DamagedLog { file: file.clone(), from_byte, bytes });
+    findings.report.logs.push(DamagedLog {
+        file: file.clone(),
+        from_byte,
+        bytes,
+        whole_batches: 0,
+    });
     findings.keep_original(file);
     Ok(())
 }

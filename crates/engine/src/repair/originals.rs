@@ -10,7 +10,7 @@
 //! Owns: which files that are. Never does: overwrite what is in `lost/`.
 
 use crate::open::listing::Listing;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use windrow_base::{ErrorKind, Result};
 use windrow_env::Env;
@@ -25,7 +25,8 @@ const COMPARE_BYTES: usize = 1 << 20;
 /// The files to be kept.
 #[derive(Default)]
 pub(crate) struct Originals {
-    names: BTreeSet<String>,
+    /// By name: what they are called in `lost/`.
+    names: BTreeMap<String, String>,
     /// Those that could not be linked, and where to they are moved.
     to_move: Vec<(String, PathBuf)>,
     /// Where those are that are kept.
@@ -35,22 +36,39 @@ pub(crate) struct Originals {
 impl Originals {
     /// Has a file of the database's directory kept.
     pub(crate) fn add(&mut self, name: String) {
-        self.names.insert(name);
+        self.names.insert(name.clone(), name);
+    }
+
+    /// The same, under another name.
+    pub(crate) fn add_as(&mut self, name: String, kept_as: String) {
+        self.names.insert(name, kept_as);
+    }
+
+    /// Takes over what another one keeps.
+    pub(crate) fn extend(&mut self, other: Originals) {
+        self.names.extend(other.names);
+        self.to_move.extend(other.to_move);
+        self.kept.extend(other.kept);
+    }
+
+    /// Where the files that were linked are, or will be.
+    pub(crate) fn places(&self) -> impl Iterator<Item = &PathBuf> {
+        self.kept.iter().chain(self.to_move.iter().map(|(_, to)| to))
     }
 
     /// Links the files into `lost/`, durably.
     ///
     /// # Errors
     /// What the file system said; nothing was taken away.
-    pub(super) fn link(&mut self, env: &Env, dir: &Path) -> Result<()> {
-        let lost = dir.join(LOST);
-        for name in std::mem::take(&mut self.names) {
+    pub(crate) fn link(&mut self, env: &Env, dir: &Path) -> Result<()> {
+        let lost = lost(dir);
+        for (name, kept_as) in std::mem::take(&mut self.names) {
             let from = dir.join(&name);
             if !env.fs.exists(&from)? {
                 continue;
             }
             env.fs.create_dir(&lost)?;
-            let to = match place_for(env, &from, &lost, &name)? {
+            let to = match place_for(env, &from, &lost, &kept_as)? {
                 PlaceFor::Kept(there) => {
                     self.kept.push(there);
                     continue;
@@ -70,7 +88,7 @@ impl Originals {
     }
 
     /// Has the files that are yet to be moved stay where they are until then.
-    pub(super) fn spare(&self, listing: &mut Listing) {
+    pub(crate) fn spare(&self, listing: &mut Listing) {
         for (name, _) in &self.to_move {
             match names::parse(name) {
                 Some((FileKind::Table, number)) => _ = listing.tables.remove(&number),
@@ -85,7 +103,7 @@ impl Originals {
     ///
     /// # Errors
     /// What the file system said.
-    pub(super) fn finish(&mut self, env: &Env, dir: &Path) -> Result<()> {
+    pub(crate) fn finish(&mut self, env: &Env, dir: &Path) -> Result<()> {
         if self.to_move.is_empty() {
             return Ok(());
         }
@@ -93,7 +111,7 @@ impl Originals {
             env.fs.rename(&dir.join(name), &to)?;
             self.kept.push(to);
         }
-        env.fs.sync_dir(&dir.join(LOST))?;
+        env.fs.sync_dir(&lost(dir))?;
         env.fs.sync_dir(dir)
     }
 }
@@ -101,7 +119,12 @@ impl Originals {
 /// A file that an earlier repair, which was cut short, kept: the manifest in
 /// force names it, and it is missing.
 pub(super) fn place_in_lost(dir: &Path, name: &str) -> PathBuf {
-    dir.join(LOST).join(name)
+    lost(dir).join(name)
+}
+
+/// The directory that damaged files are kept in.
+pub(crate) fn lost(dir: &Path) -> PathBuf {
+    dir.join(LOST)
 }
 
 /// The place of a file in `lost/`.

@@ -95,4 +95,6 @@ pub struct DamagedLog {
     pub from_byte: u64,
     /// The file's length; 0 where it is missing.
     pub bytes: u64,
+    /// How many whole batches are among that, where the log ends in bytes that are no record.
+    pub whole_batches: u64,
 }

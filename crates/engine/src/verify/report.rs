@@ -2,6 +2,7 @@
 //!
 //! Owns: the type, and which problems are damage. Never does: look for any.
 
+use crate::open::records_left_out::RecordsLeftOut;
 use windrow_base::{Error, ErrorKind, Result};
 
 /// What a verification found.
@@ -34,6 +35,9 @@ pub struct VerifyReport {
     pub log_batches: u64,
     /// Operations in those batches: puts, deletes, merges, range deletes.
     pub log_operations: u64,
+    /// Whole batches of logs that the open of this database did not take over
+    /// ([`crate::Db::records_left_out`]). They had no promise, so this alone is nothing wrong.
+    pub records_left_out: Vec<RecordsLeftOut>,
     /// Everything that is wrong, each naming its file and offset.
     pub problems: Vec<Error>,
 }

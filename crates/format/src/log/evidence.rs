@@ -1,5 +1,5 @@
-//! Evidence behind the place where reading a log stopped: a fragment that says that more
-//! was durable.
+//! What lies behind the place where reading a log stopped: evidence, which is a fragment that
+//! says that more was durable, and batches that are whole.
 //!
 //! After damage nothing says where fragments begin: a header is looked for at every byte.
 //!
@@ -16,9 +16,12 @@
 //! Fragments do not overlap. So the search goes on behind a header that is valid, and its
 //! payload, whose checksum is tested once: the search is linear in the bytes.
 //!
+//! A batch counts as whole if both checksums of each of its fragments hold: 2^-64 for each place
+//! that is tried.
+//!
 //! Owns: that search. Never does: judge what the rest of a log means (`reader.rs`).
 
-use super::fragment::{FragmentHeader, HEADER_BYTES};
+use super::fragment::{Class, Fragment, FragmentHeader, HEADER_BYTES};
 use super::framing::Framing;
 use super::header::FileHeader;
 use super::place::payload_crc;
@@ -58,8 +61,16 @@ pub(super) fn written_end(file: &dyn ReadFile, window: &mut Window, from: u64) -
     Ok(end)
 }
 
-/// Looks for a fragment that begins within `within` and says that the log was durable beyond
-/// where that begins.
+/// What a search is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum For {
+    /// What tells damage from a torn end: it ends at the first evidence.
+    Judgement,
+    /// Where reading can go on: it ends at the first whole batch.
+    FirstBatch,
+}
+
+/// Looks for fragments that begin within `within`, behind the place where reading stopped.
 ///
 /// # Errors
 /// `Io`.
@@ -68,8 +79,11 @@ pub(super) fn search(
     window: &mut Window,
     header: &FileHeader,
     within: Range<u64>,
-) -> Result<Option<Evidence>> {
+    what: For,
+) -> Result<Behind> {
     let mut search = Search { uid: header.uid, end: within.start, tries: 0 };
+    let mut behind = Behind::default();
+    let mut pieces = Pieces::default();
     let mut at = within.start;
     while at < within.end {
         let range = window.load_from(file, at, HEADER_BYTES)?;
@@ -77,35 +91,76 @@ pub(super) fn search(
         let len = bytes.len() as u64;
         let is_last = at + len >= file.len();
         let found = match header.framing {
-            Framing::Fixed => {
-                let found = search.fixed(bytes, at);
-                if found.is_some() {
-                    return Ok(found);
-                }
-                None
-            }
+            Framing::Fixed => search.fixed(bytes, at),
             Framing::Short => search.short(bytes, at, is_last),
         };
-        if let Some((place, header, header_bytes)) = found {
-            let payload_at = place + header_bytes as u64;
-            at = payload_at.saturating_add(u64::from(header.len));
-            let durable_up_to = header.durable_up_to;
-            if durable_up_to > search.end {
-                let payload = window.load(file, payload_at, header.len as usize)?;
-                let crc = payload.map(|p| payload_crc(search.uid, payload_at, &window.bytes[p]));
-                let is_whole = crc == Some(header.payload_crc);
-                if is_whole || search.tries <= TRIES_MAX {
-                    return Ok(Some(Evidence { place, durable_up_to }));
-                }
+        let Some((place, fragment, header_bytes)) = found else {
+            if is_last {
+                break;
             }
-        } else if is_last {
-            break;
-        } else {
             // Windows overlap, so that a header across their edge is seen.
             at += len - (HEADER_BYTES as u64 - 1);
+            continue;
+        };
+        let payload_at = place + header_bytes as u64;
+        let end = payload_at.saturating_add(u64::from(fragment.len));
+        let payload = window.load(file, payload_at, fragment.len as usize)?;
+        let crc = payload.map(|p| payload_crc(search.uid, payload_at, &window.bytes[p]));
+        let is_whole = crc == Some(fragment.payload_crc);
+        let counts = is_whole || header.framing == Framing::Fixed || search.tries <= TRIES_MAX;
+        let durable_up_to = fragment.durable_up_to;
+        if what == For::Judgement && durable_up_to > search.end && counts {
+            behind.evidence = Some(Evidence { place, durable_up_to });
+            break;
         }
+        if is_whole && let Some(begin) = pieces.join(place..end, &fragment) {
+            behind.batches += 1;
+            behind.first_batch.get_or_insert(begin);
+            if what == For::FirstBatch {
+                break;
+            }
+        }
+        at = end;
     }
-    Ok(None)
+    Ok(behind)
+}
+
+/// What lies behind the place where reading stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Behind {
+    /// The first fragment that says that more was durable.
+    pub(super) evidence: Option<Evidence>,
+    /// How many batches are whole.
+    pub(super) batches: u64,
+    /// Where the first of them begins.
+    pub(super) first_batch: Option<u64>,
+}
+
+/// The fragments of a batch, being put together.
+#[derive(Default)]
+struct Pieces {
+    /// Where the batch begins, and the next fragment must.
+    open: Option<(u64, u64)>,
+}
+
+impl Pieces {
+    /// Takes the next whole fragment. Gives where its batch begins, if it makes one whole.
+    fn join(&mut self, place: Range<u64>, header: &FragmentHeader) -> Option<u64> {
+        let open = self.open.take();
+        let fragment = Fragment::from_u8(header.fragment)?;
+        if header.class != Class::Batch as u8 || header.stream != 0 {
+            return None;
+        }
+        let begin = match fragment.starts() {
+            true => place.start,
+            false => open.filter(|(_, next)| *next == place.start)?.0,
+        };
+        if fragment.ends() {
+            return Some(begin);
+        }
+        self.open = Some((begin, place.end));
+        None
+    }
 }
 
 /// A search under way.
@@ -118,8 +173,9 @@ struct Search {
 }
 
 impl Search {
-    /// Looks through bytes from file offset `at` for a header of fixed length that is evidence.
-    fn fixed(&self, bytes: &[u8], at: u64) -> Option<Evidence> {
+    /// Looks through bytes from file offset `at` for the first header of fixed length that is
+    /// valid, as [`Search::short`] does.
+    fn fixed(&self, bytes: &[u8], at: u64) -> Option<(u64, FragmentHeader, usize)> {
         let uid_bytes = self.uid.to_le_bytes();
         for (i, candidate) in bytes.windows(HEADER_BYTES).enumerate() {
             if candidate[16] != uid_bytes[0] || candidate[16..24] != uid_bytes {
@@ -128,10 +184,8 @@ impl Search {
             let place = at + i as u64;
             let header =
                 candidate.first_chunk().and_then(|bytes| fixed::read(bytes, self.uid, place));
-            if let Some(FragmentHeader { durable_up_to, .. }) = header
-                && durable_up_to > self.end
-            {
-                return Some(Evidence { place, durable_up_to });
+            if let Some(header) = header {
+                return Some((place, header, HEADER_BYTES));
             }
         }
         None

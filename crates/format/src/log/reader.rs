@@ -10,8 +10,13 @@
 //!
 //! Then it is `Corruption`. No later record confirms the last sync group; only
 //! rule 1 can.
+//!
+//! Whole batches may lie behind a gap that is no corruption: a power loss takes sectors in any
+//! order, writers fill their slots in any order, and a damaged byte that was not synced looks the
+//! same. They are counted ([`Reader::batches_behind`]) and not read on: what a log gives back is a
+//! prefix of what was written. Who shows what there is goes on there ([`Reader::pass_gap`]).
 
-use super::evidence::{self, Evidence};
+use super::evidence::{self, Evidence, For};
 use super::fragment::{Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES};
 use super::framing::Framing;
 use super::header::{FILE_HEADER_BYTES, FileHeader, LogKind, decode_file_header, expect_kind};
@@ -51,13 +56,24 @@ pub struct Reader {
     at: u64,
     /// Payload of a record of several fragments.
     assembled: Vec<u8>,
+    /// Where the end was judged: what lies behind it.
+    torn: Torn,
     state: State,
 }
 
 enum State {
     Reading,
-    Ended { torn: Option<u64> },
+    Ended,
     Failed(Error),
+}
+
+/// What lies behind the end of a log.
+#[derive(Clone, Copy, Debug, Default)]
+struct Torn {
+    /// Where the last byte ends that is not zero.
+    end: u64,
+    /// How many batches are whole.
+    batches: u64,
 }
 
 /// Where a record's payload is found after its fragments were read.
@@ -110,6 +126,7 @@ impl Reader {
             window: Window::default(),
             at: FILE_HEADER_BYTES as u64,
             assembled: Vec::new(),
+            torn: Torn::default(),
             state: State::Reading,
         })
     }
@@ -145,19 +162,19 @@ impl Reader {
     pub fn next(&mut self) -> Result<Option<Record<'_>>> {
         match &self.state {
             State::Reading => {}
-            State::Ended { .. } => return Ok(None),
+            State::Ended => return Ok(None),
             State::Failed(e) => return Err(e.clone()),
         }
         let offset = self.at;
         let found = match self.read_record() {
             Ok(Some(found)) => found,
             Ok(None) if self.is_live => {
-                self.state = State::Ended { torn: None };
+                self.state = State::Ended;
                 return Ok(None);
             }
             Ok(None) => match self.judge_end() {
                 Ok(torn) => {
-                    self.state = State::Ended { torn };
+                    (self.torn, self.state) = (torn, State::Ended);
                     return Ok(None);
                 }
                 Err(e) => return Err(self.fail(e)),
@@ -182,10 +199,32 @@ impl Reader {
     /// After the end: how many bytes were behind the valid part that were
     /// not preallocated zeros; `None` if there were none.
     pub fn torn(&self) -> Option<u64> {
-        match self.state {
-            State::Ended { torn } => torn,
-            _ => None,
+        matches!(self.state, State::Ended)
+            .then(|| self.torn.end.saturating_sub(self.at))
+            .filter(|bytes| *bytes > 0)
+    }
+
+    /// After the end: how many whole batches are behind the valid part.
+    pub fn batches_behind(&self) -> u64 {
+        if matches!(self.state, State::Ended) { self.torn.batches } else { 0 }
+    }
+
+    /// After the end: goes on with the first whole batch behind it, if there is one, as for a
+    /// log that is live: what it reads from here on is no part of what the log gives back.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn pass_gap(&mut self) -> Result<bool> {
+        if !matches!(self.state, State::Ended) {
+            return Ok(false);
         }
+        let within = self.at..self.torn.end;
+        let found =
+            evidence::search(&*self.file, &mut self.window, &self.header, within, For::FirstBatch)?;
+        let Some(begin) = found.first_batch else { return Ok(false) };
+        (self.at, self.is_live, self.state) = (begin, true, State::Reading);
+        self.torn.batches = 0;
+        Ok(true)
     }
 
     fn fail(&mut self, e: Error) -> Error {
@@ -259,9 +298,9 @@ impl Reader {
         Ok(is_whole.then_some((header, payload)))
     }
 
-    /// Reading stopped at `self.at`: was anything promised beyond it? Gives
-    /// the length of the torn tail, if there is one.
-    fn judge_end(&mut self) -> Result<Option<u64>> {
+    /// Reading stopped at `self.at`: was anything promised beyond it? Gives what lies there,
+    /// if nothing was.
+    fn judge_end(&mut self) -> Result<Torn> {
         let end = self.at;
         if self.known_durable_bytes > end {
             return Err(Error::corruption(format!(
@@ -270,13 +309,15 @@ impl Reader {
             )));
         }
         let torn_end = evidence::written_end(&*self.file, &mut self.window, end)?;
-        let found = evidence::search(&*self.file, &mut self.window, &self.header, end..torn_end)?;
-        if let Some(Evidence { place, durable_up_to }) = found {
+        let within = end..torn_end;
+        let found =
+            evidence::search(&*self.file, &mut self.window, &self.header, within, For::Judgement)?;
+        if let Some(Evidence { place, durable_up_to }) = found.evidence {
             return Err(Error::corruption(format!(
                 "log is damaged at byte {end}, but a record at byte {place} says that \
                  all before byte {durable_up_to} had been synced"
             )));
         }
-        Ok((torn_end > end).then_some(torn_end - end))
+        Ok(Torn { end: torn_end, batches: found.batches })
     }
 }

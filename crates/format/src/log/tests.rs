@@ -95,6 +95,10 @@ struct Outcome {
     records: Vec<Vec<u8>>,
     valid_bytes: u64,
     torn: Option<u64>,
+    /// Whole batches behind the end, by the reader's count.
+    behind: u64,
+    /// The same, as they are read on from there.
+    passed: Vec<Vec<u8>>,
 }
 
 fn read(bytes: &[u8], known: Option<u64>) -> Result<Outcome> {
@@ -108,7 +112,15 @@ fn read(bytes: &[u8], known: Option<u64>) -> Result<Outcome> {
     }
     assert!(reader.next()?.is_none(), "the end stays the end");
     assert_eq!(reader.valid_bytes(), end);
-    Ok(Outcome { records, valid_bytes: end, torn: reader.torn() })
+    let (torn, behind) = (reader.torn(), reader.batches_behind());
+    let mut passed = Vec::new();
+    while reader.pass_gap()? {
+        while let Some(record) = reader.next()? {
+            assert!(end < record.offset && record.end <= end + torn.unwrap_or(0));
+            passed.push(record.payload.to_vec());
+        }
+    }
+    Ok(Outcome { records, valid_bytes: end, torn, behind, passed })
 }
 
 /// Judges what reading a damaged log gave: records must be a prefix, and none
@@ -119,6 +131,14 @@ fn judge(log: &Log, damaged: &[u8], known: Option<u64>, what: &str) {
         Ok(outcome) => {
             let kept = outcome.records.len();
             assert!(log.payloads.starts_with(&outcome.records), "{what}: a changed record");
+            let whole = (kept..log.ends.len()).filter(|&later| {
+                let from = later.checked_sub(1).map_or(FILE_HEADER_BYTES, |b| log.ends[b] as usize);
+                let at = from..log.ends[later] as usize;
+                damaged.get(at.clone()) == Some(&log.bytes[at])
+            });
+            let whole: Vec<_> = whole.map(|later| log.payloads[later].clone()).collect();
+            assert_eq!(outcome.behind, whole.len() as u64, "{what}: batches behind the end");
+            assert!(outcome.passed == whole, "{what}: other batches behind the end");
             assert!(known.unwrap_or(0) <= outcome.valid_bytes, "{what}: known to be durable, lost");
             for later in kept + 1..log.ends.len() {
                 let at = log.ends[later - 1] as usize..log.ends[later] as usize;
@@ -441,5 +461,35 @@ fn a_torn_tail_is_no_evidence() {
         let outcome = read(&lost, None).unwrap();
         assert_eq!(outcome.records.len(), 1);
         assert_eq!(outcome.torn, Some(log.ends[2] - log.ends[0]));
+    }
+}
+
+/// One damaged byte in what nobody was promised, and 200 batches behind it, large ones and a
+/// mark among them.
+#[test]
+fn whole_batches_behind_a_gap_are_counted() {
+    for framing in BOTH {
+        let mut bytes = encode_file_header(&file_header(LogKind::Wal, framing));
+        let mut ends = Vec::new();
+        for i in 0..200 {
+            let len = if i == 100 { 2 * FRAGMENT_BYTES_MAX + 5 } else { i };
+            let class = if i == 50 { Class::Mark } else { Class::Batch };
+            let at = place(framing, bytes.len() as u64);
+            frame(&mut bytes, &vec![i as u8; len], class, at);
+            ends.push(bytes.len());
+        }
+        // A fragment in the middle of the large one: none of it is whole then.
+        for (flipped, kept, behind) in [
+            (ends[9] + 20, 10, 188),
+            (ends[99] + FRAGMENT_BYTES_MAX + 99, 100, 99),
+            (ends[198] + 20, 199, 0),
+        ] {
+            let mut bad = bytes.clone();
+            bad[flipped] ^= 1;
+            let outcome = read(&bad, None).unwrap();
+            assert_eq!((outcome.records.len(), outcome.behind), (kept, behind), "{framing:?}");
+            let marks = usize::from(kept < 50);
+            assert_eq!(outcome.passed.len() as u64, behind + marks as u64);
+        }
     }
 }

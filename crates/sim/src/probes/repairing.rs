@@ -249,6 +249,32 @@ pub(super) fn a_log_that_is_not_taken_over_is_kept() -> Result<(), String> {
     Ok(())
 }
 
+/// One byte of a log that was never synced, and whole batches behind it: an open and a repair
+/// say how many, and keep the log.
+pub(super) fn what_is_left_out_is_said_and_kept() -> Result<(), String> {
+    [true, false].into_iter().try_for_each(is_left_out_said)
+}
+
+fn is_left_out_said(by_repair: bool) -> Result<(), String> {
+    let (_, handles) = env(1);
+    let db = Db::open_with(DIR, options(&handles)).map_err(text)?;
+    (0..20).try_for_each(|key| db.put(format!("key{key:02}"), "value")).map_err(text)?;
+    let handles = killed(db, &handles, 1);
+    let log = logs(&handles).pop().ok_or("there is no log")?;
+    let bytes = handles.fs.read_file(&log).ok_or("there is no log")?;
+    let at = bytes.windows(5).position(|bytes| bytes == b"key05").ok_or("it is not logged")?;
+    handles.fs.flip(&log, at as u64, 1);
+    let said: u64 = if by_repair {
+        let report = windrow::repair(DIR, options(&handles)).map_err(text)?;
+        report.logs.iter().map(|log| log.whole_batches).sum()
+    } else {
+        let db = Db::open_with(DIR, options(&handles)).map_err(text)?;
+        db.records_left_out().iter().map(|records| records.batches).sum()
+    };
+    ensure(said == 14, &format!("{said} of 14 batches were said to be left out"))?;
+    ensure(lost(&handles).len() == 1, "a log with whole batches is gone")
+}
+
 /// Power loss brings back a log whose unlink was not durable, and the one after
 /// it not. What was synced since is in the log behind that gap.
 pub(super) fn a_log_that_is_back_is_no_end() -> Result<(), String> {
