@@ -14,7 +14,7 @@ use crate::cleanup::Cleanup;
 use crate::events::{Event, JobId};
 use crate::for_reads;
 use crate::jobs::Jobs;
-use crate::manifest::catalog::TreeEdit;
+use crate::manifest::install::TreeEdit;
 use crate::manifest::record::Field;
 use crate::memtable::{MemCursor, Memtable};
 use crate::merge::dropping::{DropRules, Dropper, Sink, surviving_tombstones};
@@ -25,7 +25,7 @@ use crate::tree::Tree;
 use crate::write::unflushed::Frozen;
 use std::sync::Arc;
 use windrow_base::key::trailer_seq;
-use windrow_base::{Error, FileNumber, Result, SeqNo, check_invariant, debug_invariant, invariant};
+use windrow_base::{FileNumber, Result, SeqNo, check_invariant, debug_invariant, invariant};
 use windrow_env::WriteFile;
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::Ordering;
@@ -217,49 +217,30 @@ impl Jobs {
         for gone in group.extract_if(.., |w| !keyspaces.contains_key(&w.frozen.tree.id)) {
             discard(&self.cleanup, &gone.flushed);
         }
-        let memtables: Vec<_> = group.iter().map(|w| w.frozen.memtable.clone()).collect();
-        let mut fields = vec![Field::NextFile(self.host.next_file.load(Ordering::Relaxed))];
-        fields.extend(self.pipeline.segments.log_begin(&memtables));
-        let (mut outputs, mut edits) = (Vec::<FileNumber>::new(), Vec::with_capacity(group.len()));
-        check_log_begin(&fields, catalog.state().log_number)?;
-        let mut installs = Vec::with_capacity(group.len());
-        for Written { frozen, job, flushed, _filters } in group {
-            let current = &keyspaces[&frozen.tree.id].version;
-            let is_oldest = is_oldest(&frozen);
-            check_invariant!(
-                I4,
-                is_oldest,
-                "a newer memtable of `{}` comes first",
-                frozen.tree.name
-            );
-            let last_seq = frozen.memtable.last_seq();
-            let bytes = flushed.files.iter().map(|file| file.bytes).sum();
-            let summary = (job, flushed.files.len() as u64, bytes);
-            outputs.extend(flushed.files.iter().map(|file| file.number));
-            let seen = frozen.tree.version().file_count();
-            let logged = current.file_count();
-            debug_invariant!(I7, seen == logged, "readers see {seen} tables, logged are {logged}");
-            let before = current.flushed_through;
-            debug_invariant!(I4, before < last_seq, "tables go to {before}, then to {last_seq}");
-            let edit = flushed.edit(current, last_seq);
-            let version = Arc::new(current.apply(&edit).map_err(Error::of_our_making)?);
-            edits.push(TreeEdit {
-                keyspace: frozen.tree.id,
-                from: current.clone(),
-                edit,
-                version: version.clone(),
-            });
-            installs.push((frozen, version, summary, _filters));
-        }
-        if installs.is_empty() {
+        if group.is_empty() {
             return Ok(());
         }
-        catalog.append_edits(fields, edits, true, || ()).inspect_err(|_| {
-            outputs.iter().for_each(|&number| self.cleanup.keep_table(number));
-        })?;
-        for (Frozen { tree, memtable }, version, ..) in &installs {
-            tree.install(version.clone(), Some(memtable));
+        let memtables: Vec<_> = group.iter().map(|w| w.frozen.memtable.clone()).collect();
+        let fields = self.pipeline.segments.log_begin(&memtables);
+        check_log_begin(&fields, catalog.state().log_number)?;
+        let (mut edits, mut installs) = (Vec::new(), Vec::<(Frozen, _, _)>::new());
+        for Written { frozen, job, flushed, _filters } in group {
+            let Frozen { tree, memtable } = &frozen;
+            let is_oldest = is_oldest(&frozen);
+            check_invariant!(I4, is_oldest, "a newer memtable of `{}` comes first", tree.name);
+            let (last_seq, current) = (memtable.last_seq(), &keyspaces[&tree.id].version);
+            let before = current.flushed_through;
+            debug_invariant!(I4, before < last_seq, "tables go to {before}, then to {last_seq}");
+            let summary = (job, flushed.files.len() as u64, flushed.bytes());
+            edits.push(flushed.edit(current, last_seq));
+            installs.push((frozen, summary, _filters));
         }
+        let edits = edits.into_iter().zip(&installs).map(|(edit, (frozen, ..))| {
+            let Frozen { tree, memtable } = frozen;
+            TreeEdit { tree, edit, flushed: Some(memtable) }
+        });
+        let edits = edits.collect();
+        catalog.install(fields, edits, || ())?;
         let mut queue = self.pipeline.queue().lock();
         let listed = queue.unflushed.frozen().len();
         memtables.iter().for_each(|memtable| queue.unflushed.flushed(memtable));
@@ -269,7 +250,7 @@ impl Jobs {
         let log_number = catalog.state().log_number;
         let rolled = catalog.roll_if_wanted(&self.pipeline.trees());
         drop(catalog);
-        for (frozen, _, summary, _) in &installs {
+        for (frozen, summary, _) in &installs {
             self.count_flush(frozen, *summary, begin_ns);
             for_reads::measure_use(&self.host, &frozen.tree, summary.2);
             self.note_due(&frozen.tree);

@@ -33,7 +33,7 @@
 
 use crate::database::Database;
 use crate::handle::Handle;
-use crate::manifest::catalog::TreeEdit;
+use crate::manifest::install::TreeEdit;
 use crate::manifest::record::Field;
 use crate::merge::dropping::Sink;
 use crate::merge::filters::OutputFilters;
@@ -51,7 +51,7 @@ use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::ingested;
-use windrow_plan::tree::{File, Version};
+use windrow_plan::tree::File;
 
 /// Of an ingestion whose record may be in the manifest.
 const UNSEEN: &str = "the ingestion is not visible and `resume` leaves it out, but if the database is \
@@ -305,26 +305,21 @@ fn add(
         let places = Places::reserve(database, tree, &files);
         let mut catalog = database.catalog.lock_to_change()?;
         let added = database.pipeline.ingest(tree, bounds, |seq| {
-            let Some(keyspace) = catalog.state().keyspaces.get(&tree.id) else {
+            let Some(before) = catalog.version(tree.id) else {
                 return Err(dropped(&tree.name));
             };
-            let before = keyspace.version.clone();
-            let edit = ingested::edit(&before, &places.files, seq)?;
-            let version = Arc::new(before.apply(&edit).map_err(Error::of_our_making)?);
-            let next_file = Field::NextFile(database.next_file.load(Ordering::Relaxed));
+            let edit = ingested::edit(before, &places.files, seq)?;
             let levels: Vec<(u32, u64)> = edit.added.iter().map(|a| (a.0, a.2.bytes)).collect();
-            let edit = TreeEdit { keyspace: tree.id, from: before, edit, version: version.clone() };
-            // From here on they may be in the manifest, whatever it says.
-            let numbers = std::mem::take(&mut loose.numbers);
-            let mut fields = vec![next_file, Field::LastSeq(seq)];
             let log_number = catalog.state().log_number;
+            let mut fields = vec![Field::LastSeq(seq)];
             fields.extend(database.pipeline.segments.log_synced(log_number));
-            let logged = catalog.append_edits(fields, vec![edit], true, || ());
-            logged.map_err(|error| {
-                numbers.iter().for_each(|&number| database.cleanup.keep_table(number));
-                outcome_unknown(error, UNSEEN)
-            })?;
-            install(database, tree, version, &levels);
+            // From here on they may be in the manifest, whatever it says.
+            loose.numbers.clear();
+            let edit = TreeEdit { tree, edit, flushed: None };
+            let installed = catalog.install(fields, vec![edit], || ());
+            installed.map_err(|error| outcome_unknown(error, UNSEEN))?;
+            database.pipeline.note_ingestion();
+            levels.iter().for_each(|&(level, bytes)| database.counters.merged(level, 0, bytes));
             Ok(())
         })?;
         if added.is_some() {
@@ -389,12 +384,6 @@ fn level0_bytes(tree: &Tree, files: &[File]) -> u64 {
 
 fn bytes_of(files: &[File]) -> u64 {
     files.iter().map(|file| file.bytes).sum()
-}
-
-fn install(database: &Database, tree: &Tree, version: Arc<Version>, levels: &[(u32, u64)]) {
-    tree.install(version, None);
-    database.pipeline.note_ingestion();
-    levels.iter().for_each(|&(level, bytes)| database.counters.merged(level, 0, bytes));
 }
 
 /// Writers that come wait for as long as this lives.

@@ -1,8 +1,5 @@
-//! What flushes, merges and compactions work on, and how what they made becomes part
-//! of a tree.
-//!
-//! Orders kept here: data before manifest (callers sync tables and their
-//! directory first), manifest before visibility, visibility before deletion.
+//! What flushes, merges and compactions work on, and how what merges made becomes part of a tree
+//! (`manifest/install.rs`) while snapshots come and go.
 //!
 //! Owns: which keyspaces are due, which the jobs' edits change, and up to where
 //! memtables may be flushed. Never does: begin a job, or decide what one does.
@@ -10,7 +7,8 @@
 use crate::cleanup::Cleanup;
 use crate::due::Due;
 use crate::host::Host;
-use crate::manifest::catalog::{Catalog, TreeEdit};
+use crate::manifest::catalog::Catalog;
+use crate::manifest::install::TreeEdit;
 use crate::manifest::record::Field;
 use crate::read::view::ReadLevel;
 use crate::snapshots::DroppedEntries;
@@ -19,8 +17,8 @@ use crate::workers::Workers;
 use crate::write::pipeline::Pipeline;
 use std::collections::HashSet;
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, Result, SeqNo, check_invariant, debug_invariant};
-use windrow_env::sync::atomic::{AtomicU64, Ordering};
+use windrow_base::{FileNumber, Result, SeqNo, debug_invariant};
+use windrow_env::sync::atomic::AtomicU64;
 use windrow_plan::tree::{Edit, Version};
 
 /// What came of an edit that was to be installed.
@@ -94,16 +92,11 @@ impl Jobs {
         make_edit: impl FnOnce(&Version) -> Edit,
     ) -> Result<Installed> {
         let mut catalog = self.catalog.lock_to_change()?;
-        let Some(keyspace) = catalog.state().keyspaces.get(&tree.id) else {
+        let Some(before) = catalog.version(tree.id) else {
             return Ok(Installed::Dropped);
         };
-        let before = keyspace.version.clone();
-        let (seen, logged) = (tree.version().file_count(), before.file_count());
-        debug_invariant!(I7, seen == logged, "readers see {seen} tables, logged are {logged}");
-        let edit = make_edit(&before);
-        let version = Arc::new(before.apply(&edit).map_err(Error::of_our_making)?);
+        let edit = make_edit(before);
         let removed: HashSet<FileNumber> = edit.obsolete().collect();
-        let mut fields = vec![Field::NextFile(self.host.next_file.load(Ordering::Relaxed))];
         if let Some(taken) = &taken {
             let (since, next) = (taken.since_id, self.host.snapshots.next_id());
             debug_invariant!(I6, since <= next, "a merge knew snapshots up to {since} of {next}");
@@ -112,31 +105,13 @@ impl Jobs {
         if matches!(installing, Some(None)) {
             return Ok(Installed::Seen);
         }
-        if let Some(ms) = taken.map(|taken| taken.expired_ms).filter(|&ms| ms > 0) {
-            fields.push(Field::TimeFloor(ms));
-        }
-        // A move costs no sync: lost with the power, the tree is as before it.
-        let relocates = fields.len() == 1 && edit.only_relocates();
-        let gone = removed.len();
-        check_invariant!(
-            R7,
-            !relocates || gone == 0,
-            "{gone} tables go by an edit that may be lost"
-        );
-        let outputs: Vec<FileNumber> = edit.added.iter().map(|(_, _, file)| file.number).collect();
-        let edit =
-            TreeEdit { keyspace: tree.id, from: before.clone(), edit, version: version.clone() };
+        let expired_ms = taken.map_or(0, |taken| taken.expired_ms);
+        let floor = (expired_ms > 0).then_some(Field::TimeFloor(expired_ms));
+        let old = tree.pin();
         // Nothing is installed where that fails: who is told of it may take a snapshot.
         let on_failure = || self.host.snapshots.lower_barrier();
-        let logged = catalog.append_edits(fields, vec![edit], !relocates, on_failure);
-        logged.inspect_err(|_| {
-            // What was moved is in the tree already; what was written may be named.
-            let is_new = |number: &FileNumber| before.files().all(|(_, _, f)| f.number != *number);
-            outputs.iter().copied().filter(is_new).for_each(|n| self.cleanup.keep_table(n));
-        })?;
-        let old = tree.pin();
-        tree.install(version.clone(), None);
-        debug_invariant!(I7, Arc::ptr_eq(&tree.version(), &version), "readers see another version");
+        let edit = TreeEdit { tree, edit, flushed: None };
+        catalog.install(floor.into_iter().collect(), vec![edit], on_failure)?;
         drop(installing);
         catalog.roll_if_wanted(&self.pipeline.trees())?;
         drop(catalog);

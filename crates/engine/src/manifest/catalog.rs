@@ -12,19 +12,15 @@ use crate::lock_ranks;
 use crate::manifest::durable::DurableManifest;
 use crate::manifest::log::{InForce, ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
-use crate::manifest::state::{Change, KeyspaceState, ManifestState};
+use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::trees::Trees;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use windrow_base::{Error, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant, invariant};
 use windrow_env::fs::is_out_of_descriptors;
-use windrow_env::sync::atomic::Ordering;
+use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Mutex, MutexGuard};
 use windrow_format::names;
 use windrow_plan::tree::{Edit, Version};
-
-/// An edit of so few tables is made once more in debug builds, to compare.
-const EDITS_CHECKED_MAX: usize = 100;
 
 /// The manifest, and what it folds to.
 struct Manifest {
@@ -51,15 +47,6 @@ pub(crate) struct Locked<'a> {
 pub(crate) struct Begun {
     log: ManifestLog,
     state: ManifestState,
-}
-
-/// An edit of a keyspace's tree, and the version that it makes.
-pub(crate) struct TreeEdit {
-    pub(crate) keyspace: KeyspaceId,
-    /// The version that it was made from: the one in the catalog.
-    pub(crate) from: Arc<Version>,
-    pub(crate) edit: Edit,
-    pub(crate) version: Arc<Version>,
 }
 
 impl Catalog {
@@ -196,31 +183,32 @@ impl Locked<'_> {
         self.append_edits(fields, Vec::new(), true, || ())
     }
 
-    /// Logs fields and edits of trees in one record, and folds them in. What a
-    /// failure must see done before anybody is told of it is `on_failure`.
+    /// Logs fields and edits of trees, each with the keyspace and the version that it makes, in one
+    /// record, and folds them in. For [`Locked::install`].
     ///
     /// # Errors
     /// As [`Locked::append`]: the edits may be in the manifest then all the same.
-    pub(crate) fn append_edits(
+    pub(super) fn append_edits(
         &mut self,
         fields: Vec<Field>,
-        edits: Vec<TreeEdit>,
+        edits: Vec<(Edit, (KeyspaceId, Arc<Version>))>,
         durable: bool,
         on_failure: impl FnOnce(),
     ) -> Result<()> {
         let mut record = Record(fields);
-        let change = match self.check_edits(&record.0, &edits).and_then(|()| self.change(&record)) {
+        let order_of = |id: &str| self.catalog.host.components.key_order(id);
+        // An open must be able to fold whatever is written.
+        let change = match self.state().change(&record, &order_of) {
             Ok(change) => change,
             Err(error) => {
                 on_failure();
-                self.catalog.host.set_background_error(&error);
-                return Err(error);
+                return Err(self.refuse(error.of_our_making()));
             }
         };
         let mut versions = Vec::with_capacity(edits.len());
-        for TreeEdit { keyspace, edit, version, .. } in edits {
-            record.0.push(ManifestState::edit_field(keyspace, edit));
-            versions.push((keyspace, version));
+        for (edit, (id, version)) in edits {
+            record.0.push(Field::KeyspaceEdit(id, edit));
+            versions.push((id, version));
         }
         self.write(&record, durable, on_failure)?;
         self.manifest.state.adopt(change);
@@ -228,44 +216,25 @@ impl Locked<'_> {
             self.keyspace(id).version = version;
         }
         self.manifest.state.check_numbers();
-        let (known, next) =
-            (self.state().next_file, self.catalog.host.next_file.load(Ordering::Relaxed));
+        let (known, next) = (self.state().next_file, self.next_file().load(Ordering::Relaxed));
         debug_invariant!(R8, known <= next, "file {next} is next, and the manifest says {known}");
         Ok(())
     }
 
-    /// What a record will make of the state: an open must be able to fold whatever is written.
-    fn change(&self, record: &Record) -> Result<Change> {
-        let order_of = |id: &str| self.catalog.host.components.key_order(id);
-        self.state().change(record, &order_of).map_err(Error::of_our_making)
+    /// Turns writing off for what Windrow has made wrong.
+    pub(super) fn refuse(&self, error: Error) -> Error {
+        self.catalog.host.set_background_error(&error);
+        error
     }
 
-    /// That edits were made from the versions that they change, one of a tree, and name
-    /// no file whose number can be given out again.
-    fn check_edits(&self, fields: &[Field], edits: &[TreeEdit]) -> Result<()> {
-        let next = fields.iter().find_map(|field| match field {
-            Field::NextFile(next) => Some(*next),
-            _ => None,
-        });
-        let next = next.unwrap_or(self.state().next_file);
-        let mut trees = BTreeSet::new();
-        for TreeEdit { keyspace, from, edit, version } in edits {
-            check_invariant!(I7, trees.insert(*keyspace), "keyspace {keyspace} is edited twice");
-            let now = self.state().keyspaces.get(keyspace);
-            let is_current = now.is_some_and(|now| Arc::ptr_eq(&now.version, from));
-            check_invariant!(I7, is_current, "keyspace {keyspace} has changed under its edit");
-            let newest = edit.added.iter().map(|(_, _, file)| file.number).max();
-            check_invariant!(R8, newest < Some(next), "table {newest:?}, where {next} is next");
-            if cfg!(debug_assertions) && from.file_count() < EDITS_CHECKED_MAX {
-                let files = |version: &Version| -> Vec<_> {
-                    version.files().map(|(level, part, file)| (level, part, file.number)).collect()
-                };
-                let again = from.apply(edit).map(|again| files(&again));
-                let is_it = again.is_ok_and(|again| again == files(version));
-                debug_invariant!(I7, is_it, "keyspace {keyspace} gets another version than logged");
-            }
-        }
-        Ok(())
+    /// The number of the next file of the database.
+    pub(super) fn next_file(&self) -> &AtomicU64 {
+        &self.catalog.host.next_file
+    }
+
+    /// What removes files.
+    pub(super) fn cleanup(&self) -> &Cleanup {
+        &self.catalog.cleanup
     }
 
     /// Edits a tree before the database is written to: the manifest that it begins
@@ -379,31 +348,20 @@ impl Locked<'_> {
 mod tests {
     use super::*;
     use crate::db::Db;
+    use crate::manifest::install::TreeEdit;
     use windrow_plan::tree::{File, Part};
-
-    /// What an edit of the default keyspace is refused with.
-    fn refusal(edit: Edit, is_stale: bool) -> String {
-        let db = Db::in_memory().0;
-        let mut catalog = db.database().catalog.lock();
-        let now = catalog.state().keyspaces[&KeyspaceId::DEFAULT].version.clone();
-        let from = if is_stale { Arc::new(Version::clone(&now)) } else { now.clone() };
-        let edit = TreeEdit { keyspace: KeyspaceId::DEFAULT, from, edit, version: now };
-        let error = catalog.append_edits(Vec::new(), vec![edit], true, || ()).unwrap_err();
-        assert_eq!(error.kind(), windrow_base::ErrorKind::Internal);
-        error.message().to_owned()
-    }
-
-    #[test]
-    fn an_edit_of_a_version_of_before_is_refused() {
-        let text = refusal(Edit::default(), true);
-        assert!(text.contains("(I7): keyspace 0 has changed under its edit"), "{text}");
-    }
 
     #[test]
     fn a_table_of_a_number_to_come_is_refused() {
+        let db = Db::in_memory().0;
+        let tree = db.default_keyspace().tree.clone();
         let file = File { number: 1 << 40, ..File::default() };
         let added = vec![(1, Part::Run, Arc::new(file))];
-        let text = refusal(Edit { added, ..Edit::default() }, false);
+        let edit = TreeEdit { tree: &tree, edit: Edit { added, ..Edit::default() }, flushed: None };
+        let mut catalog = db.database().catalog.lock();
+        let error = catalog.install(Vec::new(), vec![edit], || ()).unwrap_err();
+        assert_eq!(error.kind(), windrow_base::ErrorKind::Internal);
+        let text = error.message();
         assert!(text.contains("(R8): table Some(1099511627776), where"), "{text}");
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use windrow_base::{
     Error, FileNumber, FileUid, KeyOrder, KeyspaceId, Result, SeqNo, debug_invariant,
 };
-use windrow_plan::tree::{Edit, Version};
+use windrow_plan::tree::Version;
 
 /// A keyspace as the manifest knows it.
 #[derive(Clone)]
@@ -270,11 +270,6 @@ impl ManifestState {
         versions
             .flat_map(|v| v.files().map(|(_, _, file)| file.number).collect::<Vec<_>>())
             .collect()
-    }
-
-    /// The keyspace's edit as a field.
-    pub(crate) fn edit_field(id: KeyspaceId, edit: Edit) -> Field {
-        Field::KeyspaceEdit(id, edit)
     }
 }
 
