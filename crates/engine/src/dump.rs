@@ -381,6 +381,9 @@ fn print_properties(table: &Table, file_bytes: u64, out: &mut Out<'_>) -> Result
     let p = table.properties();
     let end = if p.largest_exclusive { ')' } else { ']' };
     out.line(format_args!("table of {file_bytes} bytes, uid {:016x}", p.uid))?;
+    if let Some(uid) = p.database_uid {
+        out.line(format_args!("made for the database of uid {uid:016x}"))?;
+    }
     out.line(format_args!("keyspace {}, ordered by {}", p.keyspace, p.comparator))?;
     out.line(format_args!("made at {} ms since 1970, for level {}", p.created_ms, p.level_hint))?;
     out.line(format_args!("keys [{}, {}{end}", Shown(&p.smallest), Shown(&p.largest)))?;

@@ -3,7 +3,7 @@
 //! 1. The manifest, as far as it can be believed; without one, the tables
 //!    and logs themselves say which keyspaces there are, and each one's tree
 //!    is made of all its tables and all that the logs hold (`evidence.rs`,
-//!    `rebuild.rs`).
+//!    `rebuild.rs`). Tables of another database do not count (`identity.rs`).
 //! 2. Each table is verified (`trees.rs`). A damaged one is replaced, in its place, by a
 //!    table of what can be read of it (`salvage.rs`; a file of the same level, within the
 //!    same bounds, so no order between files changes).
@@ -34,6 +34,7 @@
 
 mod evidence;
 mod findings;
+mod identity;
 mod logs;
 mod manifest;
 pub(crate) mod originals;

@@ -109,6 +109,16 @@ fn print_repaired(out: &mut impl Write, args: &RepairArgs, report: &RepairReport
     for name in &report.keyspaces_renamed {
         writeln!(out, "a keyspace whose name is lost is called {name} now")?;
     }
+    for file in &report.tables_of_another_database {
+        writeln!(out, "{file}: left out: a table of another database")?;
+    }
+    if report.tables_of_unknown_database > 0 {
+        writeln!(
+            out,
+            "{} taken in that an earlier version wrote, and not known to be of this database",
+            human::plural(report.tables_of_unknown_database, "table"),
+        )?;
+    }
     report.tables.iter().try_for_each(|table| print_table(out, table))?;
     for DamagedLog { file, from_byte, bytes, whole_batches } in &report.logs {
         match bytes {

@@ -202,6 +202,7 @@ impl<'a> Outputs<'a> {
             level_hint: self.spec.level,
             created_ms: host.env.clock.wall_ms(),
             given_above: self.given_above,
+            database_uid: Some(host.database_uid),
         };
         let path = host.dir.join(names::table(number));
         let preallocate_bytes = self.preallocate_bytes();

@@ -5,6 +5,7 @@
 //! a table counts (`rebuild.rs`).
 
 use super::findings::Findings;
+use super::identity::Identity;
 use super::site::Site;
 use crate::manifest::record::DEFAULT_KEYSPACE;
 use crate::manifest::state::{KeyspaceState, ManifestState};
@@ -45,11 +46,11 @@ impl Evidence {
         let asked = site.options.default_keyspace.comparator.clone();
         comparators.insert(KeyspaceId::DEFAULT, asked.unwrap_or_else(|| BYTEWISE_ID.to_owned()));
         for &number in &site.listing.tables {
-            let properties = look_at(site, number)?;
-            if let Some(properties) = &properties {
-                comparators.insert(properties.keyspace, properties.comparator.clone());
-            }
-            evidence.tables.insert(number, properties);
+            evidence.tables.insert(number, look_at(site, number)?);
+        }
+        let identity = evidence.leave_others_out(site, findings);
+        for properties in evidence.tables.values().flatten() {
+            comparators.insert(properties.keyspace, properties.comparator.clone());
         }
         let tables = evidence.tables.values().flatten();
         evidence.proof.seq = tables.map(|table| table.seq_max).max().unwrap_or(0);
@@ -90,9 +91,29 @@ impl Evidence {
             state.keyspaces.insert(id, KeyspaceState::new(record, version));
             state.next_keyspace = id.0.saturating_add(1);
         }
-        let database_uid = site.env.random.next_u64();
+        let database_uid = identity.uid;
         let (manifest, current, left_out) = (None, None, Vec::new());
         Ok((evidence, Found { state, database_uid, manifest, current, left_out }))
+    }
+
+    /// Leaves out the tables that were made for another database, and has them kept and
+    /// reported. Gives the identity of this one.
+    fn leave_others_out(&mut self, site: &Site<'_>, findings: &mut Findings) -> Identity {
+        let known = self.tables.iter().filter_map(|(n, p)| Some((*n, p.as_ref()?)));
+        let identity = Identity::find(site, known);
+        for (number, properties) in std::mem::take(&mut self.tables) {
+            match properties {
+                Some(table) if identity.is_another(&table) => {
+                    findings.another_databases(site, number, identity.is_assumed);
+                }
+                properties => {
+                    let unknown = properties.as_ref().is_some_and(|p| p.database_uid.is_none());
+                    findings.report.tables_of_unknown_database += u64::from(unknown);
+                    self.tables.insert(number, properties);
+                }
+            }
+        }
+        identity
     }
 
     /// Adds the keyspaces that a log has operations of, as far as it can be
@@ -124,7 +145,7 @@ impl Evidence {
 ///
 /// # Errors
 /// What kept it from being opened: it may be whole.
-fn look_at(site: &Site<'_>, number: FileNumber) -> Result<Option<Properties>> {
+pub(super) fn look_at(site: &Site<'_>, number: FileNumber) -> Result<Option<Properties>> {
     let file = site.env.fs.open(&site.table_path(number), ReadOptions::default())?;
     let custom = site.options.components.comparators.iter().cloned().map(KeyOrder::Custom);
     let orders: Vec<KeyOrder> = [KeyOrder::Bytewise].into_iter().chain(custom).collect();

@@ -6,7 +6,7 @@
 use super::originals::Originals;
 use super::report::{DamagedLog, RepairReport};
 use super::site::Site;
-use windrow_base::Error;
+use windrow_base::{Error, FileNumber};
 use windrow_format::names;
 use windrow_plan::tree::File;
 
@@ -32,6 +32,26 @@ impl Findings {
             false => self.report.tables_salvaged += 1,
         }
         self.report.entries_salvaged += saved.iter().map(|f| f.entries).sum::<u64>();
+    }
+
+    /// A table was made for another database: it is left out, kept and reported.
+    pub(super) fn another_databases(
+        &mut self,
+        site: &Site<'_>,
+        number: FileNumber,
+        is_assumed: bool,
+    ) {
+        let (name, path) = (names::table(number), site.table_path(number).display().to_string());
+        let why = match is_assumed {
+            true => {
+                "another database than most of the tables here; CURRENT does not say which is right"
+            }
+            false => "another database",
+        };
+        let what = format!("the table was made for {why}, and is left out");
+        self.problem(Error::corruption(what).with_file(path));
+        self.report.tables_of_another_database.push(name.clone());
+        self.keep_original(name);
     }
 
     /// Has all logs kept and reported: something in them was perhaps not taken over.

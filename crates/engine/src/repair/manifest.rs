@@ -3,7 +3,9 @@
 //! Owns: that judgement. Never does: make a state where there is none to believe
 //! (`evidence.rs`), or look at tables.
 
+use super::evidence::look_at;
 use super::findings::Findings;
+use super::identity::Identity;
 use super::site::Site;
 use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
@@ -20,13 +22,13 @@ use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
 /// there is then told better by the tables.
 pub(super) fn best(site: &Site<'_>, findings: &mut Findings) -> Result<Option<Found>> {
     let newest = site.listing.manifests.last().copied();
-    let (number, uid, database_uid) = match read_current(&site.env, site.dir) {
+    let (number, uid, known_uid) = match read_current(&site.env, site.dir) {
         Ok(current) => {
-            (Some(current.manifest_number), Some(current.manifest_uid), current.database_uid)
+            (Some(current.manifest_number), Some(current.manifest_uid), Some(current.database_uid))
         }
         Err(error) => {
             findings.problem(error);
-            (newest, None, site.env.random.next_u64())
+            (newest, None, None)
         }
     };
     let Some(number) = number else { return Ok(None) };
@@ -38,6 +40,10 @@ pub(super) fn best(site: &Site<'_>, findings: &mut Findings) -> Result<Option<Fo
     match folded {
         Ok(()) if state.keyspaces.contains_key(&KeyspaceId::DEFAULT) => {
             let (manifest, current, left_out) = (None, None, Vec::new());
+            let database_uid = match known_uid {
+                Some(uid) => uid,
+                None => uid_of_tables(site, &state)?,
+            };
             Ok(Some(Found { state, database_uid, manifest, current, left_out }))
         }
         Ok(()) => Ok(None),
@@ -49,6 +55,22 @@ pub(super) fn best(site: &Site<'_>, findings: &mut Findings) -> Result<Option<Fo
         // tables it would lose the names of keyspaces.
         Err(error) => Err(error),
     }
+}
+
+/// The database's uid where CURRENT is lost, as the tables that the manifest names have it: what
+/// is written from here on is of the same database as they are.
+///
+/// # Errors
+/// What a table could not be opened for.
+fn uid_of_tables(site: &Site<'_>, state: &ManifestState) -> Result<u64> {
+    let mut tables = Vec::new();
+    for (_, _, file) in state.keyspaces.values().flat_map(|k| k.version.files()) {
+        // One that is missing is reported where the trees are repaired.
+        if site.listing.tables.contains(&file.number) {
+            tables.extend(look_at(site, file.number)?.map(|table| (file.number, table)));
+        }
+    }
+    Ok(Identity::find(site, tables.iter().map(|(number, table)| (*number, table))).uid)
 }
 
 /// Whether the manifest is what every log that can be read remembers of it.

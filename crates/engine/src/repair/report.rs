@@ -19,6 +19,12 @@ pub struct RepairReport {
     pub tables_salvaged: u64,
     /// Tables of which nothing could be read, or that are missing.
     pub tables_lost: u64,
+    /// Tables that were made for another database, by their names: where the manifest is lost, they
+    /// are left out, and kept in `lost/`. One may lie in the place of a table that is missing.
+    pub tables_of_another_database: Vec<String>,
+    /// Tables that were taken in where the manifest is lost, and do not say which database they
+    /// were made for: an earlier version wrote them.
+    pub tables_of_unknown_database: u64,
     /// Entries saved from damaged tables.
     pub entries_salvaged: u64,
     /// Batches replayed from logs.
@@ -40,6 +46,7 @@ impl RepairReport {
     pub fn lost_something(&self) -> bool {
         !self.keyspaces_renamed.is_empty()
             || !self.logs.is_empty()
+            || !self.tables_of_another_database.is_empty()
             || self.tables.iter().any(DamagedTable::lost_something)
     }
 }

@@ -294,3 +294,118 @@ fn an_original_that_is_kept_already_is_named_by_where_it_is() {
     assert_eq!(repair(&handles).unwrap().originals, [kept]);
     assert_eq!(handles.fs.files(&lost).len(), 2);
 }
+
+/// A closed database with these keys in a table, in a directory of a file system.
+fn with_a_table(handles: &Handles, dir: &str, keys: std::ops::Range<usize>) {
+    let db = Db::open_with(dir, options(handles, "64KiB")).unwrap();
+    keys.for_each(|key| db.put(format!("{key:06}"), [1; 100]).unwrap());
+    db.close().unwrap();
+}
+
+/// Copies the tables of a directory into the database's, under numbers that are free there.
+fn bring_tables(handles: &Handles, from: &str) -> Vec<String> {
+    let tables = paths(handles, from, ".sst");
+    let bring = |(i, path): (usize, &PathBuf)| {
+        let name = format!("{:06}.sst", 900 + i);
+        let bytes = handles.fs.read_file(path).unwrap();
+        handles.fs.write_file(&Path::new(DIR).join(&name), &bytes);
+        name
+    };
+    tables.iter().enumerate().map(bring).collect()
+}
+
+fn remove(handles: &Handles, part: &str) {
+    for path in paths(handles, DIR, part) {
+        handles.fs.remove_file(&path);
+    }
+}
+
+/// A database of keys 0 to 99 in tables and one more in its log, next to one of 500 to 799.
+fn two_databases() -> Handles {
+    let (_, handles) = env(1);
+    with_a_table(&handles, "/other", 500..800);
+    with_a_table(&handles, DIR, 0..60);
+    with_a_table(&handles, DIR, 60..100);
+    handles
+}
+
+#[test]
+fn a_table_of_another_database_is_left_out() {
+    // Without CURRENT as well, and with nothing but CURRENT and what knows its manifest.
+    for lost in ["MANIFEST", "MANIFEST and CURRENT"] {
+        let handles = two_databases();
+        let brought = bring_tables(&handles, "/other");
+        assert!(brought.len() == 1, "this tests something else");
+        let bytes = handles.fs.read_file(&Path::new(DIR).join(&brought[0]));
+        lost.split(" and ").for_each(|part| remove(&handles, part));
+        let report = repair(&handles).unwrap();
+        assert_eq!(report.tables_of_another_database, brought, "{lost}");
+        assert_eq!((report.tables_of_unknown_database, report.tables_kept), (0, 2), "{report:?}");
+        assert!(report.lost_something(), "it may lie where one of ours was");
+        assert_eq!(report.originals, [Path::new(DIR).join("lost").join(&brought[0])]);
+        assert!(handles.fs.read_file(&report.originals[0]) == bytes);
+        let assumed = report.problems.iter().any(|p| p.message().contains("CURRENT does not say"));
+        assert_eq!(assumed, lost.contains("CURRENT"), "{:?}", report.problems);
+        assert_eq!(count(&handles), 100, "{lost}");
+        let report = repair(&handles).unwrap();
+        assert!(!report.lost_something(), "{report:?}");
+    }
+}
+
+/// All that the database has is in its log: what CURRENT says counts, and not the only table.
+#[test]
+fn a_table_of_another_database_is_not_taken_for_the_own() {
+    let handles = killed(|db| put_synced(db, 0..KEYS));
+    with_a_table(&handles, "/other", 500..800);
+    let brought = bring_tables(&handles, "/other");
+    remove(&handles, "MANIFEST");
+    let report = repair(&handles).unwrap();
+    assert_eq!(report.tables_of_another_database, brought);
+    assert_eq!(count(&handles), KEYS);
+}
+
+/// CURRENT of another database: the tables are whose they say they are.
+#[test]
+fn a_foreign_current_costs_no_table() {
+    let handles = two_databases();
+    let current = handles.fs.read_file(Path::new("/other/CURRENT")).unwrap();
+    handles.fs.write_file(&Path::new(DIR).join("CURRENT"), &current);
+    remove(&handles, "MANIFEST");
+    let report = repair(&handles).unwrap();
+    assert!(report.tables_of_another_database.is_empty(), "{report:?}");
+    assert_eq!(count(&handles), 100);
+}
+
+/// The tables of a copy say that they are of the database that it was copied from, and so it is.
+#[test]
+fn a_copy_keeps_its_tables() {
+    let (_, handles) = env(1);
+    with_a_table(&handles, "/source", 0..60);
+    let source = Db::open_with("/source", options(&handles, "64KiB")).unwrap();
+    source.checkpoint(DIR).unwrap();
+    source.close().unwrap();
+    with_a_table(&handles, DIR, 60..100);
+    remove(&handles, "MANIFEST");
+    let report = repair(&handles).unwrap();
+    assert!(report.tables_of_another_database.is_empty() && report.tables_kept == 2, "{report:?}");
+    assert_eq!(count(&handles), 100);
+}
+
+/// A repair that finds CURRENT lost goes on with the uid that the tables have: the next one,
+/// which finds the manifest lost, takes all of them in.
+#[test]
+fn a_repaired_database_stays_the_same() {
+    let (_, handles) = env(1);
+    with_a_table(&handles, DIR, 0..60);
+    for (lost, keys) in [("CURRENT", 60..80), ("MANIFEST", 80..100), ("CURRENT", 100..120)] {
+        remove(&handles, lost);
+        let report = repair(&handles).unwrap();
+        assert!(report.tables_of_another_database.is_empty(), "{lost}: {report:?}");
+        let end = keys.end;
+        with_a_table(&handles, DIR, keys);
+        assert_eq!(count(&handles), end);
+    }
+    remove(&handles, "MANIFEST");
+    assert!(repair(&handles).unwrap().tables_of_another_database.is_empty());
+    assert_eq!(count(&handles), 120);
+}

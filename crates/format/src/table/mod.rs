@@ -70,6 +70,8 @@ pub struct TableOptions {
     /// The entries have sequence number 0, and are given one above this by the tree that the
     /// table becomes part of ([`Properties::given_above`]).
     pub given_above: Option<SeqNo>,
+    /// The database that the table is made for; `None` leaves it unsaid.
+    pub database_uid: Option<u64>,
 }
 
 impl TableOptions {
@@ -90,6 +92,7 @@ impl TableOptions {
             level_hint: 0,
             created_ms: 0,
             given_above: None,
+            database_uid: None,
         }
     }
 }

@@ -71,6 +71,9 @@ pub struct Properties {
     /// The entries have no sequence number of their own (they have 0): the tree that the table
     /// is part of gives them one, above this. `None`: each has its own.
     pub given_above: Option<SeqNo>,
+    /// Identity of the database that the table was made for, which is the same in its copies.
+    /// `None`: an earlier version made it, and did not say.
+    pub database_uid: Option<u64>,
 }
 
 const UID: u64 = 1;
@@ -102,6 +105,7 @@ const BLOCK_BYTES: u64 = 26;
 const RESTART_INTERVAL: u64 = 27;
 const MADE_OF: u64 = 28;
 const GIVEN_ABOVE: u64 = 29;
+const DATABASE_UID: u64 = 30;
 
 impl Properties {
     /// Bytes of memory of the bounds.
@@ -152,6 +156,9 @@ impl Properties {
         }
         if let Some(seq) = self.given_above {
             w.number(GIVEN_ABOVE, true, seq);
+        }
+        if let Some(uid) = self.database_uid {
+            w.number(DATABASE_UID, false, uid);
         }
         out
     }
@@ -241,6 +248,7 @@ impl Properties {
                 }
             }
             GIVEN_ABOVE => self.given_above = Some(field.number()?),
+            DATABASE_UID => self.database_uid = Some(field.number()?),
             _ => field.unknown("table property")?,
         }
         Ok(())

@@ -107,6 +107,7 @@ impl TableWriter {
             block_bytes: options.block_bytes as u64,
             restart_interval: options.restart_interval,
             given_above: options.given_above,
+            database_uid: options.database_uid,
             ..Properties::default()
         };
         Ok(TableWriter {
