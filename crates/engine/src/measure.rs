@@ -144,13 +144,18 @@ pub(crate) fn approximate_bytes(tree: &Tree, from: &[u8], to: &[u8]) -> Result<u
 /// About how many keys a tree has: see [`crate::Keyspace::approximate_len`].
 pub(crate) fn approximate_len(tree: &Tree) -> u64 {
     let view = tree.pin();
-    let in_memory: u64 = view.memtables().map(|memtable| memtable.entries()).sum();
+    let in_memory =
+        view.memtables().map(|memtable| (memtable.entries(), memtable.point_tombstones()));
     let files = view.levels.iter().flat_map(|level| level.files());
-    files.fold(in_memory, |sum, file| {
+    let in_files = files.map(|file| {
         let File { entries, point_tombstones, .. } = &*file.file;
-        // A tombstone is an entry too, and hides another.
-        sum.saturating_add(*entries).saturating_sub(point_tombstones.saturating_mul(2))
-    })
+        (*entries, *point_tombstones)
+    });
+    let (entries, tombstones) = in_memory
+        .chain(in_files)
+        .fold((0u64, 0u64), |sum, of| (sum.0.saturating_add(of.0), sum.1.saturating_add(of.1)));
+    // A tombstone is an entry too, and hides another.
+    entries.saturating_sub(tombstones.saturating_mul(2))
 }
 
 /// Memtables are small: their entries in the range are counted up to a bound,

@@ -62,6 +62,8 @@ pub(crate) struct Memtable {
     list: OnceLock<Arc<SkipList<UserOrder>>>,
     chunks: Arc<ChunkPool>,
     order: KeyOrder,
+    /// How many of its point entries are tombstones.
+    point_tombstones: AtomicU64,
     /// Made by the first range tombstone, as the list is.
     tombstones: OnceLock<Box<MemTombstones>>,
     /// Bytes promised to writers, counted under the commit queue's lock.
@@ -84,6 +86,7 @@ impl Memtable {
     pub(crate) fn new(order: KeyOrder, chunks: Arc<ChunkPool>) -> Memtable {
         Memtable {
             list: OnceLock::new(),
+            point_tombstones: AtomicU64::new(0),
             chunks,
             order,
             tombstones: OnceLock::new(),
@@ -117,6 +120,11 @@ impl Memtable {
     /// Number of its point entries.
     pub(crate) fn entries(&self) -> u64 {
         self.list().map_or(0, |list| list.len() as u64)
+    }
+
+    /// How many of its point entries are deletes and single deletes.
+    pub(crate) fn point_tombstones(&self) -> u64 {
+        self.point_tombstones.load(Ordering::Relaxed)
     }
 
     /// Bytes that it took from the allocator, range tombstones included.
@@ -180,6 +188,9 @@ impl Memtable {
             let tombstone = RangeTombstone { start: key.to_vec(), end: value.to_vec(), seq };
             self.tombstones.get_or_init(Box::default).insert(tombstone, &self.order);
         } else {
+            if matches!(kind, Kind::Delete | Kind::SingleDelete) {
+                self.point_tombstones.fetch_add(1, Ordering::Relaxed);
+            }
             let new = || {
                 let order = UserOrder(self.order.clone());
                 Arc::new(SkipList::with_pool(order, self.chunks.clone()))

@@ -278,6 +278,27 @@ fn the_length_is_about_right_and_exact_once_merged() {
     assert_eq!((db.approximate_len().unwrap(), db.count(..).unwrap()), (750, 750));
 }
 
+/// Tombstones in memory take away what they hide, in memory or in tables.
+#[test]
+fn deleted_keys_count_as_little_before_a_flush_as_after_it() {
+    let (db, _handles) = open();
+    let keys = || (0..1_000).map(|n| format!("{n:04}"));
+    for in_tables in [false, true] {
+        keys().for_each(|key| db.put(key, [7; 50]).unwrap());
+        if in_tables {
+            db.flush().unwrap();
+        }
+        assert_eq!(db.approximate_len().unwrap(), 1_000);
+        keys().for_each(|key| db.delete(key).unwrap());
+        assert_eq!(db.approximate_len().unwrap(), 0);
+        db.flush().unwrap();
+        assert_eq!(db.approximate_len().unwrap(), 0);
+    }
+    db.put("a", "1").unwrap();
+    db.default_keyspace().single_delete("a").unwrap();
+    assert_eq!((db.approximate_len().unwrap(), db.count(..).unwrap()), (0, 0));
+}
+
 #[test]
 fn a_batch_tells_what_it_holds_and_what_is_wrong_with_it() {
     let (db, _handles) = open();
