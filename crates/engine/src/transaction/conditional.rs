@@ -119,14 +119,18 @@ struct State<'a> {
 impl State<'_> {
     fn get(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Slice>> {
         let tree = &keyspace.tree;
-        self.reads.key(tree.id, &tree.reads.order, key, self.snapshot.seq());
+        self.reads.key(tree.id, &tree.reads.order, key, self.snapshot.seq())?;
         keyspace.get_at(&self.snapshot, key)
     }
 
     /// A range was found to be as it is: nothing may come into it until the write.
-    fn passed(&mut self, keyspace: &Keyspace, (lower, upper): (Bound<Vec<u8>>, Bound<Vec<u8>>)) {
+    fn passed(
+        &mut self,
+        keyspace: &Keyspace,
+        (lower, upper): (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    ) -> Result<()> {
         let range = ReadRange { lower, upper, seq: self.snapshot.seq() };
-        self.reads.range(keyspace.tree.id, range);
+        self.reads.range(keyspace.tree.id, range).map(|_| ())
     }
 }
 
@@ -355,7 +359,7 @@ impl Keyspace {
             batch.clear();
             let found = end(&mut self.iter_at(&state.snapshot)).transpose()?;
             if let Some((key, _)) = &found {
-                state.passed(self, passed(key.to_vec()));
+                state.passed(self, passed(key.to_vec()))?;
                 batch.delete(self, key);
             }
             Ok((found.is_some(), found))
@@ -428,8 +432,8 @@ impl Keyspace {
             let Some(first) = keys.next().transpose()? else { return Ok((false, ())) };
             let last = keys.next_back().transpose()?.unwrap_or_else(|| first.clone());
             // What comes in between the two until then goes as well.
-            state.passed(self, (bounds.0.clone(), Bound::Excluded(first.to_vec())));
-            state.passed(self, (Bound::Excluded(last.to_vec()), bounds.1.clone()));
+            state.passed(self, (bounds.0.clone(), Bound::Excluded(first.to_vec())))?;
+            state.passed(self, (Bound::Excluded(last.to_vec()), bounds.1.clone()))?;
             batch.delete_range(self, &first, &last);
             batch.delete(self, &last);
             Ok((true, ()))
@@ -445,7 +449,7 @@ impl Keyspace {
             for key in self.prefix_at(&state.snapshot, prefix).keys() {
                 batch.delete(self, key?);
             }
-            state.passed(self, (Bound::Unbounded, Bound::Unbounded));
+            state.passed(self, (Bound::Unbounded, Bound::Unbounded))?;
             Ok((!batch.is_empty(), ()))
         });
         cleared.map(|_| ())

@@ -9,7 +9,6 @@ use crate::write::key_locks::{LockKey, Owner};
 pub(super) struct Locks {
     pub(super) owner: Owner,
     pub(super) held: Vec<LockKey>,
-    pub(super) bytes: usize,
     /// One was taken since the state that is read: what it locks may have been written
     /// after that.
     pub(super) is_behind: bool,

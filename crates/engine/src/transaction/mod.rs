@@ -129,12 +129,11 @@ impl Transaction {
             recorded_from,
             batch: Batch::new(),
             own: BTreeMap::new(),
-            reads: RefCell::default(),
+            reads: RefCell::new(ReadSet::within(database.settings.memory_bytes / READS_PART)),
             options,
             locks: Locks {
                 owner: database.pipeline.key_locks.new_owner(),
                 held: Vec::new(),
-                bytes: 0,
                 is_behind: false,
             },
             is_lost: false,
@@ -157,8 +156,8 @@ impl Transaction {
     /// The value of `key`: the transaction's own, or as it was when the transaction began.
     ///
     /// # Errors
-    /// As [`Keyspace::get`]; `InvalidArgument` if the transaction has read more keys than
-    /// an eighth of `memory_bytes` holds.
+    /// As [`Keyspace::get`]; `InvalidArgument` if what the transaction has read and locked, this
+    /// included, is more than an eighth of `memory_bytes` holds. It may go on without it.
     pub fn get(&self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         let tree = self.tree(ks)?;
         self.value(&tree, key.as_ref(), self.own_of(tree.id, key.as_ref()))
@@ -197,20 +196,7 @@ impl Transaction {
 
     fn note_key(&self, tree: &Tree, key: &[u8]) -> Result<()> {
         let mut reads = self.reads.borrow_mut();
-        reads.key(tree.id, &tree.reads.order, key, self.snapshot.seq());
-        self.check_memory(&reads)
-    }
-
-    fn check_memory(&self, reads: &ReadSet) -> Result<()> {
-        let most = self.database.settings.memory_bytes / READS_PART;
-        let bytes = (reads.memory_bytes() + self.locks.bytes) as u64;
-        if bytes <= most {
-            return Ok(());
-        }
-        Err(Error::invalid(format!(
-            "the transaction has read or locked {bytes} bytes of keys, more than {most} (an eighth of \
-             memory_bytes): split it, or read by a snapshot what its result does not depend on"
-        )))
+        reads.key(tree.id, &tree.reads.order, key, self.snapshot.seq())
     }
 
     // ---- going back

@@ -62,8 +62,10 @@ impl Transaction {
     /// Sets `key` to `value`.
     ///
     /// # Errors
-    /// `InvalidArgument` for a broken limit, here and below; `Closed`; of a pessimistic
-    /// transaction as [`Transaction::get_for_update`].
+    /// `InvalidArgument` for a broken limit, here and below: of keys and values, and of a batch
+    /// ([`crate::Db::write`]), which all that the transaction writes is. What it wrote before
+    /// stays as it is. `Closed`; of a pessimistic transaction as
+    /// [`Transaction::get_for_update`].
     pub fn put(
         &mut self,
         ks: &impl InKeyspace,
@@ -156,7 +158,10 @@ impl Transaction {
         let tree = self.tree(ks)?;
         let mark = self.batch.mark();
         push(&mut self.batch);
-        if let Some(error) = self.batch.error.take() {
+        let pushed = self.batch.error.take().map_or(Ok(()), Err);
+        // Here and not at the commit: its memory is taken now.
+        let fits = pushed.and_then(|()| self.database.pipeline.check_size(&self.batch));
+        if let Err(error) = fits {
             self.batch.truncate_to(mark);
             return Err(error);
         }
@@ -228,10 +233,13 @@ impl Transaction {
         let key_locks = &self.database.pipeline.key_locks;
         match key_locks.acquire(self.locks.owner, &at, mode, wait_ns) {
             Ok(true) => {
-                self.locks.bytes += at.memory_bytes();
+                if let Err(error) = self.reads.get_mut().grow(at.memory_bytes()) {
+                    key_locks.release(self.locks.owner, &[at]);
+                    return Err(error);
+                }
                 self.locks.held.push(at);
                 self.locks.is_behind = true;
-                self.check_memory(&self.reads.borrow())
+                Ok(())
             }
             Ok(false) => Ok(()),
             Err(Refused::TimedOut) => Err(Error::new(

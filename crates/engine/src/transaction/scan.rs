@@ -13,7 +13,7 @@ use crate::read::cursor::Iter;
 use crate::slice::Slice;
 use crate::tree::Tree;
 use crate::write::ordered_key::OrderedKey;
-use crate::write::read_set::ReadRange;
+use crate::write::read_set::{Edge, ReadRange};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::iter::FusedIterator;
@@ -152,30 +152,42 @@ impl<'t> TransactionIter<'t> {
     /// One end has come to a key: all before it was read.
     fn note(&mut self, end: End, key: &[u8]) -> Result<()> {
         let mut reads = self.transaction.reads.borrow_mut();
-        let at = if end == End::Front { &mut self.front_read } else { &mut self.back_read };
+        let (at, edge) = match end {
+            End::Front => (&mut self.front_read, Edge::Upper),
+            End::Back => (&mut self.back_read, Edge::Lower),
+        };
         if let Some(at) = *at {
-            if let Some(range) = reads.range_mut(self.tree.id, at) {
-                let bound = if end == End::Front { &mut range.upper } else { &mut range.lower };
-                if let Bound::Included(edge) = bound {
-                    edge.clear();
-                    edge.extend_from_slice(key);
-                }
-            }
-            return Ok(());
+            return reads.extend((self.tree.id, at), edge, Bound::Included(key));
         }
-        let edge = Bound::Included(key.to_vec());
+        let to = Bound::Included(key.to_vec());
         let (lower, upper) = self.range.clone();
-        let (lower, upper) = if end == End::Front { (lower, edge) } else { (edge, upper) };
+        let (lower, upper) = if end == End::Front { (lower, to) } else { (to, upper) };
         let range = ReadRange { lower, upper, seq: self.transaction.snapshot.seq() };
-        *at = Some(reads.range(self.tree.id, range));
-        self.transaction.check_memory(&reads)
+        *at = Some(reads.range(self.tree.id, range)?);
+        Ok(())
     }
 
     /// The ends have met, or an error came: all of it counts as read.
-    fn note_all(&mut self) {
+    fn note_all(&mut self) -> Result<()> {
         let (lower, upper) = self.range.clone();
+        let mut reads = self.transaction.reads.borrow_mut();
+        // The range of one end, if there is one, becomes that of both.
+        if let Some(at) = self.front_read {
+            return reads.extend(
+                (self.tree.id, at),
+                Edge::Upper,
+                upper.as_ref().map(Vec::as_slice),
+            );
+        }
+        if let Some(at) = self.back_read {
+            return reads.extend(
+                (self.tree.id, at),
+                Edge::Lower,
+                lower.as_ref().map(Vec::as_slice),
+            );
+        }
         let range = ReadRange { lower, upper, seq: self.transaction.snapshot.seq() };
-        self.transaction.reads.borrow_mut().range(self.tree.id, range);
+        reads.range(self.tree.id, range).map(|_| ())
     }
 
     fn take(&mut self, end: End) -> Option<Item> {
@@ -183,11 +195,13 @@ impl<'t> TransactionIter<'t> {
             return None;
         }
         let item = self.advance(end).transpose();
-        if !matches!(item, Some(Ok(_))) {
-            self.is_done = true;
-            self.note_all();
+        self.is_done = !matches!(item, Some(Ok(_)));
+        if !self.is_done {
+            return item;
         }
-        item
+        let noted = self.note_all();
+        // That there is nothing more counts as read, or is not said.
+        item.or(noted.err().map(Err))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Transactions against a map, alone and side by side.
 
 use super::*;
-use crate::Db;
+use crate::{Db, Options};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use windrow_env::testing::Rng;
@@ -190,7 +190,7 @@ fn counters_of_many_threads_lose_nothing() {
 fn a_transaction_of_a_database_that_cannot_be_written_reads() {
     let dir = tempfile::tempdir().unwrap();
     Db::open(dir.path()).unwrap().put("a", "1").unwrap();
-    let options = crate::Options { read_only: true, ..Default::default() };
+    let options = Options { read_only: true, ..Default::default() };
     let db = Db::open_with(dir.path(), options).unwrap();
     let mut tx = db.transaction().unwrap();
     assert_eq!(text(tx.get(&db, "a").unwrap()).as_deref(), Some("1"));
@@ -417,7 +417,7 @@ fn random_transactions_are_as_if_one_after_the_other() {
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let (env, _handles) = windrow_env::testing::env(seed);
-        let mut options = crate::Options::default();
+        let mut options = Options::default();
         options.components.env = Some(env);
         options.default_keyspace.merge_operator = Some("append".into());
         let db = Db::open_with("db", options).unwrap();
@@ -625,4 +625,91 @@ impl Run {
                 .iter()
                 .all(|range| in_range(&self.begun, range) == in_range(model, range))
     }
+}
+
+/// A database of 8 MiB, of which a transaction may take one for what it reads, two for what
+/// it writes.
+fn small_budget() -> Db {
+    let mut options = Options::default();
+    options.settings.memory_bytes = 8 << 20;
+    options.components.env = Some(windrow_env::testing::env(1).0);
+    Db::open_with("db", options).unwrap()
+}
+
+fn is_refused<T>(result: Result<T>) -> bool {
+    result.is_err_and(|error| error.kind() == ErrorKind::InvalidArgument)
+}
+
+#[test]
+fn reads_that_find_nothing_count_and_are_refused_at_the_bound() {
+    let db = small_budget();
+    let prefix = |i: u32| [b"nothing".as_slice(), &[0; 1000], &i.to_be_bytes()].concat();
+    let mut tx = db.transaction().unwrap();
+    let scan = |tx: &Transaction, i| tx.prefix(&db, prefix(i)).unwrap().next().transpose();
+    let first_refused = (0..5_000).find(|&i| is_refused(scan(&tx, i))).unwrap();
+    // Two bounds of a kilobyte each.
+    assert!((300..520).contains(&first_refused), "{first_refused}");
+    // It stays so, for keys as well, and for more of a range; what is counted may be read again.
+    assert!((0..2_000).all(|i| is_refused(scan(&tx, first_refused + i))));
+    let gets = (0..2_000).filter(|&i| tx.get(&db, prefix(first_refused + i)).is_ok()).count();
+    assert!(gets <= 2, "{gets} more keys, of half that size");
+    assert!(is_refused(tx.get_for_update(&db, prefix(0))));
+    assert_eq!(db.database().pipeline.key_locks.memory_bytes(), 0, "a lock that does not count");
+    tx.put(&db, "result", "x").unwrap();
+    // What was read before the bound still has to be so.
+    let mut other = db.transaction().unwrap();
+    assert_eq!(scan(&other, 7).unwrap(), None);
+    other.put(&db, "other", "x").unwrap();
+    db.put(prefix(7), "").unwrap();
+    assert!(is_conflict(other.commit()));
+    assert!(is_conflict(tx.commit()));
+    let mut tx = db.transaction().unwrap();
+    assert!(scan(&tx, 8).unwrap().is_none());
+    tx.put(&db, "result", "x").unwrap();
+    tx.commit().unwrap();
+}
+
+/// A range that is walked on takes the key that it has come to.
+#[test]
+fn a_range_counts_as_far_as_it_was_walked() {
+    let db = small_budget();
+    let long = [b"z".as_slice(), &[0; 60_000]].concat();
+    db.put("a", "").unwrap();
+    db.put(&long, "").unwrap();
+    for (backwards, few, many) in [(false, 20, 30), (true, 0, 0)] {
+        let tx = db.transaction().unwrap();
+        let mut refused = 0;
+        for _ in 0..40 {
+            let mut range = tx.iter(&db).unwrap();
+            let mut next = || if backwards { range.next_back() } else { range.next() };
+            let (first, second) = (next(), next());
+            let is_err = |item: Option<Result<_>>| item.unwrap().is_err();
+            refused += usize::from(is_err(first) || is_err(second));
+        }
+        assert!((few..=many).contains(&refused), "{refused} of 40 were refused");
+    }
+}
+
+#[test]
+fn a_write_is_refused_where_the_commit_would_be() {
+    let db = small_budget();
+    db.put("gone", "1").unwrap();
+    let mut tx = db.transaction().unwrap();
+    let value = [7; 60_000];
+    let key = |i: usize| format!("key{i:05}");
+    let written = (0..500).find(|&i| is_refused(tx.put(&db, key(i), value))).unwrap();
+    assert!((30..36).contains(&written), "{written}");
+    assert_eq!((tx.len(), tx.get(&db, key(written)).unwrap()), (written, None));
+    let before = tx.savepoint();
+    assert!(is_refused(tx.merge(&db, "a", value)) && is_refused(tx.put(&db, "a", value)));
+    tx.delete(&db, "gone").unwrap();
+    tx.rollback_to(&before).unwrap();
+    tx.delete(&db, "gone").unwrap();
+    tx.commit().unwrap();
+    assert_eq!(db.iter().count(), written);
+    // By the memory that small operations take, too.
+    let mut tx = db.transaction().unwrap();
+    let deletes = (0..1_000_000u32).take_while(|i| tx.delete(&db, i.to_be_bytes()).is_ok()).count();
+    assert!((50_000..100_000).contains(&deletes), "{deletes}");
+    tx.commit().unwrap();
 }

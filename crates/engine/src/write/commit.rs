@@ -88,7 +88,10 @@ impl Pipeline {
 
     /// Refuses what would not fit into the budget: as it is held while it is
     /// written and replayed, and as the memtables then hold it.
-    fn check_size(&self, batch: &Batch) -> Result<()> {
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    pub(crate) fn check_size(&self, batch: &Batch) -> Result<()> {
         let memory_bytes = self.host.settings.memory_bytes;
         let limit = memory_bytes / 4;
         if batch.byte_len() as u64 > limit {
