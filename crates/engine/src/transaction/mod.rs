@@ -84,7 +84,7 @@ pub struct Transaction {
     reads: RefCell<ReadSet>,
     options: TransactionOptions,
     locks: Locks,
-    /// What it has read is no longer so, or a lock was refused: it cannot commit.
+    /// What it has read is no longer so, or it met a deadlock: it cannot commit.
     is_lost: bool,
 }
 
@@ -245,7 +245,9 @@ impl Transaction {
     // ---- the end
 
     /// Writes what was written, if nothing that was read was written by others since, as
-    /// durably as its options say. A transaction that wrote nothing never conflicts.
+    /// durably as its options say. A transaction that wrote nothing never conflicts, unless a
+    /// call of it returned `Conflict`. A lock that was not to be had in time (`Busy`) is no
+    /// conflict: what that call was to write is not written, the rest is.
     ///
     /// # Errors
     /// `Conflict`, naming a key: nothing is written; run it again. As [`crate::Db::write`]: after
@@ -263,8 +265,8 @@ impl Transaction {
         if self.is_lost {
             return Err(Error::new(
                 ErrorKind::Conflict,
-                "what the transaction read has changed since, or a lock was refused to it: run it \
-                 again",
+                "what the transaction read has changed since, or waiting for a lock would have been \
+                 a deadlock: run it again",
             ));
         }
         let pipeline = &self.database.pipeline;

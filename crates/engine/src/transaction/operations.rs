@@ -177,9 +177,10 @@ impl Transaction {
     /// wait, and conflict with it.
     ///
     /// # Errors
-    /// As [`Transaction::get`]; `Busy` if others hold the lock for longer than `lock_timeout`;
-    /// `Conflict` if waiting would be a deadlock, or if what was read before was
-    /// written by others since: the transaction cannot commit any more then, run it again.
+    /// As [`Transaction::get`]; `Busy` if others hold the lock for longer than `lock_timeout`:
+    /// the transaction is as it was before the call, may try again, and may commit without;
+    /// `Conflict` if waiting would be a deadlock, or if what was read before was written by
+    /// others since: it cannot commit any more then, run it again.
     pub fn get_for_update(
         &mut self,
         ks: &impl InKeyspace,

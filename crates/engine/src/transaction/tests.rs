@@ -713,3 +713,37 @@ fn a_write_is_refused_where_the_commit_would_be() {
     assert!((50_000..100_000).contains(&deletes), "{deletes}");
     tx.commit().unwrap();
 }
+
+#[test]
+fn a_lock_that_was_not_free_leaves_the_transaction_as_it_was() {
+    let (db, _handles) = Db::in_memory();
+    let mut first = db.transaction_with(&waiting()).unwrap();
+    first.put(&db, "a", "1").unwrap();
+    let busy = |tx: &mut Transaction| tx.put(&db, "a", "2").unwrap_err().kind();
+    // With nothing else in it, with something, and with what was read.
+    let mut empty = db.transaction_with(&not_waiting()).unwrap();
+    let mut other = db.transaction_with(&not_waiting()).unwrap();
+    let mut reader = db.transaction_with(&not_waiting()).unwrap();
+    other.put(&db, "b", "2").unwrap();
+    assert_eq!(reader.get_for_update(&db, "c").unwrap(), None);
+    for tx in [&mut empty, &mut other, &mut reader] {
+        assert_eq!(busy(tx), ErrorKind::Busy);
+    }
+    empty.commit().unwrap();
+    other.commit().unwrap();
+    first.commit().unwrap();
+    assert_eq!(text(db.get("a").unwrap()).as_deref(), Some("1"));
+    assert_eq!(text(db.get("b").unwrap()).as_deref(), Some("2"));
+    // Later it is to be had, and what was read still has to be so.
+    reader.put(&db, "a", "3").unwrap();
+    reader.commit().unwrap();
+    assert_eq!(text(db.get("a").unwrap()).as_deref(), Some("3"));
+    // A deadlock, or a change of what was read, is not left behind.
+    db.put("d", "1").unwrap();
+    let mut lost = db.transaction_with(&not_waiting()).unwrap();
+    lost.get(&db, "d").unwrap();
+    db.put("d", "2").unwrap();
+    assert!(is_conflict(lost.get_for_update(&db, "e")));
+    let error = lost.commit().unwrap_err();
+    assert!(error.message().contains("has changed since, or waiting for a lock"), "{error}");
+}
