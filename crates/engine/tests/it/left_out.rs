@@ -3,7 +3,8 @@
 
 use crate::simulated::{DIR, options};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use windrow::env::sync::{Mutex, Rank};
 use windrow::{Db, Event, Options, RecordsLeftOut, WriteSync};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, PowerLoss, When, env};
 
@@ -86,21 +87,21 @@ fn an_open_says_what_is_behind_the_damage_and_keeps_the_log() {
         db.close().unwrap();
         assert!(lost(&handles).is_empty(), "an open for reading wrote");
     }
-    let heard = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::new(Mutex::new(Rank::INNERMOST, Vec::new()));
     let mut writing = options(&handles);
     let listener = heard.clone();
     writing.components.listener = Some(Arc::new(move |event: &Event| {
         if let Event::RecordsLeftOut { .. } = event {
-            listener.lock().unwrap().push(event.to_string());
+            listener.lock().push(event.to_string());
         }
     }));
     let db = Db::open_with(DIR, writing).unwrap();
     let records = db.records_left_out();
     let kept = records[0].kept.clone().unwrap();
     assert_eq!((records.len(), records[0].batches), (1, WRITTEN - 11));
-    assert_eq!(lost(&handles), [kept.clone()]);
+    assert_eq!(lost(&handles), std::slice::from_ref(&kept));
     assert!(handles.fs.read_file(&kept).unwrap() == damaged, "it is not the log as it was");
-    let heard = heard.lock().unwrap().clone();
+    let heard = heard.lock().clone();
     assert!(heard.len() == 1 && heard[0].contains("289 whole batches in bytes"), "{heard:?}");
     handles.jobs.run_until_idle();
     assert!(logs(&handles, DIR).iter().all(|new| number(new) > number(&log)), "the log stays");
