@@ -14,7 +14,7 @@
 //! builds), and as a name of one (I1 to I10, Q1 to Q4, R1 to R16). Never does: ask for
 //! a number.
 
-mod steps;
+pub(crate) mod steps;
 
 use crate::conditions::is_for_tests;
 use crate::source::{self, Source};

@@ -20,6 +20,7 @@ pub mod layers;
 pub mod lengths;
 pub mod manifests;
 pub mod mutants;
+pub mod path;
 pub mod repeat;
 pub mod same;
 pub mod source;

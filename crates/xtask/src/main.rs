@@ -1,16 +1,16 @@
-//! `cargo run -p windrow-xtask -- tidy|circles|assertions|docs|repeat|coverage|same|mutants`:
-//! the checks of the library by hand, which files need each other, what is asserted, the
-//! rewriting of generated pages, every test many times, which lines the tests run,
+//! `cargo run -p windrow-xtask -- tidy|circles|assertions|path|docs|repeat|coverage|same|mutants`:
+//! the checks of the library by hand, which files need each other, what is asserted, what
+//! a put passes, the rewriting of generated pages, every test many times, which lines the tests run,
 //! whether two builds do the same, and who notices what is broken on purpose.
 
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use windrow_xtask::repeat::{self, Plan};
-use windrow_xtask::{CHECKS, assertions, circles, coverage, docs, mutants, root, same};
+use windrow_xtask::{CHECKS, assertions, circles, coverage, docs, mutants, path, root, same};
 
 const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
-                     tidy|circles|assertions|docs|repeat|coverage|same|mutants [...]\n\n\
+                     tidy|circles|assertions|path|docs|repeat|coverage|same|mutants [...]\n\n\
                      tidy [CHECK]...\n\
                      \x20     run every check of the workspace on itself, or these (cargo test does too)\n\
                      circles [CRATE]...\n\
@@ -20,6 +20,8 @@ const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
                      \x20     print how many assertions there are for each function, and which\n\
                      \x20     invariants (I1 ...) are checked in which files; or, of the files\n\
                      \x20     with PART in their path, the functions with steps that assert nothing\n\
+                     path [put|get]...\n\
+                     \x20     print which functions of the engine a put or a get passes, by file\n\
                      docs  rewrite the generated pages under docs/\n\
                      repeat [--times 50] [--jobs 1] [--filter TEXT]... [--package NAME]...\n\
                      \x20     run every test binary many times, by turns next to threads that take\n\
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         ["tidy", ref names @ ..] => tidy(names),
         ["circles", ref crates @ ..] => ended(circles::print(&root(), crates)),
         ["assertions", ref parts @ ..] => ended(assertions::print(&root(), parts)),
+        ["path", ref calls @ ..] => ended(path::print(&root(), calls)),
         ["docs"] => rewrite(),
         ["repeat", ref rest @ ..] => planned(Plan::parse(rest), repeat::run),
         ["same", ref rest @ ..] => planned(same::Plan::parse(rest), same::run),

@@ -34,13 +34,13 @@ const BOILERPLATE: [&str; 15] = [
 const STATEMENTS_MIN: usize = 3;
 
 /// Whether methods of an `impl` block are what a standard trait asks for.
-pub(super) fn is_boilerplate(block: &syn::ItemImpl) -> bool {
+pub(crate) fn is_boilerplate(block: &syn::ItemImpl) -> bool {
     let name = block.trait_.as_ref().and_then(|(path, _)| path.segments.last());
     name.is_some_and(|name| BOILERPLATE.contains(&&*name.ident.to_string()))
 }
 
 /// Whether a function with this body has steps.
-pub(super) fn has_steps(body: &syn::Block) -> bool {
+pub(crate) fn has_steps(body: &syn::Block) -> bool {
     let statements = body.stmts.iter().filter(|statement| !is_assertion(statement)).count();
     let mut branches = Branches(false);
     branches.visit_block(body);
@@ -48,7 +48,7 @@ pub(super) fn has_steps(body: &syn::Block) -> bool {
 }
 
 /// Whether a macro's name is that of an assertion.
-pub(super) fn asserts(name: &str) -> bool {
+pub(crate) fn asserts(name: &str) -> bool {
     name.ends_with("invariant") || name.starts_with("assert") || name.starts_with("debug_assert")
 }
 
