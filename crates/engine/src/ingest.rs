@@ -318,7 +318,7 @@ fn add(
             let edit = TreeEdit { tree, edit, flushed: None };
             let installed = catalog.install(fields, vec![edit], || ());
             installed.map_err(|error| outcome_unknown(error, UNSEEN))?;
-            database.pipeline.note_ingestion();
+            database.pipeline.observers.installed_ingestion();
             levels.iter().for_each(|&(level, bytes)| database.counters.merged(level, 0, bytes));
             Ok(())
         })?;

@@ -99,6 +99,12 @@ impl Pace {
         debug_assert!(before > 0, "writers are let go, and nobody held them");
     }
 
+    /// Whether no writer need wait for the debt of the tree.
+    #[inline]
+    pub(crate) fn is_calm(&self) -> bool {
+        self.ns_per_kib.load(Ordering::Relaxed) == 0
+    }
+
     /// Whether somebody has writers wait.
     #[inline]
     pub(crate) fn is_held(&self) -> bool {

@@ -80,7 +80,7 @@ impl Resume<'_> {
         segments.restart(wal);
         let visible = self.database.pipeline.visible();
         // Sequence numbers after it are given out again.
-        self.database.pipeline.recent.forget_after(visible);
+        self.database.pipeline.observers.recent.forget_after(visible);
         debug_invariant!(Q2, visible == last_seq, "{visible} of {last_seq} is visible");
         self.database.write_state.reset()?;
         drop(catalog);

@@ -255,12 +255,13 @@ impl std::ops::Deref for Counters {
     }
 }
 
+static NEXT_STRIPE: AtomicUsize = AtomicUsize::new(0);
+thread_local!(static STRIPE: usize = NEXT_STRIPE.fetch_add(1, Ordering::Relaxed) % STRIPES);
+
 /// The calling thread's stripe: threads take turns, so up to `STRIPES` share none.
 fn stripe_index() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static INDEX: usize = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
     // A thread that counts while it ends has lost its own: any stripe will do.
-    INDEX.try_with(|index| *index).unwrap_or(0)
+    STRIPE.try_with(|index| *index).unwrap_or(0)
 }
 
 fn counted(level: u32) -> usize {

@@ -191,10 +191,7 @@ impl Tree {
     /// How long what is put is there for, where the put does not say.
     #[inline]
     pub(crate) fn ttl(&self) -> Option<Duration> {
-        match self.has_ttl.load(Ordering::Acquire) {
-            false => None,
-            true => self.settings.load().as_ref().and_then(|settings| settings.ttl),
-        }
+        self.has_ttl.load(Ordering::Acquire).then(|| self.settings.load().as_ref()?.ttl).flatten()
     }
 
     /// The current view, borrowed: no reference count is touched.

@@ -36,8 +36,7 @@ impl Trees {
     #[inline]
     pub(crate) fn get(&self, id: KeyspaceId) -> Option<&Arc<Tree>> {
         let piece = &self.pieces[self.piece_of(id)?];
-        let at = piece.binary_search_by_key(&id, |tree| tree.id).ok()?;
-        Some(&piece[at])
+        piece.binary_search_by_key(&id, |tree| tree.id).ok().map(|at| &piece[at])
     }
 
     /// The piece that this id would be in.

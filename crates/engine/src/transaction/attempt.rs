@@ -3,7 +3,7 @@
 //! Owns: the loop, and what a database offers of all this. Never does: what a transaction does.
 
 use super::conditional::{Conditions, write_if};
-use super::pause::{ATTEMPTS_MAX, pause};
+use super::retry::retry;
 use super::{Transaction, TransactionOptions};
 use crate::db::Db;
 use crate::handle::Handle;
@@ -19,23 +19,19 @@ fn transact<T, E: From<Error>>(
     options: &TransactionOptions,
     mut work: impl FnMut(&mut Transaction) -> Result<T, E>,
 ) -> Result<T, E> {
-    let mut attempt = 0;
-    loop {
-        attempt += 1;
-        let is_last = attempt == ATTEMPTS_MAX;
+    retry(database, |is_last| {
         let mut transaction = Transaction::begin(database, options.clone())?;
+        // Its locks are free before the pause.
         match work(&mut transaction) {
-            Err(_) if transaction.is_lost && !is_last => drop(transaction),
-            Err(error) => return Err(error),
+            Err(_) if transaction.is_lost && !is_last => Ok(None),
+            Err(error) => Err(error),
             Ok(done) => match transaction.commit() {
-                Ok(_) => return Ok(done),
-                Err(error) if error.kind() == ErrorKind::Conflict && !is_last => {}
-                Err(error) => return Err(error.into()),
+                Ok(_) => Ok(Some(done)),
+                Err(error) if error.kind() == ErrorKind::Conflict && !is_last => Ok(None),
+                Err(error) => Err(error.into()),
             },
         }
-        // Its locks are free by now.
-        pause(database, attempt);
-    }
+    })
 }
 
 impl Db {

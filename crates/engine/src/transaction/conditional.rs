@@ -1,11 +1,11 @@
-//! Writes that depend on the values of a few keys, without what a transaction costs:
-//! nothing is registered, and as long as nobody else writes in between nothing is
-//! recorded either.
+//! Writes that depend on the values of a few keys: each is a light transaction (`light.rs`),
+//! tried until it goes through.
 //!
 //! Owns: conditions, and the operations on one key that depend on its value. Never
 //! does: write if what it read has changed.
 
-use super::pause::{ATTEMPTS_MAX, pause};
+use super::light::LightTransaction;
+use super::retry::{ATTEMPTS_MAX, retry};
 use crate::handle::Handle;
 use crate::key_range::{self, KeyRange};
 use crate::keyspace::Keyspace;
@@ -14,8 +14,6 @@ use crate::read::cursor::Iter;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::write::batch::{Batch, InKeyspace};
-use crate::write::read_set::{ReadRange, ReadSet};
-use crate::write::recent::Verdict;
 use std::ops::Bound;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
 
@@ -88,14 +86,14 @@ impl Conditions {
     }
 
     /// Whether all hold in a state. What was asked for counts as read.
-    fn hold(&self, state: &mut State<'_>) -> Result<bool> {
+    fn hold(&self, light: &mut LightTransaction<'_>) -> Result<bool> {
         for condition in &self.list {
-            if condition.database_id != state.database.instance_id {
+            if condition.database_id != light.database.instance_id {
                 return Err(Error::invalid("a condition is about another open database"));
             }
-            let tree = state.database.tree(condition.keyspace)?;
-            let keyspace = Keyspace::new(state.database.clone(), tree);
-            let value = state.get(&keyspace, &condition.key)?;
+            let tree = light.database.tree(condition.keyspace)?;
+            let keyspace = Keyspace::new(light.database.clone(), tree);
+            let value = light.get(&keyspace, &condition.key)?;
             let holds = match &condition.expected {
                 Expected::Absent => value.is_none(),
                 Expected::Present => value.is_some(),
@@ -109,31 +107,6 @@ impl Conditions {
     }
 }
 
-/// A state of the database, and what was read of it.
-struct State<'a> {
-    database: &'a Handle,
-    snapshot: Snapshot,
-    reads: ReadSet,
-}
-
-impl State<'_> {
-    fn get(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Slice>> {
-        let tree = &keyspace.tree;
-        self.reads.key(tree.id, &tree.reads.order, key, self.snapshot.seq())?;
-        keyspace.get_at(&self.snapshot, key)
-    }
-
-    /// A range was found to be as it is: nothing may come into it until the write.
-    fn passed(
-        &mut self,
-        keyspace: &Keyspace,
-        (lower, upper): (Bound<Vec<u8>>, Bound<Vec<u8>>),
-    ) -> Result<()> {
-        let range = ReadRange { lower, upper, seq: self.snapshot.seq() };
-        self.reads.range(keyspace.tree.id, range).map(|_| ())
-    }
-}
-
 /// Writes a batch directly after a state for which `decide`, which may fill it, says so:
 /// as long as others write in between what it read, it is asked again.
 ///
@@ -144,31 +117,27 @@ fn write_after<T>(
     database: &Handle,
     batch: &mut Batch,
     sync: WriteSync,
-    mut decide: impl FnMut(&mut State<'_>, &mut Batch) -> Result<(bool, T)>,
+    mut decide: impl FnMut(&mut LightTransaction<'_>, &mut Batch) -> Result<(bool, T)>,
 ) -> Result<(Option<SeqNo>, T)> {
-    let pipeline = &database.pipeline;
-    for attempt in 1..=ATTEMPTS_MAX {
-        let snapshot = Snapshot::take(database);
-        let mut state = State { database, snapshot, reads: ReadSet::default() };
-        let (is_due, done) = decide(&mut state, batch)?;
+    retry(database, |is_last| {
+        let mut light = LightTransaction::begin(database);
+        let (is_due, done) = decide(&mut light, batch)?;
         if !is_due {
-            return Ok((None, done));
+            return Ok(Some((None, done)));
         }
-        match pipeline.write_batch_after(batch, sync, Some(&state.reads)) {
-            Ok(seq) => return Ok((Some(seq), done)),
-            Err((error, Verdict::Unchanged)) => return Err(error),
-            Err((_, Verdict::Changed { .. })) => pause(database, attempt),
-            // Somebody wrote something: from now on it is known what.
-            Err((_, Verdict::Unknown)) => pipeline.record_writes(None)?,
+        match light.commit(batch, sync) {
+            Ok(seq) => Ok(Some((Some(seq), done))),
+            Err(error) if error.kind() != ErrorKind::Conflict => Err(error),
+            Err(_) if !is_last => Ok(None),
+            Err(_) => Err(Error::new(
+                ErrorKind::Conflict,
+                format!(
+                    "nothing was written: others wrote the same keys each of the {ATTEMPTS_MAX} \
+                     times that it was tried: try again later, or use a pessimistic transaction"
+                ),
+            )),
         }
-    }
-    Err(Error::new(
-        ErrorKind::Conflict,
-        format!(
-            "nothing was written: others wrote the same keys each of the {ATTEMPTS_MAX} times that \
-             it was tried: try again later, or use a pessimistic transaction"
-        ),
-    ))
+    })
 }
 
 /// Writes a batch if all conditions hold: see [`crate::Db::write_if`].
@@ -178,7 +147,8 @@ pub(super) fn write_if(
     conditions: &Conditions,
     sync: WriteSync,
 ) -> Result<Option<SeqNo>> {
-    let decide = |state: &mut State<'_>, _: &mut Batch| Ok((conditions.hold(state)?, ()));
+    let decide =
+        |light: &mut LightTransaction<'_>, _: &mut Batch| Ok((conditions.hold(light)?, ()));
     write_after(database, &mut batch, sync, decide).map(|(seq, ())| seq)
 }
 
@@ -355,11 +325,11 @@ impl Keyspace {
         passed: impl Fn(Vec<u8>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>),
     ) -> Result<Option<(Slice, Slice)>> {
         let mut batch = Batch::new();
-        let popped = write_after(&self.database, &mut batch, self.sync, |state, batch| {
+        let popped = write_after(&self.database, &mut batch, self.sync, |light, batch| {
             batch.clear();
-            let found = end(&mut self.iter_at(&state.snapshot)).transpose()?;
+            let found = end(&mut self.iter_at(&light.snapshot)).transpose()?;
             if let Some((key, _)) = &found {
-                state.passed(self, passed(key.to_vec()))?;
+                light.passed(self, passed(key.to_vec()))?;
                 batch.delete(self, key);
             }
             Ok((found.is_some(), found))
@@ -426,14 +396,14 @@ impl Keyspace {
         scan: impl Fn(&Snapshot) -> Iter,
     ) -> Result<()> {
         let mut batch = Batch::new();
-        let cleared = write_after(&self.database, &mut batch, self.sync, |state, batch| {
+        let cleared = write_after(&self.database, &mut batch, self.sync, |light, batch| {
             batch.clear();
-            let mut keys = scan(&state.snapshot).keys();
+            let mut keys = scan(&light.snapshot).keys();
             let Some(first) = keys.next().transpose()? else { return Ok((false, ())) };
             let last = keys.next_back().transpose()?.unwrap_or_else(|| first.clone());
             // What comes in between the two until then goes as well.
-            state.passed(self, (bounds.0.clone(), Bound::Excluded(first.to_vec())))?;
-            state.passed(self, (Bound::Excluded(last.to_vec()), bounds.1.clone()))?;
+            light.passed(self, (bounds.0.clone(), Bound::Excluded(first.to_vec())))?;
+            light.passed(self, (Bound::Excluded(last.to_vec()), bounds.1.clone()))?;
             batch.delete_range(self, &first, &last);
             batch.delete(self, &last);
             Ok((true, ()))
@@ -444,12 +414,12 @@ impl Keyspace {
     /// Removes keys that start with `prefix` wherever the order of keys has put them.
     fn clear_one_by_one(&self, prefix: &[u8]) -> Result<()> {
         let mut batch = Batch::new();
-        let cleared = write_after(&self.database, &mut batch, self.sync, |state, batch| {
+        let cleared = write_after(&self.database, &mut batch, self.sync, |light, batch| {
             batch.clear();
-            for key in self.prefix_at(&state.snapshot, prefix).keys() {
+            for key in self.prefix_at(&light.snapshot, prefix).keys() {
                 batch.delete(self, key?);
             }
-            state.passed(self, (Bound::Unbounded, Bound::Unbounded))?;
+            light.passed(self, (Bound::Unbounded, Bound::Unbounded))?;
             Ok((!batch.is_empty(), ()))
         });
         cleared.map(|_| ())
@@ -462,9 +432,9 @@ impl Keyspace {
         mut decide: impl FnMut(Option<Slice>, &mut Batch) -> (bool, T),
     ) -> Result<T> {
         let mut batch = Batch::new();
-        let changed = write_after(&self.database, &mut batch, self.sync, |state, batch| {
+        let changed = write_after(&self.database, &mut batch, self.sync, |light, batch| {
             batch.clear();
-            Ok(decide(state.get(self, key)?, batch))
+            Ok(decide(light.get(self, key)?, batch))
         });
         changed.map(|(_, done)| done)
     }

@@ -8,18 +8,20 @@
 //! commit. Writes without a transaction are seen by the check as well.
 //!
 //! Where a key is locked (`operations.rs`), others that lock it wait instead of conflicting; what
-//! may commit is decided in the same way. `conditional.rs` has what needs no transaction.
+//! may commit is decided in the same way. `conditional.rs` has what is one of a single step, which nothing
+//! registers (`light.rs`).
 //!
 //! Owns: the writes (`own.rs`, and the batch that they become), and what was
 //! read. Never does: commit what would not be serialisable.
 
 mod attempt;
 mod conditional;
+mod light;
 mod locks;
 mod operations;
 mod options;
 mod own;
-mod pause;
+mod retry;
 mod scan;
 #[cfg(test)]
 #[allow(clippy::disallowed_methods, reason = "plain threads wait for each other")]
@@ -283,50 +285,34 @@ impl Transaction {
                 "writing was off when the transaction began: run it again",
             ));
         }
+        let recent = &pipeline.observers.recent;
         let mut known: Option<Snapshot> = None;
-        loop {
+        let written = loop {
             let reads = self.reads.get_mut();
             let written = pipeline.write_batch_after(&mut self.batch, sync, Some(reads));
             match written {
-                Ok(seq) => break Ok(seq),
-                Err((_, Verdict::Changed { keyspace, key })) => {
-                    break Err(self.conflict(keyspace, &key));
-                }
-                Err((_, Verdict::Unknown)) => {
+                Err(error) if error.kind() == ErrorKind::Conflict && !recent.knows(reads) => {
                     // It was open for long, and much was written meanwhile.
                     let now = begin_recorded(&self.database)?;
                     if let Some(before) = known.replace(now.clone()) {
-                        pipeline.recent.end(before.seq());
+                        recent.end(before.seq());
                     }
-                    let compared = self.compare_with(&now);
-                    if compared.is_err() {
-                        pipeline.recent.end(now.seq());
-                        break compared.map(|()| 0);
+                    if let Err(error) = self.compare_with(&now) {
+                        break Err(error);
                     }
                     self.reads.get_mut().raise_to(now.seq());
-                    continue;
                 }
-                Err((error, Verdict::Unchanged)) => break Err(error),
+                written => break written,
             }
+        };
+        if let Some(known) = known {
+            recent.end(known.seq());
         }
-        .inspect(|_| {
-            if let Some(known) = &known {
-                pipeline.recent.end(known.seq());
-            }
-        })
+        written
     }
 
     fn conflict(&self, keyspace: KeyspaceId, key: &[u8]) -> Error {
-        let tree = self.database.tree(keyspace);
-        let name = tree.map_or_else(|_| keyspace.to_string(), |tree| tree.name.to_string());
-        Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "key \"{}\" of keyspace `{name}` was written since the transaction read it: \
-                 run the transaction again",
-                key.escape_ascii()
-            ),
-        )
+        self.database.pipeline.conflict(Verdict::Changed { keyspace, key: key.to_vec() })
     }
 
     /// Compares all that was read with a later state.
@@ -373,7 +359,7 @@ fn differing(
 
 /// A snapshot since which all writes are recorded, as a reader of the record.
 fn begin_recorded(database: &Handle) -> Result<Snapshot> {
-    let recent = &database.pipeline.recent;
+    let recent = &database.pipeline.observers.recent;
     loop {
         let snapshot = Snapshot::take(database);
         match recent.begin(snapshot.seq()) {
@@ -410,7 +396,7 @@ impl Drop for Transaction {
         if let Some(seq) = self.recorded_from
             && self.database.write_state.is_of_this_process()
         {
-            self.database.pipeline.recent.end(seq);
+            self.database.pipeline.observers.recent.end(seq);
             self.database.pipeline.key_locks.release(self.locks.owner, &self.locks.held);
         }
     }

@@ -265,7 +265,7 @@ impl Transaction {
     /// `Conflict` if what was read before has changed since.
     fn go_on_to_the_present(&mut self) -> Result<()> {
         let Some(before) = self.recorded_from else { return Ok(()) };
-        let recent = &self.database.pipeline.recent;
+        let recent = &self.database.pipeline.observers.recent;
         let now = begin_recorded(&self.database)?;
         if now.seq() == before {
             recent.end(now.seq());
@@ -274,18 +274,18 @@ impl Transaction {
         // All that `now` sees is recorded, so what is found unchanged is so in it.
         let unchanged = match recent.check(self.reads.get_mut()) {
             Verdict::Unchanged => Ok(()),
-            Verdict::Changed { keyspace, key } => Err(self.conflict(keyspace, &key)),
             Verdict::Unknown => self.compare_with(&now),
+            changed => Err(self.database.pipeline.conflict(changed)),
         };
         if let Err(error) = unchanged {
-            self.database.pipeline.recent.end(now.seq());
+            self.database.pipeline.observers.recent.end(now.seq());
             self.is_lost |= error.kind() == ErrorKind::Conflict;
             return Err(error);
         }
         self.reads.get_mut().raise_to(now.seq());
         self.recorded_from = Some(now.seq());
         self.snapshot = now;
-        self.database.pipeline.recent.end(before);
+        self.database.pipeline.observers.recent.end(before);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
-//! How often something is tried again that others came in between of, and how long after.
+//! The loop of all that is tried again after a conflict: how often, and how long after.
 //!
-//! Owns: both. Never does: try.
+//! Owns: both. Never does: know what is tried.
 
 use crate::handle::Handle;
 
@@ -13,9 +13,25 @@ const PAUSE_NS_MIN: u64 = 2_000;
 /// The longest pause.
 const PAUSE_NS_MAX: u64 = 5_000_000;
 
+/// Tries until something comes of it, which `None` says that a conflict kept from it. The last
+/// attempt is told that it is the last: it gives an error instead.
+pub(super) fn retry<T, E>(
+    database: &Handle,
+    mut attempt: impl FnMut(bool) -> Result<Option<T>, E>,
+) -> Result<T, E> {
+    let mut number = 0;
+    loop {
+        number += 1;
+        if let Some(done) = attempt(number >= ATTEMPTS_MAX)? {
+            return Ok(done);
+        }
+        pause(database, number);
+    }
+}
+
 /// Waits until what it conflicted with is visible, which a conflict may have been found before,
 /// and for a random part of a time that doubles: two that conflict do not meet again.
-pub(super) fn pause(database: &Handle, attempt: u32) {
+fn pause(database: &Handle, attempt: u32) {
     // Where writing is off, the next attempt says so.
     let _ = database.pipeline.wait_for_given();
     let env = &database.env;

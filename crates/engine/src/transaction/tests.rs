@@ -140,7 +140,7 @@ fn a_transaction_older_than_the_record_compares_what_it_read() {
             db.put([b"filler".as_slice(), &i.to_be_bytes(), &[0; 900]].concat(), &big[..1])
                 .unwrap();
         }
-        assert!(db.database().pipeline.recent.memory_bytes() <= 8 << 20);
+        assert!(db.database().pipeline.observers.recent.memory_bytes() <= 8 << 20);
         db.put(change, "2").unwrap();
         tx.put(&db, "result", "x").unwrap();
         assert_eq!(is_conflict(tx.commit()), conflicts, "{change}");
@@ -379,7 +379,7 @@ fn a_batch_is_written_if_its_conditions_hold() {
     let refused = db.write_if(batch(), &of_other, WriteSync::No).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     // As long as nobody writes in between, nothing is recorded for it.
-    assert!(!db.database().pipeline.recent.is_on());
+    assert!(!db.database().pipeline.observers.recent.is_on());
 }
 
 #[test]

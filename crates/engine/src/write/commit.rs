@@ -24,7 +24,6 @@ use crate::write::batch::{Batch, Touched};
 use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, Slot};
 use crate::write::read_set::ReadSet;
-use crate::write::recent::Verdict;
 use crate::write::room::{Reserved, Room};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Kind, Result, SeqNo, invariant};
@@ -41,27 +40,23 @@ impl Pipeline {
     /// `InvalidArgument` for a broken limit, `NoSpace`, `ReadOnly`, `Closed`: nothing is written
     /// then; `OutcomeUnknown` where the log failed, a background error.
     pub(crate) fn write_batch(&self, batch: &mut Batch, sync: WriteSync) -> Result<SeqNo> {
-        self.write_batch_after(batch, sync, None).map_err(|(error, _)| error)
+        self.write_batch_after(batch, sync, None)
     }
 
     /// Writes a batch if nothing of `reads` was written since it was read.
     ///
     /// # Errors
-    /// As [`Pipeline::write_batch`]; `Conflict` with what was found of the reads: nothing
-    /// is written then.
+    /// As [`Pipeline::write_batch`]; `Conflict`: nothing is written then.
     pub(crate) fn write_batch_after(
         &self,
         batch: &mut Batch,
         sync: WriteSync,
         reads: Option<&ReadSet>,
-    ) -> Result<SeqNo, (Error, Verdict)> {
-        let plain = |error| (error, Verdict::Unchanged);
-        if self.check_batch(batch, sync).map_err(plain)? {
+    ) -> Result<SeqNo> {
+        if self.check_batch(batch, sync)? {
             return Ok(self.visible());
         }
-        let Batch { buf, touched, .. } = batch;
-        let mut room = Room::new(self, touched);
-        self.commit(buf, &mut room, sync, reads).map_err(|error| (error, room.verdict))
+        self.commit(batch, sync, reads)
     }
 
     /// Refuses what may not be written; whether there is nothing to write.
@@ -81,8 +76,9 @@ impl Pipeline {
             }
             return Ok(true);
         }
-        self.check_operands(&batch.buf, &batch.touched)?;
-        self.check_prefixes(&batch.touched)?;
+        for touch in batch.touched.iter().filter(|touch| touch.merges || touch.prefixes) {
+            self.check_touched(&batch.buf, touch)?;
+        }
         Ok(false)
     }
 
@@ -112,28 +108,23 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Commits encoded operations, if nothing of `reads` was written since.
-    fn commit(
-        &self,
-        buf: &mut BatchBuf,
-        room: &mut Room<'_>,
-        sync: WriteSync,
-        reads: Option<&ReadSet>,
-    ) -> Result<SeqNo> {
+    /// Commits a batch, if nothing of `reads` was written since.
+    fn commit(&self, batch: &mut Batch, sync: WriteSync, reads: Option<&ReadSet>) -> Result<SeqNo> {
         self.host.write_state.check()?;
+        let Batch { buf, touched, .. } = batch;
         let begin_ns = self.begin_timing(sync);
+        let mut room = Room::new(self, touched);
         room.wait_for_pace(buf.byte_len());
-        let reserved = room.reserve(buf, reads)?;
-        let Reserved { slot, due, is_large, watched } = reserved;
+        let Reserved { slot, due, is_large, watching } = room.reserve(buf, reads)?;
         let unwinding = Unwinding::of_writing(self, &slot);
         // Before anybody may see it.
-        if !watched.is_empty() {
-            cut_gaps(buf, &watched);
+        if !watching.is_empty() {
+            watching.cut(buf);
         }
         if is_large {
             self.share_memory();
         }
-        let appended = append_mark(&slot).and_then(|()| append(buf, &slot));
+        let appended = append(buf, &slot);
         if appended.is_ok() {
             apply(buf, &slot);
         }
@@ -186,7 +177,7 @@ impl Pipeline {
             queue.take(0, 0, Memtables::Many(Vec::new()))
         };
         let unwinding = Unwinding::of_writing(self, &slot);
-        let appended = append_mark(&slot);
+        let appended = slot.mark.as_ref().map_or(Ok(()), |mark| append_mark(mark, &slot));
         std::mem::forget(unwinding);
         appended.inspect_err(|error| self.fail_slot(&slot, error))?;
         self.publish(&slot)?;
@@ -219,7 +210,7 @@ impl Pipeline {
         let Some(slot) = self.reserve_alone(tree, bounds, &buf)? else { return Ok(None) };
         let unwinding = Unwinding::of_writing(self, &slot);
         tree.reads.gaps.forget(&tree.reads.blocks);
-        let appended = append_mark(&slot).and_then(|()| append(&mut buf, &slot));
+        let appended = append(&mut buf, &slot);
         let done = match &appended {
             Ok(()) => self.settle_before(&slot).and_then(|()| install(slot.first_seq)),
             Err(error) => Err(error.clone()),
@@ -261,10 +252,7 @@ impl Pipeline {
                 return Ok(None);
             }
             let slot = queue.take(1, buf.op_bytes(), Memtables::Many(Vec::new()));
-            if self.recent.is_on() {
-                let order = &tree.reads.order;
-                self.recent.record_ingestion(tree.id, order, bounds, slot.first_seq);
-            }
+            self.observers.given_ingestion(tree, bounds, slot.first_seq);
             return Ok(Some(slot));
         }
     }
@@ -297,39 +285,37 @@ impl Pipeline {
         Ok(())
     }
 
-    /// A prefix is a range of keys in bytewise order alone.
-    fn check_prefixes(&self, touched: &[Touched]) -> Result<()> {
-        for touch in touched.iter().filter(|t| t.prefixes) {
-            let tree = self.tree(touch.id)?;
+    /// Refuses merges and prefixes that a keyspace does not take. A prefix is a range of keys in
+    /// bytewise order alone, and a merge operand needs an operator that takes it, or no read
+    /// could ever answer.
+    #[cold]
+    fn check_touched(&self, buf: &BatchBuf, touch: &Touched) -> Result<()> {
+        let tree = self.tree(touch.id)?;
+        if touch.prefixes {
             tree.check_prefix()?;
         }
-        Ok(())
-    }
-
-    /// A merge operand needs an operator that takes it, or no read could ever answer.
-    fn check_operands(&self, buf: &BatchBuf, touched: &[Touched]) -> Result<()> {
-        for touch in touched.iter().filter(|t| t.merges) {
-            let tree = self.tree(touch.id)?;
-            let named = |why: Error| why.context(format!("merge into keyspace `{}`", tree.name));
-            let Some(operator) = &tree.reads.operator else {
-                return Err(named(unregistered_operator(tree.record.merge_operator.as_deref())));
-            };
-            let merged = buf.ops().filter(|op| op.keyspace == touch.id && op.kind.is_merge());
-            // Of one that expires the operand is behind its expiry.
-            let mut operands = merged.map(|op| match split_expiry(op.value) {
-                Ok((_, value)) if op.kind.has_expiry() => Op { value, ..op },
-                _ => op,
-            });
-            if let Some(op) = operands.find(|op| !operator.accepts(op.key, op.value)) {
-                return Err(named(Error::invalid(format!(
-                    "merge operator `{}` does not take the {} bytes given for key \"{}\"",
-                    operator.name(),
-                    op.value.len(),
-                    op.key.escape_ascii()
-                ))));
-            }
+        if !touch.merges {
+            return Ok(());
         }
-        Ok(())
+        let named = |why: Error| why.context(format!("merge into keyspace `{}`", tree.name));
+        let Some(operator) = &tree.reads.operator else {
+            return Err(named(unregistered_operator(tree.record.merge_operator.as_deref())));
+        };
+        let merged = buf.ops().filter(|op| op.keyspace == touch.id && op.kind.is_merge());
+        // Of one that expires the operand is behind its expiry.
+        let mut operands = merged.map(|op| match split_expiry(op.value) {
+            Ok((_, value)) if op.kind.has_expiry() => Op { value, ..op },
+            _ => op,
+        });
+        match operands.find(|op| !operator.accepts(op.key, op.value)) {
+            None => Ok(()),
+            Some(op) => Err(named(Error::invalid(format!(
+                "merge operator `{}` does not take the {} bytes given for key \"{}\"",
+                operator.name(),
+                op.value.len(),
+                op.key.escape_ascii()
+            )))),
+        }
     }
 }
 
@@ -383,10 +369,13 @@ impl Drop for Unwinding<'_> {
     }
 }
 
-/// Writes the record into its slot of the log.
+/// Writes the record into its slot of the log, behind the mark if there is one.
 fn append(buf: &mut BatchBuf, slot: &Slot) -> Result<()> {
     if slot.last_seq > SEQ_LIMIT {
         return Err(Error::invalid("the database has used up its sequence numbers"));
+    }
+    if let Some(mark) = &slot.mark {
+        append_mark(mark, slot)?;
     }
     buf.set_first_seq(slot.first_seq);
     let place = slot.place();
@@ -402,11 +391,10 @@ fn append(buf: &mut BatchBuf, slot: &Slot) -> Result<()> {
     })
 }
 
-/// Writes the mark that the slot begins with, if it does.
-fn append_mark(slot: &Slot) -> Result<()> {
-    let Some(payload) = &slot.mark else { return Ok(()) };
+/// Writes the mark that the slot begins with.
+fn append_mark(mark: &[u8], slot: &Slot) -> Result<()> {
     let mut framed = Vec::new();
-    log::frame(&mut framed, payload, Class::Mark, slot.mark_place());
+    log::frame(&mut framed, mark, Class::Mark, slot.mark_place());
     slot.wal.file.write_at(slot.begin, &framed)
 }
 
@@ -419,16 +407,6 @@ fn apply(buf: &BatchBuf, slot: &Slot) {
         seq += 1;
     }
     debug_assert_eq!(seq, slot.last_seq + 1);
-}
-
-/// Cuts what is put out of the gaps of keyspaces.
-#[cold]
-#[inline(never)]
-fn cut_gaps(buf: &BatchBuf, watched: &[Arc<Tree>]) {
-    for tree in watched {
-        let ops = buf.ops().filter(|op| op.keyspace == tree.id);
-        tree.reads.gaps.note_writes(&tree.reads.order, &tree.reads.blocks, ops);
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! and log slots, and the publication in order), `unflushed` (what is in memory
 //! alone, and its account), `freeze` (which memtables go), `segments` (how log
 //! segments are made, get room and go), `free_space` (whether the device has room),
-//! `read_set` and `recent` (by which a transaction's commit is admitted), `key_locks` (by
+//! `observers` (who is told of each write, in order), `read_set` and `recent` (by which a
+//! transaction's commit is admitted), `key_locks` (by
 //! which transactions wait for each other), `wal` (a log segment), `wal_sync` (one sync for all
 //! who wait). `pipeline` is what holds them.
 
@@ -13,6 +14,7 @@ pub(crate) mod commit;
 mod free_space;
 mod freeze;
 pub(crate) mod key_locks;
+pub(crate) mod observers;
 pub(crate) mod ordered_key;
 pub(crate) mod pipeline;
 pub(crate) mod queue;

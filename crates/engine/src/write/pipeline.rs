@@ -18,15 +18,13 @@ use crate::tree::Tree;
 use crate::trees::{Keyspaces, Trees};
 use crate::workers::{Kick, Workers};
 use crate::write::key_locks::KeyLocks;
+use crate::write::observers::Observers;
 use crate::write::queue::Queue;
-use crate::write::recent::RecentWrites;
+use crate::write::recent::Verdict;
 use crate::write::segments::Segments;
 use crate::write::unflushed::Frozen;
 use std::sync::{Arc, Weak};
-use windrow_base::{
-    Error, ErrorKind, KeyOrder, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant,
-};
-use windrow_env::sync::atomic::{AtomicU64, Ordering};
+use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant};
 use windrow_env::sync::{Guard, Mutex};
 
 /// The record of recent writes takes at most one in so many bytes of the memory budget.
@@ -40,14 +38,12 @@ pub(crate) struct Pipeline {
     pub(crate) segments: Segments,
     pub(crate) pace: Pace,
     pub(crate) keyspaces: Keyspaces,
-    /// What transactions are admitted by.
-    pub(crate) recent: RecentWrites,
-    /// By which they wait for each other, where they ask for that.
+    /// Who is told of each write.
+    pub(crate) observers: Observers,
+    /// By which transactions wait for each other, where they ask for that.
     pub(crate) key_locks: KeyLocks,
     /// When flushes that found something run out are tried again.
     pub(crate) flush_retry: Mutex<Retry>,
-    /// Ingestions that were installed, whether they are published or not.
-    ingestions: AtomicU64,
 }
 
 impl Pipeline {
@@ -68,9 +64,8 @@ impl Pipeline {
             pace: Pace::new(host.settings.pace_delay_us_max),
             keyspaces: Keyspaces::new(trees),
             key_locks: KeyLocks::new(),
-            recent: RecentWrites::new((host.settings.memory_bytes / RECENT_PART) as usize),
+            observers: Observers::new((host.settings.memory_bytes / RECENT_PART) as usize),
             flush_retry: Mutex::new(lock_ranks::FLUSH_RETRY, Retry::default()),
-            ingestions: AtomicU64::new(0),
             host,
         });
         // Weak: what waits to be flushed leads back to the host, by the table cache.
@@ -80,8 +75,8 @@ impl Pipeline {
                 writers.segments.wake_all();
             }
         });
-        let queue = Arc::downgrade(&pipeline);
-        pipeline.host.last_given.ask_by(move || Some(queue.upgrade()?.queue().last_before_gap()));
+        let gaps = Arc::downgrade(&pipeline);
+        pipeline.host.last_given.ask_by(move || Some(gaps.upgrade()?.last_before_gap()));
         pipeline
     }
 
@@ -107,18 +102,21 @@ impl Pipeline {
         seq_at: impl Fn(&V, SeqNo) -> SeqNo,
     ) -> (V, SeqNo) {
         loop {
-            let before = self.ingestions.load(Ordering::Acquire);
+            let before = self.observers.ingestions();
             let view = view();
             let seq = seq_at(&view, self.visible());
-            if self.ingestions.load(Ordering::Acquire) == before {
+            if self.observers.ingestions() == before {
                 return (view, seq);
             }
         }
     }
 
-    /// An ingestion was installed, and is not published.
-    pub(crate) fn note_ingestion(&self) {
-        self.ingestions.fetch_add(1, Ordering::AcqRel);
+    /// The last sequence number that was given out before a gap is listed. Who is given a later
+    /// one looks for gaps.
+    fn last_before_gap(&self) -> SeqNo {
+        let queue = self.queue().lock();
+        self.observers.watch_gaps();
+        queue.last_seq()
     }
 
     /// Slows who writes so many bytes in proportion to the debt of the tree.
@@ -157,11 +155,6 @@ impl Pipeline {
         })
     }
 
-    /// The order of a keyspace's keys; of one that was dropped, some order.
-    pub(crate) fn order_of(&self, id: KeyspaceId) -> KeyOrder {
-        self.trees().get(id).map(|tree| tree.reads.order.clone()).unwrap_or_default()
-    }
-
     /// Has all writes recorded from here on, if they are not, and returns once what was
     /// given out before is visible: a transaction that begins now sees it.
     ///
@@ -172,16 +165,36 @@ impl Pipeline {
             Some(seq) => seq,
             None => {
                 let queue = self.queue().lock();
-                self.recent.switch_on(queue.last_seq());
+                self.observers.recent.switch_on(queue.last_seq());
                 queue.last_seq()
             }
         };
         self.queue().wait_visible(last_given, &self.host.write_state)
     }
 
+    /// The error of a write whose reads were not admitted.
+    #[cold]
+    pub(crate) fn conflict(&self, verdict: Verdict) -> Error {
+        let text = match verdict {
+            Verdict::Changed { keyspace, key } => {
+                let tree = self.trees().get(keyspace).cloned();
+                let name = tree.map_or_else(|| keyspace.to_string(), |tree| tree.name.to_string());
+                format!(
+                    "key \"{}\" of keyspace `{name}` was written since the transaction read it: \
+                     run the transaction again",
+                    key.escape_ascii()
+                )
+            }
+            _ => "much was written since the transaction read, and it is not known what: run the \
+                  transaction again"
+                .to_owned(),
+        };
+        Error::new(ErrorKind::Conflict, text)
+    }
+
     /// Memory that is held for transactions, besides what each has written and read.
     pub(crate) fn transactions_bytes(&self) -> u64 {
-        (self.recent.memory_bytes() + self.key_locks.memory_bytes()) as u64
+        (self.observers.recent.memory_bytes() + self.key_locks.memory_bytes()) as u64
     }
 
     /// Returns once all that was given a slot is visible: who reads then sees what its conflict

@@ -54,9 +54,6 @@ pub(crate) struct QueueState {
     /// Changes of how much of the manifest is durable that the active segment
     /// knows of.
     marked: u64,
-    /// A keyspace had a gap (`gaps.rs`): writers look which ones do. Where none
-    /// had, they ask no keyspace.
-    pub(crate) had_gaps: bool,
 }
 
 /// A place in the order of commits.
@@ -177,7 +174,6 @@ impl Queue {
                     unflushed: Unflushed::default(),
                     manifest,
                     marked: 0,
-                    had_gaps: false,
                 },
             ),
             publication: Mutex::new(lock_ranks::PUBLICATION, Publication::default()),
@@ -211,14 +207,6 @@ impl Queue {
         state.wal = wal;
         self.set_visible(last_seq);
         state.check(last_seq);
-    }
-
-    /// The last sequence number that was given out before a gap is listed. Whoever is
-    /// given a later one looks for gaps.
-    pub(crate) fn last_before_gap(&self) -> SeqNo {
-        let mut state = self.state.lock();
-        state.had_gaps = true;
-        state.last_seq()
     }
 
     /// Takes the short lock.

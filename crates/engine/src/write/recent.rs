@@ -185,6 +185,12 @@ impl RecentWrites {
         Verdict::Unchanged
     }
 
+    /// Whether it is known of all that was read what was written since.
+    pub(crate) fn knows(&self, reads: &ReadSet) -> bool {
+        let state = self.state.lock();
+        self.is_on() && reads.is_as_of(state.known_from)
+    }
+
     /// Bytes that the record takes, about.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.state.lock().bytes

@@ -12,9 +12,9 @@
 
 use crate::memtable::LIST_BYTES;
 use crate::stats::PauseReason;
-use crate::tree::Tree;
-use crate::workers::Kick;
+use crate::workers::{Kick, closed};
 use crate::write::batch::Touched;
+use crate::write::observers::Watching;
 use crate::write::pipeline::Pipeline;
 use crate::write::queue::{Memtables, QueueState, Slot};
 use crate::write::read_set::ReadSet;
@@ -22,6 +22,7 @@ use crate::write::recent::Verdict;
 use crate::write::wal::Wal;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result, debug_invariant};
+use windrow_env::sync::MutexGuard;
 use windrow_format::batch::BatchBuf;
 use windrow_format::{batch, log};
 
@@ -38,8 +39,8 @@ pub(crate) struct Reserved {
     /// It takes more than one memtable's size, which reads were lent: they give it
     /// up before it is filled.
     pub(crate) is_large: bool,
-    /// The keyspaces that have gaps (`gaps.rs`), which what is put must be cut out of.
-    pub(crate) watched: Vec<Arc<Tree>>,
+    /// The gaps that what is put must be cut out of.
+    pub(crate) watching: Watching,
 }
 
 /// What came of an attempt to switch memtables.
@@ -51,26 +52,161 @@ enum Switch {
     NeedFlush,
 }
 
+/// What a write lacks.
+enum Lack {
+    /// Room in the active memtables.
+    Memtable,
+    /// Memory: with so many bytes in the active memtables, all would hold more than they may.
+    Memory(usize),
+    /// Room in the log.
+    Log((Arc<Wal>, u64)),
+}
+
 /// A write that wants room.
 pub(crate) struct Room<'a> {
     pipeline: &'a Pipeline,
     touched: &'a [Touched],
     /// What is in memory was flushed for it, once.
     flushed: bool,
-    /// What became of the reads that the write depends on.
-    pub(crate) verdict: Verdict,
+    /// No log could be made to go on in: the memtables are switched without.
+    stay: bool,
+    /// Memtables were switched for it.
+    switched: bool,
 }
 
 impl<'a> Room<'a> {
     /// That of a write to these keyspaces.
     #[inline]
     pub(crate) fn new(pipeline: &'a Pipeline, touched: &'a [Touched]) -> Room<'a> {
-        Room { pipeline, touched, flushed: false, verdict: Verdict::Unchanged }
+        Room { pipeline, touched, flushed: false, stay: false, switched: false }
     }
 
     /// Bytes of the write's keys and values.
     pub(crate) fn user_bytes(&self) -> u64 {
         self.touched.iter().map(|touched| touched.user_bytes as u64).sum()
+    }
+
+    /// Slows the writer in proportion to the debt of the tree.
+    #[inline]
+    pub(crate) fn wait_for_pace(&self, bytes: usize) {
+        let Pipeline { host, pace, .. } = self.pipeline;
+        if !pace.is_calm() {
+            self.pipeline.pay(bytes);
+        }
+        if pace.is_stopped() {
+            host.pause(PauseReason::Level0Deep, || !pace.is_stopped());
+        }
+        // Not those that write for a job: whoever holds writers waits for jobs.
+        if pace.is_held() && !self.pipeline.workers.is_worked_for_here() {
+            host.pause(PauseReason::MemtablesFull, || !pace.is_held());
+        }
+    }
+
+    /// Gives out a slot, in three steps: waits for memory and log, admits the write, takes.
+    ///
+    /// # Errors
+    /// `Conflict` where `reads` are given, and something of them was written since, or it is not
+    /// known whether it was; what the wait for room ended with.
+    pub(crate) fn reserve(&mut self, buf: &BatchBuf, reads: Option<&ReadSet>) -> Result<Reserved> {
+        // How long headers are is known with the slot.
+        let log_bytes_max = log::framed_bytes_max(batch::BATCH_HEADER_BYTES_MAX + buf.op_bytes());
+        let queue = self.wait(log_bytes_max)?;
+        if let Some(reads) = reads {
+            let verdict = self.pipeline.observers.admit(reads, queue.last_seq());
+            if verdict != Verdict::Unchanged {
+                drop(queue);
+                return Err(self.pipeline.conflict(verdict));
+            }
+        }
+        self.take(queue, buf, log_bytes_max)
+    }
+
+    /// Waits until memtables and log have room for the write, under the queue's lock.
+    fn wait(&mut self, log_bytes_max: u64) -> Result<MutexGuard<'a, QueueState>> {
+        let Pipeline { host, workers, segments, .. } = self.pipeline;
+        let limit = host.shares.memtable_bytes as usize;
+        let charged: usize = self.touched.iter().map(|touch| self.charge(touch)).sum();
+        let mut queue = segments.queue.lock();
+        loop {
+            host.write_state.check()?;
+            if workers.gate.is_closing() {
+                return Err(closed());
+            }
+            let active = queue.unflushed.active_bytes();
+            let lists = if self.touched.len() > 1 { self.lists_bytes() } else { 0 };
+            let filled = active + charged + lists;
+            let lack = if active > 0 && filled > limit {
+                Lack::Memtable
+            } else if queue.unflushed.frozen_bytes() > 0 && self.is_beyond_all(&queue, filled) {
+                Lack::Memory(filled)
+            } else if let Some(lack) = segments.lacks_room(&queue, log_bytes_max) {
+                Lack::Log(lack)
+            } else {
+                return Ok(queue);
+            };
+            queue = self.make_room(queue, lack)?;
+        }
+    }
+
+    /// Makes room, or waits for others to make it: without the queue's lock, which is taken again.
+    ///
+    /// # Errors
+    /// What that ended with.
+    #[cold]
+    fn make_room(
+        &mut self,
+        mut queue: MutexGuard<'a, QueueState>,
+        lack: Lack,
+    ) -> Result<MutexGuard<'a, QueueState>> {
+        match lack {
+            Lack::Memtable => match self.switch_largest(&mut queue) {
+                Switch::Done => {
+                    self.switched = true;
+                    return Ok(queue);
+                }
+                Switch::NeedLog => {
+                    drop(queue);
+                    self.prepare_log()?;
+                }
+                Switch::NeedFlush => {
+                    drop(queue);
+                    self.wait_for_flush(|queue| self.frozen_share_is_full(queue))?;
+                }
+            },
+            Lack::Memory(bytes) => {
+                drop(queue);
+                self.wait_for_flush(|queue| self.is_beyond_all(queue, bytes))?;
+            }
+            Lack::Log(lack) => {
+                drop(queue);
+                self.extend_log(lack)?;
+            }
+        }
+        Ok(self.pipeline.segments.queue.lock())
+    }
+
+    /// Takes a slot for the write, under the queue's lock, and tells the observers.
+    fn take(
+        &self,
+        mut queue: MutexGuard<'a, QueueState>,
+        buf: &BatchBuf,
+        log_bytes_max: u64,
+    ) -> Result<Reserved> {
+        let Pipeline { host, segments, observers, .. } = self.pipeline;
+        let memtables = self.memtables(&mut queue)?;
+        let slot = queue.take(buf.count(), buf.op_bytes(), memtables);
+        let watching = match observers.is_empty() {
+            true => Watching::default(),
+            false => observers.given(&self.pipeline.keyspaces, self.touched, buf, slot.first_seq),
+        };
+        let due = segments.asks_for_spare(&mut queue) || self.switched;
+        let (given, room) = (slot.last_seq + 1 - slot.first_seq, slot.end - slot.offset);
+        let asked = u64::from(buf.count());
+        debug_invariant!(Q1, given == asked, "{given} sequence numbers for {asked} operations");
+        let fits = room <= log_bytes_max;
+        debug_invariant!(Q1, fits, "{room} bytes of the log, of {log_bytes_max} at the most");
+        let is_large = (host.shares.memtable_bytes as usize) < queue.unflushed.active_bytes();
+        Ok(Reserved { slot, due, is_large, watching })
     }
 
     /// What a write counts for in the memtable of a keyspace. Range deletes fill
@@ -84,9 +220,6 @@ impl<'a> Room<'a> {
     /// What lists the batch would make take, one of them aside. A write to one
     /// keyspace does not ask: `Unflushed::promise` counts it all the same.
     fn lists_bytes(&self) -> usize {
-        if self.touched.len() < 2 {
-            return 0;
-        }
         let is_empty = |touch: &&Touched| {
             let tree = self.pipeline.tree(touch.id);
             tree.is_ok_and(|tree| tree.view().memtable.first_wal().is_none())
@@ -101,107 +234,6 @@ impl<'a> Room<'a> {
         let host = &self.pipeline.host;
         let most = host.shares.memtables_bytes_max(host.settings.memory_bytes);
         frozen > 0 && (frozen + bytes) as u64 > most
-    }
-
-    /// Slows the writer in proportion to the debt of the tree.
-    #[inline]
-    pub(crate) fn wait_for_pace(&self, bytes: usize) {
-        let Pipeline { host, pace, .. } = self.pipeline;
-        self.pipeline.pay(bytes);
-        if pace.is_stopped() {
-            host.pause(PauseReason::Level0Deep, || !pace.is_stopped());
-        }
-        // Not those that write for a job: whoever holds writers waits for jobs.
-        if pace.is_held() && !self.pipeline.workers.is_worked_for_here() {
-            host.pause(PauseReason::MemtablesFull, || !pace.is_held());
-        }
-    }
-
-    /// Gives out a slot, after making room for it in the memtables.
-    ///
-    /// # Errors
-    /// `Conflict` where `reads` are given, and something of them was written since; what
-    /// the wait for room ended with.
-    pub(crate) fn reserve(&mut self, buf: &BatchBuf, reads: Option<&ReadSet>) -> Result<Reserved> {
-        let Pipeline { host, workers, segments, recent, .. } = self.pipeline;
-        let (count, op_bytes) = (buf.count(), buf.op_bytes());
-        let need: usize = self.touched.iter().map(|touch| self.charge(touch)).sum();
-        let mut queue = segments.queue.lock();
-        let (mut due, mut stay) = (false, false);
-        let limit = host.shares.memtable_bytes as usize;
-        // How long headers are is known with the slot.
-        let log_bytes_max = log::framed_bytes_max(batch::BATCH_HEADER_BYTES_MAX + op_bytes);
-        let (slot, watched) = loop {
-            host.write_state.check()?;
-            workers.check_open()?;
-            let active = queue.unflushed.active_bytes();
-            let need = need + self.lists_bytes();
-            let fits = active == 0 || active + need <= limit;
-            if fits && self.is_beyond_all(&queue, active + need) {
-                drop(queue);
-                self.wait_for_flush(|queue| self.is_beyond_all(queue, active + need))?;
-                queue = segments.queue.lock();
-                continue;
-            }
-            if fits {
-                if let Some(lack) = segments.lacks_room(&queue, log_bytes_max) {
-                    drop(queue);
-                    self.find(lack)?;
-                    queue = segments.queue.lock();
-                    continue;
-                }
-                self.check_reads(&queue, reads)?;
-                // First: a keyspace that is dropped meanwhile has no memtables.
-                let watched = if queue.had_gaps { self.watched() } else { Vec::new() };
-                let memtables = self.memtables(&mut queue)?;
-                let slot = queue.take(count, op_bytes, memtables);
-                if recent.is_on() {
-                    recent.record(buf, slot.first_seq, |id| self.pipeline.order_of(id));
-                }
-                break (slot, watched);
-            }
-            match self.switch_largest(&mut queue, stay) {
-                Switch::Done => due = true,
-                Switch::NeedLog => {
-                    drop(queue);
-                    let pause = host.pause_begin(PauseReason::WalPrepare);
-                    // A close waits for it, or it is refused: else it would tell the
-                    // manifest of a log behind the record of the clean close.
-                    let made = workers.begin().and_then(|_underway| segments.prepare());
-                    host.pause_end(pause);
-                    // Where there is none, the log goes on in its segment.
-                    stay = !made?;
-                    queue = segments.queue.lock();
-                }
-                Switch::NeedFlush => {
-                    drop(queue);
-                    self.wait_for_flush(|queue| self.frozen_share_is_full(queue))?;
-                    queue = segments.queue.lock();
-                }
-            }
-        };
-        due |= segments.asks_for_spare(&mut queue);
-        let (given, room) = (slot.last_seq + 1 - slot.first_seq, slot.end - slot.offset);
-        let asked = u64::from(count);
-        debug_invariant!(Q1, given == asked, "{given} sequence numbers for {count} operations");
-        let fits = room <= log_bytes_max;
-        debug_invariant!(Q1, fits, "{room} bytes of the log, of {log_bytes_max} at the most");
-        let is_large = limit < queue.unflushed.active_bytes();
-        Ok(Reserved { slot, due, is_large, watched })
-    }
-
-    /// Whether nothing of what was read was written since.
-    fn check_reads(&mut self, queue: &QueueState, reads: Option<&ReadSet>) -> Result<()> {
-        let Some(reads) = reads else { return Ok(()) };
-        // Where nobody has written anything, nobody need have recorded it.
-        if reads.is_as_of(queue.last_seq()) {
-            return Ok(());
-        }
-        self.verdict = self.pipeline.recent.check(reads);
-        match self.verdict {
-            Verdict::Unchanged => Ok(()),
-            _ => Err(Error::new(ErrorKind::Conflict, "what was read was written since")),
-        }
     }
 
     /// Makes a writer wait while `is_full`, for a flush to change that; or until
@@ -221,13 +253,6 @@ impl<'a> Room<'a> {
         };
         pipeline.host.pause(PauseReason::MemtablesFull, is_over);
         Ok(())
-    }
-
-    /// The touched keyspaces that have gaps.
-    #[cold]
-    fn watched(&self) -> Vec<Arc<Tree>> {
-        let trees = self.touched.iter().filter_map(|touch| self.pipeline.tree(touch.id).ok());
-        trees.filter(|tree| tree.reads.gaps.is_armed()).collect()
     }
 
     /// The active memtables of the touched keyspaces, with their bytes counted.
@@ -264,8 +289,7 @@ impl<'a> Room<'a> {
     }
 
     /// Freezes the largest active memtables, and those that pin old log segments.
-    /// `stay`: the log may go on in its segment.
-    fn switch_largest(&self, queue: &mut QueueState, stay: bool) -> Switch {
+    fn switch_largest(&self, queue: &mut QueueState) -> Switch {
         if self.frozen_share_is_full(queue) {
             return Switch::NeedFlush;
         }
@@ -275,7 +299,7 @@ impl<'a> Room<'a> {
             return Switch::Done;
         }
         let segments = &self.pipeline.segments;
-        if segments.wants_new_log(largest.len(), queue) && !segments.rotate(queue) && !stay {
+        if segments.wants_new_log(largest.len(), queue) && !segments.rotate(queue) && !self.stay {
             return Switch::NeedLog;
         }
         let before = queue.unflushed.active_bytes();
@@ -286,6 +310,19 @@ impl<'a> Room<'a> {
         Switch::Done
     }
 
+    /// Makes the next log, for a switch of memtables. Where there is none, the log goes on in its
+    /// segment.
+    fn prepare_log(&mut self) -> Result<()> {
+        let Pipeline { host, workers, segments, .. } = self.pipeline;
+        let pause = host.pause_begin(PauseReason::WalPrepare);
+        // A close waits for it, or it is refused: else it would tell the
+        // manifest of a log behind the record of the clean close.
+        let made = workers.begin().and_then(|_underway| segments.prepare());
+        host.pause_end(pause);
+        self.stay = !made?;
+        Ok(())
+    }
+
     /// Makes room in the log for a record, unless too little would be left for the
     /// tables of what the log then holds: what was written could not be flushed,
     /// and not replayed by an open either. Before a write is refused for that, what
@@ -294,7 +331,7 @@ impl<'a> Room<'a> {
     /// # Errors
     /// `NoSpace` for this write alone: nothing of it was written.
     #[cold]
-    fn find(&mut self, lack: (Arc<Wal>, u64)) -> Result<()> {
+    fn extend_log(&mut self, lack: (Arc<Wal>, u64)) -> Result<()> {
         let Pipeline { host, workers, segments, .. } = self.pipeline;
         let refusal = match segments.too_little_is_left(&lack) {
             Some(refusal) => refusal,

@@ -1,0 +1,63 @@
+//! A transaction that nothing registers: it begins without a lock, and as long as nobody else
+//! writes in between, nothing is recorded for it either.
+//!
+//! Its commit is admitted as that of any other. Where it is not known what was written since it
+//! began, that is a conflict as well, and writes are recorded from then on: the next attempt is
+//! decided by what they were.
+//!
+//! Owns: what it has read. Never does: hold writes back until its commit, or try again.
+
+use crate::handle::Handle;
+use crate::keyspace::Keyspace;
+use crate::options::WriteSync;
+use crate::slice::Slice;
+use crate::snapshot::Snapshot;
+use crate::write::batch::Batch;
+use crate::write::read_set::{ReadRange, ReadSet};
+use std::ops::Bound;
+use windrow_base::{ErrorKind, Result, SeqNo};
+
+/// One attempt of a write that depends on what it reads.
+pub(super) struct LightTransaction<'a> {
+    pub(super) database: &'a Handle,
+    pub(super) snapshot: Snapshot,
+    reads: ReadSet,
+}
+
+impl<'a> LightTransaction<'a> {
+    /// One that reads the present state.
+    pub(super) fn begin(database: &'a Handle) -> LightTransaction<'a> {
+        let snapshot = Snapshot::take(database);
+        LightTransaction { database, snapshot, reads: ReadSet::default() }
+    }
+
+    /// The value of a key, which the write then depends on.
+    pub(super) fn get(&mut self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<Slice>> {
+        let tree = &keyspace.tree;
+        self.reads.key(tree.id, &tree.reads.order, key, self.snapshot.seq())?;
+        keyspace.get_at(&self.snapshot, key)
+    }
+
+    /// The write depends on a range that was read.
+    pub(super) fn passed(
+        &mut self,
+        keyspace: &Keyspace,
+        (lower, upper): (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    ) -> Result<()> {
+        let range = ReadRange { lower, upper, seq: self.snapshot.seq() };
+        self.reads.range(keyspace.tree.id, range).map(|_| ())
+    }
+
+    /// Writes a batch if nothing of what was read was written since.
+    ///
+    /// # Errors
+    /// `Conflict`: nothing is written, and the next attempt may go through; those of a write.
+    pub(super) fn commit(self, batch: &mut Batch, sync: WriteSync) -> Result<SeqNo> {
+        let pipeline = &self.database.pipeline;
+        let written = pipeline.write_batch_after(batch, sync, Some(&self.reads));
+        if written.as_ref().is_err_and(|error| error.kind() == ErrorKind::Conflict) {
+            pipeline.record_writes(None)?;
+        }
+        written
+    }
+}
