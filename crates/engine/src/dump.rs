@@ -6,6 +6,7 @@
 //! no other file is consulted, nothing is written but the text. Records are
 //! printed as they are read, so that what is before a damage is seen.
 
+use crate::log::chain::{Batch, Chain, Entry};
 use crate::manifest::record::{Field, Record};
 use std::fmt::{self, Display};
 use std::io::Write;
@@ -15,7 +16,7 @@ use windrow_base::key::split_checked;
 use windrow_base::{Error, ErrorKind, FileUid, KeyOrder, Kind, Result, SeqNo};
 use windrow_env::fs::ReadOptions;
 use windrow_env::{FileSystem, OsFs, ReadFile};
-use windrow_format::batch::{self, EXPIRY_BYTES};
+use windrow_format::batch::EXPIRY_BYTES;
 use windrow_format::block::BlockIter;
 use windrow_format::log::{self, Class, Length, LogKind, Mark, Reader, Record as LogRecord};
 use windrow_format::table::{
@@ -36,34 +37,42 @@ pub fn wal(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
     let path = path.as_ref();
     let mut out = Out(out);
     let mut reader = open_log(path, LogKind::Wal, &mut out)?;
-    print_records(&mut reader, path, &mut out)?;
+    let mut chain = Chain::default();
+    print_records(&mut reader, &mut chain, path, &mut out)?;
     print_end(&reader, &mut out)?;
     if reader.batches_behind() > 0 {
         out.line(format_args!("what follows is behind the end, and is no part of the database"))?;
     }
     while reader.pass_gap()? {
-        print_records(&mut reader, path, &mut out)?;
+        print_records(&mut reader, &mut chain, path, &mut out)?;
         out.line(format_args!("{} a gap, or the end", reader.valid_bytes()))?;
     }
     Ok(())
 }
 
 /// Prints the records of a write-ahead log up to the first place without one.
-fn print_records(reader: &mut Reader, path: &Path, out: &mut Out<'_>) -> Result<()> {
+fn print_records(
+    reader: &mut Reader,
+    chain: &mut Chain,
+    path: &Path,
+    out: &mut Out<'_>,
+) -> Result<()> {
     while let Some(record) = reader.next()? {
-        match record.class {
-            Class::Batch => {
-                print_batch(&record, out).map_err(|error| located(error, path, record.offset))?
+        let located = |error| located(error, path, record.offset);
+        let batch = match chain.entry(&record).map_err(located)? {
+            Entry::Mark(mark) => {
+                print_mark(record.offset, record.end, &mark, out)?;
+                continue;
             }
-            Class::Mark => print_mark(record.offset, record.end, record.payload, out)
-                .map_err(|error| located(error, path, record.offset))?,
-            class => out.line(format_args!(
-                "{}..{} {class:?}, {} bytes",
-                record.offset,
-                record.end,
-                record.payload.len()
-            ))?,
-        }
+            Entry::Batch(batch) => batch,
+            Entry::Gap { batch, .. } => {
+                let (missing, last) = (chain.next_seq().unwrap_or(1), batch.first_seq - 1);
+                out.line(format_args!("sequence numbers {missing} to {last} are missing"))?;
+                batch
+            }
+        };
+        chain.go_on_at(batch.next_seq());
+        print_batch(&record, batch, out).map_err(located)?;
     }
     Ok(())
 }
@@ -246,8 +255,8 @@ fn print_end(reader: &Reader, out: &mut Out<'_>) -> Result<()> {
     }
 }
 
-fn print_batch(record: &LogRecord<'_>, out: &mut Out<'_>) -> Result<()> {
-    let (first_seq, count, ops) = batch::decode(record.payload, record.framing)?;
+fn print_batch(record: &LogRecord<'_>, batch: Batch<'_>, out: &mut Out<'_>) -> Result<()> {
+    let Batch { first_seq, count, ops } = batch;
     let (offset, end) = (record.offset, record.end);
     out.line(format_args!("{offset}..{end} batch of {count} from sequence number {first_seq}"))?;
     for (seq, op) in (first_seq..).zip(ops) {
@@ -258,8 +267,7 @@ fn print_batch(record: &LogRecord<'_>, out: &mut Out<'_>) -> Result<()> {
     Ok(())
 }
 
-fn print_mark(offset: u64, end: u64, payload: &[u8], out: &mut Out<'_>) -> Result<()> {
-    let mark = Mark::decode(payload)?;
+fn print_mark(offset: u64, end: u64, mark: &Mark, out: &mut Out<'_>) -> Result<()> {
     out.line(format_args!("{offset}..{end} mark"))?;
     let Length { number, bytes } = mark.manifest;
     out.line(format_args!("  manifest {number} is durable up to byte {bytes}"))?;

@@ -4,7 +4,7 @@
 //! a listener's panic from the engine.
 //! Never does: store events, or decide anything by them.
 
-use crate::open::records_left_out::RecordsLeftOut;
+use crate::log::left_out::RecordsLeftOut;
 use crate::stats::PauseReason;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

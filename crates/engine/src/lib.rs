@@ -58,6 +58,7 @@ mod key_range;
 mod keyspace;
 mod lineage;
 mod lock_ranks;
+mod log;
 mod log_copy;
 mod manifest;
 mod measure;
@@ -116,8 +117,8 @@ pub use follow::Follower;
 pub use ingest::{Ingest, Ingested};
 pub use key_range::KeyRange;
 pub use keyspace::Keyspace;
+pub use log::left_out::RecordsLeftOut;
 pub use measure::TableSearches;
-pub use open::records_left_out::RecordsLeftOut;
 pub use operators::{CompactionFilter, FilterDecision, MergeOperator};
 pub use options::{
     Components, KeyspaceOptions, KeyspaceSettings, Options, ReadOptions, SettingRange, SettingRow,

@@ -3,30 +3,30 @@
 //! Owns: the order of what is copied: without a gap from the first to the last that the
 //! copy is to have. Never does: make a file, or decide which logs there are.
 
+use crate::log::chain::{Batch, Chain, Entry};
+use crate::log::file::LogFile;
 use crate::manifest::state::WalState;
-use crate::open::logs::{another_log, is_log};
 use crate::write::wal::Wal;
 use std::path::Path;
 use windrow_base::{Error, FileNumber, Result, SeqNo};
 use windrow_env::FileSystem;
-use windrow_env::fs::ReadOptions;
-use windrow_format::batch::{self, BatchBuf};
-use windrow_format::log::{self, Class, FILE_HEADER_BYTES, LogKind, Place, Reader, Record};
-use windrow_format::names;
+use windrow_format::batch::BatchBuf;
+use windrow_format::log::{self, Class, FILE_HEADER_BYTES, LogKind, Place};
 
 /// A log that records are copied into.
 pub(crate) struct LogCopy<'a> {
     wal: &'a Wal,
     /// Where the next record goes.
     at: u64,
-    next_seq: SeqNo,
+    chain: Chain,
     batch: BatchBuf,
 }
 
 impl LogCopy<'_> {
     /// An empty log, whose first record is to have this sequence number.
     pub(crate) fn new(wal: &Wal, first_seq: SeqNo) -> LogCopy<'_> {
-        LogCopy { wal, at: FILE_HEADER_BYTES as u64, next_seq: first_seq, batch: BatchBuf::new() }
+        let (at, chain) = (FILE_HEADER_BYTES as u64, Chain::from(first_seq));
+        LogCopy { wal, at, chain, batch: BatchBuf::new() }
     }
 
     /// Appends the batches of a log, up to byte `end` of it.
@@ -39,35 +39,37 @@ impl LogCopy<'_> {
         (number, known): (FileNumber, &WalState),
         end: u64,
     ) -> Result<()> {
-        let path = dir.join(names::wal(number));
-        let file = fs.open(&path, ReadOptions::default())?;
+        let file = LogFile::of(dir, number, Some(known));
         // Read before, up to there: what comes behind is judged by nobody here.
-        let mut reader = Reader::open(file, LogKind::Wal, None)?.of_live();
-        if !is_log(reader.header(), number, Some(known)) {
-            return Err(another_log(&path));
-        }
+        let mut reader = file.open(fs)?.of_live();
         while let Some(record) = reader.next()? {
             if record.end > end {
                 break;
             }
-            if record.class == Class::Batch {
-                let named = |e: Error| e.with_file(path.display().to_string());
-                self.append(&record).map_err(|e| named(e).with_offset(record.offset))?;
+            let located = |error| file.named(error).with_offset(record.offset);
+            match self.chain.entry(&record).map_err(located)? {
+                Entry::Mark(_) => {}
+                Entry::Batch(batch) => self.append(batch).map_err(located)?,
+                Entry::Gap { batch, .. } => {
+                    return Err(located(Error::corruption(format!(
+                        "a batch begins with sequence number {}, where {} comes next",
+                        batch.first_seq,
+                        self.last_seq() + 1
+                    ))));
+                }
             }
         }
         Ok(())
     }
 
-    fn append(&mut self, record: &Record<'_>) -> Result<()> {
-        let (first_seq, count, ops) = batch::decode(record.payload, record.framing)?;
-        if first_seq != self.next_seq {
-            let next = self.next_seq;
-            return Err(Error::corruption(format!(
-                "a batch begins with sequence number {first_seq}, where {next} comes next"
-            )));
-        }
+    fn last_seq(&self) -> SeqNo {
+        self.chain.next_seq().expect("the copy begins somewhere") - 1
+    }
+
+    fn append(&mut self, batch: Batch<'_>) -> Result<()> {
+        let (first_seq, next_seq) = (batch.first_seq, batch.next_seq());
         self.batch.clear();
-        for op in ops {
+        for op in batch.ops {
             let op = op?;
             self.batch.push(op.kind, op.keyspace, op.key, op.value);
         }
@@ -83,7 +85,7 @@ impl LogCopy<'_> {
             self.wal.file.write_at(at, piece)
         })?;
         self.at = end;
-        self.next_seq = first_seq + u64::from(count);
+        self.chain.go_on_at(next_seq);
         Ok(())
     }
 
@@ -92,7 +94,7 @@ impl LogCopy<'_> {
     /// # Errors
     /// `Corruption` where it does not; what the file system said.
     pub(crate) fn finish(self, last_seq: SeqNo) -> Result<u64> {
-        let last = self.next_seq - 1;
+        let last = self.last_seq();
         if last != last_seq {
             return Err(Error::corruption(format!(
                 "the logs end at sequence number {last}, where {last_seq} was read before"

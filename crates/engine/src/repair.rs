@@ -10,7 +10,7 @@
 //! 3. Logs are replayed up to their first damage or gap (`logs.rs`). Without a manifest
 //!    nothing says which logs are needed, and one that power loss brought back
 //!    may lie before a gap: there the replay goes on behind it where something
-//!    says that what is missing was durable (`open/replay.rs`, `Proof`).
+//!    says that what is missing was durable (`log/at_rest.rs`, `Proof`).
 //! 4. Damaged files, and logs of which something was not taken over, are linked
 //!    into `lost/` (`originals.rs`).
 //! 5. A new manifest is written and put in force; then the names go that it

@@ -2,7 +2,7 @@
 //!
 //! Owns: what it folds to. Never does: look at tables or logs.
 
-use super::tail::{Tail, Took};
+use crate::log::tail::{Tail, Took};
 use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
 use crate::open::found::read_current;

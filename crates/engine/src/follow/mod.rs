@@ -7,20 +7,19 @@
 //! merges that go on elsewhere; what it needs is files, and those are kept by a lease in
 //! the directory (`readers.rs`) that says from which record of the manifest on they are.
 //!
-//! Nothing is written but the lease. `tail` reads what was appended to a log,
-//! `manifest_tail` and `log_tail` what that means.
+//! Nothing is written but the lease. `manifest_tail` and `log_tail` read what was
+//! appended since (`log/tail.rs`).
 //!
 //! Owns: the order of a refresh, and the list of moments that are in use.
 
 mod log_tail;
 mod manifest_tail;
-mod tail;
 
 use crate::checkpoint::{self, Followed};
 use crate::database::Database;
 use crate::db::Db;
 use crate::lock_ranks;
-use crate::open::assemble::{Sharing, assemble};
+use crate::open::assemble::{Sharing, assemble, show};
 use crate::open::found::{Found, refuse_newer};
 use crate::open::listing::Listing;
 use crate::open::missing_or_remains;
@@ -35,7 +34,6 @@ pub(crate) use manifest_tail::read_records;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-pub(crate) use tail::{Tail, Took};
 use windrow_base::{Error, Result, SeqNo};
 use windrow_env::fs::{FileId, FileLock};
 use windrow_env::sync::Mutex;
@@ -415,8 +413,6 @@ fn moment(
     let env = Env::clone(env);
     let sharing = Sharing::Moments(before);
     let database = assemble(env, place, options, &listing, found, &policy, sharing)?;
-    for tree in database.trees().iter() {
-        logs.memtables(tree.id).for_each(|memtable| tree.adopt(memtable.clone()));
-    }
+    show(&database, &logs.memtables, logs.last_seq());
     Ok(database)
 }

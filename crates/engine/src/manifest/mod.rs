@@ -7,6 +7,7 @@
 
 pub(crate) mod catalog;
 pub(crate) mod durable;
+pub(crate) mod folded;
 pub(crate) mod install;
 pub(crate) mod log;
 pub(crate) mod record;

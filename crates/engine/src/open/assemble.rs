@@ -8,6 +8,7 @@ use crate::cleanup::Cleanup;
 use crate::database::{Database, DatabaseParts};
 use crate::gaps::Gaps;
 use crate::host::{Ground, Host};
+use crate::log::memtables::LogMemtables;
 use crate::manifest::catalog::Catalog;
 use crate::manifest::durable::DurableManifest;
 use crate::manifest::record::KeyspaceRecord;
@@ -27,7 +28,7 @@ use crate::workers::Workers;
 use crate::write::wal::Wal;
 use std::sync::Arc;
 use windrow_base::{
-    Error, ErrorKind, KeyOrder, KeyspaceId, Result, debug_invariant, unless_mutant,
+    Error, ErrorKind, KeyOrder, KeyspaceId, Result, SeqNo, debug_invariant, unless_mutant,
 };
 use windrow_env::{Env, LogFile, Process};
 use windrow_plan::tree::Version;
@@ -120,6 +121,16 @@ pub(crate) fn assemble(
         host,
     };
     Ok(Database::new(parts))
+}
+
+/// Shows what was read of the logs, up to `last_seq`, in a database that writes no tables of it: a
+/// moment of a follower, or one that is opened for reading.
+pub(crate) fn show(database: &Database, memtables: &LogMemtables, last_seq: SeqNo) {
+    for tree in database.trees().iter() {
+        memtables.of(tree.id).for_each(|memtable| tree.adopt(memtable.clone()));
+    }
+    let queue = database.pipeline.queue();
+    queue.set_visible(last_seq.max(queue.visible()));
 }
 
 /// The state, with file and sequence numbers behind all that are in use.

@@ -3,6 +3,7 @@
 //! Owns: finding that, and what it says. Never does: change a file, or look at
 //! tables and logs.
 
+use crate::manifest::folded::Folded;
 use crate::manifest::record::{DEFAULT_KEYSPACE, KeyspaceRecord, Record};
 use crate::manifest::state::ManifestState;
 use crate::open::left_out::{self, LeftOut};
@@ -59,41 +60,6 @@ pub(crate) struct Found {
     pub(crate) left_out: Vec<KeyspaceRecord>,
     /// CURRENT, where it was believed.
     pub(crate) current: Option<Current>,
-}
-
-/// A manifest that was read to its end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Folded {
-    /// Its identity.
-    pub(crate) uid: FileUid,
-    /// How far it is valid.
-    pub(crate) valid: Length,
-    /// Bytes behind that which were not written whole.
-    pub(crate) torn_bytes: u64,
-}
-
-impl Folded {
-    /// Compares it with what a log remembers of the manifest in force.
-    ///
-    /// # Errors
-    /// `Corruption` naming the manifest, or CURRENT where that names an older one.
-    pub(crate) fn check(&self, dir: &Path, seen: Length, log: FileNumber) -> Result<()> {
-        let (valid, what) = (self.valid, format!("log {log} saw"));
-        let (name, what, offset) = if seen.number > valid.number {
-            let what = format!("{what} manifest {} in force, not {}", seen.number, valid.number);
-            (names::CURRENT.to_owned(), what, 0)
-        } else if seen.number == valid.number && seen.bytes > valid.bytes {
-            let what = format!(
-                "the manifest ends at {}, but {what} {} bytes of it synced",
-                valid.bytes, seen.bytes
-            );
-            (names::manifest(valid.number), what, valid.bytes)
-        } else {
-            return Ok(());
-        };
-        let file = dir.join(name).display().to_string();
-        Err(Error::corruption(what).with_file(file).with_offset(offset))
-    }
 }
 
 pub(super) fn find_manifest(

@@ -20,8 +20,8 @@
 //! a log gives back (`replay.rs`).
 
 use crate::host::Host;
+use crate::log::left_out::RecordsLeftOut;
 use crate::open::listing::Listing;
-use crate::open::records_left_out::RecordsLeftOut;
 use crate::open::undo::MARGIN_BYTES;
 use crate::repair::originals::{self, Originals};
 use std::collections::BTreeMap;

@@ -3,8 +3,9 @@
 //!
 //! Owns: that judgement. Never does: read a record.
 
-use crate::manifest::state::{ManifestState, WalState};
-use crate::open::found::Folded;
+use crate::log::file::LogFile;
+use crate::manifest::folded::Folded;
+use crate::manifest::state::ManifestState;
 use crate::open::listing::Listing;
 use std::cmp::Ordering;
 use std::path::Path;
@@ -79,27 +80,18 @@ pub(super) fn wal_header(
     state: &ManifestState,
     manifest: Option<&Folded>,
 ) -> Result<Option<FileHeader>> {
-    let path = dir.join(names::wal(number));
-    let file = env.fs.open(&path, ReadOptions::default())?;
     let known = state.wals.get(&number);
-    match Reader::open(file, LogKind::Wal, None) {
-        Ok(reader) if is_log(reader.header(), number, known) => {
+    match LogFile::of(dir, number, known).open(&*env.fs) {
+        Ok(reader) => {
             let header = reader.header().clone();
             let is_own = known.is_some() || is_own(env, dir, &header, manifest)?;
             Ok(is_own.then_some(header))
         }
         // Its header was never synced, so no record can be in it: what is
         // there is torn, or what an older log left on the same sectors.
-        Ok(_) if known.is_none() => Ok(None),
-        Ok(_) => Err(another_log(&path)),
         Err(e) if known.is_none() && e.kind() == ErrorKind::Corruption => Ok(None),
         Err(e) => Err(e),
     }
-}
-
-/// Whether a file with this header is the log of this number.
-pub(crate) fn is_log(header: &FileHeader, number: FileNumber, known: Option<&WalState>) -> bool {
-    header.number == number && known.is_none_or(|wal| wal.uid == header.uid)
 }
 
 /// Whether a log that the manifest does not name is this database's, and of now:
@@ -134,10 +126,4 @@ fn manifest_uid(env: &Env, dir: &Path, number: FileNumber) -> Result<Option<File
         Err(e) if e.is_corruption() || windrow_env::fs::is_not_found(&e) => Ok(None),
         Err(e) => Err(e),
     }
-}
-
-/// The error where it is not.
-pub(crate) fn another_log(path: &Path) -> Error {
-    Error::corruption("this is another log than the manifest names")
-        .with_file(path.display().to_string())
 }

@@ -8,8 +8,8 @@
 //! logs go before the new one comes: on a device that is nearly full their
 //! room is the room there is. What an open that fails takes back: `undo.rs`.
 //!
-//! A read-only open stops after the replay and keeps it in memory; it writes
-//! nothing at all.
+//! A read-only open shows a moment, as a follower does (`assemble::show`): what the logs hold is
+//! kept in memory, and nothing at all is written.
 //!
 //! Owns: the order of an open. Never does: judge a file by itself; the files of this
 //! folder do, one question each.
@@ -20,7 +20,6 @@ pub(crate) mod kept_logs;
 pub(crate) mod left_out;
 pub(crate) mod listing;
 pub(crate) mod logs;
-pub(crate) mod records_left_out;
 pub(crate) mod remains;
 pub(crate) mod replay;
 mod reserve;
@@ -29,13 +28,17 @@ pub(crate) mod undo;
 
 use crate::database::Database;
 use crate::events::Event;
-use crate::open::assemble::{Sharing, assemble};
-use crate::open::found::{Folded, check_no_remains, find_manifest, missing, refuse_newer};
+use crate::log::at_rest::{LogsAtRest, Purpose, Replayed};
+use crate::log::memtables::LogMemtables;
+use crate::manifest::folded::Folded;
+use crate::manifest::state::ManifestState;
+use crate::open::assemble::{Sharing, assemble, show};
+use crate::open::found::{check_no_remains, find_manifest, missing, refuse_newer};
 use crate::open::kept_logs::Keep;
 use crate::open::listing::Listing;
 use crate::open::logs::wal_header;
 use crate::open::remains::refuse_foreign;
-use crate::open::replay::{Replay, Replayed};
+use crate::open::replay::Replay;
 use crate::open::start::start_writing;
 use crate::open::undo::Attempt;
 use crate::options::Options;
@@ -143,7 +146,7 @@ fn recover(
     if !read_only {
         reserve::release_if_short(database, attempt, listing)?;
     }
-    let mut replayed = replay_logs(database, listing, manifest)?;
+    let mut replayed = replay_logs(database, listing, manifest, read_only)?;
     if database.settings.verify_on_open {
         // Before anything is written: damage must leave the directory as it was.
         crate::verify::verify(database, &mut |_| {})?.into_result()?;
@@ -168,6 +171,7 @@ fn replay_logs(
     database: &Arc<Database>,
     listing: &Listing,
     manifest: Option<Folded>,
+    read_only: bool,
 ) -> Result<Replayed> {
     let state = database.catalog.state();
     if state.clean_close.is_some() {
@@ -180,5 +184,28 @@ fn replay_logs(
             paths.push((number, database.dir.join(names::wal(number))));
         }
     }
-    Replay::of_open(database, &state, manifest).run(&paths)
+    match read_only {
+        false => Replay::of_open(database, &state, manifest).run(&paths),
+        true => show_logs(database, &state, manifest, &paths),
+    }
+}
+
+/// Keeps what the logs hold in memory, as a follower does.
+fn show_logs(
+    database: &Database,
+    state: &ManifestState,
+    manifest: Option<Folded>,
+    paths: &[(FileNumber, PathBuf)],
+) -> Result<Replayed> {
+    let purpose = Purpose::Open(manifest);
+    let mut logs = LogsAtRest::new((&database.env, &database.dir), state, purpose);
+    let chunks = database.caches.read_memory.chunks().clone();
+    let mut memtables = LogMemtables::new(chunks, usize::MAX);
+    for (number, path) in paths {
+        logs.read((*number, path), &mut |batch, _| memtables.take(batch, state))?;
+        logs.found.wal_files += 1;
+    }
+    let last_seq = logs.last_seq().max(state.last_seq);
+    show(database, &memtables, last_seq);
+    Ok(Replayed { last_seq, ..logs.found })
 }

@@ -9,9 +9,9 @@
 use crate::database::Database;
 use crate::for_reads;
 use crate::jobs::Jobs;
+use crate::log::at_rest::Replayed;
 use crate::open::listing::Listing;
 use crate::open::remains::remove_orphans;
-use crate::open::replay::Replayed;
 use crate::repair::traces;
 use crate::stats_file;
 use std::sync::Arc;

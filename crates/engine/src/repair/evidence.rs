@@ -7,10 +7,10 @@
 use super::findings::Findings;
 use super::identity::Identity;
 use super::site::Site;
+use crate::log::at_rest::Proof;
 use crate::manifest::record::DEFAULT_KEYSPACE;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::open::found::{Found, new_keyspace};
-use crate::open::replay::Proof;
 use crate::options::{KeyspaceOptions, KeyspaceSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -6,14 +6,14 @@
 //! written to. Only the manifest knows better, and nobody knows what is lost.
 //!
 //! Owns: which logs are replayed, and the account of them. Never does: read a record
-//! itself (`open/replay.rs` does).
+//! itself (`log/at_rest.rs` does).
 
 use super::findings::Findings;
 use super::originals;
 use super::report::DamagedLog;
 use super::site::Site;
+use crate::log::left_out::RecordsLeftOut;
 use crate::manifest::state::{ManifestState, WalState};
-use crate::open::records_left_out::RecordsLeftOut;
 use crate::open::replay::{Replay, Salvaged};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -2,26 +2,28 @@
 //! every log whose records may be in no table yet.
 //!
 //! Of a log that is being written what is published is read; of one that another process
-//! writes, what is whole (`follow/tail.rs`). Owns: the walk over them. Never does: replay, or
+//! writes, what is whole (`log/tail.rs`). Owns: the walk over them. Never does: replay, or
 //! judge what a torn end means (that is the reader's and recovery's).
 
 use super::report::VerifyReport;
 use crate::database::Database;
-use crate::follow::{Tail, Took, read_records};
+use crate::follow::read_records;
+use crate::log::chain::{Chain, Entry};
+use crate::log::file::LogFile;
+use crate::log::tail::{Tail, Took};
 use crate::manifest::record::Record;
 use crate::open::found::read_current;
+use crate::write::wal::Wal;
 use std::sync::Arc;
-use windrow_base::{Error, FileNumber, FileUid, Result};
+use windrow_base::{Error, Result};
 use windrow_env::ReadFile;
 use windrow_env::fs::{ReadOptions, is_not_found};
-use windrow_format::batch;
-use windrow_format::log::{Class, FILE_HEADER_BYTES, LogKind, Mark, Reader, Record as LogRecord};
+use windrow_format::log::{FILE_HEADER_BYTES, LogKind, Reader, Record as LogRecord};
 use windrow_format::names;
 
 /// A log that is read.
 struct Segment {
-    number: FileNumber,
-    uid: FileUid,
+    file: LogFile,
     /// Where what was written ends; `None`: where the file says.
     end: Option<u64>,
 }
@@ -90,25 +92,22 @@ pub(super) fn verify_logs(
     progress: &mut dyn FnMut(&VerifyReport),
 ) {
     for segment in segments(database) {
-        let path = database.dir.join(names::wal(segment.number));
-        let open = || database.env.fs.open(&path, ReadOptions::default());
-        let file = match open() {
+        let file = match database.env.fs.open(segment.file.path(), ReadOptions::default()) {
             Ok(file) => file,
             // All that it held was flushed meanwhile.
-            Err(error) if is_not_found(&error) && !is_needed(database, segment.number) => continue,
+            Err(error) if is_not_found(&error) && !is_needed(database, &segment) => continue,
             Err(error) => {
                 report.problems.push(error);
                 continue;
             }
         };
         report.logs += 1;
-        let named = |e: Error| e.with_file(path.display().to_string());
         let verified = match database.is_moment {
-            true => verify_live_log(&open, &segment, report),
+            true => verify_live_log(database, &segment, report),
             false => verify_log(file, &segment, report),
         };
         if let Err(error) = verified {
-            report.problems.push(named(error));
+            report.problems.push(segment.file.named(error));
         }
         progress(report);
     }
@@ -116,28 +115,35 @@ pub(super) fn verify_logs(
 
 /// Those that are written, or where nothing is, those that the manifest knows.
 fn segments(database: &Database) -> Vec<Segment> {
+    let of = |number, uid| LogFile::of_uid(&database.dir, number, uid);
     let catalog = database.catalog.lock();
     if catalog.log().is_none() {
         let known = catalog.state().wals.iter();
-        return known.map(|(&number, wal)| Segment { number, uid: wal.uid, end: None }).collect();
+        return known.map(|(&n, wal)| Segment { file: of(n, wal.uid), end: None }).collect();
     }
     drop(catalog);
     let queue = database.pipeline.queue().lock();
     let older = queue.older_wals.iter().map(|(wal, _)| wal);
     let all = older.chain([&queue.wal]).chain(&queue.spare);
-    all.map(|wal| Segment { number: wal.number, uid: wal.uid, end: Some(wal.written()) }).collect()
+    let segment = |wal: &Arc<Wal>| {
+        let end = Some(wal.written());
+        Segment { file: of(wal.number, wal.uid), end }
+    };
+    all.map(segment).collect()
 }
 
-fn is_needed(database: &Database, number: FileNumber) -> bool {
-    segments(database).iter().any(|segment| segment.number == number)
+fn is_needed(database: &Database, sought: &Segment) -> bool {
+    segments(database).iter().any(|segment| segment.file.number == sought.file.number)
 }
 
 fn verify_log(file: Arc<dyn ReadFile>, segment: &Segment, report: &mut VerifyReport) -> Result<()> {
-    let mut reader = open_log(file, segment)?;
+    let mut reader = segment.file.reader(file)?;
+    let mut chain = Chain::default();
     // What lies behind the end is being written.
     while segment.end.is_none_or(|end| reader.valid_bytes() < end) {
         let Some(record) = reader.next()? else { break };
-        count_record(&record, report).map_err(|error| error.with_offset(record.offset))?;
+        let at = record.offset;
+        count(&mut chain, &record, report).map_err(|error| error.with_offset(at))?;
     }
     let valid = reader.valid_bytes();
     report.log_bytes += valid;
@@ -152,38 +158,35 @@ fn verify_log(file: Arc<dyn ReadFile>, segment: &Segment, report: &mut VerifyRep
 
 /// As [`verify_log`], of a log that another process may be writing to.
 fn verify_live_log(
-    open: &dyn Fn() -> Result<Arc<dyn ReadFile>>,
+    database: &Database,
     segment: &Segment,
     report: &mut VerifyReport,
 ) -> Result<()> {
-    let open = || open_log(open()?, segment);
+    let open = || segment.file.open(&*database.env.fs);
     let mut tail = Tail { open: &open, at: 0 };
-    let read = tail.read_promised(|record| count_record(record, report).map(|()| Took::It));
+    let mut chain = Chain::default();
+    let read = tail.read_promised(|record| count(&mut chain, record, report).map(|()| Took::It));
     report.log_bytes += tail.at.max(FILE_HEADER_BYTES as u64);
     read.map(drop)
 }
 
-fn open_log(file: Arc<dyn ReadFile>, segment: &Segment) -> Result<Reader> {
-    let reader = Reader::open(file, LogKind::Wal, None)?;
-    let header = reader.header();
-    match header.number == segment.number && segment.uid == header.uid {
-        true => Ok(reader),
-        false => Err(Error::corruption("another log is in its place")),
-    }
-}
-
 /// Checks a record of a log, and counts what is in it.
-fn count_record(record: &LogRecord<'_>, report: &mut VerifyReport) -> Result<()> {
-    match record.class {
-        Class::Batch => {
-            for op in batch::decode(record.payload, record.framing)?.2 {
+fn count(chain: &mut Chain, record: &LogRecord<'_>, report: &mut VerifyReport) -> Result<()> {
+    match chain.entry(record)? {
+        Entry::Batch(batch) => {
+            let next_seq = batch.next_seq();
+            for op in batch.ops {
                 op?;
                 report.log_operations += 1;
             }
             report.log_batches += 1;
+            chain.go_on_at(next_seq);
             Ok(())
         }
-        Class::Mark => Mark::decode(record.payload).map(drop),
-        Class::Edit => Err(Error::corruption("an edit of the manifest is in a log")),
+        Entry::Mark(_) => Ok(()),
+        Entry::Gap { batch, .. } => Err(Error::corruption(format!(
+            "a batch begins with sequence number {} behind one that ends before it",
+            batch.first_seq
+        ))),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the type, and which problems are damage. Never does: look for any.
 
-use crate::open::records_left_out::RecordsLeftOut;
+use crate::log::left_out::RecordsLeftOut;
 use windrow_base::{Error, ErrorKind, Result};
 
 /// What a verification found.
