@@ -41,6 +41,9 @@ pub enum ErrorKind {
     OutcomeUnknown,
     /// A transaction read what somebody has written since: nothing of it is written. Run it again.
     Conflict,
+    /// The keyspace's merge operator does not take the value that a merge is applied to: nothing is
+    /// damaged. `put` or `delete` of the key heals it. A cursor and an iterator go on past it.
+    MergeRefused,
     /// Windrow contradicts itself: a defect of the program, not of the data. Report it
     /// with the message; where writing was turned off, reopen the database.
     Internal,
@@ -60,6 +63,7 @@ impl ErrorKind {
             ErrorKind::Busy => "busy",
             ErrorKind::OutcomeUnknown => "outcome unknown",
             ErrorKind::Conflict => "conflict",
+            ErrorKind::MergeRefused => "merge refused",
             ErrorKind::Internal => "internal error",
         }
     }

@@ -115,6 +115,9 @@ fn advice(error: &Error) -> Option<&'static str> {
         ErrorKind::NotSupported => {
             "a newer build of windrow, or one with the feature named, can read it"
         }
+        ErrorKind::MergeRefused => {
+            "`windrow put` or `windrow delete` of that key; every other key is read as ever"
+        }
         ErrorKind::Internal => {
             "`windrow verify` says whether the data is whole; a copy of the directory helps whoever looks for the defect"
         }

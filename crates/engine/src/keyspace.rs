@@ -146,7 +146,8 @@ impl Keyspace {
     /// slice points into the cached block and keeps it alive.
     ///
     /// # Errors
-    /// `Corruption` naming file and offset of a damaged block; `Io`; `Closed`.
+    /// `Corruption` naming file and offset of a damaged block; `Io`; `Closed`; `MergeRefused`
+    /// where the merge operator does not take the value that it is to be applied to.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Slice>> {
         self.check()?;
         // The view first, then the sequence number: see `write/queue.rs`.
@@ -157,12 +158,12 @@ impl Keyspace {
         value.inspect_err(|error| self.note(error))
     }
 
-    /// Whether `key` is there.
+    /// Whether `key` is there, with a value that the merge operator takes or not.
     ///
     /// # Errors
-    /// As [`Keyspace::get`].
+    /// As [`Keyspace::get`], but for `MergeRefused`.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.get(key).map(|value| value.is_some())
+        read::is_there(self.get(key))
     }
 
     /// How long `key` is there for, if nobody writes it. Of a merged value: until the first

@@ -59,12 +59,12 @@ pub trait MergeOperator: Send + Sync + 'static {
 
     /// The key's value: `operands` (oldest first, at least one) applied to
     /// `base` (`None`: the key was absent). `None` says that they do not fit,
-    /// which the reader sees as a `Corruption` error.
+    /// which the reader sees as a `MergeRefused` error; merges and flushes keep them as they are.
     fn full_merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>>;
 
     /// Whether `operand` is one at all, whatever it will be applied to: asked before
     /// it is written, where the caller still hears of it. An operand that fits
-    /// nothing would be found by readers, whom it gives a `Corruption` error.
+    /// nothing would be found by readers, whom it gives a `MergeRefused` error.
     /// `true` (the default): anything goes.
     fn accepts(&self, _key: &[u8], _operand: &[u8]) -> bool {
         true

@@ -161,6 +161,9 @@ struct Space {
     keys: BTreeMap<Ordered, Vec<Version>>,
 }
 
+/// A key that is there, and its value or why it has none.
+type Visible = (Vec<u8>, Result<Vec<u8>, ErrorKind>);
+
 impl Space {
     fn new(incarnation: u64, operator: Option<Operator>, order: Order) -> Space {
         let (keys, seen_by) = (BTreeMap::new(), BTreeSet::new());
@@ -233,19 +236,14 @@ impl Space {
         }
         operands.reverse();
         let merged = self.operator.and_then(|operator| operator.apply(base, &operands));
-        merged.map(Some).ok_or(ErrorKind::Corruption)
+        merged.map(Some).ok_or(ErrorKind::MergeRefused)
     }
 
     /// A key's newest spelling and its value at a moment; `None`: it is absent.
-    fn entry(
-        &self,
-        versions: &[Version],
-        at: Moment,
-    ) -> Option<(Vec<u8>, Result<Pair, ErrorKind>)> {
+    fn entry(&self, versions: &[Version], at: Moment) -> Option<Visible> {
         let newest = versions.iter().rev().find(|v| v.seq <= at.seq)?;
         let value = self.value(versions, at).transpose()?;
-        let spelling = newest.spelling.clone();
-        Some((spelling.clone(), value.map(|value| (spelling, value))))
+        Some((newest.spelling.clone(), value))
     }
 
     fn get(&self, key: &[u8], at: Moment) -> Result<Option<Vec<u8>>, ErrorKind> {
@@ -258,20 +256,15 @@ impl Space {
         (lower, upper)
     }
 
-    /// What is visible in a span, in order. Keys that fail to merge come as errors.
-    fn visible(
-        &self,
-        from: Option<&[u8]>,
-        to: Option<&[u8]>,
-        at: Moment,
-    ) -> Vec<Result<Pair, ErrorKind>> {
+    /// What is visible in a span, in order.
+    fn visible(&self, from: Option<&[u8]>, to: Option<&[u8]>, at: Moment) -> Vec<Visible> {
         if let (Some(from), Some(to)) = (from, to)
             && self.ordered(from) >= self.ordered(to)
         {
             return Vec::new();
         }
         let versions = self.keys.range(self.bounds(from, to)).map(|(_, versions)| versions);
-        versions.filter_map(|versions| Some(self.entry(versions, at)?.1)).collect()
+        versions.filter_map(|versions| self.entry(versions, at)).collect()
     }
 }
 
@@ -412,7 +405,7 @@ impl Model {
     pub fn dump(&self) -> Vec<(String, Vec<Pair>)> {
         let now = self.now();
         let visible = |space: &Space| -> Vec<Pair> {
-            space.visible(None, None, now).into_iter().filter_map(Result::ok).collect()
+            space.visible(None, None, now).into_iter().filter_map(pair).collect()
         };
         let live = self.spaces.iter().filter(|(_, space)| !space.dropped);
         live.map(|(name, space)| (name.clone(), visible(space))).collect()
@@ -422,7 +415,7 @@ impl Model {
     pub fn span(&self, keyspace: &str, from: Option<&[u8]>, to: Option<&[u8]>) -> Vec<Pair> {
         let space = self.spaces.get(keyspace).filter(|space| !space.dropped);
         let visible = space.map(|space| space.visible(from, to, self.now())).unwrap_or_default();
-        visible.into_iter().filter_map(Result::ok).collect()
+        visible.into_iter().filter_map(pair).collect()
     }
 
     fn now(&self) -> Moment {
@@ -511,8 +504,7 @@ impl Model {
             Err(answer) => return answer,
         };
         let entries = space.keys.values().filter_map(|versions| space.entry(versions, moment));
-        let entries = entries.filter(|(spelling, _)| spelling.starts_with(prefix));
-        take(entries.map(|(_, entry)| entry).collect(), direction)
+        take(entries.filter(|(key, _)| key.starts_with(prefix)).collect(), direction)
     }
 
     fn open_cursor(&mut self, name: &str, span: &Span) -> Answer {
@@ -542,8 +534,9 @@ impl Model {
             let all = space.visible(cursor.from.as_deref(), cursor.to.as_deref(), cursor.moment);
             for step in steps {
                 let entry = step_over(space, &all, cursor.on.as_deref(), step);
-                cursor.on = entry.and_then(|e| e.as_ref().ok().map(|(key, _)| key.clone()));
-                entries.push(entry.cloned().transpose());
+                cursor.on = entry.map(|(key, _)| key.clone());
+                entries
+                    .push(entry.map(|(key, value)| Ok((key.clone(), value.clone()?))).transpose());
             }
         }
         self.cursors.insert(name.to_owned(), cursor);
@@ -656,8 +649,12 @@ fn extent(change: &Change) -> (usize, usize) {
     }
 }
 
-/// The entries in the order in which a scan meets them, up to the first error.
-fn take(mut entries: Vec<Result<Pair, ErrorKind>>, direction: Direction) -> Answer {
+fn pair((key, value): Visible) -> Option<Pair> {
+    Some((key, value.ok()?))
+}
+
+/// The entries in the order in which a scan meets them, and the first error.
+fn take(mut entries: Vec<Visible>, direction: Direction) -> Answer {
     match direction {
         Direction::Forward => {}
         Direction::Backward => entries.reverse(),
@@ -670,27 +667,19 @@ fn take(mut entries: Vec<Result<Pair, ErrorKind>>, direction: Direction) -> Answ
             }
         }
     }
-    let mut pairs = Vec::new();
-    for entry in entries {
-        match entry {
-            Ok(pair) => pairs.push(pair),
-            Err(kind) => return Answer::Pairs(pairs, Some(kind)),
-        }
-    }
-    Answer::Pairs(pairs, None)
+    let refused = entries.iter().find_map(|(_, value)| value.as_ref().err().copied());
+    Answer::Pairs(entries.into_iter().filter_map(pair).collect(), refused)
 }
 
 /// Where a cursor on `on` is after a step.
 fn step_over<'a>(
     space: &Space,
-    all: &'a [Result<Pair, ErrorKind>],
+    all: &'a [Visible],
     on: Option<&[u8]>,
     step: &Step,
-) -> Option<&'a Result<Pair, ErrorKind>> {
-    let key_of = |entry: &Result<Pair, ErrorKind>| {
-        space.ordered(entry.as_ref().map_or(&[][..], |(key, _)| key))
-    };
-    let first_from = |key: &[u8]| all.partition_point(|e| key_of(e) < space.ordered(key));
+) -> Option<&'a Visible> {
+    let first_from =
+        |key: &[u8]| all.partition_point(|(at, _)| space.ordered(at) < space.ordered(key));
     let before = |index: usize| index.checked_sub(1).and_then(|i| all.get(i));
     match step {
         Step::First => all.first(),

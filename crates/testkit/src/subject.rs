@@ -540,14 +540,17 @@ impl Database {
 
 fn collect(iter: windrow::Iter, direction: Direction) -> Answer {
     let mut iter = iter;
-    let mut pairs = Vec::new();
+    let (mut pairs, mut refused) = (Vec::new(), None);
     let mut front = direction != Direction::Backward;
     loop {
         let item = if front { iter.next() } else { iter.next_back() };
         match item {
             Some(Ok((key, value))) => pairs.push((key.to_vec(), value.to_vec())),
+            Some(Err(error)) if error.kind() == ErrorKind::MergeRefused => {
+                refused = Some(error.kind());
+            }
             Some(Err(error)) => return Answer::Pairs(pairs, Some(error.kind())),
-            None => return Answer::Pairs(pairs, None),
+            None => return Answer::Pairs(pairs, refused),
         }
         front ^= direction == Direction::Zigzag;
     }
@@ -559,11 +562,16 @@ fn take_step(cursor: &mut Cursor, step: &Step) -> std::result::Result<Option<Pai
         Step::Last => cursor.seek_last(),
         Step::Seek(key) => cursor.seek(key),
         Step::SeekBefore(key) => cursor.seek_before(key),
-        Step::Next | Step::Prev if !cursor.valid() => return Ok(None),
+        Step::Next | Step::Prev if !cursor.valid() && !is_at_refused(cursor) => return Ok(None),
         Step::Next => cursor.next(),
         Step::Prev => cursor.prev(),
     };
     was_on(cursor, moved)
+}
+
+/// Whether it is at a key whose merge was refused, from which it goes on.
+fn is_at_refused(cursor: &Cursor) -> bool {
+    cursor.status().is_err_and(|error| error.kind() == ErrorKind::MergeRefused)
 }
 
 /// What a movement that returned `moved` ended on.

@@ -1,6 +1,6 @@
 //! Many keys in order: `scan`, `export`, `count` and `clear`.
 
-use crate::args::{ClearArgs, CountArgs, ExportArgs, RangeArgs, ScanArgs};
+use crate::args::{ClearArgs, CountArgs, EXIT_LOST, ExportArgs, RangeArgs, ScanArgs};
 use crate::bytes;
 use crate::failure::{Failure, Result};
 use crate::formats::{PairWriter, Reader};
@@ -11,10 +11,13 @@ use crate::stop;
 use crate::store::{self, Access};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::ops::Bound;
-use windrow::{Cursor, Db, Keyspace, ReadOptions};
+use windrow::{Cursor, Db, Error, ErrorKind, Keyspace, ReadOptions};
 
 /// Pairs between two looks at Ctrl-C and the progress bar.
 const CHECK_PAIRS: u64 = 1024;
+
+/// Refusals that are said one by one.
+const REFUSED_SAID_MAX: u64 = 10;
 
 /// Bytes of output handed to the system at once.
 const OUTPUT_BYTES: usize = 1 << 18;
@@ -25,12 +28,14 @@ struct Range {
     upper: Option<Vec<u8>>,
     reverse: bool,
     limit: u64,
+    /// A key whose merge is refused has no value, and is a key all the same.
+    keys_only: bool,
 }
 
 impl Range {
     /// All there is.
     fn all() -> Range {
-        Range { lower: None, upper: None, reverse: false, limit: u64::MAX }
+        Range { lower: None, upper: None, reverse: false, limit: u64::MAX, keys_only: false }
     }
 
     fn of(args: &RangeArgs, hex: bool) -> Result<Range> {
@@ -53,14 +58,43 @@ impl Range {
     }
 }
 
+/// Keys that a walk went past, since the merge operator refuses their values.
+#[derive(Default)]
+struct Refused {
+    keys: u64,
+}
+
+impl Refused {
+    /// Says which, of many the first few.
+    fn note(&mut self, error: &Error) {
+        self.keys += 1;
+        if self.keys <= REFUSED_SAID_MAX {
+            store::warn(error.message());
+        }
+    }
+
+    /// How the command ends: not well if it left keys out.
+    fn end(&self) -> Result<()> {
+        if self.keys == 0 {
+            return Ok(());
+        }
+        store::warn(format_args!(
+            "{} left out, for the merge operator refuses what is stored",
+            human::plural(self.keys, "key")
+        ));
+        Err(Failure::Said(EXIT_LOST))
+    }
+}
+
 /// Hands every pair of the range to `each`, in order.
 fn walk(
     keyspace: &Keyspace,
     range: Range,
     mut each: impl FnMut(u64, &Cursor) -> Result<()>,
-) -> Result<()> {
+) -> Result<Refused> {
+    let mut refused = Refused::default();
     if range.is_empty() {
-        return Ok(());
+        return Ok(refused);
     }
     let options = ReadOptions {
         lower: range.lower,
@@ -69,25 +103,38 @@ fn walk(
         ..ReadOptions::default()
     };
     let mut cursor = keyspace.cursor(options);
-    let mut more = if range.reverse { cursor.seek_last()? } else { cursor.seek_first()? };
+    let mut moved = if range.reverse { cursor.seek_last() } else { cursor.seek_first() };
     let mut pairs = 0u64;
-    while more {
-        pairs += 1;
-        if pairs.is_multiple_of(CHECK_PAIRS) {
-            stop::check()?;
+    loop {
+        let is_at_pair = match moved {
+            Err(error) if error.kind() == ErrorKind::MergeRefused => {
+                if !range.keys_only {
+                    refused.note(&error);
+                }
+                range.keys_only
+            }
+            Ok(false) => break,
+            moved => moved?,
+        };
+        if is_at_pair {
+            pairs += 1;
+            if pairs.is_multiple_of(CHECK_PAIRS) {
+                stop::check()?;
+            }
+            each(pairs, &cursor)?;
         }
-        each(pairs, &cursor)?;
         if pairs == range.limit {
             break;
         }
-        more = if range.reverse { cursor.prev()? } else { cursor.next()? };
+        moved = if range.reverse { cursor.prev() } else { cursor.next() };
     }
-    Ok(())
+    Ok(refused)
 }
 
 pub(crate) fn scan(args: &ScanArgs) -> Result<()> {
     let range = Range {
         reverse: args.reverse,
+        keys_only: args.keys_only,
         limit: args.limit.unwrap_or(u64::MAX),
         ..Range::of(&args.range, args.data.hex)?
     };
@@ -99,13 +146,12 @@ pub(crate) fn scan(args: &ScanArgs) -> Result<()> {
             PairWriter::new(out, layout, Reader::of_stdout()).keys_only(args.keys_only);
         let walked = walk(&keyspace, range, |_, at| writer.pair(at.key(), at.value()));
         // What was found before an error stays worth seeing.
-        let flushed = writer.flush();
-        walked.and(flushed)
+        writer.flush().and(walked)?.end()
     })
 }
 
 pub(crate) fn count(args: &CountArgs) -> Result<()> {
-    let range = Range::of(&args.range, args.data.hex)?;
+    let range = Range { keys_only: true, ..Range::of(&args.range, args.data.hex)? };
     store::with(&args.open, Access::Read, |db| {
         let mut count = 0;
         walk(&store::keyspace(db, &args.data.keyspace)?, range, |keys, _| {
@@ -152,9 +198,9 @@ pub(crate) fn export(args: &ExportArgs, quiet: bool) -> Result<()> {
         });
         let flushed = writer.flush();
         drop(progress);
-        walked.and(flushed)?;
+        let refused = flushed.and(walked)?;
         tell_left_out(db, args, expiring, quiet);
-        Ok(())
+        refused.end()
     })
 }
 

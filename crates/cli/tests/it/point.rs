@@ -261,3 +261,28 @@ fn settings_stay_until_a_flag_changes_them() {
     assert!(text.contains("block_bytes"), "{text}");
     assert_eq!(stored(), expected("leveled", "0", "8KiB"));
 }
+
+#[test]
+fn a_value_that_the_operator_does_not_take_is_no_corruption_and_stops_nothing() {
+    let sh = Shell::new();
+    sh.ok("keyspaces db create hits --merge add");
+    for line in ["put db a one", "merge db a 1", "merge db b 2", "merge db c 3"] {
+        sh.ok(&format!("{line} -k hits"));
+    }
+    let text = sh.fails("get db a -k hits", 1);
+    assert!(text.contains("`add` does not take what is stored for key \"a\""), "{text}");
+    assert!(text.contains("`windrow put` or `windrow delete`"), "{text}");
+    for line in ["scan db -k hits --hex", "export db -k hits --hex"] {
+        let output = sh.run(line);
+        assert_eq!(output.status.code(), Some(3), "{line}");
+        assert_eq!(output.stdout, b"62\t0200000000000000\n63\t0300000000000000\n", "{line}");
+        let text = stderr(&output);
+        assert!(text.contains("key \"a\"") && text.contains("1 key left out"), "{text}");
+    }
+    assert_eq!(sh.ok("scan db -k hits --keys-only"), "a\nb\nc\n");
+    assert_eq!(sh.ok("count db -k hits"), "3\n");
+    sh.ok("verify db");
+    sh.ok("compact db");
+    sh.ok("delete db a -k hits");
+    assert_eq!(sh.ok("scan db -k hits --keys-only"), "b\nc\n");
+}

@@ -7,7 +7,7 @@
 use super::scan::Scan;
 use super::scan_options::ScanOptions;
 use super::view::ReadView;
-use super::{Latest, ReadOwner};
+use super::{Latest, ReadOwner, is_refused_merge};
 use crate::slice::Slice;
 use std::cmp::Ordering;
 use std::iter::FusedIterator;
@@ -53,6 +53,9 @@ impl Cursor {
     /// # Errors
     /// `Corruption` naming file and offset of damaged data, `Io`. Sticky: the
     /// cursor stays failed until it is refreshed.
+    ///
+    /// `MergeRefused` is about one key alone, which [`Cursor::key`] then gives: the next move
+    /// goes on from there.
     pub fn seek_first(&mut self) -> Result<bool> {
         self.scan.seek_first()
     }
@@ -107,7 +110,7 @@ impl Cursor {
         self.scan.valid()
     }
 
-    /// The entry's key; empty where the cursor is not at one.
+    /// The entry's key; after `MergeRefused`, the key that has no value; else empty.
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.scan.key()
@@ -130,7 +133,7 @@ impl Cursor {
         self.scan.expiry_ms()
     }
 
-    /// Whether the cursor works.
+    /// Whether the cursor works, and its last move did.
     ///
     /// # Errors
     /// The error that it failed with.
@@ -155,7 +158,9 @@ impl Cursor {
 const STEPS_PARKED: u64 = 32;
 
 /// An iterator over the entries of a range, from both ends. The ends meet: no
-/// entry is returned twice. After an error it ends.
+/// entry is returned twice. After an error it ends, but for
+/// [`ErrorKind::MergeRefused`](crate::ErrorKind::MergeRefused): that is about one key alone, and
+/// the next call goes on past it.
 ///
 /// Thousands of iterators may be idle: once what they hold has taken half
 /// of the block cache's memory, one that made few steps keeps its key alone,
@@ -240,6 +245,25 @@ impl Iter {
         Box::new(Scan::new(owner, view, self.seq, self.now_ms, options))
     }
 
+    /// The next entry from one end, with the key also where the merge operator refuses its value.
+    pub(crate) fn next_keyed(
+        &mut self,
+        from_front: bool,
+    ) -> Option<Result<(Slice, Result<Slice>)>> {
+        let item = if from_front { self.step(pair) } else { self.step_back(pair) };
+        Some(match item? {
+            Ok((key, value)) => Ok((key, Ok(value))),
+            Err(error) if is_refused_merge(&error) => Ok((self.end_key(from_front), Err(error))),
+            Err(error) => Err(error),
+        })
+    }
+
+    /// The key that one end is at.
+    fn end_key(&self, from_front: bool) -> Slice {
+        let scan = if from_front { self.front.as_deref() } else { self.back.as_deref() };
+        scan.map_or_else(Slice::default, key)
+    }
+
     /// The keys alone, from both ends as well. No value is made ready or kept.
     pub fn keys(self) -> Keys {
         Keys(self)
@@ -283,12 +307,12 @@ impl Iter {
         entry: impl FnOnce(&Scan) -> T,
     ) -> Option<Result<T>> {
         match moved {
-            Err(error) => {
+            Err(ref error) if !is_refused_merge(error) => {
                 self.is_done = true;
-                return Some(Err(error));
+                return moved.err().map(Err);
             }
             Ok(false) => self.is_done = true,
-            Ok(true) => {
+            Ok(true) | Err(_) => {
                 if let (Some(front), Some(back)) = (&self.front, &self.back) {
                     let met = self.owner.order.compare(front.key(), back.key()) != Ordering::Less;
                     self.is_done = met;
@@ -299,6 +323,9 @@ impl Iter {
             // Let the view's blocks go: an exhausted iterator may be kept.
             (self.front, self.back) = (None, None);
             return None;
+        }
+        if let Err(error) = moved {
+            return Some(Err(error));
         }
         let scan = if from_front { self.front.as_ref() } else { self.back.as_ref() };
         let item = scan.map(|scan| Ok(entry(scan)));
@@ -362,7 +389,8 @@ impl DoubleEndedIterator for Iter {
 
 impl FusedIterator for Iter {}
 
-/// The keys of a range, from both ends: see [`Iter::keys`].
+/// The keys of a range, from both ends: see [`Iter::keys`]. One whose value the merge operator
+/// refuses is among them.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -374,17 +402,28 @@ impl FusedIterator for Iter {}
 /// ```
 pub struct Keys(Iter);
 
+impl Keys {
+    fn or_refused(&self, item: Option<Result<Slice>>, from_front: bool) -> Option<Result<Slice>> {
+        match item {
+            Some(Err(error)) if is_refused_merge(&error) => Some(Ok(self.0.end_key(from_front))),
+            item => item,
+        }
+    }
+}
+
 impl Iterator for Keys {
     type Item = Result<Slice>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.step(key)
+        let item = self.0.step(key);
+        self.or_refused(item, true)
     }
 }
 
 impl DoubleEndedIterator for Keys {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.step_back(key)
+        let item = self.0.step_back(key);
+        self.or_refused(item, false)
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) mod readahead;
 pub(crate) mod scan;
 pub(crate) mod scan_length;
 pub(crate) mod scan_options;
+mod scan_sources;
 pub(crate) mod statistics;
 pub(crate) mod table_iter;
 pub(crate) mod view;
@@ -37,7 +38,7 @@ use crate::slice::Slice;
 use crate::stats::Counters;
 use crate::write_state;
 use std::sync::Arc;
-use windrow_base::{Error, KeyOrder, Result, SeqNo};
+use windrow_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
 use windrow_env::{Env, Process};
 use windrow_format::block::Block;
 use windrow_format::table::{BlockHandle, BlockKind};
@@ -159,8 +160,8 @@ pub(crate) fn unregistered_operator(name: Option<&str>) -> Error {
 /// Applies merge operands, newest first as reads find them, to their base.
 ///
 /// # Errors
-/// `InvalidArgument` without a merge operator, `Corruption` if it says that
-/// the operands do not fit.
+/// `InvalidArgument` without a merge operator, `MergeRefused` if it says that
+/// base and operands do not fit.
 pub(crate) fn merge_operands(
     owner: &ReadOwner,
     key: &[u8],
@@ -173,10 +174,34 @@ pub(crate) fn merge_operands(
     let operands: Vec<&[u8]> = newest_first.iter().rev().map(|operand| &**operand).collect();
     match operator.full_merge(key, base, &operands) {
         Some(value) => Ok(Slice::from(value)),
-        None => Err(Error::corruption(format!(
-            "merge operator {} refused the operands of key \"{}\"",
-            operator.name(),
-            key.escape_ascii()
-        ))),
+        None => Err(refused_merge(operator.name(), key, base, operands.len())),
     }
+}
+
+/// Nothing is damaged: somebody has put what the operator cannot be applied to.
+#[cold]
+fn refused_merge(operator: &str, key: &[u8], base: Option<&[u8]>, operands: usize) -> Error {
+    let under =
+        base.map_or_else(|| "no value".to_owned(), |b| format!("a value of {} bytes", b.len()));
+    Error::new(
+        ErrorKind::MergeRefused,
+        format!(
+            "merge operator `{operator}` does not take what is stored for key \"{}\" ({under}, \
+             {operands} merged into it): put or delete the key",
+            key.escape_ascii()
+        ),
+    )
+}
+
+/// Whether what a get gave says that the key is there.
+pub(crate) fn is_there(value: Result<Option<Slice>>) -> Result<bool> {
+    match value {
+        Err(error) if is_refused_merge(&error) => Ok(true),
+        value => value.map(|value| value.is_some()),
+    }
+}
+
+/// Whether what a read failed with is about one key alone, so that a scan may go on.
+pub(crate) fn is_refused_merge(error: &Error) -> bool {
+    error.kind() == ErrorKind::MergeRefused
 }

@@ -10,25 +10,28 @@
 //! Where the order takes keys of different bytes for the same one, a key has the
 //! bytes of its newest visible version, both ways; a prefix is held against those.
 //!
+//! A merge operator that refuses a key's value is an error of that key alone: the
+//! scan is on the key, at no entry, and goes on from there. Any other error is sticky (P9).
+//!
 //! Owns: a position in a view, and the pin on it. Never does: return a key
-//! outside its bounds; go on after an error (it is sticky, P9).
+//! outside its bounds; go on after an error of another kind.
 
 use super::access::is_sampled;
 use super::coverage::Coverage;
-use super::level_iter::LevelIter;
-use super::merge_iter::{MergeIter, Source};
+use super::merge_iter::MergeIter;
 use super::readahead::Readahead;
 use super::scan_options::{ScanOptions, bounds_of};
-use super::table_iter::{Bounds, TableIterOptions};
+use super::scan_sources::{charge_for, merge_of, table_options};
+use super::table_iter::Bounds;
 use super::view::ReadView;
 use super::walk::{Here, Jump, Walk};
-use super::{EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
+use super::{EXPIRY_BYTES, ReadOwner, is_expired, is_refused_merge, merge_operands, split_expiry};
 use crate::gaps::ReadPoint;
 use crate::slice::Slice;
 use std::sync::Arc;
 use windrow_base::key::{self, Kind, seek_trailer, trailer_kind, trailer_seq};
 use windrow_base::{Error, Result, SeqNo, unless_mutant};
-use windrow_format::block::{Account, Charge};
+use windrow_format::block::Charge;
 
 /// Entries in a row that are stepped over before a seek is tried: a step is
 /// some 30 ns, a seek some 30 times that.
@@ -49,6 +52,8 @@ enum At {
     /// In `value`, its expiry in `expiry_ms`. Going forward the merge is on
     /// an older version of the key or after it, going backward before it.
     Copied,
+    /// As `Copied`, but that the merge operator has refused the value: there is none.
+    Refused,
 }
 
 /// The expiry of what never expires.
@@ -118,7 +123,7 @@ impl Scan {
         let table_options = table_options(fill_cache, readahead, &bounds);
         let merge = merge_of(&owner, &view, table_options);
         Scan {
-            _charge: charge_for(&owner, &merge),
+            _charge: charge_for(&owner, &merge, size_of::<Scan>()),
             merge,
             coverage: Coverage::new(Arc::clone(&owner), &view, seq),
             has_spellings: !owner.order.equality_is_bytewise(),
@@ -158,13 +163,13 @@ impl Scan {
     /// As [`Scan::seek`].
     pub(crate) fn refresh(&mut self, view: Arc<ReadView>, seq: SeqNo, now_ms: u64) -> Result<bool> {
         let options = table_options(self.fill_cache, self.readahead, &self.bounds);
-        let was_valid = self.valid();
+        let was_at_key = self.at != At::Nowhere;
         self.merge = merge_of(&self.owner, &view, options);
-        self._charge = charge_for(&self.owner, &self.merge);
+        self._charge = charge_for(&self.owner, &self.merge, size_of::<Scan>());
         self.coverage = Coverage::new(Arc::clone(&self.owner), &view, seq);
         (self.view, self.seq, self.now_ms) = (view, seq, now_ms);
         (self.error, self.at) = (None, At::Nowhere);
-        if !was_valid {
+        if !was_at_key {
             return Ok(false);
         }
         let at_key = self.key.clone();
@@ -180,10 +185,10 @@ impl Scan {
     /// Whether it is at an entry.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
-        self.at != At::Nowhere
+        !matches!(self.at, At::Nowhere | At::Refused)
     }
 
-    /// The error that ended the scan, if one did.
+    /// The error that the last move met, or that ended the scan.
     ///
     /// # Errors
     /// That error.
@@ -191,17 +196,17 @@ impl Scan {
         self.error.clone().map_or(Ok(()), Err)
     }
 
-    /// The user key. Empty where it is not valid, as the value is.
+    /// The user key, that of a refused merge too. Empty where it is at none.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
-        if self.valid() { &self.key } else { &[] }
+        if self.at == At::Nowhere { &[] } else { &self.key }
     }
 
     /// The value.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         match self.at {
-            At::Nowhere => &[],
+            At::Nowhere | At::Refused => &[],
             At::Entry { skip_bytes } => &self.merge.value()[skip_bytes..],
             At::Copied => &self.value,
         }
@@ -211,7 +216,7 @@ impl Scan {
     /// ms since 1970.
     pub(crate) fn expiry_ms(&self) -> Option<u64> {
         let expiry_ms = match self.at {
-            At::Nowhere | At::Entry { skip_bytes: 0 } => NEVER_MS,
+            At::Nowhere | At::Refused | At::Entry { skip_bytes: 0 } => NEVER_MS,
             At::Entry { .. } => split_expiry(self.merge.value()).map_or(NEVER_MS, |(ms, _)| ms),
             At::Copied => self.expiry_ms,
         };
@@ -222,7 +227,7 @@ impl Scan {
     #[inline]
     pub(crate) fn value_slice(&self) -> Slice {
         match self.at {
-            At::Nowhere => Slice::default(),
+            At::Nowhere | At::Refused => Slice::default(),
             At::Entry { skip_bytes: 0 } => self.merge.value_slice(),
             At::Entry { skip_bytes } => self.merge.value_slice().skip(skip_bytes),
             At::Copied => self.value.clone(),
@@ -232,6 +237,9 @@ impl Scan {
     /// Runs a positioning; keeps its error. Returns whether there is an entry.
     #[inline]
     fn settle(&mut self, work: impl FnOnce(&mut Scan) -> Result<bool>) -> Result<bool> {
+        if self.at == At::Refused {
+            self.error = None;
+        }
         if let Some(error) = &self.error {
             return Err(error.clone());
         }
@@ -240,6 +248,9 @@ impl Scan {
         match &done {
             Ok(true) => self.returned += 1,
             Ok(false) => self.at = At::Nowhere,
+            Err(error) if is_refused_merge(error) => {
+                (self.at, self.error) = (At::Refused, Some(error.clone()));
+            }
             Err(error) => {
                 self.at = At::Nowhere;
                 unless_mutant!(ScanErrorForgotten, self.error = Some(error.clone()));
@@ -252,7 +263,7 @@ impl Scan {
     ///
     /// # Errors
     /// Any read's (`Corruption` naming file and offset, `Io`), a merge
-    /// operator's. Sticky: every later call returns it.
+    /// operator's. Sticky, but for `MergeRefused`: every later call returns it.
     pub(crate) fn seek_first(&mut self) -> Result<bool> {
         match self.bounds.lower.clone() {
             Some(lower) => self.seek(&lower.key),
@@ -429,7 +440,7 @@ impl Scan {
         self.returned_before = self.returned;
     }
 
-    /// Moves to the next key. Does nothing where it is not valid.
+    /// Moves to the next key. Does nothing where it is at none.
     ///
     /// # Errors
     /// As [`Scan::seek_first`].
@@ -442,14 +453,14 @@ impl Scan {
             scan.walk.clear();
             if !scan.is_forward {
                 scan.turn_forward()?;
-            } else if scan.at != At::Copied {
+            } else if matches!(scan.at, At::Entry { .. }) {
                 scan.merge.next()?;
             }
             scan.find_forward(true)
         })
     }
 
-    /// Moves to the key before. Does nothing where it is not valid.
+    /// Moves to the key before. Does nothing where it is at none.
     ///
     /// # Errors
     /// As [`Scan::seek_first`].
@@ -683,13 +694,17 @@ impl Scan {
                 }
                 continue;
             }
-            if self.prefix.as_ref().is_none_or(|prefix| self.key.starts_with(prefix)) {
+            if self.is_within_prefix() {
                 return self.found(At::Copied);
             }
             self.walk.clear();
         }
         self.end_walk(true);
         Ok(false)
+    }
+
+    fn is_within_prefix(&self) -> bool {
+        self.prefix.as_ref().is_none_or(|prefix| self.key.starts_with(prefix))
     }
 
     /// Takes in all versions of `self.key`, oldest first, and leaves the merge
@@ -736,6 +751,11 @@ impl Scan {
         if self.operands.is_empty() {
             return Ok(base.map(|value| self.value = value).is_some());
         }
+        if !self.is_within_prefix() {
+            // What the operator says of a key that is not asked for is nobody's error.
+            self.operands.clear();
+            return Ok(true);
+        }
         self.operands.reverse();
         self.value = merge_operands(&self.owner, &self.key, base.as_deref(), &self.operands)?;
         self.operands.clear();
@@ -751,36 +771,6 @@ impl Drop for Scan {
         here.entries_skipped.add(self.skipped);
         here.tombstones_walked.add(self.deleted);
     }
-}
-
-/// What a scan holds of tables is charged as it comes.
-fn table_options(fill_cache: bool, readahead: Readahead, bounds: &Bounds) -> TableIterOptions {
-    TableIterOptions { fill_cache, readahead, bounds: bounds.clone(), is_accounted: false }
-}
-
-fn charge_for(owner: &ReadOwner, merge: &MergeIter) -> Charge {
-    if owner.check_process().is_err() {
-        // Nothing will be read, and the cache would give way under its lock.
-        return Account::default().charge(0);
-    }
-    owner.blocks.hold((size_of::<Scan>() + merge.memory_bytes()) as u64)
-}
-
-/// The merge of everything in a view; its sources are the memtables, then the runs.
-pub(super) fn merge_of(
-    owner: &Arc<ReadOwner>,
-    view: &ReadView,
-    options: TableIterOptions,
-) -> MergeIter {
-    let options = Arc::new(options);
-    let expected_bytes = view.expected_bytes(owner.cost.scan_length.entries());
-    let mut sources = Vec::with_capacity(1 + view.frozen.len() + view.runs.len());
-    sources.extend(view.memtables().map(|memtable| Source::Mem(memtable.cursor())));
-    for run in &view.runs {
-        let iter = LevelIter::new(Arc::clone(run), Arc::clone(owner), Arc::clone(&options));
-        sources.push(Source::Level(iter.expecting(expected_bytes(run))));
-    }
-    MergeIter::new(sources, owner.order.clone(), Arc::clone(&owner.env.fs))
 }
 
 #[inline]

@@ -5,8 +5,9 @@ use super::cursor::{Cursor, Iter};
 use super::get::get;
 use super::multi_get::multi_get;
 use super::readahead::Readahead;
-use super::scan::{Scan, merge_of};
+use super::scan::Scan;
 use super::scan_options::ScanOptions;
+use super::scan_sources::merge_of;
 use super::table_iter::{Bounds, TableIterOptions};
 use super::testing::{
     Op, Still, Submissions, World, everything, model, number_key, random_history,
@@ -439,8 +440,9 @@ fn operands_without_an_operator_or_that_do_not_fit_are_errors() {
     let mut owner = Arc::try_unwrap(world.with_cold_caches(0, 1)).ok().unwrap();
     owner.operator = crate::operators::built_in("add");
     let add = Arc::new(owner);
-    assert!(get(&add, &view, b"a", 10, || 0).unwrap_err().is_corruption());
-    let mut scan = Scan::new(add, Arc::clone(&view), 10, 0, everything());
+    let refused = get(&add, &view, b"a", 10, || 0).unwrap_err();
+    assert_eq!(refused.kind(), windrow_base::ErrorKind::MergeRefused);
+    let mut scan = Scan::new(Arc::clone(&none), Arc::clone(&view), 10, 0, everything());
     assert!(scan.seek_first().is_err() && scan.seek(b"b").is_err(), "errors are sticky");
     assert_eq!(get(&none, &view, b"b", 10, || 0).unwrap().unwrap(), "2");
 }

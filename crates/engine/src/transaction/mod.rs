@@ -34,7 +34,7 @@ pub use scan::TransactionIter;
 use crate::handle::Handle;
 use crate::keyspace::Keyspace;
 use crate::options::WriteSync;
-use crate::read::{merge_operands, split_expiry};
+use crate::read::{is_there, merge_operands, split_expiry};
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::tree::Tree;
@@ -165,12 +165,12 @@ impl Transaction {
         self.value(&tree, key.as_ref(), self.own_of(tree.id, key.as_ref()))
     }
 
-    /// Whether there is a value of `key`.
+    /// Whether `key` is there, with a value that the merge operator takes or not.
     ///
     /// # Errors
-    /// As [`Transaction::get`].
+    /// As [`Transaction::get`], but for `MergeRefused`.
     pub fn contains_key(&self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(ks, key)?.is_some())
+        is_there(self.get(ks, key))
     }
 
     fn own_of(&self, id: KeyspaceId, key: &[u8]) -> Option<Own> {

@@ -10,6 +10,7 @@
 use super::Transaction;
 use super::own::Own;
 use crate::read::cursor::Iter;
+use crate::read::is_refused_merge;
 use crate::slice::Slice;
 use crate::tree::Tree;
 use crate::write::ordered_key::OrderedKey;
@@ -23,10 +24,15 @@ use windrow_base::Result;
 
 type Item = Result<(Slice, Slice)>;
 
+/// A key of the snapshot, with its value or the merge operator's refusal, which matters only
+/// where the transaction has not put or deleted the key.
+type Entry = (Slice, Result<Slice>);
+
 /// A range of keys.
 type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// An iterator over a range as a [`Transaction`] sees it. After an error it ends.
+/// An iterator over a range as a [`Transaction`] sees it. After an error it ends,
+/// as an [`Iter`](crate::Iter) does.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -49,8 +55,8 @@ pub struct TransactionIter<'t> {
     range: Range,
     base: Iter,
     /// What the base has given and was not returned yet.
-    base_front: Option<(Slice, Slice)>,
-    base_back: Option<(Slice, Slice)>,
+    base_front: Option<Entry>,
+    base_back: Option<Entry>,
     base_is_done: bool,
     own: VecDeque<(OrderedKey, Own)>,
     /// Where the ranges are that each end has read.
@@ -92,7 +98,7 @@ impl<'t> TransactionIter<'t> {
 
     /// The next entry of the snapshot from one end, left where it is. Those in ranges that
     /// the transaction removed are passed over.
-    fn peek_base(&mut self, end: End) -> Result<Option<&(Slice, Slice)>> {
+    fn peek_base(&mut self, end: End) -> Result<Option<&Entry>> {
         let own = self.transaction.own.get(&self.tree.id);
         let is_removed = |key: &[u8]| own.is_some_and(|own| own.is_removed(key));
         let (kept, other) = match end {
@@ -100,8 +106,7 @@ impl<'t> TransactionIter<'t> {
             End::Back => (&mut self.base_back, &mut self.base_front),
         };
         while kept.is_none() && !self.base_is_done {
-            let item = if end == End::Front { self.base.next() } else { self.base.next_back() };
-            match item.transpose()? {
+            match self.base.next_keyed(end == End::Front).transpose()? {
                 Some((key, _)) if is_removed(&key) => {}
                 Some(entry) => *kept = Some(entry),
                 None => self.base_is_done = true,
@@ -136,9 +141,9 @@ impl<'t> TransactionIter<'t> {
                 _ => self.base_back.take(),
             };
             if nearer == Ordering::Greater {
-                let Some(entry) = base else { return Ok(None) };
-                self.note(end, &entry.0)?;
-                return Ok(Some(entry));
+                let Some((key, value)) = base else { return Ok(None) };
+                self.note(end, &key)?;
+                return value.map(|value| Some((key, value)));
             }
             let own = if end == End::Front { self.own.pop_front() } else { self.own.pop_back() };
             let Some((key, own)) = own else { return Ok(None) };
@@ -195,7 +200,11 @@ impl<'t> TransactionIter<'t> {
             return None;
         }
         let item = self.advance(end).transpose();
-        self.is_done = !matches!(item, Some(Ok(_)));
+        self.is_done = match &item {
+            Some(Ok(_)) => false,
+            Some(Err(error)) => !is_refused_merge(error),
+            None => true,
+        };
         if !self.is_done {
             return item;
         }

@@ -20,6 +20,7 @@ mod names;
 mod own_settings;
 mod place;
 mod range_deletes;
+mod refused_merges;
 mod repair;
 mod resume;
 mod shifts;
