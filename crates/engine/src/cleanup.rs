@@ -6,13 +6,14 @@
 //! a merge due kept every file that it had merged, four times its data. A
 //! file that cannot be deleted is left: the next open removes what no manifest
 //! names. One that a process may need which reads next to this one (`readers.rs`) waits
-//! until that has read on.
+//! until that has read on. Once more than `followers_keep_bytes` wait, the reader that has read
+//! least loses its lease, and the next one, until less does.
 
 use crate::events::Event;
 use crate::host::Host;
 use crate::lock_ranks;
 use crate::manifest::durable::DurableManifest;
-use crate::readers;
+use crate::readers::Readers;
 use crate::workers::Workers;
 use std::sync::Arc;
 use windrow_base::{FileNumber, debug_invariant};
@@ -29,6 +30,15 @@ struct Unneeded {
     table: Option<FileNumber>,
     /// Who has read the manifest up to there knows that it may go.
     since: Length,
+    /// How long it is, once it waits.
+    bytes: Option<u64>,
+}
+
+impl Unneeded {
+    fn bytes(&mut self, host: &Host) -> u64 {
+        let path = host.dir.join(&self.name);
+        *self.bytes.get_or_insert_with(|| host.env.fs.len(&path).unwrap_or(0))
+    }
 }
 
 /// The names that may go, and who removes them.
@@ -40,6 +50,8 @@ pub(crate) struct Cleanup {
     /// Names of files that a failure left, which the manifest on disk may name; and the number
     /// where the file is a table.
     kept: Mutex<Vec<(String, Option<FileNumber>)>>,
+    /// Held while it is looked who reads, and while leases are removed.
+    readers: Mutex<Readers>,
     armed: AtomicBool,
 }
 
@@ -53,8 +65,9 @@ impl Cleanup {
     ) -> Arc<Cleanup> {
         let waiting = Mutex::new(lock_ranks::CLEANUP_WAITING, Vec::new());
         let kept = Mutex::new(lock_ranks::CLEANUP_KEPT, Vec::new());
+        let readers = Mutex::new(lock_ranks::CLEANUP_READERS, Readers::default());
         let armed = AtomicBool::new(false);
-        Arc::new(Cleanup { host, workers, durable, waiting, kept, armed })
+        Arc::new(Cleanup { host, workers, durable, waiting, kept, readers, armed })
     }
 
     /// Begins to delete: before this nothing is removed, as recovery must be
@@ -94,20 +107,28 @@ impl Cleanup {
     pub(crate) fn let_go(&self) {
         let since = self.durable.length();
         let kept = std::mem::take(&mut *self.kept.lock());
-        let kept = kept.into_iter().map(|(name, table)| Unneeded { name, table, since });
+        let kept =
+            kept.into_iter().map(|(name, table)| Unneeded { name, table, since, bytes: None });
         self.waiting.lock().extend(kept);
     }
 
     /// A file that no manifest from this one on names, and somebody reads.
     pub(crate) fn hold(&self, name: String, manifest: FileNumber) {
         let since = Length { number: manifest, bytes: 0 };
-        self.waiting.lock().push(Unneeded { name, table: None, since });
+        self.waiting.lock().push(Unneeded { name, table: None, since, bytes: None });
+    }
+
+    /// Removes the leases of readers that are gone.
+    pub(crate) fn remove_leases(&self) {
+        // One that stays is taken by the next reader, or goes the next time.
+        _ = self.readers.lock().remove_free(&self.host.env, &self.host.dir);
     }
 
     /// Whether a process may read by a manifest of before the one that has just come into force.
     pub(crate) fn is_read_by_older(&self) -> bool {
         // Where it cannot be told who reads, somebody does.
-        readers::oldest(&self.host.env, &self.host.dir).map_or(true, |reader| reader.is_some())
+        let live = self.readers.lock().live(&self.host.env, &self.host.dir);
+        live.map_or(true, |live| !live.is_empty())
     }
 
     /// How many files wait to be removed.
@@ -115,9 +136,11 @@ impl Cleanup {
         self.waiting.lock().len()
     }
 
-    /// Removes what waited for readers that have gone or read on. Whether to look again.
+    /// Removes what waited for readers that have gone or read on, and what those that have gone
+    /// left. Whether to look again.
     pub(crate) fn look_again(self: &Arc<Cleanup>) -> bool {
-        if self.waiting() > 0 {
+        let has_left = || self.readers.lock().any_free(&self.host.env, &self.host.dir);
+        if self.waiting() > 0 || has_left() {
             self.submit();
         }
         !self.workers.gate.is_closing()
@@ -130,7 +153,7 @@ impl Cleanup {
         debug_invariant!(R7, is_table || table.is_none() && is_log, "{name} is to be removed");
         // The record by which it left the tree was durable before.
         let since = self.durable.length();
-        self.waiting.lock().push(Unneeded { name, table, since });
+        self.waiting.lock().push(Unneeded { name, table, since, bytes: None });
         self.submit();
     }
 
@@ -159,14 +182,11 @@ impl Cleanup {
             let both = waiting.iter().find(is_kept).map(|file| &file.name);
             debug_invariant!(R7, both.is_none(), "{both:?} is kept, and is to be removed");
         }
-        // Where it cannot be told who reads, somebody does who has read nothing.
-        let readers = || readers::oldest(&self.host.env, &self.host.dir);
-        if !waiting.is_empty()
-            && let Some(read) = readers().unwrap_or_else(|_| Some(Length::default()))
-        {
-            let (held, gone) = waiting.into_iter().partition(|file| read < file.since);
-            waiting = gone;
-            self.waiting.lock().extend::<Vec<_>>(held);
+        if !waiting.is_empty() {
+            waiting = self.unread(waiting);
+        }
+        if self.armed.load(Ordering::Acquire) {
+            self.remove_leases();
         }
         for Unneeded { name, table, .. } in waiting {
             // A backup that was restored here has files of the same names.
@@ -187,5 +207,41 @@ impl Cleanup {
                 self.host.events.send(&Event::TableDeleted { file, bytes });
             }
         }
+    }
+    /// Those files that nobody reads. The others wait on.
+    fn unread(&self, waiting: Vec<Unneeded>) -> Vec<Unneeded> {
+        let (env, dir) = (&self.host.env, &self.host.dir);
+        let mut readers = self.readers.lock();
+        // Where it cannot be told who reads, somebody does who has read nothing.
+        let Ok(mut live) = readers.live(env, dir) else {
+            self.waiting.lock().extend(waiting);
+            return Vec::new();
+        };
+        let (mut held, mut gone) = (waiting, Vec::new());
+        loop {
+            let read = live.iter().map(|reader| reader.read).min();
+            let is_held = |file: &Unneeded| read.is_some_and(|read| read < file.since);
+            let (needed, free): (Vec<_>, Vec<_>) = held.into_iter().partition(is_held);
+            held = needed;
+            gone.extend(free);
+            let bytes = held.iter_mut().map(|file| file.bytes(&self.host)).sum::<u64>();
+            let most = match self.host.settings.followers_keep_bytes {
+                0 => u64::MAX,
+                most => most,
+            };
+            if bytes <= most {
+                break;
+            }
+            // One that has read nothing has just begun, as a rule: it comes last.
+            live.sort_by_key(|reader| (reader.read == Length::default(), reader.read));
+            let furthest = live.remove(0);
+            if readers.void(env, dir, furthest).is_err() {
+                break;
+            }
+            self.host.events.send(&Event::FollowerLeftBehind { kept_bytes: bytes });
+        }
+        drop(readers);
+        self.waiting.lock().extend(held);
+        gone
     }
 }

@@ -137,6 +137,9 @@ pub enum Event {
     /// A file with a database's name that the database does not use stays in its
     /// directory: it is not Windrow's, or it could not be removed.
     OrphanLeft { name: String, reason: Error },
+    /// A follower kept so many bytes of files that it has lost its lease
+    /// (`followers_keep_bytes`): they are removed, and it is told.
+    FollowerLeftBehind { kept_bytes: u64 },
     /// Bytes on disk are not what was written. The read or job that met them fails.
     CorruptionFound { error: Error },
     /// A keyspace was made.
@@ -190,6 +193,9 @@ impl fmt::Display for Event {
             }
             Event::LeftToReplay { error } => {
                 write!(f, "closed without a flush, logs are left to be replayed: {error}")
+            }
+            Event::FollowerLeftBehind { kept_bytes } => {
+                write!(f, "a follower is left behind, for which {kept_bytes} bytes were kept")
             }
             Event::CorruptionFound { error } => write!(f, "corruption found: {error}"),
             Event::KeyspaceCreated { keyspace } => write!(f, "keyspace {keyspace} created"),

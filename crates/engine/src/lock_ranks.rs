@@ -67,6 +67,7 @@ pub(crate) const BLOCKS_RESIZING: Rank = Rank::new(430, "the size of the block c
 
 // What anybody may need to know.
 pub(crate) const CLEANUP_KEPT: Rank = Rank::new(500, "files that the manifest may name");
+pub(crate) const CLEANUP_READERS: Rank = Rank::new(505, "the readers next to this process");
 pub(crate) const CLEANUP_WAITING: Rank = Rank::new(510, "files that may be removed");
 pub(crate) const DURABLE_MANIFEST: Rank = Rank::new(520, "the durable length of the manifest");
 /// Held while CURRENT is read.

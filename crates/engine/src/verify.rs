@@ -26,6 +26,9 @@ const READAHEAD_BYTES: u64 = 256 << 10;
 
 /// Verifies the manifest, every table of every keyspace, and the logs, as they are now.
 /// Tells after each table and log what was found so far.
+///
+/// # Errors
+/// `Closed`, of a follower whose files may be gone.
 pub(crate) fn verify(
     database: &Database,
     progress: &mut dyn FnMut(&VerifyReport),
@@ -50,7 +53,10 @@ pub(crate) fn verify(
         }
     }
     logs::verify_logs(database, &mut report, progress);
-    Ok(report)
+    match database.caches.tables.why_absent() {
+        Some(why) if !report.problems.is_empty() => Err(why),
+        _ => Ok(report),
+    }
 }
 
 /// Checks one table: its bytes, then its entries against the manifest.

@@ -288,6 +288,9 @@ pub trait Lease: Send + Sync {
     /// # Errors
     /// `Io`, `NoSpace`.
     fn write(&self, bytes: &[u8]) -> Result<()>;
+
+    /// Which file it is: another one, or none, may have its name by now.
+    fn id(&self) -> FileId;
 }
 
 /// A file written once, front to back, by one owner.

@@ -13,7 +13,7 @@ use crate::lock_ranks;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyOrder, Result, SeqNo};
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -25,6 +25,9 @@ use windrow_plan::tree::File;
 
 /// Called with the number of an obsolete file whose last user is gone.
 pub(crate) type OnObsolete = Arc<dyn Fn(FileNumber) + Send + Sync>;
+
+/// Asked what it means that a table is not there, where something but damage may be the cause.
+pub(crate) type WhyAbsent = Box<dyn Fn() -> Option<Error> + Send + Sync>;
 
 /// Called with the memory of all open tables after one was opened.
 pub(crate) type OnOpened = Arc<dyn Fn(u64) + Send + Sync>;
@@ -269,6 +272,7 @@ pub(crate) struct TableCache {
     registry: Arc<Registry>,
     /// The directory is, or may soon be, another's.
     released: AtomicBool,
+    why_absent: OnceLock<WhyAbsent>,
 }
 
 impl TableCache {
@@ -299,6 +303,7 @@ impl TableCache {
                 on_obsolete,
             }),
             released: AtomicBool::new(false),
+            why_absent: OnceLock::new(),
         }
     }
 
@@ -393,7 +398,22 @@ impl TableCache {
         self.released.store(true, Ordering::Release);
     }
 
+    /// From here on a table that is not there is so for this reason, if it gives one.
+    pub(crate) fn ask_of_absence(&self, why: WhyAbsent) {
+        _ = self.why_absent.set(why);
+    }
+
+    /// Why a table may be gone though it is part of the tree: nothing is damaged then.
+    pub(crate) fn why_absent(&self) -> Option<Error> {
+        self.why_absent.get().and_then(|why| why())
+    }
+
     fn judge_absence(&self, error: Error) -> Error {
+        if is_not_found(&error)
+            && let Some(why) = self.why_absent()
+        {
+            return why.with_source(error);
+        }
         if is_not_found(&error) && self.released.load(Ordering::Acquire) {
             let text = "the database was closed, and a table that this reads is gone since";
             return Error::new(ErrorKind::Closed, text);

@@ -26,7 +26,7 @@ use crate::open::missing_or_remains;
 use crate::open::remains::refuse_foreign;
 use crate::options::Options;
 use crate::place::{Place, enter};
-use crate::readers::ReaderLease;
+use crate::readers::{LOST, ReaderLease};
 use crate::write_state::refuse_forked;
 use log_tail::{Known, LogTail, Read};
 use manifest_tail::ManifestTail;
@@ -34,7 +34,7 @@ pub(crate) use manifest_tail::read_records;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use windrow_base::{Error, Result, SeqNo};
+use windrow_base::{Error, ErrorKind, Result, SeqNo};
 use windrow_env::fs::{FileId, FileLock};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +57,11 @@ const TRIES: u32 = 8;
 ///
 /// A follower writes nothing into the directory but a lease (`READER-000000` and so on):
 /// tables and logs that it needs are not removed while its process lives. A state that is
-/// kept for long keeps files for as long, which the writer's [`crate::Stats`] count. What is
+/// kept for long keeps files for as long, which the writer's [`crate::Stats`] count; once they are
+/// more than the writer's setting `followers_keep_bytes`, the follower that is furthest behind goes
+/// without. What it has open it reads on; where a file is gone, a read fails with
+/// [`ErrorKind::Closed`](crate::ErrorKind::Closed), and never shows anything else. A refresh
+/// then shows the newest state. What is
 /// not in tables yet is held in memory, besides the budget: as much as the writer holds of it.
 ///
 /// Cheap to clone; the last clone, and the last [`Db`] that came of it, give up the lease.
@@ -151,6 +155,9 @@ impl Follower {
         let mut following = Following { read: None, lease, moments: Vec::new(), shown_seq: 0 };
         let ground = Ground { env: &env, dir: &dir, options: &options };
         let shown = following.refresh(&ground, None)?.expect("nothing was shown before");
+        let (fs, lease) = (env.fs.clone(), following.lease.clone());
+        let tables = &shown.database().caches.tables;
+        tables.ask_of_absence(Box::new(move || lease.lock().loss(&*fs)));
         following.let_go(&ground)?;
         let inner = Inner {
             env,
@@ -238,7 +245,8 @@ impl Follower {
     ///
     /// # Errors
     /// `InvalidArgument` for a directory that is not empty, where a keyspace is left out
-    /// (`Components::comparators`), or after a refresh that failed; `Io`, `NoSpace`. What was made is removed.
+    /// (`Components::comparators`), or after a refresh that failed; `Closed` if the follower is too
+    /// far behind: refresh it; `Io`, `NoSpace`. What was made is removed.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         let Inner { env, dir: source, options, process, following, .. } = &*self.inner;
         if !process.is_this() {
@@ -260,7 +268,8 @@ impl Follower {
             log_end: logs.end(),
         };
         let check = |dir: &Path| check_copy(dir, options, logs.last_seq());
-        checkpoint::of_follower(followed, dir.as_ref(), check)
+        let copied = checkpoint::of_follower(followed, dir.as_ref(), check);
+        copied.map_err(|error| following.lease.lock().loss(&*env.fs).unwrap_or(error))
     }
 
     /// What kept the last refresh in the background from succeeding; `None` if nothing did.
@@ -303,8 +312,30 @@ struct Ground<'a> {
 
 impl Following {
     /// Reads on, and makes a moment of what is there; `None` where nothing has changed since
-    /// the one before.
+    /// the one before. Begins again where the writer has taken the lease away.
     fn refresh(&mut self, ground: &Ground<'_>, before: Option<&Db>) -> Result<Option<Db>> {
+        for _ in 0..TRIES {
+            if self.lease.lock().is_lost(&*ground.env.fs)? {
+                self.begin_again(ground)?;
+            }
+            let read = self.read_moment(ground, before);
+            let is_lost = self.lease.lock().is_lost(&*ground.env.fs);
+            match is_lost.inspect_err(|_| self.read = None)? {
+                false => return read,
+                true => drop(read),
+            }
+        }
+        Err(Error::new(ErrorKind::Closed, LOST))
+    }
+
+    /// Takes another lease. Nothing is kept for the moments of before, nor of use that was read.
+    fn begin_again(&mut self, ground: &Ground<'_>) -> Result<()> {
+        self.lease.lock().renew(ground.env, ground.dir)?;
+        (self.read, self.moments) = (None, Vec::new());
+        Ok(())
+    }
+
+    fn read_moment(&mut self, ground: &Ground<'_>, before: Option<&Db>) -> Result<Option<Db>> {
         let (length, seq) = match &self.read {
             Some((manifest, logs)) => (manifest.length(), logs.last_seq()),
             None => (Length::default(), 0),

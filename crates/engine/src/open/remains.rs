@@ -143,6 +143,7 @@ pub(crate) fn remove_orphans(
     let wals = listing.wals.iter().map(|&n| names::wal(n));
     let manifests = listing.manifests.iter().map(|&n| names::manifest(n));
     let temporary = listing.temporary.iter().map(|&n| names::temp(n));
+    cleanup.remove_leases();
     let is_read = in_force.filter(|_| cleanup.is_read_by_older());
     for name in orphans.chain(wals).chain(manifests).chain(temporary) {
         if let Some(manifest) = is_read

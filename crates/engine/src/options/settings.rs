@@ -374,6 +374,11 @@ settings! {
     "Too low" => "some kilobytes are written again and again that nobody reads";
     "Too high" => "what other processes read is old";
 
+    followers_keep_bytes: u64, Bytes, GIB, NumberOrZero { min: 64 * KIB, max: 1 << 50, zero: "no limit" };
+    "Most that is kept of files which only followers still read. Beyond it the follower that is furthest behind, a stopped process or one that keeps an old state, goes without: its reads fail where a file is gone, and a refresh shows it the newest state.";
+    "Too low" => "followers that take long over a scan or a backup have to begin again";
+    "Too high" => "a stopped follower fills the device";
+
     reserve_bytes: u64, Bytes, 0u64, NumberOrZero { min: MIB, max: 64 * GIB, zero: "none" };
     "Room kept in a file of its own, and given up by an open that finds the device too full to recover.";
     "Too low" => "a full device refuses the open until room is made: what recovery needs is what is in memory, and a log";

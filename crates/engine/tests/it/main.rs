@@ -13,6 +13,7 @@ mod follower;
 mod handles;
 mod hermitage;
 mod ingest;
+mod left_behind;
 mod left_out;
 mod log_space;
 mod memory;

@@ -9,7 +9,7 @@ use super::lock_register::Locked;
 use super::place::Place;
 use super::retry::retry;
 use crate::error::io_error;
-use crate::fs::{Lease, LeaseState, LockMode};
+use crate::fs::{FileId, Lease, LeaseState, LockMode};
 use rustix::fs::OFlags;
 use std::path::PathBuf;
 use windrow_base::{ErrorKind, Result};
@@ -29,6 +29,10 @@ impl Lease for OsLease {
             Ok(_) => Err(io_error("write the lease", &self.path, rustix::io::Errno::NOSPC)),
             Err(errno) => Err(io_error("write the lease", &self.path, errno)),
         }
+    }
+
+    fn id(&self) -> FileId {
+        self.locked.file()
     }
 }
 
@@ -82,6 +86,24 @@ mod tests {
         let again = fs.lease(&path).unwrap();
         assert_eq!(fs.read_all(&path).unwrap(), b"here");
         drop(again);
+    }
+
+    #[test]
+    fn a_lease_whose_file_was_removed_is_no_more_and_its_place_is_free() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("READER-000000");
+        let fs = OsFs::new();
+        let lost = fs.lease(&path).unwrap();
+        fs.remove(&path).unwrap();
+        assert_eq!(fs.lease_state(&path).unwrap(), LeaseState::Absent);
+        let next = fs.lease(&path).unwrap();
+        next.write(b"next").unwrap();
+        lost.write(b"lost").unwrap();
+        assert_eq!(fs.read_all(&path).unwrap(), b"next");
+        let there = fs.stamp(&path).unwrap().map(|stamp| stamp.id);
+        assert!(there == Some(next.id()) && there != Some(lost.id()));
+        drop(lost);
+        assert_eq!(fs.lease_state(&path).unwrap(), LeaseState::Live);
     }
 
     #[test]

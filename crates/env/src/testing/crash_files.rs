@@ -229,12 +229,22 @@ impl Drop for CrashLock {
 /// A lease: what is locked, and the file that is written to.
 struct CrashLease {
     handle: Handle,
+    id: FileId,
     _lock: CrashLock,
+}
+
+/// What a lease locks: the file, whatever its name is. A lock file is locked by its place.
+fn lease_key(node: &Node) -> LockKey {
+    (node.lock().id, String::new())
 }
 
 impl Lease for CrashLease {
     fn write(&self, bytes: &[u8]) -> Result<()> {
         self.handle.write(0, bytes)
+    }
+
+    fn id(&self) -> FileId {
+        self.id
     }
 }
 
@@ -532,33 +542,30 @@ impl FileSystem for CrashFs {
             return Err(result.err().unwrap_or_else(|| os_error(5, path)));
         }
         let place = state.resolve(&self.anchors, path);
-        let (parent, name) = split(&place)?;
-        let key = (state.dir(&parent)?.id, name);
-        if state.locks.contains_key(&key) {
-            let busy = Error::new(ErrorKind::Busy, "somebody holds the lease");
-            return Err(busy.with_file(path.display().to_string()));
-        }
         let node = match state.node(&place) {
             Ok(node) => node,
             Err(error) if !crate::fs::is_not_found(&error) => return Err(error),
             Err(_) => state.create_node(&place, false)?,
         };
+        let key = lease_key(&node);
+        if state.locks.contains_key(&key) {
+            let busy = Error::new(ErrorKind::Busy, "somebody holds the lease");
+            return Err(busy.with_file(path.display().to_string()));
+        }
         result?;
         let id = FileId { device: 1, inode: node.lock().id };
         state.locks.insert(key.clone(), Holders { exclusive: true, count: 1 });
         let (shared, generation) = (self.shared.clone(), state.generation);
         let lock = CrashLock(Some(Locked { shared, key, generation, id }));
-        Ok(Box::new(CrashLease { handle: self.handle(&state, node, path), _lock: lock }))
+        Ok(Box::new(CrashLease { handle: self.handle(&state, node, path), id, _lock: lock }))
     }
 
     fn lease_state(&self, path: &Path) -> Result<LeaseState> {
         self.look(Ops::LOOK, path, |state, place| {
-            let (parent, name) = split(place)?;
-            let key = (state.dir(&parent)?.id, name);
-            Ok(match (state.locks.contains_key(&key), state.node(place)) {
-                (true, _) => LeaseState::Live,
-                (false, Ok(_)) => LeaseState::Free,
-                (false, Err(_)) => LeaseState::Absent,
+            Ok(match state.node(place) {
+                Ok(node) if state.locks.contains_key(&lease_key(&node)) => LeaseState::Live,
+                Ok(_) => LeaseState::Free,
+                Err(_) => LeaseState::Absent,
             })
         })
     }

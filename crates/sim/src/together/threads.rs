@@ -84,6 +84,9 @@ impl Machine {
         let variant = simulated[self.draw(simulated.len() as u64) as usize];
         let mut options = variant.options().expect("options of a variant");
         options.settings.set("manifest_bytes", "4KiB").expect("a setting");
+        // A follower that is left behind says that it is closed.
+        let keep = ["64KiB", "1GiB"][self.draw(2) as usize];
+        options.settings.set("followers_keep_bytes", keep).expect("a setting");
         *self.options.lock().expect("no thread panicked") = options;
     }
 }
