@@ -182,7 +182,11 @@ fn the_one_that_is_furthest_behind_goes_and_the_others_stay() {
 
 /// The writer goes on, and takes the lease away, in the middle of what the follower does.
 #[test]
-#[allow(clippy::disallowed_methods, reason = "another process is another thread here")]
+#[allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "another process is another thread here"
+)]
 fn a_lease_that_goes_in_the_middle_of_an_open_a_refresh_or_a_copy_does_no_harm() {
     let whens = [("MANIFEST", 0), ("MANIFEST", 1), (".wal", 0), (".wal", 1), (".sst", 0)];
     for (case, (part, nth)) in (0..3).flat_map(|case| whens.map(|when| (case, when))) {
