@@ -22,12 +22,16 @@
 use crate::jobs::Jobs;
 use crate::merge::run::run_decision;
 use crate::schedule::Scheduler;
+use crate::shortage::is_short;
 use crate::tree::{Tree, dropped};
 use crate::trouble::end_decision;
 use std::sync::Arc;
 use windrow_base::Result;
 use windrow_plan::tree::Version;
 use windrow_plan::{Decision, ManualState};
+
+/// How often a compaction that found no room begins again, where merges that fitted made some.
+const ROUNDS_MAX: u32 = 8;
 
 /// A compaction under way.
 struct Manual<'a> {
@@ -123,14 +127,24 @@ pub(crate) fn compact(
 ) -> Result<()> {
     let jobs = &scheduler.jobs;
     jobs.pipeline.flush_tree(tree)?;
-    let mut manual = Manual::begin(jobs, tree, (lo, hi));
-    jobs.note_due(tree);
-    // A panic turns writing off before the files of its step are free again.
-    let result = jobs.workers.contain_panics(|| compact_steps(scheduler, &mut manual));
-    drop(manual);
-    jobs.note_due(tree);
-    scheduler.schedule();
-    result
+    let mut rounds = 0;
+    loop {
+        rounds += 1;
+        let mut manual = Manual::begin(jobs, tree, (lo, hi));
+        jobs.note_due(tree);
+        // A panic turns writing off before the files of its step are free again.
+        let result = jobs.workers.contain_panics(|| compact_steps(scheduler, &mut manual));
+        let is_short = result.as_ref().is_err_and(|error| is_short(&jobs.host, error));
+        // No other merge begins meanwhile, which would take the room.
+        let has_made_room = is_short && rounds < ROUNDS_MAX && make_room(jobs, tree)?;
+        drop(manual);
+        jobs.note_due(tree);
+        // It begins again: the steps may find room now, and other tables.
+        if !has_made_room {
+            scheduler.schedule();
+            return result;
+        }
+    }
 }
 
 fn compact_steps(scheduler: &Scheduler, manual: &mut Manual<'_>) -> Result<()> {
@@ -150,12 +164,53 @@ fn compact_steps(scheduler: &Scheduler, manual: &mut Manual<'_>) -> Result<()> {
             Err(error) => Err(error.clone()),
         };
         manual.end_step(&result);
+        // The next step may need the room of what this one read.
+        jobs.cleanup.run(jobs.host.write_state.cause().is_some());
         jobs.note_due(tree);
         // What had to wait for the step goes before the next one.
         scheduler.schedule_merges();
         scheduler.update_pace();
         result?;
     }
+}
+
+/// Merges what surely fits, from one level to the next: what that drops makes room for a step that
+/// found none. Whether there was any such merge.
+fn make_room(jobs: &Jobs, tree: &Tree) -> Result<bool> {
+    let mut any = false;
+    let is_quiet = || (tree.work.lock().merging == 0 || tree.is_dropped()).then_some(());
+    jobs.host.wait_until(is_quiet);
+    loop {
+        let underway = jobs.workers.begin()?;
+        // What has left the tree, and what a merge that was given up has written, counts as room.
+        jobs.cleanup.run(jobs.host.write_state.cause().is_some());
+        let Some(decision) = claim_fitting(jobs, tree) else { return Ok(any) };
+        let result = jobs.workers.contain_panics(|| run_decision(jobs, tree, &decision));
+        let mut work = tree.work.lock();
+        end_decision(&jobs.host.events, &mut work, &decision, &result);
+        drop((work, underway));
+        jobs.note_due(tree);
+        match result {
+            Err(error) if is_short(&jobs.host, &error) => return Ok(any),
+            result => result?,
+        }
+        any = true;
+    }
+}
+
+fn claim_fitting(jobs: &Jobs, tree: &Tree) -> Option<Decision> {
+    let room = jobs.pipeline.segments.room_to_merge();
+    let mut work = tree.work.lock();
+    let (version, sizes) = (tree.version(), tree.sizes.load());
+    let view = jobs.host.plan_view(&version, &work.busy, &sizes);
+    // Another compaction knows where in the levels below it has come to.
+    let deepest = if work.hold <= 1 { u32::MAX } else { 0 };
+    let decision = tree.policy.load().pick_within(&view, room, deepest);
+    if decision.is_idle() || tree.is_dropped() {
+        return None;
+    }
+    work.busy.claim(&decision);
+    Some(decision)
 }
 
 #[cfg(test)]

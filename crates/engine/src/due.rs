@@ -127,7 +127,7 @@ fn load_of(host: &Host, tree: &Tree) -> Load {
     // As if nothing ran: is there a job that the damage does not bar?
     let sound = host.plan_view(&version, &work.damaged, &sizes);
     let is_damaged = !work.damaged.is_empty();
-    let waits_for_room = work.merge_retry.error().is_some();
+    let waits_for_room = work.waits_for_room().is_some();
     if policy.level0_score(&version, &sizes) >= 1.0 && !waits_for_room {
         // Else the policy is content at this depth, whatever runs elsewhere.
         load.level0_depth = match is_damaged {

@@ -51,12 +51,15 @@ use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::ingested;
-use windrow_plan::tree::File;
+use windrow_plan::tree::{File, Part};
 
 /// Of an ingestion whose record may be in the manifest.
 const UNSEEN: &str = "the ingestion is not visible and `resume` leaves it out, but if the database is \
                       reopened instead, the manifest may have it";
 
+/// The part of a tree's bytes, up to some tables, that an ingestion leaves free on the device.
+const ROOM_PART: u64 = 8;
+const ROOM_TABLES: u64 = 4;
 /// Bytes of entries between two looks at how much of the device is free.
 const LOOK_BYTES: usize = 1 << 20;
 
@@ -118,7 +121,8 @@ impl Ingest {
             last: Vec::new(),
             entries: 0,
             user_bytes: 0,
-            since_look: 0,
+            // The first entry looks.
+            since_look: LOOK_BYTES,
             expiring: Vec::new(),
             database,
             tree,
@@ -194,7 +198,7 @@ impl Ingest {
         self.since_look += key.len() + value.len();
         if self.since_look >= LOOK_BYTES {
             let merges = database.workers.merges_running.load(Ordering::Acquire);
-            let step = self.since_look as u64;
+            let step = self.since_look as u64 + room_to_merge_bytes(&self.tree);
             database.pipeline.segments.leave_room_to_flush(step, merges)?;
             self.since_look = 0;
         }
@@ -251,6 +255,17 @@ impl std::fmt::Debug for Ingest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Ingest({} entries into {:?})", self.entries, self.tree.name)
     }
+}
+
+/// Room that an ingestion leaves to each merge that runs, or to one: without any, what newer tables
+/// hide would stay. A table goes down with what it overlaps there.
+fn room_to_merge_bytes(tree: &Tree) -> u64 {
+    let version = tree.version();
+    let levels = 0..version.levels.len() as u32;
+    let bytes: u64 = levels
+        .map(|level| version.part_bytes(level, Part::Run) + version.part_bytes(level, Part::SstLog))
+        .sum();
+    (bytes / ROOM_PART).min(ROOM_TABLES * tree.sizes.load().file_bytes)
 }
 
 fn failed() -> Error {

@@ -222,6 +222,10 @@ impl Scheduler {
             return;
         }
         let mut asked = self.by_need();
+        if asked.is_empty() {
+            return;
+        }
+        let room = self.jobs.pipeline.segments.room_to_merge();
         let mut turn = asked.iter().map(|need| need.turn).max().unwrap_or(0);
         while !asked.is_empty() {
             let mut later = Vec::new();
@@ -232,7 +236,7 @@ impl Scheduler {
                     return;
                 }
                 turn += 1;
-                if self.begin_merge(&underway, &need.tree, turn) {
+                if self.begin_merge(&underway, &need.tree, (turn, room)) {
                     later.push(need);
                 }
             }
@@ -258,7 +262,7 @@ impl Scheduler {
 
     /// Begins what the policy of a keyspace wants most, or a look for tables that are to
     /// be dropped. Returns whether there was something.
-    fn begin_merge(&self, underway: &Underway, tree: &Arc<Tree>, turn: u64) -> bool {
+    fn begin_merge(&self, underway: &Underway, tree: &Arc<Tree>, (turn, room): (u64, u64)) -> bool {
         self.jobs.due.asking(tree);
         let mut work = tree.work.lock();
         if tree.is_dropped() || !work.merge_retry.is_due(self.jobs.host.env.clock.monotonic_ns()) {
@@ -286,6 +290,10 @@ impl Scheduler {
             _ if work.waiting == 0 && slow() => policy.relieve(&view),
             _ => return false,
         };
+        let deepest = if work.hold == 0 { u32::MAX } else { 0 };
+        let is_short = matches!(&decision, Decision::Merge(merge) if room < merge.input_bytes());
+        let fitting = is_short.then(|| policy.pick_within(&view, room, deepest));
+        let decision = self.with_room(&mut work, decision, room, fitting);
         if decision.is_idle() {
             if work.merging == 0 && work.hold == 0 {
                 self.end_chain(work.chain.end());
@@ -301,6 +309,29 @@ impl Scheduler {
             scheduler.merge_job(tree, &decision)
         });
         true
+    }
+
+    /// The decision, or where there is little room for it, the one that fits: see `shortage.rs`.
+    fn with_room(
+        &self,
+        work: &mut Work,
+        wanted: Decision,
+        room: u64,
+        fitting: Option<Decision>,
+    ) -> Decision {
+        match (&wanted, fitting) {
+            (Decision::Merge(merge), Some(Decision::Idle)) => {
+                let now_ns = self.jobs.host.env.clock.monotonic_ns();
+                let is_worth = work.notes().attempt.is_worth(merge, room, now_ns);
+                if is_worth { wanted } else { Decision::Idle }
+            }
+            (_, fitting) => {
+                if let Some(notes) = &mut work.notes {
+                    notes.attempt.let_go();
+                }
+                fitting.unwrap_or(wanted)
+            }
+        }
     }
 
     /// Begins a job of a keyspace that [`Scheduler::merge_job`] ends.
@@ -338,6 +369,9 @@ impl Scheduler {
         }
         invariant!(I9, work.merging > 0, "a job of `{}` ends that did not begin", tree.name);
         end_decision(&self.jobs.host.events, &mut work, decision, &result);
+        if let Some(notes) = &mut work.notes {
+            notes.attempt.note(&self.jobs.host, decision, &result);
+        }
         work.merging -= 1;
         let (merging, is_kept) = (work.merging, work.busy.has_jobs());
         let is_released = merging > 0 || work.hold > 0 || !work.damaged.is_empty() || !is_kept;
@@ -431,7 +465,7 @@ impl Scheduler {
 
     /// Whether a flush or a merge is to be tried again.
     fn any_job_waits(&self) -> bool {
-        let merge_waits = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error().is_some();
+        let merge_waits = |tree: &Arc<Tree>| tree.work.lock().waits_for_room().is_some();
         let flush_waits = self.jobs.pipeline.flush_retry.lock().error().is_some();
         flush_waits || self.jobs.pipeline.trees().iter().any(merge_waits)
     }
@@ -445,7 +479,7 @@ impl Scheduler {
 
     /// Why a flush or merge waits.
     pub(crate) fn stuck_work(&self) -> Option<Error> {
-        let of = |tree: &Arc<Tree>| tree.work.lock().merge_retry.error().cloned();
+        let of = |tree: &Arc<Tree>| tree.work.lock().waits_for_room().cloned();
         self.jobs.pipeline.stuck_flush().or_else(|| self.jobs.pipeline.trees().iter().find_map(of))
     }
 }

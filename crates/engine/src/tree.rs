@@ -17,7 +17,7 @@ use crate::options::KeyspaceSettings;
 use crate::read::ReadOwner;
 use crate::read::statistics::Estimates;
 use crate::read::view::{ReadLevel, ReadView};
-use crate::shortage::Retry;
+use crate::shortage::{Attempt, Retry};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use windrow_base::{Error, ErrorKind, FileNumber, KeyOrder, KeyspaceId, SeqNo};
@@ -61,9 +61,17 @@ pub(crate) struct Notes {
     /// What the last look for tables that range tombstones hide whole saw; none is made of a
     /// tree without range tombstones.
     pub(crate) last_look: Option<LastLook>,
+    /// The last merge that was begun with less room than it might need.
+    pub(crate) attempt: Attempt,
 }
 
 impl Work {
+    /// Why a merge that is due waits for room.
+    pub(crate) fn waits_for_room(&self) -> Option<&Error> {
+        let attempt = self.notes.as_ref().and_then(|notes| notes.attempt.error());
+        self.merge_retry.error().or(attempt)
+    }
+
     /// What is noted, to be changed.
     pub(crate) fn notes(&mut self) -> &mut Notes {
         self.notes.get_or_insert_default()

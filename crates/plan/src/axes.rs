@@ -14,7 +14,7 @@ use crate::filter_memory::{FilterJob, FilterPlan};
 use crate::pick::Levels;
 use crate::pick::for_reads::{self, ReadCosts};
 use crate::pick::manual::{self, ManualState};
-use crate::pick::small;
+use crate::pick::{scarce, small};
 use crate::sizes::{self, Sizes};
 use crate::sound::checked;
 use crate::tree::{File, LEVELS_MAX, Part, Version};
@@ -115,6 +115,16 @@ impl Policy {
         let deep = files.iter().map(|(level, _, _)| *level).find(|&level| level > 1);
         invariant!(I10, deep.is_none(), "{decision} takes from level {deep:?}, not from level 0");
         decision
+    }
+
+    /// Where there is no room for what [`Policy::pick`] or [`Policy::manual`] wants: a merge that
+    /// reads `room_bytes` at most, and so writes no more. `Idle` if none fits. It takes
+    /// nothing from below `deepest`.
+    pub fn pick_within(&self, view: &View<'_>, room_bytes: u64, deepest: u32) -> Decision {
+        if view.busy.is_reshaping() {
+            return Decision::Idle;
+        }
+        checked(view, scarce::pick(view, room_bytes, deepest).unwrap_or(Decision::Idle))
     }
 
     /// The next step of a manual compaction of `[lo, hi]` (`None`: unbounded).

@@ -51,6 +51,11 @@ pub enum Reason {
         /// Epochs that become one.
         epochs: u32,
     },
+    /// The device has no room for what else was due, and has so much for this.
+    LittleRoom {
+        /// Bytes that may be written.
+        bytes: u64,
+    },
     /// A run is larger than its level's capacity.
     LevelFull {
         /// Level of the run.
@@ -545,6 +550,9 @@ impl fmt::Display for Reason {
             | Reason::SstLogDeep { .. }
             | Reason::DrainSstLog { .. }
             | Reason::ReadOften { .. } => self.fmt_sst_log(f),
+            Reason::LittleRoom { bytes } => {
+                write!(f, "the device has room for {}, and not for what is due", Bytes(*bytes))
+            }
             Reason::LevelFull { level, bytes, capacity } => {
                 write!(f, "level {level} holds {} of {}", Bytes(*bytes), Bytes(*capacity))
             }

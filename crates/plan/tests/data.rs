@@ -82,6 +82,7 @@ impl Bench {
             "set" => self.set(args),
             "pick" if args == "all" => self.pick_all(),
             "pick" => format!("{}\n", self.policy.pick(&self.view())),
+            "within" => self.within(args),
             "covered" => self.covered(args, body),
             "pick_for_reads" => self.pick_for_reads(args),
             "settle" => self.settle(),
@@ -381,6 +382,13 @@ impl Bench {
         }
     }
 
+    /// So many bytes of room, and the deepest level to take from, 9 unless it is said.
+    fn within(&self, args: &str) -> String {
+        let (room, deepest) = args.split_once(' ').unwrap_or((args, "9"));
+        let (room, deepest) = (parse_bytes(room).unwrap(), deepest.parse().expect("a level"));
+        format!("{}\n", self.policy.pick_within(&self.view(), room, deepest))
+    }
+
     /// Input: `key bytes` a line; answer: the files. Of an output into a level,
     /// or of a flush.
     fn cut(&self, args: &str, body: &str) -> String {
@@ -469,6 +477,7 @@ cases!(
     tiered,
     leveled,
     small,
+    scarce,
     busy,
     garbage,
     covered_tables,

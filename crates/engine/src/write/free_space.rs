@@ -34,10 +34,8 @@ impl Segments {
     /// `NoSpace`.
     pub(crate) fn leave_room_to_flush(&self, step: u64, merges: usize) -> Result<()> {
         let Ok(free) = self.host.env.fs.free_bytes(&self.host.dir) else { return Ok(()) };
-        let to_come = self.bytes_in_memory().saturating_add(self.reserved_ahead());
         let steps = step.saturating_mul(merges.max(1) as u64);
-        let overhead = steps.saturating_add(next_log_bytes(free) + MARGIN_BYTES);
-        let needed = to_come.saturating_add(overhead);
+        let needed = self.bytes_to_flush(free).saturating_add(steps);
         if needed <= free {
             return Ok(());
         }
@@ -45,6 +43,21 @@ impl Segments {
             "a merge leaves {free} bytes free, of which a flush of what is in memory needs {needed}"
         );
         Err(Error::new(ErrorKind::NoSpace, text))
+    }
+
+    /// What merges may write without taking that room, in bytes.
+    pub(crate) fn room_to_merge(&self) -> u64 {
+        match self.host.env.fs.free_bytes(&self.host.dir) {
+            Ok(free) => free.saturating_sub(self.bytes_to_flush(free)),
+            Err(_) => u64::MAX,
+        }
+    }
+
+    /// What a flush of what is in memory, or comes there without anybody asking, takes of so much
+    /// free space.
+    fn bytes_to_flush(&self, free: u64) -> u64 {
+        let to_come = self.bytes_in_memory().saturating_add(self.reserved_ahead());
+        to_come.saturating_add(next_log_bytes(free) + MARGIN_BYTES)
     }
 
     /// Whether so little is free that a log is made when it is needed and not ahead.

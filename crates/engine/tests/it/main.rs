@@ -26,5 +26,6 @@ mod repair;
 mod resume;
 mod shifts;
 mod simulated;
+mod small_devices;
 mod syncs;
 mod unregistered;

@@ -11,6 +11,7 @@ pub mod leveled;
 pub mod levels;
 pub mod manual;
 mod picker;
+pub(crate) mod scarce;
 pub mod score;
 pub(crate) mod small;
 pub mod sst_log;
