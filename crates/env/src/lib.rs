@@ -24,6 +24,7 @@ pub use jobs::Jobs;
 pub use os::{OsClock, OsFs, OsRandom, ThreadPool};
 pub use random::Random;
 pub use sys::arenas::{give_back_freed, share_one_heap};
+pub use sys::buffer::Buffer;
 pub use sys::prefetch::prefetch;
 pub use sys::process::{NotInherited, Process};
 

@@ -1,7 +1,8 @@
 //! A global allocator that counts, and aborts the process at the n-th
 //! allocation: what running out of memory does to a Rust program.
 //!
-//! Owns: the counts. Never does: serve memory itself; the system's allocator does.
+//! Owns: the counts, of buffers too, which are no allocator's (`buffer.rs`). Never does: serve
+//! memory itself; the system's allocator does.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +14,7 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 static LAST: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// See the module. For a program's `#[global_allocator]`; where it is not that, it
-/// counts nothing.
+/// counts buffers alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingHeap;
 
@@ -38,7 +39,8 @@ impl CountingHeap {
         PEAK.load(Ordering::Relaxed)
     }
 
-    fn add(self, bytes: usize) {
+    /// Something was allocated: here, or where buffers are.
+    pub(super) fn add(self, bytes: usize) {
         if COUNT.fetch_add(1, Ordering::Relaxed) >= LAST.load(Ordering::Relaxed) {
             // Not by a panic, which would unwind and allocate.
             std::process::abort();
@@ -50,7 +52,7 @@ impl CountingHeap {
         }
     }
 
-    fn sub(self, bytes: usize) {
+    pub(super) fn sub(self, bytes: usize) {
         LIVE.fetch_sub(bytes, Ordering::Relaxed);
     }
 }

@@ -8,12 +8,16 @@
 
 pub(crate) mod aligned;
 pub(crate) mod arenas;
+pub(crate) mod buffer;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fork;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod heap;
+mod mapping;
 pub(crate) mod prefetch;
 pub(crate) mod process;
+mod region;
+mod regions;
 pub(crate) mod ring;
 pub(crate) mod sched;
 #[cfg(any(test, feature = "testing"))]

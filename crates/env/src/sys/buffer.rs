@@ -1,0 +1,265 @@
+//! Buffers of the engine: blocks, chunks of memtables, what is read and written at once.
+//!
+//! They are most of what a database has in memory, and come and go on many threads. So
+//! they are not the general allocator's: what it keeps of memory that was freed, it
+//! keeps for each of its heaps (`regions.rs`). A buffer of middle size is a run in a
+//! region; a larger one has a mapping of its own, which goes as the buffer does. Small
+//! ones, and all where the system maps nothing more, come from the heap.
+//!
+//! Owns: where a buffer's memory is from, and that it goes back there. Never does: grow.
+
+use super::{mapping, regions};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// What starts a buffer is at a multiple of this: a cache line.
+const ALIGN: usize = 64;
+
+/// Smaller buffers come from the heap, whose small blocks are the better packed.
+const RUN_BYTES_MIN: usize = 1 << 10;
+
+/// Bytes of a length that is fixed when they are made.
+pub struct Buffer {
+    start: NonNull<u8>,
+    len: usize,
+    /// What it was asked to hold.
+    asked: usize,
+    home: Home,
+}
+
+#[derive(Clone, Copy)]
+enum Home {
+    Heap,
+    Region(regions::Place),
+    Mapping,
+}
+
+// SAFETY: it owns its memory as a `Box<[u8]>` does; giving it back may be done by any thread.
+unsafe impl Send for Buffer {}
+// SAFETY: shared references only read.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// A buffer of `len` bytes that holds anything: zeros, or what another one held.
+    pub fn new(len: usize) -> Buffer {
+        let mapped = match len {
+            0..RUN_BYTES_MIN => None,
+            RUN_BYTES_MIN..=regions::RUN_BYTES_MAX => {
+                regions::take(len).map(|(start, place)| (start, Home::Region(place)))
+            }
+            _ => mapping::map(mapping::mapped_bytes(len)).map(|start| (start, Home::Mapping)),
+        };
+        let (start, home) = mapped.unwrap_or_else(|| (on_heap(len), Home::Heap));
+        let buffer = Buffer { start, len, asked: len, home };
+        #[cfg(any(test, feature = "testing"))]
+        if !matches!(home, Home::Heap) {
+            super::heap::CountingHeap.add(buffer.memory_bytes());
+        }
+        buffer
+    }
+
+    /// A copy of `bytes`.
+    pub fn copy_of(bytes: &[u8]) -> Buffer {
+        let mut buffer = Buffer::new(bytes.len());
+        buffer.copy_from_slice(bytes);
+        buffer
+    }
+
+    /// A buffer of `len` bytes that holds anything: this one, if it has room for them.
+    pub fn reused(mut self, len: usize) -> Buffer {
+        if len > self.asked {
+            // First: then the two are not there at the same time.
+            drop(self);
+            return Buffer::new(len);
+        }
+        self.len = len;
+        self
+    }
+
+    /// The same bytes, without memory behind them that another length took.
+    pub fn shrunk(self) -> Buffer {
+        if self.len == self.asked { self } else { Buffer::copy_of(&self) }
+    }
+
+    /// Leaves out what lies behind the first `len` bytes, whose memory stays its own.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Memory that it takes, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        match self.home {
+            Home::Heap => self.asked,
+            Home::Region(_) => regions::run_bytes(self.asked),
+            Home::Mapping => mapping::mapped_bytes(self.asked),
+        }
+    }
+
+    /// Where it begins, at a multiple of 64. Stays there for as long as it lives.
+    pub fn as_non_null(&self) -> NonNull<u8> {
+        self.start
+    }
+}
+
+fn layout(len: usize) -> Layout {
+    Layout::from_size_align(len, ALIGN).expect("a buffer within the address space")
+}
+
+fn on_heap(len: usize) -> NonNull<u8> {
+    if len == 0 {
+        return NonNull::without_provenance(const { std::num::NonZeroUsize::new(ALIGN).unwrap() });
+    }
+    // SAFETY: the size is not zero.
+    let start = unsafe { alloc_zeroed(layout(len)) };
+    NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout(len)))
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        #[cfg(any(test, feature = "testing"))]
+        if !matches!(self.home, Home::Heap) {
+            super::heap::CountingHeap.sub(self.memory_bytes());
+        }
+        // SAFETY: `new` had it from there, for `asked` bytes; it is dropped once.
+        unsafe {
+            match self.home {
+                Home::Heap if self.asked == 0 => {}
+                Home::Heap => dealloc(self.start.as_ptr(), layout(self.asked)),
+                Home::Region(place) => regions::give_back(self.start, self.asked, place),
+                Home::Mapping => {
+                    mapping::unmap(self.start, mapping::mapped_bytes(self.asked));
+                }
+            }
+        }
+    }
+}
+
+impl Default for Buffer {
+    /// Nothing, which takes no memory.
+    fn default() -> Buffer {
+        Buffer::new(0)
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the memory is its own, `len` bytes of it are initialised: the heap's and
+        // the system's with zeros, a region's also with what was written to it before.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`, and `&mut self` makes the borrow unique.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl PartialEq for Buffer {
+    fn eq(&self, other: &Buffer) -> bool {
+        **self == **other
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::fork::in_child;
+
+    /// One on each side of the bounds between the kinds of memory.
+    const SIZES: [usize; 8] = [
+        0,
+        1,
+        RUN_BYTES_MIN - 1,
+        RUN_BYTES_MIN,
+        4_242,
+        regions::RUN_BYTES_MAX,
+        regions::RUN_BYTES_MAX + 1,
+        3 << 20,
+    ];
+
+    #[test]
+    fn a_buffer_holds_what_is_written_to_it() {
+        for len in SIZES {
+            let bytes: Vec<u8> = (0..len).map(|i| (i * 7) as u8).collect();
+            let mut buffer = Buffer::copy_of(&bytes);
+            assert_eq!(*buffer, *bytes);
+            assert!(len <= buffer.memory_bytes() && buffer.memory_bytes() < len + 4096);
+            assert!(buffer.as_non_null().addr().get().is_multiple_of(ALIGN));
+            buffer.truncate(len / 2);
+            assert_eq!(*buffer, bytes[..len / 2]);
+            let start = buffer.as_non_null();
+            let buffer = buffer.reused(len);
+            assert_eq!((buffer.len(), buffer.as_non_null()), (len, start));
+            assert_eq!(buffer.reused(len + 1).len(), len + 1);
+        }
+    }
+
+    /// Buffers that two have at the same time would overwrite each other.
+    #[test]
+    fn threads_share_the_regions() {
+        const ROUNDS: usize = if cfg!(miri) { 20 } else { 20_000 };
+        std::thread::scope(|threads| {
+            for thread in 0..4u8 {
+                threads.spawn(move || {
+                    let mut held: Vec<(u8, Buffer)> = Vec::new();
+                    let mut state = u64::from(thread) + 1;
+                    for round in 0..ROUNDS {
+                        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                        let random = (state >> 33) as usize;
+                        if held.len() > 100 || round % 3 == 2 {
+                            let (byte, buffer) = held.swap_remove(random % held.len());
+                            assert!(buffer.iter().all(|&found| found == byte));
+                        } else {
+                            let byte = thread << 6 | (round % 64) as u8;
+                            let most = if round % 16 == 0 { 250 << 10 } else { 20 << 10 };
+                            let mut buffer = Buffer::new(random % most);
+                            buffer.fill(byte);
+                            held.push((byte, buffer));
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    /// Whatever other threads are at when it is forked, a child takes and gives back.
+    #[test]
+    #[cfg_attr(miri, ignore = "forks")]
+    fn a_child_waits_for_nobody() {
+        let ends = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|threads| {
+            for _ in 0..2 {
+                threads.spawn(|| {
+                    while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+                        drop([Buffer::new(5_000), Buffer::new(200_000)]);
+                    }
+                });
+            }
+            let mut inherited = Some(Buffer::copy_of(&[7; 5_000]));
+            let answered = (0..50).all(|_| {
+                in_child(|| {
+                    let more = (0..300).map(|_| Buffer::copy_of(&[9; 9_000]));
+                    let more: Vec<Buffer> = more.collect();
+                    inherited.take().is_some_and(|buffer| buffer[4_999] == 7)
+                        && more.iter().all(|buffer| buffer.iter().all(|&byte| byte == 9))
+                })
+            });
+            ends.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(answered);
+        });
+    }
+}

@@ -1,0 +1,60 @@
+//! Memory that the system maps for us alone, zeroed, in whole pages.
+//!
+//! Owns: the calls that map, unmap and give pages back. Never does: keep any of it
+//! for later, or serve less than a page.
+
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::ptr::{self, NonNull};
+
+/// Pages are this or a multiple of it.
+pub(super) const PAGE_BYTES: usize = 4 << 10;
+
+/// Bytes that a mapping for `bytes` takes.
+pub(super) fn mapped_bytes(bytes: usize) -> usize {
+    bytes.max(1).next_multiple_of(PAGE_BYTES)
+}
+
+/// Maps `bytes` (whole pages) of zeros; `None` where the system refuses. Under a checker
+/// of memory, which knows the heap's allocations alone, it always does.
+pub(super) fn map(bytes: usize) -> Option<NonNull<u8>> {
+    if cfg!(any(miri, loom)) {
+        return None;
+    }
+    let flags = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a fresh private mapping at an address of the kernel's choice aliases no
+    // memory of ours.
+    let start =
+        unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), bytes, flags, MapFlags::PRIVATE) };
+    start.ok().and_then(|start| NonNull::new(start.cast()))
+}
+
+/// Takes a mapping away.
+///
+/// # Safety
+/// [`map`] gave it with this size, and nobody uses it any more.
+pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's promise.
+    let unmapped = unsafe { rustix::mm::munmap(start.as_ptr().cast(), bytes) };
+    debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+}
+
+/// Has the system keep a mapping in pages of the usual size: what is given back page by
+/// page would else come back with the huge page that the system makes of the rest.
+///
+/// # Safety
+/// It lies in a mapping.
+pub(super) unsafe fn keep_pages_small(start: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's promise; the advice changes no byte. A kernel without huge
+    // pages refuses it, and needs none.
+    let _ = unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxNoHugepage) };
+}
+
+/// Gives pages back: they hold zeros when they are used again. `false` where the
+/// system's pages are larger than these.
+///
+/// # Safety
+/// They lie in a mapping, and nobody uses what is in them.
+pub(super) unsafe fn give_back(start: NonNull<u8>, bytes: usize) -> bool {
+    // SAFETY: the caller's promise; zeros are as good as what was there.
+    unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontNeed).is_ok() }
+}

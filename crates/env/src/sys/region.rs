@@ -1,0 +1,340 @@
+//! A region: a mebibyte that is handed out in runs of granules.
+//!
+//! A bit for each granule says whether it is in use. A run is searched for by one thread
+//! at a time, the first that fits from the front, so that what is in use gathers there;
+//! another thread does not wait but goes to another region. Giving a run back is one
+//! atomic operation for each word of the bitmap and needs nobody's leave: neither waits,
+//! so that a child of `fork` cannot find anything held for ever that it needs.
+//!
+//! Rejected: a list of free slots for each of some sizes. A cache of one size that gives
+//! way to another leaves slots of the first one, which no other size can have.
+//!
+//! Owns: the bitmaps, and which pages the system may have behind them. Never does:
+//! choose among regions, or count over all of them.
+
+use super::mapping::{self, PAGE_BYTES};
+use crate::sync::real::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::ptr::{self, NonNull};
+
+/// Bytes of a region.
+pub(super) const REGION_BYTES: usize = 1 << 20;
+/// What runs are rounded up to: of a block of 4 KiB, 6 % are lost on average.
+pub(super) const GRANULE_BYTES: usize = 512;
+
+const GRANULES: usize = REGION_BYTES / GRANULE_BYTES;
+const WORD_BITS: usize = u64::BITS as usize;
+const PAGES: usize = REGION_BYTES / PAGE_BYTES;
+const PAGE_GRANULES: usize = PAGE_BYTES / GRANULE_BYTES;
+
+/// An upper bound of the longest free run, in granules, for those who look for a place.
+///
+/// Above the bound is the number of runs that were given back: a search may lower the
+/// bound to what it found if none was since it began.
+pub(super) struct Room(AtomicU64);
+
+const BOUND_BITS: u32 = 16;
+const BOUND_MAX: u64 = (1 << BOUND_BITS) - 1;
+
+impl Room {
+    pub(super) const fn unknown() -> Room {
+        Room(AtomicU64::new(BOUND_MAX))
+    }
+
+    fn state(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    pub(super) fn bound(&self) -> usize {
+        (self.state() & BOUND_MAX) as usize
+    }
+
+    /// A run was given back, whose bits are clear.
+    pub(super) fn given_back(&self) {
+        self.0.fetch_add(1 << BOUND_BITS, Ordering::Release);
+        self.0.fetch_or(BOUND_MAX, Ordering::Release);
+    }
+
+    /// What `search` finds. Where it asked everywhere in vain, it says how long the
+    /// longest run may be, which is the bound from then on.
+    pub(super) fn search<T>(&self, search: impl FnOnce() -> Result<T, usize>) -> Option<T> {
+        let state = self.state();
+        let longest = match search() {
+            Ok(found) => return Some(found),
+            Err(longest) => longest as u64,
+        };
+        let lowered = state & !BOUND_MAX | longest;
+        let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
+        // Where it fails a run came back meanwhile, or somebody else has lowered it.
+        let _ = self.0.compare_exchange(state, lowered, set, get);
+        None
+    }
+}
+
+/// See the module.
+pub(super) struct Region {
+    /// Null: not mapped yet.
+    start: AtomicPtr<u8>,
+    /// Somebody searches it, or gives its pages back.
+    is_taken: AtomicBool,
+    room: Room,
+    used: [AtomicU64; GRANULES / WORD_BITS],
+    /// Pages that were handed out since they were last given back. Changed by who has
+    /// taken the region.
+    touched: [AtomicU64; PAGES / WORD_BITS],
+}
+
+/// A run of granules, and how many pages of it the system is about to add.
+pub(super) struct Run {
+    pub(super) start: NonNull<u8>,
+    pub(super) pages_touched: usize,
+}
+
+/// Why there is no run.
+pub(super) enum Refused {
+    /// None of its length is free, or another thread is searching.
+    NoRoom,
+    /// The system maps nothing more.
+    NoMemory,
+}
+
+/// The right to change which granules are used, until it is dropped.
+struct Taken<'a>(&'a Region);
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.is_taken.store(false, Ordering::Release);
+    }
+}
+
+impl Region {
+    pub(super) const fn new() -> Region {
+        Region {
+            start: AtomicPtr::new(ptr::null_mut()),
+            is_taken: AtomicBool::new(false),
+            room: Room::unknown(),
+            used: [const { AtomicU64::new(0) }; GRANULES / WORD_BITS],
+            touched: [const { AtomicU64::new(0) }; PAGES / WORD_BITS],
+        }
+    }
+
+    /// An upper bound of its longest free run.
+    pub(super) fn room_bound(&self) -> usize {
+        self.room.bound()
+    }
+
+    fn take_alone(&self) -> Option<Taken<'_>> {
+        // Not `then_some`: a `Taken` that is made gives the region up as it is dropped.
+        (!self.is_taken.swap(true, Ordering::Acquire)).then(|| Taken(self))
+    }
+
+    /// A run of so many granules, if there is one and nobody else is searching here.
+    pub(super) fn take(&self, granules: usize) -> Result<Run, Refused> {
+        let taken = self.take_alone().ok_or(Refused::NoRoom)?;
+        let base = taken.mapped().ok_or(Refused::NoMemory)?;
+        let first = self.room.search(|| self.find(granules)).ok_or(Refused::NoRoom)?;
+        self.each_word(first, granules, |word, mask| {
+            word.fetch_or(mask, Ordering::Relaxed);
+        });
+        let pages_touched = taken.touch(first, granules);
+        // SAFETY: `find` gives runs within the region, whose mapping lives for ever.
+        let start = unsafe { base.add(first * GRANULE_BYTES) };
+        Ok(Run { start, pages_touched })
+    }
+
+    /// Takes a run back.
+    ///
+    /// # Safety
+    /// [`Region::take`] of this region gave it with this size, and nobody uses it any more.
+    pub(super) unsafe fn give_back(&self, start: NonNull<u8>, granules: usize) {
+        let base = self.start.load(Ordering::Relaxed);
+        let first = (start.addr().get() - base.addr()) / GRANULE_BYTES;
+        self.each_word(first, granules, |word, mask| {
+            // Release: whoever is given it writes after what we read.
+            let before = word.fetch_and(!mask, Ordering::Release);
+            debug_assert_eq!(before & mask, mask, "a run is given back once");
+        });
+        self.room.given_back();
+    }
+
+    /// Gives the system what pages nothing is left on; how many. None while another
+    /// thread searches here.
+    pub(super) fn give_back_pages(&self) -> usize {
+        self.take_alone().map_or(0, |taken| taken.give_back_pages())
+    }
+
+    /// Bytes that the system has behind free granules, about.
+    pub(super) fn idle_bytes(&self) -> usize {
+        let count = |words: &[AtomicU64]| -> usize {
+            words.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
+        };
+        let used = count(&self.used) * GRANULE_BYTES;
+        (count(&self.touched) * PAGE_BYTES).saturating_sub(used)
+    }
+
+    /// The first free run of at least so many granules, or the length of the longest one.
+    fn find(&self, granules: usize) -> Result<usize, usize> {
+        let (mut run, mut longest) = (0, 0);
+        for (index, word) in self.used.iter().enumerate() {
+            let used = word.load(Ordering::Acquire);
+            let mut bit = 0;
+            while bit < WORD_BITS {
+                let free = ((used >> bit).trailing_zeros() as usize).min(WORD_BITS - bit);
+                (run, bit) = (run + free, bit + free);
+                if run >= granules {
+                    return Ok(index * WORD_BITS + bit - run);
+                }
+                if bit < WORD_BITS {
+                    (longest, run) = (longest.max(run), 0);
+                    bit += (used >> bit).trailing_ones() as usize;
+                }
+            }
+        }
+        Err(longest.max(run))
+    }
+
+    /// The words of the bitmap that a run is in, each with its bits.
+    fn each_word(&self, first: usize, granules: usize, change: impl Fn(&AtomicU64, u64)) {
+        let (mut at, end) = (first, first + granules);
+        while at < end {
+            let (bit, left) = (at % WORD_BITS, end - at);
+            let count = left.min(WORD_BITS - bit);
+            change(&self.used[at / WORD_BITS], u64::MAX >> (WORD_BITS - count) << bit);
+            at += count;
+        }
+    }
+
+    /// Whether nothing is left on a page.
+    fn is_page_free(&self, page: usize) -> bool {
+        let first = page * PAGE_GRANULES;
+        let used = self.used[first / WORD_BITS].load(Ordering::Acquire);
+        used >> (first % WORD_BITS) & ((1 << PAGE_GRANULES) - 1) == 0
+    }
+
+    fn is_page_touched(&self, page: usize) -> bool {
+        self.touched[page / WORD_BITS].load(Ordering::Relaxed) >> (page % WORD_BITS) & 1 == 1
+    }
+}
+
+impl Taken<'_> {
+    /// Where the region is, mapped now if it was not.
+    fn mapped(&self) -> Option<NonNull<u8>> {
+        if let Some(start) = NonNull::new(self.0.start.load(Ordering::Relaxed)) {
+            return Some(start);
+        }
+        let start = mapping::map(REGION_BYTES)?;
+        // SAFETY: it was mapped just above.
+        unsafe { mapping::keep_pages_small(start, REGION_BYTES) };
+        self.0.start.store(start.as_ptr(), Ordering::Relaxed);
+        Some(start)
+    }
+
+    /// Notes that a run's pages are in use; how many were not.
+    fn touch(&self, first: usize, granules: usize) -> usize {
+        let pages = first / PAGE_GRANULES..(first + granules).div_ceil(PAGE_GRANULES);
+        let fresh = pages.filter(|&page| !self.0.is_page_touched(page));
+        fresh.inspect(|&page| self.flip_touched(page)).count()
+    }
+
+    fn flip_touched(&self, page: usize) {
+        self.0.touched[page / WORD_BITS].fetch_xor(1 << (page % WORD_BITS), Ordering::Relaxed);
+    }
+
+    fn give_back_pages(&self) -> usize {
+        let Some(base) = NonNull::new(self.0.start.load(Ordering::Relaxed)) else { return 0 };
+        let is_idle = |page: &usize| self.0.is_page_free(*page) && self.0.is_page_touched(*page);
+        let (mut given, mut page) = (0, 0);
+        while let Some(first) = (page..PAGES).find(is_idle) {
+            let end = (first..PAGES).find(|page| !is_idle(page)).unwrap_or(PAGES);
+            // SAFETY: the pages lie in the region's mapping. Nothing is left on them, and
+            // nobody is given any while this has the region.
+            let done = unsafe {
+                mapping::give_back(base.add(first * PAGE_BYTES), (end - first) * PAGE_BYTES)
+            };
+            if done {
+                (first..end).for_each(|page| self.flip_touched(page));
+                given += end - first;
+            }
+            page = end;
+        }
+        given
+    }
+}
+
+#[cfg(all(test, not(miri), not(loom)))]
+mod tests {
+    use super::*;
+
+    fn taken(region: &Region, granules: usize) -> Option<usize> {
+        let run = region.take(granules).ok()?;
+        Some((run.start.addr().get() - region.start.load(Ordering::Relaxed).addr()) / GRANULE_BYTES)
+    }
+
+    fn give_back(region: &Region, first: usize, granules: usize) {
+        let base = NonNull::new(region.start.load(Ordering::Relaxed)).unwrap();
+        // SAFETY: the tests give back what they took.
+        unsafe { region.give_back(base.add(first * GRANULE_BYTES), granules) };
+    }
+
+    #[test]
+    fn the_first_run_that_fits_is_taken() {
+        let region = Region::new();
+        for (granules, first) in [(60, 0), (8, 60), (64, 68), (300, 132)] {
+            assert_eq!(taken(&region, granules), Some(first));
+        }
+        give_back(&region, 60, 8);
+        assert_eq!((taken(&region, 9), taken(&region, 5)), (Some(432), Some(60)));
+        give_back(&region, 0, 60);
+        assert_eq!((taken(&region, 60), taken(&region, 3)), (Some(0), Some(65)));
+        let left = GRANULES - 441;
+        assert_eq!((taken(&region, left + 1), region.room_bound()), (None, left));
+        assert_eq!((taken(&region, left), taken(&region, 1)), (Some(441), None));
+        assert_eq!(region.room_bound(), 0);
+        give_back(&region, 100, 1);
+        assert!(region.room_bound() >= 1);
+        assert_eq!(taken(&region, 1), Some(100));
+    }
+
+    /// A run that comes back while somebody searches in vain is found by the next.
+    #[test]
+    fn the_bound_is_not_lowered_over_what_came_back() {
+        let room = Room::unknown();
+        assert_eq!(room.search(|| Err::<(), usize>(3)), None);
+        assert_eq!(room.bound(), 3);
+        let meanwhile = || {
+            room.given_back();
+            Err::<(), usize>(2)
+        };
+        assert_eq!(room.search(meanwhile), None);
+        assert_eq!(room.bound() as u64, BOUND_MAX);
+    }
+
+    #[test]
+    fn pages_that_nothing_is_left_on_are_given_back() {
+        let region = Region::new();
+        let blocks: Vec<Run> = (0..100).map(|_| region.take(9).ok().unwrap()).collect();
+        let touched: usize = blocks.iter().map(|block| block.pages_touched).sum();
+        assert_eq!(touched, (100 * 9usize).div_ceil(PAGE_GRANULES));
+        for (index, block) in blocks.iter().enumerate() {
+            // SAFETY: each block is 9 granules long and nobody else's.
+            unsafe { block.start.write_bytes(index as u8 + 1, 9 * GRANULE_BYTES) };
+        }
+        assert_eq!(region.give_back_pages(), 0);
+        let stays = |index: usize| index % 10 == 3;
+        for (index, block) in blocks.iter().enumerate().filter(|(index, _)| !stays(*index)) {
+            assert_eq!(index as u8 + 1, unsafe { *block.start.as_ptr() });
+            // SAFETY: taken above and not used again.
+            unsafe { region.give_back(block.start, 9) };
+        }
+        // A block that stays holds two pages, or three where it straddles two bounds.
+        let given = region.give_back_pages();
+        assert!(given >= touched - 10 * 3 && given <= touched - 10 * 2, "{given} of {touched}");
+        assert_eq!(region.give_back_pages(), 0);
+        for (index, block) in blocks.iter().enumerate().filter(|(index, _)| stays(*index)) {
+            // SAFETY: it was not given back.
+            let bytes =
+                unsafe { std::slice::from_raw_parts(block.start.as_ptr(), 9 * GRANULE_BYTES) };
+            assert!(bytes.iter().all(|&byte| byte == index as u8 + 1));
+        }
+        assert_eq!(region.take(9).ok().unwrap().pages_touched, 2);
+    }
+}
