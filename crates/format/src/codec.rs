@@ -6,6 +6,7 @@
 //! options), or compute checksums (they cover the compressed bytes).
 
 use windrow_base::{Error, Result};
+use windrow_env::Buffer;
 
 /// How a block's payload is compressed. The numbers are on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -90,10 +91,10 @@ impl Codec {
     /// `NotSupported` for a codec that is not built in, `Corruption` if the
     /// payload is not what the codec wrote. Allocates at most 255 times the
     /// payload and 4 KiB.
-    pub fn decompress(self, payload: &[u8]) -> Result<Vec<u8>> {
+    pub fn decompress(self, payload: &[u8]) -> Result<Buffer> {
         self.require()?;
         if self == Codec::None {
-            return Ok(payload.to_vec());
+            return Ok(Buffer::copy_of(payload));
         }
         let Some((head, body)) = payload.split_first_chunk::<RAW_LEN_BYTES>() else {
             return Err(Error::corruption("compressed block shorter than its length field"));
@@ -102,7 +103,7 @@ impl Codec {
         if raw_bytes > raw_bytes_max(body.len()) {
             return Err(Error::corruption("compressed block claims an impossible raw length"));
         }
-        let mut raw = vec![0; raw_bytes];
+        let mut raw = Buffer::new(raw_bytes);
         let done = match self {
             Codec::Lz4 => lz4_flex::block::decompress_into(body, &mut raw).ok(),
             _ => decompress_zstd(body, &mut raw),
@@ -235,7 +236,7 @@ mod tests {
             for raw in [&text, &noise, &zeros, &Vec::new()] {
                 let (used, payload) = compressor.compress(raw);
                 assert!(used == Codec::None || payload.len() <= raw.len() - raw.len() / 8);
-                assert_eq!(&used.decompress(payload).unwrap(), raw, "{}", codec.name());
+                assert_eq!(&*used.decompress(payload).unwrap(), &**raw, "{}", codec.name());
             }
             assert_eq!(compressor.compress(&noise).0, Codec::None);
             assert_eq!(compressor.compress(&text).0, codec);

@@ -9,6 +9,7 @@
 //! equality is not of bytes (the table writer builds no filter there).
 
 use windrow_base::{Error, Result, debug_invariant};
+use windrow_env::Buffer;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Seed of [`hash`]. On disk by its effect; never changes for filter id 1.
@@ -208,13 +209,10 @@ impl<'a> FilterRef<'a> {
     }
 }
 
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line([u8; LINE_BYTES]);
-
 /// A filter held in memory, its lines aligned to cache lines.
 pub struct Filter {
-    lines: Vec<Line>,
+    /// Begins with a cache line, as every buffer does.
+    lines: Buffer,
     probes: u32,
 }
 
@@ -225,20 +223,19 @@ impl Filter {
     /// `Corruption` if they do not have a filter's shape.
     pub fn parse(bytes: &[u8]) -> Result<Filter> {
         let (lines, probes) = parse(bytes)?;
-        let lines = lines.as_chunks::<LINE_BYTES>().0.iter().map(|line| Line(*line)).collect();
-        Ok(Filter { lines, probes })
+        Ok(Filter { lines: Buffer::copy_of(lines), probes })
     }
 
     /// Whether a key of this hash may have been added; `false` is certain.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
-        let line = &self.lines[line_of(hash, self.lines.len())];
-        line_may_contain(&line.0, self.probes, hash)
+        let lines = self.lines.as_chunks::<LINE_BYTES>().0;
+        line_may_contain(&lines[line_of(hash, lines.len())], self.probes, hash)
     }
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.lines.capacity() * LINE_BYTES + size_of::<Filter>()
+        self.lines.memory_bytes() + size_of::<Filter>()
     }
 }
 

@@ -18,7 +18,7 @@ use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyOrder, Result, SeqN
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{ArcSwapOption, Guard, Mutex};
-use windrow_env::{FileSystem, ReadFile};
+use windrow_env::{Buffer, FileSystem, ReadFile};
 use windrow_format::names;
 use windrow_format::table::{self, Block, BlockHandle, BlockKind, Expect, Table};
 use windrow_plan::tree::File;
@@ -93,7 +93,7 @@ impl OpenTable {
     /// As [`table::decode_block`].
     pub(crate) fn decode_block(
         &self,
-        raw: Vec<u8>,
+        raw: Buffer,
         handle: BlockHandle,
         kind: BlockKind,
     ) -> Result<Block> {

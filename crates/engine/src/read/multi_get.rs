@@ -14,6 +14,7 @@ use crate::slice::Slice;
 use std::collections::HashMap;
 use std::sync::Arc;
 use windrow_base::{FileUid, Result, SeqNo};
+use windrow_env::Buffer;
 use windrow_format::block::Block;
 
 /// Most reads in one submission: what devices of this decade do at once.
@@ -112,7 +113,7 @@ fn read_batch(
         .map(|block| {
             let (offset, bytes) = (block.handle.offset, u64::from(block.handle.bytes));
             owner.counters.block_read(bytes);
-            PendingRead::new(&block.open, offset..offset.saturating_add(bytes), Vec::new())
+            PendingRead::new(&block.open, offset..offset.saturating_add(bytes), Buffer::default())
         })
         .collect();
     readahead::read_together(&*owner.env.fs, reads.iter_mut().flatten());

@@ -8,8 +8,8 @@ use crate::cache::{BlockCache, OpenTable};
 use std::ops::Range;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
-use windrow_env::FileSystem;
 use windrow_env::fs::{DIRECT_ALIGN_BYTES, ReadRequest};
+use windrow_env::{Buffer, FileSystem};
 use windrow_format::block::Charge;
 use windrow_format::table::BlockHandle;
 
@@ -45,7 +45,7 @@ pub(crate) enum Readahead {
 #[derive(Default)]
 pub(crate) struct Stretch {
     offset: u64,
-    bytes: Vec<u8>,
+    bytes: Buffer,
     charge: Option<Charge>,
 }
 
@@ -59,41 +59,38 @@ impl Stretch {
     }
 
     /// A copy of the block's bytes, if all of them are here.
-    pub(crate) fn copy(&self, handle: BlockHandle) -> Option<Vec<u8>> {
-        Some(self.bytes[self.range_of(handle)?].to_vec())
+    pub(crate) fn copy(&self, handle: BlockHandle) -> Option<Buffer> {
+        Some(Buffer::copy_of(&self.bytes[self.range_of(handle)?]))
     }
 
     /// The block's bytes, if all of them are here; lets go of what lies before
     /// them in the direction at hand once little or nothing lies after them.
     /// An idle iterator holds no buffer then, or one block's.
-    pub(crate) fn take(&mut self, handle: BlockHandle, forward: bool) -> Option<Vec<u8>> {
+    pub(crate) fn take(&mut self, handle: BlockHandle, forward: bool) -> Option<Buffer> {
         let range = self.range_of(handle)?;
         if range.len() == self.bytes.len() {
             self.charge = None;
-            let mut raw = std::mem::take(&mut self.bytes);
             // It may have held a longer stretch before.
-            raw.shrink_to_fit();
-            return Some(raw);
+            return Some(std::mem::take(&mut self.bytes).shrunk());
         }
-        let raw = self.bytes[range.clone()].to_vec();
+        let raw = Buffer::copy_of(&self.bytes[range.clone()]);
         let left = if forward { self.bytes.len() - range.end } else { range.start };
         if left == 0 {
             *self = Stretch::default();
         } else if forward && self.bytes.len() <= SHORT_STRETCH_BYTES {
             self.offset += range.end as u64;
-            self.bytes.drain(..range.end);
-            self.bytes.shrink_to_fit();
+            self.bytes = Buffer::copy_of(&self.bytes[range.end..]);
         }
         Some(raw)
     }
 
     /// Lets the bytes go, and gives their memory for the next read.
-    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
+    pub(crate) fn take_buffer(&mut self) -> Buffer {
         std::mem::take(self).bytes
     }
 
     /// All of the bytes.
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Buffer {
         self.bytes
     }
 }
@@ -102,7 +99,7 @@ impl Stretch {
 pub(crate) struct PendingRead {
     open: Arc<OpenTable>,
     offset: u64,
-    bytes: Vec<u8>,
+    bytes: Buffer,
     charge: Option<Charge>,
     result: Result<()>,
 }
@@ -115,20 +112,17 @@ impl PendingRead {
     pub(crate) fn new(
         open: &Arc<OpenTable>,
         range: Range<u64>,
-        mut buffer: Vec<u8>,
+        buffer: Buffer,
     ) -> Result<PendingRead> {
         if range.end > open.file_bytes || range.start > range.end {
             return Err(Error::corruption("a block handle points past the end of its file")
                 .with_file(open.file.path().display().to_string())
                 .with_offset(range.start));
         }
-        // What the buffer held stays until the read overwrites it: clearing
-        // half a mebibyte for each stretch of a merge is not free.
-        buffer.resize((range.end - range.start) as usize, 0);
         Ok(PendingRead {
             open: Arc::clone(open),
             offset: range.start,
-            bytes: buffer,
+            bytes: buffer.reused((range.end - range.start) as usize),
             charge: None,
             result: Ok(()),
         })
@@ -137,7 +131,7 @@ impl PendingRead {
     /// Counts its bytes as read ahead, from now on and for as long as the
     /// stretch that they become holds them.
     pub(crate) fn charge_to(&mut self, blocks: &BlockCache) {
-        self.charge = Some(blocks.hold_ahead(self.bytes.capacity() as u64));
+        self.charge = Some(blocks.hold_ahead(self.bytes.memory_bytes() as u64));
     }
 
     /// Reads it alone.
@@ -351,9 +345,10 @@ mod tests {
 
     #[test]
     fn a_stretch_gives_only_whole_blocks() {
-        let stretch = Stretch { offset: 100, bytes: (0..50).collect(), charge: None };
-        assert_eq!(stretch.copy(handle(110, 3)), Some(vec![10, 11, 12]));
-        assert_eq!(stretch.copy(handle(149, 1)), Some(vec![49]));
+        let bytes: Vec<u8> = (0..50).collect();
+        let stretch = Stretch { offset: 100, bytes: Buffer::copy_of(&bytes), charge: None };
+        assert_eq!(stretch.copy(handle(110, 3)), Some(Buffer::copy_of(&[10, 11, 12])));
+        assert_eq!(stretch.copy(handle(149, 1)), Some(Buffer::copy_of(&[49])));
         for outside in [handle(99, 2), handle(149, 2), handle(150, 1), handle(u64::MAX, 1)] {
             assert_eq!(stretch.copy(outside), None);
         }
@@ -364,23 +359,23 @@ mod tests {
         let cache = BlockCache::new(1 << 20);
         let stretch = |bytes: usize| {
             let charge = Some(cache.hold_ahead(bytes as u64));
-            Stretch { offset: 100, bytes: vec![7; bytes], charge }
+            Stretch { offset: 100, bytes: Buffer::copy_of(&vec![7; bytes]), charge }
         };
         let mut alone = stretch(50);
-        assert_eq!(alone.take(handle(100, 50), true), Some(vec![7; 50]));
-        assert!(alone.bytes.capacity() == 0 && alone.charge.is_none());
+        assert_eq!(alone.take(handle(100, 50), true), Some(Buffer::copy_of(&[7; 50])));
+        assert!(alone.bytes.memory_bytes() == 0 && alone.charge.is_none());
         let mut pair = stretch(90);
-        assert_eq!(pair.take(handle(100, 50), true), Some(vec![7; 50]));
-        assert_eq!((pair.offset, pair.bytes.capacity()), (150, 40));
+        assert_eq!(pair.take(handle(100, 50), true), Some(Buffer::copy_of(&[7; 50])));
+        assert_eq!((pair.offset, pair.bytes.memory_bytes()), (150, 40));
         assert_eq!(pair.take(handle(100, 50), true), None);
-        assert_eq!(pair.take(handle(150, 40), true), Some(vec![7; 40]));
-        assert_eq!(pair.bytes.capacity(), 0);
+        assert_eq!(pair.take(handle(150, 40), true), Some(Buffer::copy_of(&[7; 40])));
+        assert_eq!(pair.bytes.memory_bytes(), 0);
         let mut long = stretch(1 << 20);
-        assert_eq!(long.take(handle(100, 50), true), Some(vec![7; 50]));
+        assert_eq!(long.take(handle(100, 50), true), Some(Buffer::copy_of(&[7; 50])));
         assert_eq!(long.bytes.len(), 1 << 20, "bytes are not moved for every block");
         let mut back = stretch(1 << 20);
-        assert_eq!(back.take(handle(200, 50), false), Some(vec![7; 50]));
-        assert_eq!(back.take(handle(100, 50), false), Some(vec![7; 50]));
-        assert!(back.bytes.capacity() == 0 && back.charge.is_none());
+        assert_eq!(back.take(handle(200, 50), false), Some(Buffer::copy_of(&[7; 50])));
+        assert_eq!(back.take(handle(100, 50), false), Some(Buffer::copy_of(&[7; 50])));
+        assert!(back.bytes.memory_bytes() == 0 && back.charge.is_none());
     }
 }

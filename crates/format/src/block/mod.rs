@@ -32,6 +32,7 @@ use crate::filter::Filter;
 use entry::Entry;
 use windrow_base::key::{self, Kind};
 use windrow_base::{Error, FileUid, KeyOrder, Result, SeqNo};
+use windrow_env::Buffer;
 use windrow_env::checksum::checksum;
 
 /// Bytes after a block's payload on disk: tag and checksum.
@@ -129,7 +130,7 @@ enum Parsed {
 
 /// A verified, decompressed block.
 pub struct Block {
-    bytes: Vec<u8>,
+    bytes: Buffer,
     parsed: Parsed,
     /// Ends with the block.
     charge: Option<Charge>,
@@ -142,7 +143,7 @@ impl Block {
     /// `Corruption` if the checksum fails, the block is of another kind, or
     /// its structure is impossible; `NotSupported` for a codec this build lacks.
     pub(crate) fn from_disk(
-        mut raw: Vec<u8>,
+        mut raw: Buffer,
         uid: FileUid,
         offset: u64,
         kind: BlockKind,
@@ -164,14 +165,14 @@ impl Block {
         Block::parse(payload, kind)
     }
 
-    fn parse(bytes: Vec<u8>, kind: BlockKind) -> Result<Block> {
+    fn parse(bytes: Buffer, kind: BlockKind) -> Result<Block> {
         let parsed = match kind {
             BlockKind::Data => Parsed::Data(parse_data(&bytes)?),
             BlockKind::Index => Parsed::Index(IndexLayout::parse(&bytes)?),
             BlockKind::Filter => {
                 // Only the aligned copy is kept.
                 let parsed = Parsed::Filter(Filter::parse(&bytes)?);
-                return Ok(Block { bytes: Vec::new(), parsed, charge: None });
+                return Ok(Block { bytes: Buffer::default(), parsed, charge: None });
             }
             BlockKind::Tombstones | BlockKind::Properties => Parsed::Plain,
         };
@@ -195,7 +196,7 @@ impl Block {
             Parsed::Filter(filter) => filter.memory_bytes(),
             _ => 0,
         };
-        self.bytes.capacity() + size_of::<Block>() + filter
+        self.bytes.memory_bytes() + size_of::<Block>() + filter
     }
 
     /// Whether a filter block may hold a key of this hash; `true` for other kinds.

@@ -46,7 +46,7 @@ fn payload_of(entries: &Entries, order: &KeyOrder, interval: u32, hash_index: bo
 
 fn block_of(entries: &Entries, order: &KeyOrder, interval: u32, hash_index: bool) -> Arc<Block> {
     let payload = payload_of(entries, order, interval, hash_index);
-    Arc::new(Block::parse(payload, BlockKind::Data).unwrap())
+    Arc::new(Block::parse(Buffer::copy_of(&payload), BlockKind::Data).unwrap())
 }
 
 /// Short keys of few letters: many shared prefixes, prefixes of one another, and versions.
@@ -157,7 +157,7 @@ proptest! {
 /// Uses a payload in every way; only panics and endless loops are failures.
 fn walk_anything(payload: Vec<u8>, order: &KeyOrder) {
     let steps_max = payload.len() + 2;
-    let Ok(block) = Block::parse(payload, BlockKind::Data) else { return };
+    let Ok(block) = Block::parse(Buffer::copy_of(&payload), BlockKind::Data) else { return };
     let block = Arc::new(block);
     let mut iter = BlockIter::new(Arc::clone(&block), order.clone());
     let mut keys = Vec::new();
@@ -187,7 +187,7 @@ fn walk_anything(payload: Vec<u8>, order: &KeyOrder) {
 
 #[test]
 fn a_block_read_as_another_kind_is_empty() {
-    let plain = Arc::new(Block::parse(b"x".to_vec(), BlockKind::Properties).unwrap());
+    let plain = Arc::new(Block::parse(Buffer::copy_of(b"x"), BlockKind::Properties).unwrap());
     let mut iter = BlockIter::new(Arc::clone(&plain), KeyOrder::Bytewise);
     iter.seek_first();
     assert!(!iter.valid());
@@ -207,21 +207,22 @@ fn every_flip_of_a_block_on_disk_is_found() {
     let payload = payload_of(&entries_of(raw, &order), &order, 16, true);
     let mut disk = payload.clone();
     disk.extend_from_slice(&trailer(7, 4096, BlockKind::Data, Codec::None, &payload));
-    let decode = |raw: Vec<u8>, uid, offset, kind| Block::from_disk(raw, uid, offset, kind);
-    assert_eq!(decode(disk.clone(), 7, 4096, BlockKind::Data).unwrap().bytes(), payload);
+    let decode =
+        |raw: &[u8], uid, offset, kind| Block::from_disk(Buffer::copy_of(raw), uid, offset, kind);
+    assert_eq!(decode(&disk, 7, 4096, BlockKind::Data).unwrap().bytes(), payload);
     for bit in 0..disk.len() * 8 {
         let mut bad = disk.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
-        assert!(decode(bad, 7, 4096, BlockKind::Data).err().unwrap().is_corruption());
+        assert!(decode(&bad, 7, 4096, BlockKind::Data).err().unwrap().is_corruption());
     }
     for len in 0..disk.len() {
-        assert!(decode(disk[..len].to_vec(), 7, 4096, BlockKind::Data).is_err());
+        assert!(decode(&disk[..len], 7, 4096, BlockKind::Data).is_err());
     }
     // Elsewhere, in another file, or as another kind, the same bytes do not pass.
     for (uid, offset, kind) in
         [(8, 4096, BlockKind::Data), (7, 0, BlockKind::Data), (7, 4096, BlockKind::Index)]
     {
-        assert!(decode(disk.clone(), uid, offset, kind).err().unwrap().is_corruption());
+        assert!(decode(&disk, uid, offset, kind).err().unwrap().is_corruption());
     }
 }
 
@@ -231,7 +232,7 @@ fn codecs_of_the_future_are_refused() {
     disk.push((BlockKind::Data as u8) << 4 | 9);
     let crc = checksum(1, 0, &[&disk]);
     disk.extend_from_slice(&crc.to_le_bytes());
-    let e = Block::from_disk(disk, 1, 0, BlockKind::Data).err().unwrap();
+    let e = Block::from_disk(Buffer::copy_of(&disk), 1, 0, BlockKind::Data).err().unwrap();
     assert_eq!(e.kind(), windrow_base::ErrorKind::NotSupported);
 }
 

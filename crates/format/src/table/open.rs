@@ -9,7 +9,7 @@ use crate::tombstone::Tombstones;
 use std::sync::Arc;
 use windrow_base::key::{ENTRIES_PER_BYTE_MAX, split};
 use windrow_base::{Error, KeyOrder, Result};
-use windrow_env::ReadFile;
+use windrow_env::{Buffer, ReadFile};
 
 /// The meta blocks of a table take about this share of it: one read at open gets them all.
 const META_SHARE: u64 = 32;
@@ -69,7 +69,7 @@ impl Table {
             tail = Tail::read(file, footer.meta_offset())?;
         }
         let block = |handle: BlockHandle, kind| -> Result<Block> {
-            let raw = tail.get(handle.offset, handle.bytes as usize).to_vec();
+            let raw = Buffer::copy_of(tail.get(handle.offset, handle.bytes as usize));
             decode_block(raw, file.path(), expect.uid, handle, kind)
         };
         let properties = block(footer.properties, BlockKind::Properties)?;
@@ -245,12 +245,12 @@ fn check_index(index: IndexPart<'_>, footer: &Footer) -> Result<()> {
 /// The end of a file, in memory.
 struct Tail {
     start: u64,
-    bytes: Vec<u8>,
+    bytes: Buffer,
 }
 
 impl Tail {
     fn read(file: &dyn ReadFile, start: u64) -> Result<Tail> {
-        let mut bytes = vec![0; (file.len() - start) as usize];
+        let mut bytes = Buffer::new((file.len() - start) as usize);
         file.read_at(start, &mut bytes)?;
         Ok(Tail { start, bytes })
     }

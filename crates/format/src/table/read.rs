@@ -3,7 +3,7 @@
 use super::{BLOCK_TRAILER_BYTES, Block, BlockHandle, BlockKind};
 use std::path::Path;
 use windrow_base::{Error, FileUid, Result, debug_invariant};
-use windrow_env::ReadFile;
+use windrow_env::{Buffer, ReadFile};
 
 /// Reads, checks and decompresses a block.
 ///
@@ -26,7 +26,7 @@ pub fn read_block(
         .with_file(file.path().display().to_string())
         .with_offset(handle.offset));
     }
-    let mut raw = vec![0; handle.bytes as usize];
+    let mut raw = Buffer::new(handle.bytes as usize);
     file.read_at(handle.offset, &mut raw)?;
     decode_block(raw, file.path(), uid, handle, kind)
 }
@@ -36,7 +36,7 @@ pub fn read_block(
 /// # Errors
 /// As [`read_block`], but for `Io`.
 pub fn decode_block(
-    raw: Vec<u8>,
+    raw: Buffer,
     file_path: &Path,
     uid: FileUid,
     handle: BlockHandle,

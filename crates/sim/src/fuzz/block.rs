@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use windrow_base::key::push_internal;
 use windrow_base::{KeyOrder, Result};
+use windrow_env::Buffer;
 use windrow_format::block::BlockIter;
 use windrow_format::filter;
 use windrow_format::table::{
@@ -37,7 +38,8 @@ fn read(tag: u8, payload: &[u8], kind: BlockKind) -> Result<()> {
     let handle = BlockHandle { offset: OFFSET, bytes: raw.len() as u32 };
     let crc = windrow_env::checksum::checksum(UID, OFFSET, &[payload, &[tag]]);
     raw[payload.len() + 1..].copy_from_slice(&crc.to_le_bytes());
-    let block = Arc::new(decode_block(raw, Path::new("input"), UID, handle, kind)?);
+    let block =
+        Arc::new(decode_block(Buffer::copy_of(&raw), Path::new("input"), UID, handle, kind)?);
     let own = &payload[..payload.len().min(12)];
     for key in KEYS.into_iter().chain([own]) {
         block.may_contain(filter::hash(key));

@@ -10,6 +10,7 @@ use super::memory_file::MemoryFile;
 use super::short_logs;
 use std::path::Path;
 use windrow_base::{FileUid, KeyOrder};
+use windrow_env::Buffer;
 use windrow_env::checksum::{checksum, crc32c};
 use windrow_format::current::CURRENT_BYTES;
 use windrow_format::log::{FILE_HEADER_BYTES, HEADER_BYTES as FRAGMENT_HEADER_BYTES};
@@ -158,7 +159,9 @@ fn data_blocks(bytes: &mut [u8], uid: FileUid) {
 }
 
 fn blocks_of_partition(bytes: &mut [u8], uid: FileUid, handle: BlockHandle) {
-    let Some(raw) = range(bytes, handle).map(|range| bytes[range].to_vec()) else { return };
+    let Some(raw) = range(bytes, handle).map(|range| Buffer::copy_of(&bytes[range])) else {
+        return;
+    };
     let index = decode_block(raw, Path::new("input"), uid, handle, BlockKind::Index);
     let Ok(index) = index else { return };
     let Ok(mut index) = IndexIter::new(index.into(), KeyOrder::Bytewise) else { return };
