@@ -6,14 +6,11 @@
 
 use crate::sync::{AtomicUsize, Ordering, Payload};
 use core::ptr::NonNull;
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use windrow_env::Buffer;
 
 /// Size at which chunks stop growing.
 pub(crate) const CHUNK_BYTES_MAX: usize = if cfg!(loom) { 1 << 12 } else { 1 << 20 };
-/// Chunks start on a cache line.
-const CHUNK_ALIGN: usize = 64;
-
-/// Head of a chunk; the bytes it hands out follow.
+/// Head of a chunk; the bytes it hands out follow. Begins with a cache line, as buffers do.
 #[repr(C, align(64))]
 pub(crate) struct Chunk {
     /// The chunk taken before this one, to be freed after it.
@@ -23,19 +20,20 @@ pub(crate) struct Chunk {
     /// Bytes handed out, this head included. Passes `total_bytes` when
     /// threads race for the last bytes, by at most one request per thread.
     used_bytes: AtomicUsize,
+    /// The memory that this head and all that follows is in.
+    memory: Buffer,
     /// What follows this head.
     bytes: Payload,
 }
 
 pub(crate) fn new_chunk(total_bytes: usize, older: *mut Chunk) -> NonNull<Chunk> {
-    let layout = chunk_layout(total_bytes);
-    // SAFETY: the size is at least that of the head, so not zero.
-    let memory = unsafe { alloc(layout) };
-    let Some(chunk) = NonNull::new(memory.cast::<Chunk>()) else { handle_alloc_error(layout) };
+    assert!(total_bytes >= size_of::<Chunk>());
+    let memory = Buffer::new(total_bytes);
+    let chunk = memory.as_non_null().cast::<Chunk>();
     let used_bytes = AtomicUsize::new(size_of::<Chunk>());
     let bytes = Payload::written();
-    // SAFETY: freshly allocated, large and aligned enough for the head.
-    unsafe { chunk.write(Chunk { older, total_bytes, used_bytes, bytes }) };
+    // SAFETY: the buffer is large and aligned enough for the head, and nobody else uses it.
+    unsafe { chunk.write(Chunk { older, total_bytes, used_bytes, memory, bytes }) };
     chunk
 }
 
@@ -43,26 +41,21 @@ pub(crate) fn new_chunk(total_bytes: usize, older: *mut Chunk) -> NonNull<Chunk>
 ///
 /// # Safety
 /// The caller has it alone.
-pub(crate) unsafe fn renew_chunk(chunk: NonNull<Chunk>, older: *mut Chunk) {
-    // SAFETY: the caller's promise; the head stays where it is.
-    unsafe {
-        let total_bytes = chunk.as_ref().total_bytes;
-        chunk.as_ref().bytes.give_up();
-        let used_bytes = AtomicUsize::new(size_of::<Chunk>());
-        let bytes = Payload::written();
-        // Replaces rather than overwrites: the head's atomics are dropped.
-        chunk.replace(Chunk { older, total_bytes, used_bytes, bytes });
-    }
+pub(crate) unsafe fn renew_chunk(mut chunk: NonNull<Chunk>, older: *mut Chunk) {
+    // SAFETY: the caller's promise.
+    let head = unsafe { chunk.as_mut() };
+    head.bytes.give_up();
+    head.older = older;
+    head.used_bytes = AtomicUsize::new(size_of::<Chunk>());
+    head.bytes = Payload::written();
 }
 
 /// # Safety
 /// `chunk` came from [`new_chunk`] and is never used again.
 pub(crate) unsafe fn free_chunk(chunk: *mut Chunk) {
-    // SAFETY: the caller's promise; the layout is the one it was allocated with.
-    unsafe {
-        (*chunk).bytes.give_up();
-        dealloc(chunk.cast(), chunk_layout((*chunk).total_bytes));
-    }
+    // SAFETY: the caller's promise. The head is moved out of its memory, which goes with it.
+    let head = unsafe { chunk.read() };
+    head.bytes.give_up();
 }
 
 /// Takes `bytes` off `chunk`, or `None` if it has no room.
@@ -83,8 +76,4 @@ pub(crate) fn try_carve(chunk: *mut Chunk, bytes: usize) -> Option<NonNull<u8>> 
         (*chunk).bytes.read();
         Some(NonNull::new_unchecked(chunk.cast::<u8>().add(start)))
     }
-}
-
-fn chunk_layout(total_bytes: usize) -> Layout {
-    Layout::from_size_align(total_bytes, CHUNK_ALIGN).expect("entry size overflows")
 }

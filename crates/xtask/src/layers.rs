@@ -20,7 +20,6 @@ struct Layer {
 /// in ARCHITECTURE.md too.
 const LAYERS: &[Layer] = &[
     Layer { package: "windrow-base", windrow: &[], outside: Some(&[]) },
-    Layer { package: "windrow-skiplist", windrow: &[], outside: Some(&[]) },
     Layer {
         package: "windrow-env",
         windrow: &["windrow-base"],
@@ -31,6 +30,7 @@ const LAYERS: &[Layer] = &[
         windrow: &["windrow-base", "windrow-env"],
         outside: Some(&["lz4_flex", "xxhash-rust", "zstd"]),
     },
+    Layer { package: "windrow-skiplist", windrow: &["windrow-env"], outside: Some(&[]) },
     // No I/O below a decision: `libm` is all that `no_std` arithmetic lacks.
     Layer { package: "windrow-plan", windrow: &["windrow-base"], outside: Some(&["libm"]) },
     Layer {

@@ -1,25 +1,36 @@
 //! A byte buffer aligned for direct I/O.
 
+use super::mapping;
 use crate::fs::DIRECT_ALIGN_BYTES;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Zeroed heap memory that starts at a multiple of [`DIRECT_ALIGN_BYTES`] and
+/// Smaller ones come from the heap.
+const MAPPED_BYTES_MIN: usize = 32 << 10;
+
+/// Zeroed memory that starts at a multiple of [`DIRECT_ALIGN_BYTES`] and
 /// is a multiple of it long.
 pub(crate) struct AlignedBuf {
     start: NonNull<u8>,
     len: usize,
+    is_mapped: bool,
 }
 
 impl AlignedBuf {
     /// At least `len` bytes (and at least one block) of zeros.
     pub(crate) fn new(len: usize) -> AlignedBuf {
         let layout = Self::layout(len.max(1).next_multiple_of(DIRECT_ALIGN_BYTES));
+        let len = layout.size();
+        if len >= MAPPED_BYTES_MIN
+            && let Some(start) = mapping::map(len)
+        {
+            return AlignedBuf { start, len, is_mapped: true };
+        }
         // SAFETY: the layout's size is not zero (`max(1)` above).
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        AlignedBuf { start, len: layout.size() }
+        AlignedBuf { start, len, is_mapped: false }
     }
 
     fn layout(len: usize) -> Layout {
@@ -31,7 +42,7 @@ impl Deref for AlignedBuf {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `start` is owned, `len` bytes long, initialised by `alloc_zeroed`.
+        // SAFETY: `start` is owned, `len` bytes long, initialised with zeros.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -45,8 +56,13 @@ impl DerefMut for AlignedBuf {
 
 impl Drop for AlignedBuf {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this very layout, freed once.
-        unsafe { dealloc(self.start.as_ptr(), Self::layout(self.len)) }
+        // SAFETY: mapped or allocated in `new` with this very layout, freed once.
+        unsafe {
+            match self.is_mapped {
+                true => mapping::unmap(self.start, self.len),
+                false => dealloc(self.start.as_ptr(), Self::layout(self.len)),
+            }
+        }
     }
 }
 
