@@ -4,7 +4,6 @@
 use windrow_bench::store::windrow::ENGINE;
 
 fn main() {
-    windrow::env::share_one_heap();
     let args: Vec<String> = std::env::args().skip(1).collect();
     std::process::exit(windrow_bench::run(&[ENGINE], &args));
 }

@@ -26,7 +26,6 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    windrow::env::share_one_heap();
     let cli = args::Cli::parse();
     stop::install(cli.command.on_stop());
     match commands::run(cli) {

@@ -43,11 +43,6 @@ use windrow_plan::tree::{Level, Version};
 /// How often it is looked whether an attempt is due, in ms.
 const LOOK_MS: u64 = 500;
 
-/// Memory that the cache gave up is given back to the system once it is this part of the
-/// budget, and so much at the least: a look at the whole heap is to be worth it.
-const GIVE_BACK_PART: u64 = 16;
-const GIVE_BACK_BYTES_MIN: u64 = 4 << 20;
-
 /// What a keyspace needs of the threads that merge, next to the others.
 struct Need {
     tree: Arc<Tree>,
@@ -122,18 +117,6 @@ impl Scheduler {
         self.schedule_merges();
         self.update_pace();
         self.jobs.pipeline.share_memory();
-        self.schedule_give_back(&underway);
-    }
-
-    /// Gives memory that the cache gave up back to the system: it is in holes, next to
-    /// which the memtables that it was given up for would take theirs. Not by the writer
-    /// who may be asking: it takes milliseconds.
-    fn schedule_give_back(&self, underway: &Underway) {
-        let Jobs { host, pipeline, .. } = &*self.jobs;
-        let much = (host.settings.memory_bytes / GIVE_BACK_PART).max(GIVE_BACK_BYTES_MIN);
-        if pipeline.has_given_up(much) {
-            self.submit(underway, Urgency::High, |_| windrow_env::give_back_freed());
-        }
     }
 
     /// Has policies asked whose tables have cost reads much.

@@ -23,7 +23,6 @@ pub use fs::{FileSystem, LogFile, ReadFile, WriteFile};
 pub use jobs::Jobs;
 pub use os::{OsClock, OsFs, OsRandom, ThreadPool};
 pub use random::Random;
-pub use sys::arenas::{give_back_freed, share_one_heap};
 pub use sys::buffer::Buffer;
 pub use sys::prefetch::prefetch;
 pub use sys::process::{NotInherited, Process};

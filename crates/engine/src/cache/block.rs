@@ -134,8 +134,6 @@ pub(crate) struct BlockCache {
     /// Bytes of blocks that came in since it was last asked whether to grow.
     came_bytes: AtomicU64,
     may_grow: OnceLock<MayGrow>,
-    /// Bytes of blocks that were evicted for the cache to shrink, since it was last asked.
-    given_up_bytes: AtomicU64,
 }
 
 /// Asked before the cache grows, whenever as much as it holds came in again.
@@ -177,7 +175,6 @@ impl BlockCache {
             ahead: Account::default(),
             came_bytes: AtomicU64::new(0),
             may_grow: OnceLock::new(),
-            given_up_bytes: AtomicU64::new(0),
         }
     }
 
@@ -218,13 +215,6 @@ impl BlockCache {
         self.room_bytes.store(room, Ordering::Relaxed);
         drop(resizing);
         self.hold(bytes)
-    }
-
-    /// Whether the cache shrank by `bytes` since this last said so: what it evicted then is
-    /// holes in the heap, which the allocator keeps.
-    pub(crate) fn has_given_up(&self, bytes: u64) -> bool {
-        let is_much = |given_up: u64| (given_up >= bytes.max(1)).then_some(0);
-        self.given_up_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_much).is_ok()
     }
 
     /// Counts `bytes` that were read ahead, until the charge is dropped.
@@ -354,13 +344,10 @@ impl BlockCache {
         if self.capacity_bytes.swap(bytes, Ordering::Relaxed) == bytes {
             return;
         }
-        let before = self.blocks.weight();
         self.blocks.set_capacity(bytes);
         if bytes == 0 {
             self.blocks.clear();
         }
-        let evicted = before.saturating_sub(self.blocks.weight());
-        self.given_up_bytes.fetch_add(evicted, Ordering::Relaxed);
     }
 
     /// Its size as recorded, and as the cache below has it.
@@ -514,19 +501,6 @@ mod tests {
         let more = cache.take_over(1 << 18);
         assert!(cache.bytes_used() + (3 << 18) <= (1 << 20) + (1 << 20) / SLACK_PART);
         drop((taken, more));
-    }
-
-    #[test]
-    fn what_is_given_up_is_told_once() {
-        let mut world = World::new(8, KeyOrder::Bytewise);
-        let block = some_block(&mut world, 4000);
-        let cache = BlockCache::new(1 << 20);
-        (0..600).for_each(|offset| cache.insert(7, offset, Arc::clone(&block)));
-        assert!(!cache.has_given_up(0), "evicted for other blocks");
-        cache.resize(3 << 18);
-        assert!(!cache.has_given_up(1 << 19));
-        cache.resize(1 << 18);
-        assert!(cache.has_given_up(1 << 19) && !cache.has_given_up(1));
     }
 
     #[test]

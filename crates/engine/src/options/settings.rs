@@ -278,7 +278,7 @@ macro_rules! settings {
 
 settings! {
     memory_bytes: u64, Bytes, 256 * MIB, Number { min: 8 * MIB, max: 64 * TIB };
-    "Memory of the database in all: memtables, block cache, filters and indexes of open tables, bounds of all tables, merge buffers. A program that embeds the library has besides what the C library keeps in a heap for each of its threads: `windrow::env::share_one_heap`, called first in `main`, or `MALLOC_ARENA_MAX=1` in its environment bounds that.";
+    "Memory of the database in all: memtables, block cache, filters and indexes of open tables, bounds of all tables, merge buffers.";
     "Too low" => "small memtables and few cached blocks, so more merging and more reads from the device";
     "Too high" => "the machine swaps, or the page cache has nothing left";
 

@@ -221,11 +221,6 @@ impl Pipeline {
         tables.set_limit_bytes(read_memory.froze(besides_one, beyond, tables.used_bytes()));
     }
 
-    /// Whether the cache gave up so many bytes for others since this last said so.
-    pub(crate) fn has_given_up(&self, bytes: u64) -> bool {
-        self.caches.blocks.has_given_up(bytes)
-    }
-
     /// Why frozen memtables stay in memory, where the last flush has failed for a
     /// shortage and none is under way.
     pub(crate) fn stuck_flush(&self) -> Option<Error> {

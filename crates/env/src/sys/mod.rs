@@ -7,7 +7,6 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod aligned;
-pub(crate) mod arenas;
 pub(crate) mod buffer;
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod fork;

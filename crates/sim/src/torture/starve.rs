@@ -112,7 +112,8 @@ impl Bench<'_> {
         command.arg("--dir").arg(self.dir.join("db")).arg("--notes").arg(self.notes());
         command.args(["--budget", &budget.to_string(), "--limit", &limit.to_string()]);
         command.args(["--permille", &self.plan.permille.to_string()]).args(more);
-        command.stdin(Stdio::null());
+        // Each heap of the C library reserves 64 MiB of address space, whatever it holds.
+        command.env("MALLOC_ARENA_MAX", "1").stdin(Stdio::null());
         command.output().map_err(|e| format!("start a process: {e}"))
     }
 }

@@ -87,7 +87,6 @@ pub fn run(task: &Task) -> ExitCode {
 }
 
 fn work(task: &Task) -> Result<String, String> {
-    windrow_env::share_one_heap();
     let limit = Some(task.limit);
     setrlimit(Resource::As, Rlimit { current: limit, maximum: limit })
         .map_err(|e| e.to_string())?;
