@@ -5,8 +5,8 @@
 //! Never does: count what is in use; each share's owner charges against it.
 //!
 //! Half goes to memtables, since they set how much is merged; an eighth to
-//! merges; the rest serves reads. All but the reads' share is capped: beyond a
-//! point, memory helps nothing but the cache.
+//! merges; a little to what nobody counts; the rest serves reads. All but the
+//! reads' share is capped: beyond a point, memory helps nothing but the cache.
 
 use crate::options::{MEMTABLES_MIN, Settings};
 
@@ -29,6 +29,11 @@ const MEMTABLES_CAP: u64 = 4;
 /// buffer, and the filter and index it builds.
 const MERGE_BYTES_PER_THREAD_CAP: u64 = 16 * MIB;
 
+/// What small allocations take that nobody counts, and what the general allocator keeps of
+/// them for each thread: 4 MiB with sixteen threads, whatever the budget is.
+const UNCOUNTED_PART: u64 = 16;
+const UNCOUNTED_BYTES_CAP: u64 = 4 * MIB;
+
 /// Most memory of memtables that one batch may take: with the default shares, all
 /// that memtables have.
 pub(crate) const fn batch_memory_max(memory_bytes: u64) -> u64 {
@@ -48,6 +53,8 @@ pub(crate) struct Shares {
     pub(crate) reads_bytes_min: u64,
     /// Buffers of all running merges and flushes.
     pub(crate) merge_bytes: u64,
+    /// What is taken without being counted.
+    pub(crate) uncounted_bytes: u64,
     /// The block cache never grows beyond this.
     pub(crate) cache_bytes_max: u64,
 }
@@ -70,11 +77,14 @@ impl Budget {
         let (memtable_bytes, memtables_max) = memtables(settings, cap);
         let threads = u64::from(settings.background_threads.max(1));
         let merge_bytes = (memory / 8).min(MERGE_BYTES_PER_THREAD_CAP.saturating_mul(threads));
+        let uncounted_bytes = (memory / UNCOUNTED_PART).min(UNCOUNTED_BYTES_CAP);
+        let others = memtable_bytes * memtables_max + merge_bytes + uncounted_bytes;
         Shares {
             memtable_bytes,
             memtables_max: memtables_max as u32,
-            reads_bytes_min: memory - memtable_bytes * memtables_max - merge_bytes,
+            reads_bytes_min: memory - others,
             merge_bytes,
+            uncounted_bytes,
             cache_bytes_max: match settings.cache_bytes {
                 0 => u64::MAX,
                 asked => asked,
@@ -165,7 +175,7 @@ impl Shares {
     /// Sum of all shares, in bytes.
     #[cfg(test)]
     fn total_bytes(&self) -> u64 {
-        self.memtables_bytes() + self.reads_bytes_min + self.merge_bytes
+        self.memtables_bytes() + self.reads_bytes_min + self.merge_bytes + self.uncounted_bytes
     }
 }
 
@@ -181,8 +191,8 @@ mod tests {
     fn the_middle() {
         let shares = split(192 * MIB);
         assert_eq!((shares.memtable_bytes, shares.memtables_max), (48 * MIB, 2));
-        assert_eq!(shares.reads_bytes_min, 72 * MIB);
-        assert_eq!(shares.merge_bytes, 24 * MIB);
+        assert_eq!(shares.reads_bytes_min, 68 * MIB);
+        assert_eq!((shares.merge_bytes, shares.uncounted_bytes), (24 * MIB, 4 * MIB));
     }
 
     #[test]
@@ -278,7 +288,7 @@ mod tests {
                     let beyond = used.saturating_sub(shares.memtables_bytes());
                     let reads = shares.with_memtables_beyond(beyond).reads_bytes(used - one);
                     assert!(active + frozen <= used && used <= most && reads > 0);
-                    let all = used + shares.merge_bytes + reads;
+                    let all = used + shares.merge_bytes + shares.uncounted_bytes + reads;
                     assert!(all <= memory_bytes, "{active} {frozen} {all} {shares:?}");
                 }
             }
@@ -292,7 +302,8 @@ mod tests {
             let frozen_most = shares.memtable_bytes * u64::from(shares.memtables_max - 1);
             for frozen in [0, shares.memtable_bytes / 2, shares.memtable_bytes, frozen_most] {
                 let reads = shares.reads_bytes(frozen);
-                let others = shares.memtable_bytes + frozen + shares.merge_bytes;
+                let counted = shares.memtable_bytes + frozen + shares.merge_bytes;
+                let others = counted + shares.uncounted_bytes;
                 assert_eq!(reads + others, memory, "{shares:?} {frozen}");
                 let limit = shares.tables_limit_bytes(frozen);
                 let mut last = u64::MAX;

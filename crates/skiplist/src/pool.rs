@@ -1,12 +1,10 @@
 //! The pool: full-size chunks that dropped lists leave for the next ones.
 //!
-//! A chunk is a mebibyte. Given back to a general allocator it is carved up
-//! for smaller requests, and the next list's chunk has to be new memory: what
-//! a process keeps then grows well past what its lists hold. A chunk from the
-//! pool also has its pages already.
+//! A chunk is a mebibyte, and a mapping of its own. One from the pool has its
+//! pages already: the system fills each of a new mapping's with zeros first.
 //!
 //! Owns the idle chunks, in as many slots as the lists together may hold.
-//! Lists that hold more get it from the allocator and give it back there.
+//! Lists that hold more get it from the system and give it back there.
 //! Never takes a lock: a chunk enters and leaves its slot by one swap, so
 //! nobody can see it twice. Never keeps chunks of other sizes.
 #![allow(unsafe_code)]
@@ -48,7 +46,7 @@ impl ChunkPool {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Gives all idle chunks back to the allocator.
+    /// Gives all idle chunks back to the system.
     pub fn release_idle(&self) {
         for slot in &self.slots {
             if let Some(chunk) = take_from(slot) {

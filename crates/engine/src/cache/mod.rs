@@ -26,9 +26,9 @@ pub(crate) struct Caches {
 /// and memtables leave of the budget.
 ///
 /// Memory that memtables do not use is lent to reads, but not between an open
-/// or a flush and the next freeze: blocks are small, and the holes they leave
-/// when the memtable wants its memory back cannot hold its chunks. Reads get it
-/// once they filled the cache again while no memtable took a chunk.
+/// or a flush and the next freeze: blocks would be evicted for a memtable that
+/// fills as soon as they are read. Reads get it once they filled the cache
+/// again while no memtable took a chunk.
 pub(crate) struct ReadMemory {
     shares: Shares,
     frozen_bytes: AtomicU64,
