@@ -20,8 +20,8 @@ const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
 /// `publish.workspace = true`, which is `false`.
 const PUBLISHED: &[&str] = &[
     "windrow-base",
-    "windrow-skiplist",
     "windrow-env",
+    "windrow-skiplist",
     "windrow-format",
     "windrow-plan",
     "windrow",

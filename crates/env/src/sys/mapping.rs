@@ -14,10 +14,11 @@ pub(super) fn mapped_bytes(bytes: usize) -> usize {
     bytes.max(1).next_multiple_of(PAGE_BYTES)
 }
 
-/// Maps `bytes` (whole pages) of zeros; `None` where the system refuses. Under a checker
-/// of memory, which knows the heap's allocations alone, it always does.
+/// Maps `bytes` (whole pages) of zeros; `None` where the system refuses. It always does
+/// under Miri, and built with `--cfg heap_only`: checkers of memory know the heap's
+/// allocations, and cannot tell one run of a region from another.
 pub(super) fn map(bytes: usize) -> Option<NonNull<u8>> {
-    if cfg!(any(miri, loom)) {
+    if cfg!(any(miri, loom, heap_only)) {
         return None;
     }
     let flags = ProtFlags::READ | ProtFlags::WRITE;

@@ -75,11 +75,11 @@ pub(super) struct Region {
     /// Null: not mapped yet.
     start: AtomicPtr<u8>,
     /// Somebody searches it, or gives its pages back.
-    is_taken: AtomicBool,
+    is_searched: AtomicBool,
     room: Room,
     used: [AtomicU64; GRANULES / WORD_BITS],
-    /// Pages that were handed out since they were last given back. Changed by who has
-    /// taken the region.
+    /// Pages that were handed out since they were last given back. Changed by who
+    /// searches the region.
     touched: [AtomicU64; PAGES / WORD_BITS],
 }
 
@@ -98,11 +98,11 @@ pub(super) enum Refused {
 }
 
 /// The right to change which granules are used, until it is dropped.
-struct Taken<'a>(&'a Region);
+struct Searching<'a>(&'a Region);
 
-impl Drop for Taken<'_> {
+impl Drop for Searching<'_> {
     fn drop(&mut self) {
-        self.0.is_taken.store(false, Ordering::Release);
+        self.0.is_searched.store(false, Ordering::Release);
     }
 }
 
@@ -110,7 +110,7 @@ impl Region {
     pub(super) const fn new() -> Region {
         Region {
             start: AtomicPtr::new(ptr::null_mut()),
-            is_taken: AtomicBool::new(false),
+            is_searched: AtomicBool::new(false),
             room: Room::unknown(),
             used: [const { AtomicU64::new(0) }; GRANULES / WORD_BITS],
             touched: [const { AtomicU64::new(0) }; PAGES / WORD_BITS],
@@ -122,20 +122,20 @@ impl Region {
         self.room.bound()
     }
 
-    fn take_alone(&self) -> Option<Taken<'_>> {
-        // Not `then_some`: a `Taken` that is made gives the region up as it is dropped.
-        (!self.is_taken.swap(true, Ordering::Acquire)).then(|| Taken(self))
+    fn search_alone(&self) -> Option<Searching<'_>> {
+        // Not `then_some`: a `Searching` that is made gives the region up as it is dropped.
+        (!self.is_searched.swap(true, Ordering::Acquire)).then(|| Searching(self))
     }
 
     /// A run of so many granules, if there is one and nobody else is searching here.
     pub(super) fn take(&self, granules: usize) -> Result<Run, Refused> {
-        let taken = self.take_alone().ok_or(Refused::NoRoom)?;
-        let base = taken.mapped().ok_or(Refused::NoMemory)?;
+        let searching = self.search_alone().ok_or(Refused::NoRoom)?;
+        let base = searching.mapped().ok_or(Refused::NoMemory)?;
         let first = self.room.search(|| self.find(granules)).ok_or(Refused::NoRoom)?;
         self.each_word(first, granules, |word, mask| {
             word.fetch_or(mask, Ordering::Relaxed);
         });
-        let pages_touched = taken.touch(first, granules);
+        let pages_touched = searching.touch(first, granules);
         // SAFETY: `find` gives runs within the region, whose mapping lives for ever.
         let start = unsafe { base.add(first * GRANULE_BYTES) };
         Ok(Run { start, pages_touched })
@@ -159,7 +159,7 @@ impl Region {
     /// Gives the system what pages nothing is left on; how many. None while another
     /// thread searches here.
     pub(super) fn give_back_pages(&self) -> usize {
-        self.take_alone().map_or(0, |taken| taken.give_back_pages())
+        self.search_alone().map_or(0, |searching| searching.give_back_pages())
     }
 
     /// Bytes that the system has behind free granules, about.
@@ -215,7 +215,7 @@ impl Region {
     }
 }
 
-impl Taken<'_> {
+impl Searching<'_> {
     /// Where the region is, mapped now if it was not.
     fn mapped(&self) -> Option<NonNull<u8>> {
         if let Some(start) = NonNull::new(self.0.start.load(Ordering::Relaxed)) {
@@ -260,7 +260,7 @@ impl Taken<'_> {
     }
 }
 
-#[cfg(all(test, not(miri), not(loom)))]
+#[cfg(all(test, not(any(miri, loom, heap_only))))]
 mod tests {
     use super::*;
 

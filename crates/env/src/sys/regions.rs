@@ -137,7 +137,7 @@ fn group(slot: &AtomicPtr<Group>) -> &'static Group {
 }
 
 /// A run and its place, or that there is no memory for more.
-type Taken = Result<(Place, Run), Refused>;
+type Answer = Result<(Place, Run), Refused>;
 
 impl Group {
     const fn new() -> Group {
@@ -145,7 +145,7 @@ impl Group {
     }
 
     /// `None` where none of its regions has room.
-    fn take(&'static self, granules: usize) -> Option<Taken> {
+    fn take(&'static self, granules: usize) -> Option<Answer> {
         if self.room.bound() < granules {
             return None;
         }
