@@ -6,8 +6,13 @@
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ptr::{self, NonNull};
 
-/// Pages are this or a multiple of it.
+/// Pages are this, or a multiple of it that [`system_pages`] says.
 pub(super) const PAGE_BYTES: usize = 4 << 10;
+
+/// How many of these pages one of the system's is: one, or up to 16 on some processors.
+pub(super) fn system_pages() -> usize {
+    rustix::param::page_size() / PAGE_BYTES
+}
 
 /// Bytes that a mapping for `bytes` takes.
 pub(super) fn mapped_bytes(bytes: usize) -> usize {
@@ -50,11 +55,10 @@ pub(super) unsafe fn keep_pages_small(start: NonNull<u8>, bytes: usize) {
     let _ = unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxNoHugepage) };
 }
 
-/// Gives pages back: they hold zeros when they are used again. `false` where the
-/// system's pages are larger than these.
+/// Gives pages back: they hold zeros when they are used again. Whether the system took them.
 ///
 /// # Safety
-/// They lie in a mapping, and nobody uses what is in them.
+/// They lie in a mapping, are whole pages of the system, and nobody uses what is in them.
 pub(super) unsafe fn give_back(start: NonNull<u8>, bytes: usize) -> bool {
     // SAFETY: the caller's promise; zeros are as good as what was there.
     unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontNeed).is_ok() }

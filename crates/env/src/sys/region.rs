@@ -242,11 +242,17 @@ impl Searching<'_> {
     fn give_back_pages(&self) -> usize {
         let Some(base) = NonNull::new(self.0.start.load(Ordering::Relaxed)) else { return 0 };
         let is_idle = |page: &usize| self.0.is_page_free(*page) && self.0.is_page_touched(*page);
+        // The system rounds up what it is given to pages of its own.
+        let whole = mapping::system_pages();
         let (mut given, mut page) = (0, 0);
-        while let Some(first) = (page..PAGES).find(is_idle) {
-            let end = (first..PAGES).find(|page| !is_idle(page)).unwrap_or(PAGES);
-            // SAFETY: the pages lie in the region's mapping. Nothing is left on them, and
-            // nobody is given any while this has the region.
+        while let Some(idle) = (page..PAGES).find(is_idle) {
+            page = (idle..PAGES).find(|page| !is_idle(page)).unwrap_or(PAGES);
+            let (first, end) = (idle.next_multiple_of(whole), page / whole * whole);
+            if first >= end {
+                continue;
+            }
+            // SAFETY: the pages lie in the region's mapping, and are whole ones. Nothing is
+            // left on them, and nobody is given any while this has the region.
             let done = unsafe {
                 mapping::give_back(base.add(first * PAGE_BYTES), (end - first) * PAGE_BYTES)
             };
@@ -254,7 +260,6 @@ impl Searching<'_> {
                 (first..end).for_each(|page| self.flip_touched(page));
                 given += end - first;
             }
-            page = end;
         }
         given
     }
