@@ -7,6 +7,7 @@
 //!     cargo test --release -p windrow --test resident -- --ignored --nocapture
 
 #![allow(clippy::print_stdout, reason = "the soak tells its figures")]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "plain threads and clocks")]
 #![cfg(target_os = "linux")]
 
 use std::sync::Mutex;

@@ -107,9 +107,15 @@ fn layout(len: usize) -> Layout {
     Layout::from_size_align(len, ALIGN).expect("a buffer within the address space")
 }
 
+/// Where a buffer of no bytes is said to begin.
+#[repr(align(64))]
+struct Aligned;
+
+const _: () = assert!(align_of::<Aligned>() == ALIGN);
+
 fn on_heap(len: usize) -> NonNull<u8> {
     if len == 0 {
-        return NonNull::without_provenance(const { std::num::NonZeroUsize::new(ALIGN).unwrap() });
+        return NonNull::<Aligned>::dangling().cast();
     }
     // SAFETY: the size is not zero.
     let start = unsafe { alloc_zeroed(layout(len)) };

@@ -326,6 +326,7 @@ mod tests {
         assert_eq!(region.give_back_pages(), 0);
         let stays = |index: usize| index % 10 == 3;
         for (index, block) in blocks.iter().enumerate().filter(|(index, _)| !stays(*index)) {
+            // SAFETY: the block has bytes, and nobody writes to them now.
             assert_eq!(index as u8 + 1, unsafe { *block.start.as_ptr() });
             // SAFETY: taken above and not used again.
             unsafe { region.give_back(block.start, 9) };
