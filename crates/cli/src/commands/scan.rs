@@ -146,7 +146,10 @@ pub(crate) fn scan(args: &ScanArgs) -> Result<()> {
             PairWriter::new(out, layout, Reader::of_stdout()).keys_only(args.keys_only);
         let walked = walk(&keyspace, range, |_, at| writer.pair(at.key(), at.value()));
         // What was found before an error stays worth seeing.
-        writer.flush().and(walked)?.end()
+        let flushed = writer.flush();
+        let refused = walked?;
+        flushed?;
+        refused.end()
     })
 }
 
@@ -198,7 +201,9 @@ pub(crate) fn export(args: &ExportArgs, quiet: bool) -> Result<()> {
         });
         let flushed = writer.flush();
         drop(progress);
-        let refused = flushed.and(walked)?;
+        // Damage is said before a pipe that nobody reads.
+        let refused = walked?;
+        flushed?;
         tell_left_out(db, args, expiring, quiet);
         refused.end()
     })
