@@ -3,8 +3,9 @@
 
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use windrow::env::Env;
+use windrow::env::{Buffer, Env};
 use windrow::{Batch, Db, Error, ErrorKind, Options, ReadOptions, WriteSync};
 use windrow_env::testing::{ForkedChild, in_child, without_locks};
 
@@ -268,4 +269,28 @@ fn a_child_may_end_by_exit_or_by_unwinding() {
     put(&db, 3_000..6_000, WriteSync::Yes);
     db.close().unwrap();
     holds(&Db::open(Path::new(dir.path())).unwrap(), 0..6_000);
+}
+
+/// Whatever other threads are at when it is forked, a child takes buffers and gives them back.
+#[test]
+fn a_child_waits_for_no_buffer() {
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        for _ in 0..2 {
+            threads.spawn(|| {
+                while !ends.load(Ordering::Relaxed) {
+                    drop([Buffer::new(5_000), Buffer::new(200_000)]);
+                }
+            });
+        }
+        let mut inherited = Some(Buffer::copy_of(&[7; 5_000]));
+        let mut uses_buffers = || {
+            let more: Vec<Buffer> = (0..300).map(|_| Buffer::copy_of(&[9; 9_000])).collect();
+            inherited.take().is_some_and(|buffer| buffer[4_999] == 7)
+                && more.iter().all(|buffer| buffer.iter().all(|&byte| byte == 9))
+        };
+        let answered = (0..50).all(|_| in_child(&mut uses_buffers));
+        ends.store(true, Ordering::Relaxed);
+        assert!(answered);
+    });
 }

@@ -183,7 +183,6 @@ impl fmt::Debug for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::fork::in_child;
 
     /// One on each side of the bounds between the kinds of memory.
     const SIZES: [usize; 8] = [
@@ -239,33 +238,6 @@ mod tests {
                     }
                 });
             }
-        });
-    }
-
-    /// Whatever other threads are at when it is forked, a child takes and gives back.
-    #[test]
-    #[cfg_attr(miri, ignore = "forks")]
-    fn a_child_waits_for_nobody() {
-        let ends = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|threads| {
-            for _ in 0..2 {
-                threads.spawn(|| {
-                    while !ends.load(std::sync::atomic::Ordering::Relaxed) {
-                        drop([Buffer::new(5_000), Buffer::new(200_000)]);
-                    }
-                });
-            }
-            let mut inherited = Some(Buffer::copy_of(&[7; 5_000]));
-            let answered = (0..50).all(|_| {
-                in_child(|| {
-                    let more = (0..300).map(|_| Buffer::copy_of(&[9; 9_000]));
-                    let more: Vec<Buffer> = more.collect();
-                    inherited.take().is_some_and(|buffer| buffer[4_999] == 7)
-                        && more.iter().all(|buffer| buffer.iter().all(|&byte| byte == 9))
-                })
-            });
-            ends.store(true, std::sync::atomic::Ordering::Relaxed);
-            assert!(answered);
         });
     }
 }

@@ -15,7 +15,7 @@ use crate::sync::real::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::ptr::{self, NonNull};
 
 /// Most bytes of a run; who needs more has a mapping of its own.
-pub(super) const RUN_BYTES_MAX: usize = 256 << 10;
+pub(super) const RUN_BYTES_MAX: usize = 512 << 10;
 
 const GROUP_REGIONS: usize = 64;
 /// A tebibyte in all.
@@ -41,7 +41,7 @@ static IDLE_BYTES_MAX: AtomicUsize = AtomicUsize::new(IDLE_BYTES_MIN);
 static IS_SWEEPING: AtomicBool = AtomicBool::new(false);
 
 /// So much may always be idle, or this part of what is used: it is for the next block.
-const IDLE_BYTES_MIN: usize = 1 << 20;
+const IDLE_BYTES_MIN: usize = 2 << 20;
 const IDLE_PART: usize = 32;
 
 /// A run in use: what [`give_back`] has to be given.
