@@ -20,6 +20,7 @@ pub(super) const RUN_BYTES_MAX: usize = 512 << 10;
 const GROUP_REGIONS: usize = 64;
 /// A tebibyte in all.
 const GROUPS_MAX: usize = 1 << 14;
+const _: () = assert!(GROUPS_MAX <= 1 << 16 && GROUP_REGIONS <= 1 << 16);
 
 /// Regions that are passed by together where none of them has room.
 pub(super) struct Group {
@@ -44,9 +45,13 @@ static IS_SWEEPING: AtomicBool = AtomicBool::new(false);
 const IDLE_BYTES_MIN: usize = 2 << 20;
 const IDLE_PART: usize = 32;
 
-/// A run in use: what [`give_back`] has to be given.
+/// The region of a run in use, which [`give_back`] has to be given: small, since each block of an
+/// open table has one.
 #[derive(Clone, Copy)]
-pub(super) struct Place(&'static Region, &'static Group);
+pub(super) struct Place {
+    group: u16,
+    region: u16,
+}
 
 fn granules(bytes: usize) -> usize {
     bytes.div_ceil(GRANULE_BYTES)
@@ -62,8 +67,10 @@ pub(super) fn run_bytes(bytes: usize) -> usize {
 pub(super) fn take(bytes: usize) -> Option<(NonNull<u8>, Place)> {
     debug_assert!(0 < bytes && bytes <= RUN_BYTES_MAX);
     let granules = granules(bytes);
-    let taken = GROUPS.iter().find_map(|slot| group(slot).take(granules));
-    let (place, run) = taken?.ok()?;
+    let in_group = |(number, slot)| Some((number, group(slot).take(granules)?));
+    let (number, taken): (usize, _) = GROUPS.iter().enumerate().find_map(in_group)?;
+    let (region, run) = taken.ok()?;
+    let place = Place { group: number as u16, region: region as u16 };
     USED_BYTES.fetch_add(run_bytes(bytes), Ordering::Relaxed);
     TOUCHED_BYTES.fetch_add(run.pages_touched * PAGE_BYTES, Ordering::Relaxed);
     Some((run.start, place))
@@ -74,7 +81,8 @@ pub(super) fn take(bytes: usize) -> Option<(NonNull<u8>, Place)> {
 /// # Safety
 /// [`take`] gave it, for so many bytes, with this place, and nobody uses it any more.
 pub(super) unsafe fn give_back(start: NonNull<u8>, bytes: usize, place: Place) {
-    let Place(region, group) = place;
+    let group = group(&GROUPS[usize::from(place.group)]);
+    let region = &group.regions[usize::from(place.region)];
     // SAFETY: the caller's promise.
     unsafe { region.give_back(start, granules(bytes)) };
     group.room.given_back();
@@ -136,8 +144,8 @@ fn group(slot: &AtomicPtr<Group>) -> &'static Group {
     unsafe { &*first }
 }
 
-/// A run and its place, or that there is no memory for more.
-type Answer = Result<(Place, Run), Refused>;
+/// A run and the number of its region, or that there is no memory for more.
+type Answer = Result<(usize, Run), Refused>;
 
 impl Group {
     const fn new() -> Group {
@@ -145,16 +153,16 @@ impl Group {
     }
 
     /// `None` where none of its regions has room.
-    fn take(&'static self, granules: usize) -> Option<Answer> {
+    fn take(&self, granules: usize) -> Option<Answer> {
         if self.room.bound() < granules {
             return None;
         }
         self.room.search(|| {
             let mut longest = 0;
-            for region in &self.regions {
+            for (number, region) in self.regions.iter().enumerate() {
                 if granules <= region.room_bound() {
                     match region.take(granules) {
-                        Ok(run) => return Ok(Ok((Place(region, self), run))),
+                        Ok(run) => return Ok(Ok((number, run))),
                         Err(Refused::NoMemory) => return Ok(Err(Refused::NoMemory)),
                         Err(Refused::NoRoom) => {}
                     }
