@@ -86,7 +86,7 @@ impl<'a> Manual<'a> {
         }
         if work.merging == 0
             && !done
-            && let Some(damage) = &work.damage
+            && let Some(damage) = work.damage()
         {
             // Wrong bytes or bytes that could not be read: what is to be done differs.
             return Some(Err(damage.clone().context(

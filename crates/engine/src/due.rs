@@ -124,22 +124,22 @@ fn load_of(host: &Host, tree: &Tree) -> Load {
     let work = tree.work.lock();
     let debt = policy.debt(&version, &sizes);
     let mut load = Load { held: work.hold > 0, ..Load::default() };
-    // As if nothing ran: is there a job that the damage does not bar?
-    let sound = host.plan_view(&version, &work.damaged, &sizes);
-    let is_damaged = !work.damaged.is_empty();
     let waits_for_room = work.waits_for_room().is_some();
     if policy.level0_score(&version, &sizes) >= 1.0 && !waits_for_room {
         // Else the policy is content at this depth, whatever runs elsewhere.
-        load.level0_depth = match is_damaged {
-            true => depth_without(&version, &work.damaged),
-            false => debt.level0_depth,
+        load.level0_depth = match work.damaged() {
+            Some(damaged) => depth_without(&version, damaged),
+            None => debt.level0_depth,
         };
     }
     let (depth, most) = (load.level0_depth, debt.level0_depth);
     debug_invariant!(I10, depth <= most, "level 0 is {depth} deep without damage, and {most} with");
     // A manual compaction works off what is above the last level, and
     // makes that one as large as it gets: no debt of the writers.
-    let is_barred = is_damaged && policy.pick(&sound).is_idle();
+    // As if nothing ran: is there a job that the damage does not bar?
+    let is_barred = work
+        .damaged()
+        .is_some_and(|damaged| policy.pick(&host.plan_view(&version, damaged, &sizes)).is_idle());
     if !(load.held || is_barred) {
         load.debt_bytes = debt.bytes;
     }

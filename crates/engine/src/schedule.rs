@@ -248,7 +248,7 @@ impl Scheduler {
     fn begin_merge(&self, underway: &Underway, tree: &Arc<Tree>, (turn, room): (u64, u64)) -> bool {
         self.jobs.due.asking(tree);
         let mut work = tree.work.lock();
-        if tree.is_dropped() || !work.merge_retry.is_due(self.jobs.host.env.clock.monotonic_ns()) {
+        if tree.is_dropped() || !work.is_merge_due(self.jobs.host.env.clock.monotonic_ns()) {
             return false;
         }
         if work.hold == 0 && covered::take_due(&self.jobs.host, tree, &mut work) {
@@ -357,7 +357,7 @@ impl Scheduler {
         }
         work.merging -= 1;
         let (merging, is_kept) = (work.merging, work.busy.has_jobs());
-        let is_released = merging > 0 || work.hold > 0 || !work.damaged.is_empty() || !is_kept;
+        let is_released = merging > 0 || work.hold > 0 || work.damaged().is_some() || !is_kept;
         debug_invariant!(I9, is_released, "tables of `{}` are busy, and no job runs", tree.name);
         drop(work);
         let running = self.jobs.workers.merges_running.fetch_sub(1, Ordering::AcqRel);
@@ -418,7 +418,11 @@ impl Scheduler {
 
     /// Notes how a merge of a tree ended.
     pub(crate) fn note_merge(&self, tree: &Tree, result: &Result<()>) {
-        let waits = tree.work.lock().merge_retry.note(&self.jobs.host, result);
+        let mut work = tree.work.lock();
+        // An idle keyspace gets no notes for a merge that went well.
+        let waits = (result.is_err() || work.notes.is_some())
+            && work.notes().merge_retry.note(&self.jobs.host, result);
+        drop(work);
         if waits {
             self.jobs.note_due(tree);
             self.look_again();
@@ -456,7 +460,9 @@ impl Scheduler {
     /// Somebody asks for what waits: it is due at once.
     pub(crate) fn retry_now(&self) {
         self.jobs.pipeline.flush_retry.lock().ask();
-        self.jobs.pipeline.trees().iter().for_each(|tree| tree.work.lock().merge_retry.ask());
+        for tree in self.jobs.pipeline.trees().iter() {
+            tree.work.lock().notes.iter_mut().for_each(|notes| notes.merge_retry.ask());
+        }
         self.note_all_due();
     }
 

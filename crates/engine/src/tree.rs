@@ -34,10 +34,6 @@ use windrow_skiplist::ChunkPool;
 #[derive(Default)]
 pub(crate) struct Work {
     pub(crate) busy: Busy,
-    /// Of that, what is damaged: no job takes it until the database is reopened.
-    pub(crate) damaged: Busy,
-    /// The first that was said of that.
-    pub(crate) damage: Option<Error>,
     pub(crate) merging: u32,
     /// Manual compactions under way: the picker relieves level 0 and nothing else.
     pub(crate) hold: u32,
@@ -49,8 +45,6 @@ pub(crate) struct Work {
     pub(crate) chain: Chain,
     /// What is noted from one job to the next. An idle keyspace has none of it.
     pub(crate) notes: Option<Box<Notes>>,
-    /// When merges that found something run out are tried again.
-    pub(crate) merge_retry: Retry,
 }
 
 /// What is noted of a tree from one job to the next.
@@ -63,13 +57,34 @@ pub(crate) struct Notes {
     pub(crate) last_look: Option<LastLook>,
     /// The last merge that was begun with less room than it might need.
     pub(crate) attempt: Attempt,
+    /// When merges that found something run out are tried again.
+    pub(crate) merge_retry: Retry,
+    /// Of what is busy, what is damaged: no job takes it until the database is reopened.
+    pub(crate) damaged: Busy,
+    /// The first that was said of that.
+    pub(crate) damage: Option<Error>,
 }
 
 impl Work {
     /// Why a merge that is due waits for room.
     pub(crate) fn waits_for_room(&self) -> Option<&Error> {
-        let attempt = self.notes.as_ref().and_then(|notes| notes.attempt.error());
-        self.merge_retry.error().or(attempt)
+        let notes = self.notes.as_ref()?;
+        notes.merge_retry.error().or(notes.attempt.error())
+    }
+
+    /// Whether a merge may begin, if one waits to be tried again.
+    pub(crate) fn is_merge_due(&self, now_ns: u64) -> bool {
+        self.notes.as_ref().is_none_or(|notes| notes.merge_retry.is_due(now_ns))
+    }
+
+    /// What is damaged, if anything is.
+    pub(crate) fn damaged(&self) -> Option<&Busy> {
+        self.notes.as_ref().map(|notes| &notes.damaged).filter(|damaged| !damaged.is_empty())
+    }
+
+    /// What was first said of damage.
+    pub(crate) fn damage(&self) -> Option<&Error> {
+        self.notes.as_ref()?.damage.as_ref()
     }
 
     /// What is noted, to be changed.

@@ -141,13 +141,14 @@ pub(crate) fn end_decision(
     work.busy.release(decision);
     let Err(error) = result else { return };
     let Some(damage) = damage_of(decision, error) else { return };
-    for busy in [&mut work.busy, &mut work.damaged] {
+    let notes = work.notes.get_or_insert_default();
+    for busy in [&mut work.busy, &mut notes.damaged] {
         match damage {
             Damage::Table(number) => busy.add_file(number),
             Damage::Any => busy.claim_damaged(decision),
         }
     }
-    work.damage.get_or_insert_with(|| error.clone());
+    notes.damage.get_or_insert_with(|| error.clone());
     events.send(&Event::CorruptionFound { error: error.clone() });
 }
 
@@ -235,8 +236,8 @@ mod tests {
 
     fn check_brakes(db: &Db, [sick, sound]: &[Keyspace; 2]) {
         assert!(db.write_error().is_none());
-        assert!(!sick.tree.work.lock().damaged.is_empty());
-        assert!(sound.tree.work.lock().damaged.is_empty());
+        assert!(sick.tree.work.lock().damaged().is_some());
+        assert!(sound.tree.work.lock().damaged().is_none());
         // What cannot be drained stops nobody, however deep it gets.
         assert!(!is_stopped(db, || deepen(sick, ("a", "c"), 2 * STOP)));
         // A sound one has its brakes, and comes back.
@@ -281,7 +282,7 @@ mod tests {
         db.wait_idle().unwrap();
         db.verify().unwrap().into_result().unwrap();
         let sick = db.keyspace("sick").unwrap();
-        assert!(sick.tree.work.lock().damaged.is_empty());
+        assert!(sick.tree.work.lock().damaged().is_none());
         assert_eq!(sick.get("a").unwrap().as_deref(), Some(&b"value"[..]));
     }
 
