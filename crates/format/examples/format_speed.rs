@@ -265,7 +265,7 @@ fn filters() {
         hashes.iter().for_each(|&h| builder.add_hash(h));
         bytes = builder.finish(10.0);
     });
-    let filter = Filter::parse(&bytes).expect("filter");
+    let filter = Filter::parse(windrow_env::Buffer::copy_of(&bytes)).expect("filter");
     time("filter may_contain, present, in cache", hashes.len() as u64, || {
         black_box(hashes.iter().filter(|&&h| filter.may_contain(h)).count());
     });
@@ -279,7 +279,8 @@ fn filters() {
     });
     for bits in [2.0, 4.0, 6.0, 8.0, 10.0, 12.0] {
         hashes.iter().for_each(|&h| builder.add_hash(h));
-        let filter = Filter::parse(&builder.finish(bits)).expect("filter");
+        let filter =
+            Filter::parse(windrow_env::Buffer::copy_of(&builder.finish(bits))).expect("filter");
         let asked = 2_000_000u64;
         let wrong =
             (1..=asked).filter(|i| filter.may_contain(filter::hash(&(i << 32).to_le_bytes())));

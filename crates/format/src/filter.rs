@@ -168,6 +168,13 @@ fn line_may_contain(line: &[u8; LINE_BYTES], probes: u32, hash: u64) -> bool {
     all != 0
 }
 
+/// Whether a key of this hash may be in these lines, which are not none.
+#[inline]
+pub(crate) fn lines_may_contain(lines: &[u8], probes: u32, hash: u64) -> bool {
+    let lines = lines.as_chunks::<LINE_BYTES>().0;
+    line_may_contain(&lines[line_of(hash, lines.len())], probes, hash)
+}
+
 fn parse(bytes: &[u8]) -> Result<(&[u8], u32)> {
     let bad = || Error::corruption("filter block of an impossible shape");
     let (lines, tail) = bytes.split_last_chunk::<TAIL_BYTES>().ok_or_else(bad)?;
@@ -217,20 +224,30 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Copies a filter out of its bytes.
+    /// Takes a filter's bytes in.
     ///
     /// # Errors
     /// `Corruption` if they do not have a filter's shape.
-    pub fn parse(bytes: &[u8]) -> Result<Filter> {
-        let (lines, probes) = parse(bytes)?;
-        Ok(Filter { lines: Buffer::copy_of(lines), probes })
+    pub fn parse(mut bytes: Buffer) -> Result<Filter> {
+        let (lines, probes) = parse(&bytes)?;
+        bytes.truncate(lines.len());
+        Ok(Filter { lines: bytes, probes })
+    }
+
+    /// The lines of one whose lines and number of probes were kept apart.
+    pub(crate) fn of_parts(lines: Buffer, probes: u32) -> Filter {
+        Filter { lines, probes }
+    }
+
+    /// Its lines and its number of probes.
+    pub(crate) fn into_parts(self) -> (Buffer, u32) {
+        (self.lines, self.probes)
     }
 
     /// Whether a key of this hash may have been added; `false` is certain.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
-        let lines = self.lines.as_chunks::<LINE_BYTES>().0;
-        line_may_contain(&lines[line_of(hash, lines.len())], self.probes, hash)
+        lines_may_contain(&self.lines, self.probes, hash)
     }
 
     /// Bytes of memory held.
@@ -292,7 +309,7 @@ mod tests {
         let mut builder = FilterBuilder::new();
         (0..keys).for_each(|i| builder.add_hash(key(i)));
         let bytes = builder.finish(bits);
-        let filter = Filter::parse(&bytes).unwrap();
+        let filter = Filter::parse(Buffer::copy_of(&bytes)).unwrap();
         let by_ref = FilterRef::parse(&bytes).unwrap();
         assert!((0..keys).all(|i| filter.may_contain(key(i)) && by_ref.may_contain(key(i))));
         let asked = 400_000;
@@ -364,7 +381,7 @@ mod tests {
     fn shapes_from_disk_are_checked() {
         let (_, bytes) = measured(10.0, 100);
         for len in 0..bytes.len() {
-            assert!(Filter::parse(&bytes[..len]).is_err(), "{len}");
+            assert!(Filter::parse(Buffer::copy_of(&bytes[..len])).is_err(), "{len}");
         }
         let mut bad = bytes.clone();
         *bad.last_mut().unwrap() = 1;

@@ -43,14 +43,10 @@ impl IndexLevel {
 /// Where the columns of an index block lie; checked against its bytes once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexLayout {
-    level: IndexLevel,
-    count: usize,
-    shared_len: usize,
     base: u64,
-    ends_at: usize,
-    places_at: usize,
-    shared_at: usize,
-    keys_at: usize,
+    count: u32,
+    shared_len: u16,
+    level: IndexLevel,
 }
 
 #[inline]
@@ -83,19 +79,14 @@ impl IndexLayout {
             return Err(Error::not_supported("index with flags that need a newer Windrow"));
         }
         let shared = d.bytes(2)?;
-        let shared_len = u16::from_le_bytes([shared[0], shared[1]]) as usize;
-        let count = d.u32()? as usize;
+        let shared_len = u16::from_le_bytes([shared[0], shared[1]]);
+        let count = d.u32()?;
         let base = d.u64()?;
-        d.bytes(count.checked_mul(PREFIX_BYTES).ok_or_else(bad)?)?;
-        let ends_at = d.position();
-        d.bytes(count.checked_mul(END_BYTES).ok_or_else(bad)?)?;
-        let places_at = d.position();
-        d.bytes(count.checked_mul(level.place_bytes()).ok_or_else(bad)?)?;
-        let shared_at = d.position();
-        d.bytes(shared_len)?;
-        let keys_at = d.position();
-        let layout =
-            IndexLayout { level, count, shared_len, base, ends_at, places_at, shared_at, keys_at };
+        let columns = PREFIX_BYTES + END_BYTES + level.place_bytes();
+        d.bytes((count as usize).checked_mul(columns).ok_or_else(bad)?)?;
+        d.bytes(usize::from(shared_len))?;
+        let layout = IndexLayout { base, count, shared_len, level };
+        debug_assert_eq!(layout.keys_at(), d.position());
         layout.check_columns(bytes).ok_or_else(bad)?;
         Ok(layout)
     }
@@ -104,12 +95,12 @@ impl IndexLayout {
     fn check_columns(&self, bytes: &[u8]) -> Option<()> {
         let mut key_from = 0;
         let mut place_from = self.base;
-        for i in 0..self.count {
-            let end = u32_at(bytes, self.ends_at + i * END_BYTES);
+        for i in 0..self.count() {
+            let end = u32_at(bytes, self.ends_at() + i * END_BYTES);
             let trailer_bytes = if end & HAS_TRAILER != 0 { TRAILER_BYTES } else { 0 };
             let key_end = (end & !HAS_TRAILER) as usize;
             let rest = key_end.checked_sub(key_from)?.checked_sub(trailer_bytes)?;
-            if rest + self.shared_len > KEY_BYTES_MAX {
+            if rest + usize::from(self.shared_len) > KEY_BYTES_MAX {
                 return None;
             }
             key_from = key_end;
@@ -127,7 +118,28 @@ impl IndexLayout {
             }
             place_from = place_end;
         }
-        (self.keys_at + key_from == bytes.len()).then_some(())
+        (self.keys_at() + key_from == bytes.len()).then_some(())
+    }
+
+    /// Where the ends of keys begin.
+    #[inline]
+    fn ends_at(&self) -> usize {
+        HEAD_BYTES + self.count() * PREFIX_BYTES
+    }
+
+    #[inline]
+    fn places_at(&self) -> usize {
+        self.ends_at() + self.count() * END_BYTES
+    }
+
+    #[inline]
+    fn shared_at(&self) -> usize {
+        self.places_at() + self.count() * self.level.place_bytes()
+    }
+
+    #[inline]
+    fn keys_at(&self) -> usize {
+        self.shared_at() + usize::from(self.shared_len)
     }
 
     /// What it is over.
@@ -139,7 +151,7 @@ impl IndexLayout {
     /// Number of entries.
     #[inline]
     pub(crate) fn count(&self) -> usize {
-        self.count
+        self.count as usize
     }
 
     /// File offset where the first entry's data begins.
@@ -151,7 +163,7 @@ impl IndexLayout {
     /// What all keys begin with.
     #[inline]
     pub(crate) fn shared<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        &bytes[self.shared_at..self.keys_at]
+        &bytes[self.shared_at()..self.keys_at()]
     }
 
     #[inline]
@@ -162,17 +174,17 @@ impl IndexLayout {
     /// Where a data block ends, from the base.
     #[inline]
     pub(crate) fn block_end(&self, bytes: &[u8], i: usize) -> u32 {
-        u32_at(bytes, self.places_at + i * 4)
+        u32_at(bytes, self.places_at() + i * 4)
     }
 
     /// File offset where a partition's data ends.
     #[inline]
     pub(crate) fn data_end(&self, bytes: &[u8], i: usize) -> u64 {
-        u64_at(bytes, self.places_at + i * 24)
+        u64_at(bytes, self.places_at() + i * 24)
     }
 
     fn partition(&self, bytes: &[u8], i: usize) -> PartitionHandle {
-        let at = self.places_at + i * 24;
+        let at = self.places_at() + i * 24;
         let index = BlockHandle { offset: u64_at(bytes, at + 8), bytes: u32_at(bytes, at + 16) };
         let filter_bytes = u32_at(bytes, at + 20);
         // A partition's filter lies right before its index.
@@ -192,7 +204,7 @@ impl IndexLayout {
 
     /// The block or partition of an entry.
     pub(crate) fn place(&self, bytes: &[u8], i: usize) -> Locate {
-        if i >= self.count {
+        if i >= self.count() {
             return Locate::None;
         }
         match self.level {
@@ -204,10 +216,10 @@ impl IndexLayout {
     /// The key of an entry without what all share, and its trailer.
     #[inline]
     pub(crate) fn key<'a>(&self, bytes: &'a [u8], i: usize) -> (&'a [u8], u64) {
-        let from = if i == 0 { 0 } else { u32_at(bytes, self.ends_at + (i - 1) * END_BYTES) };
-        let to = u32_at(bytes, self.ends_at + i * END_BYTES);
-        let from = self.keys_at + (from & !HAS_TRAILER) as usize;
-        let key = &bytes[from..self.keys_at + (to & !HAS_TRAILER) as usize];
+        let from = if i == 0 { 0 } else { u32_at(bytes, self.ends_at() + (i - 1) * END_BYTES) };
+        let to = u32_at(bytes, self.ends_at() + i * END_BYTES);
+        let from = self.keys_at() + (from & !HAS_TRAILER) as usize;
+        let key = &bytes[from..self.keys_at() + (to & !HAS_TRAILER) as usize];
         if to & HAS_TRAILER == 0 { (key, 0) } else { split(key) }
     }
 
@@ -220,20 +232,20 @@ impl IndexLayout {
         user_key: &[u8],
         trailer: u64,
     ) -> usize {
-        let (mut lo, mut hi) = (0, self.count);
+        let (mut lo, mut hi) = (0, self.count());
         let mut target = user_key;
         if order.is_bytewise() {
             let shared = self.shared(bytes);
             match user_key.strip_prefix(shared) {
                 Some(rest) => target = rest,
-                None => return if user_key < shared { 0 } else { self.count },
+                None => return if user_key < shared { 0 } else { self.count() },
             }
             let prefix = prefix_u64(target);
             lo = self.lower_bound(bytes, prefix);
             // Entries of the same prefix follow; they are few or none.
             hi = lo;
-            while hi < self.count && self.prefix(bytes, hi) == prefix {
-                hi = (hi + 1 + (hi - lo)).min(self.count);
+            while hi < self.count() && self.prefix(bytes, hi) == prefix {
+                hi = (hi + 1 + (hi - lo)).min(self.count());
             }
             while hi > lo && self.prefix(bytes, hi - 1) != prefix {
                 hi -= 1;
@@ -258,7 +270,7 @@ impl IndexLayout {
     /// First entry whose prefix is at least `prefix`, without branches that depend on data.
     #[inline]
     fn lower_bound(&self, bytes: &[u8], prefix: u64) -> usize {
-        let column = &bytes[HEAD_BYTES..self.ends_at];
+        let column = &bytes[HEAD_BYTES..self.ends_at()];
         let (mut column, _) = column.as_chunks::<PREFIX_BYTES>();
         let mut base = 0;
         while column.len() > 1 {

@@ -28,7 +28,7 @@ pub(crate) use index::{HAS_TRAILER, HEAD_BYTES, IndexLayout, IndexLevel};
 pub use iter::BlockIter;
 
 use crate::codec::Codec;
-use crate::filter::Filter;
+use crate::filter::{self, Filter};
 use entry::Entry;
 use windrow_base::key::{self, Kind};
 use windrow_base::{Error, FileUid, KeyOrder, Result, SeqNo};
@@ -121,10 +121,19 @@ struct DataLayout {
     buckets: usize,
 }
 
+/// What was found in a block's bytes. Small: a get from the cache waits for this line of memory.
 enum Parsed {
-    Data(DataLayout),
+    /// A [`DataLayout`].
+    Data {
+        entries_end: u32,
+        restarts: u32,
+        buckets: u16,
+    },
     Index(IndexLayout),
-    Filter(Filter),
+    /// The block's bytes are its lines.
+    Filter {
+        probes: u32,
+    },
     Plain,
 }
 
@@ -167,12 +176,11 @@ impl Block {
 
     fn parse(bytes: Buffer, kind: BlockKind) -> Result<Block> {
         let parsed = match kind {
-            BlockKind::Data => Parsed::Data(parse_data(&bytes)?),
+            BlockKind::Data => parse_data(&bytes)?,
             BlockKind::Index => Parsed::Index(IndexLayout::parse(&bytes)?),
             BlockKind::Filter => {
-                // Only the aligned copy is kept.
-                let parsed = Parsed::Filter(Filter::parse(&bytes)?);
-                return Ok(Block { bytes: Buffer::default(), parsed, charge: None });
+                let (bytes, probes) = Filter::parse(bytes)?.into_parts();
+                return Ok(Block { bytes, parsed: Parsed::Filter { probes }, charge: None });
             }
             BlockKind::Tombstones | BlockKind::Properties => Parsed::Plain,
         };
@@ -184,7 +192,7 @@ impl Block {
         self.charge = Some(charge);
     }
 
-    /// The payload. Empty for a filter: ask [`Block::may_contain`].
+    /// The payload; of a filter, its lines.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -192,25 +200,21 @@ impl Block {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        let filter = match &self.parsed {
-            Parsed::Filter(filter) => filter.memory_bytes(),
-            _ => 0,
-        };
-        self.bytes.memory_bytes() + size_of::<Block>() + filter
+        self.bytes.memory_bytes() + size_of::<Block>()
     }
 
     /// Whether a filter block may hold a key of this hash; `true` for other kinds.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
-        match &self.parsed {
-            Parsed::Filter(filter) => filter.may_contain(hash),
+        match self.parsed {
+            Parsed::Filter { probes } => filter::lines_may_contain(&self.bytes, probes, hash),
             _ => true,
         }
     }
 
     pub(crate) fn into_filter(self) -> Option<Filter> {
         match self.parsed {
-            Parsed::Filter(filter) => Some(filter),
+            Parsed::Filter { probes } => Some(Filter::of_parts(self.bytes, probes)),
             _ => None,
         }
     }
@@ -254,8 +258,12 @@ impl Block {
     /// The layout of a data block; an empty one for blocks of other kinds.
     #[inline]
     fn data(&self) -> DataLayout {
-        match &self.parsed {
-            Parsed::Data(layout) => *layout,
+        match self.parsed {
+            Parsed::Data { entries_end, restarts, buckets } => DataLayout {
+                entries_end: entries_end as usize,
+                restarts: restarts as usize,
+                buckets: usize::from(buckets),
+            },
             _ => DataLayout { entries_end: 0, restarts: 0, buckets: 0 },
         }
     }
@@ -338,15 +346,16 @@ impl Block {
     }
 }
 
-fn parse_data(bytes: &[u8]) -> Result<DataLayout> {
+fn parse_data(bytes: &[u8]) -> Result<Parsed> {
     let bad = || Error::corruption("data block of an impossible shape");
     let (body, tail) = bytes.split_last_chunk::<TAIL_BYTES>().ok_or_else(bad)?;
     let restarts = u32::from_le_bytes([tail[0], tail[1], tail[2], tail[3]]) as usize;
-    let buckets = u16::from_le_bytes([tail[4], tail[5]]) as usize;
+    let buckets = u16::from_le_bytes([tail[4], tail[5]]);
     if tail[6..] != [0, 0] {
         return Err(Error::not_supported("data block with flags that need a newer Windrow"));
     }
-    let fixed = restarts.checked_mul(4).and_then(|n| n.checked_add(buckets)).ok_or_else(bad)?;
+    let fixed =
+        restarts.checked_mul(4).and_then(|n| n.checked_add(buckets.into())).ok_or_else(bad)?;
     let entries_end = body.len().checked_sub(fixed).ok_or_else(bad)?;
     // Restarts ascend from 0 and stay inside; an empty block has none.
     let mut next_min = 0;
@@ -363,7 +372,9 @@ fn parse_data(bytes: &[u8]) -> Result<DataLayout> {
     if (restarts == 0) != (entries_end == 0) || !hash_index.iter().all(names_restart) {
         return Err(bad());
     }
-    Ok(DataLayout { entries_end, restarts, buckets })
+    // Restart points of four bytes name no more.
+    let entries_end = u32::try_from(entries_end).map_err(|_| bad())?;
+    Ok(Parsed::Data { entries_end, restarts: restarts as u32, buckets })
 }
 
 #[inline]

@@ -275,3 +275,9 @@ fn intervals_are_bounded_in_bytes_and_entries() {
         );
     }
 }
+
+/// A get from the cache waits for two lines of memory, with the counters of its `Arc`.
+#[test]
+fn what_is_known_of_a_block_is_small() {
+    assert!(size_of::<Block>() <= 72, "{}", size_of::<Block>());
+}
