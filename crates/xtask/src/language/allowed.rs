@@ -37,7 +37,6 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allowed("crates/bench/workloads/", "beside", "a key of workload files, which users have"),
     allowed("crates/bench/src/workload.rs", "beside", "the same key"),
     allowed("crates/bench/src/report/", "role", "an attribute of HTML and SVG"),
-    allowed("CHANGELOG.md", "was lanes", "an earlier name"),
     allowed("crates/bench/src/store/windrow.rs", "level log files", "a public figure's name"),
     allowed("crates/plan/src/pick/sst_log.rs", "level log mode", "two words, with a comma"),
     allowed("crates/plan/src/preset.rs", "lanes", "the parameter's name in the text form"),
