@@ -106,6 +106,9 @@ mod write_state;
 #[doc = include_str!("../../../docs/guide/README.md")]
 struct Guide;
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/async.md")]
+struct Async;
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/recipes.md")]
 struct Recipes;
 

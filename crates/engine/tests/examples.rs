@@ -31,6 +31,7 @@ examples! {
     as_kvdb in "../examples/as_kvdb.rs",
     as_leveldb in "../examples/as_leveldb.rs",
     as_sled in "../examples/as_sled.rs",
+    async_service in "../examples/async_service.rs",
     basic in "../examples/basic.rs",
     batch_snapshot in "../examples/batch_snapshot.rs",
     document_store in "../examples/document_store.rs",

@@ -180,3 +180,20 @@ fn the_last_handle_may_go_on_a_background_thread() {
     let db = opened.expect("it hangs");
     assert_eq!(db.get("0199").unwrap().as_deref(), Some(&[11; 300][..]));
 }
+
+/// docs/guide/async.md says so: what tasks of async programs keep, and hand to other threads.
+#[test]
+fn handles_go_to_other_threads() {
+    fn shared<T: Send + Sync + 'static>() {}
+    fn sent<T: Send + 'static>() {}
+    shared::<Db>();
+    shared::<windrow::Keyspace>();
+    shared::<windrow::Snapshot>();
+    shared::<windrow::Follower>();
+    shared::<windrow::Slice>();
+    shared::<windrow::Batch>();
+    sent::<windrow::Iter>();
+    sent::<windrow::Cursor>();
+    sent::<windrow::Ingest>();
+    sent::<windrow::Transaction>();
+}
