@@ -101,7 +101,11 @@ mod workers;
 mod write;
 mod write_state;
 
-// The code of the guide, run as documentation tests.
+// The code of pages, run as documentation tests; that of README.md is compiled alone, since it
+// makes its database where it is started.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/README.md")]
 struct Guide;
