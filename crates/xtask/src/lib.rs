@@ -1,7 +1,7 @@
 //! The workspace's checks on itself, and the documentation it generates.
 //!
 //! Owns: what a review would otherwise have to look for by hand: layers, circles,
-//! lengths, `unsafe`, statics, mutants, manifests, licences, stale pages. `cargo test` runs them
+//! lengths, `unsafe`, statics, mutants, manifests, licences, stale pages, links that lead nowhere. `cargo test` runs them
 //! (`tests/tidy.rs`). Never does: change code, or run in a database.
 
 #![allow(
@@ -18,9 +18,11 @@ pub mod findings;
 pub mod language;
 pub mod layers;
 pub mod lengths;
+pub mod links;
 pub mod manifests;
 pub mod mutants;
 pub mod path;
+pub mod readme;
 pub mod repeat;
 pub mod same;
 pub mod source;
@@ -45,6 +47,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("targets", targets::check),
     ("supply", supply::check),
     ("docs", docs::check),
+    ("links", links::check),
+    ("readme", readme::check),
 ];
 
 /// The root of the workspace that this crate was built in.

@@ -1,16 +1,18 @@
-//! `cargo run -p windrow-xtask -- tidy|circles|assertions|path|docs|repeat|coverage|same|mutants`:
+//! `cargo run -p windrow-xtask -- tidy|circles|assertions|path|docs|readme|repeat|coverage|same|mutants`:
 //! the checks of the library by hand, which files need each other, what is asserted, what
-//! a put passes, the rewriting of generated pages, every test many times, which lines the tests run,
+//! a put passes, the rewriting of generated pages, the commands of pages, every test many times, which lines the tests run,
 //! whether two builds do the same, and who notices what is broken on purpose.
 
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 use windrow_xtask::repeat::{self, Plan};
-use windrow_xtask::{CHECKS, assertions, circles, coverage, docs, mutants, path, root, same};
+use windrow_xtask::{
+    CHECKS, assertions, circles, coverage, docs, mutants, path, readme, root, same,
+};
 
 const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
-                     tidy|circles|assertions|path|docs|repeat|coverage|same|mutants [...]\n\n\
+                     tidy|circles|assertions|path|docs|readme|repeat|coverage|same|mutants [...]\n\n\
                      tidy [CHECK]...\n\
                      \x20     run every check of the workspace on itself, or these (cargo test does too)\n\
                      circles [CRATE]...\n\
@@ -23,6 +25,9 @@ const USAGE: &str = "usage: cargo run -p windrow-xtask -- \
                      path [put|get]...\n\
                      \x20     print which functions of the engine a put or a get passes, by file\n\
                      docs  rewrite the generated pages under docs/\n\
+                     readme [--all] [PAGE]...\n\
+                     \x20     run the commands of README.md, docs/guide and docs/program.md, or of the\n\
+                     \x20     pages with PAGE in their path; with --all also those that take long\n\
                      repeat [--times 50] [--jobs 1] [--filter TEXT]... [--package NAME]...\n\
                      \x20     run every test binary many times, by turns next to threads that take\n\
                      \x20     all cores and on one core; TEXT is a part of `crate binary`, as in the table\n\
@@ -45,6 +50,7 @@ fn main() -> ExitCode {
         ["assertions", ref parts @ ..] => ended(assertions::print(&root(), parts)),
         ["path", ref calls @ ..] => ended(path::print(&root(), calls)),
         ["docs"] => rewrite(),
+        ["readme", ref rest @ ..] => planned(readme::Plan::parse(rest), readme::run),
         ["repeat", ref rest @ ..] => planned(Plan::parse(rest), repeat::run),
         ["same", ref rest @ ..] => planned(same::Plan::parse(rest), same::run),
         ["mutants", ref rest @ ..] => planned(mutants::Plan::parse(rest), mutants::run),

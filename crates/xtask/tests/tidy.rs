@@ -63,6 +63,16 @@ fn docs() {
     run("docs");
 }
 
+#[test]
+fn links() {
+    run("links");
+}
+
+#[test]
+fn readme() {
+    run("readme");
+}
+
 /// A check that is not run here would be a check that nobody runs.
 #[test]
 fn every_check_is_a_test() {
@@ -78,6 +88,8 @@ fn every_check_is_a_test() {
         "targets",
         "supply",
         "docs",
+        "links",
+        "readme",
     ];
     assert!(CHECKS.iter().map(|(name, _)| *name).eq(tested));
 }

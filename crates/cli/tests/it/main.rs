@@ -9,6 +9,7 @@ mod live;
 mod load;
 mod look;
 mod messages;
+mod pages;
 mod point;
 mod session;
 mod stop;
