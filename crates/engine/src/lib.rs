@@ -1,32 +1,66 @@
 //! Windrow: an embedded, ordered key-value store.
 //!
-//! An LSM-tree engine in pure Rust: durable, bounded in memory, with
-//! keyspaces, atomic batches, snapshots, iterators both ways, merge
-//! operators, range deletes and expiry.
+//! An LSM-tree engine in pure Rust, durable and bounded in memory, whose tree is kept in shape
+//! by policies that can be exchanged while it runs. For Linux; Rust 1.88 or newer.
+//!
+//! ```toml
+//! [dependencies]
+//! windrow = { path = "../windrow/crates/engine" } # "0.1" once it is released
+//! ```
 //!
 //! ```
 //! # let dir = tempfile::tempdir().unwrap();
-//! let db = windrow::Db::open(dir.path())?;
+//! use windrow::{Batch, Db, WriteSync};
+//!
+//! let db = Db::open(dir.path())?;
 //! db.put("apple", "red")?;
 //! assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
 //!
 //! let users = db.keyspace("users")?;
-//! let mut batch = windrow::Batch::new();
+//! let mut batch = Batch::new();
 //! batch.put(&users, "u1", "ada");
 //! batch.delete(&db, "apple");
-//! db.write(batch, windrow::WriteSync::Yes)?;
+//! db.write(batch, WriteSync::Yes)?; // all or none, on the device
 //!
-//! for item in users.prefix("u") {
-//!     let (key, value) = item?;
+//! db.transact(|tx| {
+//!     let visits = tx.get(&users, "visits")?.map_or(0, |visits| visits.len());
+//!     tx.put(&users, "visits", vec![b'x'; visits + 1])
+//! })?;
+//!
+//! for entry in users.prefix("u") {
+//!     let (key, value) = entry?;
 //!     println!("{key:?} = {value:?}");
 //! }
+//! db.close()?;
 //! # Ok::<(), windrow::Error>(())
 //! ```
 //!
-//! Where to begin reading: `db.rs`, then `write/commit.rs`, `read/get.rs`,
-//! `flush.rs`, `merge/run.rs`, `open/mod.rs`. This crate decides nothing
-//! about the tree (`windrow-plan` does) and touches no file or clock itself
-//! (`windrow-env` does).
+//! # What is where
+//!
+//! | | |
+//! |---|---|
+//! | [`Db`], [`Keyspace`] | opening, closing; reading and writing one key; the calls that read and write in one step ([`Keyspace::update`], [`Keyspace::compare_exchange`], [`Keyspace::pop_first`] and others) |
+//! | [`Batch`], [`WriteSync`] | many operations, in any keyspaces, all or none; how durable a write is when it returns |
+//! | [`Db::transact`], [`Transaction`], [`TransactionOptions`] | serialisable transactions, optimistic or with locks; [`Db::write_if`] with [`Conditions`] does without |
+//! | [`Snapshot`], [`Iter`], [`Cursor`] | one moment of all keyspaces; ranges and prefixes from both ends |
+//! | [`Follower`] | reading a database that another process has open |
+//! | [`Db::ingest`], [`Ingest`] | sorted data straight into tables |
+//! | [`MergeOperator`], [`CompactionFilter`], [`Comparator`] | code of yours in reads and merges; [`Components`] registers it |
+//! | [`Options`], [`Settings`], [`KeyspaceOptions`] | `memory_bytes`, `preset` and the rest; what a keyspace has of its own, a TTL for one |
+//! | [`Db::checkpoint`], [`Db::verify`], [`repair`], [`Db::resume`] | copies, checks, and what to do after a failure |
+//! | [`Stats`], [`Event`], [`Db::at_rest`] | what it does and what it holds |
+//! | [`Error`], [`ErrorKind`] | what went wrong, where, and what to do |
+//!
+//! Calls may wait, for a device or for merges; the repository's `docs/guide/async.md` says which,
+//! and how async programs call them. The guide (`docs/guide`) has concepts and recipes,
+//! `docs/benchmarks.md` figures next to RocksDB, LevelDB and fjall, `docs/reliability.md` every promise
+//! with its test. `cargo run --release --bin windrow -- demo` shows it at work.
+//!
+//! # For readers of the source
+//!
+//! Begin with `db.rs`, then `write/commit.rs`, `read/get.rs`, `flush.rs`, `merge/run.rs`,
+//! `open/mod.rs`. This crate decides nothing about the tree (`windrow-plan` does) and touches
+//! no file or clock itself (`windrow-env` does).
 
 mod at_rest;
 mod budget;
