@@ -1,8 +1,7 @@
-//! Windrow behind traits of the shape of fjall's: a keyspace of partitions, each a map;
+//! Windrow behind traits of the shape of fjall's (3.1): a database of keyspaces, each a map;
 //! batches over them, snapshots, transactions.
 //!
-//! Every method is a call of Windrow, or two; nothing is emulated. What fjall calls a
-//! keyspace is a database here, and its partition a keyspace.
+//! Every method is a call of Windrow, or two; nothing is emulated.
 //!
 //! `cargo run --example as_fjall`
 
@@ -21,13 +20,13 @@ enum PersistMode {
 }
 
 /// What a program that was written for fjall asks of its store.
-trait Partitions {
-    type Partition: Partition;
+trait FjallDatabase {
+    type Keyspace: FjallKeyspace;
 
-    fn open_partition(&self, name: &str) -> Result<Self::Partition>;
-    fn partition_exists(&self, name: &str) -> Result<bool>;
-    fn list_partitions(&self) -> Vec<String>;
-    fn delete_partition(&self, partition: Self::Partition) -> Result<()>;
+    fn keyspace(&self, name: &str) -> Result<Self::Keyspace>;
+    fn keyspace_exists(&self, name: &str) -> Result<bool>;
+    fn list_keyspace_names(&self) -> Vec<String>;
+    fn delete_keyspace(&self, keyspace: Self::Keyspace) -> Result<()>;
     fn batch(&self) -> WriteBatch<'_>;
     fn persist(&self, mode: PersistMode) -> Result<()>;
     fn disk_space(&self) -> u64;
@@ -36,7 +35,7 @@ trait Partitions {
     fn read_tx(&self) -> Snapshot;
 }
 
-trait Partition {
+trait FjallKeyspace {
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<()>;
     fn get(&self, key: &[u8]) -> Result<Option<Slice>>;
     fn remove(&self, key: &[u8]) -> Result<()>;
@@ -52,8 +51,8 @@ trait Partition {
     fn len(&self) -> Result<u64>;
     fn approximate_len(&self) -> Result<u64>;
     fn is_empty(&self) -> Result<bool>;
-    fn major_compaction(&self) -> Result<()>;
-    // Of a partition of a transactional keyspace:
+    fn major_compact(&self) -> Result<()>;
+    // Of a keyspace of a database with transactions:
     fn take(&self, key: &[u8]) -> Result<Option<Slice>>;
     fn fetch_update(
         &self,
@@ -62,7 +61,7 @@ trait Partition {
     ) -> Result<Option<Slice>>;
 }
 
-/// Operations on partitions, until they are committed.
+/// Operations on keyspaces, until they are committed.
 struct WriteBatch<'a> {
     db: &'a Db,
     batch: Batch,
@@ -78,12 +77,12 @@ impl WriteBatch<'_> {
         self
     }
 
-    fn insert(&mut self, partition: &Keyspace, key: &[u8], value: &[u8]) {
-        self.batch.put(partition, key, value);
+    fn insert(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) {
+        self.batch.put(keyspace, key, value);
     }
 
-    fn remove(&mut self, partition: &Keyspace, key: &[u8]) {
-        self.batch.delete(partition, key);
+    fn remove(&mut self, keyspace: &Keyspace, key: &[u8]) {
+        self.batch.delete(keyspace, key);
     }
 
     fn commit(self) -> Result<()> {
@@ -91,23 +90,23 @@ impl WriteBatch<'_> {
     }
 }
 
-impl Partitions for Db {
-    type Partition = Keyspace;
+impl FjallDatabase for Db {
+    type Keyspace = Keyspace;
 
-    fn open_partition(&self, name: &str) -> Result<Keyspace> {
-        self.keyspace(name)
+    fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        Db::keyspace(self, name)
     }
 
-    fn partition_exists(&self, name: &str) -> Result<bool> {
+    fn keyspace_exists(&self, name: &str) -> Result<bool> {
         Ok(self.open_keyspace(name)?.is_some())
     }
 
-    fn list_partitions(&self) -> Vec<String> {
+    fn list_keyspace_names(&self) -> Vec<String> {
         self.keyspaces()
     }
 
-    fn delete_partition(&self, partition: Keyspace) -> Result<()> {
-        self.drop_keyspace(partition.name())
+    fn delete_keyspace(&self, keyspace: Keyspace) -> Result<()> {
+        self.drop_keyspace(keyspace.name())
     }
 
     fn batch(&self) -> WriteBatch<'_> {
@@ -136,7 +135,7 @@ impl Partitions for Db {
     }
 }
 
-impl Partition for Keyspace {
+impl FjallKeyspace for Keyspace {
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.put(key, value)
     }
@@ -197,7 +196,7 @@ impl Partition for Keyspace {
         Keyspace::is_empty(self)
     }
 
-    fn major_compaction(&self) -> Result<()> {
+    fn major_compact(&self) -> Result<()> {
         self.compact_range(None, None)
     }
 
@@ -217,19 +216,19 @@ impl Partition for Keyspace {
 pub(crate) fn main() -> Result<()> {
     let path = std::env::temp_dir().join(format!("windrow-as-fjall-{}", std::process::id()));
     let db = Db::open(&path)?;
-    let items = db.open_partition("items")?;
+    let items = FjallDatabase::keyspace(&db, "items")?;
     exercise(&items)?;
-    over_partitions(&db)?;
+    over_keyspaces(&db)?;
     db.persist(PersistMode::SyncAll)?;
     db.close()?;
     let db = Db::open(&path)?;
-    assert!(db.partition_exists("items")? && !db.partition_exists("index")?);
-    assert_eq!(Partition::len(&db.open_partition("items")?)?, 4);
+    assert!(db.keyspace_exists("items")? && !db.keyspace_exists("index")?);
+    assert_eq!(FjallKeyspace::len(&db.keyspace("items")?)?, 4);
     db.close()?;
     Db::destroy(&path)
 }
 
-fn exercise(items: &impl Partition) -> Result<()> {
+fn exercise(items: &impl FjallKeyspace) -> Result<()> {
     for (key, value) in [(b"a", b"1"), (b"b", b"2"), (b"c", b"3")] {
         items.insert(key, value)?;
     }
@@ -241,7 +240,7 @@ fn exercise(items: &impl Partition) -> Result<()> {
     );
     assert_eq!(items.keys().next_back().transpose()?, items.last_key_value()?.map(|pair| pair.0));
     assert_eq!(items.values().next().transpose()?, items.first_key_value()?.map(|pair| pair.1));
-    items.major_compaction()?;
+    items.major_compact()?;
     assert_eq!((items.len()?, items.approximate_len()?), (2, 2));
 
     let twice = |old: Option<&[u8]>| Some(old?.repeat(2));
@@ -252,8 +251,8 @@ fn exercise(items: &impl Partition) -> Result<()> {
     Ok(())
 }
 
-fn over_partitions(db: &Db) -> Result<()> {
-    let (items, index) = (db.open_partition("items")?, db.open_partition("index")?);
+fn over_keyspaces(db: &Db) -> Result<()> {
+    let (items, index) = (db.keyspace("items")?, db.keyspace("index")?);
     let before = db.read_tx();
     let mut batch = db.batch().durability(PersistMode::SyncAll);
     batch.insert(&items, b"d", b"4");
@@ -269,7 +268,7 @@ fn over_partitions(db: &Db) -> Result<()> {
     assert_eq!(count, 2);
     assert_eq!(items.iter_at(&before).count(), 1);
     assert!(db.disk_space() > 0);
-    assert_eq!(db.list_partitions(), ["default", "items", "index"]);
+    assert_eq!(db.list_keyspace_names(), ["default", "items", "index"]);
     db.persist(PersistMode::Buffer)?;
-    db.delete_partition(index)
+    db.delete_keyspace(index)
 }
