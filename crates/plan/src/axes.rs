@@ -1,4 +1,4 @@
-//! The five axes, and a policy as one value on each.
+//! The six axes, and a policy as one value on each.
 //!
 //! A value is a struct in a file of its own that holds options and nothing
 //! else; an axis is an enum over its values, in the folder of those files.

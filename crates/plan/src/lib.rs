@@ -2,7 +2,7 @@
 //! files end, how many filter bits they get.
 //!
 //! Owns: the tree as metadata (`tree`), and the policies that look at it. A
-//! policy is one value on each of five axes (`axes`), its only state is its
+//! policy is one value on each of six axes (`axes`), its only state is its
 //! options, and it answers with a [`Decision`] that carries its reason.
 //! Never does: I/O, clocks, randomness, threads (`no_std` + `alloc`, so that
 //! they do not compile), errors from deciding.
