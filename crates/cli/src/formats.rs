@@ -12,6 +12,7 @@ use crate::input::{Line, Lines, Source};
 use crate::json_path::JsonFields;
 use crate::jsonl;
 use crate::layout::{Columns, CsvLayout, Format, Layout};
+use crate::quotes::Quotes;
 use crate::stop;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -57,7 +58,7 @@ struct TsvLines {
 
 /// Rows of a CSV.
 struct CsvRows {
-    reader: csv::Reader<Source>,
+    reader: csv::Reader<Quotes<Source>>,
     record: csv::ByteRecord,
     layout: CsvLayout,
     /// Known once the header was read, if there is one.
@@ -127,7 +128,7 @@ impl PairReader {
                     .flexible(true)
                     .delimiter(layout.csv.delimiter)
                     .buffer_capacity(1 << 20)
-                    .from_reader(source);
+                    .from_reader(Quotes::new(source, layout.csv.delimiter));
                 let (record, layout) = (csv::ByteRecord::new(), layout.csv.clone());
                 Kind::Csv(Box::new(CsvRows { reader, record, layout, columns: None }))
             }
@@ -234,14 +235,22 @@ fn next_json<'a>(
 impl CsvRows {
     /// Reads the next row; `false` at the end.
     fn read(&mut self, name: &str) -> Result<bool> {
-        self.reader.read_byte_record(&mut self.record).map_err(|error| {
+        let read = self.reader.read_byte_record(&mut self.record).map_err(|error| {
             if stop::requested() {
                 Failure::Interrupted
             } else {
                 Failure::failed(format!("{name}: {error}"))
                     .hint("correct the file, or say with --delimiter what is between its columns")
             }
-        })
+        })?;
+        // Only the row that reaches the end can end within quotes.
+        if read && self.reader.get_ref().ended_open() {
+            let number = self.record.position().map_or(0, csv::Position::line);
+            let why = "the row that begins here has a `\"` that is never closed";
+            let hint = "close it, or double each `\"` that is part of a field; nothing from this row on was taken";
+            return Err(bad_line(number, name, why).hint(hint));
+        }
+        Ok(read)
     }
 
     /// Which columns are meant; reads the header, if there is one.

@@ -17,6 +17,7 @@ mod jsonl;
 mod layout;
 mod picture;
 mod progress;
+mod quotes;
 mod session;
 mod sorter;
 mod stop;

@@ -92,6 +92,29 @@ fn columns_of_a_csv_go_by_their_names() {
 }
 
 #[test]
+fn a_quote_that_is_never_closed_takes_nothing_with_it() {
+    let sh = Shell::new();
+    for (input, line) in [
+        ("a,1\nb,\"2\nc,3\nd,4\n", 2),
+        ("a,1\n\"b,2\nc,3", 2),
+        ("\"a,1\n", 1),
+        ("a,\"1;2\"\nb,\"", 2),
+    ] {
+        let text = sh.fails_with("load db --format csv", input.as_bytes(), 1);
+        assert!(text.contains(&format!("line {line} of standard input")), "{text}");
+        assert!(text.contains("never closed"), "{text}");
+        let before = if line == 1 { "" } else { "a\t1" };
+        assert!(sh.ok("export db").starts_with(before), "{input}");
+        assert!(!sh.ok("export db").contains("c,3"), "{input}");
+    }
+    sh.fails_with("load db --format csv --header", b"\"key,value\na,1\n", 1);
+    // Quotes that are closed, doubled, or no quotes.
+    sh.ok_with("load good --format csv", b"a,\"x\ny\"\nb,\"\"\"\"\nc,1\"2\n");
+    assert_eq!(sh.ok("get good b"), "\"\n");
+    assert_eq!(sh.ok("get good c"), "1\"2\n");
+}
+
+#[test]
 fn objects_may_hold_more_and_numbers() {
     let sh = Shell::new();
     let input = "{\"at\":[1,{\"x\":2}],\"key\":7,\"value\":-12,\"key2\":null}\n\
