@@ -13,6 +13,27 @@ fn script(sh: &Shell, line: &str, input: &str) -> (String, Option<i32>, String) 
     (text, output.status.code(), stderr(&output))
 }
 
+/// One parser serves all lines.
+#[test]
+fn a_line_knows_nothing_of_the_line_before() {
+    let sh = Shell::new();
+    let (out, code, said) = script(
+        &sh,
+        "shell db --create",
+        "put a 1\n\
+         put b 2\n\
+         scan --limit 1 --reverse --keys-only\n\
+         scan\n\
+         get --hex 61\n\
+         get a\n\
+         get --no-such a\n\
+         get a\n",
+    );
+    assert_eq!(out, "b\na\t1\nb\t2\n31\n1\n1\n", "{said}");
+    assert_eq!(code, Some(1));
+    assert!(said.contains("line 7:") && said.contains("1 of 8 lines failed"), "{said}");
+}
+
 #[test]
 fn a_script_runs_on_one_open_database() {
     let sh = Shell::new();

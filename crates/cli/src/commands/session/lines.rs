@@ -1,14 +1,15 @@
 //! A line of a session: what it says, done.
 
-use super::table::{OUTSIDE, OWN_COMMANDS, commands, help, help_of, shown};
+use super::table::{OUTSIDE, OWN_COMMANDS, help, help_of, parser, shown};
 use super::words;
 use crate::args::{Cli, Command};
 use crate::failure::{Failure, Result};
 use crate::session::Session;
 use crate::stop::OnStop;
 use crate::store;
+use clap::FromArgMatches;
 use clap::parser::ValueSource;
-use clap::{CommandFactory, FromArgMatches};
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -25,9 +26,14 @@ pub(super) struct Commands {
     /// Runs a command of the program.
     pub(super) run: fn(Cli) -> Result<()>,
     pub(super) quiet: bool,
+    parser: RefCell<clap::Command>,
 }
 
 impl Commands {
+    pub(super) fn new(session: Arc<Session>, run: fn(Cli) -> Result<()>, quiet: bool) -> Commands {
+        Commands { session, run, quiet, parser: RefCell::new(parser()) }
+    }
+
     /// Does what a line says.
     pub(super) fn run_line(&self, line: &[u8]) -> Result<Then> {
         let session = &self.session;
@@ -60,7 +66,8 @@ impl Commands {
 
     fn run_command(&self, words: Vec<OsString>) -> Result<()> {
         let session = &self.session;
-        let Some(mut matches) = parse(session, words)? else { return Ok(()) };
+        let parsed = parse(&mut self.parser.borrow_mut(), session, words)?;
+        let Some(mut matches) = parsed else { return Ok(()) };
         let named = matches.subcommand().is_some_and(|(_, of)| {
             matches!(of.try_contains_id("keyspace"), Ok(true))
                 && of.value_source("keyspace") != Some(ValueSource::DefaultValue)
@@ -92,19 +99,18 @@ fn use_keyspace(session: &Session, name: &str) -> Result<()> {
 
 /// What the words say, as the program would have them: behind the name of a command comes the
 /// path of the database. `None` for `get --help`, which is printed.
-fn parse(session: &Session, mut words: Vec<OsString>) -> Result<Option<clap::ArgMatches>> {
-    let takes_path = commands()
-        .find(|command| words[0] == command.get_name())
+fn parse(
+    parser: &mut clap::Command,
+    session: &Session,
+    mut words: Vec<OsString>,
+) -> Result<Option<clap::ArgMatches>> {
+    let takes_path = parser
+        .find_subcommand(&words[0])
         .is_some_and(|command| command.get_arguments().any(|of| of.get_id() == "path"));
     if takes_path {
         words.insert(1, session.path().as_os_str().to_owned());
     }
-    let mut command = Cli::command().no_binary_name(true).disable_help_subcommand(true);
-    for of_session in commands() {
-        let name = of_session.get_name().to_owned();
-        command = command.mut_subcommand(name, |_| of_session);
-    }
-    let error = match command.try_get_matches_from(words) {
+    let error = match parser.try_get_matches_from_mut(words) {
         Ok(matches) => return Ok(Some(matches)),
         Err(error) => error,
     };

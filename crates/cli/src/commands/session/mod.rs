@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// What keeps it from being opened or ends it; `Failed` if a line of a script failed.
 pub(crate) fn run(args: &ShellArgs, quiet: bool, run: fn(Cli) -> Result<()>) -> Result<()> {
     let session = Arc::new(open(args, quiet)?);
-    let commands = Commands { session: session.clone(), run, quiet };
+    let commands = Commands::new(session.clone(), run, quiet);
     let outcome = match io::stdin().is_terminal() && io::stdout().is_terminal() {
         true => prompt::run(&commands),
         false => script(&commands),

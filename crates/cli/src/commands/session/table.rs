@@ -13,6 +13,15 @@ pub(super) const OWN_COMMANDS: [&str; 5] = ["exit", "help", "quit", "refresh", "
 pub(super) const OUTSIDE: [&str; 7] =
     ["completions", "demo", "destroy", "lab", "man", "repair", "shell"];
 
+/// What parses lines. Made once for a session: it takes longer than most lines do.
+pub(super) fn parser() -> clap::Command {
+    let root = Cli::command().no_binary_name(true).disable_help_subcommand(true);
+    commands().fold(root, |root, of_session| {
+        let name = of_session.get_name().to_owned();
+        root.mut_subcommand(name, |_| of_session)
+    })
+}
+
 /// The commands of the program that a session has.
 pub(super) fn commands() -> impl Iterator<Item = clap::Command> {
     let all: Vec<clap::Command> = Cli::command().get_subcommands().cloned().collect();
