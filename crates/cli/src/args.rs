@@ -187,6 +187,11 @@ pub(crate) struct Open {
     #[arg(long = "option", value_name = "NAME=VALUE", help_heading = "Opening")]
     pub(crate) options: Vec<String>,
 
+    /// Wait so long for another process to close the database, if this command is to write:
+    /// seconds, or a number and ms, s, m or h
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Opening")]
+    pub(crate) wait: Option<Duration>,
+
     /// Where it is open already.
     #[arg(skip)]
     pub(crate) session: Option<Arc<Session>>,

@@ -111,7 +111,9 @@ fn advice(error: &Error) -> Option<&'static str> {
         ErrorKind::OutcomeUnknown => {
             "`windrow get` says whether the write is there; only then run the command again"
         }
-        ErrorKind::Busy => "close the program that has the database open, and try again",
+        ErrorKind::Busy => {
+            "close the program that has the database open, and try again; `--wait 10` waits for it"
+        }
         ErrorKind::NotSupported => {
             "a newer build of windrow, or one with the feature named, can read it"
         }

@@ -5,15 +5,21 @@
 
 use crate::args::Open;
 use crate::failure::{Failure, Result};
+use crate::human::Stopwatch;
 use crate::session::Session;
+use crate::stop;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use windrow::{Db, ErrorKind, Follower, Keyspace, Options, Settings, StoredKeyspace};
 
 /// The database was opened without whole batches of its logs.
 static LEFT_OUT: AtomicBool = AtomicBool::new(false);
+
+/// How often a database that another process has open is tried again.
+const WAIT_STEP: Duration = Duration::from_millis(20);
 
 /// What a command does to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +84,32 @@ pub(crate) fn opened(open: &Open, access: Access) -> Result<Opened> {
         must_exist(&open.path)?;
     }
     let options = options(open, access, stored(open, access)?)?;
-    let opened = open_or_follow(open, access, options).map_err(|error| refused(open, error))?;
+    let opened = when_free(open, || open_or_follow(open, access, options.clone()))?
+        .map_err(|error| refused(open, error))?;
     warn_left_out(&opened.db);
     Ok(opened)
+}
+
+/// Does what needs the database for itself; while another process has it, again and again for as
+/// long as `--wait` says. (Who waits for a lock in the kernel cannot give up.)
+///
+/// # Errors
+/// `Interrupted` after Ctrl-C.
+#[allow(clippy::disallowed_methods, reason = "a command waits, and nothing of the engine")]
+pub(crate) fn when_free<T>(
+    open: &Open,
+    mut work: impl FnMut() -> windrow::Result<T>,
+) -> Result<windrow::Result<T>> {
+    let (begin, wait) = (Stopwatch::start(), open.wait.unwrap_or_default());
+    loop {
+        match work() {
+            Err(error) if error.kind() == ErrorKind::Busy && begin.elapsed() < wait => {
+                stop::check()?;
+                std::thread::sleep(WAIT_STEP);
+            }
+            done => return Ok(done),
+        }
+    }
 }
 
 fn of_session(open: &Open, access: Access, session: &Session) -> Result<Opened> {

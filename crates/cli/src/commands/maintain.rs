@@ -86,7 +86,8 @@ pub(crate) fn repair(args: &RepairArgs, quiet: bool) -> Result<()> {
     store::must_exist(&args.open.path)?;
     let options = store::repair_options(&args.open)?;
     let progress = Progress::waiting(quiet, "repairing");
-    let report = windrow::repair(&args.open.path, options)?;
+    let repair = || windrow::repair(&args.open.path, options.clone());
+    let report = store::when_free(&args.open, repair)??;
     drop(progress);
     let printed = print_repaired(&mut io::stdout().lock(), args, &report);
     if !report.lost_something() {

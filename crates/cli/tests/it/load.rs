@@ -350,9 +350,27 @@ fn a_second_writer_is_told_who_is_first() {
         let text = sh.fails(line, 1);
         assert!(text.contains("busy") && text.contains(&child.id().to_string()), "{line}: {text}");
     }
+    // Nobody closes it meanwhile.
+    assert!(sh.fails("put db a b --wait 100ms", 1).contains("busy"));
     signal(&child, Signal::KILL);
     child.wait().unwrap();
     assert_eq!(sh.ok("get db key"), "value\n", "a dead holder blocks");
+}
+
+#[test]
+fn a_writer_waits_for_the_one_before_it() {
+    let sh = Shell::new();
+    let (mut child, mut lines) = loading(&sh, "load db --ack");
+    writeln!(child.stdin.as_ref().unwrap(), "key\tvalue").unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "1");
+    let waiting: Vec<Child> =
+        (0..4).map(|n| sh.spawn(&format!("put db key{n} {n} --wait 1m"))).collect();
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    for mut one in waiting {
+        assert!(one.wait().unwrap().success());
+    }
+    assert_eq!(sh.ok("count db"), "5\n");
 }
 
 #[test]
