@@ -393,12 +393,15 @@ fn note_writes(
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if let Some(seq) = self.recorded_from
-            && self.database.write_state.is_of_this_process()
-        {
-            self.database.pipeline.observers.recent.end(seq);
-            self.database.pipeline.key_locks.release(self.locks.owner, &self.locks.held);
+        if !self.database.write_state.is_of_this_process() {
+            return;
         }
+        let pipeline = &self.database.pipeline;
+        if let Some(seq) = self.recorded_from {
+            pipeline.observers.recent.end(seq);
+        }
+        // One that began while writing was off has some as well, if it was resumed since.
+        pipeline.key_locks.release(self.locks.owner, &self.locks.held);
     }
 }
 

@@ -35,6 +35,34 @@ fn is_there(db: &Db, key: &str) -> bool {
     db.get(key).unwrap().is_some()
 }
 
+/// A lock of such a transaction stayed for ever: it was taken behind the resume, and given back
+/// only by those that began while writing was on.
+#[test]
+fn a_transaction_from_before_a_resume_gives_its_locks_back() {
+    let (_, handles) = env(1);
+    let db = open(&handles);
+    db.put("key", "1").unwrap();
+    handles.fs.inject(Fault::new(FaultKind::Io, Ops::WRITE, When::MatchingFrom(0)).on_path(".wal"));
+    db.put("failed", "1").unwrap_err();
+    let options = TransactionOptions {
+        lock_timeout: std::time::Duration::ZERO,
+        ..TransactionOptions::pessimistic()
+    };
+    let mut before = db.transaction_with(&options).unwrap();
+    assert!(before.put(&db, "key", "2").is_err(), "writing is off");
+    handles.fs.clear_faults();
+    db.resume().unwrap();
+    before.put(&db, "key", "2").unwrap();
+    assert_eq!(before.get_for_update(&db, "other").unwrap(), None);
+    let mut other = db.transaction_with(&options).unwrap();
+    assert_eq!(other.put(&db, "key", "3").unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(before.commit().unwrap_err().kind(), ErrorKind::Conflict);
+    other.put(&db, "key", "3").unwrap();
+    assert_eq!(other.get_for_update(&db, "other").unwrap(), None);
+    other.commit().unwrap();
+    assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"3"[..]));
+}
+
 #[test]
 fn a_full_device_is_gone_on_from_once_there_is_room() {
     let (_, handles) = env(1);
