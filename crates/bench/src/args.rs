@@ -43,6 +43,15 @@ report also takes
   --out DIR             where the page goes                     [bench-report]
   --markdown FILE       the tables as Markdown, too";
 
+/// A command's words as they are recorded: without those that say where on this machine its files
+/// are, which is nobody else's concern and decides nothing.
+pub(crate) fn without_places(command: &[String]) -> Vec<String> {
+    let is_place = |word: &String| word == "--json" || word == "--dir";
+    let follows_place = |at: usize| at > 0 && is_place(&command[at - 1]);
+    let kept = |(at, word): &(usize, &String)| !is_place(word) && !follows_place(*at);
+    command.iter().enumerate().filter(kept).map(|(_, word)| word.clone()).collect()
+}
+
 /// What to do.
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
@@ -413,6 +422,16 @@ mod tests {
         let Ok(Command::Run(args)) = Command::parse(&words, &[ENGINE]) else { panic!() };
         assert_eq!(args.workloads[0].0.name, "autumn: 50 B values in key order");
         assert_eq!(args.workloads.len(), 1);
+    }
+
+    #[test]
+    fn a_record_does_not_say_where_files_were() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let told =
+            without_places(&words("run fill --dir /a/b --rounds 5 --json /c.jsonl --seed 2"));
+        assert_eq!(told, words("run fill --rounds 5 --seed 2"));
+        assert!(matches!(Command::parse(&told, &[ENGINE]), Ok(Command::Run(_))));
+        assert_eq!(without_places(&words("quick --json x")), words("quick"));
     }
 
     #[test]

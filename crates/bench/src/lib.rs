@@ -84,7 +84,7 @@ fn show(name: &str) -> Result<()> {
 
 /// A new run.
 fn begin(engines: &[Engine], command: &[String], args: &RunArgs) -> Result<()> {
-    let head = runner::head(args, engines, command)?;
+    let head = runner::head(args, engines, &args::without_places(command))?;
     args.notes.iter().for_each(output::note);
     let name = || format!("windrow-bench-{}.jsonl", head.started.replace([':', '-'], ""));
     let path = args.json.clone().unwrap_or_else(|| name().into());

@@ -19,6 +19,7 @@ pub mod language;
 pub mod layers;
 pub mod lengths;
 pub mod links;
+pub mod machines;
 pub mod manifests;
 pub mod mutants;
 pub mod path;
@@ -48,6 +49,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("supply", supply::check),
     ("docs", docs::check),
     ("links", links::check),
+    ("machines", machines::check),
     ("readme", readme::check),
 ];
 

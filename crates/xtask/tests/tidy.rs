@@ -69,6 +69,11 @@ fn links() {
 }
 
 #[test]
+fn machines() {
+    run("machines");
+}
+
+#[test]
 fn readme() {
     run("readme");
 }
@@ -89,6 +94,7 @@ fn every_check_is_a_test() {
         "supply",
         "docs",
         "links",
+        "machines",
         "readme",
     ];
     assert!(CHECKS.iter().map(|(name, _)| *name).eq(tested));
