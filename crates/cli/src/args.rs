@@ -42,10 +42,12 @@ pub(crate) enum Command {
     /// Show what Windrow does, on Unicode's character table, in a temporary directory
     Demo(DemoArgs),
     /// Load pairs from a file or standard input; creates the database
+    #[command(visible_alias = "import")]
     Load(LoadArgs),
     /// Print the value of a key; exit code 1 if there is none
     Get(GetArgs),
     /// Store a value under a key; creates the database
+    #[command(visible_alias = "set")]
     Put(PutArgs),
     /// Give an operand to the merge operator of a keyspace, for a key; `keyspaces create` makes one
     /// that has an operator
@@ -53,6 +55,7 @@ pub(crate) enum Command {
     /// Print how long a key is there for
     Ttl(TtlArgs),
     /// Delete keys; deleting one that is not there is no error
+    #[command(visible_alias = "del")]
     Delete(DeleteArgs),
     /// Delete all keys from FROM up to TO, TO itself not
     DeleteRange(DeleteRangeArgs),
@@ -70,6 +73,7 @@ pub(crate) enum Command {
     /// Print the figures of the database
     Stats(StatsArgs),
     /// List the keyspaces, or make or drop one
+    #[command(visible_alias = "ls")]
     Keyspaces(KeyspacesArgs),
     /// Read every byte of every file and check it
     Verify(VerifyArgs),
@@ -79,6 +83,7 @@ pub(crate) enum Command {
     /// Merge everything down, so that nothing dead is left
     Compact(CompactArgs),
     /// Make a copy that can be opened by itself, of hard links where it can
+    #[command(visible_alias = "backup")]
     Checkpoint(CheckpointArgs),
     /// Delete a database
     Destroy(DestroyArgs),

@@ -13,6 +13,20 @@ fn script(sh: &Shell, line: &str, input: &str) -> (String, Option<i32>, String) 
     (text, output.status.code(), stderr(&output))
 }
 
+#[test]
+fn commands_have_the_names_that_other_programs_give_them() {
+    let sh = Shell::new();
+    sh.ok("set db a 1");
+    sh.ok_with("import db", b"b\t2\n");
+    sh.ok("del db a");
+    assert_eq!(sh.ok("ls db"), "default\n");
+    sh.ok("backup db copy");
+    assert_eq!(sh.ok("export copy"), "b\t2\n");
+    let (out, code, said) = script(&sh, "shell db", "set c 3\ndel b\nscan\nhelp set\n");
+    assert!(out.starts_with("c\t3\n") && out.contains("Store a value"), "{out}");
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+}
+
 /// One parser serves all lines.
 #[test]
 fn a_line_knows_nothing_of_the_line_before() {

@@ -77,7 +77,9 @@ pub(super) fn help() -> Result<()> {
 /// # Errors
 /// `Failed` if there is no such command.
 pub(super) fn help_of(name: &OsString) -> Result<()> {
-    let Some(command) = commands().find(|command| name == command.get_name()) else {
+    let Some(command) = commands().find(|command| {
+        name == command.get_name() || command.get_all_aliases().any(|alias| name == alias)
+    }) else {
         return Err(Failure::failed(format!("there is no command `{}`", name.to_string_lossy()))
             .hint("`help` lists them"));
     };
