@@ -192,8 +192,8 @@ pub(crate) struct Open {
     #[arg(long = "option", value_name = "NAME=VALUE", help_heading = "Opening")]
     pub(crate) options: Vec<String>,
 
-    /// Wait so long for another process to close the database, if this command is to write:
-    /// seconds, or a number and ms, s, m or h
+    /// If another process has the database open for writing, wait this long for it to close:
+    /// seconds, or a number with ms, s, m or h
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Opening")]
     pub(crate) wait: Option<Duration>,
 

@@ -28,8 +28,13 @@ pub(super) fn all(
     let mut ingest = keyspace.ingest()?;
     let loaded = match args.bulk {
         false => each_line(reader, first, progress, |line, key, value| {
+            check_limits(line, name, key, value)?;
             let put = put(&mut ingest, args, key, value);
-            put.map_err(|error| error.context(format!("line {line} of {name}")).into())
+            put.map_err(|error| {
+                let failure = Failure::from(error.context(format!("line {line} of {name}")));
+                failure
+                    .hint("load it by --bulk, which sorts it, or sort it by `LC_ALL=C sort` first")
+            })
         }),
         true => sorted((reader, first, name), &mut ingest, args, progress),
     };
@@ -81,10 +86,7 @@ fn sorted(
     let dir = args.temp.as_deref().unwrap_or_else(|| next_to(&args.open.path));
     let mut sorter = Sorter::new(dir, args.sort_memory << 20);
     let lines = each_line(reader, first, progress, |line, key, value| {
-        check_limits(key, value).map_err(|why| {
-            Failure::failed(format!("line {line} of {name}: {why}"))
-                .hint("take the line out, and load again")
-        })?;
+        check_limits(line, name, key, value)?;
         sorter.push(key, value)
     })?;
     let progress = progress.0;
@@ -111,10 +113,14 @@ fn next_to(path: &Path) -> &Path {
     }
 }
 
-/// Why no database takes a pair: known when its line still is.
-fn check_limits(key: &[u8], value: &[u8]) -> Result<(), String> {
+/// Fails where no database takes the pair.
+fn check_limits(line: u64, name: &str, key: &[u8], value: &[u8]) -> Result<()> {
     let too_long = |what: &str, bytes: usize, max: usize| {
-        format!("the {what} has {bytes} bytes, more than {}", human::size(max as u64))
+        let max = human::size(max as u64);
+        Failure::failed(format!(
+            "line {line} of {name}: the {what} has {bytes} bytes, more than {max}"
+        ))
+        .hint("take the line out, and load again")
     };
     if key.len() > KEY_BYTES_MAX {
         return Err(too_long("key", key.len(), KEY_BYTES_MAX));

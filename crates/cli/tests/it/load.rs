@@ -89,6 +89,7 @@ fn a_sorted_load_takes_what_export_gives_and_loads_all_or_nothing() {
         let text = sh.fails_with("load db --sorted", lines.as_bytes(), 1);
         assert!(text.contains(why) && text.contains("nothing is loaded"), "{text}");
         if !why.contains("no tab") {
+            assert!(text.contains("--bulk") && text.contains("LC_ALL=C sort"), "{text}");
             sh.ok_with("load other --bulk", lines.as_bytes());
         }
     }
