@@ -53,7 +53,8 @@ const TRIES: u32 = 8;
 /// [`Follower::db`] shows it as it was at the last [`Follower::refresh`]: a [`Db`] that is
 /// read only and never changes, so that everything read from it belongs together. What was
 /// written before a refresh begins, synced or not, is seen after it: whole batches, in the
-/// order in which they were committed.
+/// order in which they were committed. A write that failed, and yet reached the log, is shown
+/// until the writer resumes ([`Db::resume`]), as a crash would show it.
 ///
 /// A follower writes nothing into the directory but a lease (`READER-000000` and so on):
 /// tables and logs that it needs are not removed while its process lives. A state that is

@@ -508,6 +508,38 @@ fn logs_stay_for_a_follower_when_writing_is_resumed() {
     assert_eq!(writer.stats().files_waiting, 0);
 }
 
+/// A write that failed may have reached the log all the same: a follower shows it until writing
+/// is resumed, and then shows what the database is.
+#[test]
+fn what_failed_and_was_shown_is_gone_after_a_resume() {
+    let mut shown = 0;
+    for seed in 0..20 {
+        let (_, handles) = env(seed);
+        let writer = open(&handles);
+        writer.put("a", "1").unwrap();
+        let follower = Follower::open_with(DIR, options(&handles)).unwrap();
+        let fault = Fault::new(FaultKind::Io, Ops::WRITE, When::Matching(0)).on_path(".wal");
+        handles.fs.inject(fault);
+        // A part of it is all of it: what is reserved of a log reads as zeros.
+        let failed = writer.put("b", vec![0; 4000]).unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::OutcomeUnknown);
+        follower.refresh().unwrap();
+        let then = follower.db();
+        shown += u32::from(keys_of(&then) == ["a", "b"]);
+        let before = keys_of(&then);
+        writer.resume().unwrap();
+        follower.refresh().unwrap();
+        assert_eq!(keys_of(&follower.db()), ["a"], "seed {seed}");
+        assert_eq!(keys_of(&then), before, "seed {seed}: a moment has changed");
+        // Another write is no smaller news than the one that failed.
+        writer.put("c", "3").unwrap();
+        assert!(follower.refresh().unwrap(), "seed {seed}");
+        assert_eq!(keys_of(&follower.db()), ["a", "c"], "seed {seed}");
+        follower.checkpoint(format!("/copy{seed}")).unwrap();
+    }
+    assert!(shown > 0, "no write that failed was whole in the log");
+}
+
 /// The log that was read says how long a later manifest was.
 #[test]
 fn a_copy_opens_though_the_writer_has_a_later_manifest() {
