@@ -461,7 +461,11 @@ impl Scheduler {
     pub(crate) fn retry_now(&self) {
         self.jobs.pipeline.flush_retry.lock().ask();
         for tree in self.jobs.pipeline.trees().iter() {
-            tree.work.lock().notes.iter_mut().for_each(|notes| notes.merge_retry.ask());
+            if let Some(notes) = &mut tree.work.lock().notes {
+                notes.merge_retry.ask();
+                // It may be long before a thread is free to look whether there is room by now.
+                notes.attempt.let_go();
+            }
         }
         self.note_all_due();
     }
@@ -549,6 +553,20 @@ mod tests {
         deepen(&spaces[2], 5);
         assert_eq!(free_one(&db, &spaces), [0, 0, 1], "it slows writers most");
         assert_eq!(free_one(&db, &spaces), [1, 0, 1], "it slows writers, too");
+        finish(&db);
+    }
+
+    /// A device was full for a merge, has room again, and all threads have other work.
+    #[test]
+    fn what_waited_for_room_does_not_keep_waiters_from_waiting() {
+        let (db, spaces, _handles) = open();
+        deepen(&spaces[0], 4);
+        let work = &spaces[0].tree.work;
+        work.lock().notes().attempt = crate::shortage::Attempt::held();
+        assert!(db.database().scheduler.stuck_work().is_some());
+        db.wait_idle().unwrap();
+        let running = &db.database().workers.merges_running;
+        running.fetch_sub(db.database().workers.merges_max(), Ordering::AcqRel);
         finish(&db);
     }
 

@@ -121,6 +121,16 @@ impl Attempt {
     }
 }
 
+#[cfg(test)]
+impl Attempt {
+    /// One that failed, and is not tried again.
+    pub(crate) fn held() -> Attempt {
+        let mut attempt = Attempt { is_held: true, ..Attempt::default() };
+        attempt.retry.failed(&Error::new(ErrorKind::NoSpace, "no room (simulated)"), 0);
+        attempt
+    }
+}
+
 /// Whether a job failed for a shortage that turned nothing off.
 pub(crate) fn is_short(host: &Host, error: &Error) -> bool {
     error.kind() == ErrorKind::NoSpace && host.write_state.check().is_ok()

@@ -81,15 +81,17 @@ impl Excuses {
 /// failed before.
 ///
 /// # Panics
-/// If writing is turned off again and again.
+/// If work fails again and again.
 pub fn resume_for_good(db: &Db) {
+    let mut last = None;
     for _ in 0..16 {
         db.resume().unwrap_or_else(|error| panic!("resume: {error}"));
-        if db.wait_idle().is_ok() {
+        last = db.wait_idle().err();
+        if last.is_none() {
             return;
         }
     }
-    panic!("writing is turned off again and again: {:?}", db.write_error());
+    panic!("work fails again and again: {last:?}; writing is off: {:?}", db.write_error());
 }
 
 /// Whether a failing device, and nothing else, may say this.
