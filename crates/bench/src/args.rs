@@ -3,6 +3,7 @@
 //! Owns: commands, flags, defaults. Never does: run anything.
 
 use crate::child::{self, Setup};
+use crate::claims::claims;
 use crate::store::Engine;
 use crate::workload::{self, Contender, Scale, Workload, builtin, names, papers};
 use std::path::PathBuf;
@@ -14,7 +15,10 @@ usage: windrow-bench COMMAND [flags]
 Workloads on one or several engines in turn; each engine's every run is a
 process of its own. A table on the terminal, JSON lines in a file.
 
-  quick                 every workload, small; under two minutes for one engine
+  claims                measures what README's table of speed says, and prints
+                        both; at most ten minutes for one engine
+  quick                 every workload, small: a test of the benchmark, whose
+                        figures say nothing; under two minutes for one engine
   full                  every workload at the published sizes; hours
   run NAME|FILE.toml... these workloads, or a paper's experiment, at --scale
   resume RUN.jsonl      goes on with a run that was interrupted
@@ -27,7 +31,7 @@ process of its own. A table on the terminal, JSON lines in a file.
                         of a workload with contenders of its own, some of those [all of them]
   --cases LIST          of a workload with cases, only these
   --scale S             quick, reduced or full                  [reduced; run only]
-  --rounds R            rounds of each contender                [the workload's]
+  --rounds R            rounds of each contender                [the workload's; of claims 1]
   --seed N              seed of keys, values and operations     [1]
   --dir D               where databases are made                [a temporary directory]
   --json FILE           where the lines go                      [windrow-bench-TIME.jsonl]
@@ -65,12 +69,24 @@ pub(crate) enum Command {
     Child(String),
 }
 
+/// What a run is to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    /// Its workloads.
+    Workloads,
+    /// That they run.
+    Quick,
+    /// Whether README is right.
+    Claims,
+}
+
 /// A run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunArgs {
     /// The workloads with their files' texts.
     pub(crate) workloads: Vec<(Workload, String)>,
     pub(crate) scale: Scale,
+    pub(crate) about: About,
     /// Names of contenders; those of the workloads, or all engines, if empty.
     contenders: Vec<String>,
     cases: Vec<String>,
@@ -106,8 +122,9 @@ impl Command {
             word.ok_or(format!("{command} needs {what}"))
         };
         match command {
-            "quick" => run(engines, &names(), Scale::Quick, Some(1), words),
-            "full" => run(engines, &names(), Scale::Full, None, words),
+            "claims" => run(engines, &claimed(), About::Claims, Scale::Reduced, words),
+            "quick" => run(engines, &names(), About::Quick, Scale::Quick, words),
+            "full" => run(engines, &names(), About::Workloads, Scale::Full, words),
             "run" => {
                 let named: Vec<String> =
                     words.clone().take_while(|word| !word.starts_with("--")).cloned().collect();
@@ -117,7 +134,7 @@ impl Command {
                 });
                 match named.is_empty() {
                     true => Err("run needs the name of a workload, or a file".to_owned()),
-                    false => run(engines, &named, Scale::Reduced, None, rest),
+                    false => run(engines, &named, About::Workloads, Scale::Reduced, rest),
                 }
             }
             "resume" => {
@@ -179,20 +196,32 @@ fn workload(name: &str) -> Result<(String, String), String> {
     Ok((stem, text))
 }
 
+/// The workloads of README's table.
+fn claimed() -> Vec<String> {
+    let mut names: Vec<String> = claims().into_iter().map(|claim| claim.workload).collect();
+    names.dedup();
+    names
+}
+
 fn run(
     engines: &[Engine],
     workloads: &[String],
+    about: About,
     scale: Scale,
-    rounds: Option<u32>,
     mut words: Words<'_>,
 ) -> Result<Command, String> {
+    let cases = match about {
+        About::Claims => claims().into_iter().filter_map(|claim| claim.case).collect(),
+        About::Workloads | About::Quick => Vec::new(),
+    };
     let mut args = RunArgs {
         workloads: Vec::new(),
         scale,
+        about,
         contenders: Vec::new(),
-        cases: Vec::new(),
+        cases,
         notes: Vec::new(),
-        rounds,
+        rounds: (about != About::Workloads).then_some(1),
         seed: 1,
         dir: None,
         json: None,
@@ -396,6 +425,10 @@ mod tests {
         assert_eq!(args.setup.settings, [("a".to_owned(), "b=c".to_owned())]);
         let Ok(Command::Run(args)) = parse("quick") else { panic!() };
         assert_eq!((args.scale, args.rounds), (Scale::Quick, Some(1)));
+        let Ok(Command::Run(args)) = parse("claims --rounds 3") else { panic!() };
+        assert_eq!((args.scale, args.rounds), (Scale::Reduced, Some(3)));
+        let names: Vec<&str> = args.workloads.iter().map(|(w, _)| w.name.as_str()).collect();
+        assert!(names.contains(&"large: 16 KiB") && !names.contains(&"large: any"), "{names:?}");
     }
 
     #[test]

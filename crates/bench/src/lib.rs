@@ -11,6 +11,7 @@
 mod args;
 mod call;
 mod child;
+mod claims;
 mod client;
 mod data;
 mod dataset;
@@ -29,12 +30,18 @@ mod runner;
 pub mod store;
 mod workload;
 
-use args::{Command, RunArgs, USAGE};
+use args::{About, Command, RunArgs, USAGE};
 use record::Head;
 use runner::Runner;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use store::{Engine, Result};
+
+/// What is said below the figures of `quick`.
+const QUICK: &str = "
+This was a test of the benchmark: everything ran, on so little data that the figures say nothing of
+any engine. `run` measures; `claims` measures what README says.
+";
 
 /// The benchmark of these engines in turn, as `windrow-bench` and `windrow-bench-peers`
 /// run it. `args` are what follows the program's name. Returns the exit code: 0, 1 after
@@ -134,7 +141,13 @@ fn finish(args: &RunArgs, runner: Runner<'_>, head: Head, path: &Path) -> Result
     let run = report::Run { head, phases, end: Some(end) };
     let last = format!("\nlines: {0}; pictures: windrow-bench report {0}\n", path.display());
     let verdicts = report::verdicts(args.workloads.iter().map(|(workload, _)| workload), &run);
-    let printed = output::print(report::table(&run) + &verdicts + &last);
+    let tables = report::table(&run) + &verdicts;
+    let told = match args.about {
+        About::Workloads => tables,
+        About::Quick => tables + QUICK,
+        About::Claims => tables + &claims::compared(&claims::claims(), &run.phases),
+    };
+    let printed = output::print(told + &last);
     // First: a checksum that differs is a failure whether or not anybody reads the tables.
     match disagreements {
         0 => printed,

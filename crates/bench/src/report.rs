@@ -30,7 +30,8 @@ mod sample;
 mod tests;
 
 pub(crate) use command::write;
+pub(crate) use number::number;
 pub(crate) use results::{Run, run_of};
 pub(crate) use spread::Spread;
-pub(crate) use table::table;
+pub(crate) use table::{grid, table};
 pub(crate) use verdicts::verdicts;

@@ -148,7 +148,7 @@ pub(crate) fn verdict(ratio: Ratio) -> String {
 
 /// Columns under each other; the first `left` flush left, the others right.
 /// A first cell that repeats the one above is left empty.
-fn grid(rows: &[Vec<String>], left: usize) -> String {
+pub(crate) fn grid(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let length = |row: &Vec<String>, i: usize| row.get(i).map_or(0, |cell| cell.chars().count());
     let width = |i: usize| rows.iter().map(|row| length(row, i)).max().unwrap_or(0);
