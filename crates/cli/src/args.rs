@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Tree(TreeArgs),
     /// Print the figures of the database
     Stats(StatsArgs),
+    /// Watch a database that another program has open: rates, latencies, levels, memory, pauses
+    Top(TopArgs),
     /// List the keyspaces, or make or drop one
     #[command(visible_alias = "ls")]
     Keyspaces(KeyspacesArgs),
@@ -118,6 +120,7 @@ impl Command {
             | Command::Count(_)
             | Command::Scan(_)
             | Command::Shell(_)
+            | Command::Top(_)
             | Command::Export(_) => OnStop::Asks,
             // In the engine, or at a prompt.
             Command::Verify(_)
@@ -455,6 +458,26 @@ pub(crate) struct StatsArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = TOP_HELP)]
+pub(crate) struct TopArgs {
+    /// Directory of the database
+    #[arg(value_name = "DB")]
+    pub(crate) path: PathBuf,
+    /// Time between two looks
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    pub(crate) interval: Duration,
+    /// Stop after so many frames; 1 prints what there is now
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+}
+
+const TOP_HELP: &str = "\
+q or Ctrl-C ends it, space pauses it. Where standard output is no terminal, frame follows frame.
+
+The program that has the database open writes its statistics every 10 seconds; with the option
+stats_period_ms=1000, every second. Rates are those between its last two.";
 
 #[derive(Debug, Args)]
 pub(crate) struct KeyspacesArgs {

@@ -13,6 +13,7 @@ mod scan;
 mod session;
 mod shell;
 mod stats;
+mod top;
 
 use crate::args::{Cli, Command};
 use crate::failure::Result;
@@ -38,6 +39,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Export(args) => scan::export(&args, quiet),
         Command::Tree(args) => inspect::tree(&args),
         Command::Stats(args) => stats::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Keyspaces(args) => keyspaces::run(&args),
         Command::Options(args) => inspect::options(&args),
         Command::Verify(args) => maintain::verify(&args, quiet),

@@ -98,6 +98,48 @@ fn stats_of_a_running_program() {
     assert!(!sh.ok("stats db").contains("of process"), "it is opened");
 }
 
+#[test]
+fn a_running_program_is_watched() {
+    let sh = Shell::new();
+    let failed = |line: &str, part: &str| {
+        let output = sh.run(line);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && told.contains(part), "{line}: {told}");
+    };
+    failed("top db", "there is no database");
+    let mut options = windrow::Options::default();
+    options.settings.set("stats_period_ms", "100").unwrap();
+    let db = windrow::Db::open_with(sh.path("db"), options).unwrap();
+    let goes_on = std::sync::atomic::AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in (0..1_000).cycle() {
+                db.put(format!("{n:05}"), [7; 100]).unwrap();
+                assert!(db.get(format!("{n:05}")).unwrap().is_some());
+                if !goes_on.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        while windrow::Db::running_stats(sh.path("db")).unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let told = sh.ok("top db --count 3 --interval 300ms");
+        goes_on.store(false, std::sync::atomic::Ordering::Relaxed);
+        let frames: Vec<&str> = told.trim_end().split("\n\ndb").collect();
+        assert_eq!(told.matches("  process ").count(), 3, "{told}");
+        assert!(frames[0].contains("rates since it was opened"), "{told}");
+        let last = frames.last().unwrap();
+        assert!(last.contains("rates over the last ") && last.contains("100 % found"), "{told}");
+        let commits = last.lines().find(|line| line.starts_with("commits")).unwrap();
+        let rate = commits.split_whitespace().nth(1).unwrap().replace(',', "");
+        assert!(rate.parse::<u64>().unwrap() > 0, "{told}");
+        assert!(!told.contains('\x1b'), "no colours where it is no terminal: {told}");
+    });
+    db.close().unwrap();
+    failed("top db", "no process writes statistics");
+}
+
 /// What only reads writes not one byte.
 #[test]
 fn reading_changes_nothing() {
