@@ -95,6 +95,7 @@ pub(crate) enum Command {
     /// Print what a file of a database holds, record by record
     Dump(DumpArgs),
     /// Try policies on a simulated tree: what they write, read and keep, in a few seconds
+    #[command(after_help = LAB_HELP)]
     Lab(LabArgs),
     /// List the options that --option sets
     Options(OptionsArgs),
@@ -241,6 +242,10 @@ pub(crate) struct LoadArgs {
     /// Lines of the TSV end in CR LF, as on Windows: the CR is not the value's
     #[arg(long)]
     pub(crate) crlf: bool,
+    /// Leave out lines that are no pair, such as an object without the field that --key names;
+    /// tells the first few and how many they are, and ends with exit code 3 if there are any
+    #[arg(long)]
+    pub(crate) skip_errors: bool,
     /// Commit group by group, each on the device before the next
     #[arg(long)]
     pub(crate) sync: bool,
@@ -250,7 +255,7 @@ pub(crate) struct LoadArgs {
     /// Most lines in a group
     #[arg(long, value_name = "LINES", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) group: u64,
-    /// Let the pairs expire after this long: 90s, 36h, 7d
+    /// Let the pairs expire after this long: seconds, or 90s, 36h, 7d
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) ttl: Option<Duration>,
     /// Write tables straight away, and add all pairs at once at the end or none: the fastest way.
@@ -281,8 +286,9 @@ impl LoadArgs {
 pub(crate) struct GetArgs {
     #[command(flatten)]
     pub(crate) open: Open,
-    /// The key
-    pub(crate) key: OsString,
+    /// The key, or several: their values in this order
+    #[arg(value_name = "KEY", required = true)]
+    pub(crate) keys: Vec<OsString>,
     #[command(flatten)]
     pub(crate) data: Data,
     /// No line feed after the value
@@ -329,7 +335,7 @@ pub(crate) struct PutArgs {
     pub(crate) value: Option<OsString>,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Let the pair expire after this long: 90s, 36h, 7d
+    /// Let the pair expire after this long: seconds, or 90s, 36h, 7d
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) ttl: Option<Duration>,
 }
@@ -396,6 +402,9 @@ pub(crate) struct ClearArgs {
     /// All keys of the keyspace
     #[arg(long, conflicts_with_all = ["from", "to", "prefix"])]
     pub(crate) all: bool,
+    /// Do not ask on the terminal
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -418,6 +427,9 @@ pub(crate) struct ScanArgs {
     /// Leave the values out
     #[arg(long)]
     pub(crate) keys_only: bool,
+    /// Values are counters, as the merge operator `add` keeps them: print them in decimal
+    #[arg(long, conflicts_with = "hex")]
+    pub(crate) number: bool,
     #[command(flatten)]
     pub(crate) fields: FieldsArgs,
 }
@@ -431,6 +443,9 @@ pub(crate) struct ExportArgs {
     /// Format of the output
     #[arg(long, short, value_enum, default_value = "tsv")]
     pub(crate) format: Format,
+    /// Values are counters, as the merge operator `add` keeps them: print them in decimal
+    #[arg(long, conflicts_with = "hex")]
+    pub(crate) number: bool,
     #[command(flatten)]
     pub(crate) fields: FieldsArgs,
 }
@@ -506,6 +521,15 @@ pub(crate) struct CreateArgs {
     /// Its merge operator: add (a counter), append or max
     #[arg(long, value_name = "OPERATOR")]
     pub(crate) merge: Option<String>,
+    /// Its policy, where that is not the database's: a preset, or a policy in full
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) policy: Option<String>,
+    /// Its compression, as the option `compression` says it: lz4, or none by level
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) compression: Option<String>,
+    /// How long what is put is there for, where the put does not say: seconds, or 90s, 36h, 7d
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) ttl: Option<Duration>,
 }
 
 #[derive(Debug, Args)]
@@ -609,6 +633,9 @@ pub(crate) enum DumpKind {
     /// A table, *.sst
     Table,
 }
+
+const LAB_HELP: &str = "\
+What is simulated, and what each column of its tables says, is in docs/lab.md of the source.";
 
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {

@@ -91,6 +91,19 @@ pub(crate) fn least(a: Option<Vec<u8>>, b: Option<Vec<u8>>) -> Option<Vec<u8>> {
     }
 }
 
+/// A counter of the merge operator `add`.
+///
+/// # Errors
+/// `Failed` for what is none.
+pub(crate) fn counter(value: &[u8]) -> Result<i64> {
+    let bytes = value.try_into().map_err(|_| {
+        let bytes = crate::human::plural(value.len() as u64, "byte");
+        Failure::failed(format!("the value has {bytes}, and a counter has 8"))
+            .hint("leave out --number, or see it with --hex")
+    })?;
+    Ok(i64::from_le_bytes(bytes))
+}
+
 /// A length of time: a number and `ms`, `s`, `m`, `h` or `d`; seconds without a unit.
 ///
 /// # Errors
@@ -104,7 +117,10 @@ pub(crate) fn parse_duration(text: &str) -> Result<std::time::Duration, String> 
         "m" => 60_000,
         "h" => 3_600_000,
         "d" => 86_400_000,
-        _ => return Err("write a whole number and one of ms, s, m, h, d: 90s, 36h".to_owned()),
+        _ => {
+            return Err("write a whole number, of seconds or with ms, s, m, h or d: 90, 90s, 36h"
+                .to_owned());
+        }
     };
     let number: u64 = number.parse().map_err(|_| "starts with a whole number: 90s".to_owned())?;
     let ms = number.checked_mul(unit_ms).ok_or("is longer than can be counted")?;

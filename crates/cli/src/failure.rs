@@ -23,8 +23,8 @@ pub(crate) enum Failure {
         message: String,
         /// What to do about it.
         hint: Option<String>,
-        /// Because another process has what it needs.
-        is_busy: bool,
+        /// Of which kind it is, for who goes on.
+        kind: Kind,
     },
     /// Whoever read our output has had enough. Exit code 0, nothing said: only
     /// where the output was all that was asked for.
@@ -35,18 +35,44 @@ pub(crate) enum Failure {
     Interrupted,
 }
 
+/// What a command may do about a failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nothing.
+    #[default]
+    Plain,
+    /// Another process has what it needs.
+    Busy,
+    /// A line of the input is no good; the next one may be.
+    BadLine,
+}
+
 impl Failure {
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure::Usage(message.into())
     }
 
     pub(crate) fn failed(message: impl Into<String>) -> Failure {
-        Failure::Failed { message: message.into(), hint: None, is_busy: false }
+        Failure::Failed { message: message.into(), hint: None, kind: Kind::Plain }
     }
 
     /// Whether another process has what it needs.
     pub(crate) fn is_busy(&self) -> bool {
-        matches!(self, Failure::Failed { is_busy: true, .. })
+        matches!(self, Failure::Failed { kind: Kind::Busy, .. })
+    }
+
+    /// Whether a line of the input is no good, and the next one can be read.
+    pub(crate) fn is_bad_line(&self) -> bool {
+        matches!(self, Failure::Failed { kind: Kind::BadLine, .. })
+    }
+
+    /// Of this kind, if it is [`Failure::Failed`].
+    #[must_use]
+    pub(crate) fn of_kind(mut self, is: Kind) -> Failure {
+        if let Failure::Failed { kind, .. } = &mut self {
+            *kind = is;
+        }
+        self
     }
 
     /// Says what to do. Keeps a hint that is there: the innermost knows best.
@@ -56,6 +82,14 @@ impl Failure {
             *hint = Some(text.into());
         }
         self
+    }
+
+    /// What happened.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Failure::Usage(message) | Failure::Failed { message, .. } => message,
+            Failure::ClosedPipe | Failure::Said(_) | Failure::Interrupted => "",
+        }
     }
 
     /// Puts `; ` and more after the message.
@@ -134,8 +168,8 @@ impl From<Error> for Failure {
             return Failure::ClosedPipe;
         }
         let hint = advice(&error).map(str::to_owned);
-        let is_busy = error.kind() == ErrorKind::Busy;
-        Failure::Failed { message: error.to_string(), hint, is_busy }
+        let kind = if error.kind() == ErrorKind::Busy { Kind::Busy } else { Kind::Plain };
+        Failure::Failed { message: error.to_string(), hint, kind }
     }
 }
 

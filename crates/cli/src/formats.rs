@@ -7,16 +7,19 @@
 //! and values are hexadecimal in each of them, and anything goes.
 
 use crate::bytes;
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Kind as FailureKind, Result};
 use crate::input::{Line, Lines, Source};
 use crate::json_path::JsonFields;
 use crate::jsonl;
 use crate::layout::{Columns, CsvLayout, Format, Layout};
 use crate::quotes::Quotes;
-use crate::stop;
+use crate::{stop, store};
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use windrow::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+
+/// Lines that are left out and named one by one.
+const SKIPPED_SAID_MAX: u64 = 10;
 
 /// The byte order mark of UTF-8.
 const BOM: &[u8] = b"\xef\xbb\xbf";
@@ -28,6 +31,8 @@ pub(crate) type NumberedPair = (u64, Vec<u8>, Vec<u8>);
 pub(crate) enum Event<'a> {
     /// A key and its value, and the number from 1 of the line they begin on.
     Pair { line: u64, key: &'a [u8], value: &'a [u8] },
+    /// A line that is no pair was left out.
+    Skipped,
     /// Nothing to read for a moment.
     Idle,
     /// The end.
@@ -39,6 +44,8 @@ pub(crate) struct PairReader {
     kind: Kind,
     name: String,
     decoded: Decoded,
+    skips: bool,
+    skipped: u64,
 }
 
 enum Kind {
@@ -133,7 +140,20 @@ impl PairReader {
                 Kind::Csv(Box::new(CsvRows { reader, record, layout, columns: None }))
             }
         };
-        PairReader { kind, name, decoded: Decoded { hex, key: Vec::new(), value: Vec::new() } }
+        let decoded = Decoded { hex, key: Vec::new(), value: Vec::new() };
+        PairReader { kind, name, decoded, skips: false, skipped: 0 }
+    }
+
+    /// Leaves out lines that are no pair, and says so.
+    #[must_use]
+    pub(crate) fn skipping(mut self, skips: bool) -> PairReader {
+        self.skips = skips;
+        self
+    }
+
+    /// Lines that were left out.
+    pub(crate) fn skipped(&self) -> u64 {
+        self.skipped
     }
 
     /// Bytes of the input up to the end of the last pair handed out.
@@ -158,19 +178,29 @@ impl PairReader {
     /// `Failed`, naming source and line, where it cannot be read or is not a
     /// pair; `Interrupted` after Ctrl-C.
     pub(crate) fn next(&mut self, tell_idle: bool) -> Result<Event<'_>> {
-        let PairReader { kind, name, decoded } = self;
-        match kind {
+        let PairReader { kind, name, decoded, skips, skipped } = self;
+        let event = match kind {
             Kind::Tsv(lines) => next_tsv(lines, tell_idle, name, decoded),
             Kind::Jsonl(lines, fields) => {
                 next_json(lines, fields.as_ref(), tell_idle, name, decoded)
             }
             Kind::Csv(rows) => next_csv(rows, name, decoded),
+        };
+        match event {
+            Err(failure) if *skips && failure.is_bad_line() => {
+                *skipped += 1;
+                if *skipped <= SKIPPED_SAID_MAX {
+                    store::warn(format_args!("left out: {}", failure.message()));
+                }
+                Ok(Event::Skipped)
+            }
+            event => event,
         }
     }
 }
 
 fn bad_line(number: u64, name: &str, why: &str) -> Failure {
-    Failure::failed(format!("line {number} of {name}: {why}"))
+    Failure::failed(format!("line {number} of {name}: {why}")).of_kind(FailureKind::BadLine)
 }
 
 /// A line that is not what its format asks for.
@@ -248,7 +278,7 @@ impl CsvRows {
             let number = self.record.position().map_or(0, csv::Position::line);
             let why = "the row that begins here has a `\"` that is never closed";
             let hint = "close it, or double each `\"` that is part of a field; nothing from this row on was taken";
-            return Err(bad_line(number, name, why).hint(hint));
+            return Err(bad_line(number, name, why).hint(hint).of_kind(FailureKind::Plain));
         }
         Ok(read)
     }
@@ -261,7 +291,7 @@ impl CsvRows {
         let header = self.layout.header && self.read(name)?;
         let columns = self.layout.columns(header.then_some(&self.record)).map_err(|why| {
             let hint = "say which with --key and --value, by name or number";
-            bad_line(1, name, &why).hint(hint)
+            bad_line(1, name, &why).hint(hint).of_kind(FailureKind::Plain)
         })?;
         self.columns = Some(columns);
         Ok(columns)
@@ -295,6 +325,8 @@ pub(crate) struct PairWriter<W: Write> {
     layout: Layout,
     hex: bool,
     keys_only: bool,
+    /// Values are counters: decimal.
+    numbers: bool,
     whose: Reader,
     /// Nothing is written yet.
     first: bool,
@@ -344,7 +376,16 @@ impl<W: Write> PairWriter<W> {
     /// A writer of that layout.
     pub(crate) fn new(out: W, layout: Layout, whose: Reader) -> PairWriter<W> {
         let hex = layout.hex;
-        PairWriter { out, layout, hex, keys_only: false, whose, first: true, line: Vec::new() }
+        PairWriter {
+            out,
+            layout,
+            hex,
+            keys_only: false,
+            numbers: false,
+            whose,
+            first: true,
+            line: Vec::new(),
+        }
     }
 
     /// Leaves the values out.
@@ -354,11 +395,28 @@ impl<W: Write> PairWriter<W> {
         self
     }
 
+    /// Writes values as the counters that they are, in decimal.
+    #[must_use]
+    pub(crate) fn numbers(mut self, numbers: bool) -> PairWriter<W> {
+        self.numbers = numbers;
+        self
+    }
+
     /// Writes a pair.
     ///
     /// # Errors
-    /// `Failed` where the format cannot hold the pair; `ClosedPipe`.
+    /// `Failed` where the format cannot hold the pair, or the value is no counter; `ClosedPipe`.
     pub(crate) fn pair(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.numbers && !self.keys_only {
+            let number = bytes::counter(value).map_err(|failure| {
+                failure.and(format_args!("of the key {}", bytes::shown(key, 200)))
+            })?;
+            return self.plain_pair(key, number.to_string().as_bytes());
+        }
+        self.plain_pair(key, value)
+    }
+
+    fn plain_pair(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if self.first {
             self.header()?;
         }

@@ -24,14 +24,27 @@ mod stop;
 mod store;
 
 use clap::Parser;
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = args::Cli::parse();
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(said) => return told(&said),
+    };
     stop::install(cli.command.on_stop());
     match commands::run(cli) {
         Ok(()) if store::has_left_out() => ExitCode::from(args::EXIT_LOST),
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
+    }
+}
+
+/// Prints help or what is wrong with the arguments. Help that nobody gets is a failure.
+fn told(said: &clap::Error) -> ExitCode {
+    let printed = said.print().and_then(|()| std::io::stdout().flush());
+    match printed {
+        Err(error) if !said.use_stderr() => failure::Failure::from(error).report(),
+        _ => ExitCode::from(u8::try_from(said.exit_code()).unwrap_or(2)),
     }
 }

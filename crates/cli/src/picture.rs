@@ -293,6 +293,16 @@ fn draw_ends(out: &mut String, tree: &TreeView, width: usize, paint: Paint) {
     );
 }
 
+/// What the signs of a picture are.
+pub(crate) fn legend(paint: Paint) -> String {
+    let lines = [
+        "From left to right: the keys, in order; the more data, the wider. From top to bottom: what is",
+        "read first. `█▌` is a file, over its keys; `▓` more files than can be told apart; `·` none.",
+        "The files of a run do not overlap. Those of an SST-log may: a row for each of its parts, newest first.",
+    ];
+    lines.map(|line| format!("{}\n", paint.dim(line))).concat()
+}
+
 /// One line for each file, in read order.
 pub(crate) fn list(tree: &TreeView) -> String {
     let mut out = String::new();

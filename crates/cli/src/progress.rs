@@ -58,6 +58,14 @@ impl Progress {
         Progress::new(quiet, Some(total), &template)
     }
 
+    /// A bar over about `total` pairs.
+    pub(crate) fn pairs(quiet: bool, what: &str, total: u64) -> Progress {
+        let template = format!(
+            "{what} {{bar:30}} about {{percent:>3}} % {{human_pos}} ({{per_sec}}), {{eta}} left"
+        );
+        Progress::new(quiet, Some(total), &template)
+    }
+
     /// A bar over `total` things.
     pub(crate) fn steps(quiet: bool, what: &str, total: u64) -> Progress {
         let template = format!("{what} {{bar:30}} {{percent:>3}} %");

@@ -65,7 +65,7 @@ fn each_line(
     loop {
         match reader.next(false)? {
             Event::Pair { line, key, value } => take(line, key, value)?,
-            Event::Idle => continue,
+            Event::Idle | Event::Skipped => continue,
             Event::End => return Ok(lines),
         }
         lines += 1;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use windrow::Settings;
 
-pub(crate) fn tree(args: &TreeArgs) -> Result<()> {
+pub(crate) fn tree(args: &TreeArgs, quiet: bool) -> Result<()> {
     store::with(&args.open, Access::Read, |db| {
         if let Some(name) = &args.keyspace {
             store::keyspace(db, name)?;
@@ -28,6 +28,9 @@ pub(crate) fn tree(args: &TreeArgs) -> Result<()> {
             if args.files {
                 write!(out, "{}", picture::list(&tree))?;
             }
+        }
+        if !quiet {
+            write!(out, "{}", picture::legend(Paint::stdout()))?;
         }
         Ok(out.flush()?)
     })

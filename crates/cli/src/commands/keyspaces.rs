@@ -1,11 +1,16 @@
 //! `keyspaces`: which there are; making and dropping one.
 
+use super::ask::ask;
 use crate::args::{CreateArgs, DropArgs, KeyspacesAction, KeyspacesArgs};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
+use crate::human;
 use crate::store::{self, Access};
 use serde_json::json;
-use std::io::{self, IsTerminal, Write};
-use windrow::KeyspaceOptions;
+use std::io::{self, Write};
+use windrow::{KeyspaceOptions, KeyspaceSettings, StoredKeyspace};
+
+/// The comparator of a keyspace that names none.
+const BYTEWISE: &str = "windrow.bytewise";
 
 pub(crate) fn run(args: &KeyspacesArgs) -> Result<()> {
     match &args.action {
@@ -33,35 +38,50 @@ fn list(args: &KeyspacesArgs) -> Result<()> {
         return Ok(out.flush()?);
     }
     for keyspace in keyspaces {
-        writeln!(out, "{}", keyspace.name)?;
+        let own = own(&keyspace).map(|text| format!("\t{text}")).unwrap_or_default();
+        writeln!(out, "{}{own}", keyspace.name)?;
     }
     Ok(out.flush()?)
 }
 
-/// One that is there already is no error, if it has that merge operator.
-fn create(args: &KeyspacesArgs, CreateArgs { name, merge }: &CreateArgs) -> Result<()> {
+/// What a keyspace has that others have not, after its name and a tab.
+fn own(keyspace: &StoredKeyspace) -> Option<String> {
+    let KeyspaceSettings { policy, compression, ttl, .. } = &keyspace.settings;
+    let parts = [
+        keyspace.merge_operator.as_ref().map(|name| format!("merge {name}")),
+        Some(&keyspace.comparator)
+            .filter(|id| *id != BYTEWISE)
+            .map(|id| format!("comparator {id}")),
+        policy.as_ref().map(|text| format!("policy {text}")),
+        compression.as_ref().map(|text| format!("compression {text}")),
+        ttl.map(|ttl| format!("ttl {}", human::time(ttl))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// One that is there already is no error, if it has that merge operator; what else is said of it
+/// is from then on stored with it.
+fn create(args: &KeyspacesArgs, create: &CreateArgs) -> Result<()> {
+    let CreateArgs { name, merge, policy, compression, ttl } = create;
     store::check_keyspace_name(name)?;
     store::with(&args.open, Access::Create, |db| {
-        let options = KeyspaceOptions { merge_operator: merge.clone(), ..Default::default() };
+        let settings = KeyspaceSettings {
+            policy: policy.clone(),
+            compression: compression.clone(),
+            ttl: *ttl,
+        };
+        let options =
+            KeyspaceOptions { merge_operator: merge.clone(), settings, ..Default::default() };
         Ok(db.keyspace_with(name, options).map(drop)?)
     })
 }
 
-/// Asks on a terminal, since there is no way back; a script has decided.
 fn drop_one(args: &KeyspacesArgs, DropArgs { name, yes }: &DropArgs) -> Result<()> {
     store::with(&args.open, Access::Change, |db| {
         store::keyspace(db, name)?;
-        if !yes && io::stdin().is_terminal() {
-            let _ = write!(io::stderr(), "Drop keyspace {name} and all that is in it? Type yes: ");
-            let mut answer = String::new();
-            io::stdin()
-                .read_line(&mut answer)
-                .map_err(|error| Failure::file("read", "the answer", &error))?;
-            if answer.trim() != "yes" {
-                return Err(Failure::failed(format!("keyspace {name} is left as it is"))
-                    .hint("type yes, or say --yes, to drop it"));
-            }
-        }
+        let what = format!("keyspace {name}");
+        ask(*yes, &format!("Drop {what} and all that is in it?"), &what)?;
         Ok(db.drop_keyspace(name)?)
     })
 }

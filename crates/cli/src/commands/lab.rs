@@ -15,7 +15,16 @@ use windrow_lab::{Figures, Setup, Workload, fit, reads, report, search, simulate
 /// The presets, unless policies are named.
 const POLICIES: [&str; 6] = ["leveled", "autumn", "l2sm", "vlsm", "mnemosyne", "windrow"];
 
-pub(crate) fn run(args: &LabArgs) -> Result<()> {
+/// What the columns of the table of policies are.
+const LEGEND: &str = "
+write amp.: keys written to tables for each update, and by flushes and each level. runs: sorted runs
+of the whole tree. probes: files over a key, which a get of an absent key asks. chain: units (files
+of 8 MB) of work from one job on level 0 until all levels are within their limits, at the median,
+the worst hundredth and the worst; largest job: its largest merge. work per flush: until nothing is
+due, and how uneven that is. space: keys in tables for each distinct key. More: docs/lab.md.
+";
+
+pub(crate) fn run(args: &LabArgs, quiet: bool) -> Result<()> {
     let (text, json) = match args {
         LabArgs { table: true, .. } => design_table(args)?,
         LabArgs { fit: true, .. } => fit_table(args)?,
@@ -26,7 +35,13 @@ pub(crate) fn run(args: &LabArgs) -> Result<()> {
     let mut out = io::stdout().lock();
     match args.json {
         true => writeln!(out, "{json:#}")?,
-        false => write!(out, "{text}")?,
+        false => {
+            write!(out, "{text}")?;
+            let is_policies = !(args.table || args.fit || args.reads || args.search);
+            if is_policies && !quiet {
+                write!(out, "{LEGEND}")?;
+            }
+        }
     }
     Ok(out.flush()?)
 }

@@ -5,7 +5,7 @@
 //! An ingestion (`--sorted`, `--bulk`) adds all lines or none.
 
 use super::ingest;
-use crate::args::LoadArgs;
+use crate::args::{EXIT_LOST, LoadArgs};
 use crate::failure::{Failure, Result};
 use crate::formats::{Event, NumberedPair, PairReader};
 use crate::human::{self, Stopwatch};
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
     };
     let by_bytes = source.bytes_total().is_some();
     let name = source.name().to_owned();
-    let mut reader = PairReader::new(source, &layout);
+    let mut reader = PairReader::new(source, &layout).skipping(args.skip_errors);
     let first = first_pair(&mut reader, args)?;
     let watch = Stopwatch::start();
     let lines = store::with(&args.open, Access::Create, |db| {
@@ -145,6 +145,11 @@ pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
     if !quiet {
         summary(lines, reader.position(), watch.elapsed());
     }
+    if reader.skipped() > 0 {
+        let lines = human::plural(reader.skipped(), "line");
+        store::warn(format_args!("{lines} of {name} left out (--skip-errors)"));
+        return Err(Failure::Said(EXIT_LOST));
+    }
     Ok(())
 }
 
@@ -154,10 +159,15 @@ fn first_pair(reader: &mut PairReader, args: &LoadArgs) -> Result<Option<Numbere
     if args.open.session.is_some() || args.open.path.exists() {
         return Ok(None);
     }
-    match reader.next(false) {
-        Ok(Event::Pair { line, key, value }) => Ok(Some((line, key.to_vec(), value.to_vec()))),
-        Ok(_) => Ok(None),
-        Err(failure) => Err(failure.and("nothing is loaded")),
+    loop {
+        match reader.next(false) {
+            Ok(Event::Pair { line, key, value }) => {
+                return Ok(Some((line, key.to_vec(), value.to_vec())));
+            }
+            Ok(Event::Skipped) => {}
+            Ok(Event::Idle | Event::End) => return Ok(None),
+            Err(failure) => return Err(failure.and("nothing is loaded")),
+        }
     }
 }
 
@@ -176,6 +186,7 @@ fn pump(
                     continue;
                 }
             }
+            Event::Skipped => continue,
             Event::Idle => {}
             Event::End => return groups.commit(),
         }

@@ -1,5 +1,6 @@
 //! Care of a database: `verify`, `repair`, `compact`, `checkpoint`, `destroy`.
 
+use super::ask::ask;
 use crate::args::{CheckpointArgs, CompactArgs, DestroyArgs, EXIT_LOST, RepairArgs, VerifyArgs};
 use crate::failure::{Failure, Result};
 use crate::human::{self, Stopwatch};
@@ -7,7 +8,7 @@ use crate::picture;
 use crate::progress::Progress;
 use crate::stop;
 use crate::store::{self, Access};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use windrow::{DamagedLog, DamagedTable, Db, LostRange, RepairReport, VerifyReport};
 
 pub(crate) fn verify(args: &VerifyArgs, quiet: bool) -> Result<()> {
@@ -233,21 +234,10 @@ pub(crate) fn checkpoint(args: &CheckpointArgs, quiet: bool) -> Result<()> {
     }
 }
 
-/// Asks on a terminal, since there is no way back; a script has decided.
 pub(crate) fn destroy(args: &DestroyArgs) -> Result<()> {
     store::must_exist(&args.path)?;
-    let shown = args.path.display();
-    if !args.yes && io::stdin().is_terminal() {
-        // Not locked while it waits: Ctrl-C has something to say, too.
-        let _ = write!(io::stderr(), "Delete the database {shown} for good? Type yes: ");
-        let mut answer = String::new();
-        io::stdin()
-            .read_line(&mut answer)
-            .map_err(|error| Failure::file("read", "the answer", &error))?;
-        if answer.trim() != "yes" {
-            return Err(Failure::failed(format!("{shown} is left as it is")));
-        }
-    }
+    let shown = args.path.display().to_string();
+    ask(args.yes, &format!("Delete the database {shown} for good?"), &shown)?;
     Ok(Db::destroy(&args.path)?)
 }
 

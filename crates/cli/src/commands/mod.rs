@@ -1,5 +1,6 @@
 //! The commands, a file for each group of them.
 
+mod ask;
 mod demo;
 mod dump;
 mod ingest;
@@ -37,7 +38,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Count(args) => scan::count(&args),
         Command::Scan(args) => scan::scan(&args),
         Command::Export(args) => scan::export(&args, quiet),
-        Command::Tree(args) => inspect::tree(&args),
+        Command::Tree(args) => inspect::tree(&args, quiet),
         Command::Stats(args) => stats::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Keyspaces(args) => keyspaces::run(&args),
@@ -49,7 +50,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Destroy(args) => maintain::destroy(&args),
         Command::Shell(args) => session::run(&args, quiet, run),
         Command::Dump(args) => dump::run(&args),
-        Command::Lab(args) => lab::run(&args),
+        Command::Lab(args) => lab::run(&args, quiet),
         Command::Completions { shell } => shell::completions(shell),
         Command::Man { command } => shell::man(command.as_deref()),
     }

@@ -13,43 +13,46 @@ use std::io::{self, Read, Write};
 use windrow::Ttl;
 
 pub(crate) fn get(args: &GetArgs) -> Result<()> {
-    let key = bytes::from_arg(&args.key, args.data.hex)?;
+    let keys: Vec<Vec<u8>> =
+        args.keys.iter().map(|key| bytes::from_arg(key, args.data.hex)).collect::<Result<_>>()?;
     store::with(&args.open, Access::Read, |db| {
         let keyspace = store::keyspace(db, &args.data.keyspace)?;
-        let value = keyspace.get(&key)?.ok_or_else(|| not_found(&args.key))?;
-        let mut line = Vec::with_capacity(value.len() + 1);
-        if args.number {
-            line.extend_from_slice(counter(&value)?.to_string().as_bytes());
-        } else if args.data.hex {
-            bytes::encode_hex(&value, &mut line);
-        } else if Reader::of_stdout() == Reader::Terminal {
-            line.extend_from_slice(bytes::printable(&value).as_bytes());
-        } else {
-            line.extend_from_slice(&value);
-        }
-        if !args.no_newline {
-            line.push(b'\n');
-        }
         let mut out = io::stdout().lock();
-        out.write_all(&line)?;
-        Ok(out.flush()?)
+        let mut missing = None;
+        for (key, value) in args.keys.iter().zip(keyspace.multi_get(&keys)) {
+            match value? {
+                Some(value) => out.write_all(&shown(args, &value)?)?,
+                // Each is told; the last one ends the command.
+                None => {
+                    let _ = missing.replace(not_found(key)).map(Failure::report);
+                }
+            }
+        }
+        out.flush()?;
+        missing.map_or(Ok(()), Err)
     })
+}
+
+/// A value as it is printed.
+fn shown(args: &GetArgs, value: &[u8]) -> Result<Vec<u8>> {
+    let mut line = Vec::with_capacity(value.len() + 1);
+    if args.number {
+        line.extend_from_slice(bytes::counter(value)?.to_string().as_bytes());
+    } else if args.data.hex {
+        bytes::encode_hex(value, &mut line);
+    } else if Reader::of_stdout() == Reader::Terminal {
+        line.extend_from_slice(bytes::printable(value).as_bytes());
+    } else {
+        line.extend_from_slice(value);
+    }
+    if !args.no_newline {
+        line.push(b'\n');
+    }
+    Ok(line)
 }
 
 fn not_found(key: &OsStr) -> Failure {
     Failure::failed(format!("not found: {}", bytes::shown(key.as_encoded_bytes(), 200)))
-}
-
-/// A counter of the merge operator `add`.
-fn counter(value: &[u8]) -> Result<i64> {
-    let bytes = value.try_into().map_err(|_| {
-        Failure::failed(format!(
-            "the value has {}, and a counter has 8",
-            human::plural(value.len() as u64, "byte")
-        ))
-        .hint("leave out --number, or see it with --hex")
-    })?;
-    Ok(i64::from_le_bytes(bytes))
 }
 
 /// The operator is the keyspace's: one that this program does not have takes no operands.

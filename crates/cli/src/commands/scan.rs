@@ -1,5 +1,6 @@
 //! Many keys in order: `scan`, `export`, `count` and `clear`.
 
+use super::ask::ask;
 use crate::args::{ClearArgs, CountArgs, EXIT_LOST, ExportArgs, RangeArgs, ScanArgs};
 use crate::bytes;
 use crate::failure::{Failure, Result};
@@ -142,8 +143,9 @@ pub(crate) fn scan(args: &ScanArgs) -> Result<()> {
     store::with(&args.open, Access::Read, |db| {
         let keyspace = store::keyspace(db, &args.data.keyspace)?;
         let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
-        let mut writer =
-            PairWriter::new(out, layout, Reader::of_stdout()).keys_only(args.keys_only);
+        let mut writer = PairWriter::new(out, layout, Reader::of_stdout())
+            .keys_only(args.keys_only)
+            .numbers(args.number);
         let walked = walk(&keyspace, range, |_, at| writer.pair(at.key(), at.value()));
         // What was found before an error stays worth seeing.
         let flushed = writer.flush();
@@ -177,7 +179,12 @@ pub(crate) fn clear(args: &ClearArgs) -> Result<()> {
         return Err(Failure::usage("no key is in that range: it ends before it begins"));
     }
     store::with(&args.open, Access::Change, |db| {
-        let keyspace = store::keyspace(db, &args.data.keyspace)?;
+        let name = &args.data.keyspace;
+        let keyspace = store::keyspace(db, name)?;
+        if args.all {
+            let what = format!("keyspace {name}");
+            ask(args.yes, &format!("Delete all keys of {what}?"), &what)?;
+        }
         let lower = range.lower.map_or(Bound::Unbounded, Bound::Included);
         let upper = range.upper.map_or(Bound::Unbounded, Bound::Excluded);
         Ok(keyspace.clear_range((lower, upper))?)
@@ -189,8 +196,10 @@ pub(crate) fn export(args: &ExportArgs, quiet: bool) -> Result<()> {
     store::with(&args.open, Access::Read, |db| {
         let keyspace = store::keyspace(db, &args.data.keyspace)?;
         let out = BufWriter::with_capacity(OUTPUT_BYTES, io::stdout().lock());
-        let mut writer = PairWriter::new(out, layout, Reader::of_stdout());
-        let progress = Progress::counting(quiet || io::stdout().is_terminal(), "exported");
+        let mut writer = PairWriter::new(out, layout, Reader::of_stdout()).numbers(args.number);
+        let total = keyspace.approximate_len()?;
+        let quiet_bar = quiet || io::stdout().is_terminal();
+        let progress = Progress::pairs(quiet_bar, "exporting", total);
         let mut expiring = 0;
         let walked = walk(&keyspace, Range::all(), |pairs, at| {
             if pairs.is_multiple_of(CHECK_PAIRS) {

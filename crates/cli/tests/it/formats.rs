@@ -241,3 +241,30 @@ fn control_characters_do_not_reach_a_terminal() {
     // To a program every byte goes as it is.
     assert_eq!(sh.run("get db esc").stdout, format!("{value}\n").as_bytes());
 }
+
+#[test]
+fn lines_that_are_no_pair_can_be_left_out() {
+    let sh = Shell::new();
+    let lines = b"{\"id\":\"a\",\"v\":1}\n{\"v\":2}\nnothing\n{\"id\":\"b\",\"v\":3}\n";
+    for how in ["", " --sorted", " --bulk"] {
+        let line =
+            format!("load db{} --format jsonl --key id --value v --skip-errors{how}", how.len());
+        let text = sh.fails_with(&line, lines, 3);
+        for part in ["line 2 of", "line 3 of", "2 lines of", "loaded 2 lines"] {
+            assert!(text.contains(part), "{how}: no `{part}`: {text}");
+        }
+        assert_eq!(sh.ok(&format!("scan db{}", how.len())), "a\t1\nb\t3\n");
+    }
+    // The first line of all does not keep a database from being made.
+    sh.fails_with("load other --skip-errors", b"no tab\na\t1\n", 3);
+    assert_eq!(sh.ok("scan other"), "a\t1\n");
+    let csv = b"k,v\na\nb,2\n";
+    sh.fails_with("load third --format csv --header --key k --value v --skip-errors", csv, 3);
+    assert_eq!(sh.ok("scan third"), "b\t2\n");
+    let wrong = sh.fails_with("load fourth --format csv --header --key x --skip-errors", csv, 1);
+    assert!(
+        wrong.contains("line 1 of"),
+        "a column that is not there is no line to leave out: {wrong}"
+    );
+    assert_eq!(sh.run("load fifth --skip-errors").status.code(), Some(0), "an empty input");
+}

@@ -22,6 +22,59 @@ fn put_get_delete() {
 }
 
 #[test]
+fn several_keys_are_got_in_their_order() {
+    let sh = Shell::new();
+    sh.ok_with("load db", b"a\t1\nb\t2\n");
+    assert_eq!(sh.ok("get db b a b"), "2\n1\n2\n");
+    let output = sh.run("get db b x a y");
+    assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b"2\n1\n"[..]));
+    let told = stderr(&output);
+    assert!(told.contains("not found: x") && told.contains("not found: y"), "{told}");
+}
+
+#[test]
+fn counters_are_scanned_in_decimal() {
+    let sh = Shell::new();
+    sh.ok("keyspaces db create hits --merge add");
+    sh.ok("merge db home 40 -k hits");
+    sh.ok("merge db home 2 -k hits");
+    sh.ok("merge db page -7 -k hits");
+    assert_eq!(sh.ok("scan db -k hits --number"), "home\t42\npage\t-7\n");
+    assert_eq!(sh.ok("export db -q -k hits --number --format csv"), "home,42\npage,-7\n");
+    sh.ok("put db -k hits word abc");
+    let text = sh.fails("scan db -k hits --number", 1);
+    assert!(text.contains("3 bytes") && text.contains("of the key word"), "{text}");
+}
+
+#[test]
+fn a_keyspace_is_listed_with_what_is_its_own() {
+    let sh = Shell::new();
+    sh.ok("keyspaces db create hits --merge add --ttl 90 --policy vlsm --compression lz4");
+    sh.ok("keyspaces db create plain");
+    let list = sh.ok("keyspaces db");
+    let lines: Vec<&str> = list.lines().collect();
+    assert_eq!(lines[0], "default");
+    assert!(lines[1].starts_with("hits\tmerge add, policy "), "{list}");
+    assert!(lines[1].ends_with("compression lz4, ttl 90.0 s"), "{list}");
+    assert_eq!(lines[2], "plain");
+    sh.ok("put db -k hits a 1");
+    assert!(sh.ok("ttl db -k hits a").starts_with("expires in "), "a TTL of the keyspace's own");
+    sh.fails("keyspaces db create other --ttl soon", 2);
+}
+
+/// What was asked for, and nobody can read.
+#[test]
+fn help_that_is_not_printed_is_a_failure() {
+    let sh = Shell::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = sh.command(["help"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("standard output"), "{}", stderr(&output));
+    assert_eq!(sh.run("help").status.code(), Some(0));
+    assert_eq!(sh.run("hlep").status.code(), Some(2));
+}
+
+#[test]
 fn delete_range_leaves_its_end() {
     let sh = Shell::new();
     sh.ok_with("load db", b"a\t1\nb\t2\nc\t3\nd\t4\n");

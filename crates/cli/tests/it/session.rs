@@ -82,7 +82,7 @@ fn a_script_runs_on_one_open_database() {
     let expected = [
         "red or green",
         "default",
-        "hits",
+        "hits\tmerge add",
         "2",
         "1",
         "2",
@@ -236,4 +236,25 @@ fn a_prompt_completes_and_remembers() {
     }
     let kept = std::fs::read_to_string(sh.path("history")).unwrap();
     assert!(kept.contains("get apricot\n") && kept.contains("nothing\n"), "{kept}");
+}
+
+#[test]
+fn the_lines_of_a_file_are_run() {
+    let sh = Shell::new();
+    sh.ok("put db a 1");
+    std::fs::write(sh.path("two"), "put b 2\nget a\nget nothing\nput c 3\n").unwrap();
+    std::fs::write(sh.path("self"), "source self\n").unwrap();
+    std::fs::write(sh.path("leaves"), "put d 4\nexit\nput e 5\n").unwrap();
+    let (out, code, said) = script(&sh, "shell db", "source two\nscan\nsource absent\n");
+    assert_eq!((out.as_str(), code), ("1\na\t1\nb\t2\nc\t3\n", Some(1)), "{said}");
+    for part in
+        ["line 3 of two:", "not found: nothing", "line 1:\n", "1 of 4 lines failed", "absent"]
+    {
+        assert!(said.contains(part), "no `{part}`: {said}");
+    }
+    let (_, code, said) = script(&sh, "shell db", "source self\n");
+    assert!(code == Some(1) && said.contains("does a file run itself?"), "{said}");
+    let (out, code, _) = script(&sh, "shell db", "source leaves\nget a\n");
+    assert_eq!((out.as_str(), code), ("", Some(0)), "exit leaves the session");
+    assert_eq!(sh.ok("count db"), "4\n");
 }

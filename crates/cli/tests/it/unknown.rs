@@ -52,7 +52,7 @@ fn make(sh: &Shell, with_order: bool) {
 fn a_merge_operator_of_its_own_is_in_the_way_of_its_operands_alone() {
     let sh = Shell::new();
     make(&sh, false);
-    assert_eq!(sh.ok("keyspaces db"), "default\nsets\n");
+    assert_eq!(sh.ok("keyspaces db"), "default\nsets\tmerge union\n");
     assert!(sh.ok("verify db").contains("sound"));
     sh.ok("stats db --json");
     assert!(sh.ok("tree db").contains("sets"));
@@ -75,7 +75,10 @@ fn a_merge_operator_of_its_own_is_in_the_way_of_its_operands_alone() {
 fn a_comparator_of_its_own_is_in_the_way_of_its_keyspace_and_of_writes() {
     let sh = Shell::new();
     make(&sh, true);
-    assert_eq!(sh.ok("keyspaces db"), "default\nsets\nback\n");
+    assert_eq!(
+        sh.ok("keyspaces db"),
+        "default\nsets\tmerge union\nback\tcomparator testkit.reverse\n"
+    );
     let before = sh.image("db");
     for line in ["verify db", "stats db", "tree db", "export db", "get db key", "scan db"] {
         let output = sh.run(line);

@@ -13,8 +13,14 @@ use windrow::{Db, ReadOptions};
 const KEYS_MAX: usize = 50;
 
 /// Commands whose words are keys, from the first on: how many of them.
-const WITH_KEYS: [(&str, usize); 6] =
-    [("get", 1), ("put", 1), ("ttl", 1), ("merge", 1), ("delete", usize::MAX), ("delete-range", 2)];
+const WITH_KEYS: [(&str, usize); 6] = [
+    ("get", usize::MAX),
+    ("put", 1),
+    ("ttl", 1),
+    ("merge", 1),
+    ("delete", usize::MAX),
+    ("delete-range", 2),
+];
 
 /// Flags that a key follows.
 const BEFORE_KEYS: [&str; 4] = ["--from", "--to", "--prefix", "-p"];
@@ -26,7 +32,11 @@ pub(super) fn complete(session: &Session, line: &str) -> (usize, Vec<String>) {
     let Ok(before) = words::split(before.as_bytes()) else { return (start, Vec::new()) };
     let Ok(mut word) = words::split(begun.as_bytes()) else { return (start, Vec::new()) };
     let word = word.pop().unwrap_or_default();
-    let found = candidates(session, &before, &word);
+    let mut found = candidates(session, &before, &word);
+    // A word that is whole ends.
+    if let [one] = found.as_mut_slice() {
+        one.push(' ');
+    }
     (start, found)
 }
 
@@ -138,7 +148,7 @@ mod tests {
         }
         db.keyspace("users").unwrap().put("ada", "1815").unwrap();
         let session = Session::of(db, dir.path());
-        let of = |line: &str| complete(&session, line).1.join(" ");
+        let of = |line: &str| complete(&session, line).1.join(" ").trim_end().to_owned();
         assert_eq!(of("del"), "delete delete-range");
         assert_eq!(of("us"), "use");
         assert_eq!(of("use u"), "users");
@@ -146,7 +156,9 @@ mod tests {
         assert_eq!(complete(&session, "get ap").0, 4);
         assert_eq!(of("get 'b"), "");
         assert_eq!(of("get b"), "'b c'");
-        assert_eq!(of("get apple "), "");
+        assert_eq!(of("get apple pe"), "pear");
+        assert_eq!(of("put apple "), "");
+        assert_eq!(complete(&session, "scan --rev").1, ["--reverse "], "a word that is whole ends");
         assert_eq!(of("delete apple p"), "pear");
         assert_eq!(of("get -k users "), "ada");
         assert_eq!(of("scan --from p"), "pear");

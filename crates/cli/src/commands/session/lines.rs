@@ -4,14 +4,17 @@ use super::table::{OUTSIDE, OWN_COMMANDS, help, help_of, parser, shown};
 use super::words;
 use crate::args::{Cli, Command};
 use crate::failure::{Failure, Result};
+use crate::human;
+use crate::input::{Line, Lines, Source};
 use crate::session::Session;
-use crate::stop::OnStop;
+use crate::stop::{self, OnStop};
 use crate::store;
 use clap::FromArgMatches;
 use clap::parser::ValueSource;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What comes after a line.
@@ -27,11 +30,16 @@ pub(super) struct Commands {
     pub(super) run: fn(Cli) -> Result<()>,
     pub(super) quiet: bool,
     parser: RefCell<clap::Command>,
+    /// Files that are being run, each by a line of the one before.
+    sources: Cell<u32>,
 }
+
+/// Most files that run each other: more is a file that runs itself.
+const SOURCES_MAX: u32 = 16;
 
 impl Commands {
     pub(super) fn new(session: Arc<Session>, run: fn(Cli) -> Result<()>, quiet: bool) -> Commands {
-        Commands { session, run, quiet, parser: RefCell::new(parser()) }
+        Commands { session, run, quiet, parser: RefCell::new(parser()), sources: Cell::new(0) }
     }
 
     /// Does what a line says.
@@ -47,6 +55,7 @@ impl Commands {
             (Some("help"), [name]) => help_of(name)?,
             (Some("use"), []) => writeln!(io::stdout(), "{}", session.keyspace())?,
             (Some("use"), [name]) => use_keyspace(session, &name.to_string_lossy())?,
+            (Some("source"), [file]) => return self.source(Path::new(file)),
             (Some("refresh"), []) => session.refresh()?,
             (Some(name), _) if OWN_COMMANDS.contains(&name) => {
                 return Err(Failure::failed(format!("`{name}` was given too many words"))
@@ -62,6 +71,56 @@ impl Commands {
             }
         }
         Ok(Then::Next)
+    }
+
+    /// Lines of a script, to its end or `exit`. A failure of one is told and does not keep the
+    /// next from being run.
+    ///
+    /// # Errors
+    /// `Failed` where there was one; `Interrupted`, `ClosedPipe`.
+    pub(super) fn run_lines(&self, source: Source) -> Result<Then> {
+        let of_file = match source.name() {
+            "standard input" => String::new(),
+            name => format!(" of {name}"),
+        };
+        let mut lines = Lines::new(source);
+        let (mut run, mut failed, mut then) = (0u64, 0u64, Then::Next);
+        while matches!(then, Then::Next) {
+            let number = lines.number() + 1;
+            let line = match lines.next(false)? {
+                Line::Text(line) => line.to_vec(),
+                Line::Idle => continue,
+                Line::End => break,
+            };
+            run += 1;
+            match self.run_line(&line) {
+                Ok(next) => then = next,
+                Err(failure @ (Failure::ClosedPipe | Failure::Interrupted)) => return Err(failure),
+                Err(failure) => {
+                    failed += 1;
+                    store::warn(format_args!("line {number}{of_file}:"));
+                    failure.report();
+                }
+            }
+            stop::check()?;
+        }
+        if failed == 0 {
+            return Ok(then);
+        }
+        Err(Failure::failed(format!("{failed} of {} failed", human::plural(run, "line")))
+            .hint("each says above what was wrong; what the others did stays done"))
+    }
+
+    /// Runs the lines of a file, as a script: an error ends its line.
+    fn source(&self, path: &Path) -> Result<Then> {
+        if self.sources.get() == SOURCES_MAX {
+            let what = format!("`source` runs {SOURCES_MAX} files within each other");
+            return Err(Failure::failed(what).hint("does a file run itself?"));
+        }
+        self.sources.set(self.sources.get() + 1);
+        let run = Source::open(Some(path)).and_then(|source| self.run_lines(source));
+        self.sources.set(self.sources.get() - 1);
+        run
     }
 
     fn run_command(&self, words: Vec<OsString>) -> Result<()> {

@@ -5,7 +5,7 @@
 //! database put in its place, and a command finds the session where it would open one
 //! (`store.rs`). An error ends its command and not the session.
 //!
-//! Owns: opening, and the loop over a script.
+//! Owns: opening.
 
 mod complete;
 mod lines;
@@ -15,12 +15,10 @@ mod words;
 
 use crate::args::{Cli, ShellArgs};
 use crate::failure::{Failure, Result};
-use crate::human;
-use crate::input::{Line, Lines, Source};
+use crate::input::Source;
 use crate::session::{How, Session};
-use crate::stop;
 use crate::store::{self, Access};
-use lines::{Commands, Then};
+use lines::Commands;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
@@ -33,7 +31,7 @@ pub(crate) fn run(args: &ShellArgs, quiet: bool, run: fn(Cli) -> Result<()>) -> 
     let commands = Commands::new(session.clone(), run, quiet);
     let outcome = match io::stdin().is_terminal() && io::stdout().is_terminal() {
         true => prompt::run(&commands),
-        false => script(&commands),
+        false => Source::open(None).and_then(|source| commands.run_lines(source)).map(drop),
     };
     let closed = session.db().close().map_err(Failure::from);
     outcome.and(closed)
@@ -57,36 +55,4 @@ fn open(args: &ShellArgs, quiet: bool) -> Result<Session> {
         }
         Err(failure) => Err(failure),
     }
-}
-
-/// Lines of standard input, to its end. A failure of one is told and does not keep the next
-/// from being run; the exit code says that there was one.
-fn script(commands: &Commands) -> Result<()> {
-    let mut lines = Lines::new(Source::open(None)?);
-    let (mut run, mut failed) = (0u64, 0u64);
-    loop {
-        let number = lines.number() + 1;
-        let line = match lines.next(false)? {
-            Line::Text(line) => line.to_vec(),
-            Line::Idle => continue,
-            Line::End => break,
-        };
-        run += 1;
-        match commands.run_line(&line) {
-            Ok(Then::Next) => {}
-            Ok(Then::Exit) => break,
-            Err(failure @ (Failure::ClosedPipe | Failure::Interrupted)) => return Err(failure),
-            Err(failure) => {
-                failed += 1;
-                store::warn(format_args!("line {number}:"));
-                failure.report();
-            }
-        }
-        stop::check()?;
-    }
-    if failed == 0 {
-        return Ok(());
-    }
-    Err(Failure::failed(format!("{failed} of {} failed", human::plural(run, "line")))
-        .hint("each says above what was wrong; what the others did stays done"))
 }

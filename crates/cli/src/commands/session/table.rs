@@ -7,11 +7,11 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 
 /// Commands that only a session has.
-pub(super) const OWN_COMMANDS: [&str; 5] = ["exit", "help", "quit", "refresh", "use"];
+pub(super) const OWN_COMMANDS: [&str; 6] = ["exit", "help", "quit", "refresh", "source", "use"];
 
 /// Commands that have no place in one.
-pub(super) const OUTSIDE: [&str; 7] =
-    ["completions", "demo", "destroy", "lab", "man", "repair", "shell"];
+pub(super) const OUTSIDE: [&str; 8] =
+    ["completions", "demo", "destroy", "lab", "man", "repair", "shell", "top"];
 
 /// What parses lines. Made once for a session: it takes longer than most lines do.
 pub(super) fn parser() -> clap::Command {
@@ -53,6 +53,7 @@ pub(super) fn help() -> Result<()> {
     let mut out = io::stdout().lock();
     let own = [
         ("use [KEYSPACE]", "The keyspace that commands mean which name none"),
+        ("source FILE", "Run the lines of a file"),
         ("refresh", "See what others have written; done before each command"),
         ("help [COMMAND]", "This list, or all about one command"),
         ("exit", "Leave; the end of the input does, too"),

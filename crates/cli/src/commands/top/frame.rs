@@ -2,7 +2,7 @@
 //!
 //! Owns: the layout. Never does: I/O.
 
-use super::reading::{Reading, Span, of_level, tables_written};
+use super::reading::{Level, Pause, Reading, Span, of_level, tables_written};
 use crate::human::{self, Paint};
 use std::time::Duration;
 
@@ -136,7 +136,7 @@ fn waits(span: &Span<'_>) -> Vec<String> {
             pauses.map(|pause| pause.total_us).sum::<u64>()
         }
     };
-    let waited = |pause: &super::reading::Pause| {
+    let waited = |pause: &Pause| {
         let us = span.grown(of(&pause.reason));
         let share = us as f64 / 1e4 / span.seconds;
         (us > 0).then(|| format!("{} {share:.1} %", pause.reason.replace('_', " ")))
@@ -171,15 +171,15 @@ fn levels(span: &Span<'_>, paint: Paint) -> Vec<String> {
     );
     let mut lines = vec![paint.dim(heads)];
     for level in &span.now.levels {
-        let rate =
-            |figure: fn(&super::reading::Level) -> u64| span.rate(of_level(level.level, figure));
+        let Level { run_files, log_files, bytes, .. } = *level;
+        let rate = |figure: fn(&Level) -> u64| span.rate(of_level(level.level, figure));
         let size = |rate: f64| format!("{}/s", human::size(rate.round() as u64));
         lines.push(format!(
             "{:>5} {:>8} {:>8} {:>12} {:>14} {:>14} {:>10.2}",
             level.level,
-            human::count(level.run_files),
-            human::count(level.log_files),
-            human::size(level.bytes),
+            human::count(run_files),
+            human::count(log_files),
+            human::size(bytes),
             size(rate(|l| l.read_bytes)),
             size(rate(|l| l.written_bytes)),
             rate(|l| l.merges),
@@ -190,7 +190,7 @@ fn levels(span: &Span<'_>, paint: Paint) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::{Latency, Level, Memory, Pause};
+    use super::super::reading::{Latency, Memory};
     use super::*;
 
     fn reading(uptime_s: u64, gets: u64, written: u64, waited_us: u64) -> Reading {

@@ -164,8 +164,8 @@ mod tests {
         let alone = Span::new(None, &first);
         assert_eq!((alone.rate(|r| r.gets), alone.is_whole()), (100.0, true));
         // Another process opened the database since: it counts from 0.
-        let anew = Span::new(Some(&second), &first);
-        assert_eq!((anew.grown(|r| r.gets), anew.is_whole()), (100, true));
+        let reopened = Span::new(Some(&second), &first);
+        assert_eq!((reopened.grown(|r| r.gets), reopened.is_whole()), (100, true));
     }
 
     #[test]
@@ -178,9 +178,9 @@ mod tests {
         let reading: Reading = serde_json::from_str(&db.stats().to_json()).unwrap();
         assert_eq!((reading.gets, reading.gets_found, reading.operations), (1, 1, 1));
         assert!(reading.uptime_us > 0 && reading.wal_bytes > 0 && reading.flushes == 1);
-        assert!(reading.levels.iter().any(|level| level.run_files + level.log_files == 1));
+        assert!(reading.levels.iter().any(|of| of.run_files + of.log_files == 1));
         assert!(tables_written(&reading) > 0);
-        assert_eq!(of_level(0, |level| level.written_bytes)(&reading), tables_written(&reading));
+        assert_eq!(of_level(0, |of| of.written_bytes)(&reading), tables_written(&reading));
         assert!(reading.pauses.len() >= 4 && reading.pauses[0].reason == "memtables_full");
         let of = |name: &str| reading.latencies.iter().find(|latency| latency.of == name).cloned();
         assert!(of("get").is_some_and(|get| get.longest_ns >= get.p50_ns));
