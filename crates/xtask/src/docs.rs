@@ -7,23 +7,31 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-type Page = (&'static str, fn() -> String);
+/// A page's path, and what is to be there.
+type Page = (String, String);
 
-/// Each page and what makes it.
-const PAGES: &[Page] = &[("docs/options.md", windrow::Settings::to_markdown)];
+/// Each page as the code makes it.
+fn pages() -> Result<Vec<Page>, Box<dyn Error>> {
+    let mut pages = vec![("docs/options.md".to_owned(), windrow::Settings::to_markdown())];
+    for picture in windrow_lab::picture::PICTURES {
+        let svg = picture.svg().map_err(|error| error.to_string())?;
+        pages.push((format!("docs/policies/pictures/{}.svg", picture.name), svg));
+    }
+    Ok(pages)
+}
 
 /// Finds pages that are not as the code makes them.
 ///
 /// # Errors
-/// None: an absent page is a finding.
+/// What cannot be made. An absent page is a finding.
 pub fn check(root: &Path) -> Findings {
-    Ok(PAGES.iter().filter_map(|page| judge(root, page)).collect())
+    Ok(pages()?.iter().filter_map(|page| judge(root, page)).collect())
 }
 
-fn judge(root: &Path, (path, make): &Page) -> Option<String> {
+fn judge(root: &Path, (path, made): &Page) -> Option<String> {
     let remedy = "run `cargo run -p windrow-xtask -- docs`";
     match fs::read_to_string(root.join(path)) {
-        Ok(text) if text == make() => None,
+        Ok(text) if text == *made => None,
         Ok(_) => Some(format!("{path}: is not what the code says; {remedy}")),
         Err(error) => Some(format!("{path}: {error}; {remedy}")),
     }
@@ -32,15 +40,15 @@ fn judge(root: &Path, (path, make): &Page) -> Option<String> {
 /// Writes the pages that are not as the code makes them; returns their paths.
 ///
 /// # Errors
-/// If a page cannot be written.
-pub fn write(root: &Path) -> Result<Vec<&'static str>, Box<dyn Error>> {
+/// If a page cannot be made or written.
+pub fn write(root: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut written = Vec::new();
-    for page in PAGES.iter().filter(|page| judge(root, page).is_some()) {
-        let path = root.join(page.0);
+    for page in pages()?.into_iter().filter(|page| judge(root, page).is_some()) {
+        let path = root.join(&page.0);
         if let Some(dir) = path.parent() {
             fs::create_dir_all(dir)?;
         }
-        fs::write(&path, (page.1)())?;
+        fs::write(&path, page.1)?;
         written.push(page.0);
     }
     Ok(written)

@@ -69,7 +69,7 @@ const LAYERS: &[Layer] = &[
         ],
         outside: None,
     },
-    Layer { package: "windrow-xtask", windrow: &["windrow"], outside: None },
+    Layer { package: "windrow-xtask", windrow: &["windrow", "windrow-lab"], outside: None },
 ];
 
 /// Finds dependencies that no arrow allows. Reads manifests only: no network.
