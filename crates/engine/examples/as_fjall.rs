@@ -197,7 +197,7 @@ impl FjallKeyspace for Keyspace {
     }
 
     fn major_compact(&self) -> Result<()> {
-        self.compact_range(None, None)
+        self.compact()
     }
 
     fn take(&self, key: &[u8]) -> Result<Option<Slice>> {

@@ -6,6 +6,7 @@
 //!
 //! `cargo run --example as_leveldb`
 
+use std::ops::Bound;
 use windrow::{Batch, BatchOp, Cursor, Db, Options, ReadOptions, Result, Snapshot, WriteSync};
 
 #[derive(Clone, Copy)]
@@ -133,7 +134,9 @@ impl Store for Db {
     }
 
     fn compact_range(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
-        self.default_keyspace().compact_range(begin, end)
+        let end_of =
+            |key: Option<&[u8]>| key.map_or(Bound::Unbounded, |key| Bound::Included(key.to_vec()));
+        self.default_keyspace().compact_range((end_of(begin), end_of(end)))
     }
 }
 

@@ -29,6 +29,12 @@ pub(crate) fn owned(range: &impl KeyRange) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     (begin.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec))
 }
 
+impl<R: KeyRange + ?Sized> KeyRange for &R {
+    fn key_bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (**self).key_bounds()
+    }
+}
+
 impl KeyRange for RangeFull {
     fn key_bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (Bound::Unbounded, Bound::Unbounded)

@@ -717,15 +717,28 @@ impl Keyspace {
         self.tree.policy.load().to_string()
     }
 
-    /// Merges everything in the range (both ends inclusive; `None` is
-    /// unbounded) down to the last level. Tombstones, shadowed and expired
-    /// entries in it give their space back, unless a snapshot needs them.
+    /// Merges everything in the range down to the last level. Tombstones, shadowed and expired
+    /// entries in it give their space back, unless a snapshot needs them. Whole tables are merged, and so
+    /// what lies next to the range with it.
     ///
     /// # Errors
     /// As [`Keyspace::flush`]; `Corruption` from a damaged input.
-    pub fn compact_range(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+    pub fn compact_range(&self, range: impl KeyRange) -> Result<()> {
         self.check()?;
-        compact::compact(&self.database.scheduler, &self.tree, from, to)
+        let end = |bound| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key),
+            Bound::Unbounded => None,
+        };
+        let (from, to) = range.key_bounds();
+        compact::compact(&self.database.scheduler, &self.tree, end(from), end(to))
+    }
+
+    /// Merges all of it down to the last level: [`Keyspace::compact_range`] of `..`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compact(&self) -> Result<()> {
+        self.compact_range(..)
     }
 }
 

@@ -203,7 +203,7 @@ impl<'a> Lineage<'a> {
                 return true;
             }
             let operator = self.operator;
-            let both = operator.and_then(|o| o.partial_merge(self.key, &entry.value, &combined));
+            let both = operator.and_then(|o| o.partial_merge(self.key, &[&entry.value, &combined]));
             let Some(both) = both else { return false };
             combined = both;
         }

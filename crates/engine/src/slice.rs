@@ -135,6 +135,30 @@ impl From<Vec<u8>> for Slice {
     }
 }
 
+impl From<&str> for Slice {
+    fn from(text: &str) -> Slice {
+        text.as_bytes().into()
+    }
+}
+
+impl From<String> for Slice {
+    fn from(text: String) -> Slice {
+        text.into_bytes().into()
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for Slice {
+    fn from(bytes: [u8; N]) -> Slice {
+        bytes.as_slice().into()
+    }
+}
+
+impl<const N: usize> From<&[u8; N]> for Slice {
+    fn from(bytes: &[u8; N]) -> Slice {
+        bytes.as_slice().into()
+    }
+}
+
 impl From<Slice> for Vec<u8> {
     fn from(slice: Slice) -> Vec<u8> {
         slice.to_vec()
@@ -238,5 +262,7 @@ mod tests {
         let (owned, next) = (b"red".to_vec(), Slice::copy_from(b"ree"));
         assert!(slice == "red" && slice == b"red" && slice == owned && slice < next);
         assert_eq!(format!("{slice:?}"), "\"red\"");
+        let made = [Slice::from("red"), "red".to_owned().into(), (*b"red").into(), b"red".into()];
+        assert!(made.iter().all(|made| *made == slice));
     }
 }

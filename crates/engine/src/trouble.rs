@@ -261,8 +261,8 @@ mod tests {
         deepen(&spaces[0], ("a", "c"), 1);
         db.wait_idle().unwrap();
         check_brakes(&db, &spaces);
-        assert!(spaces[0].compact_range(None, None).is_err());
-        spaces[1].compact_range(None, None).unwrap();
+        assert!(spaces[0].compact().is_err());
+        spaces[1].compact().unwrap();
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn refuses_all(db: &Db) -> bool {
         db.set_policy("leveled"),
         db.resume(),
         keyspace.flush(),
-        keyspace.compact_range(Some(b"a"), None),
+        keyspace.compact_range("a"..),
         keyspace.set_policy("leveled"),
         keyspace.get_at(&snapshot, "a").map(|_| ()),
         keyspace.range_at(&snapshot, "a".."b").next().unwrap().map(|_| ()),

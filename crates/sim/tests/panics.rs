@@ -231,7 +231,7 @@ fn in_a_manual_compaction() {
     scenario.db.flush().expect("flush");
     scenario.db.put("a", "1").expect("put");
     scenario.strainer.broken.store(true, Ordering::SeqCst);
-    let compact = || scenario.db.default_keyspace().compact_range(None, None);
+    let compact = || scenario.db.default_keyspace().compact();
     let panic = catch_unwind(AssertUnwindSafe(compact)).expect_err("the filter's panic");
     let text = panic.downcast_ref::<&str>().expect("a text");
     assert!(text.contains("a fault in the filter"), "{text}");

@@ -516,7 +516,12 @@ impl Database {
                 None => return Ok(Answer::Missing),
             },
             Op::CompactRange { span } => match self.keyspaces.get(&span.keyspace) {
-                Some(ks) => ks.compact_range(span.from.as_deref(), span.to.as_deref())?,
+                Some(ks) => {
+                    let end = |key: &Option<Vec<u8>>| {
+                        key.clone().map_or(Bound::Unbounded, Bound::Included)
+                    };
+                    ks.compact_range((end(&span.from), end(&span.to)))?;
+                }
                 None => return Ok(Answer::Missing),
             },
             Op::Compact => self.db().compact()?,

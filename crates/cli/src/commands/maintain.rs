@@ -198,7 +198,7 @@ pub(crate) fn compact(args: &CompactArgs, quiet: bool) -> Result<()> {
         let (before, watch) = (tables_bytes(db), Stopwatch::start());
         let progress = Progress::compacting(quiet, db);
         stop::closes(db, || match &args.keyspace {
-            Some(name) => Ok(store::keyspace(db, name)?.compact_range(None, None)?),
+            Some(name) => Ok(store::keyspace(db, name)?.compact()?),
             None => Ok(db.compact()?),
         })?;
         drop(progress);

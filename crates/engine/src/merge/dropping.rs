@@ -387,12 +387,13 @@ impl Dropper {
         {
             return None;
         }
-        let mut newer = operands.iter().rev();
-        let mut value = newer.next()?.value.clone();
-        for operand in newer {
-            let combined = operator.partial_merge(&self.current.key, &value, &operand.value);
-            value = combined.filter(|value| fits(value))?;
+        // All at once: pair by pair, what is put together is copied once for each that follows.
+        let values: Vec<&[u8]> = operands.iter().rev().map(|o| o.value.as_slice()).collect();
+        if VALUE_BYTES_MAX < values.iter().map(|value| value.len()).sum() {
+            return None;
         }
+        let combined = operator.partial_merge(&self.current.key, &values);
+        let value = combined.filter(|value| fits(value))?;
         Some((operands[0].trailer, value))
     }
 

@@ -37,8 +37,9 @@ impl MergeOperator for Join {
         Some(parts.join(&b'.'))
     }
 
-    fn partial_merge(&self, _: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
-        let joined = if newer == b"huge" { too_long() } else { [older, newer].join(&b'.') };
+    fn partial_merge(&self, _: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let is_huge = operands[1..].contains(&&b"huge"[..]);
+        let joined = if is_huge { too_long() } else { operands.join(&b'.') };
         self.partial.then_some(joined)
     }
 }

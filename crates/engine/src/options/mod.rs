@@ -6,6 +6,7 @@
 
 mod components;
 mod keyspace_settings;
+mod nearest;
 mod read_write;
 mod settings;
 mod text;

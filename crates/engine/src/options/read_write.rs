@@ -121,7 +121,8 @@ pub struct KeyspaceOptions {
     /// Id of the comparator, one of [`crate::Components::comparators`];
     /// `None`: bytewise for a new keyspace, the stored one for an old.
     pub comparator: Option<String>,
-    /// Name of the merge operator, built in (`add`, `append`, `max`) or one of
+    /// Name of the merge operator, built in (`add`, which takes and keeps `i64::to_le_bytes`,
+    /// `append`, `max` of bytes) or one of
     /// [`crate::Components::merge_operators`]; `None`: merges are refused in a
     /// new keyspace, the stored one is used for an old.
     pub merge_operator: Option<String>,

@@ -4,6 +4,7 @@
 //! Owns: the table, what each value must satisfy alone and with the others.
 //! Never does: derive what a zero stands for (`budget.rs` and `schedule.rs` do).
 
+use super::nearest::nearest;
 use super::units;
 use std::fmt::Write as _;
 use windrow_base::{Error, Result};
@@ -436,7 +437,8 @@ impl Settings {
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let name = name.replace('-', "_");
         let Some(row) = Settings::table().iter().find(|row| row.name == name) else {
-            return Err(Error::invalid(format!("there is no setting `{name}`")));
+            let nearest = nearest(&name, Settings::table().iter().map(|row| row.name));
+            return Err(Error::invalid(format!("there is no setting `{name}`{nearest}")));
         };
         (row.parse)(self, row, value).map_err(Error::invalid)
     }

@@ -260,7 +260,7 @@ fn the_bytes_of_a_range_are_about_those_that_were_written() {
     let value = vec![b'v'; VALUE_BYTES];
     let put = |i: u64| db.put(key(i), &value).unwrap();
     (0..2_000).for_each(put);
-    space.compact_range(None, None).unwrap();
+    space.compact().unwrap();
     is_about(bytes(0, 2_000), 2_000);
     is_about(bytes(333, 1_777), 1_444);
     is_about(bytes(1_000, 1_100), 100);

@@ -209,7 +209,7 @@ impl World {
             950..965 => self.held.push_back((self.db.snapshot(), self.model.clone())),
             965..980 => _ = self.held.pop_front(),
             980..990 => self.db.wait_idle().unwrap(),
-            990..993 => space.compact_range(Some(key(n).as_bytes()), None).unwrap(),
+            990..993 => space.compact_range(key(n)..).unwrap(),
             993..996 => self.handles.jobs.fire_timers(),
             996..998 => self.reopen(),
             _ => self.check(),

@@ -22,8 +22,8 @@ impl MergeOperator for Brackets {
         Some(all)
     }
 
-    fn partial_merge(&self, _: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
-        Some([older, newer].concat())
+    fn partial_merge(&self, _: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        Some(operands.concat())
     }
 }
 

@@ -96,7 +96,7 @@ fn scenario(
 /// Compacts, with the event in the middle, and gives the snapshot that was taken.
 fn compact_meanwhile(scenario: &Scenario) -> Result<Snapshot, String> {
     *scenario.filter.db.lock() = Some(scenario.db.clone());
-    scenario.keyspace.compact_range(None, None).map_err(text)?;
+    scenario.keyspace.compact().map_err(text)?;
     let snapshot = scenario.filter.taken.lock().take();
     snapshot.ok_or("no merge met the filter".to_owned())
 }
@@ -127,7 +127,7 @@ pub(super) fn a_filter_takes_nothing_from_a_snapshot() -> Result<(), String> {
         drop(snapshot);
         let keyspace = &scenario.keyspace;
         keyspace.put("a", "1").and_then(|()| keyspace.flush()).map_err(text)?;
-        keyspace.compact_range(None, None).map_err(text)?;
+        keyspace.compact().map_err(text)?;
         let seen = shown(keyspace.iter())?;
         ensure(seen == filtered, &format!("after the filter {seen}is left"))?;
     }

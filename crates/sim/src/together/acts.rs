@@ -192,8 +192,8 @@ fn flush(stage: &Stage, _: usize) -> Result<()> {
 fn compact(stage: &Stage, _: usize) -> Result<()> {
     match stage.ground.draw(3) {
         0 => stage.db.compact(),
-        1 => stage.one_space().compact_range(Some(b"author02"), Some(b"author09")),
-        _ => stage.one_space().compact_range(None, None),
+        1 => stage.one_space().compact_range("author02"..="author09"),
+        _ => stage.one_space().compact(),
     }
 }
 

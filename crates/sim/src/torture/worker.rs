@@ -242,7 +242,7 @@ impl Crew<'_> {
             let keyspace = &self.keyspaces[rng.below(self.keyspaces.len() as u64) as usize];
             let done = match rng.below(12) {
                 0..4 => keyspace.flush(),
-                4 => keyspace.compact_range(None, None),
+                4 => keyspace.compact(),
                 5 => self.come_and_go(&mut rng),
                 _ => {
                     self.look_at_one_moment()?;

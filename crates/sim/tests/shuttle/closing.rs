@@ -141,7 +141,7 @@ fn drop_with_an_iterator_and_a_keyspace_alive() {
         let (flushed, compacted) = (spaces[0].clone(), spaces[1].clone());
         let threads = [
             thread::spawn(move || flushed.flush().expect("flush")),
-            thread::spawn(move || compacted.compact_range(None, None).expect("compact")),
+            thread::spawn(move || compacted.compact().expect("compact")),
         ];
         let mut iter = db.iter();
         let first = iter.next().expect("an entry").expect("first");
