@@ -82,15 +82,19 @@ impl Progress {
         Progress::new(quiet, None, &format!("{{spinner}} {what} {{elapsed}}"))
     }
 
-    /// A spinner for a compaction, which nobody knows the length of: what was
-    /// written, and what the tables hold.
+    /// A spinner for a compaction: what was written, what the tables hold, and by these about how
+    /// far it is. Nobody knows before what merges will drop, and what they need not write again.
     pub(crate) fn compacting(quiet: bool, db: &Db) -> Progress {
         let (before, db) = (db.stats().tables_written_bytes(), db.clone());
-        let figures = move |_: &ProgressState, text: &mut dyn fmt::Write| {
+        let figures = move |state: &ProgressState, text: &mut dyn fmt::Write| {
             let stats = db.stats();
             let written = stats.tables_written_bytes().saturating_sub(before);
-            let (written, held) = (human::size(written), human::size(stats.tree_bytes()));
-            let _ = write!(text, "{written} written, {held} in tables");
+            let held = stats.tree_bytes();
+            let _ =
+                write!(text, "{} written, {} in tables", human::size(written), human::size(held));
+            if let Some((percent, left)) = about(written, held, state.elapsed()) {
+                let _ = write!(text, ", about {percent} %, {} left", human::time(left));
+            }
         };
         let style = ProgressStyle::with_template("{spinner} compacting: {figures}, {elapsed}")
             .unwrap_or_else(|_| ProgressStyle::default_spinner())
@@ -106,6 +110,14 @@ impl Progress {
     }
 }
 
+/// About how far a compaction is that writes each byte of the tables once, and how long the rest takes;
+/// nothing before it has written some.
+fn about(written: u64, held: u64, elapsed: Duration) -> Option<(u64, Duration)> {
+    let share = (written as f64 / held.max(1) as f64).min(0.99);
+    let percent = (share * 100.0) as u64;
+    (percent > 0).then(|| (percent, elapsed.mul_f64((1.0 - share) / share)))
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -118,5 +130,20 @@ impl Drop for Progress {
         if self.0.take().is_some() {
             clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::about;
+    use std::time::Duration;
+
+    #[test]
+    fn the_rest_of_a_compaction_is_in_proportion() {
+        assert_eq!(about(0, 100, Duration::from_secs(1)), None);
+        assert_eq!(about(25, 100, Duration::from_secs(1)), Some((25, Duration::from_secs(3))));
+        // It writes more than the tables hold: its end is near, and not over.
+        let (percent, left) = about(300, 100, Duration::from_secs(99)).unwrap();
+        assert!(percent == 99 && left.as_secs() <= 1, "{percent} {left:?}");
     }
 }

@@ -3,9 +3,8 @@
 //!
 //! 1. Jobs and writers stop: they see that writing is off. What was published by
 //!    then stays. Entries behind a slot that failed are cut off for ever and for
-//!    every view (`Memtable::cut`): their callers were told that they failed. Their
-//!    sequence numbers are not given out again: a follower may have shown them, from
-//!    a record that reached the log all the same.
+//!    every view (`Memtable::cut`): their callers were told that they failed, and
+//!    their sequence numbers are given out again.
 //! 2. The memtables are written to new tables. No file of before is synced or
 //!    appended to again (rule R13), neither logs nor manifest. Names that a failed
 //!    sync may have lost are not relied on.
@@ -68,7 +67,8 @@ impl Resume<'_> {
         let begin_ns = self.database.env.clock.monotonic_ns();
         self.stop_everybody();
         let attempt = Attempt::begin(self.database, &self.database.catalog);
-        let resumed = self.database.workers.contain_panics(|| self.take_over());
+        let last_seq = self.database.pipeline.visible();
+        let resumed = self.database.workers.contain_panics(|| self.take_over(last_seq));
         resumed.map_err(|error| self.undo_resume(&attempt, error))?;
         let mut catalog = self.database.catalog.lock();
         let segments = &self.database.pipeline.segments;
@@ -79,8 +79,9 @@ impl Resume<'_> {
         })?;
         segments.restart(wal);
         let visible = self.database.pipeline.visible();
-        // Of what failed before it something may be recorded.
+        // Sequence numbers after it are given out again.
         self.database.pipeline.observers.recent.forget_after(visible);
+        debug_invariant!(Q2, visible == last_seq, "{visible} of {last_seq} is visible");
         self.database.write_state.reset()?;
         drop(catalog);
         self.database.cleanup.let_go();
@@ -108,18 +109,16 @@ impl Resume<'_> {
 
     /// Makes what is in memory durable in tables of a new manifest that is in
     /// force, and lets go of memtables and logs.
-    fn take_over(&self) -> Result<()> {
+    fn take_over(&self, last_seq: SeqNo) -> Result<()> {
         let mut state = self.agreeing_state();
-        let visible = self.database.pipeline.visible();
-        let last_seq = self.database.pipeline.queue().lock().last_seq();
-        let is_given = visible <= last_seq;
-        check_invariant!(Q2, is_given, "{visible} is visible, and {last_seq} was given out");
+        let given = self.database.pipeline.queue().lock().last_seq();
+        check_invariant!(Q2, last_seq <= given, "{last_seq} is visible, and {given} was given out");
         let is_off = self.database.write_state.check().is_err();
         check_invariant!(R13, is_off, "writing is on as it is resumed");
         let trees: Vec<Arc<Tree>> = self.database.trees().iter().cloned().collect();
         for tree in &trees {
             for memtable in tree.pin().memtables() {
-                memtable.cut(visible);
+                memtable.cut(last_seq);
             }
         }
         self.release_reserve_if_lacking();
@@ -264,8 +263,8 @@ mod tests {
     use windrow_base::Error;
 
     /// A write that was filled behind one whose append failed was never visible,
-    /// and is not when later ones are: not to a reader who got hold of the memtable
-    /// before either.
+    /// and is not when its sequence number is given out again: not to a reader
+    /// who got hold of the memtable before either.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "a writer that waits for another")]
     fn what_was_filled_behind_a_failure_is_never_seen() {
@@ -286,11 +285,11 @@ mod tests {
         database.set_background_error(&Error::new(ErrorKind::NoSpace, "the append failed"));
         database.pipeline.queue().fail(&failing);
         assert_eq!(behind.join().unwrap().unwrap_err().kind(), ErrorKind::OutcomeUnknown);
-        let before = db.snapshot().seq();
         db.resume().unwrap();
+        let before = db.snapshot().seq();
         db.put("after", "1").unwrap();
         db.put("after", "2").unwrap();
-        assert_eq!(db.snapshot().seq(), before + 4, "two failed, and two did not");
+        assert_eq!(db.snapshot().seq(), before + 2);
         let seen = view.seq_at(database.pipeline.queue().visible());
         assert_eq!(seen, before);
         let now = || 0;

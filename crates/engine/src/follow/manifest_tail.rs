@@ -9,7 +9,7 @@ use crate::open::found::read_current;
 use crate::open::left_out::LeftOut;
 use crate::options::Components;
 use std::path::Path;
-use windrow_base::{Error, Result};
+use windrow_base::{Error, Result, SeqNo};
 use windrow_env::Env;
 use windrow_env::fs::ReadOptions;
 use windrow_format::current::Current;
@@ -67,6 +67,12 @@ impl ManifestTail {
     /// Up to where it was read.
     pub(super) fn length(&self) -> Length {
         Length { number: self.current.manifest_number, bytes: self.at }
+    }
+
+    /// The last sequence number that is in tables.
+    pub(super) fn stored_seq(&self) -> SeqNo {
+        let keyspaces = self.state.keyspaces.values();
+        keyspaces.map(|keyspace| keyspace.version.flushed_through).max().unwrap_or(0)
     }
 
     /// That it was read as far as a log says it was durable, if that was said before.

@@ -34,7 +34,7 @@ pub(crate) use manifest_tail::read_records;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use windrow_base::{Error, ErrorKind, Result, SeqNo};
+use windrow_base::{Error, ErrorKind, FileNumber, Result, SeqNo};
 use windrow_env::fs::{FileId, FileLock};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
@@ -109,8 +109,32 @@ struct Following {
     lease: Arc<Mutex<ReaderLease>>,
     /// Which moments may be in use, and how much of the manifest was read for each.
     moments: Vec<(Weak<Database>, Length)>,
-    /// The last sequence number that was shown.
-    shown_seq: SeqNo,
+    shown: Shown,
+}
+
+/// How far what was shown last went.
+#[derive(Clone, Copy, Default)]
+struct Shown {
+    /// Its last sequence number.
+    seq: SeqNo,
+    /// The last one that was in tables.
+    stored_seq: SeqNo,
+    manifest: FileNumber,
+}
+
+impl Shown {
+    fn of(manifest: &ManifestTail, logs: &LogTail) -> Shown {
+        let (seq, number) = (logs.last_seq(), manifest.length().number);
+        Shown { seq, stored_seq: manifest.stored_seq(), manifest: number }
+    }
+
+    /// Whether the same database can have come to `next` since. Writes that failed, and whose records
+    /// were in the log all the same, are gone once writing is resumed: behind what was in tables, and by
+    /// another manifest.
+    fn leads_to(self, next: Shown) -> bool {
+        let is_resumed = self.manifest < next.manifest && self.stored_seq <= next.seq;
+        self.seq <= next.seq || is_resumed
+    }
 }
 
 /// Keeps the lease for as long as a moment is open.
@@ -153,7 +177,8 @@ impl Follower {
         refuse_newer(&env, &dir)?;
         refuse_foreign(&env, &dir)?;
         let lease = Arc::new(Mutex::new(lock_ranks::READER_LEASE, ReaderLease::take(&env, &dir)?));
-        let mut following = Following { read: None, lease, moments: Vec::new(), shown_seq: 0 };
+        let mut following =
+            Following { read: None, lease, moments: Vec::new(), shown: Shown::default() };
         let ground = Ground { env: &env, dir: &dir, options: &options };
         let shown = following.refresh(&ground, None)?.expect("nothing was shown before");
         let (fs, lease) = (env.fs.clone(), following.lease.clone());
@@ -347,19 +372,20 @@ impl Following {
             self.read = Some((manifest, logs));
             return Ok(None);
         }
-        let last_seq = logs.last_seq();
-        if last_seq < self.shown_seq {
+        let next = Shown::of(&manifest, &logs);
+        if !self.shown.leads_to(next) {
             return Err(Error::invalid(format!(
-                "the database in {} ends at write {last_seq}, where it went on to {} before: \
+                "the database in {} ends at write {}, where it went on to {} before: \
                  it was replaced; open it again",
                 ground.dir.display(),
-                self.shown_seq
+                next.seq,
+                self.shown.seq
             )));
         }
         let database = moment(ground, (&manifest, &logs), before.map(Db::database))?;
         let length = manifest.length();
         self.read = Some((manifest, logs));
-        self.shown_seq = last_seq;
+        self.shown = next;
         self.moments.push((Arc::downgrade(&database), length));
         let lock = LeaseLock { _lease: self.lease.clone() };
         Db::of(database, Box::new(lock)).map(Some)
@@ -387,8 +413,6 @@ impl Following {
             let known = Known { state: &manifest.state, length: manifest.length() };
             manifest.check_length(dir, promised)?;
             let read = logs.go_on(env, dir, known)?;
-            let keyspaces = manifest.state.keyspaces.values();
-            let stored = keyspaces.map(|keyspace| keyspace.version.flushed_through).max();
             let is_read = match read {
                 Read::All => true,
                 Read::UntilManifest => false,
@@ -398,7 +422,7 @@ impl Following {
                     tries == TRIES
                 }
             };
-            if is_read && stored <= Some(logs.last_seq()) {
+            if is_read && manifest.stored_seq() <= logs.last_seq() {
                 return Ok((manifest, logs));
             }
             self.read = Some((manifest, logs));

@@ -290,7 +290,7 @@ impl Segments {
         self.wal_sync.activate(wal.clone());
         self.queue.restart(wal);
         let (last, visible) = (self.queue.lock().last_seq(), self.queue.visible());
-        debug_invariant!(Q2, last == visible, "{last} was given out, {visible} is visible");
+        debug_invariant!(Q2, last == visible, "{last} was given out again, {visible} is visible");
     }
 
     /// Makes everything that was written durable.
