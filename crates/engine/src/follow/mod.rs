@@ -128,9 +128,9 @@ impl Shown {
         Shown { seq, stored_seq: manifest.stored_seq(), manifest: number }
     }
 
-    /// Whether the same database can have come to `next` since. Writes that failed, and whose records
-    /// were in the log all the same, are gone once writing is resumed: behind what was in tables, and by
-    /// another manifest.
+    /// Whether the same database can have come to `next` since. A resume drops writes that failed,
+    /// and whose records reached the log all the same: it begins a later manifest, and everything
+    /// that was in tables stays.
     fn leads_to(self, next: Shown) -> bool {
         let is_resumed = self.manifest < next.manifest && self.stored_seq <= next.seq;
         self.seq <= next.seq || is_resumed
@@ -471,4 +471,20 @@ fn moment(
     let database = assemble(env, place, options, &listing, found, &policy, sharing)?;
     show(&database, &logs.memtables, logs.last_seq());
     Ok(database)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_ends_earlier_behind_a_later_manifest_only() {
+        let shown = Shown { seq: 100, stored_seq: 60, manifest: 7 };
+        let next = |seq, manifest| Shown { seq, stored_seq: 60, manifest };
+        assert!(shown.leads_to(next(100, 7)) && shown.leads_to(next(130, 3)));
+        assert!(shown.leads_to(next(60, 8)), "resumed: all that was in tables is there");
+        assert!(!shown.leads_to(next(59, 8)), "something is missing that was in a table");
+        assert!(!shown.leads_to(next(99, 7)), "nobody has resumed");
+        assert!(!shown.leads_to(next(99, 6)), "an older copy");
+    }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use windrow::{
     Batch, Db, ErrorKind, Follower, Iter, Keyspace, KeyspaceOptions, Options, Snapshot, WriteSync,
 };
+use windrow_env::fs::{FileSystem as _, WriteOptions};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, Rng, When, env};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -538,6 +539,47 @@ fn what_failed_and_was_shown_is_gone_after_a_resume() {
         follower.checkpoint(format!("/copy{seed}")).unwrap();
     }
     assert!(shown > 0, "no write that failed was whole in the log");
+}
+
+/// A copy of the files, put back in place of what was written since.
+#[test]
+fn an_older_copy_in_place_of_the_database_is_refused() {
+    let (_, handles) = env(1);
+    let (fs, dir) = (&handles.fs, Path::new(DIR));
+    let writer = open(&handles);
+    writer.put("a", "1").unwrap();
+    writer.close().unwrap();
+    drop(writer);
+    let copied: Vec<(String, Vec<u8>)> = fs
+        .files(dir)
+        .into_iter()
+        .map(|name| (name.clone(), fs.read_all(&dir.join(name)).unwrap()))
+        .collect();
+    let writer = open(&handles);
+    let follower = Follower::open_with(DIR, options(&handles)).unwrap();
+    for n in 0..10 {
+        writer.put(format!("{n}"), "2").unwrap();
+    }
+    writer.flush().unwrap();
+    follower.refresh().unwrap();
+    assert_eq!(keys_of(&follower.db()).len(), 11);
+    writer.close().unwrap();
+    drop(writer);
+    for name in fs.files(dir).into_iter().filter(|name| !name.starts_with("READER")) {
+        fs.remove(&dir.join(name)).unwrap();
+    }
+    for (name, bytes) in copied {
+        let mut file = fs.create(&dir.join(name), WriteOptions::default()).unwrap();
+        file.append(&bytes).unwrap();
+        file.finish().unwrap();
+    }
+    // Also once somebody has opened it a few times, and its manifest is the later one.
+    for opened in 0..6 {
+        let error = follower.refresh().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "opened {opened} times: {error}");
+        assert!(error.message().contains("it was replaced"), "{error}");
+        open(&handles).close().unwrap();
+    }
 }
 
 /// The log that was read says how long a later manifest was.
