@@ -71,7 +71,8 @@ pub trait MergeOperator: Send + Sync + 'static {
     }
 
     /// One operand that does what `operands` (oldest first, at least two) would do one after the
-    /// other, whatever they apply to. `None` (the default): keep them all. Worth it where the one is
+    /// other, whatever they apply to; made of some of them first and of the rest later, it must
+    /// come to the same bytes, since merges meet them in any groups. `None` (the default): keep them all. Worth it where the one is
     /// smaller than they are, as a sum is; what only puts them together, as a list does, is read as fast
     /// without it, and written again by every merge with it.
     fn partial_merge(&self, _key: &[u8], _operands: &[&[u8]]) -> Option<Vec<u8>> {

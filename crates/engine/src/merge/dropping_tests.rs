@@ -126,6 +126,10 @@ fn nothing_outside() -> Outside {
 }
 
 fn dropper(setting: &Setting) -> Dropper {
+    dropper_with(setting, Arc::new(Join { partial: setting.partial }))
+}
+
+fn dropper_with(setting: &Setting, operator: Arc<dyn MergeOperator>) -> Dropper {
     let order = match setting.case_blind {
         true => KeyOrder::Custom(Arc::new(CaseBlind)),
         false => KeyOrder::Bytewise,
@@ -135,7 +139,7 @@ fn dropper(setting: &Setting) -> Dropper {
         held: LiveSnapshots { seqs: setting.snapshots.clone(), ..LiveSnapshots::default() },
         tombstones: fragments(setting),
         outside: setting.bottom.then(nothing_outside),
-        operator: Some(Arc::new(Join { partial: setting.partial })),
+        operator: Some(operator),
         filter: setting.filter.then(|| Arc::new(DropX) as Arc<dyn CompactionFilter>),
         judge_ms: 1000,
         output_level: 1,
@@ -223,6 +227,35 @@ fn operands_are_resolved_where_their_base_is_known() {
     check(Setting::default(), &bare, &["a 9 merge=z", "a 8 merge=y"]);
     check(Setting { partial: true, ..Default::default() }, &bare, &["a 9 merge=y.z"]);
     check(Setting { bottom: true, ..Default::default() }, &bare, &["a 9 put=y.z"]);
+}
+
+/// Tells how many operands it is given.
+struct Number;
+
+impl MergeOperator for Number {
+    fn name(&self) -> &str {
+        "number"
+    }
+
+    fn full_merge(&self, _: &[u8], _: Option<&[u8]>, _: &[&[u8]]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn partial_merge(&self, _: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        Some(operands.len().to_string().into_bytes())
+    }
+}
+
+#[test]
+fn operands_of_a_stripe_are_combined_in_one_call() {
+    let setting = Setting { snapshots: vec![7], ..Default::default() };
+    let mut dropper = dropper_with(&setting, Arc::new(Number));
+    let mut kept = Kept::default();
+    for seq in (5..=100).rev() {
+        dropper.push(b"a", trailer(seq, Kind::Merge), b"x", &mut kept).unwrap();
+    }
+    dropper.finish(&mut kept).unwrap();
+    assert_eq!(kept.0, ["a 100 merge=93", "a 7 merge=3"]);
 }
 
 /// Operands that cannot be resolved stay. A tombstone kept under them at the bottom, where it
