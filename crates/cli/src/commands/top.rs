@@ -15,7 +15,7 @@ use crate::human::{Paint, Stopwatch};
 use crate::{stop, store};
 use frame::Source;
 use reading::{Reading, Span};
-use screen::Screen;
+use screen::{Key, Screen};
 use std::io::{self, Write};
 use std::time::Duration;
 use windrow::{Db, RunningStats};
@@ -53,12 +53,12 @@ fn wait(args: &TopArgs, screen: Option<&Screen>, is_paused: &mut bool) -> bool {
         let left = left.min(Duration::from_millis(100));
         match screen {
             Some(screen) => match screen.key(left) {
-                Some(b'q') => return false,
-                Some(b' ') => {
+                Some(Key::Quit) => return false,
+                Some(Key::Pause) => {
                     *is_paused = !*is_paused;
                     return true;
                 }
-                _ => {}
+                None => {}
             },
             None => screen::wait(left),
         }
@@ -69,7 +69,7 @@ fn wait(args: &TopArgs, screen: Option<&Screen>, is_paused: &mut bool) -> bool {
     true
 }
 
-/// What the process that has the database open wrote last.
+/// The statistics that the process at the database wrote last.
 fn running(args: &TopArgs) -> Result<RunningStats> {
     let path = args.path.display();
     Db::running_stats(&args.path)?.ok_or_else(|| {

@@ -3,9 +3,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests play the shell: files and waits are theirs")]
 
-use crate::common::{Shell, stderr};
+use crate::common::{Shell, stderr, terminal};
+use rustix::termios::{LocalModes, tcgetattr};
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 const UNICODE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/unicode.tsv");
@@ -124,13 +125,17 @@ fn a_running_program_is_watched() {
         while windrow::Db::running_stats(sh.path("db")).unwrap().is_none() {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        let told = sh.ok("top db --count 3 --interval 300ms");
+        // A writer that gets no processor writes no statistics between two frames.
+        let watched = || sh.ok("top db --count 3 --interval 300ms");
+        let is_live = |told: &String| told.matches("rates over the last ").count() >= 1;
+        let told = std::iter::repeat_with(watched).take(20).find(is_live);
         goes_on.store(false, std::sync::atomic::Ordering::Relaxed);
+        let told = told.expect("no frame tells what happened since the one before");
         let frames: Vec<&str> = told.trim_end().split("\n\ndb").collect();
         assert_eq!(told.matches("  process ").count(), 3, "{told}");
         assert!(frames[0].contains("rates since it was opened"), "{told}");
-        let last = frames.last().unwrap();
-        assert!(last.contains("rates over the last ") && last.contains("100 % found"), "{told}");
+        let last = frames.iter().rfind(|frame| frame.contains("rates over the last ")).unwrap();
+        assert!(last.contains("100 % found"), "{told}");
         let commits = last.lines().find(|line| line.starts_with("commits")).unwrap();
         let rate = commits.split_whitespace().nth(1).unwrap().replace(',', "");
         assert!(rate.parse::<u64>().unwrap() > 0, "{told}");
@@ -138,6 +143,44 @@ fn a_running_program_is_watched() {
     });
     db.close().unwrap();
     failed("top db", "no process writes statistics");
+}
+
+/// Whatever key ends it, the terminal is as it was.
+#[test]
+fn a_watched_terminal_is_given_back() {
+    let sh = Shell::new();
+    let mut options = windrow::Options::default();
+    options.settings.set("stats_period_ms", "100").unwrap();
+    let db = windrow::Db::open_with(sh.path("db"), options).unwrap();
+    while windrow::Db::running_stats(sh.path("db")).unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    for quits in [b"q", b"\x03"] {
+        let (mut main, other) = terminal();
+        let before = tcgetattr(&main).unwrap();
+        let mut command = sh.command(["top", "db", "--interval", "50ms"]);
+        command.stdin(other.try_clone().unwrap()).stdout(other.try_clone().unwrap()).stderr(other);
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        let mut seen = Vec::new();
+        let mut show = |main: &mut fs::File, part: &str| {
+            while !String::from_utf8_lossy(&seen).contains(part) {
+                let mut some = [0; 4096];
+                let n = main.read(&mut some).unwrap();
+                seen.extend_from_slice(&some[..n]);
+            }
+        };
+        show(&mut main, "as of");
+        let raw = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+        assert!(!tcgetattr(&main).unwrap().local_modes.intersects(raw));
+        main.write_all(b" ").unwrap();
+        show(&mut main, "PAUSED");
+        main.write_all(quits).unwrap();
+        show(&mut main, "\x1b[?25h\x1b[?1049l");
+        assert!(child.wait().unwrap().success());
+        assert_eq!(tcgetattr(&main).map(|now| now.local_modes), Ok(before.local_modes));
+    }
+    db.close().unwrap();
 }
 
 /// What only reads writes not one byte.

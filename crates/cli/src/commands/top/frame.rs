@@ -2,7 +2,8 @@
 //!
 //! Owns: the layout. Never does: I/O.
 
-use super::reading::{Level, Pause, Reading, Span, of_level, tables_written};
+use super::reading::{Level, Pause, Reading, Span, of_level, sum, tables_written};
+use crate::bytes::printable;
 use crate::human::{self, Paint};
 use std::time::Duration;
 
@@ -99,7 +100,7 @@ fn bytes(span: &Span<'_>) -> Vec<String> {
     let size = |rate: f64| format!("{}/s", human::size(rate.round() as u64));
     let percent =
         |share: Option<f64>| share.map_or("-".to_owned(), |s| format!("{:.1} %", s * 100.0));
-    let written = |r: &Reading| r.wal_bytes + tables_written(r);
+    let written = |r: &Reading| sum([r.wal_bytes, tables_written(r)]);
     let amplification = span.share(written, |r| r.user_bytes);
     vec![
         format!(
@@ -113,7 +114,7 @@ fn bytes(span: &Span<'_>) -> Vec<String> {
             "read       {} in {:.0} blocks/s; {} of blocks from the cache; {} of filters said maybe in vain",
             size(span.rate(|r| r.blocks_read_bytes)),
             span.rate(|r| r.blocks_read),
-            percent(span.share(|r| r.cache_hits, |r| r.cache_hits + r.cache_misses)),
+            percent(span.share(|r| r.cache_hits, |r| sum([r.cache_hits, r.cache_misses]))),
             percent(span.share(|r| r.filter_false_positives, |r| r.filter_checks)),
         ),
         format!(
@@ -133,13 +134,14 @@ fn waits(span: &Span<'_>) -> Vec<String> {
         let reason = reason.to_owned();
         move |r: &Reading| {
             let pauses = r.pauses.iter().filter(|pause| pause.reason == reason);
-            pauses.map(|pause| pause.total_us).sum::<u64>()
+            sum(pauses.map(|pause| pause.total_us))
         }
     };
     let waited = |pause: &Pause| {
         let us = span.grown(of(&pause.reason));
         let share = us as f64 / 1e4 / span.seconds;
-        (us > 0).then(|| format!("{} {share:.1} %", pause.reason.replace('_', " ")))
+        let reason = printable(pause.reason.replace('_', " ").as_bytes());
+        (us > 0).then(|| format!("{reason} {share:.1} %"))
     };
     let waits: Vec<String> = span.now.pauses.iter().filter_map(waited).collect();
     let told = if waits.is_empty() { "none".to_owned() } else { waits.join(", ") };
@@ -243,6 +245,14 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
+        // The file that it comes from may say anything.
+        let mut hostile = reading(u64::MAX / 1_000_000, u64::MAX, u64::MAX, u64::MAX);
+        (hostile.wal_bytes, hostile.cache_hits, hostile.cache_misses) = (u64::MAX, u64::MAX, 1);
+        hostile.levels.push(hostile.levels[0]);
+        hostile.memory.memtables_bytes = u64::MAX;
+        hostile.pauses.push(Pause { reason: "\x1b[31mred".to_owned(), count: 1, total_us: 1 });
+        let text = lines(&source, &Span::new(None, &hostile), Paint::plain()).join("\n");
+        assert!(!text.contains('\x1b') && text.contains("red"), "{text}");
         let text = lines(&source, &Span::new(None, &now), Paint::plain()).join("\n");
         assert!(text.contains("rates since it was opened"), "{text}");
         assert!(text.contains("gets              2,083"), "{text}");

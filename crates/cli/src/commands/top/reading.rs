@@ -84,12 +84,14 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn used_bytes(&self) -> u64 {
-        self.memtables_bytes
-            + self.cache_bytes
-            + self.tables_bytes
-            + self.merge_bytes
-            + self.readers_bytes
-            + self.transactions_bytes
+        sum([
+            self.memtables_bytes,
+            self.cache_bytes,
+            self.tables_bytes,
+            self.merge_bytes,
+            self.readers_bytes,
+            self.transactions_bytes,
+        ])
     }
 }
 
@@ -134,14 +136,19 @@ impl<'a> Span<'a> {
     }
 }
 
+/// Adds figures of a file that anybody may have written.
+pub(super) fn sum(figures: impl IntoIterator<Item = u64>) -> u64 {
+    figures.into_iter().fold(0, u64::saturating_add)
+}
+
 /// Bytes that flushes and merges wrote.
 pub(super) fn tables_written(reading: &Reading) -> u64 {
-    reading.levels.iter().map(|level| level.written_bytes).sum()
+    sum(reading.levels.iter().map(|level| level.written_bytes))
 }
 
 /// A figure of a level of this number, 0 where there was none.
 pub(super) fn of_level(number: u64, figure: impl Fn(&Level) -> u64) -> impl Fn(&Reading) -> u64 {
-    move |reading| reading.levels.iter().filter(|l| l.level == number).map(&figure).sum()
+    move |reading| sum(reading.levels.iter().filter(|l| l.level == number).map(&figure))
 }
 
 #[cfg(test)]

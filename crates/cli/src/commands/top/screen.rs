@@ -3,9 +3,21 @@
 //! Owns: that the terminal is as before, whatever happens. Never does: know what is drawn.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, read};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
+
+/// What somebody at the terminal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    /// Also where the terminal is gone.
+    Quit,
+    Pause,
+}
+
+/// The byte that Ctrl-C sends where it is no signal.
+const CTRL_C: u8 = 3;
 
 /// A terminal that is drawn on.
 pub(super) struct Screen {
@@ -20,8 +32,8 @@ impl Screen {
         }
         let before = tcgetattr(io::stdin()).ok();
         if let Some(mut keys) = before.clone() {
-            // Ctrl-C stays a signal.
-            keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+            // Ctrl-C is a key: as a signal, a second one would leave the terminal as it is.
+            keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, &keys);
         }
         let _ = write!(io::stdout(), "\x1b[?1049h\x1b[?25l");
@@ -34,8 +46,11 @@ impl Screen {
     /// What the terminal said.
     pub(super) fn draw(&self, lines: &[String]) -> io::Result<()> {
         let size = tcgetwinsize(io::stdout()).ok();
-        let rows = size.map_or(24, |size| usize::from(size.ws_row)).max(1);
-        let columns = size.map_or(80, |size| usize::from(size.ws_col)).max(1);
+        // A terminal that nobody told its size says 0.
+        let or =
+            |told: Option<u16>, or: usize| told.map(usize::from).filter(|&n| n > 0).unwrap_or(or);
+        let rows = or(size.map(|size| size.ws_row), 24);
+        let columns = or(size.map(|size| size.ws_col), 80);
         let mut text = String::from("\x1b[H");
         for (n, line) in lines.iter().take(rows).enumerate() {
             text += if n == 0 { "" } else { "\r\n" };
@@ -48,8 +63,8 @@ impl Screen {
         out.flush()
     }
 
-    /// Waits for a key, so long at most.
-    pub(super) fn key(&self, most: Duration) -> Option<u8> {
+    /// Waits for a key that asks for something, so long at most.
+    pub(super) fn key(&self, most: Duration) -> Option<Key> {
         let stdin = io::stdin();
         if self.before.is_none() {
             wait(most);
@@ -59,10 +74,20 @@ impl Screen {
         match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&timeout)) {
             Ok(1..) => {
                 let mut key = [0];
-                stdin.lock().read(&mut key).ok().filter(|&n| n == 1).map(|_| key[0])
+                asks(read(&stdin, &mut key).map(|n| key[..n].first().copied()))
             }
             _ => None,
         }
+    }
+}
+
+/// What was read asks for: a byte, the end, or an error.
+fn asks(key: Result<Option<u8>, Errno>) -> Option<Key> {
+    match key {
+        Ok(Some(b'q' | CTRL_C) | None) => Some(Key::Quit),
+        Ok(Some(b' ')) => Some(Key::Pause),
+        Ok(Some(_)) | Err(Errno::INTR | Errno::AGAIN) => None,
+        Err(_) => Some(Key::Quit),
     }
 }
 
@@ -72,7 +97,7 @@ pub(super) fn wait(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// The beginning of a line: so many columns, colours not counted.
+/// The part of a line that fits into `columns`. Colours take none.
 fn cut(line: &str, columns: usize) -> String {
     let (mut text, mut left, mut in_colour) = (String::new(), columns, false);
     for c in line.chars() {
@@ -102,7 +127,17 @@ impl Drop for Screen {
 
 #[cfg(test)]
 mod tests {
-    use super::cut;
+    use super::*;
+
+    #[test]
+    fn a_terminal_that_is_gone_ends_it() {
+        assert_eq!(asks(Ok(Some(b' '))), Some(Key::Pause));
+        assert_eq!(asks(Ok(Some(b'x'))), None);
+        assert_eq!(asks(Err(Errno::INTR)), None);
+        for end in [Ok(Some(b'q')), Ok(Some(CTRL_C)), Ok(None), Err(Errno::IO)] {
+            assert_eq!(asks(end), Some(Key::Quit), "{end:?}");
+        }
+    }
 
     #[test]
     fn a_line_is_cut_by_what_is_seen_of_it() {
