@@ -244,7 +244,7 @@ pub(crate) struct LoadArgs {
     pub(crate) crlf: bool,
     /// Leave out lines that are no pair, such as an object without the field that --key names;
     /// tells the first few and how many they are, and ends with exit code 3 if there are any
-    #[arg(long)]
+    #[arg(long, conflicts_with = "ack")]
     pub(crate) skip_errors: bool,
     /// Commit group by group, each on the device before the next
     #[arg(long)]
@@ -483,7 +483,7 @@ pub(crate) struct TopArgs {
     /// Time between two looks
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     pub(crate) interval: Duration,
-    /// Stop after so many frames; 1 prints what there is now
+    /// Number of frames after which it ends; 1 prints what there is now
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 }

@@ -23,7 +23,7 @@ pub(crate) enum Failure {
         message: String,
         /// What to do about it.
         hint: Option<String>,
-        /// Of which kind it is, for who goes on.
+        /// Tells failures apart for a caller that goes on after some.
         kind: Kind,
     },
     /// Whoever read our output has had enough. Exit code 0, nothing said: only

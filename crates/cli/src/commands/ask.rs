@@ -1,4 +1,6 @@
 //! A question before what has no way back.
+//!
+//! Owns: when it is asked. Never does: what it asks about.
 
 use crate::failure::{Failure, Result};
 use std::io::{self, IsTerminal, Write};

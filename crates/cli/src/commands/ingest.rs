@@ -65,7 +65,11 @@ fn each_line(
     loop {
         match reader.next(false)? {
             Event::Pair { line, key, value } => take(line, key, value)?,
-            Event::Idle | Event::Skipped => continue,
+            Event::Idle => continue,
+            Event::Skipped => {
+                stop::check()?;
+                continue;
+            }
             Event::End => return Ok(lines),
         }
         lines += 1;

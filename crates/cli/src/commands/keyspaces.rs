@@ -44,7 +44,7 @@ fn list(args: &KeyspacesArgs) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// What a keyspace has that others have not, after its name and a tab.
+/// A keyspace's own settings, printed after its name and a tab.
 fn own(keyspace: &StoredKeyspace) -> Option<String> {
     let KeyspaceSettings { policy, compression, ttl, .. } = &keyspace.settings;
     let parts = [

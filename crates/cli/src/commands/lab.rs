@@ -15,7 +15,7 @@ use windrow_lab::{Figures, Setup, Workload, fit, reads, report, search, simulate
 /// The presets, unless policies are named.
 const POLICIES: [&str; 6] = ["leveled", "autumn", "l2sm", "vlsm", "mnemosyne", "windrow"];
 
-/// What the columns of the table of policies are.
+/// Explains the columns of the table of policies.
 const LEGEND: &str = "
 write amp.: keys written to tables for each update, and by flushes and each level. runs: sorted runs
 of the whole tree. probes: files over a key, which a get of an absent key asks. chain: units (files

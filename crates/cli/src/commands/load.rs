@@ -164,7 +164,7 @@ fn first_pair(reader: &mut PairReader, args: &LoadArgs) -> Result<Option<Numbere
             Ok(Event::Pair { line, key, value }) => {
                 return Ok(Some((line, key.to_vec(), value.to_vec())));
             }
-            Ok(Event::Skipped) => {}
+            Ok(Event::Skipped) => stop::check()?,
             Ok(Event::Idle | Event::End) => return Ok(None),
             Err(failure) => return Err(failure.and("nothing is loaded")),
         }
@@ -186,7 +186,10 @@ fn pump(
                     continue;
                 }
             }
-            Event::Skipped => continue,
+            Event::Skipped => {
+                stop::check()?;
+                continue;
+            }
             Event::Idle => {}
             Event::End => return groups.commit(),
         }
