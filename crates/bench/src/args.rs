@@ -6,6 +6,7 @@ use crate::child::{self, Setup};
 use crate::claims::claims;
 use crate::store::Engine;
 use crate::workload::{self, Contender, Scale, Workload, builtin, names, papers};
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// Usage of `windrow-bench` and of `windrow-bench-peers`.
@@ -69,7 +70,7 @@ pub(crate) enum Command {
     Child(String),
 }
 
-/// What a run is to tell.
+/// The question that a run answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum About {
     /// Its workloads.
@@ -198,9 +199,9 @@ fn workload(name: &str) -> Result<(String, String), String> {
 
 /// The workloads of README's table.
 fn claimed() -> Vec<String> {
-    let mut names: Vec<String> = claims().into_iter().map(|claim| claim.workload).collect();
-    names.dedup();
-    names
+    let mut seen = HashSet::new();
+    let names = claims().into_iter().map(|claim| claim.workload);
+    names.filter(|name| seen.insert(name.clone())).collect()
 }
 
 fn run(

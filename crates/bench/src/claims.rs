@@ -1,4 +1,4 @@
-//! What README says of Windrow's speed, next to what a run measured here.
+//! README's table of speeds, compared with a run on this machine.
 //!
 //! Owns: reading README's table, the comparison. Never does: run anything, or judge Windrow by
 //! what another machine does: that is what the ratio to a peer is for.

@@ -37,7 +37,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use store::{Engine, Result};
 
-/// What is said below the figures of `quick`.
+/// Printed below the figures of `quick`.
 const QUICK: &str = "
 This was a test of the benchmark: everything ran, on so little data that the figures say nothing of
 any engine. `run` measures; `claims` measures what README says.
