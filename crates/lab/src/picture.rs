@@ -26,17 +26,17 @@ pub struct Picture {
 }
 
 /// What colours say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Paint {
     /// Runs and SST-logs.
     Parts,
-    /// Bits of filter for each key, where all lookups of absent keys go to the first third of the
-    /// keys; the same number for each file, or as Mnemosyne's solver has it.
-    Bits { solved: bool },
+    /// Bits of filter for each key, where all lookups of absent keys go to this part of the keys,
+    /// the first ones; the same number for each file, or as Mnemosyne's solver has it.
+    Bits { solved: bool, asked: f64 },
 }
 
 /// The pictures, as the pages come.
-pub const PICTURES: [Picture; 8] = [
+pub const PICTURES: [Picture; 9] = [
     of(
         "leveled",
         "leveled memtable=8 base=32",
@@ -63,7 +63,15 @@ pub const PICTURES: [Picture; 8] = [
         "partitioned level 0: each partition goes down by itself",
     ),
     Picture {
-        paint: Paint::Bits { solved: false },
+        paint: Paint::Bits { solved: true, asked: 1.0 },
+        ..of(
+            "monkey",
+            "leveled memtable=8 base=32",
+            "monkey: small runs get most bits a key, wherever the lookups are",
+        )
+    },
+    Picture {
+        paint: Paint::Bits { solved: false, asked: THIRD },
         ..of(
             "uniform",
             "leveled memtable=8 base=32",
@@ -71,7 +79,7 @@ pub const PICTURES: [Picture; 8] = [
         )
     },
     Picture {
-        paint: Paint::Bits { solved: true },
+        paint: Paint::Bits { solved: true, asked: THIRD },
         ..of(
             "mnemosyne",
             "leveled memtable=8 base=32",
@@ -81,6 +89,9 @@ pub const PICTURES: [Picture; 8] = [
     of("windrow", "windrow", "windrow: all of them together"),
 ];
 
+/// The part of the keys that is asked where lookups are not the same everywhere.
+const THIRD: f64 = 1.0 / 3.0;
+
 const fn of(name: &'static str, policy: &'static str, title: &'static str) -> Picture {
     Picture { name, policy, title, workload: Workload::Uniform, paint: Paint::Parts }
 }
@@ -88,7 +99,7 @@ const fn of(name: &'static str, policy: &'static str, title: &'static str) -> Pi
 /// Data, in units, and keys of a unit: few, since nobody sees more in a picture.
 const UNITS: u32 = 400;
 const UNIT_KEYS: u32 = 64;
-/// Flushes of which the tree with the fullest level 0 is drawn.
+/// Number of flushes after the load. The tree is drawn behind that which left level 0 fullest.
 const FLUSHES: u32 = 8;
 /// Bits of filter that a key has on average.
 const BITS: f64 = 10.0;
@@ -132,9 +143,10 @@ impl Picture {
 
     /// Bits a key of each file, by its number, where they are what is shown.
     fn bits(&self, tree: &Version, keys: u32) -> Vec<(u64, f64)> {
-        let Paint::Bits { solved } = self.paint else { return Vec::new() };
+        let Paint::Bits { solved, asked } = self.paint else { return Vec::new() };
         let files: Vec<&File> = tree.files().map(|(_, _, file)| &**file).collect();
-        let loads: Vec<Load> = files.iter().map(|file| load(file, keys)).collect();
+        let loads: Vec<Load> =
+            files.iter().map(|file| load(file, f64::from(keys) * asked)).collect();
         let entries: f64 = loads.iter().map(|load| load.entries).sum();
         let bits = match solved {
             true => solve(&BUILT, &loads, BITS * entries, BITS_MAX).bits,
@@ -144,9 +156,8 @@ impl Picture {
     }
 }
 
-/// The first third of the keys is asked for what is not there.
-fn load(file: &File, keys: u32) -> Load {
-    let asked = f64::from(keys) / 3.0;
+/// The lookups in vain of a file, where the first `asked` keys are asked alike.
+fn load(file: &File, asked: f64) -> Load {
     let (first, last) = (key(&file.smallest), key(&file.largest));
     Load { entries: file.entries as f64, empty: (last.min(asked) - first).max(0.0) }
 }
@@ -350,7 +361,7 @@ mod tests {
         let tree = fullest(&setup).unwrap();
         let bits = picture.bits(&tree, setup.keys);
         let mean = |asked: bool| {
-            let of = |file: &File| load(file, setup.keys).empty > 0.0;
+            let of = |file: &File| load(file, f64::from(setup.keys) * THIRD).empty > 0.0;
             let files: Vec<&File> =
                 tree.files().map(|(_, _, file)| &**file).filter(|f| of(f) == asked).collect();
             let sum: f64 = files
