@@ -34,6 +34,10 @@ const MERGE_BYTES_PER_THREAD_CAP: u64 = 16 * MIB;
 const UNCOUNTED_PART: u64 = 16;
 const UNCOUNTED_BYTES_CAP: u64 = 4 * MIB;
 
+/// A memtable is asked for its entries' bytes, and has begun a chunk of a mebibyte beyond them.
+const BEGUN_PART: u64 = 16;
+const BEGUN_BYTES_CAP: u64 = MIB;
+
 /// Most memory of memtables that one batch may take: with the default shares, all
 /// that memtables have.
 pub(crate) const fn batch_memory_max(memory_bytes: u64) -> u64 {
@@ -77,7 +81,8 @@ impl Budget {
         let (memtable_bytes, memtables_max) = memtables(settings, cap);
         let threads = u64::from(settings.background_threads.max(1));
         let merge_bytes = (memory / 8).min(MERGE_BYTES_PER_THREAD_CAP.saturating_mul(threads));
-        let uncounted_bytes = (memory / UNCOUNTED_PART).min(UNCOUNTED_BYTES_CAP);
+        let begun_bytes = (memtable_bytes / BEGUN_PART).min(BEGUN_BYTES_CAP) * memtables_max;
+        let uncounted_bytes = (memory / UNCOUNTED_PART).min(UNCOUNTED_BYTES_CAP) + begun_bytes;
         let others = memtable_bytes * memtables_max + merge_bytes + uncounted_bytes;
         Shares {
             memtable_bytes,
@@ -136,6 +141,14 @@ impl Shares {
         filled.min(most).max(active_bytes.saturating_add(frozen_bytes))
     }
 
+    /// Size at which a memtable is frozen while readers hold `retired_bytes` of flushed ones:
+    /// these have their part of the memtables' share. A reader that goes on for hours costs
+    /// smaller tables and not the budget; a quarter is left, so that writers go on.
+    pub(crate) fn memtable_bytes_left(&self, retired_bytes: u64) -> u64 {
+        let left = self.memtables_bytes().saturating_sub(retired_bytes);
+        (left / u64::from(self.memtables_max)).max(self.memtable_bytes / 4)
+    }
+
     /// The shares while memtables hold so much beyond theirs: the reads' is less.
     pub(crate) fn with_memtables_beyond(&self, beyond_bytes: u64) -> Shares {
         let given = beyond_bytes.min(self.reads_bytes_min / 4 * 3);
@@ -191,8 +204,8 @@ mod tests {
     fn the_middle() {
         let shares = split(192 * MIB);
         assert_eq!((shares.memtable_bytes, shares.memtables_max), (48 * MIB, 2));
-        assert_eq!(shares.reads_bytes_min, 68 * MIB);
-        assert_eq!((shares.merge_bytes, shares.uncounted_bytes), (24 * MIB, 4 * MIB));
+        assert_eq!(shares.reads_bytes_min, 66 * MIB);
+        assert_eq!((shares.merge_bytes, shares.uncounted_bytes), (24 * MIB, 6 * MIB));
     }
 
     #[test]
@@ -292,6 +305,17 @@ mod tests {
                     assert!(all <= memory_bytes, "{active} {frozen} {all} {shares:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn memtables_are_smaller_next_to_retired_ones() {
+        for memory in [8 * MIB, 64 * MIB, 3 << 30] {
+            let shares = split(memory);
+            let (one, most) = (shares.memtable_bytes, shares.memtables_bytes());
+            assert_eq!(shares.memtable_bytes_left(0), one);
+            assert_eq!(shares.memtable_bytes_left(most / 2), one / 2);
+            assert_eq!(shares.memtable_bytes_left(u64::MAX), one / 4);
         }
     }
 

@@ -76,7 +76,7 @@ pub(crate) struct Memtable {
     /// that they are of have failed.
     seq_max: AtomicU64,
     /// Set when flushed: readers of an old view hold it from then on.
-    retired: OnceLock<Charge>,
+    retired: OnceLock<[Charge; 2]>,
     /// Somebody has set that, or is about to.
     is_retired: AtomicBool,
 }
@@ -172,12 +172,12 @@ impl Memtable {
         self.seq_max.load(Ordering::Relaxed)
     }
 
-    /// Has it carry a charge for its memory from its flush until the last view
+    /// Has it carry charges for its memory from its flush until the last view
     /// that holds it is gone.
-    pub(crate) fn retire(&self, charge: impl FnOnce() -> Charge) {
+    pub(crate) fn retire(&self, charges: impl FnOnce() -> [Charge; 2]) {
         // Claimed, not made inside of the `OnceLock`: a charge takes locks.
         if !self.is_retired.swap(true, Ordering::AcqRel) {
-            let _ = self.retired.set(charge());
+            let _ = self.retired.set(charges());
         }
     }
 

@@ -20,6 +20,8 @@ pub struct ChunkPool {
     slots: Box<[AtomicPtr<Chunk>]>,
     /// Chunks out in lists and idle ones.
     held: AtomicUsize,
+    /// A chunk that comes back stays while these are no more; at most one for each slot.
+    held_max: AtomicUsize,
     /// Chunks ever handed out.
     taken: AtomicUsize,
 }
@@ -32,6 +34,7 @@ impl ChunkPool {
         ChunkPool {
             slots: (0..chunks).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
             held: AtomicUsize::new(0),
+            held_max: AtomicUsize::new(chunks),
             taken: AtomicUsize::new(0),
         }
     }
@@ -46,8 +49,27 @@ impl ChunkPool {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Gives all idle chunks back to the system.
-    pub fn release_idle(&self) {
+    /// Keeps no chunk that would make all of them, in use or not, more than `bytes`, until
+    /// [`ChunkPool::keep_at_least`]: somebody else uses that memory. What is idle now goes.
+    pub fn keep_within(&self, bytes: u64) {
+        self.held_max.store(self.chunks_of(bytes), Ordering::Relaxed);
+        self.release_idle();
+    }
+
+    /// Keeps chunks again while all of them are within `bytes`.
+    pub fn keep_at_least(&self, bytes: u64) {
+        let chunks = self.chunks_of(bytes);
+        // Looked at first: it is said often, and seldom anything new.
+        if self.held_max.load(Ordering::Relaxed) < chunks {
+            self.held_max.fetch_max(chunks, Ordering::Relaxed);
+        }
+    }
+
+    fn chunks_of(&self, bytes: u64) -> usize {
+        (usize::try_from(bytes).unwrap_or(usize::MAX) / CHUNK_BYTES_MAX).min(self.slots.len())
+    }
+
+    fn release_idle(&self) {
         for slot in &self.slots {
             if let Some(chunk) = take_from(slot) {
                 self.free(chunk);
@@ -76,7 +98,7 @@ impl ChunkPool {
     /// # Safety
     /// It came from [`ChunkPool::take`] of this pool and is never used again.
     pub(crate) unsafe fn give_back(&self, chunk: NonNull<Chunk>) {
-        let fits = self.held.load(Ordering::Relaxed) <= self.slots.len();
+        let fits = self.held.load(Ordering::Relaxed) <= self.held_max.load(Ordering::Relaxed);
         let put = |slot: &AtomicPtr<Chunk>| {
             let chunk = chunk.as_ptr();
             // Release: who takes it writes after what the last list read.
@@ -169,6 +191,26 @@ mod tests {
         assert_eq!(pool.held_bytes(), 2 << 20);
         drop(small);
         assert_eq!(pool.held_bytes(), 2 << 20);
+    }
+
+    #[test]
+    fn chunks_that_come_back_later_go_while_somebody_uses_their_memory() {
+        let pool = Arc::new(ChunkPool::new(8 * MIB));
+        let (first, _) = full(&pool, 4);
+        drop(full(&pool, 2));
+        assert_eq!(pool.held_bytes(), 6 << 20);
+        pool.keep_within(3 * MIB);
+        assert_eq!(pool.held_bytes(), 4 << 20, "what was idle is gone");
+        drop(first);
+        assert_eq!(pool.held_bytes(), 3 << 20);
+        drop(full(&pool, 6));
+        assert_eq!(pool.held_bytes(), 3 << 20);
+        pool.keep_at_least(2 * MIB);
+        drop(full(&pool, 6));
+        assert_eq!(pool.held_bytes(), 3 << 20, "it keeps no less than before");
+        pool.keep_at_least(100 * MIB);
+        drop(full(&pool, 10));
+        assert_eq!(pool.held_bytes(), 8 << 20);
     }
 
     #[test]

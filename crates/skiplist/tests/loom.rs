@@ -196,9 +196,9 @@ fn lists_pass_chunks_on() {
         let other = pool.clone();
         let thread = thread::spawn(move || use_a_list(&other, 1));
         use_a_list(&pool, 0);
-        pool.release_idle();
+        pool.keep_within(0);
         thread.join().unwrap();
-        pool.release_idle();
+        pool.keep_within(0);
         assert_eq!((pool.held_bytes(), pool.taken()), (0, 3));
     });
 }

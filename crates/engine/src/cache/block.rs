@@ -129,6 +129,8 @@ pub(crate) struct BlockCache {
     /// Blocks that are alive, cached or not, and all else that readers hold
     /// but for what they read ahead.
     alive: Account,
+    /// Of that, flushed memtables.
+    retired: Account,
     /// What readers hold of bytes read ahead.
     ahead: Account,
     /// Bytes of blocks that came in since it was last asked whether to grow.
@@ -172,6 +174,7 @@ impl BlockCache {
             offered_bytes: AtomicU64::new(offered_bytes),
             most_bytes,
             alive: Account::default(),
+            retired: Account::default(),
             ahead: Account::default(),
             came_bytes: AtomicU64::new(0),
             may_grow: OnceLock::new(),
@@ -204,17 +207,30 @@ impl BlockCache {
         charge
     }
 
-    /// Counts `bytes` that a reader holds from here on, and that counted elsewhere until
-    /// the room that is offered had them: the room in force has them as well, so that
-    /// the cache does not give way to what takes no more memory than before.
-    pub(crate) fn take_over(&self, bytes: u64) -> Charge {
-        let resizing = self.resizing.lock();
+    /// Counts a flushed memtable of `bytes` that readers hold, until the charges are dropped. The
+    /// room that is offered has it, since memtables have it no more; so the room in force has it
+    /// as well for that time, and the cache does not give way to what takes no more than before.
+    pub(crate) fn take_over(&self, bytes: u64) -> [Charge; 2] {
+        let retired = self.retired.charge(bytes);
+        [self.hold(bytes), retired]
+    }
+
+    /// Flushed memtables that readers hold.
+    #[inline]
+    pub(crate) fn retired(&self) -> &Account {
+        &self.retired
+    }
+
+    /// The room in force.
+    fn room_bytes(&self) -> u64 {
         let room = self.room_bytes.load(Ordering::Relaxed);
-        let offered = self.offered_bytes.load(Ordering::Relaxed);
-        let room = room.max(offered.min(room.saturating_add(bytes)));
-        self.room_bytes.store(room, Ordering::Relaxed);
-        drop(resizing);
-        self.hold(bytes)
+        match self.retired.bytes() {
+            0 => room,
+            retired => {
+                let offered = self.offered_bytes.load(Ordering::Relaxed);
+                room.max(offered.min(room.saturating_add(retired)))
+            }
+        }
     }
 
     /// Counts `bytes` that were read ahead, until the charge is dropped.
@@ -239,7 +255,7 @@ impl BlockCache {
 
     #[inline]
     fn is_over(&self) -> bool {
-        let room = self.room_bytes.load(Ordering::Relaxed);
+        let room = self.room_bytes();
         self.held_bytes() > room + room / SLACK_PART
     }
 
@@ -247,7 +263,7 @@ impl BlockCache {
     /// little where that is less. `None` where more is held than that part:
     /// iterators that are not moved keep what they read.
     pub(crate) fn ahead_max_bytes(&self) -> Option<u64> {
-        let part = self.room_bytes.load(Ordering::Relaxed) / AHEAD_PART;
+        let part = self.room_bytes() / AHEAD_PART;
         let left = part.checked_sub(self.ahead.bytes())?;
         Some(left.max(AHEAD_BYTES_MIN))
     }
@@ -257,7 +273,7 @@ impl BlockCache {
     /// over when readers let go, those that come next would fill memory again.
     #[inline]
     pub(crate) fn is_crowded(&self) -> bool {
-        let room = self.room_bytes.load(Ordering::Relaxed).min(self.most_bytes);
+        let room = self.room_bytes().min(self.most_bytes);
         self.capacity_bytes.load(Ordering::Relaxed) < room / 2
     }
 
@@ -268,12 +284,12 @@ impl BlockCache {
 
     /// The size that leaves what readers hold its part of the room.
     fn allowed_bytes(&self) -> u64 {
-        let room = self.room_bytes.load(Ordering::Relaxed);
+        let room = self.room_bytes();
         room.saturating_sub(self.readers_bytes()).max(self.floor_bytes()).min(self.most_bytes)
     }
 
     fn floor_bytes(&self) -> u64 {
-        (self.room_bytes.load(Ordering::Relaxed) / FLOOR_PART).min(self.most_bytes)
+        (self.room_bytes() / FLOOR_PART).min(self.most_bytes)
     }
 
     /// Shrinks until all fits, or to the floor. Not always at once: evicting a
@@ -500,7 +516,9 @@ mod tests {
         // No more than was offered: the rest is taken from the cache.
         let more = cache.take_over(1 << 18);
         assert!(cache.bytes_used() + (3 << 18) <= (1 << 20) + (1 << 20) / SLACK_PART);
+        // Memory that memtables take again has not become the cache's meanwhile.
         drop((taken, more));
+        assert_eq!(cache.room_bytes(), 1 << 19);
     }
 
     #[test]

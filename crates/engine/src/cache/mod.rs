@@ -14,6 +14,9 @@ pub(crate) mod table;
 pub(crate) use block::BlockCache;
 pub(crate) use table::{OpenGuard, OpenTable, TableCache, TableHandle};
 
+/// Lists take whole chunks of a mebibyte, one of which is begun.
+const CHUNK_SLACK_BYTES: u64 = 1 << 20;
+
 /// The caches of an open database.
 #[derive(Clone)]
 pub(crate) struct Caches {
@@ -31,7 +34,7 @@ pub(crate) struct Caches {
 /// again while no memtable took a chunk.
 pub(crate) struct ReadMemory {
     shares: Shares,
-    frozen_bytes: AtomicU64,
+    frozen_bytes: Arc<AtomicU64>,
     /// What memtables hold beyond their share.
     beyond_bytes: AtomicU64,
     blocks: Arc<BlockCache>,
@@ -41,22 +44,31 @@ pub(crate) struct ReadMemory {
 impl ReadMemory {
     pub(crate) fn new(shares: Shares, blocks: Arc<BlockCache>) -> ReadMemory {
         let chunks = Arc::new(ChunkPool::new(shares.memtables_bytes()));
-        let (pool, taken_before) = (chunks.clone(), AtomicUsize::new(0));
+        let (frozen_bytes, beyond_bytes) = (Arc::<AtomicU64>::default(), AtomicU64::new(0));
+        let (pool, frozen) = (chunks.clone(), frozen_bytes.clone());
+        let (retired, taken_before) = (blocks.retired().clone(), AtomicUsize::new(0));
         blocks.grow_when(move || {
             let taken = pool.taken();
             let unchanged = taken_before.swap(taken, Ordering::Relaxed) == taken;
             if unchanged {
-                pool.release_idle();
+                pool.keep_within(shares.memtable_bytes + frozen.load(Ordering::Relaxed));
             }
-            unchanged
+            // A memtable that was flushed a moment ago may be there, and nobody's.
+            let counted = shares.memtable_bytes + frozen.load(Ordering::Relaxed) + retired.bytes();
+            unchanged && pool.held_bytes() as u64 <= counted + CHUNK_SLACK_BYTES
         });
-        let (frozen_bytes, beyond_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
         ReadMemory { shares, frozen_bytes, beyond_bytes, blocks, chunks }
     }
 
     /// The memory of all memtables.
     pub(crate) fn chunks(&self) -> &Arc<ChunkPool> {
         &self.chunks
+    }
+
+    /// Size at which a memtable is frozen now.
+    #[inline]
+    pub(crate) fn memtable_bytes(&self) -> u64 {
+        self.shares.memtable_bytes_left(self.blocks.retired().bytes())
     }
 
     /// Open tables hold `tables_bytes` now.
@@ -72,6 +84,8 @@ impl ReadMemory {
         self.frozen_bytes.store(frozen_bytes, Ordering::Relaxed);
         self.beyond_bytes.store(beyond_bytes, Ordering::Relaxed);
         self.opened(tables_bytes);
+        // Reads have given back what they were lent of it.
+        self.chunks.keep_at_least(self.shares.memtable_bytes + frozen_bytes);
         self.shares.with_memtables_beyond(beyond_bytes).tables_limit_bytes(frozen_bytes)
     }
 }

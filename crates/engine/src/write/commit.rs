@@ -132,6 +132,11 @@ impl Pipeline {
         let unseen = |error| outcome_unknown(error, UNSEEN);
         appended.inspect_err(|error| self.fail_slot(&slot, error)).map_err(unseen)?;
         self.publish(&slot).map_err(unseen)?;
+        if room.has_switched() {
+            // Not by the workers, who may have to wait for a processor while memtables fill the
+            // memory that reads were lent.
+            self.share_memory();
+        }
         if due {
             self.workers.kick(Kick::MayBeDue);
         }

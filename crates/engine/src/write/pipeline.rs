@@ -207,6 +207,12 @@ impl Pipeline {
         self.queue().wait_visible(last_given, &self.host.write_state)
     }
 
+    /// Size at which a memtable is frozen now.
+    #[inline]
+    pub(super) fn memtable_bytes(&self) -> u64 {
+        self.caches.read_memory.memtable_bytes()
+    }
+
     /// Gives reads the memory that memtables do not use.
     pub(crate) fn share_memory(&self) {
         let queue = self.queue().lock();

@@ -102,6 +102,11 @@ impl<'a> Room<'a> {
         }
     }
 
+    /// Whether memtables were switched for it.
+    pub(crate) fn has_switched(&self) -> bool {
+        self.switched
+    }
+
     /// Gives out a slot, in three steps: waits for memory and log, admits the write, takes.
     ///
     /// # Errors
@@ -124,7 +129,7 @@ impl<'a> Room<'a> {
     /// Waits until memtables and log have room for the write, under the queue's lock.
     fn wait(&mut self, log_bytes_max: u64) -> Result<MutexGuard<'a, QueueState>> {
         let Pipeline { host, workers, segments, .. } = self.pipeline;
-        let limit = host.shares.memtable_bytes as usize;
+        let limit = self.pipeline.memtable_bytes() as usize;
         let charged: usize = self.touched.iter().map(|touch| self.charge(touch)).sum();
         let mut queue = segments.queue.lock();
         loop {
@@ -283,9 +288,9 @@ impl<'a> Room<'a> {
     /// single frozen one, however large, is always let through.
     fn frozen_share_is_full(&self, queue: &QueueState) -> bool {
         let frozen = queue.unflushed.frozen_bytes() as u64;
-        let shares = &self.pipeline.host.shares;
-        let share = shares.memtables_bytes();
-        frozen > 0 && frozen + 2 * shares.memtable_bytes > share
+        let one = self.pipeline.memtable_bytes();
+        let share = one * u64::from(self.pipeline.host.shares.memtables_max);
+        frozen > 0 && frozen + 2 * one > share
     }
 
     /// Freezes the largest active memtables, and those that pin old log segments.
