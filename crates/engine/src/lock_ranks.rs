@@ -56,6 +56,7 @@ pub(crate) const DUE_LOADS: Rank = Rank::new(340, "keyspaces whose pressure is t
 pub(crate) const DUE_MERGES: Rank = Rank::new(350, "keyspaces to be asked for a merge");
 /// Of each memtable.
 pub(crate) const MEM_TOMBSTONES: Rank = Rank::new(360, "the range tombstones of a memtable");
+pub(crate) const MEM_CHARGES: Rank = Rank::new(370, "what a memtable's memory counts as");
 
 // The caches.
 /// Of each table. Held while it is read.

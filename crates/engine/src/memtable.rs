@@ -4,11 +4,13 @@
 //! once; range tombstones are kept apart, since they are few and every read must
 //! ask them. Owns its memory; never reads or writes a file.
 
+use crate::lock_ranks;
 use crate::tombstones::{Chunk, MemTombstones};
 use std::cmp::Ordering as KeyOrdering;
 use std::sync::{Arc, OnceLock};
 use windrow_base::key::{self, Kind, SeqNo};
 use windrow_base::{FileNumber, KeyOrder};
+use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use windrow_format::block::Charge;
 use windrow_format::tombstone::{RangeTombstone, Tombstones};
@@ -75,9 +77,9 @@ pub(crate) struct Memtable {
     /// Entries above it were never published, and are not to be seen: the writes
     /// that they are of have failed.
     seq_max: AtomicU64,
-    /// Set when flushed: readers of an old view hold it from then on.
-    retired: OnceLock<[Charge; 2]>,
-    /// Somebody has set that, or is about to.
+    /// What its memory counts as once it is flushed, for as long as anybody holds it.
+    charges: Mutex<Vec<Charge>>,
+    /// Its readers hold it, and nobody else.
     is_retired: AtomicBool,
 }
 
@@ -95,7 +97,7 @@ impl Memtable {
             last_seq: AtomicU64::new(0),
             seq_max: AtomicU64::new(SeqNo::MAX),
             is_retired: AtomicBool::new(false),
-            retired: OnceLock::new(),
+            charges: Mutex::new(lock_ranks::MEM_CHARGES, Vec::new()),
         }
     }
 
@@ -172,13 +174,15 @@ impl Memtable {
         self.seq_max.load(Ordering::Relaxed)
     }
 
-    /// Has it carry charges for its memory from its flush until the last view
-    /// that holds it is gone.
-    pub(crate) fn retire(&self, charges: impl FnOnce() -> [Charge; 2]) {
-        // Claimed, not made inside of the `OnceLock`: a charge takes locks.
-        if !self.is_retired.swap(true, Ordering::AcqRel) {
-            let _ = self.retired.set(charges());
-        }
+    /// Its memory counts as this from here on, until the last view that holds it is gone.
+    pub(crate) fn count_as(&self, charges: Vec<Charge>) {
+        let before = std::mem::replace(&mut *self.charges.lock(), charges);
+        drop(before);
+    }
+
+    /// Whether it was left to its readers only now.
+    pub(crate) fn retire(&self) -> bool {
+        !self.is_retired.swap(true, Ordering::AcqRel)
     }
 
     /// Inserts one operation.

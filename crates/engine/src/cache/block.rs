@@ -210,9 +210,9 @@ impl BlockCache {
     /// Counts a flushed memtable of `bytes` that readers hold, until the charges are dropped. The
     /// room that is offered has it, since memtables have it no more; so the room in force has it
     /// as well for that time, and the cache does not give way to what takes no more than before.
-    pub(crate) fn take_over(&self, bytes: u64) -> [Charge; 2] {
+    pub(crate) fn take_over(&self, bytes: u64) -> Vec<Charge> {
         let retired = self.retired.charge(bytes);
-        [self.hold(bytes), retired]
+        vec![self.hold(bytes), retired]
     }
 
     /// Flushed memtables that readers hold.
@@ -342,8 +342,10 @@ impl BlockCache {
 
     /// Changes the room that is offered. Shrinking evicts at once; growing, of
     /// what readers may hold too, waits until reads fill the cache again.
-    pub(crate) fn resize(&self, offered_bytes: u64) {
+    /// `offered` is asked under the lock: whoever waited for it offers what there is then.
+    pub(crate) fn resize(&self, offered: impl FnOnce() -> u64) {
         let resizing = self.resizing.lock();
+        let offered_bytes = offered();
         self.offered_bytes.store(offered_bytes, Ordering::Relaxed);
         self.room_bytes.fetch_min(offered_bytes, Ordering::Relaxed);
         self.shrink(&resizing);
@@ -370,6 +372,12 @@ impl BlockCache {
     #[cfg(all(test, loom))]
     pub(crate) fn sizes(&self) -> (u64, u64) {
         (self.capacity_bytes.load(Ordering::Relaxed), self.blocks.capacity())
+    }
+
+    /// The room that is offered.
+    #[cfg(all(test, loom))]
+    pub(crate) fn offered_bytes(&self) -> u64 {
+        self.offered_bytes.load(Ordering::Relaxed)
     }
 
     /// Memory of what is cached, overhead included.
@@ -411,12 +419,12 @@ mod tests {
             "{} blocks",
             cache.blocks.len()
         );
-        cache.resize(1 << 18);
+        cache.resize(|| 1 << 18);
         assert!(cache.bytes_used() <= 1 << 18 && !cache.blocks.is_empty());
-        cache.resize(0);
+        cache.resize(|| 0);
         cache.insert(7, 5, Arc::clone(&block));
         assert!(cache.bytes_used() == 0 && cache.get(7, 5).is_none());
-        cache.resize(1 << 18);
+        cache.resize(|| 1 << 18);
         cache.insert(7, 5, block);
         assert!(
             cache.get(7, 5).is_some() && cache.get(8, 5).is_none() && cache.get(7, 6).is_none()
@@ -507,10 +515,10 @@ mod tests {
             let block = Arc::into_inner(some_block(&mut world, 4000)).unwrap();
             cache.insert(7, offset, cache.admit(block));
         }
-        cache.resize(1 << 19);
+        cache.resize(|| 1 << 19);
         let used = cache.bytes_used();
         assert!(used > 1 << 18 && used <= 1 << 19);
-        cache.resize(1 << 20);
+        cache.resize(|| 1 << 20);
         let taken = cache.take_over(1 << 19);
         assert_eq!((cache.bytes_used(), cache.is_crowded()), (used, false));
         // No more than was offered: the rest is taken from the cache.
@@ -529,7 +537,7 @@ mod tests {
         let leave = Arc::new(AtomicU64::new(0));
         let asked = Arc::clone(&leave);
         cache.grow_when(move || asked.load(Ordering::Relaxed) == 1);
-        cache.resize(1 << 20);
+        cache.resize(|| 1 << 20);
         let fill = |from: u64| {
             for offset in from..from + 300 {
                 cache.insert(7, offset, Arc::clone(&block));
@@ -543,7 +551,7 @@ mod tests {
         fill(2_000);
         fill(3_000);
         assert!(cache.bytes_used() > 1 << 19);
-        cache.resize(1 << 18);
+        cache.resize(|| 1 << 18);
         assert!(cache.bytes_used() <= 1 << 18, "shrinking waits for nobody");
     }
 
@@ -590,7 +598,7 @@ mod tests {
         let shrinks = |which: u64| {
             for round in 0..ROUNDS {
                 meet(2 * round + 1);
-                cache.resize(ROOM - STEP * (2 * round + which));
+                cache.resize(|| ROOM - STEP * (2 * round + which));
                 meet(2 * round + 2);
                 let recorded = cache.capacity_bytes.load(Ordering::Relaxed);
                 // Not an assertion: the other would wait for ever.

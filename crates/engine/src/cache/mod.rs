@@ -71,22 +71,27 @@ impl ReadMemory {
         self.shares.memtable_bytes_left(self.blocks.retired().bytes())
     }
 
-    /// Open tables hold `tables_bytes` now.
-    pub(crate) fn opened(&self, tables_bytes: u64) {
-        let frozen = self.frozen_bytes.load(Ordering::Relaxed);
-        let shares = self.shares.with_memtables_beyond(self.beyond_bytes.load(Ordering::Relaxed));
-        self.blocks.resize(shares.cache_target_bytes(frozen, tables_bytes));
+    /// Open tables hold `tables_bytes` now: the cache has what they and memtables leave.
+    /// `set_limit` is told what they may take.
+    pub(crate) fn share(&self, tables_bytes: u64, set_limit: impl FnOnce(u64)) {
+        let mut frozen = 0;
+        self.blocks.resize(|| {
+            frozen = self.frozen_bytes.load(Ordering::Relaxed);
+            let beyond = self.beyond_bytes.load(Ordering::Relaxed);
+            let shares = self.shares.with_memtables_beyond(beyond);
+            set_limit(shares.tables_limit_bytes(frozen));
+            shares.cache_target_bytes(frozen, tables_bytes)
+        });
+        // Reads have given back what they were lent of it.
+        self.chunks.keep_at_least(self.shares.memtable_bytes + frozen);
     }
 
-    /// Memtables besides the size of one hold `frozen_bytes` now, all of them
-    /// `beyond_bytes` more than their share. Returns what open tables may take.
-    pub(crate) fn froze(&self, frozen_bytes: u64, beyond_bytes: u64, tables_bytes: u64) -> u64 {
+    /// Memtables besides the size of one hold `frozen_bytes` now, all of them `beyond_bytes` more
+    /// than their share. Said under the lock of the queue that they are in, so that the last word is
+    /// the latest one; [`ReadMemory::share`] follows.
+    pub(crate) fn count_memtables(&self, frozen_bytes: u64, beyond_bytes: u64) {
         self.frozen_bytes.store(frozen_bytes, Ordering::Relaxed);
         self.beyond_bytes.store(beyond_bytes, Ordering::Relaxed);
-        self.opened(tables_bytes);
-        // Reads have given back what they were lent of it.
-        self.chunks.keep_at_least(self.shares.memtable_bytes + frozen_bytes);
-        self.shares.with_memtables_beyond(beyond_bytes).tables_limit_bytes(frozen_bytes)
     }
 }
 

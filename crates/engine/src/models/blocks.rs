@@ -2,7 +2,10 @@
 //! `quick_cache` and [`windrow_format::block::Account`] are one step each to loom.
 
 use super::{OF_MANY, OF_STEPS, model, model_of_database};
-use crate::cache::BlockCache;
+use crate::budget::Budget;
+use crate::cache::{BlockCache, ReadMemory};
+use crate::options::Settings;
+use loom::sync::Mutex;
 use loom::thread;
 use std::sync::Arc;
 
@@ -15,11 +18,35 @@ fn two_who_resize_the_block_cache_leave_the_smaller_size() {
     model(OF_STEPS, || {
         let cache = Arc::new(BlockCache::new(ROOM_BYTES));
         let shared = cache.clone();
-        let other = thread::spawn(move || shared.resize(ROOM_BYTES / 4));
-        cache.resize(ROOM_BYTES / 2);
+        let other = thread::spawn(move || shared.resize(|| ROOM_BYTES / 4));
+        cache.resize(|| ROOM_BYTES / 2);
         other.join().unwrap();
         let smaller = ROOM_BYTES / 4;
         assert_eq!(cache.sizes(), (smaller, smaller), "recorded, and what the cache has");
+    });
+}
+
+/// A flush that has ended and a writer that has frozen the next memtable both share memory out.
+#[test]
+fn reads_are_offered_what_the_last_count_of_memtables_leaves() {
+    model(OF_STEPS, || {
+        let shares = Budget::split_for(&Settings::default(), u64::MAX);
+        let blocks = Arc::new(BlockCache::new(ROOM_BYTES));
+        let memory = Arc::new(ReadMemory::new(shares, blocks.clone()));
+        let frozen_bytes = Arc::new(Mutex::new(0));
+        let (shared, frozen) = (memory.clone(), frozen_bytes.clone());
+        let share = move || {
+            let frozen = frozen.lock().unwrap();
+            shared.count_memtables(*frozen, 0);
+            drop(frozen);
+            shared.share(0, |_| ());
+        };
+        let flushed = thread::spawn(share.clone());
+        *frozen_bytes.lock().unwrap() = shares.memtable_bytes;
+        share();
+        flushed.join().unwrap();
+        let left = shares.cache_target_bytes(shares.memtable_bytes, 0);
+        assert_eq!(blocks.offered_bytes(), left, "memory that a memtable takes");
     });
 }
 
@@ -35,7 +62,7 @@ fn a_reader_has_the_blocks_of_its_table_and_the_account_is_right() {
             let found = third.get("0").expect("get").expect("a value");
             assert_eq!(&found[..], b"3", "of another table");
         });
-        blocks.resize(LITTLE_BYTES);
+        blocks.resize(|| LITTLE_BYTES);
         let found = world.db.get("0").expect("get").expect("a value");
         assert_eq!(&found[..], b"0", "of another table");
         drop(found);

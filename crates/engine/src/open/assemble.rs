@@ -170,7 +170,7 @@ fn table_cache(
         host.shares.tables_limit_bytes(0),
         host.settings.direct_io,
         Arc::new(move |number| obsolete.unlink_table(number)),
-        Arc::new(move |used| balance.opened(used)),
+        Arc::new(move |used| balance.share(used, |_| ())),
     ))
 }
 

@@ -215,16 +215,16 @@ impl Pipeline {
 
     /// Gives reads the memory that memtables do not use.
     pub(crate) fn share_memory(&self) {
+        let (shares, Caches { tables, read_memory, .. }) = (&self.host.shares, &self.caches);
         let queue = self.queue().lock();
         let active = queue.unflushed.active_bytes() as u64;
         let frozen = queue.unflushed.frozen_bytes() as u64;
-        drop(queue);
-        let (shares, Caches { tables, read_memory, .. }) = (&self.host.shares, &self.caches);
         let used = shares.memtables_used(active, frozen, self.host.settings.memory_bytes);
         let beyond = used.saturating_sub(shares.memtables_bytes());
         debug_assert!(used >= shares.memtable_bytes, "memtables take {used} bytes at the least");
-        let besides_one = used - shares.memtable_bytes;
-        tables.set_limit_bytes(read_memory.froze(besides_one, beyond, tables.used_bytes()));
+        read_memory.count_memtables(used - shares.memtable_bytes, beyond);
+        drop(queue);
+        read_memory.share(tables.used_bytes(), |limit| tables.set_limit_bytes(limit));
     }
 
     /// Why frozen memtables stay in memory, where the last flush has failed for a
@@ -342,23 +342,29 @@ impl Pipeline {
 
     /// What old views hold of a memtable is its readers' from here on.
     pub(crate) fn retire(&self, memtable: &Memtable) {
-        let bytes = memtable.allocated_bytes() as u64;
-        memtable.retire(|| self.caches.blocks.take_over(bytes));
+        if memtable.retire() {
+            memtable.count_as(self.caches.blocks.take_over(memtable.allocated_bytes() as u64));
+        }
     }
 
     /// Lets go of memtables that were claimed for a flush. Those that are in tables and
-    /// that old views hold are retired; of the others nothing is left. Retired at once they
-    /// would all count twice, as memtables and as the readers', and the cache give way to
-    /// memory that is free a moment later.
+    /// that old views hold are retired; of the others nothing is left. In steps, so that each counts
+    /// as something at any time, and never as the readers' while reads are not offered its memory:
+    /// the cache would give way to it.
     pub(crate) fn let_go(&self, claimed: Vec<Frozen>) {
         let is_flushed = |frozen: &&Frozen| !frozen.is_waiting();
         let weak = |frozen: &Frozen| Arc::downgrade(&frozen.memtable);
         let flushed: Vec<Weak<Memtable>> = claimed.iter().filter(is_flushed).map(weak).collect();
         drop(claimed);
         let held: Vec<Arc<Memtable>> = flushed.iter().filter_map(Weak::upgrade).collect();
-        if !held.is_empty() {
-            self.share_memory();
-            held.iter().for_each(|memtable| self.retire(memtable));
+        if held.is_empty() {
+            return;
         }
+        let retired = self.caches.blocks.retired();
+        for memtable in &held {
+            memtable.count_as(vec![retired.charge(memtable.allocated_bytes() as u64)]);
+        }
+        self.share_memory();
+        held.iter().for_each(|memtable| self.retire(memtable));
     }
 }

@@ -12,6 +12,7 @@ use crate::tree::Tree;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use windrow_base::{FileNumber, KeyspaceId, debug_invariant, invariant};
+use windrow_format::block::Account;
 
 /// The account is compared with all memtables where there are fewer than this.
 const LISTED_CHECKED_MAX: usize = 32;
@@ -47,6 +48,8 @@ pub(crate) struct Unflushed {
     active_bytes: usize,
     /// Bytes of frozen memtables that wait for their flush.
     frozen_bytes: usize,
+    /// Bytes of those that are in tables, and whose memory is not free yet.
+    leaving: Account,
 }
 
 impl Unflushed {
@@ -121,7 +124,8 @@ impl Unflushed {
         self.check();
     }
 
-    /// What a frozen memtable held is in tables.
+    /// What a frozen memtable held is in tables. Its memory counts with that of frozen ones until it is
+    /// free, or [`Memtable::count_as`] says what it is instead.
     pub(crate) fn flushed(&mut self, memtable: &Arc<Memtable>) {
         let mut all = self.frozen.iter();
         let found = all.find(|(_, frozen)| Arc::ptr_eq(&frozen.memtable, memtable));
@@ -130,6 +134,7 @@ impl Unflushed {
             invariant!(I4, bytes <= all, "a memtable of {bytes} bytes is flushed, of {all}");
             self.frozen.remove(&at);
             self.frozen_bytes -= memtable.reserved_bytes();
+            memtable.count_as(vec![self.leaving.charge(bytes as u64)]);
         }
         self.let_go(memtable);
         self.check();
@@ -166,9 +171,9 @@ impl Unflushed {
         self.active_bytes
     }
 
-    /// Bytes of frozen memtables that wait for their flush.
+    /// Bytes of frozen memtables that wait for their flush, or for its end.
     pub(crate) fn frozen_bytes(&self) -> usize {
-        self.frozen_bytes
+        self.frozen_bytes + self.leaving.bytes() as usize
     }
 
     /// What all of them were promised: about what it takes in tables, at most.
@@ -266,6 +271,25 @@ mod tests {
         }
         let unflushed = &queue.unflushed;
         [(unflushed.active_bytes(), unflushed.frozen_bytes()), (active, frozen)]
+    }
+
+    /// A flush that has to wait for a processor, before it lets go of what it wrote, holds memory that
+    /// the next memtable must not take.
+    #[test]
+    fn a_flushed_memtable_counts_as_frozen_until_it_is_free() {
+        let (db, _handles) = Db::in_memory();
+        db.put("key", vec![7; 1000]).unwrap();
+        let pipeline = &db.database().pipeline;
+        let tree = db.default_keyspace().tree.clone();
+        let memtable = tree.view().memtable.clone();
+        let counted = || pipeline.queue().lock().unflushed.frozen_bytes();
+        pipeline.queue().lock().freeze(&tree);
+        let bytes = memtable.reserved_bytes();
+        pipeline.queue().lock().unflushed.flushed(&memtable);
+        let listed = pipeline.queue().lock().unflushed.frozen().len();
+        assert_eq!((listed, counted()), (0, bytes));
+        memtable.count_as(Vec::new());
+        assert_eq!(counted(), 0);
     }
 
     #[test]
