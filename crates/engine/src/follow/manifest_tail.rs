@@ -15,6 +15,7 @@ use windrow_env::fs::ReadOptions;
 use windrow_format::current::Current;
 use windrow_format::log::{Class, Length, LogKind, Reader};
 use windrow_format::names;
+use windrow_plan::tree::{File, Version};
 
 /// A manifest, up to where it was read.
 pub(super) struct ManifestTail {
@@ -73,6 +74,19 @@ impl ManifestTail {
     pub(super) fn stored_seq(&self) -> SeqNo {
         let keyspaces = self.state.keyspaces.values();
         keyspaces.map(|keyspace| keyspace.version.flushed_through).max().unwrap_or(0)
+    }
+
+    /// The last sequence number that is in tables for sure. The record of an ingestion may be there
+    /// and not be durable: if it is not made so, there was none. All before it was published.
+    pub(super) fn surely_stored_seq(&self) -> SeqNo {
+        let of_version = |version: &Version| {
+            let through = version.flushed_through;
+            let is_last = |file: &File| file.is_ingested && file.seq_max == through;
+            let is_ingestion = version.files().any(|(_, _, file)| is_last(file));
+            through - SeqNo::from(is_ingestion)
+        };
+        let keyspaces = self.state.keyspaces.values();
+        keyspaces.map(|keyspace| of_version(&keyspace.version)).max().unwrap_or(0)
     }
 
     /// That it was read as far as a log says it was durable, if that was said before.

@@ -117,7 +117,7 @@ struct Following {
 struct Shown {
     /// Its last sequence number.
     seq: SeqNo,
-    /// The last one that was in tables.
+    /// The last one that was in tables for sure.
     stored_seq: SeqNo,
     manifest: FileNumber,
 }
@@ -125,12 +125,12 @@ struct Shown {
 impl Shown {
     fn of(manifest: &ManifestTail, logs: &LogTail) -> Shown {
         let (seq, number) = (logs.last_seq(), manifest.length().number);
-        Shown { seq, stored_seq: manifest.stored_seq(), manifest: number }
+        Shown { seq, stored_seq: manifest.surely_stored_seq(), manifest: number }
     }
 
-    /// Whether the same database can have come to `next` since. A resume drops writes that failed,
-    /// and whose records reached the log all the same: it begins a later manifest, and everything
-    /// that was in tables stays.
+    /// Whether the same database can have come to `next` since. A resume drops writes and ingestions
+    /// that failed, and whose records reached log or manifest all the same: it begins a later
+    /// manifest, and everything that was in tables stays.
     fn leads_to(self, next: Shown) -> bool {
         let is_resumed = self.manifest < next.manifest && self.stored_seq <= next.seq;
         self.seq <= next.seq || is_resumed

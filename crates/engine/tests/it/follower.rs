@@ -541,6 +541,34 @@ fn what_failed_and_was_shown_is_gone_after_a_resume() {
     assert!(shown > 0, "no write that failed was whole in the log");
 }
 
+/// An ingestion whose record in the manifest was not made durable is none, though a follower
+/// has read the record.
+#[test]
+fn an_ingestion_that_failed_and_was_shown_is_gone_after_a_resume() {
+    let mut shown = 0;
+    for (seed, ops) in (0..20).flat_map(|seed| [(seed, Ops::SYNC), (seed, Ops::WRITE)]) {
+        let (_, handles) = env(seed);
+        let writer = open(&handles);
+        writer.put("a", "1").unwrap();
+        let follower = Follower::open_with(DIR, options(&handles)).unwrap();
+        let fault = Fault::new(FaultKind::Io, ops, When::Matching(seed % 3)).on_path("db/MANIFEST");
+        let fault = handles.fs.inject(fault);
+        let mut ingest = writer.ingest().unwrap();
+        ingest.put("b", "ingested").unwrap();
+        let failed = ingest.finish().is_err();
+        follower.refresh().unwrap();
+        shown += u32::from(failed && keys_of(&follower.db()) == ["a", "b"]);
+        handles.fs.remove_fault(fault);
+        writer.resume().unwrap();
+        follower.refresh().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(keys_of(&follower.db()), keys_of(&writer), "seed {seed}");
+        writer.put("c", "3").unwrap();
+        assert!(follower.refresh().unwrap(), "seed {seed}");
+        assert_eq!(keys_of(&follower.db()), keys_of(&writer), "seed {seed}");
+    }
+    assert!(shown > 0, "no ingestion that failed was shown");
+}
+
 /// A copy of the files, put back in place of what was written since.
 #[test]
 fn an_older_copy_in_place_of_the_database_is_refused() {
