@@ -356,15 +356,21 @@ impl Pipeline {
         let weak = |frozen: &Frozen| Arc::downgrade(&frozen.memtable);
         let flushed: Vec<Weak<Memtable>> = claimed.iter().filter(is_flushed).map(weak).collect();
         drop(claimed);
-        let held: Vec<Arc<Memtable>> = flushed.iter().filter_map(Weak::upgrade).collect();
+        // Whoever drops the keyspace meanwhile may retire some of them first.
+        let is_ours = |memtable: &Arc<Memtable>| memtable.retire();
+        let held: Vec<Arc<Memtable>> =
+            flushed.iter().filter_map(Weak::upgrade).filter(is_ours).collect();
         if held.is_empty() {
             return;
         }
-        let retired = self.caches.blocks.retired();
+        let blocks = &self.caches.blocks;
+        let bytes = |memtable: &Memtable| memtable.allocated_bytes() as u64;
         for memtable in &held {
-            memtable.count_as(vec![retired.charge(memtable.allocated_bytes() as u64)]);
+            memtable.count_as(vec![blocks.retired().charge(bytes(memtable))]);
         }
         self.share_memory();
-        held.iter().for_each(|memtable| self.retire(memtable));
+        for memtable in &held {
+            memtable.count_as(blocks.take_over(bytes(memtable)));
+        }
     }
 }

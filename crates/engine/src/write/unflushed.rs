@@ -124,8 +124,8 @@ impl Unflushed {
         self.check();
     }
 
-    /// What a frozen memtable held is in tables. Its memory counts with that of frozen ones until it is
-    /// free, or [`Memtable::count_as`] says what it is instead.
+    /// Takes a frozen memtable off the list: its entries are in tables. Its memory counts as frozen
+    /// until it is free, or [`Memtable::count_as`] has it count elsewhere.
     pub(crate) fn flushed(&mut self, memtable: &Arc<Memtable>) {
         let mut all = self.frozen.iter();
         let found = all.find(|(_, frozen)| Arc::ptr_eq(&frozen.memtable, memtable));
@@ -290,6 +290,24 @@ mod tests {
         assert_eq!((listed, counted()), (0, bytes));
         memtable.count_as(Vec::new());
         assert_eq!(counted(), 0);
+    }
+
+    /// Its readers hold it, and go on to count for it.
+    #[test]
+    fn a_memtable_of_a_keyspace_that_was_dropped_during_its_flush_counts_as_its_readers() {
+        let (db, _handles) = Db::in_memory();
+        let space = db.keyspace("gone").unwrap();
+        space.put("key", vec![7; 100_000]).unwrap();
+        let (pipeline, blocks) = (&db.database().pipeline, &db.database().caches.blocks);
+        let (tree, memtable) = (space.tree.clone(), space.tree.view().memtable.clone());
+        pipeline.queue().lock().freeze(&tree);
+        let claimed = vec![super::Frozen { tree, memtable: memtable.clone() }];
+        db.drop_keyspace("gone").unwrap();
+        let held = blocks.held_bytes();
+        assert!(held >= 100_000, "{held}");
+        pipeline.let_go(claimed);
+        assert_eq!(blocks.held_bytes(), held);
+        drop((memtable, space));
     }
 
     #[test]
