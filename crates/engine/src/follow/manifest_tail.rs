@@ -83,7 +83,7 @@ impl ManifestTail {
             let through = version.flushed_through;
             let is_last = |file: &File| file.is_ingested && file.seq_max == through;
             let is_ingestion = version.files().any(|(_, _, file)| is_last(file));
-            through - SeqNo::from(is_ingestion)
+            through.saturating_sub(SeqNo::from(is_ingestion))
         };
         let keyspaces = self.state.keyspaces.values();
         keyspaces.map(|keyspace| of_version(&keyspace.version)).max().unwrap_or(0)
