@@ -77,7 +77,7 @@ pub(crate) struct Memtable {
     /// Entries above it were never published, and are not to be seen: the writes
     /// that they are of have failed.
     seq_max: AtomicU64,
-    /// What its memory counts as once it is flushed, for as long as anybody holds it.
+    /// Charges for its memory once it is flushed, for as long as anybody holds it.
     charges: Mutex<Vec<Charge>>,
     /// Its readers hold it, and nobody else.
     is_retired: AtomicBool,

@@ -342,7 +342,7 @@ impl BlockCache {
 
     /// Changes the room that is offered. Shrinking evicts at once; growing, of
     /// what readers may hold too, waits until reads fill the cache again.
-    /// `offered` is asked under the lock: whoever waited for it offers what there is then.
+    /// `offered` is evaluated under the lock, so that a thread which waited for it offers the room of then.
     pub(crate) fn resize(&self, offered: impl FnOnce() -> u64) {
         let resizing = self.resizing.lock();
         let offered_bytes = offered();

@@ -14,7 +14,7 @@ pub(crate) mod table;
 pub(crate) use block::BlockCache;
 pub(crate) use table::{OpenGuard, OpenTable, TableCache, TableHandle};
 
-/// Lists take whole chunks of a mebibyte, one of which is begun.
+/// A skiplist allocates chunks of 1 MiB, the last of which is partly used.
 const CHUNK_SLACK_BYTES: u64 = 1 << 20;
 
 /// The caches of an open database.

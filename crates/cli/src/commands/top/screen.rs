@@ -8,7 +8,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwins
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-/// What somebody at the terminal asks for.
+/// A command from the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     /// Also where the terminal is gone.
@@ -81,7 +81,7 @@ impl Screen {
     }
 }
 
-/// What was read asks for: a byte, the end, or an error.
+/// Interprets the result of a read: a byte, the end, or an error.
 fn asks(key: Result<Option<u8>, Errno>) -> Option<Key> {
     match key {
         Ok(Some(b'q' | CTRL_C) | None) => Some(Key::Quit),
