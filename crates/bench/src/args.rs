@@ -5,7 +5,7 @@
 use crate::child::{self, Setup};
 use crate::claims::claims;
 use crate::store::Engine;
-use crate::workload::{self, Contender, Scale, Workload, builtin, names, papers};
+use crate::workload::{self, Contender, Scale, Workload, builtin, by_name, names, papers};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -189,7 +189,7 @@ fn workload(name: &str) -> Result<(String, String), String> {
     if path.extension().is_none() {
         return Err(format!(
             "`{name}` is neither a workload nor a file; workloads are {}",
-            [names(), papers()].concat().join(", ")
+            [names(), by_name(), papers()].concat().join(", ")
         ));
     }
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;

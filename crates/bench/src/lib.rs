@@ -74,7 +74,7 @@ pub fn run(engines: &[Engine], args: &[String]) -> i32 {
 }
 
 fn list() -> Result<()> {
-    for name in workload::names().into_iter().chain(workload::papers()) {
+    for name in [workload::names(), workload::by_name(), workload::papers()].concat() {
         let text = workload::builtin(&name).unwrap_or_default();
         let workloads = workload::parse(&name, text, workload::Scale::Full)?;
         let Some(workload) = workloads.first() else { continue };

@@ -12,7 +12,7 @@ mod scale;
 mod store;
 mod template;
 
-pub(crate) use catalogue::{builtin, names, papers};
+pub(crate) use catalogue::{builtin, by_name, names, papers};
 pub(crate) use contender::Contender;
 pub(crate) use file::parse;
 pub(crate) use goal::{Claim, Goal};

@@ -24,6 +24,9 @@ const FILES: &[(&str, &str)] = &[
     ("steady", include_str!("../../workloads/steady.toml")),
 ];
 
+/// Those that take hours, and are run by their names only.
+const BY_NAME: &[(&str, &str)] = &[("growth", include_str!("../../workloads/growth.toml"))];
+
 /// The experiments of the papers behind the policies: of Windrow's policies, RocksDB next to
 /// them where it is linked.
 const PAPERS: &[(&str, &str)] = &[
@@ -36,12 +39,17 @@ const PAPERS: &[(&str, &str)] = &[
 
 /// The text of a built-in workload.
 pub(crate) fn builtin(name: &str) -> Option<&'static str> {
-    FILES.iter().chain(PAPERS).find(|(n, _)| *n == name).map(|(_, text)| *text)
+    FILES.iter().chain(BY_NAME).chain(PAPERS).find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
 /// The names of those that `quick` and `full` run.
 pub(crate) fn names() -> Vec<String> {
     FILES.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// The names of those that are run by name only.
+pub(crate) fn by_name() -> Vec<String> {
+    BY_NAME.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
 /// The names of the papers' experiments.
@@ -56,7 +64,7 @@ mod tests {
 
     #[test]
     fn all_files_are_workloads() {
-        for (name, text) in FILES.iter().chain(PAPERS) {
+        for (name, text) in FILES.iter().chain(BY_NAME).chain(PAPERS) {
             for scale in Scale::ALL {
                 for workload in parse(name, text, scale).unwrap() {
                     assert!(!workload.measured().is_empty(), "{name}");
