@@ -40,27 +40,58 @@ const OPEN_OVERHEAD_BYTES: u64 = 512;
 struct Totals {
     files: AtomicUsize,
     bytes: AtomicU64,
+    /// Of the open tables' memory, what is no filter; and the entries of these tables.
+    lean_bytes: AtomicU64,
+    open_entries: AtomicU64,
     /// Of all handles, and of what the tree knows of their files.
     known_bytes: AtomicU64,
+    known_entries: AtomicU64,
+}
+
+impl Totals {
+    /// What all tables would take that there are handles of, were they open and without
+    /// filters: as much for an entry as those that are.
+    fn lean_bytes_of_all(&self) -> u64 {
+        let open_entries = self.open_entries.load(Ordering::Relaxed);
+        if open_entries == 0 {
+            return 0;
+        }
+        let each = self.lean_bytes.load(Ordering::Relaxed) as f64 / open_entries as f64;
+        (each * self.known_entries.load(Ordering::Relaxed) as f64) as u64
+    }
 }
 
 struct Charge {
     totals: Arc<Totals>,
     bytes: u64,
+    lean_bytes: u64,
+    entries: u64,
 }
 
 impl Charge {
-    fn new(totals: &Arc<Totals>, bytes: u64) -> Charge {
+    fn new(totals: &Arc<Totals>, table: &Table) -> Charge {
+        let bytes = table.memory_bytes() as u64 + OPEN_OVERHEAD_BYTES;
+        let charge = Charge {
+            totals: Arc::clone(totals),
+            bytes,
+            lean_bytes: bytes.saturating_sub(table.properties().filter_bytes),
+            entries: table.properties().entries,
+        };
         totals.files.fetch_add(1, Ordering::Relaxed);
-        totals.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Charge { totals: Arc::clone(totals), bytes }
+        totals.bytes.fetch_add(charge.bytes, Ordering::Relaxed);
+        totals.lean_bytes.fetch_add(charge.lean_bytes, Ordering::Relaxed);
+        totals.open_entries.fetch_add(charge.entries, Ordering::Relaxed);
+        charge
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.totals.files.fetch_sub(1, Ordering::Relaxed);
-        self.totals.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        let totals = &self.totals;
+        totals.files.fetch_sub(1, Ordering::Relaxed);
+        totals.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        totals.lean_bytes.fetch_sub(self.lean_bytes, Ordering::Relaxed);
+        totals.open_entries.fetch_sub(self.entries, Ordering::Relaxed);
     }
 }
 
@@ -139,6 +170,7 @@ pub(crate) struct TableHandle {
     opening: Mutex<()>,
     registry: Arc<Registry>,
     known_bytes: u64,
+    entries: u64,
     totals: Arc<Totals>,
 }
 
@@ -205,6 +237,7 @@ impl TableHandle {
 impl Drop for TableHandle {
     fn drop(&mut self) {
         self.totals.known_bytes.fetch_sub(self.known_bytes, Ordering::Relaxed);
+        self.totals.known_entries.fetch_sub(self.entries, Ordering::Relaxed);
         let mut handles = self.registry.handles.lock();
         // A new handle of the same number may have been made since the count fell to 0.
         if handles.get(&self.number).is_some_and(|weak| weak.strong_count() == 0) {
@@ -266,6 +299,8 @@ pub(crate) struct TableCache {
     direct_io: bool,
     limit_files: usize,
     limit_bytes: AtomicU64,
+    /// What tables may take while memtables are at rest.
+    rest_limit_bytes: u64,
     on_opened: OnOpened,
     totals: Arc<Totals>,
     clock: Mutex<Clock>,
@@ -293,6 +328,7 @@ impl TableCache {
             direct_io,
             limit_files: limit_files.max(1),
             limit_bytes: AtomicU64::new(limit_bytes),
+            rest_limit_bytes: limit_bytes,
             on_opened,
             totals: Arc::default(),
             clock: Mutex::new(lock_ranks::TABLE_CLOCK, Clock::default()),
@@ -316,6 +352,7 @@ impl TableCache {
         }
         let known_bytes = (size_of::<TableHandle>() + file.memory_bytes()) as u64;
         self.totals.known_bytes.fetch_add(known_bytes, Ordering::Relaxed);
+        self.totals.known_entries.fetch_add(file.entries, Ordering::Relaxed);
         let handle = Arc::new(TableHandle {
             number: file.number,
             uid: file.uid,
@@ -331,6 +368,7 @@ impl TableCache {
             opening: Mutex::new(lock_ranks::TABLE_OPENING, ()),
             registry: Arc::clone(&self.registry),
             known_bytes,
+            entries: file.entries,
             totals: Arc::clone(&self.totals),
         });
         handles.insert(file.number, Arc::downgrade(&handle));
@@ -373,7 +411,7 @@ impl TableCache {
         let given_seq = self.registry.given.lock().get(&handle.number).copied().unwrap_or(0);
         check_given(&table, given_seq)
             .map_err(|e| e.with_file(handle.path().display().to_string()))?;
-        let bytes = table.memory_bytes() as u64 + OPEN_OVERHEAD_BYTES;
+        let charge = Charge::new(&self.totals, &table);
         let open = Arc::new(OpenTable {
             file,
             table,
@@ -381,7 +419,7 @@ impl TableCache {
             cached_as: cached_as(handle.uid, given_seq),
             file_bytes: handle.file_bytes,
             given_seq,
-            _charge: Charge::new(&self.totals, bytes),
+            _charge: charge,
         });
         handle.used.store(true, Ordering::Relaxed);
         handle.slot.store(Some(Arc::clone(&open)));
@@ -431,6 +469,16 @@ impl TableCache {
     fn open_limit_bytes(&self) -> u64 {
         let limit = self.limit_bytes.load(Ordering::Relaxed);
         limit - self.known_bytes().min(limit / 2)
+    }
+
+    /// Filter bits for each entry of all tables that there is memory for next to their indexes,
+    /// while memtables are at rest. Where indexes alone would take more than half, filters have
+    /// the other half: they save more reads than an index does.
+    pub(crate) fn filter_bits_max(&self) -> f64 {
+        let entries = self.totals.known_entries.load(Ordering::Relaxed);
+        let limit = self.rest_limit_bytes - self.known_bytes().min(self.rest_limit_bytes / 2);
+        let filters = limit.saturating_sub(self.totals.lean_bytes_of_all()).max(limit / 2);
+        if entries == 0 { f64::INFINITY } else { filters as f64 * 8.0 / entries as f64 }
     }
 
     fn is_over(&self, files_more: usize) -> bool {

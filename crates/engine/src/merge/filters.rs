@@ -234,7 +234,8 @@ impl OutputFilters {
         let is_flush = inputs.is_empty();
         let fresh = (is_flush && !estimates.is_empty())
             .then(|| aimed::flushed(&version, (None, None), entries, queries, &known));
-        let job = FilterJob { inputs, output, entries, queries, reserved_bits };
+        let bits_max = tree.reads.tables.filter_bits_max();
+        let job = FilterJob { inputs, output, entries, queries, reserved_bits, bits_max };
         let plan = policy.filter_plan(&version, &job, fresh, &known);
         let reserved = planning.reserve(plan.growth_bits);
         if policy.learns_from_queries() {

@@ -273,6 +273,46 @@ fn filters_stay_within_their_memory() {
     }
 }
 
+/// As data grows beyond memory filters get shorter, so that indexes and filters go on fitting it. A
+/// get would read them from the device over and over else, at ten times the price of a false positive.
+#[test]
+fn filters_take_what_there_is_memory_for() {
+    for preset in ["uniform(bits=20)", "monkey(bits=20)", "mnemosyne(bits=20,stays=0.97)"] {
+        let (env, _handles) = windrow_env::testing::env(1);
+        let mut options = Options::default();
+        options.components.env = Some(env);
+        options.settings.memory_bytes = 8 << 20;
+        options.settings.preset = format!("windrow filters={preset}");
+        let db = Db::open_with("db", options).unwrap();
+        let mut bits = Vec::new();
+        for round in 0..3 {
+            for from in (0..800_000u64).step_by(500) {
+                let mut batch = windrow::Batch::new();
+                (from..from + 500).for_each(|i| {
+                    batch.put(
+                        &db,
+                        (i * 3 + round).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes(),
+                        b"",
+                    );
+                });
+                db.write(batch, windrow::WriteSync::No).unwrap();
+            }
+            db.flush().unwrap();
+            db.compact().unwrap();
+            let files = files(&version(&db));
+            let sum = |of: fn(&File) -> u64| files.iter().map(|f| of(&f.2)).sum::<u64>() as f64;
+            bits.push(sum(|file| file.filter_bytes) * 8.0 / sum(|file| file.entries));
+            for i in 0..20_000u64 {
+                let key = (i * 3).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+                assert!(db.get(key).unwrap().is_some());
+            }
+            let stats = db.stats();
+            println!("{preset}: {bits:.2?}, {} of tables", stats.memory.tables_bytes);
+        }
+        assert!(bits[0] > 18.0 && (7.0..14.0).contains(&bits[2]), "{preset}: {bits:.2?}");
+    }
+}
+
 /// The default after a load, before anybody asked for anything: most of the
 /// filter memory is in filters, and not kept for upper levels that were full for
 /// a while. (It was 7.6 bits a key when what they hold was not part of what is

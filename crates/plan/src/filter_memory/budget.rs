@@ -221,10 +221,13 @@ impl FilterPlan {
     ) -> FilterPlan {
         let terms = match filters {
             FilterMemory::None => return FilterPlan::fixed(0.0),
-            FilterMemory::Uniform(uniform) => return FilterPlan::fixed(uniform.bits),
-            FilterMemory::Monkey(monkey) => Terms { bits: monkey.bits, learns: false, stays: 0.0 },
-            FilterMemory::Mnemosyne(m) => Terms { bits: m.bits, learns: true, stays: m.stays },
+            FilterMemory::Uniform(uniform) => {
+                return FilterPlan::fixed(uniform.bits.min(job.bits_max));
+            }
+            FilterMemory::Monkey(monkey) => Terms::new(monkey.bits, false, 0.0),
+            FilterMemory::Mnemosyne(m) => Terms::new(m.bits, true, m.stays),
         };
+        let terms = Terms { aim: terms.bits.min(job.bits_max), ..terms };
         let mut gone: Vec<FileNumber> = job.inputs.iter().map(|(_, _, f)| f.number).collect();
         gone.sort_unstable();
         let stays = |file: &File| gone.binary_search(&file.number).is_err();
@@ -250,11 +253,11 @@ impl FilterPlan {
     fn priced(terms: Terms, job: &FilterJob<'_>, mut price: Price, after: &After) -> FilterPlan {
         let loads = after.loads();
         if terms.stays > 0.0 {
-            price.floors = Floors::new(&loads, terms.bits, terms.stays);
+            price.floors = Floors::new(&loads, terms.aim, terms.stays);
         }
         let room = Room::new(terms, job, after, &price.floors);
         let loads: Vec<Load> = loads.iter().map(|(_, load)| *load).collect();
-        price.tree_c = solve(&BUILT, &loads, room.memory - room.free, BITS_CAP).c;
+        price.tree_c = solve(&BUILT, &loads, room.aim, BITS_CAP).c;
         let usable_bits = room.left - ROUNDING_BITS * after.outputs.len() as f64;
         if room.floor > usable_bits {
             // Each output then has its part of what there is, not the first ones all of it.
@@ -272,7 +275,7 @@ impl FilterPlan {
             allowance_bits,
             entries_min: written,
             at_most: job.inputs.is_empty(),
-            bits_per_entry: terms.bits,
+            bits_per_entry: terms.aim,
             terms: Some(terms),
             kept_bits: if written > 0.0 { room.floor.min(room.left) / written } else { 0.0 },
             growth_bits: room.growth(terms, job, written, allowance_bits),

@@ -15,4 +15,7 @@ pub struct FilterJob<'a> {
     pub queries: u64,
     /// Bits that other running jobs may draw: their [`growth_bits`](super::FilterPlan::growth_bits).
     pub reserved_bits: f64,
+    /// Bits per key of the tree that there is memory for: filters beyond it would be read
+    /// from the device over and over. Infinite where all fit.
+    pub bits_max: f64,
 }

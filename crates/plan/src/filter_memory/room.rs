@@ -29,8 +29,11 @@ pub(super) const PRIOR_QUERIES: f64 = 256.0;
 /// How a policy gives its memory away.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Terms {
-    /// Bits per key of the tree.
+    /// Bits per key of the tree, which filters never pass (F2).
     pub(super) bits: f64,
+    /// Bits per key that filters written now are to have on average: fewer where memory
+    /// lacks. Filters of before may have more, and take none of it away.
+    pub(super) aim: f64,
     /// Whether estimates count.
     pub(super) learns: bool,
     /// Part of a level's memory that stays with it; 0 where all moves by the price.
@@ -38,6 +41,11 @@ pub(super) struct Terms {
 }
 
 impl Terms {
+    /// Where there is memory for all of it.
+    pub(super) fn new(bits: f64, learns: bool, stays: f64) -> Terms {
+        Terms { bits, aim: bits, learns, stays }
+    }
+
     /// Whether a table of so many entries is small. In the papers no table is.
     pub(super) fn is_small(&self, entries: u64) -> bool {
         self.stays > 0.0 && entries as f64 * self.bits <= SMALL_BITS
@@ -98,8 +106,9 @@ impl After {
 pub(super) struct Room {
     /// Of the whole tree.
     pub(super) memory: f64,
-    /// What of it merges keep free for flushes.
-    pub(super) free: f64,
+    /// What all filters were to take if they were written now, but for what merges keep
+    /// free for flushes.
+    pub(super) aim: f64,
     /// What the outputs have whatever others hold.
     pub(super) floor: f64,
     /// What the outputs may take.
@@ -115,18 +124,20 @@ impl Room {
         // Merges leave room to level 0, those deeper down to level 1 as well.
         let shallow = job.output.0.min(2);
         let kept = match terms.learns && moves_all {
-            true => KEPT * memory * f64::from(shallow) / 2.0,
+            true => KEPT * f64::from(shallow) / 2.0,
             false => 0.0,
         };
         let free = kept * KEPT_FREE;
-        let room = (kept - after.held_above(shallow)).max(free);
+        let room = (kept * memory - after.held_above(shallow)).max(free * memory);
+        let aim = terms.aim * after.entries() * (1.0 - free);
         let unheld = memory - after.held() - job.reserved_bits;
         // Above the floors is a pool, of which the filters of the survivors hold a part.
-        let pool = memory - floors.sum(&after.loads()) - after.drawn(floors) - job.reserved_bits;
+        let shared = if moves_all { memory } else { terms.aim * after.entries() };
+        let pool = shared - floors.sum(&after.loads()) - after.drawn(floors) - job.reserved_bits;
         let again = if moves_all { reusable(terms, job) } else { 0.0 };
         let left = (floor + (pool - room).max(0.0)).max(again).min(unheld).max(0.0);
         debug_invariant!(F2, left >= 0.0 && !left.is_nan(), "{left} bits left");
-        Room { memory, free, floor, left }
+        Room { memory, aim, floor, left }
     }
 
     /// By how many bits a job that takes `allowance` may draw the pool down, at worst.
@@ -137,7 +148,7 @@ impl Room {
         written: f64,
         allowance: f64,
     ) -> f64 {
-        let mean = |entries: f64| terms.stays * terms.bits * entries;
+        let mean = |entries: f64| terms.stays * terms.aim * entries;
         let freed = |file: &File| drawn(terms.held_bits(file), mean(file.entries as f64));
         let freed: f64 = job.inputs.iter().map(|(_, _, file)| freed(file)).sum();
         // Entries that the job may drop take what they add to the pool with them.

@@ -50,6 +50,18 @@ fn plan(version: &Version, level: u32, reserved_bits: f64) -> FilterPlan {
 }
 
 fn plan_of(more: &str, version: &Version, level: u32, reserved_bits: f64) -> FilterPlan {
+    let filters = format!("mnemosyne(bits={BITS}{more})");
+    plan_within(&filters, version, level, reserved_bits, f64::INFINITY)
+}
+
+/// The plan of a policy where there is memory for so many bits per key.
+fn plan_within(
+    filters: &str,
+    version: &Version,
+    level: u32,
+    reserved_bits: f64,
+    bits_max: f64,
+) -> FilterPlan {
     let file = version.part(level, Part::Run).first().cloned();
     let inputs: Vec<_> = file.into_iter().map(|file| (level, Part::Run, file)).collect();
     let job = FilterJob {
@@ -58,10 +70,11 @@ fn plan_of(more: &str, version: &Version, level: u32, reserved_bits: f64) -> Fil
         entries: ENTRIES / 64,
         queries: 1 << 20,
         reserved_bits,
+        bits_max,
     };
     // Every file is asked in vain alike.
     let estimate = Estimate { queries: 1e6, hits: 0.0 };
-    let policy = Policy::parse(&format!("mnemosyne filters=mnemosyne(bits={BITS}{more})")).unwrap();
+    let policy = Policy::parse(&format!("mnemosyne filters={filters}")).unwrap();
     policy.filter_plan(version, &job, Some(estimate), &|_: &File| Some(estimate))
 }
 
@@ -151,6 +164,40 @@ fn a_job_without_memory_leaves_older_filters_in_use() {
     }
 }
 
+/// Where memory lacks, new filters are shorter, on every level alike; those of before, which are
+/// longer, leave them theirs.
+#[test]
+fn filters_have_fewer_bits_where_memory_lacks() {
+    let in_vain = Some(Estimate { queries: 1e6, hits: 0.0 });
+    for filters in ["uniform(bits=4)", "monkey(bits=4)", "mnemosyne(bits=4,stays=0.97)"] {
+        let (empty, held) = (tree(0.0), tree(0.9 * BITS));
+        for level in [0, 1, 3] {
+            let bits = |version, most| {
+                let plan = plan_within(filters, version, level, 0.0, most);
+                let entries = [ENTRIES / 64, ENTRIES / 16, 0, ENTRIES][level as usize];
+                assert!(plan.bits_at_first() <= most && plan.bits_at_least(100) <= most);
+                (
+                    plan.bits(entries, in_vain),
+                    plan.allowance_bytes(entries) as f64 * 8.0 / entries as f64,
+                )
+            };
+            let (all, _) = bits(&empty, f64::INFINITY);
+            assert_eq!(bits(&empty, BITS).0, all, "{filters} {level}");
+            let (half, allowed) = bits(&empty, BITS / 2.0);
+            assert!(half < all - 1.0 && allowed >= half, "{filters} {level}: {half} of {all}");
+            if level < 3 {
+                let (next_to_held, allowed) = bits(&held, BITS / 2.0);
+                assert!(
+                    next_to_held >= 0.9 * half.min(BITS / 2.0),
+                    "{filters} {level}: {next_to_held} of {half}"
+                );
+                assert!(allowed >= next_to_held, "{filters} {level}: {allowed}");
+            }
+            assert_eq!(bits(&empty, 0.0).0, 0.0, "{filters} {level}");
+        }
+    }
+}
+
 /// A tree of two levels with a level 0 of these files, all without filters.
 fn partitioned(level0: &str, boundaries: &str) -> Version {
     let text =
@@ -168,6 +215,7 @@ fn bits_of_level1(version: &Version) -> f64 {
         entries: 0,
         queries: 0,
         reserved_bits: 0.0,
+        bits_max: f64::INFINITY,
     };
     let policy = Policy::parse("windrow filters=mnemosyne(bits=10,stays=0.97)").unwrap();
     policy.filter_plan(version, &job, None, &|_: &File| None).bits(ENTRIES, None)
@@ -191,6 +239,7 @@ fn what_is_left_of_a_flush_is_asked_no_more_than_before() {
             entries: 0,
             queries: 0,
             reserved_bits: 0.0,
+            bits_max: f64::INFINITY,
         };
         policy.filter_plan(version, &job, None, &|_: &File| None).bits(ENTRIES, None)
     };
