@@ -132,8 +132,15 @@ tickers! {
     filter_negatives,
     /// Filters that said maybe where the key was not.
     filter_false_positives,
-    /// Tables opened (footer, index and filter read).
+    /// Tables opened: footer and properties were read, and index and filter, or the top level
+    /// over their partitions.
     tables_opened,
+    /// Bytes read for that.
+    tables_opened_bytes,
+    /// Partitions of indexes and filters read from files by gets and scans.
+    partitions_read,
+    /// Bytes of those as they are on disk.
+    partitions_read_bytes,
     /// Batches committed.
     batches,
     /// Operations in them.
@@ -322,6 +329,18 @@ impl Stripe {
         self.cache_misses.add(1);
         self.blocks_read.add(1);
         self.blocks_read_bytes.add(bytes);
+    }
+
+    /// A table was opened, for which `bytes` of its file were read.
+    pub(crate) fn table_opened(&self, bytes: u64) {
+        self.tables_opened.add(1);
+        self.tables_opened_bytes.add(bytes);
+    }
+
+    /// A partition of an index or filter is read from its file, `bytes` there.
+    pub(crate) fn partition_read(&self, bytes: u64) {
+        self.partitions_read.add(1);
+        self.partitions_read_bytes.add(bytes);
     }
 
     /// The same, read by a scan.

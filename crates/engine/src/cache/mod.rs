@@ -9,10 +9,12 @@ use windrow_skiplist::ChunkPool;
 
 pub(crate) mod block;
 pub(crate) mod file_record;
+pub(crate) mod partitions;
 pub(crate) mod table;
 
 pub(crate) use block::BlockCache;
-pub(crate) use table::{OpenGuard, OpenTable, TableCache, TableHandle};
+pub(crate) use partitions::PartitionBlock;
+pub(crate) use table::{OpenGuard, OpenTable, TableCache, TableHandle, TableLimits};
 
 /// A skiplist allocates chunks of 1 MiB, the last of which is partly used.
 const CHUNK_SLACK_BYTES: u64 = 1 << 20;

@@ -1,5 +1,6 @@
 //! Open tables: one handle per table file, its open reader in an atomic slot,
-//! and a clock that closes readers when there are too many or they are too large.
+//! and a clock that closes readers, and lets go of partitions of their indexes and
+//! filters, when there are too many or they are too large.
 //!
 //! A hit reads the slot and sets a bit: no lock, no hash, no shared list. What
 //! is open stays open for who holds it, also when the clock has cleared the slot.
@@ -9,7 +10,9 @@
 //! read a data block.
 
 use super::file_record::RecordSlot;
+use super::partitions::{PartitionBlock, Partitions};
 use crate::lock_ranks;
+use crate::stats::Counters;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -19,6 +22,7 @@ use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use windrow_env::sync::{ArcSwapOption, Guard, Mutex};
 use windrow_env::{Buffer, FileSystem, ReadFile};
+use windrow_format::block::Account;
 use windrow_format::names;
 use windrow_format::table::{self, Block, BlockHandle, BlockKind, Expect, Table};
 use windrow_plan::tree::File;
@@ -29,18 +33,38 @@ pub(crate) type OnObsolete = Arc<dyn Fn(FileNumber) + Send + Sync>;
 /// Asked what it means that a table is not there, where something but damage may be the cause.
 pub(crate) type WhyAbsent = Box<dyn Fn() -> Option<Error> + Send + Sync>;
 
-/// Called with the memory of all open tables after one was opened.
+/// Called with the memory of all open tables after one was opened, or a partition read.
 pub(crate) type OnOpened = Arc<dyn Fn(u64) + Send + Sync>;
 
 /// Memory of an open table in addition to [`Table::memory_bytes`]: handle, slot, file.
 const OPEN_OVERHEAD_BYTES: u64 = 512;
+
+/// Memory of a partition's block in addition to [`Block::memory_bytes`]: the counters of its `Arc`.
+const BLOCK_OVERHEAD_BYTES: u64 = 32;
+
+/// How often the clock's hand goes around at most: once to see what is used, once to let go of
+/// partitions, once to close tables; and then the same for pinned tables.
+const EVICTION_ROUNDS: usize = 6;
+const PINNED_ROUNDS: usize = 3;
+
+/// Most of what a table cache keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TableLimits {
+    /// Files that are open.
+    pub(crate) files: usize,
+    /// Bytes of indexes and filters.
+    pub(crate) bytes: u64,
+}
 
 /// What an open table holds, counted for as long as anybody uses it.
 #[derive(Default)]
 struct Totals {
     files: AtomicUsize,
     bytes: AtomicU64,
-    /// Of the open tables' memory, what is no filter; and the entries of these tables.
+    /// Blocks of partitions, for as long as anybody holds them.
+    partitions: Account,
+    /// What the open tables would take with their whole indexes and without filters; and the
+    /// entries of these tables.
     lean_bytes: AtomicU64,
     open_entries: AtomicU64,
     /// Of all handles, and of what the tree knows of their files.
@@ -69,14 +93,17 @@ struct Charge {
 }
 
 impl Charge {
-    fn new(totals: &Arc<Totals>, table: &Table) -> Charge {
-        let bytes = table.memory_bytes() as u64 + OPEN_OVERHEAD_BYTES;
-        let charge = Charge {
-            totals: Arc::clone(totals),
-            bytes,
-            lean_bytes: bytes.saturating_sub(table.properties().filter_bytes),
-            entries: table.properties().entries,
+    fn new(totals: &Arc<Totals>, table: &Table, partitions: &Partitions) -> Charge {
+        let bytes = table.memory_bytes() + partitions.memory_bytes();
+        let bytes = bytes as u64 + OPEN_OVERHEAD_BYTES;
+        let properties = table.properties();
+        let lean_bytes = match table.is_partitioned() {
+            true => bytes + properties.index_bytes,
+            false => bytes.saturating_sub(properties.filter_bytes),
         };
+        let (totals, entries) = (Arc::clone(totals), properties.entries);
+        let charge = Charge { totals, bytes, lean_bytes, entries };
+        let totals = &charge.totals;
         totals.files.fetch_add(1, Ordering::Relaxed);
         totals.bytes.fetch_add(charge.bytes, Ordering::Relaxed);
         totals.lean_bytes.fetch_add(charge.lean_bytes, Ordering::Relaxed);
@@ -95,10 +122,12 @@ impl Drop for Charge {
     }
 }
 
-/// A table whose footer, properties, index, filter and tombstones are in memory.
+/// A table whose footer, properties and tombstones are in memory, and its index and filter: whole,
+/// or those partitions of them that are asked for.
 pub(crate) struct OpenTable {
     pub(crate) file: Arc<dyn ReadFile>,
     pub(crate) table: Table,
+    pub(crate) partitions: Partitions,
     pub(crate) uid: FileUid,
     /// Whose blocks the block cache takes them for: two tables of one uid, which were
     /// ingested twice, have entries of two sequence numbers.
@@ -189,6 +218,14 @@ impl TableHandle {
     /// goes, the file may be unlinked.
     pub(crate) fn mark_obsolete(&self) {
         self.obsolete.store(true, Ordering::Release);
+    }
+
+    /// The clock's hand comes by: whether the table or a partition of it was used since. Lets go of
+    /// partitions that were not.
+    fn is_in_use(&self) -> bool {
+        let used = self.used.swap(false, Ordering::Relaxed);
+        let any = self.slot.load().as_ref().is_some_and(|open| open.partitions.sweep());
+        used || any
     }
 
     /// Keeps the table's index and filter in memory once it was opened, for as
@@ -301,6 +338,7 @@ pub(crate) struct TableCache {
     limit_bytes: AtomicU64,
     /// What tables may take while memtables are at rest.
     rest_limit_bytes: u64,
+    counters: Arc<Counters>,
     on_opened: OnOpened,
     totals: Arc<Totals>,
     clock: Mutex<Clock>,
@@ -311,24 +349,24 @@ pub(crate) struct TableCache {
 }
 
 impl TableCache {
-    /// A cache over the tables in `dir` that keeps at most `limit_files` files
-    /// open and `limit_bytes` of their indexes and filters in memory, as far
-    /// as running reads let it.
+    /// A cache over the tables in `dir` that keeps to its limits as far as running
+    /// reads let it.
     pub(crate) fn new(
         fs: Arc<dyn FileSystem>,
         dir: impl Into<PathBuf>,
-        limit_files: usize,
-        limit_bytes: u64,
+        limits: TableLimits,
         direct_io: bool,
+        counters: Arc<Counters>,
         on_obsolete: OnObsolete,
         on_opened: OnOpened,
     ) -> TableCache {
         TableCache {
             fs,
             direct_io,
-            limit_files: limit_files.max(1),
-            limit_bytes: AtomicU64::new(limit_bytes),
-            rest_limit_bytes: limit_bytes,
+            limit_files: limits.files.max(1),
+            limit_bytes: AtomicU64::new(limits.bytes),
+            rest_limit_bytes: limits.bytes,
+            counters,
             on_opened,
             totals: Arc::default(),
             clock: Mutex::new(lock_ranks::TABLE_CLOCK, Clock::default()),
@@ -402,7 +440,7 @@ impl TableCache {
             return Ok(guard);
         }
         // Room first, so that the limit on files holds while this one opens.
-        self.evict(1, handle);
+        self.evict(1, Some(handle));
         let file = self.fs.open(&handle.path(), ReadOptions { direct: self.direct_io });
         let file = file.map_err(|error| self.judge_absence(error))?;
         let expect =
@@ -411,10 +449,13 @@ impl TableCache {
         let given_seq = self.registry.given.lock().get(&handle.number).copied().unwrap_or(0);
         check_given(&table, given_seq)
             .map_err(|e| e.with_file(handle.path().display().to_string()))?;
-        let charge = Charge::new(&self.totals, &table);
+        self.counters.table_opened(table.opening_bytes());
+        let partitions = Partitions::new(table.partitions());
+        let charge = Charge::new(&self.totals, &table, &partitions);
         let open = Arc::new(OpenTable {
             file,
             table,
+            partitions,
             uid: handle.uid,
             cached_as: cached_as(handle.uid, given_seq),
             file_bytes: handle.file_bytes,
@@ -425,9 +466,25 @@ impl TableCache {
         handle.slot.store(Some(Arc::clone(&open)));
         self.clock.lock().push(handle, self.open_count());
         drop(opening);
-        self.evict(0, handle);
+        self.evict(0, Some(handle));
         (self.on_opened)(self.used_bytes());
         Ok(OpenGuard(Guard::from_inner(Some(open))))
+    }
+
+    /// Keeps a block of a partition that was read, until memory is short.
+    pub(crate) fn keep(
+        &self,
+        open: &OpenTable,
+        place: PartitionBlock,
+        mut block: Block,
+    ) -> Arc<Block> {
+        let bytes = block.memory_bytes() as u64 + BLOCK_OVERHEAD_BYTES;
+        block.carry(self.totals.partitions.charge(bytes));
+        let block = Arc::new(block);
+        open.partitions.put(place, block.clone());
+        self.evict(0, None);
+        (self.on_opened)(self.used_bytes());
+        block
     }
 
     /// From here on a table that is not there went as the next owner of the directory
@@ -486,18 +543,18 @@ impl TableCache {
             || self.memory_bytes() > self.open_limit_bytes()
     }
 
-    /// Closes tables that were not used since the hand last passed, until the
-    /// limits hold with `files_more` more; pinned ones only in a third round,
-    /// since the limits are a promise and pins are not. What running reads
-    /// hold stays.
-    fn evict(&self, files_more: usize, spare: &Arc<TableHandle>) {
+    /// Lets go of partitions that were not used since the hand last passed, and closes such
+    /// tables of which none is in memory, until the limits hold with `files_more` more; of
+    /// pinned tables only in the last rounds, since the limits are a promise and pins are
+    /// not. What running reads hold stays.
+    fn evict(&self, files_more: usize, spare: Option<&Arc<TableHandle>>) {
         if !self.is_over(files_more) {
             return;
         }
-        let mut closed = Vec::new();
+        let mut met = Vec::new();
         let mut clock = self.clock.lock();
         let round = clock.ring.len();
-        let mut steps = 3 * round;
+        let mut steps = EVICTION_ROUNDS * round;
         while steps > 0 && !clock.ring.is_empty() && self.is_over(files_more) {
             steps -= 1;
             let hand = clock.hand % clock.ring.len();
@@ -505,23 +562,23 @@ impl TableCache {
                 clock.ring.swap_remove(hand);
                 continue;
             };
-            let pinned = steps >= round && handle.pinned.load(Ordering::Relaxed);
-            let used = handle.used.swap(false, Ordering::Relaxed);
-            if used || pinned || Arc::ptr_eq(&handle, spare) {
+            let is_spared = steps >= PINNED_ROUNDS * round && handle.pinned.load(Ordering::Relaxed)
+                || spare.is_some_and(|spare| Arc::ptr_eq(&handle, spare));
+            if is_spared || handle.is_in_use() {
                 clock.hand = hand + 1;
             } else {
                 clock.ring.swap_remove(hand);
                 handle.slot.store(None);
             }
             // Dropped after the lock: the last one of a handle runs its clean-up.
-            closed.push(handle);
+            met.push(handle);
         }
         drop(clock);
     }
 
     /// Memory of all open tables, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.totals.bytes.load(Ordering::Relaxed)
+        self.totals.bytes.load(Ordering::Relaxed) + self.totals.partitions.bytes()
     }
 
     /// Memory of what is known of all tables in use, open or not: their handles, and
@@ -578,9 +635,9 @@ mod tests {
             TableCache::new(
                 fs,
                 "db",
-                limit_files,
-                limit_bytes,
+                TableLimits { files: limit_files, bytes: limit_bytes },
                 false,
+                Arc::default(),
                 on_obsolete,
                 Arc::new(|_| ()),
             ),

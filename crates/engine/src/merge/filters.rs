@@ -56,11 +56,11 @@ pub(crate) struct TableSoFar<'a> {
     /// Entries in it, and of all of the job so far, it included.
     pub(crate) entries: u64,
     pub(crate) job_entries: u64,
-    /// Keys whose filter is not written, bytes of the job's filters that are,
-    /// and whether some of the table's are.
+    /// Keys whose filter is not written, most pieces that it may be written in, and
+    /// bytes of the job's filters that are.
     pub(crate) pending_keys: usize,
+    pub(crate) pieces: u64,
     pub(crate) written_bytes: u64,
-    pub(crate) is_partitioned: bool,
 }
 
 impl OutputFilters {
@@ -140,8 +140,7 @@ impl OutputFilters {
             return wanted;
         }
         let left = self.plan.allowance_bytes(table.job_entries).saturating_sub(table.written_bytes);
-        let pieces = if table.is_partitioned { 1 + table.pending_keys as u64 / 1024 } else { 1 };
-        let fitting = fitting_bits(wanted, table.pending_keys, pieces, left);
+        let fitting = fitting_bits(wanted, table.pending_keys, table.pieces, left);
         fitting.max(self.plan.bits_at_least(table.entries))
     }
 

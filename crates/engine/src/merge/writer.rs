@@ -232,7 +232,7 @@ impl<'a> Outputs<'a> {
             job_entries: self.entries,
             pending_keys,
             written_bytes: before + own_bytes,
-            is_partitioned: own_bytes > 0,
+            pieces: table.map_or(1, TableWriter::filter_pieces_max) as u64,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Handles of tables ([`crate::cache::TableCache`]).
 
 use super::{OF_STEPS, model};
-use crate::cache::TableCache;
+use crate::cache::{TableCache, TableLimits};
 use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,8 @@ fn cache() -> (Arc<TableCache>, Arc<AtomicUsize>) {
     };
     let fs = Arc::new(CrashFs::new(0));
     let (obsolete, opened) = (Arc::new(on_obsolete), Arc::new(|_| ()));
-    (Arc::new(TableCache::new(fs, "db", 4, 1 << 20, false, obsolete, opened)), gone)
+    let limits = TableLimits { files: 4, bytes: 1 << 20 };
+    (Arc::new(TableCache::new(fs, "db", limits, false, Arc::default(), obsolete, opened)), gone)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Owns: the order in which its parts are made. Never does: replay a log, or write.
 
 use crate::budget::Budget;
-use crate::cache::{BlockCache, Caches, ReadMemory, TableCache};
+use crate::cache::{BlockCache, Caches, ReadMemory, TableCache, TableLimits};
 use crate::cleanup::Cleanup;
 use crate::database::{Database, DatabaseParts};
 use crate::gaps::Gaps;
@@ -166,9 +166,9 @@ fn table_cache(
     Arc::new(TableCache::new(
         host.env.fs.clone(),
         &host.dir,
-        files_max,
-        host.shares.tables_limit_bytes(0),
+        TableLimits { files: files_max, bytes: host.shares.tables_limit_bytes(0) },
         host.settings.direct_io,
+        host.counters.clone(),
         Arc::new(move |number| obsolete.unlink_table(number)),
         Arc::new(move |used| balance.share(used, |_| ())),
     ))

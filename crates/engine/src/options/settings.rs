@@ -339,10 +339,10 @@ settings! {
     "Off" => "gets search each block by comparison";
     "On" => "blocks take about a byte more per key";
 
-    partition_bytes: u64, Bytes, 512 * KIB, Number { min: 4 * KIB, max: GIB };
-    "Index and filter of a table larger than this are cut into partitions that are cached as blocks are.";
-    "Too low" => "one more block look-up in each get";
-    "Too high" => "memory is pinned for cold tables";
+    partition_bytes: u64, Bytes, 32 * KIB, Number { min: 4 * KIB, max: GIB };
+    "Index and filter of a table larger than this are cut into partitions, each of which is read when it is asked for.";
+    "Too low" => "one more search in each get";
+    "Too high" => "where memory is short, a get may read and keep that much of a table";
 
     readahead_bytes: u64, Bytes, 256 * KIB, NumberOrZero { min: 4 * KIB, max: 64 * MIB, zero: "none" };
     "Most that a scan which stays sequential reads ahead in each table.";

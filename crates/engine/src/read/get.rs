@@ -14,10 +14,11 @@
 
 use super::access::{Answer, is_sampled};
 use super::cost::Counted;
+use super::partition::PartitionRead;
 use super::view::{ReadFile, ReadView};
 use super::{EXPIRY_BYTES, ReadOwner, is_expired, merge_operands, split_expiry};
 use crate::cache::file_record::Query;
-use crate::cache::{OpenGuard, OpenTable};
+use crate::cache::{OpenGuard, OpenTable, PartitionBlock};
 use crate::memtable::Memtable;
 use crate::slice::Slice;
 use std::ops::{ControlFlow, Range};
@@ -26,9 +27,7 @@ use windrow_base::key::{Kind, seek_trailer, trailer_kind, trailer_seq};
 use windrow_base::{Error, Result, SeqNo, debug_invariant};
 use windrow_format::block::{Block, BlockGet};
 use windrow_format::filter;
-use windrow_format::table::{
-    BlockHandle, BlockKind, FilterKind, Locate, PartitionHandle, decode_partition,
-};
+use windrow_format::table::{BlockHandle, FilterKind, Locate, decode_partition};
 
 /// The newest value of `key` that a read of `view` at `seq` sees. `now_ms`
 /// (ms since 1970) is asked only where an expiring entry is met.
@@ -97,8 +96,26 @@ pub(super) enum Outcome {
 /// A block that a deferred look-up must be given before it goes on.
 pub(super) struct NeededBlock {
     pub(super) open: Arc<OpenTable>,
-    pub(super) handle: BlockHandle,
-    pub(super) kind: BlockKind,
+    pub(super) what: Needed,
+}
+
+/// Which block of a table that is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Needed {
+    /// A data block.
+    Data(BlockHandle),
+    /// A block of a partition.
+    Partition(PartitionRead),
+}
+
+impl Needed {
+    /// Where the block itself lies.
+    pub(super) fn handle(&self) -> BlockHandle {
+        match self {
+            Needed::Data(handle) => *handle,
+            Needed::Partition(read) => read.wanted.handle,
+        }
+    }
 }
 
 /// `Break`: the key's value is known. `Continue`: older places may add to it.
@@ -357,19 +374,26 @@ impl<'a> Lookup<'a> {
         let newest = seek_trailer(self.seq);
         let mut is_filtered = open.table.filter() == FilterKind::Whole;
         let mut place = open.table.locate_user(self.key, newest);
-        if let Locate::Partition(PartitionHandle { filter: Some(filter), .. }) = place
+        if let Locate::Partition(partition) = &place
             && !file.table.skips_filter()
+            && let Some(filter) = PartitionBlock::filter(partition)
         {
             is_filtered = true;
-            let filter = self.block(owner, open, filter, BlockKind::Filter, blocks)?;
-            if !filter.may_contain(self.hash) {
+            let may_contain = match open.partitions.get(filter) {
+                Some(guard) => guard.block().may_contain(self.hash),
+                None => {
+                    let read = PartitionRead::filter(open, partition, filter);
+                    self.partition(owner, open, read, blocks)?.may_contain(self.hash)
+                }
+            };
+            if !may_contain {
                 return Ok(self.filtered(owner, file));
             }
         }
         let Some(handle) = self.data_block(owner, open, place, newest, blocks)? else {
             return Ok(self.wasted(owner, file, is_filtered));
         };
-        let block = self.block(owner, open, handle, BlockKind::Data, blocks)?;
+        let block = self.block(owner, open, handle, blocks)?;
         let got = block.get_hashed(&owner.order, self.key, self.hash, newest);
         let BlockGet::Found { mut trailer, value } = got.map_err(|e| name(e, open, handle))? else {
             return Ok(self.wasted(owner, file, is_filtered));
@@ -391,7 +415,7 @@ impl<'a> Lookup<'a> {
                 return Ok(ControlFlow::Continue(()));
             };
             if next != handle {
-                block = owner.block(open, next, BlockKind::Data)?;
+                block = owner.block(open, next)?;
                 handle = next;
             }
             let got = block.get_hashed(&owner.order, self.key, self.hash, trailer - 1);
@@ -434,11 +458,17 @@ impl<'a> Lookup<'a> {
             Locate::Block(handle) => Ok(Some(handle)),
             Locate::None => Ok(None),
             Locate::Partition(partition) => {
-                let index = self.block(owner, open, partition.index, BlockKind::Index, blocks)?;
-                match decode_partition(&index)?.locate_user(&owner.order, self.key, trailer) {
-                    Locate::Block(handle) => Ok(Some(handle)),
-                    _ => Ok(None),
+                let key = self.key;
+                let find = |index: &Block| -> Result<Option<BlockHandle>, Stop> {
+                    match decode_partition(index)?.locate_user(&owner.order, key, trailer) {
+                        Locate::Block(handle) => Ok(Some(handle)),
+                        _ => Ok(None),
+                    }
+                };
+                if let Some(guard) = open.partitions.get(PartitionBlock::index(&partition)) {
+                    return find(guard.block());
                 }
+                find(&*self.partition(owner, open, PartitionRead::index(&partition), blocks)?)
             }
         }
     }
@@ -457,27 +487,50 @@ impl<'a> Lookup<'a> {
         ControlFlow::Continue(())
     }
 
+    /// A data block.
     #[inline]
     fn block(
         &mut self,
         owner: &ReadOwner,
         open: &OpenGuard,
         handle: BlockHandle,
-        kind: BlockKind,
         blocks: Blocks,
     ) -> Result<Arc<Block>, Stop> {
         if blocks == Blocks::Read {
-            return Ok(owner.block(open, handle, kind)?);
+            return Ok(owner.block(open, handle)?);
         }
-        if let Some((_, block)) = self.supplied.iter().find(|(offset, _)| *offset == handle.offset)
-        {
-            return Ok(Arc::clone(block));
+        if let Some(block) = self.supplied(handle) {
+            return Ok(block);
         }
         if let Some(block) = owner.blocks.get(open.cached_as, handle.offset) {
             owner.counters.cache_hit();
             return Ok(block);
         }
-        Err(Stop::Needs(NeededBlock { open: open.to_arc(), handle, kind }))
+        Err(Stop::Needs(NeededBlock { open: open.to_arc(), what: Needed::Data(handle) }))
+    }
+
+    /// A block of a partition that is not in memory.
+    #[cold]
+    fn partition(
+        &mut self,
+        owner: &ReadOwner,
+        open: &OpenGuard,
+        read: PartitionRead,
+        blocks: Blocks,
+    ) -> Result<Arc<Block>, Stop> {
+        if blocks == Blocks::Read {
+            return Ok(read.run(owner, &open.to_arc())?);
+        }
+        // It was read for this look-up, and let go of since.
+        if let Some(block) = self.supplied(read.wanted.handle) {
+            return Ok(block);
+        }
+        Err(Stop::Needs(NeededBlock { open: open.to_arc(), what: Needed::Partition(read) }))
+    }
+
+    fn supplied(&self, handle: BlockHandle) -> Option<Arc<Block>> {
+        let mut supplied = self.supplied.iter();
+        supplied.find(|(offset, _)| *offset == handle.offset).map(|(_, block)| Arc::clone(block))
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod get;
 pub(crate) mod level_iter;
 pub(crate) mod merge_iter;
 pub(crate) mod multi_get;
+mod partition;
 pub(crate) mod readahead;
 pub(crate) mod scan;
 pub(crate) mod scan_length;
@@ -76,33 +77,23 @@ impl ReadOwner {
         if self.process.is_this() { Ok(()) } else { Err(write_state::forked(&self.process)) }
     }
 
-    /// The data, index or filter block at `handle`, from the cache or the device.
+    /// The data block at `handle`, from the cache or the device.
     ///
     /// # Errors
     /// `Corruption` naming file and offset if the block is damaged, `Io`.
     #[inline]
-    pub(crate) fn block(
-        &self,
-        open: &OpenTable,
-        handle: BlockHandle,
-        kind: BlockKind,
-    ) -> Result<Arc<Block>> {
+    pub(crate) fn block(&self, open: &OpenTable, handle: BlockHandle) -> Result<Arc<Block>> {
         if let Some(block) = self.blocks.get(open.cached_as, handle.offset) {
             self.counters.cache_hit();
             return Ok(block);
         }
-        self.block_from_device(open, handle, kind)
+        self.block_from_device(open, handle)
     }
 
     #[cold]
-    fn block_from_device(
-        &self,
-        open: &OpenTable,
-        handle: BlockHandle,
-        kind: BlockKind,
-    ) -> Result<Arc<Block>> {
+    fn block_from_device(&self, open: &OpenTable, handle: BlockHandle) -> Result<Arc<Block>> {
         self.counters.block_read(u64::from(handle.bytes));
-        let block = self.blocks.admit(open.read_block(handle, kind)?);
+        let block = self.blocks.admit(open.read_block(handle, BlockKind::Data)?);
         self.blocks.insert(open.cached_as, handle.offset, Arc::clone(&block));
         Ok(block)
     }

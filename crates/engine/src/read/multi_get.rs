@@ -7,7 +7,7 @@
 //! Owns: the rounds. Never does: search by itself (`get::Lookup` does).
 
 use super::ReadOwner;
-use super::get::{Blocks, Lookup, NeededBlock, Outcome};
+use super::get::{Blocks, Lookup, Needed, NeededBlock, Outcome};
 use super::readahead::{self, PendingRead};
 use super::view::ReadView;
 use crate::slice::Slice;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use windrow_base::{FileUid, Result, SeqNo};
 use windrow_env::Buffer;
 use windrow_format::block::Block;
+use windrow_format::table::BlockKind;
 
 /// Most reads in one submission: what devices of this decade do at once.
 const READS_TOGETHER_MAX: usize = 64;
@@ -66,7 +67,7 @@ fn look_up<K: AsRef<[u8]>>(
             let (needed, block) = &blocks[slot];
             match block {
                 Ok(block) => {
-                    lookup.supply(needed.handle, Arc::clone(block));
+                    lookup.supply(needed.what.handle(), Arc::clone(block));
                     running.push((index, lookup));
                 }
                 Err(error) => results[index] = Some(Err(error.clone())),
@@ -86,7 +87,7 @@ struct Round {
 impl Round {
     /// The slot that the block will be found in.
     fn add(&mut self, block: NeededBlock) -> usize {
-        let place = (block.open.cached_as, block.handle.offset);
+        let place = (block.open.cached_as, block.what.handle().offset);
         *self.slots.entry(place).or_insert_with(|| {
             self.blocks.push(block);
             self.blocks.len() - 1
@@ -111,17 +112,28 @@ fn read_batch(
     let mut reads: Vec<Result<PendingRead>> = batch
         .iter()
         .map(|block| {
-            let (offset, bytes) = (block.handle.offset, u64::from(block.handle.bytes));
-            owner.counters.block_read(bytes);
-            PendingRead::new(&block.open, offset..offset.saturating_add(bytes), Buffer::default())
+            let range = match block.what {
+                Needed::Data(handle) => {
+                    owner.counters.block_read(u64::from(handle.bytes));
+                    handle.offset..handle.end()
+                }
+                Needed::Partition(read) => {
+                    owner.counters.partition_read(read.range().end - read.range().start);
+                    read.range()
+                }
+            };
+            PendingRead::new(&block.open, range, Buffer::default())
         })
         .collect();
     readahead::read_together(&*owner.env.fs, reads.iter_mut().flatten());
     batch.into_iter().zip(reads).map(|(block, read)| {
         let decoded = read.and_then(PendingRead::finish).and_then(|ahead| {
-            let (open, handle) = (&block.open, block.handle);
-            let decoded = open.decode_block(ahead.into_bytes(), handle, block.kind)?;
-            let decoded = owner.blocks.admit(decoded);
+            let (open, raw) = (&block.open, ahead.into_bytes());
+            let handle = match block.what {
+                Needed::Data(handle) => handle,
+                Needed::Partition(read) => return read.finish(owner, open, raw),
+            };
+            let decoded = owner.blocks.admit(open.decode_block(raw, handle, BlockKind::Data)?);
             owner.blocks.insert(open.cached_as, handle.offset, Arc::clone(&decoded));
             Ok(decoded)
         });

@@ -11,7 +11,7 @@
 use super::ReadOwner;
 use super::edge::Edge;
 use super::readahead::{Limits, PendingRead, Planner, Readahead, Stretch};
-use crate::cache::{OpenTable, TableHandle};
+use crate::cache::{OpenTable, PartitionBlock, TableHandle};
 use crate::gaps::Beyond;
 use crate::slice::Slice;
 use std::cmp::Ordering;
@@ -192,12 +192,12 @@ impl TableIter {
         loop {
             let target = if self.stepped { target.edge() } else { target };
             if self.is_partitioned && self.part.is_none() {
-                if !self.top.valid() {
+                let Some(partition) = self.top.partition() else {
                     return Ok(None);
-                }
-                let handle = self.top.handle();
-                let Some(block) = self.block_at_hand(handle, BlockKind::Index)? else {
-                    return self.pending(handle, BlockKind::Index).map(Some);
+                };
+                let index = PartitionBlock::index(&partition);
+                let Some(block) = self.index_at_hand(index)? else {
+                    return self.pending_index(index.handle).map(Some);
                 };
                 let mut part = IndexIter::new(block, self.owner.order.clone())?;
                 position_index(&mut part, target);
@@ -206,8 +206,8 @@ impl TableIter {
             let index = self.part.as_ref().unwrap_or(&self.top);
             if index.valid() {
                 let handle = index.handle();
-                let Some(block) = self.block_at_hand(handle, BlockKind::Data)? else {
-                    return self.pending(handle, BlockKind::Data).map(Some);
+                let Some(block) = self.block_at_hand(handle)? else {
+                    return self.pending(handle).map(Some);
                 };
                 if self.enter(block, target)? {
                     return Ok(None);
@@ -295,31 +295,46 @@ impl TableIter {
         if index.valid() { error.with_offset(index.handle().offset) } else { error }
     }
 
-    /// The block, if no device read is needed for it.
-    fn block_at_hand(
-        &mut self,
-        handle: BlockHandle,
-        kind: BlockKind,
-    ) -> Result<Option<Arc<Block>>> {
+    /// The index of a partition, if no device read is needed for it. Merges keep none.
+    fn index_at_hand(&mut self, index: PartitionBlock) -> Result<Option<Arc<Block>>> {
+        if let Some(guard) = self.open.partitions.get(index) {
+            return Ok(Some(Arc::clone(guard.block())));
+        }
+        let Some(raw) = self.index_ahead.take(index.handle, self.is_forward) else {
+            return Ok(None);
+        };
+        let block = self.open.decode_block(raw, index.handle, BlockKind::Index)?;
+        Ok(Some(match self.options.is_accounted {
+            true => Arc::new(block),
+            false => self.owner.tables.keep(&self.open, index, block),
+        }))
+    }
+
+    #[cold]
+    fn pending_index(&mut self, handle: BlockHandle) -> Result<PendingRead> {
+        if !self.options.is_accounted {
+            self.owner.counters.partition_read(u64::from(handle.bytes));
+        }
+        PendingRead::new(&self.open, handle.offset..handle.end(), self.index_ahead.take_buffer())
+    }
+
+    /// The data block, if no device read is needed for it.
+    fn block_at_hand(&mut self, handle: BlockHandle) -> Result<Option<Arc<Block>>> {
         let is_cached = !self.options.is_accounted;
         if is_cached && let Some(block) = self.owner.blocks.get(self.open.cached_as, handle.offset)
         {
             self.owner.counters.cache_hit();
             return Ok(Some(block));
         }
-        let ahead = match kind {
-            BlockKind::Data => &mut self.data_ahead,
-            _ => &mut self.index_ahead,
-        };
         // A merge uses its buffer again, and pays for it from its own share.
         let raw = match is_cached {
-            true => ahead.take(handle, self.is_forward),
-            false => ahead.copy(handle),
+            true => self.data_ahead.take(handle, self.is_forward),
+            false => self.data_ahead.copy(handle),
         };
         let Some(raw) = raw else {
             return Ok(None);
         };
-        let block = self.open.decode_block(raw, handle, kind)?;
+        let block = self.open.decode_block(raw, handle, BlockKind::Data)?;
         if !is_cached {
             return Ok(Some(Arc::new(block)));
         }
@@ -331,31 +346,26 @@ impl TableIter {
     }
 
     #[cold]
-    fn pending(&mut self, handle: BlockHandle, kind: BlockKind) -> Result<PendingRead> {
+    fn pending(&mut self, handle: BlockHandle) -> Result<PendingRead> {
         let is_accounted = self.options.is_accounted;
         let ahead_max_bytes = match is_accounted {
             true => Some(u64::MAX),
             false => self.owner.blocks.ahead_max_bytes(),
         };
-        let range = match (kind, ahead_max_bytes) {
-            (BlockKind::Data, Some(max_bytes)) => {
+        let range = match ahead_max_bytes {
+            Some(max_bytes) => {
                 let (stepped, forward) = (self.stepped, self.is_forward);
                 let wanted = self.plan.seek_bytes(handle).min(max_bytes);
                 let seek_end = if stepped { 0 } else { self.end_of_seek(handle, wanted) };
                 let limits = Limits { max_bytes, file_bytes: self.open.file_bytes };
                 self.plan.plan(handle, seek_end, stepped, forward, limits)
             }
-            _ => handle.offset..handle.offset.saturating_add(u64::from(handle.bytes)),
+            None => handle.offset..handle.end(),
         };
         if !is_accounted {
             self.owner.counters.scan_block_read(range.end.saturating_sub(range.start));
         }
-        let ahead = match kind {
-            BlockKind::Data => &mut self.data_ahead,
-            _ => &mut self.index_ahead,
-        };
-        let buffer = ahead.take_buffer();
-        let mut read = PendingRead::new(&self.open, range, buffer)?;
+        let mut read = PendingRead::new(&self.open, range, self.data_ahead.take_buffer())?;
         if !is_accounted {
             read.charge_to(&self.owner.blocks);
         }

@@ -12,7 +12,7 @@ use super::scan::Scan;
 use super::scan_options::ScanOptions;
 use super::view::ReadView;
 use super::{Latest, ReadOwner};
-use crate::cache::{BlockCache, TableCache};
+use crate::cache::{BlockCache, TableCache, TableLimits};
 use crate::gaps::Gaps;
 use crate::memtable::Memtable;
 use crate::operators;
@@ -88,12 +88,13 @@ impl World {
     pub(crate) fn new(seed: u64, order: KeyOrder) -> World {
         let (env, handles) = testing::env(seed);
         env.fs.create_dir(Path::new("db")).unwrap();
+        let counters = Arc::new(Counters::default());
         let tables = TableCache::new(
             Arc::clone(&env.fs),
             "db",
-            1000,
-            u64::MAX,
+            TableLimits { files: 1000, bytes: u64::MAX },
             false,
+            Arc::clone(&counters),
             Arc::new(|_| ()),
             Arc::new(|_| ()),
         );
@@ -104,7 +105,7 @@ impl World {
             order,
             operator: operators::built_in("append"),
             operator_name: Some("append".into()),
-            counters: Arc::new(Counters::default()),
+            counters,
             access: Access::default(),
             cost: ReadCost::default(),
             gaps: Gaps::new(Arc::default()),
@@ -122,14 +123,20 @@ impl World {
 
     /// The same files under new, empty caches: the tables of `limit_files` may be open.
     pub(crate) fn with_cold_caches(&self, cache_bytes: u64, limit_files: usize) -> Arc<ReadOwner> {
+        self.with_limits(cache_bytes, TableLimits { files: limit_files, bytes: u64::MAX })
+    }
+
+    /// The same with a limit on the memory of tables.
+    pub(crate) fn with_limits(&self, cache_bytes: u64, limits: TableLimits) -> Arc<ReadOwner> {
         let old = &self.owner;
         let fs = Arc::clone(&old.env.fs);
+        let counters = Arc::new(Counters::default());
         let tables = TableCache::new(
             fs,
             "db",
-            limit_files,
-            u64::MAX,
+            limits,
             false,
+            Arc::clone(&counters),
             Arc::new(|_| ()),
             Arc::new(|_| ()),
         );
@@ -140,7 +147,7 @@ impl World {
             order: old.order.clone(),
             operator: old.operator.clone(),
             operator_name: old.operator_name.clone(),
-            counters: Arc::new(Counters::default()),
+            counters,
             access: Access::default(),
             cost: ReadCost::default(),
             gaps: Gaps::new(Arc::default()),

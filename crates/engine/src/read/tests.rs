@@ -12,6 +12,7 @@ use super::table_iter::{Bounds, TableIterOptions};
 use super::testing::{
     Op, Still, Submissions, World, everything, model, number_key, random_history,
 };
+use super::view::ReadView;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -177,7 +178,7 @@ fn walk_from_anywhere(
 fn draw_from_both_ends(
     rng: &mut Rng,
     world: &World,
-    view: &Arc<super::view::ReadView>,
+    view: &Arc<ReadView>,
     seq: SeqNo,
     now_ms: u64,
     options: ScanOptions,
@@ -695,7 +696,7 @@ fn a_failed_read_is_an_error_wherever_it_strikes() {
 /// Walks there and back; returns how many walks failed, each after right entries only.
 fn scan_until_failure(
     owner: &Arc<super::ReadOwner>,
-    view: &Arc<super::view::ReadView>,
+    view: &Arc<ReadView>,
     expected: &Entries,
 ) -> u32 {
     let mut scan = Scan::new(Arc::clone(owner), Arc::clone(view), 1000, 1000, everything());

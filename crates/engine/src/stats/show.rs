@@ -145,6 +145,14 @@ impl Stats {
             human_bytes(self.blocks_read_bytes),
             100.0 * self.cache_hit_ratio(),
         )?;
+        writeln!(
+            f,
+            "tables   {} opened ({}), {} partitions of indexes and filters read ({})",
+            self.tables_opened,
+            human_bytes(self.tables_opened_bytes),
+            self.partitions_read,
+            human_bytes(self.partitions_read_bytes),
+        )?;
         for (name, (reads, bytes)) in
             [("get ", self.reads_per_get()), ("seek", self.reads_per_seek())]
         {

@@ -21,6 +21,8 @@ impl BlockHandle {
 /// A partition of a large table's index and filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionHandle {
+    /// Which of the table's partitions it is, from 0.
+    pub number: u32,
     /// The partition's index block, for [`decode_partition`](crate::table::decode_partition).
     pub index: BlockHandle,
     /// Its filter block, for [`Block::may_contain`](super::Block::may_contain); covers

@@ -192,7 +192,7 @@ impl IndexLayout {
             offset: index.offset.wrapping_sub(filter_bytes.into()),
             bytes: filter_bytes,
         });
-        PartitionHandle { index, filter }
+        PartitionHandle { number: i as u32, index, filter }
     }
 
     #[inline]

@@ -11,10 +11,11 @@ use windrow_base::key::{ENTRIES_PER_BYTE_MAX, split};
 use windrow_base::{Error, KeyOrder, Result};
 use windrow_env::{Buffer, ReadFile};
 
-/// The meta blocks of a table take about this share of it: one read at open gets them all.
+/// The meta blocks of a table take about this share of it, or little where its index is in
+/// partitions: as a rule one read at open gets them all.
 const META_SHARE: u64 = 32;
-const TAIL_BYTES_MIN: u64 = 8 << 10;
-const TAIL_BYTES_MAX: u64 = 1 << 20;
+const TAIL_BYTES_MIN: u64 = 4 << 10;
+const TAIL_BYTES_MAX: u64 = 32 << 10;
 
 /// What kind of filter a table has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,7 @@ pub struct Table {
     filter_kind: FilterKind,
     partitioned: bool,
     tombstones: Tombstones,
+    opening_bytes: u64,
     pub(super) footer: Footer,
 }
 
@@ -65,8 +67,10 @@ impl Table {
         let footer_at = file_bytes - FOOTER_BYTES as u64;
         let footer = Footer::decode(tail.get(footer_at, FOOTER_BYTES), file_bytes, expect.uid)
             .map_err(|e| e.with_offset(footer_at))?;
+        let mut opening_bytes = guess;
         if footer.meta_offset() < tail.start {
             tail = Tail::read(file, footer.meta_offset())?;
+            opening_bytes += file_bytes - tail.start;
         }
         let block = |handle: BlockHandle, kind| -> Result<Block> {
             let raw = Buffer::copy_of(tail.get(handle.offset, handle.bytes as usize));
@@ -112,6 +116,7 @@ impl Table {
             filter_kind,
             partitioned: footer.partitioned,
             tombstones,
+            opening_bytes,
             footer,
         })
     }
@@ -150,6 +155,19 @@ impl Table {
     /// Whether the index is in partitions.
     pub fn is_partitioned(&self) -> bool {
         self.partitioned
+    }
+
+    /// How many partitions the index is in.
+    pub fn partitions(&self) -> usize {
+        match decode_partition(&self.index) {
+            Ok(top) if self.partitioned => top.len(),
+            _ => 0,
+        }
+    }
+
+    /// Bytes that were read of the file to open it.
+    pub fn opening_bytes(&self) -> u64 {
+        self.opening_bytes
     }
 
     /// Whether a user key of this [`crate::filter::hash`] may be among the

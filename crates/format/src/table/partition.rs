@@ -1,9 +1,9 @@
-//! The writer's index and filter: kept whole while they are small, written
-//! out in partitions as the table goes on once they are not.
+//! The writer's index and filter: one of each while they are small, else partitions.
 //!
-//! Going over to partitions is for good: from then on index entries and
-//! hashes are held for one partition only, so a table of any size is written
-//! in bounded memory.
+//! Partitions are written when the table is complete, and so are its filter's bits
+//! known. Where more than a writer should hold is pending before, the table goes
+//! over to partitions for good: from then on index entries and hashes are held for
+//! one partition only, so a table of any size is written in bounded memory.
 
 use super::footer::Footer;
 use super::index_builder::{IndexBuilder, Place};
@@ -15,7 +15,14 @@ use windrow_base::{KeyOrder, Result};
 
 /// Bytes of index and filter in one partition, about: small enough to be read
 /// for one get, large enough that the top level stays a few KiB per GiB.
-const PARTITION_TARGET_BYTES: usize = 32 << 10;
+const PARTITION_TARGET_BYTES: usize = 16 << 10;
+
+/// How many times what need not be in partitions may be pending, before partitions are written
+/// though the table is not complete.
+const PENDING_MAX: usize = 16;
+
+/// More filter bits per key than are worth having.
+const BITS_MOST: f64 = 32.0;
 
 /// A filter of so few bits per key is one line; it says maybe to almost all.
 const BITS_LEAST: f64 = 1.0 / 64.0;
@@ -28,7 +35,8 @@ pub(super) struct Directory {
     bits_per_key: f64,
     /// Whether keys are hashed: there are bits, or there may be later.
     filtered: bool,
-    partition_bytes: usize,
+    /// Most bytes of an index and filter that are not in partitions.
+    whole_bytes_max: usize,
     leaf: IndexBuilder,
     /// Hashes added up to the end of each block of `leaf`.
     hash_ends: Vec<usize>,
@@ -54,7 +62,7 @@ impl Directory {
         Directory {
             bits_per_key: if filtered { bits_per_key } else { 0.0 },
             filtered,
-            partition_bytes,
+            whole_bytes_max: partition_bytes.min(1 << 30),
             leaf: IndexBuilder::new(IndexLevel::Blocks, data_offset, &order),
             hash_ends: Vec::new(),
             hashes: FilterBuilder::new(),
@@ -114,8 +122,9 @@ impl Directory {
         self.leaf.bytes() + self.top.bytes() + filter_bytes(self.hashes.len(), self.bits_per_key)
     }
 
-    /// Whether partitions were written.
-    pub(super) fn is_partitioned(&self) -> bool {
+    /// The table is complete: whether its index and filter go into partitions.
+    pub(super) fn complete(&mut self) -> bool {
+        self.partitioned |= self.splittable_bytes() > self.whole_bytes_max;
         self.partitioned
     }
 
@@ -152,12 +161,25 @@ impl Directory {
         Ok(())
     }
 
-    /// Pending bytes beyond which partitions are written.
+    /// Pending bytes beyond which partitions are written before the table is complete.
     fn limit(&self) -> usize {
         match self.partitioned {
-            true => PARTITION_TARGET_BYTES,
-            false => self.partition_bytes.min(1 << 30),
+            true => self.target_bytes(),
+            false => self.whole_bytes_max.saturating_mul(PENDING_MAX),
         }
+    }
+
+    /// Most filters that the pending keys may be cut into.
+    pub(super) fn pieces_max(&self) -> usize {
+        let bytes = self.leaf.bytes() + filter_bytes(self.hashes.len(), BITS_MOST);
+        match self.partitioned || bytes > self.whole_bytes_max {
+            true => 2 + bytes / self.target_bytes(),
+            false => 1,
+        }
+    }
+
+    fn target_bytes(&self) -> usize {
+        PARTITION_TARGET_BYTES.min(self.whole_bytes_max).max(1)
     }
 
     /// Before a data block is written: long keys go into partitions with those that
@@ -166,7 +188,7 @@ impl Directory {
     /// back to back.
     pub(super) fn make_way(&mut self, separator: &[u8], sink: &mut BlockSink) -> Result<()> {
         let more = self.leaf.bytes_more_with(separator);
-        if more > PARTITION_TARGET_BYTES && self.splittable_bytes() + more > self.limit() {
+        if more > self.target_bytes() && self.splittable_bytes() + more > self.limit() {
             self.partitioned = true;
             self.write_partitions(sink)?;
         }
@@ -183,11 +205,11 @@ impl Directory {
     /// Writes all pending entries as partitions of about the target size.
     fn write_partitions(&mut self, sink: &mut BlockSink) -> Result<()> {
         while self.leaf.len() > 0 {
-            let parts = self.splittable_bytes().div_ceil(PARTITION_TARGET_BYTES);
+            let parts = self.splittable_bytes().div_ceil(self.target_bytes());
             let spans = self.leaf.span_bytes().div_ceil(SPAN_BYTES_MAX) as usize;
             let even = self.leaf.len().div_ceil(parts.max(spans));
             // Long keys go with those that share most of them.
-            let blocks = match self.leaf.first_within(PARTITION_TARGET_BYTES) {
+            let blocks = match self.leaf.first_within(self.target_bytes()) {
                 (first, true) if first < self.leaf.len() => first,
                 (first, _) => even.min(first),
             };

@@ -299,41 +299,42 @@ fn a_large_table_goes_over_to_partitions_for_good() {
     let mut partitions = 0;
     while let Some(p) = top.partition() {
         let bytes = p.index.bytes + p.filter.unwrap().bytes;
-        assert!(bytes < 48 << 10, "a partition of {bytes} bytes");
+        assert!(bytes < 24 << 10, "a partition of {bytes} bytes");
         partitions += 1;
         top.next();
     }
-    assert!(partitions >= 3, "{partitions}");
+    assert!(partitions >= 10, "{partitions}");
     assert!(table.memory_bytes() < 4096, "{}", table.memory_bytes());
     // Sizes grow with the key.
     let at = |i: u64| table.data_bytes_before(&point(format!("key{i:08}").as_bytes(), 0, b"").0);
     assert!(at(0) == 0 && at(60_000) < at(120_000) && at(120_000) <= written.summary.file_bytes);
 }
 
-/// Bits that are decided late: for a whole filter at the end, for partitions
-/// from there on, and then none or some for the whole table.
+/// Bits that are decided late: for a filter that is written at the end, for partitions that
+/// are written before from there on, and then none or some for the whole table.
 #[test]
 fn filter_bits_may_be_decided_late() {
     let entries = numbered(60_000);
-    for partitioned in [false, true] {
+    for (partition_bytes, early) in [(1 << 10, true), (16 << 10, false), (16 << 20, false)] {
         for (first, last) in [(0.0, 6.0), (6.0, 0.0), (2.0, 9.0)] {
             let options = TableOptions {
                 filter_bits_per_key: first,
                 late_filter: true,
-                partition_bytes: if partitioned { 16 << 10 } else { 16 << 20 },
+                partition_bytes,
                 ..options(&KeyOrder::Bytewise)
             };
             let file = MemWriter::default();
             let order = options.order.clone();
             let mut writer = TableWriter::new(Box::new(file.clone()), options).unwrap();
             entries.iter().for_each(|(key, value)| writer.add(key, value).unwrap());
-            assert_eq!(writer.filter_progress().1 > 0, partitioned && first > 0.0);
+            assert_eq!(writer.filter_progress().1 > 0, early && first > 0.0);
+            assert!(writer.filter_pieces_max() == 1 || partition_bytes < 1 << 20);
             writer.set_filter_bits(last);
             let summary = writer.finish().unwrap();
             let written = Written { bytes: file.bytes(), summary, order };
             check(&written, &entries, &Tombstones::empty(), &[(b"key00000007".to_vec(), 1 << 40)]);
-            let filtered = if partitioned { first > 0.0 } else { last > 0.0 };
-            assert_eq!(written.summary.filter_bytes > 0, filtered, "{partitioned} {first} {last}");
+            let filtered = if early { first > 0.0 } else { last > 0.0 };
+            assert_eq!(written.summary.filter_bytes > 0, filtered, "{early} {first} {last}");
         }
     }
 }

@@ -303,6 +303,11 @@ impl TableWriter {
         (self.directory.pending_keys(), self.directory.filter_bytes())
     }
 
+    /// Most pieces that the filter of those keys may be written in.
+    pub fn filter_pieces_max(&self) -> usize {
+        self.directory.pieces_max()
+    }
+
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         self.block.memory_bytes()
@@ -365,8 +370,9 @@ impl TableWriter {
         let tombstones = std::mem::take(&mut self.tombstones).finish();
         let bounds = self.bounds(&tombstones)?;
         let mut footer = Footer { uid: self.options.uid, ..Footer::default() };
-        // The last partitions belong before the meta blocks, which lie together.
-        if self.directory.is_partitioned() {
+        // Partitions belong before the meta blocks, which lie together.
+        let is_partitioned = self.directory.complete();
+        if is_partitioned {
             self.directory.finish_filter(&mut self.sink, &mut footer)?;
         }
         if !tombstones.is_empty() {
@@ -375,7 +381,7 @@ impl TableWriter {
             footer.layered = tombstones.layers().len() > 1;
             footer.tombstones = self.sink.write_plain(BlockKind::Tombstones, &payload)?;
         }
-        if !self.directory.is_partitioned() {
+        if !is_partitioned {
             self.directory.finish_filter(&mut self.sink, &mut footer)?;
         }
         self.directory.finish_index(&mut self.sink, &mut footer)?;
