@@ -7,6 +7,7 @@
 //! Half goes to memtables, since they set how much is merged; an eighth to
 //! merges; a little to what nobody counts; the rest serves reads. All but the
 //! reads' share is capped: beyond a point, memory helps nothing but the cache.
+//! What memtables and merges do not use at the moment serves reads, too.
 
 use crate::options::{MEMTABLES_MIN, Settings};
 
@@ -24,6 +25,10 @@ const MEMTABLE_BYTES_CAP: u64 = 64 * MIB;
 const MEMTABLES_AIM: u64 = 2;
 /// More than this many frozen memtables only make gets slower.
 const MEMTABLES_CAP: u64 = 4;
+
+/// Memory is shared out again whenever the active memtables have grown by one of so many parts of
+/// a memtable.
+const STEPS: u64 = 8;
 
 /// What one merge can use: input buffers of a dozen tables, the output's
 /// buffer, and the filter and index it builds.
@@ -61,6 +66,15 @@ pub(crate) struct Shares {
     pub(crate) uncounted_bytes: u64,
     /// The block cache never grows beyond this.
     pub(crate) cache_bytes_max: u64,
+}
+
+/// What of the shares is in use now, in bytes, by those who lend to reads what they do not use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InUse {
+    /// [`Shares::memtables_used`].
+    pub(crate) memtables_bytes: u64,
+    /// [`Shares::merges_used`].
+    pub(crate) merge_bytes: u64,
 }
 
 /// Splits a memory budget.
@@ -127,18 +141,47 @@ impl Shares {
         self.memtables_bytes().max(batch_memory_max(memory_bytes))
     }
 
-    /// What memtables hold, or come to hold before anybody is asked: the active ones
-    /// fill up to the size of one, and a large batch has more in them.
+    /// Bytes by which active memtables grow from one time that memory is shared out to the next.
+    pub(crate) fn step_bytes(&self) -> u64 {
+        (self.memtable_bytes / STEPS).max(1)
+    }
+
+    /// What active memtables count for that hold `active_bytes`: they fill the step at hand before
+    /// memory is shared out again, and a part of the next one before reads have given it up.
+    fn active_counted(&self, active_bytes: u64) -> u64 {
+        let step = self.step_bytes();
+        let ahead = (active_bytes / step + 2).saturating_mul(step);
+        ahead.min(self.memtable_bytes.max(active_bytes))
+    }
+
+    /// What memtables hold, or come to hold before anybody is asked. A large batch has more
+    /// in them.
     pub(crate) fn memtables_used(
         &self,
         active_bytes: u64,
         frozen_bytes: u64,
         memory_bytes: u64,
     ) -> u64 {
-        let filled = active_bytes.max(self.memtable_bytes).saturating_add(frozen_bytes);
+        let filled = self.active_counted(active_bytes).saturating_add(frozen_bytes);
         // Beyond that a write waits for a flush.
         let most = self.memtables_bytes_max(memory_bytes);
         filled.min(most).max(active_bytes.saturating_add(frozen_bytes))
+    }
+
+    /// What so many of at most `merges_max` merges hold, and a flush next to them.
+    pub(crate) fn merges_used(&self, merges: usize, merges_max: usize) -> u64 {
+        let (jobs, jobs_max) = (merges.min(merges_max) as u64 + 1, merges_max as u64 + 1);
+        self.merge_bytes / jobs_max * jobs
+    }
+
+    /// With all memtables full, and all merges running.
+    pub(crate) fn all_in_use(&self) -> InUse {
+        InUse { memtables_bytes: self.memtables_bytes(), merge_bytes: self.merge_bytes }
+    }
+
+    /// With one memtable full, and all merges running.
+    pub(crate) fn one_in_use(&self) -> InUse {
+        InUse { memtables_bytes: self.memtable_bytes, merge_bytes: self.merge_bytes }
     }
 
     /// Size at which a memtable is frozen while readers hold `retired_bytes` of flushed ones:
@@ -155,34 +198,28 @@ impl Shares {
         Shares { reads_bytes_min: self.reads_bytes_min - given, ..*self }
     }
 
-    /// What frozen memtables may hold of it, one being filled.
-    pub(crate) fn frozen_bytes_max(&self) -> u64 {
-        self.memtables_bytes() - self.memtable_bytes
-    }
-
-    /// What open tables and the block cache may use together, while frozen
-    /// memtables hold `frozen_bytes`. The active memtable counts as full: it
-    /// fills without asking.
-    pub(crate) fn reads_bytes(&self, frozen_bytes: u64) -> u64 {
-        let used = self.memtable_bytes.saturating_add(frozen_bytes);
-        self.reads_bytes_min + self.memtables_bytes().saturating_sub(used)
+    /// What open tables and the block cache may use together.
+    pub(crate) fn reads_bytes(&self, used: InUse) -> u64 {
+        self.reads_bytes_min
+            + self.memtables_bytes().saturating_sub(used.memtables_bytes)
+            + self.merge_bytes.saturating_sub(used.merge_bytes)
     }
 
     /// What open tables may use of it. Most: a block that is not cached costs
     /// one read, a table that is not open costs several larger ones.
-    pub(crate) fn tables_limit_bytes(&self, frozen_bytes: u64) -> u64 {
-        self.reads_bytes(frozen_bytes) / 4 * 3
+    pub(crate) fn tables_limit_bytes(&self, used: InUse) -> u64 {
+        self.reads_bytes(used) / 4 * 3
     }
 
     /// Room of the block cache and of what readers hold while open tables use `tables_used_bytes`: all
     /// that they leave, in sixteenths of their limit, so that it is not
     /// resized for every table opened. One sixteenth stays free for tables
     /// that are opened before the cache has given way.
-    pub(crate) fn cache_target_bytes(&self, frozen_bytes: u64, tables_used_bytes: u64) -> u64 {
-        let limit = self.tables_limit_bytes(frozen_bytes);
+    pub(crate) fn cache_target_bytes(&self, used: InUse, tables_used_bytes: u64) -> u64 {
+        let limit = self.tables_limit_bytes(used);
         let step = (limit / 16).max(1);
         let kept = (tables_used_bytes.saturating_add(step)).div_ceil(step).saturating_mul(step);
-        self.reads_bytes(frozen_bytes) - kept.min(limit)
+        self.reads_bytes(used) - kept.min(limit)
     }
 
     /// Sum of all shares, in bytes.
@@ -299,7 +336,8 @@ mod tests {
                 ] {
                     let used = shares.memtables_used(active, frozen, memory_bytes);
                     let beyond = used.saturating_sub(shares.memtables_bytes());
-                    let reads = shares.with_memtables_beyond(beyond).reads_bytes(used - one);
+                    let in_use = InUse { memtables_bytes: used, ..shares.all_in_use() };
+                    let reads = shares.with_memtables_beyond(beyond).reads_bytes(in_use);
                     assert!(active + frozen <= used && used <= most && reads > 0);
                     let all = used + shares.merge_bytes + shares.uncounted_bytes + reads;
                     assert!(all <= memory_bytes, "{active} {frozen} {all} {shares:?}");
@@ -323,23 +361,49 @@ mod tests {
     fn reads_borrow_only_what_others_leave() {
         for memory in [8 * MIB, 192 * MIB, 3 << 30] {
             let shares = split(memory);
-            let frozen_most = shares.memtable_bytes * u64::from(shares.memtables_max - 1);
-            for frozen in [0, shares.memtable_bytes / 2, shares.memtable_bytes, frozen_most] {
-                let reads = shares.reads_bytes(frozen);
-                let counted = shares.memtable_bytes + frozen + shares.merge_bytes;
-                let others = counted + shares.uncounted_bytes;
-                assert_eq!(reads + others, memory, "{shares:?} {frozen}");
-                let limit = shares.tables_limit_bytes(frozen);
+            let all = shares.memtables_bytes();
+            for (memtables_bytes, merges) in
+                [(0, 0), (all / 16, 1), (all / 4, 3), (all / 2, 2), (all, 0), (all, 9)]
+            {
+                let used = InUse { memtables_bytes, merge_bytes: shares.merges_used(merges, 3) };
+                assert!(used.merge_bytes <= shares.merge_bytes, "{used:?}");
+                let reads = shares.reads_bytes(used);
+                let others = memtables_bytes + used.merge_bytes + shares.uncounted_bytes;
+                assert_eq!(reads + others, memory, "{shares:?} {used:?}");
+                let limit = shares.tables_limit_bytes(used);
                 let mut last = u64::MAX;
-                for used in (0..=limit).step_by((limit / 97) as usize) {
-                    let cache = shares.cache_target_bytes(frozen, used);
-                    assert!(cache + used <= reads && reads / 4 <= cache, "{shares:?} {used}");
+                for tables in (0..=limit).step_by((limit / 97) as usize) {
+                    let cache = shares.cache_target_bytes(used, tables);
+                    assert!(cache + tables <= reads && reads / 4 <= cache, "{shares:?} {tables}");
                     assert!(cache <= last);
                     last = cache;
                 }
-                assert!(shares.cache_target_bytes(frozen, 0) > reads * 7 / 8);
+                assert!(shares.cache_target_bytes(used, 0) > reads * 7 / 8);
             }
-            assert_eq!(shares.reads_bytes(u64::MAX), shares.reads_bytes_min);
+            let more = InUse { memtables_bytes: u64::MAX, merge_bytes: u64::MAX };
+            assert_eq!(shares.reads_bytes(more), shares.reads_bytes_min);
+            assert_eq!(shares.reads_bytes(shares.all_in_use()), shares.reads_bytes_min);
+        }
+    }
+
+    /// Memory is shared out again before memtables hold more than they were counted for.
+    #[test]
+    fn memtables_count_for_more_than_they_hold() {
+        for memory in sizes().step_by(50) {
+            let shares = split(memory);
+            let (one, step) = (shares.memtable_bytes, shares.step_bytes());
+            let mut counted = 0;
+            for active in (0..=one).step_by((step / 3).max(1) as usize) {
+                let used = shares.memtables_used(active, 0, memory);
+                assert!(used >= counted && used <= one, "{active} {used}");
+                // Until it fills the step at hand, and for a part of the next one.
+                let next = (active / step + 1) * step;
+                assert!(used >= next.min(one) && (used >= next + step / 2 || used == one));
+                counted = used;
+            }
+            assert_eq!(counted, one);
+            assert!(shares.memtables_used(0, 0, memory) <= one / 4 + 1);
+            assert!(shares.merges_used(0, 1) <= shares.merge_bytes / 2);
         }
     }
 }

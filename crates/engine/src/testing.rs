@@ -20,7 +20,7 @@ pub struct Crowd(#[allow(dead_code)] Charge);
 /// give up their places.
 pub fn crowd(db: &Db) -> Crowd {
     let database = db.database();
-    Crowd(database.caches.blocks.hold(database.shares.reads_bytes(0)))
+    Crowd(database.caches.blocks.hold(database.shares.reads_bytes(database.shares.one_in_use())))
 }
 
 /// Folds a manifest as an open does, and its snapshot once more: what it folds

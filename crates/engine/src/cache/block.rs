@@ -138,8 +138,8 @@ pub(crate) struct BlockCache {
     may_grow: OnceLock<MayGrow>,
 }
 
-/// Asked before the cache grows, whenever as much as it holds came in again.
-type MayGrow = Box<dyn Fn() -> bool + Send + Sync>;
+/// Asked before the cache grows, whenever as many bytes as it holds came in again.
+type MayGrow = Box<dyn Fn(u64) -> bool + Send + Sync>;
 
 impl BlockCache {
     /// A cache of at most `bytes` (0: nothing is ever cached).
@@ -182,7 +182,7 @@ impl BlockCache {
     }
 
     /// Has `may_grow` asked before it grows; else it always may. Said once.
-    pub(crate) fn grow_when(&self, may_grow: impl Fn() -> bool + Send + Sync + 'static) {
+    pub(crate) fn grow_when(&self, may_grow: impl Fn(u64) -> bool + Send + Sync + 'static) {
         let said = self.may_grow.set(Box::new(may_grow));
         debug_assert!(said.is_ok(), "said once");
     }
@@ -326,10 +326,11 @@ impl BlockCache {
     /// Takes the room that is offered if as much came in as it holds, and it may.
     fn consider_growth(&self, capacity: u64, bytes: u64) {
         let came = self.came_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if came < capacity || self.came_bytes.swap(0, Ordering::Relaxed) < capacity {
+        if came < capacity {
             return;
         }
-        if !self.may_grow.get().is_none_or(|may_grow| may_grow()) {
+        let came = self.came_bytes.swap(0, Ordering::Relaxed);
+        if came < capacity || !self.may_grow.get().is_none_or(|may_grow| may_grow(came)) {
             return;
         }
         let resizing = self.resizing.lock();
@@ -536,7 +537,7 @@ mod tests {
         let cache = BlockCache::within(1 << 18, 1 << 18, u64::MAX);
         let leave = Arc::new(AtomicU64::new(0));
         let asked = Arc::clone(&leave);
-        cache.grow_when(move || asked.load(Ordering::Relaxed) == 1);
+        cache.grow_when(move |_| asked.load(Ordering::Relaxed) == 1);
         cache.resize(|| 1 << 20);
         let fill = |from: u64| {
             for offset in from..from + 300 {
@@ -563,7 +564,7 @@ mod tests {
         let cache = BlockCache::within(1 << 18, 1 << 20, u64::MAX);
         let leave = Arc::new(AtomicU64::new(0));
         let asked = Arc::clone(&leave);
-        cache.grow_when(move || asked.load(Ordering::Relaxed) == 1);
+        cache.grow_when(move |_| asked.load(Ordering::Relaxed) == 1);
         let fill = |from: u64| {
             for offset in from..from + 300 {
                 cache.insert(7, offset, Arc::clone(&block));

@@ -2,7 +2,7 @@
 //!
 //! Owns: the two caches and their limits. Never does: decide what to read.
 
-use crate::budget::Shares;
+use crate::budget::{InUse, Shares};
 use std::sync::Arc;
 use windrow_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use windrow_skiplist::ChunkPool;
@@ -27,39 +27,52 @@ pub(crate) struct Caches {
     pub(crate) read_memory: Arc<ReadMemory>,
 }
 
-/// Keeps cached blocks and idle chunks of memtables within what open tables
-/// and memtables leave of the budget.
+/// Keeps cached blocks and idle chunks of memtables within what open tables,
+/// memtables and merges leave of the budget.
 ///
-/// Memory that memtables do not use is lent to reads, but not between an open
-/// or a flush and the next freeze: blocks would be evicted for a memtable that
-/// fills as soon as they are read. Reads get it once they filled the cache
-/// again while no memtable took a chunk.
+/// Memory that those do not use is lent to reads, but not while memtables fill as fast as
+/// reads fill the cache: blocks would be evicted for a memtable as soon as they are read.
+/// Reads get it once they filled the cache again while memtables took little.
 pub(crate) struct ReadMemory {
     shares: Shares,
-    frozen_bytes: Arc<AtomicU64>,
+    memtables_bytes: Arc<AtomicU64>,
+    merge_bytes: AtomicU64,
     /// What memtables hold beyond their share.
     beyond_bytes: AtomicU64,
     blocks: Arc<BlockCache>,
     chunks: Arc<ChunkPool>,
 }
 
+/// What writers take while reads fill the cache counts as little if it is at most this part.
+const WRITTEN_PART: u64 = 8;
+
 impl ReadMemory {
     pub(crate) fn new(shares: Shares, blocks: Arc<BlockCache>) -> ReadMemory {
         let chunks = Arc::new(ChunkPool::new(shares.memtables_bytes()));
-        let (frozen_bytes, beyond_bytes) = (Arc::<AtomicU64>::default(), AtomicU64::new(0));
-        let (pool, frozen) = (chunks.clone(), frozen_bytes.clone());
+        let used = shares.one_in_use();
+        let memtables_bytes = Arc::new(AtomicU64::new(used.memtables_bytes));
+        let (pool, memtables) = (chunks.clone(), memtables_bytes.clone());
         let (retired, taken_before) = (blocks.retired().clone(), AtomicUsize::new(0));
-        blocks.grow_when(move || {
+        blocks.grow_when(move |came_bytes| {
             let taken = pool.taken();
-            let unchanged = taken_before.swap(taken, Ordering::Relaxed) == taken;
-            if unchanged {
-                pool.keep_within(shares.memtable_bytes + frozen.load(Ordering::Relaxed));
+            let more = taken.wrapping_sub(taken_before.swap(taken, Ordering::Relaxed));
+            let is_little = more as u64 * CHUNK_SLACK_BYTES <= came_bytes / WRITTEN_PART;
+            let used = memtables.load(Ordering::Relaxed);
+            if is_little {
+                pool.keep_within(used);
             }
             // A memtable that was flushed a moment ago may be there, and nobody's.
-            let counted = shares.memtable_bytes + frozen.load(Ordering::Relaxed) + retired.bytes();
-            unchanged && pool.held_bytes() as u64 <= counted + CHUNK_SLACK_BYTES
+            let counted = used + retired.bytes();
+            is_little && pool.held_bytes() as u64 <= counted + CHUNK_SLACK_BYTES
         });
-        ReadMemory { shares, frozen_bytes, beyond_bytes, blocks, chunks }
+        ReadMemory {
+            shares,
+            memtables_bytes,
+            merge_bytes: AtomicU64::new(used.merge_bytes),
+            beyond_bytes: AtomicU64::default(),
+            blocks,
+            chunks,
+        }
     }
 
     /// The memory of all memtables.
@@ -73,26 +86,29 @@ impl ReadMemory {
         self.shares.memtable_bytes_left(self.blocks.retired().bytes())
     }
 
-    /// Open tables hold `tables_bytes` now: the cache has what they and memtables leave.
+    /// Open tables hold `tables_bytes` now: the cache has what they, memtables and merges leave.
     /// `set_limit` is told what they may take.
     pub(crate) fn share(&self, tables_bytes: u64, set_limit: impl FnOnce(u64)) {
-        let mut frozen = 0;
+        let mut memtables_bytes = 0;
         self.blocks.resize(|| {
-            frozen = self.frozen_bytes.load(Ordering::Relaxed);
+            memtables_bytes = self.memtables_bytes.load(Ordering::Relaxed);
+            let merge_bytes = self.merge_bytes.load(Ordering::Relaxed);
             let beyond = self.beyond_bytes.load(Ordering::Relaxed);
             let shares = self.shares.with_memtables_beyond(beyond);
-            set_limit(shares.tables_limit_bytes(frozen));
-            shares.cache_target_bytes(frozen, tables_bytes)
+            let used = InUse { memtables_bytes, merge_bytes };
+            set_limit(shares.tables_limit_bytes(used));
+            shares.cache_target_bytes(used, tables_bytes)
         });
         // Reads have given back what they were lent of it.
-        self.chunks.keep_at_least(self.shares.memtable_bytes + frozen);
+        self.chunks.keep_at_least(memtables_bytes);
     }
 
-    /// Memtables besides the size of one hold `frozen_bytes` now, all of them `beyond_bytes` more
-    /// than their share. Said under the lock of the queue that they are in, so that the last word is
-    /// the latest one; [`ReadMemory::share`] follows.
-    pub(crate) fn count_memtables(&self, frozen_bytes: u64, beyond_bytes: u64) {
-        self.frozen_bytes.store(frozen_bytes, Ordering::Relaxed);
+    /// So much is in use now, and memtables hold `beyond_bytes` more than their share. Said
+    /// under the lock of the queue that they are in, so that the last word is the latest one;
+    /// [`ReadMemory::share`] follows.
+    pub(crate) fn count(&self, used: InUse, beyond_bytes: u64) {
+        self.memtables_bytes.store(used.memtables_bytes, Ordering::Relaxed);
+        self.merge_bytes.store(used.merge_bytes, Ordering::Relaxed);
         self.beyond_bytes.store(beyond_bytes, Ordering::Relaxed);
     }
 }

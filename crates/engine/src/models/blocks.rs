@@ -2,7 +2,7 @@
 //! `quick_cache` and [`windrow_format::block::Account`] are one step each to loom.
 
 use super::{OF_MANY, OF_STEPS, model, model_of_database};
-use crate::budget::Budget;
+use crate::budget::{Budget, InUse};
 use crate::cache::{BlockCache, ReadMemory};
 use crate::options::Settings;
 use loom::sync::Mutex;
@@ -37,7 +37,8 @@ fn reads_are_offered_what_the_last_count_of_memtables_leaves() {
         let (shared, frozen) = (memory.clone(), frozen_bytes.clone());
         let share = move || {
             let frozen = frozen.lock().unwrap();
-            shared.count_memtables(*frozen, 0);
+            let one = shares.one_in_use();
+            shared.count(InUse { memtables_bytes: one.memtables_bytes + *frozen, ..one }, 0);
             drop(frozen);
             shared.share(0, |_| ());
         };
@@ -45,7 +46,10 @@ fn reads_are_offered_what_the_last_count_of_memtables_leaves() {
         *frozen_bytes.lock().unwrap() = shares.memtable_bytes;
         share();
         flushed.join().unwrap();
-        let left = shares.cache_target_bytes(shares.memtable_bytes, 0);
+        let left = shares.cache_target_bytes(
+            InUse { memtables_bytes: 2 * shares.memtable_bytes, ..shares.one_in_use() },
+            0,
+        );
         assert_eq!(blocks.offered_bytes(), left, "memory that a memtable takes");
     });
 }

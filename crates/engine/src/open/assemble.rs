@@ -145,8 +145,8 @@ fn with_numbers(mut state: ManifestState, listing: &Listing) -> ManifestState {
 fn new_caches(host: &Host, cleanup: &Arc<Cleanup>) -> Caches {
     let shares = host.shares;
     let blocks = Arc::new(BlockCache::within(
-        shares.cache_target_bytes(shares.frozen_bytes_max(), 0),
-        shares.cache_target_bytes(0, 0),
+        shares.cache_target_bytes(shares.all_in_use(), 0),
+        shares.cache_target_bytes(shares.one_in_use(), 0),
         shares.cache_bytes_max,
     ));
     let read_memory = Arc::new(ReadMemory::new(shares, blocks.clone()));
@@ -166,7 +166,10 @@ fn table_cache(
     Arc::new(TableCache::new(
         host.env.fs.clone(),
         &host.dir,
-        TableLimits { files: files_max, bytes: host.shares.tables_limit_bytes(0) },
+        TableLimits {
+            files: files_max,
+            bytes: host.shares.tables_limit_bytes(host.shares.one_in_use()),
+        },
         host.settings.direct_io,
         host.counters.clone(),
         Arc::new(move |number| obsolete.unlink_table(number)),

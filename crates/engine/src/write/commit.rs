@@ -115,13 +115,13 @@ impl Pipeline {
         let begin_ns = self.begin_timing(sync);
         let mut room = Room::new(self, touched);
         room.wait_for_pace(buf.byte_len());
-        let Reserved { slot, due, is_large, watching } = room.reserve(buf, reads)?;
+        let Reserved { slot, due, takes_lent, watching } = room.reserve(buf, reads)?;
         let unwinding = Unwinding::of_writing(self, &slot);
         // Before anybody may see it.
         if !watching.is_empty() {
             watching.cut(buf);
         }
-        if is_large {
+        if takes_lent {
             self.share_memory();
         }
         let appended = append(buf, &slot);

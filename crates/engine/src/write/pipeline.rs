@@ -6,6 +6,7 @@
 //! memtables that wait for a flush do not get one. Never does: flush, or call the
 //! scheduler: it signals ([`Workers::kick`]) that work may be due.
 
+use crate::budget::InUse;
 use crate::cache::Caches;
 use crate::host::Host;
 use crate::lock_ranks;
@@ -25,6 +26,7 @@ use crate::write::segments::Segments;
 use crate::write::unflushed::Frozen;
 use std::sync::{Arc, Weak};
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant};
+use windrow_env::sync::atomic::Ordering;
 use windrow_env::sync::{Guard, Mutex};
 
 /// The record of recent writes takes at most one in so many bytes of the memory budget.
@@ -213,7 +215,7 @@ impl Pipeline {
         self.caches.read_memory.memtable_bytes()
     }
 
-    /// Gives reads the memory that memtables do not use.
+    /// Gives reads the memory that memtables and merges do not use.
     pub(crate) fn share_memory(&self) {
         let (shares, Caches { tables, read_memory, .. }) = (&self.host.shares, &self.caches);
         let queue = self.queue().lock();
@@ -221,8 +223,9 @@ impl Pipeline {
         let frozen = queue.unflushed.frozen_bytes() as u64;
         let used = shares.memtables_used(active, frozen, self.host.settings.memory_bytes);
         let beyond = used.saturating_sub(shares.memtables_bytes());
-        debug_assert!(used >= shares.memtable_bytes, "memtables take {used} bytes at the least");
-        read_memory.count_memtables(used - shares.memtable_bytes, beyond);
+        let merges = self.workers.merges_running.load(Ordering::Acquire);
+        let merge_bytes = shares.merges_used(merges, self.workers.merges_max());
+        read_memory.count(InUse { memtables_bytes: used, merge_bytes }, beyond);
         drop(queue);
         read_memory.share(tables.used_bytes(), |limit| tables.set_limit_bytes(limit));
     }

@@ -36,9 +36,9 @@ pub(crate) struct Reserved {
     /// Memtables were switched for it, or the next log is due: there is work to
     /// schedule, but not before the slot is published, which all behind it wait for.
     pub(crate) due: bool,
-    /// It takes more than one memtable's size, which reads were lent: they give it
-    /// up before it is filled.
-    pub(crate) is_large: bool,
+    /// Memtables come to hold more than they were counted for, which reads were lent: they
+    /// give it up before it is filled.
+    pub(crate) takes_lent: bool,
     /// The gaps that what is put must be cut out of.
     pub(crate) watching: Watching,
 }
@@ -198,6 +198,8 @@ impl<'a> Room<'a> {
         log_bytes_max: u64,
     ) -> Result<Reserved> {
         let Pipeline { host, segments, observers, .. } = self.pipeline;
+        let step = host.shares.step_bytes();
+        let before = queue.unflushed.active_bytes() as u64 / step;
         let memtables = self.memtables(&mut queue)?;
         let slot = queue.take(buf.count(), buf.op_bytes(), memtables);
         let watching = match observers.is_empty() {
@@ -210,8 +212,8 @@ impl<'a> Room<'a> {
         debug_invariant!(Q1, given == asked, "{given} sequence numbers for {asked} operations");
         let fits = room <= log_bytes_max;
         debug_invariant!(Q1, fits, "{room} bytes of the log, of {log_bytes_max} at the most");
-        let is_large = (host.shares.memtable_bytes as usize) < queue.unflushed.active_bytes();
-        Ok(Reserved { slot, due, is_large, watching })
+        let takes_lent = queue.unflushed.active_bytes() as u64 / step > before;
+        Ok(Reserved { slot, due, takes_lent, watching })
     }
 
     /// What a write counts for in the memtable of a keyspace. Range deletes fill

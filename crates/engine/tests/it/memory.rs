@@ -310,3 +310,39 @@ fn memtables_are_smaller_while_readers_hold_flushed_ones() {
     }
     assert_eq!(db.stats().memory.readers_bytes, 0);
 }
+
+/// Memory that memtables and merges do not use at the moment caches blocks, also while somebody
+/// writes a little all the time.
+#[test]
+fn a_slow_writer_leaves_reads_the_memory_it_does_not_use() {
+    let (env, _handles) = windrow_env::testing::env(1);
+    let mut options = Options::default();
+    options.components.env = Some(env);
+    options.settings.memory_bytes = 32 << 20;
+    options.settings.compression = "none".into();
+    let db = Db::open_with("db", options).unwrap();
+    let key = |n: u64| format!("{:016}", n * 7_919 % 120_000);
+    (0..120_000).for_each(|n| db.put(key(n), [7; 100]).unwrap());
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let mut state = 1u64;
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        key((state >> 33) % 120_000)
+    };
+    let mut work = |gets: u64| {
+        let before = db.stats();
+        for n in 0..gets {
+            assert!(db.get(draw()).unwrap().is_some());
+            if n % 5 == 0 {
+                db.put(draw(), [8; 100]).unwrap();
+            }
+        }
+        let after = db.stats();
+        (after.cache_misses - before.cache_misses) as f64 / gets as f64
+    };
+    work(200_000);
+    let missed = work(400_000);
+    println!("{missed:.4} blocks a get are not cached");
+    assert!(missed < 0.13, "{missed} blocks a get are not cached");
+}
