@@ -1,19 +1,28 @@
 //! Index blocks: where their columns lie, and the search in them.
 //!
-//! Columns: eight-byte prefixes of the user keys (after what all keys share), key
+//! The compact form (`compact.rs`) is written where it can be. The plain one's columns:
+//! eight-byte prefixes of the user keys (after what all keys share), key
 //! ends, places; then the keys. A search is a branch-free binary search over
 //! the dense prefixes and a full comparison only among equal ones.
 //!
 //! Owns: the form of an index block. Never does: hold the block, or read others.
 
+use super::compact::Compact;
 use super::handle::{BlockHandle, Locate, PartitionHandle};
 use std::cmp::Ordering;
+
 use windrow_base::coding::Decoder;
 use windrow_base::key::{KEY_BYTES_MAX, TRAILER_BYTES, prefix_u64, split};
 use windrow_base::{Error, KeyOrder, Result};
 
-/// Fixed head: level, zero, shared bytes, count, base.
+/// Fixed head: level, flags, shared bytes, count, base.
 pub(crate) const HEAD_BYTES: usize = 16;
+
+/// The block is in the compact form.
+pub(crate) const IS_COMPACT: u8 = 1;
+
+/// Of a compact block: eight first bytes of each key, not four.
+pub(crate) const IS_WIDE: u8 = 2;
 
 /// Set in a key's end where the key is stored with its trailer (else it is 0).
 pub(crate) const HAS_TRAILER: u32 = 1 << 31;
@@ -47,10 +56,19 @@ pub(crate) struct IndexLayout {
     count: u32,
     shared_len: u16,
     level: IndexLevel,
+    flags: u8,
 }
 
 #[inline]
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    match bytes.get(at..).and_then(|b| b.first_chunk::<2>()) {
+        Some(b) => u16::from_le_bytes(*b),
+        None => 0,
+    }
+}
+
+#[inline]
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     match bytes.get(at..).and_then(|b| b.first_chunk::<4>()) {
         Some(b) => u32::from_le_bytes(*b),
         None => 0,
@@ -58,7 +76,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 }
 
 #[inline]
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     match bytes.get(at..).and_then(|b| b.first_chunk::<8>()) {
         Some(b) => u64::from_le_bytes(*b),
         None => 0,
@@ -75,20 +93,37 @@ impl IndexLayout {
             1 => IndexLevel::Partitions,
             _ => return Err(Error::not_supported("index of a level that needs a newer Windrow")),
         };
-        if d.u8()? != 0 {
+        let flags = d.u8()?;
+        let known = match level {
+            IndexLevel::Blocks => [0, IS_COMPACT, IS_COMPACT | IS_WIDE].contains(&flags),
+            IndexLevel::Partitions => flags == 0,
+        };
+        if !known {
             return Err(Error::not_supported("index with flags that need a newer Windrow"));
         }
         let shared = d.bytes(2)?;
         let shared_len = u16::from_le_bytes([shared[0], shared[1]]);
         let count = d.u32()?;
         let base = d.u64()?;
+        let layout = IndexLayout { base, count, shared_len, level, flags };
+        if let Some(compact) = layout.compact() {
+            compact.check(bytes, base).ok_or_else(bad)?;
+            return Ok(layout);
+        }
         let columns = PREFIX_BYTES + END_BYTES + level.place_bytes();
         d.bytes((count as usize).checked_mul(columns).ok_or_else(bad)?)?;
         d.bytes(usize::from(shared_len))?;
-        let layout = IndexLayout { base, count, shared_len, level };
         debug_assert_eq!(layout.keys_at(), d.position());
         layout.check_columns(bytes).ok_or_else(bad)?;
         Ok(layout)
+    }
+
+    /// The columns, if the block is in the compact form.
+    #[inline]
+    fn compact(&self) -> Option<Compact> {
+        let width = if self.flags & IS_WIDE != 0 { 8 } else { 4 };
+        let columns = || Compact::new(HEAD_BYTES, self.count(), width, self.shared_len.into());
+        (self.flags & IS_COMPACT != 0).then(columns)
     }
 
     /// Key ends ascend to the end of the bytes; places ascend; keys are of legal length.
@@ -163,7 +198,8 @@ impl IndexLayout {
     /// What all keys begin with.
     #[inline]
     pub(crate) fn shared<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
-        &bytes[self.shared_at()..self.keys_at()]
+        let at = self.compact().map_or_else(|| self.shared_at(), |compact| compact.shared_at());
+        &bytes[at..at + usize::from(self.shared_len)]
     }
 
     #[inline]
@@ -174,7 +210,10 @@ impl IndexLayout {
     /// Where a data block ends, from the base.
     #[inline]
     pub(crate) fn block_end(&self, bytes: &[u8], i: usize) -> u32 {
-        u32_at(bytes, self.places_at() + i * 4)
+        match self.compact() {
+            Some(compact) => compact.block_end(bytes, i),
+            None => u32_at(bytes, self.places_at() + i * 4),
+        }
     }
 
     /// File offset where a partition's data ends.
@@ -213,9 +252,20 @@ impl IndexLayout {
         }
     }
 
-    /// The key of an entry without what all share, and its trailer.
+    /// Appends the key of an entry, with what all share, to `out`; returns its trailer.
+    pub(crate) fn push_key(&self, bytes: &[u8], i: usize, out: &mut Vec<u8>) -> u64 {
+        out.extend_from_slice(self.shared(bytes));
+        if let Some(compact) = self.compact() {
+            return compact.push_key(bytes, i, out);
+        }
+        let (rest, trailer) = self.key(bytes, i);
+        out.extend_from_slice(rest);
+        trailer
+    }
+
+    /// The key of an entry of the plain form without what all share, and its trailer.
     #[inline]
-    pub(crate) fn key<'a>(&self, bytes: &'a [u8], i: usize) -> (&'a [u8], u64) {
+    fn key<'a>(&self, bytes: &'a [u8], i: usize) -> (&'a [u8], u64) {
         let from = if i == 0 { 0 } else { u32_at(bytes, self.ends_at() + (i - 1) * END_BYTES) };
         let to = u32_at(bytes, self.ends_at() + i * END_BYTES);
         let from = self.keys_at() + (from & !HAS_TRAILER) as usize;
@@ -234,11 +284,15 @@ impl IndexLayout {
     ) -> usize {
         let (mut lo, mut hi) = (0, self.count());
         let mut target = user_key;
-        if order.is_bytewise() {
+        // No writer gives another order's keys the compact form.
+        if order.is_bytewise() || self.flags & IS_COMPACT != 0 {
             let shared = self.shared(bytes);
             match user_key.strip_prefix(shared) {
                 Some(rest) => target = rest,
                 None => return if user_key < shared { 0 } else { self.count() },
+            }
+            if let Some(compact) = self.compact() {
+                return compact.search(bytes, target, trailer);
             }
             let prefix = prefix_u64(target);
             lo = self.lower_bound(bytes, prefix);

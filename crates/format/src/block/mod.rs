@@ -13,6 +13,7 @@
 
 mod account;
 mod builder;
+mod compact;
 mod entry;
 mod get;
 mod handle;
@@ -21,10 +22,11 @@ mod iter;
 
 pub use account::{Account, Charge};
 pub(crate) use builder::BlockBuilder;
+pub(crate) use compact::{GROUP, TAIL_HAS_TRAILER, TAIL_IS_SHORT, TAILS_BYTES_MAX};
 pub use get::BlockGet;
 pub(crate) use get::common_prefix;
 pub use handle::{BlockHandle, Locate, PartitionHandle};
-pub(crate) use index::{HAS_TRAILER, HEAD_BYTES, IndexLayout, IndexLevel};
+pub(crate) use index::{HAS_TRAILER, HEAD_BYTES, IS_COMPACT, IS_WIDE, IndexLayout, IndexLevel};
 pub use iter::BlockIter;
 
 use crate::codec::Codec;

@@ -88,9 +88,8 @@ impl IndexPart<'_> {
 
     /// Appends an entry's internal key to `out`.
     pub(super) fn push_key(&self, entry: usize, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.layout.shared(self.bytes));
-        let (rest, trailer) = self.layout.key(self.bytes, entry);
-        windrow_base::key::push_internal(out, rest, trailer);
+        let trailer = self.layout.push_key(self.bytes, entry, out);
+        out.extend_from_slice(&trailer.to_le_bytes());
     }
 }
 

@@ -1,6 +1,9 @@
 //! Builds index blocks: leaves over data blocks, and the top level over them.
 
-use crate::block::{HAS_TRAILER, HEAD_BYTES, IndexLevel, common_prefix};
+use crate::block::{
+    GROUP, HAS_TRAILER, HEAD_BYTES, IS_COMPACT, IS_WIDE, IndexLevel, TAIL_HAS_TRAILER,
+    TAIL_IS_SHORT, TAILS_BYTES_MAX, common_prefix,
+};
 use windrow_base::KeyOrder;
 use windrow_base::key::{TRAILER_BYTES, prefix_u64, split};
 
@@ -16,6 +19,52 @@ pub(super) enum Place {
 /// What all keys share counts as if it were not taken off them up to so many bytes:
 /// sizes are estimates, and of short keys simple ones.
 const SHORT_BYTES: usize = 64;
+
+/// Where more than one in so many keys begins with the four bytes of the one before, eight of each
+/// are in the column.
+const ALIKE_PART: usize = 8;
+
+/// The columns of a block in the compact form.
+#[derive(Default)]
+struct CompactColumns {
+    flags: u8,
+    first: Vec<u8>,
+    groups: Vec<u32>,
+    ends: Vec<u16>,
+    tail_ends: Vec<u16>,
+    tails: Vec<u8>,
+}
+
+impl CompactColumns {
+    /// Adds a key without what all share. Tails that become too long are for the caller to see.
+    fn add_key(&mut self, key: &[u8], trailer: u64, width: usize) {
+        let first = prefix_u64(key);
+        match width {
+            4 => self.first.extend_from_slice(&((first >> 32) as u32).to_le_bytes()),
+            _ => self.first.extend_from_slice(&first.to_le_bytes()),
+        }
+        self.tails.extend_from_slice(key.get(width..).unwrap_or_default());
+        let mut flags = 0;
+        if trailer != 0 {
+            self.tails.extend_from_slice(&trailer.to_le_bytes());
+            flags |= TAIL_HAS_TRAILER;
+        }
+        if key.len() < width {
+            self.tails.push(key.len() as u8);
+            flags |= TAIL_IS_SHORT;
+        }
+        self.tail_ends.push(self.tails.len() as u16 & TAILS_BYTES_MAX as u16 | flags);
+    }
+
+    fn write(&self, shared: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.first);
+        self.groups.iter().for_each(|group| out.extend_from_slice(&group.to_le_bytes()));
+        self.ends.iter().for_each(|end| out.extend_from_slice(&end.to_le_bytes()));
+        self.tail_ends.iter().for_each(|end| out.extend_from_slice(&end.to_le_bytes()));
+        out.extend_from_slice(shared);
+        out.extend_from_slice(&self.tails);
+    }
+}
 
 struct Entry {
     /// Bytes of its user key that the entry before has as well.
@@ -196,11 +245,55 @@ impl IndexBuilder {
     pub(super) fn finish_first(&mut self, count: usize, out: &mut Vec<u8>) {
         debug_assert!(self.common_bytes == self.common_of(self.len()), "{}", self.common_bytes);
         let shared_len = if self.shares { self.common_of(count) } else { 0 };
+        let compact = self.compact_columns(count, shared_len);
         out.push(self.level as u8);
-        out.push(0);
+        out.push(match &compact {
+            Some(columns) => columns.flags,
+            None => 0,
+        });
         out.extend_from_slice(&(shared_len as u16).to_le_bytes());
         out.extend_from_slice(&(count as u32).to_le_bytes());
         out.extend_from_slice(&self.base.to_le_bytes());
+        match compact {
+            Some(columns) => columns.write(&self.rests[..shared_len], out),
+            None => self.plain_columns(count, shared_len, out),
+        }
+        self.forget_first(count);
+    }
+
+    /// The columns of the compact form, if it can hold the first `count` entries.
+    fn compact_columns(&self, count: usize, shared_len: usize) -> Option<CompactColumns> {
+        if !self.shares || self.level != IndexLevel::Blocks {
+            return None;
+        }
+        let mut ends = Vec::with_capacity(count);
+        for entry in &self.entries[..count] {
+            let Place::BlockEnd(end) = entry.place else { return None };
+            ends.push(u32::try_from(end - self.base).ok()?);
+        }
+        let groups_of = |ends: &[u32]| -> Vec<u32> {
+            let before = |g: usize| if g == 0 { 0 } else { ends[g * GROUP - 1] };
+            (0..ends.len().div_ceil(GROUP)).map(before).collect()
+        };
+        let groups = groups_of(&ends);
+        let in_group = |(i, end): (usize, &u32)| u16::try_from(end - groups[i / GROUP]).ok();
+        let ends: Vec<u16> = ends.iter().enumerate().map(in_group).collect::<Option<_>>()?;
+        let mut columns = CompactColumns { groups, ends, ..CompactColumns::default() };
+        let (mut alike, mut last) = (0, None);
+        self.for_each_key(count, |user_key, entry| {
+            let first = prefix_u64(&user_key[shared_len..]) >> 32;
+            // The trailer is in the key that is compared then, and no longer column helps.
+            alike += usize::from(last.replace(first) == Some(first) && entry.trailer == 0);
+        });
+        let width = if alike > count / ALIKE_PART { 8 } else { 4 };
+        columns.flags = if width == 8 { IS_COMPACT | IS_WIDE } else { IS_COMPACT };
+        self.for_each_key(count, |user_key, entry| {
+            columns.add_key(&user_key[shared_len..], entry.trailer, width);
+        });
+        (columns.tails.len() <= TAILS_BYTES_MAX).then_some(columns)
+    }
+
+    fn plain_columns(&self, count: usize, shared_len: usize, out: &mut Vec<u8>) {
         self.for_each_key(count, |user_key, _| {
             out.extend_from_slice(&prefix_u64(&user_key[shared_len..]).to_le_bytes());
         });
@@ -232,7 +325,6 @@ impl IndexBuilder {
                 out.extend_from_slice(&entry.trailer.to_le_bytes());
             }
         });
-        self.forget_first(count);
     }
 
     fn forget_first(&mut self, count: usize) {
