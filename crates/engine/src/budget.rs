@@ -148,7 +148,7 @@ impl Shares {
 
     /// What active memtables count for that hold `active_bytes`: they fill the step at hand before
     /// memory is shared out again, and a part of the next one before reads have given it up.
-    fn active_counted(&self, active_bytes: u64) -> u64 {
+    pub(crate) fn active_counted(&self, active_bytes: u64) -> u64 {
         let step = self.step_bytes();
         let ahead = (active_bytes / step + 2).saturating_mul(step);
         ahead.min(self.memtable_bytes.max(active_bytes))

@@ -56,6 +56,12 @@ impl ChunkPool {
         self.release_idle();
     }
 
+    /// Keeps no chunk that comes back and would make all of them, in use or not, more than
+    /// `bytes`. What is idle now stays.
+    pub fn keep_returned_within(&self, bytes: u64) {
+        self.held_max.store(self.chunks_of(bytes), Ordering::Relaxed);
+    }
+
     /// Keeps chunks again while all of them are within `bytes`.
     pub fn keep_at_least(&self, bytes: u64) {
         let chunks = self.chunks_of(bytes);

@@ -138,8 +138,9 @@ pub(crate) struct BlockCache {
     may_grow: OnceLock<MayGrow>,
 }
 
-/// Asked before the cache grows, whenever as many bytes as it holds came in again.
-type MayGrow = Box<dyn Fn(u64) -> bool + Send + Sync>;
+/// Asked before the cache grows, whenever as many bytes as it holds came in again: the room that is
+/// offered then, or `None` where it may not grow. Under the lock of those who resize it.
+type MayGrow = Box<dyn Fn(u64) -> Option<u64> + Send + Sync>;
 
 impl BlockCache {
     /// A cache of at most `bytes` (0: nothing is ever cached).
@@ -182,7 +183,7 @@ impl BlockCache {
     }
 
     /// Has `may_grow` asked before it grows; else it always may. Said once.
-    pub(crate) fn grow_when(&self, may_grow: impl Fn(u64) -> bool + Send + Sync + 'static) {
+    pub(crate) fn grow_when(&self, may_grow: impl Fn(u64) -> Option<u64> + Send + Sync + 'static) {
         let said = self.may_grow.set(Box::new(may_grow));
         debug_assert!(said.is_ok(), "said once");
     }
@@ -320,7 +321,10 @@ impl BlockCache {
 
     fn may_want_more(&self, capacity: u64) -> bool {
         let room = self.room_bytes.load(Ordering::Relaxed);
-        room.min(self.most_bytes) > capacity || self.offered_bytes.load(Ordering::Relaxed) > room
+        let more_is_there = room < self.most_bytes && self.may_grow.get().is_some();
+        room.min(self.most_bytes) > capacity
+            || self.offered_bytes.load(Ordering::Relaxed) > room
+            || more_is_there
     }
 
     /// Takes the room that is offered if as much came in as it holds, and it may.
@@ -330,10 +334,14 @@ impl BlockCache {
             return;
         }
         let came = self.came_bytes.swap(0, Ordering::Relaxed);
-        if came < capacity || !self.may_grow.get().is_none_or(|may_grow| may_grow(came)) {
+        if came < capacity {
             return;
         }
         let resizing = self.resizing.lock();
+        if let Some(may_grow) = self.may_grow.get() {
+            let Some(offered) = may_grow(came) else { return };
+            self.offered_bytes.store(offered, Ordering::Relaxed);
+        }
         self.room_bytes.fetch_max(self.offered_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
         let allowed = self.allowed_bytes();
         if allowed > self.capacity_bytes.load(Ordering::Relaxed) {
@@ -390,9 +398,13 @@ impl BlockCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use crate::read::testing::{Op, World};
     use windrow_base::{KeyOrder, Kind};
     use windrow_format::table::{BlockKind, read_block};
+
+    /// What may be offered at the most.
+    const MOST: u64 = 1 << 20;
 
     fn some_block(world: &mut World, value_bytes: usize) -> Arc<Block> {
         let put = Op::new(1, Kind::Put, "key", &"v".repeat(value_bytes));
@@ -537,7 +549,7 @@ mod tests {
         let cache = BlockCache::within(1 << 18, 1 << 18, u64::MAX);
         let leave = Arc::new(AtomicU64::new(0));
         let asked = Arc::clone(&leave);
-        cache.grow_when(move |_| asked.load(Ordering::Relaxed) == 1);
+        cache.grow_when(move |_| (asked.load(Ordering::Relaxed) == 1).then_some(MOST));
         cache.resize(|| 1 << 20);
         let fill = |from: u64| {
             for offset in from..from + 300 {
@@ -564,7 +576,7 @@ mod tests {
         let cache = BlockCache::within(1 << 18, 1 << 20, u64::MAX);
         let leave = Arc::new(AtomicU64::new(0));
         let asked = Arc::clone(&leave);
-        cache.grow_when(move |_| asked.load(Ordering::Relaxed) == 1);
+        cache.grow_when(move |_| (asked.load(Ordering::Relaxed) == 1).then_some(MOST));
         let fill = |from: u64| {
             for offset in from..from + 300 {
                 cache.insert(7, offset, Arc::clone(&block));

@@ -4,7 +4,7 @@
 
 use crate::budget::{InUse, Shares};
 use std::sync::Arc;
-use windrow_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use windrow_skiplist::ChunkPool;
 
 pub(crate) mod block;
@@ -32,47 +32,81 @@ pub(crate) struct Caches {
 ///
 /// Memory that those do not use is lent to reads, but not while memtables fill as fast as
 /// reads fill the cache: blocks would be evicted for a memtable as soon as they are read.
-/// Reads get it once they filled the cache again while memtables took little.
+/// Reads get it once they filled the cache again while memtables took little. Until then
+/// the active memtables count as full, and chunks that come back are kept for the next.
 pub(crate) struct ReadMemory {
+    counts: Arc<Counts>,
+    blocks: Arc<BlockCache>,
+    chunks: Arc<ChunkPool>,
+}
+
+/// What of the budget is in use, as far as reads must know.
+struct Counts {
     shares: Shares,
-    memtables_bytes: Arc<AtomicU64>,
+    /// What active memtables count for, filled as far as they are.
+    active_bytes: AtomicU64,
+    /// The same of frozen ones.
+    frozen_bytes: AtomicU64,
     merge_bytes: AtomicU64,
     /// What memtables hold beyond their share.
     beyond_bytes: AtomicU64,
-    blocks: Arc<BlockCache>,
-    chunks: Arc<ChunkPool>,
+    tables_bytes: AtomicU64,
+    /// Whether active memtables lend what they do not use.
+    lends: AtomicBool,
 }
 
 /// What writers take while reads fill the cache counts as little if it is at most this part.
 const WRITTEN_PART: u64 = 8;
 
+impl Counts {
+    fn used(&self) -> InUse {
+        let mut active = self.active_bytes.load(Ordering::Relaxed);
+        if !self.lends.load(Ordering::Relaxed) {
+            active = active.max(self.shares.memtable_bytes);
+        }
+        let frozen = self.frozen_bytes.load(Ordering::Relaxed);
+        let merge_bytes = self.merge_bytes.load(Ordering::Relaxed);
+        InUse { memtables_bytes: active + frozen, merge_bytes }
+    }
+
+    /// The shares as they are now, what open tables may take, and what that leaves the cache.
+    fn limits(&self) -> (u64, u64) {
+        let beyond = self.beyond_bytes.load(Ordering::Relaxed);
+        let (shares, used) = (self.shares.with_memtables_beyond(beyond), self.used());
+        let tables = self.tables_bytes.load(Ordering::Relaxed);
+        (shares.tables_limit_bytes(used), shares.cache_target_bytes(used, tables))
+    }
+}
+
 impl ReadMemory {
     pub(crate) fn new(shares: Shares, blocks: Arc<BlockCache>) -> ReadMemory {
         let chunks = Arc::new(ChunkPool::new(shares.memtables_bytes()));
-        let used = shares.one_in_use();
-        let memtables_bytes = Arc::new(AtomicU64::new(used.memtables_bytes));
-        let (pool, memtables) = (chunks.clone(), memtables_bytes.clone());
+        let counts = Arc::new(Counts {
+            shares,
+            active_bytes: AtomicU64::new(shares.memtable_bytes),
+            frozen_bytes: AtomicU64::default(),
+            merge_bytes: AtomicU64::new(shares.merge_bytes),
+            beyond_bytes: AtomicU64::default(),
+            tables_bytes: AtomicU64::default(),
+            lends: AtomicBool::new(false),
+        });
+        let (pool, known) = (chunks.clone(), counts.clone());
         let (retired, taken_before) = (blocks.retired().clone(), AtomicUsize::new(0));
         blocks.grow_when(move |came_bytes| {
             let taken = pool.taken();
             let more = taken.wrapping_sub(taken_before.swap(taken, Ordering::Relaxed));
             let is_little = more as u64 * CHUNK_SLACK_BYTES <= came_bytes / WRITTEN_PART;
-            let used = memtables.load(Ordering::Relaxed);
-            if is_little {
-                pool.keep_within(used);
+            known.lends.store(is_little, Ordering::Relaxed);
+            if !is_little {
+                return None;
             }
+            let used = known.used().memtables_bytes;
+            pool.keep_within(used);
             // A memtable that was flushed a moment ago may be there, and nobody's.
-            let counted = used + retired.bytes();
-            is_little && pool.held_bytes() as u64 <= counted + CHUNK_SLACK_BYTES
+            let counted = used + retired.bytes() + CHUNK_SLACK_BYTES;
+            (pool.held_bytes() as u64 <= counted).then(|| known.limits().1)
         });
-        ReadMemory {
-            shares,
-            memtables_bytes,
-            merge_bytes: AtomicU64::new(used.merge_bytes),
-            beyond_bytes: AtomicU64::default(),
-            blocks,
-            chunks,
-        }
+        ReadMemory { counts, blocks, chunks }
     }
 
     /// The memory of all memtables.
@@ -83,33 +117,41 @@ impl ReadMemory {
     /// Size at which a memtable is frozen now.
     #[inline]
     pub(crate) fn memtable_bytes(&self) -> u64 {
-        self.shares.memtable_bytes_left(self.blocks.retired().bytes())
+        self.counts.shares.memtable_bytes_left(self.blocks.retired().bytes())
     }
 
     /// Open tables hold `tables_bytes` now: the cache has what they, memtables and merges leave.
     /// `set_limit` is told what they may take.
     pub(crate) fn share(&self, tables_bytes: u64, set_limit: impl FnOnce(u64)) {
+        let counts = &self.counts;
         let mut memtables_bytes = 0;
         self.blocks.resize(|| {
-            memtables_bytes = self.memtables_bytes.load(Ordering::Relaxed);
-            let merge_bytes = self.merge_bytes.load(Ordering::Relaxed);
-            let beyond = self.beyond_bytes.load(Ordering::Relaxed);
-            let shares = self.shares.with_memtables_beyond(beyond);
-            let used = InUse { memtables_bytes, merge_bytes };
-            set_limit(shares.tables_limit_bytes(used));
-            shares.cache_target_bytes(used, tables_bytes)
+            counts.tables_bytes.store(tables_bytes, Ordering::Relaxed);
+            memtables_bytes = counts.used().memtables_bytes;
+            let (tables_limit_bytes, cache_bytes) = counts.limits();
+            set_limit(tables_limit_bytes);
+            cache_bytes
         });
-        // Reads have given back what they were lent of it.
-        self.chunks.keep_at_least(memtables_bytes);
+        // Reads have given back what they were lent of it. What memtables lend they do not keep.
+        match counts.lends.load(Ordering::Relaxed) {
+            true => self.chunks.keep_returned_within(memtables_bytes),
+            false => self.chunks.keep_at_least(memtables_bytes),
+        }
     }
 
     /// So much is in use now, and memtables hold `beyond_bytes` more than their share. Said
     /// under the lock of the queue that they are in, so that the last word is the latest one;
     /// [`ReadMemory::share`] follows.
-    pub(crate) fn count(&self, used: InUse, beyond_bytes: u64) {
-        self.memtables_bytes.store(used.memtables_bytes, Ordering::Relaxed);
-        self.merge_bytes.store(used.merge_bytes, Ordering::Relaxed);
-        self.beyond_bytes.store(beyond_bytes, Ordering::Relaxed);
+    pub(crate) fn count(
+        &self,
+        (active_bytes, frozen_bytes): (u64, u64),
+        merge_bytes: u64,
+        beyond_bytes: u64,
+    ) {
+        self.counts.active_bytes.store(active_bytes, Ordering::Relaxed);
+        self.counts.frozen_bytes.store(frozen_bytes, Ordering::Relaxed);
+        self.counts.merge_bytes.store(merge_bytes, Ordering::Relaxed);
+        self.counts.beyond_bytes.store(beyond_bytes, Ordering::Relaxed);
     }
 }
 

@@ -37,8 +37,7 @@ fn reads_are_offered_what_the_last_count_of_memtables_leaves() {
         let (shared, frozen) = (memory.clone(), frozen_bytes.clone());
         let share = move || {
             let frozen = frozen.lock().unwrap();
-            let one = shares.one_in_use();
-            shared.count(InUse { memtables_bytes: one.memtables_bytes + *frozen, ..one }, 0);
+            shared.count((shares.memtable_bytes, *frozen), shares.merge_bytes, 0);
             drop(frozen);
             shared.share(0, |_| ());
         };

@@ -6,7 +6,6 @@
 //! memtables that wait for a flush do not get one. Never does: flush, or call the
 //! scheduler: it signals ([`Workers::kick`]) that work may be due.
 
-use crate::budget::InUse;
 use crate::cache::Caches;
 use crate::host::Host;
 use crate::lock_ranks;
@@ -20,7 +19,7 @@ use crate::trees::{Keyspaces, Trees};
 use crate::workers::{Kick, Workers};
 use crate::write::key_locks::KeyLocks;
 use crate::write::observers::Observers;
-use crate::write::queue::Queue;
+use crate::write::queue::{Queue, QueueState};
 use crate::write::recent::Verdict;
 use crate::write::segments::Segments;
 use crate::write::unflushed::Frozen;
@@ -217,16 +216,29 @@ impl Pipeline {
 
     /// Gives reads the memory that memtables and merges do not use.
     pub(crate) fn share_memory(&self) {
-        let (shares, Caches { tables, read_memory, .. }) = (&self.host.shares, &self.caches);
         let queue = self.queue().lock();
+        self.count_memory(&queue, 0);
+        drop(queue);
+        self.give_to_reads();
+    }
+
+    /// Counts what memtables hold, less so many bytes of frozen ones, and what merges do.
+    fn count_memory(&self, queue: &QueueState, less_bytes: u64) {
+        let shares = &self.host.shares;
         let active = queue.unflushed.active_bytes() as u64;
-        let frozen = queue.unflushed.frozen_bytes() as u64;
-        let used = shares.memtables_used(active, frozen, self.host.settings.memory_bytes);
+        let frozen = (queue.unflushed.frozen_bytes() as u64).saturating_sub(less_bytes);
+        // The active ones fill before anybody is asked, if they do not lend what they do not use.
+        let full = active.max(shares.memtable_bytes);
+        let used = shares.memtables_used(full, frozen, self.host.settings.memory_bytes);
         let beyond = used.saturating_sub(shares.memtables_bytes());
+        let counted = (shares.active_counted(active), used.saturating_sub(full));
         let merges = self.workers.merges_running.load(Ordering::Acquire);
         let merge_bytes = shares.merges_used(merges, self.workers.merges_max());
-        read_memory.count(InUse { memtables_bytes: used, merge_bytes }, beyond);
-        drop(queue);
+        self.caches.read_memory.count(counted, merge_bytes, beyond);
+    }
+
+    fn give_to_reads(&self) {
+        let Caches { tables, read_memory, .. } = &self.caches;
         read_memory.share(tables.used_bytes(), |limit| tables.set_limit_bytes(limit));
     }
 
@@ -351,9 +363,9 @@ impl Pipeline {
     }
 
     /// Lets go of memtables that were claimed for a flush. Those that are in tables and
-    /// that old views hold are retired; of the others nothing is left. In steps, so that each counts
-    /// as something at any time, and never as the readers' while reads are not offered its memory:
-    /// the cache would give way to it.
+    /// that old views hold are retired; of the others nothing is left. Each counts as something
+    /// at any time, and never as the readers' while reads are not offered its memory: the cache
+    /// would give way to it. Nor does anybody meanwhile share memory out by what counts then.
     pub(crate) fn let_go(&self, claimed: Vec<Frozen>) {
         let is_flushed = |frozen: &&Frozen| !frozen.is_waiting();
         let weak = |frozen: &Frozen| Arc::downgrade(&frozen.memtable);
@@ -366,14 +378,14 @@ impl Pipeline {
         if held.is_empty() {
             return;
         }
-        let blocks = &self.caches.blocks;
-        let bytes = |memtable: &Memtable| memtable.allocated_bytes() as u64;
+        let queue = self.queue().lock();
+        let counted: usize = held.iter().map(|memtable| memtable.reserved_bytes()).sum();
+        self.count_memory(&queue, counted as u64);
+        self.give_to_reads();
         for memtable in &held {
-            memtable.count_as(vec![blocks.retired().charge(bytes(memtable))]);
+            let bytes = memtable.allocated_bytes() as u64;
+            memtable.count_as(self.caches.blocks.take_over(bytes));
         }
-        self.share_memory();
-        for memtable in &held {
-            memtable.count_as(blocks.take_over(bytes(memtable)));
-        }
+        drop(queue);
     }
 }

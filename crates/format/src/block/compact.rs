@@ -7,7 +7,7 @@
 //!
 //! Owns: the form. Never does: hold the block, or know keys of another order than bytewise.
 
-use super::index::{u16_at, u32_at, u64_at};
+use super::column::{u16_at, u32_at, u64_at};
 use std::cmp::Ordering;
 
 use windrow_base::key::{KEY_BYTES_MAX, TRAILER_BYTES, prefix_u64, split};

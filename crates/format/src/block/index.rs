@@ -7,6 +7,7 @@
 //!
 //! Owns: the form of an index block. Never does: hold the block, or read others.
 
+use super::column::{u32_at, u64_at};
 use super::compact::Compact;
 use super::handle::{BlockHandle, Locate, PartitionHandle};
 use std::cmp::Ordering;
@@ -57,30 +58,6 @@ pub(crate) struct IndexLayout {
     shared_len: u16,
     level: IndexLevel,
     flags: u8,
-}
-
-#[inline]
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    match bytes.get(at..).and_then(|b| b.first_chunk::<2>()) {
-        Some(b) => u16::from_le_bytes(*b),
-        None => 0,
-    }
-}
-
-#[inline]
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    match bytes.get(at..).and_then(|b| b.first_chunk::<4>()) {
-        Some(b) => u32::from_le_bytes(*b),
-        None => 0,
-    }
-}
-
-#[inline]
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    match bytes.get(at..).and_then(|b| b.first_chunk::<8>()) {
-        Some(b) => u64::from_le_bytes(*b),
-        None => 0,
-    }
 }
 
 impl IndexLayout {

@@ -13,6 +13,7 @@
 
 mod account;
 mod builder;
+mod column;
 mod compact;
 mod entry;
 mod get;
