@@ -200,6 +200,17 @@ mod tests {
     }
 
     #[test]
+    fn chunks_that_come_back_are_kept_within_what_is_said() {
+        let pool = Arc::new(ChunkPool::new(8 * MIB));
+        let (first, _) = full(&pool, 4);
+        drop(full(&pool, 2));
+        pool.keep_returned_within(3 * MIB);
+        assert_eq!(pool.held_bytes(), 6 << 20, "what is idle stays");
+        drop(first);
+        assert_eq!(pool.held_bytes(), 3 << 20);
+    }
+
+    #[test]
     fn chunks_that_come_back_later_go_while_somebody_uses_their_memory() {
         let pool = Arc::new(ChunkPool::new(8 * MIB));
         let (first, _) = full(&pool, 4);

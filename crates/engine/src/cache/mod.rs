@@ -40,10 +40,10 @@ pub(crate) struct ReadMemory {
     chunks: Arc<ChunkPool>,
 }
 
-/// What of the budget is in use, as far as reads must know.
+/// The part of the budget that is in use, as far as reads must know.
 struct Counts {
     shares: Shares,
-    /// What active memtables count for, filled as far as they are.
+    /// Active memtables, filled as far as they are ([`Shares::active_counted`]).
     active_bytes: AtomicU64,
     /// The same of frozen ones.
     frozen_bytes: AtomicU64,
@@ -55,7 +55,7 @@ struct Counts {
     lends: AtomicBool,
 }
 
-/// What writers take while reads fill the cache counts as little if it is at most this part.
+/// Memtables take little if it is at most this part of the bytes that reads bring into the cache.
 const WRITTEN_PART: u64 = 8;
 
 impl Counts {
@@ -76,6 +76,26 @@ impl Counts {
         let tables = self.tables_bytes.load(Ordering::Relaxed);
         (shares.tables_limit_bytes(used), shares.cache_target_bytes(used, tables))
     }
+
+    /// Reads brought `came_bytes` into the cache while memtables took `taken_bytes` of chunks: what
+    /// the cache may grow to, or `None` if it may not.
+    fn offer(
+        &self,
+        pool: &ChunkPool,
+        retired_bytes: u64,
+        (taken_bytes, came_bytes): (u64, u64),
+    ) -> Option<u64> {
+        let is_little = taken_bytes <= came_bytes / WRITTEN_PART;
+        self.lends.store(is_little, Ordering::Relaxed);
+        if !is_little {
+            return None;
+        }
+        let used = self.used().memtables_bytes;
+        pool.keep_within(used);
+        // A memtable that was flushed a moment ago may be there, and nobody's.
+        let counted = used + retired_bytes + CHUNK_SLACK_BYTES;
+        (pool.held_bytes() as u64 <= counted).then(|| self.limits().1)
+    }
 }
 
 impl ReadMemory {
@@ -95,16 +115,7 @@ impl ReadMemory {
         blocks.grow_when(move |came_bytes| {
             let taken = pool.taken();
             let more = taken.wrapping_sub(taken_before.swap(taken, Ordering::Relaxed));
-            let is_little = more as u64 * CHUNK_SLACK_BYTES <= came_bytes / WRITTEN_PART;
-            known.lends.store(is_little, Ordering::Relaxed);
-            if !is_little {
-                return None;
-            }
-            let used = known.used().memtables_bytes;
-            pool.keep_within(used);
-            // A memtable that was flushed a moment ago may be there, and nobody's.
-            let counted = used + retired.bytes() + CHUNK_SLACK_BYTES;
-            (pool.held_bytes() as u64 <= counted).then(|| known.limits().1)
+            known.offer(&pool, retired.bytes(), (more as u64 * CHUNK_SLACK_BYTES, came_bytes))
         });
         ReadMemory { counts, blocks, chunks }
     }
@@ -192,5 +203,37 @@ mod tests {
         // All of it out of the pool.
         drop(fill(memory.chunks(), shares.memtable_bytes));
         assert!(memory.chunks().taken() > taken && memory.chunks().held_bytes() == held);
+    }
+
+    /// Reads that outdo writers are lent what the active memtable does not use, and then no chunk
+    /// that comes back is kept in its place; as soon as writers take more, it counts as full again.
+    #[test]
+    fn memory_is_lent_once() {
+        let settings = Settings { memory_bytes: 64 * MIB, ..Settings::default() };
+        let shares = Budget::split_for(&settings, u64::MAX);
+        let memory = ReadMemory::new(shares, Arc::new(BlockCache::new(64 * MIB)));
+        let (one, pool) = (shares.memtable_bytes, memory.chunks().clone());
+        let left = |used: InUse| shares.cache_target_bytes(used, 0);
+        let little = shares.active_counted(one / 8);
+        // A flushed memtable, which a reader holds, and one that is filled by an eighth.
+        let (held, _active) = (fill(&pool, one), fill(&pool, one / 8));
+        memory.count((little, 0), shares.merge_bytes, 0);
+        memory.share(0, |_| ());
+        let fast = memory.counts.offer(&pool, one, (2 * MIB, 8 * MIB));
+        assert_eq!((fast, memory.counts.used().memtables_bytes), (None, one));
+        let slow = memory.counts.offer(&pool, one, (MIB, 8 * MIB));
+        assert_eq!(slow, Some(left(InUse { memtables_bytes: little, ..shares.one_in_use() })));
+        // Another one was frozen, and is in tables.
+        for frozen in [one, 0] {
+            memory.count((little, frozen), shares.merge_bytes, 0);
+            memory.share(0, |_| ());
+        }
+        drop(held);
+        assert!(pool.held_bytes() as u64 <= little + MIB, "{} are kept", pool.held_bytes());
+        // Memory that memtables hold and do not count for is lent to nobody.
+        let _more = fill(&pool, one);
+        assert_eq!(memory.counts.offer(&pool, 0, (0, 8 * MIB)), None);
+        memory.counts.offer(&pool, 0, (2 * MIB, 8 * MIB));
+        assert_eq!(memory.counts.used(), shares.one_in_use());
     }
 }

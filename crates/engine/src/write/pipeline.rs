@@ -222,7 +222,7 @@ impl Pipeline {
         self.give_to_reads();
     }
 
-    /// Counts what memtables hold, less so many bytes of frozen ones, and what merges do.
+    /// Counts the memory of memtables, frozen ones without `less_bytes` of them, and of merges.
     fn count_memory(&self, queue: &QueueState, less_bytes: u64) {
         let shares = &self.host.shares;
         let active = queue.unflushed.active_bytes() as u64;
@@ -387,5 +387,7 @@ impl Pipeline {
             memtable.count_as(self.caches.blocks.take_over(bytes));
         }
         drop(queue);
+        // One of a keyspace that was dropped a moment ago was not among the frozen ones.
+        self.share_memory();
     }
 }
