@@ -24,7 +24,7 @@ const FILES: &[(&str, &str)] = &[
     ("steady", include_str!("../../workloads/steady.toml")),
 ];
 
-/// Those that take hours, and are run by their names only.
+/// Those that need tens of gigabytes, and are run by their names only.
 const BY_NAME: &[(&str, &str)] = &[("growth", include_str!("../../workloads/growth.toml"))];
 
 /// The experiments of the papers behind the policies: of Windrow's policies, RocksDB next to
