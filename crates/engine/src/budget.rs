@@ -7,7 +7,7 @@
 //! Half goes to memtables, since they set how much is merged; an eighth to
 //! merges; a little to what nobody counts; the rest serves reads. All but the
 //! reads' share is capped: beyond a point, memory helps nothing but the cache.
-//! What memtables and merges do not use at the moment serves reads, too.
+//! Reads are lent as well what memtables and merges do not use at the moment.
 
 use crate::options::{MEMTABLES_MIN, Settings};
 
@@ -26,8 +26,7 @@ const MEMTABLES_AIM: u64 = 2;
 /// More than this many frozen memtables only make gets slower.
 const MEMTABLES_CAP: u64 = 4;
 
-/// Memory is shared out again whenever the active memtables have grown by one of so many parts of
-/// a memtable.
+/// Memory is shared out again whenever the active memtables have grown by an eighth of a memtable.
 const STEPS: u64 = 8;
 
 /// What one merge can use: input buffers of a dozen tables, the output's
@@ -68,7 +67,7 @@ pub(crate) struct Shares {
     pub(crate) cache_bytes_max: u64,
 }
 
-/// What of the shares is in use now, in bytes, by those who lend to reads what they do not use.
+/// Bytes in use now of the shares that are lent to reads as far as they are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InUse {
     /// [`Shares::memtables_used`].
@@ -146,7 +145,7 @@ impl Shares {
         (self.memtable_bytes / STEPS).max(1)
     }
 
-    /// What active memtables count for that hold `active_bytes`: they fill the step at hand before
+    /// Counts active memtables that hold `active_bytes`: they fill the step at hand before
     /// memory is shared out again, and a part of the next one before reads have given it up.
     pub(crate) fn active_counted(&self, active_bytes: u64) -> u64 {
         let step = self.step_bytes();
@@ -154,8 +153,8 @@ impl Shares {
         ahead.min(self.memtable_bytes.max(active_bytes))
     }
 
-    /// What memtables hold, or come to hold before anybody is asked. A large batch has more
-    /// in them.
+    /// Counts memtables by their bytes now, and by those that they come to hold before memory is
+    /// shared out again. A large batch has more in them.
     pub(crate) fn memtables_used(
         &self,
         active_bytes: u64,
@@ -168,7 +167,7 @@ impl Shares {
         filled.min(most).max(active_bytes.saturating_add(frozen_bytes))
     }
 
-    /// What so many of at most `merges_max` merges hold, and a flush next to them.
+    /// Buffers of `merges` running merges out of at most `merges_max`, and of a flush next to them.
     pub(crate) fn merges_used(&self, merges: usize, merges_max: usize) -> u64 {
         let (jobs, jobs_max) = (merges.min(merges_max) as u64 + 1, merges_max as u64 + 1);
         self.merge_bytes / jobs_max * jobs
@@ -198,7 +197,7 @@ impl Shares {
         Shares { reads_bytes_min: self.reads_bytes_min - given, ..*self }
     }
 
-    /// What open tables and the block cache may use together.
+    /// Memory of open tables and the block cache together.
     pub(crate) fn reads_bytes(&self, used: InUse) -> u64 {
         self.reads_bytes_min
             + self.memtables_bytes().saturating_sub(used.memtables_bytes)

@@ -63,8 +63,8 @@ struct Totals {
     bytes: AtomicU64,
     /// Blocks of partitions, for as long as anybody holds them.
     partitions: Account,
-    /// What the open tables would take with their whole indexes and without filters; and the
-    /// entries of these tables.
+    /// Memory of the open tables, were their indexes in it whole and their filters not; and
+    /// the entries of these tables.
     lean_bytes: AtomicU64,
     open_entries: AtomicU64,
     /// Of all handles, and of what the tree knows of their files.
@@ -73,8 +73,8 @@ struct Totals {
 }
 
 impl Totals {
-    /// What all tables would take that there are handles of, were they open and without
-    /// filters: as much for an entry as those that are.
+    /// Memory of all tables with a handle, were they open with their whole indexes and without
+    /// filters: as much for an entry as the open ones take.
     fn lean_bytes_of_all(&self) -> u64 {
         let open_entries = self.open_entries.load(Ordering::Relaxed);
         if open_entries == 0 {
@@ -336,7 +336,7 @@ pub(crate) struct TableCache {
     direct_io: bool,
     limit_files: usize,
     limit_bytes: AtomicU64,
-    /// What tables may take while memtables are at rest.
+    /// The limit on bytes while memtables are at rest.
     rest_limit_bytes: u64,
     counters: Arc<Counters>,
     on_opened: OnOpened,
@@ -543,10 +543,10 @@ impl TableCache {
             || self.memory_bytes() > self.open_limit_bytes()
     }
 
-    /// Lets go of partitions that were not used since the hand last passed, and closes such
-    /// tables of which none is in memory, until the limits hold with `files_more` more; of
-    /// pinned tables only in the last rounds, since the limits are a promise and pins are
-    /// not. What running reads hold stays.
+    /// Lets go of partitions that were not used since the hand last passed, and closes unused
+    /// tables that have no partition in memory, until the limits hold with `files_more` more
+    /// files. Pinned tables are passed by but for the last rounds, since the limits are a promise
+    /// and pins are not. What running reads hold stays.
     fn evict(&self, files_more: usize, spare: Option<&Arc<TableHandle>>) {
         if !self.is_over(files_more) {
             return;

@@ -340,7 +340,7 @@ settings! {
     "On" => "blocks take about a byte more per key";
 
     partition_bytes: u64, Bytes, 32 * KIB, Number { min: 4 * KIB, max: GIB };
-    "Index and filter of a table larger than this are cut into partitions, each of which is read when it is asked for.";
+    "Index and filter of a table larger than this are cut into partitions, and a partition is read when it is asked for.";
     "Too low" => "one more search in each get";
     "Too high" => "where memory is short, a get may read and keep that much of a table";
 

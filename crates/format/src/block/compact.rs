@@ -1,5 +1,5 @@
-//! The compact form of an index block over data blocks: what an entry takes is 8 to 14 bytes
-//! where the plain form takes 20 to 28, so that twice as many fit in memory.
+//! The compact form of an index block over data blocks: an entry takes 8.5 bytes, or 12.5, and the
+//! rest of its key, where the plain form takes 16 bytes and the whole key.
 //!
 //! Columns: the first 4 or 8 bytes of each key (after what all keys share), the ends of blocks in
 //! groups of eight, the ends of the keys' tails; then the tails, which are what follows those
