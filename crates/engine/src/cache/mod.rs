@@ -4,6 +4,7 @@
 
 use crate::budget::{InUse, Shares};
 use std::sync::Arc;
+use windrow_env::Clock;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use windrow_skiplist::ChunkPool;
 
@@ -30,10 +31,12 @@ pub(crate) struct Caches {
 /// Keeps cached blocks and idle chunks of memtables within what open tables,
 /// memtables and merges leave of the budget.
 ///
-/// Memory that those do not use is lent to reads, but not while memtables fill as fast as
-/// reads fill the cache: blocks would be evicted for a memtable as soon as they are read.
-/// Reads get it once they filled the cache again while memtables took little. Until then
-/// the active memtables count as full, and chunks that come back are kept for the next.
+/// Memory that those do not use is lent to reads that outdo slow writers: once reads filled the
+/// cache again while memtables took little, and as long as a memtable takes seconds to fill. A
+/// faster writer would have blocks evicted as soon as they are read, and of a cache that shrinks
+/// and grows by a memtable at every turn some pages stay, partly used, that nobody counts. So
+/// until then the active memtables count as full, all merges as running, and chunks that come
+/// back are kept for the next memtable.
 pub(crate) struct ReadMemory {
     counts: Arc<Counts>,
     blocks: Arc<BlockCache>,
@@ -51,22 +54,61 @@ struct Counts {
     /// What memtables hold beyond their share.
     beyond_bytes: AtomicU64,
     tables_bytes: AtomicU64,
-    /// Whether active memtables lend what they do not use.
+    /// Whether memtables and merges lend what they do not use.
     lends: AtomicBool,
+    writers: Writers,
+}
+
+/// How fast writers fill memtables. Changed under the lock of those who resize the cache.
+#[derive(Default)]
+struct Writers {
+    /// Chunks taken when reads last filled the cache, and when the rate was last measured.
+    seen: AtomicUsize,
+    measured: AtomicUsize,
+    measured_ns: AtomicU64,
+    are_slow: AtomicBool,
 }
 
 /// Memtables take little if it is at most this part of the bytes that reads bring into the cache.
 const WRITTEN_PART: u64 = 8;
 
+/// The rate of writers is measured over this time at least: chunks come one by one.
+const RATE_NS: u64 = 1_000_000_000;
+
+/// Writers are slow if a memtable would take this time to fill.
+const FILL_NS_MIN: u64 = 5 * RATE_NS;
+
+impl Writers {
+    /// Memtables have taken `taken` chunks of the pool up to now. Whether that is slow; and the
+    /// bytes taken since it was last asked.
+    fn look(&self, taken: usize, now_ns: u64, memtable_bytes: u64) -> (bool, u64) {
+        let bytes_since = |before: usize| taken.wrapping_sub(before) as u64 * CHUNK_SLACK_BYTES;
+        let more_bytes = bytes_since(self.seen.swap(taken, Ordering::Relaxed));
+        let passed_ns = now_ns.saturating_sub(self.measured_ns.load(Ordering::Relaxed));
+        if passed_ns >= RATE_NS {
+            self.measured_ns.store(now_ns, Ordering::Relaxed);
+            let bytes = bytes_since(self.measured.swap(taken, Ordering::Relaxed));
+            let (taken, fill) = (u128::from(bytes), u128::from(memtable_bytes));
+            let are_slow = taken * u128::from(FILL_NS_MIN) <= fill * u128::from(passed_ns);
+            self.are_slow.store(are_slow, Ordering::Relaxed);
+        }
+        (self.are_slow.load(Ordering::Relaxed), more_bytes)
+    }
+}
+
 impl Counts {
     fn used(&self) -> InUse {
-        let mut active = self.active_bytes.load(Ordering::Relaxed);
+        let mut used = InUse {
+            memtables_bytes: self.active_bytes.load(Ordering::Relaxed),
+            merge_bytes: self.merge_bytes.load(Ordering::Relaxed),
+        };
         if !self.lends.load(Ordering::Relaxed) {
-            active = active.max(self.shares.memtable_bytes);
+            let full = self.shares.one_in_use();
+            used.memtables_bytes = used.memtables_bytes.max(full.memtables_bytes);
+            used.merge_bytes = full.merge_bytes;
         }
-        let frozen = self.frozen_bytes.load(Ordering::Relaxed);
-        let merge_bytes = self.merge_bytes.load(Ordering::Relaxed);
-        InUse { memtables_bytes: active + frozen, merge_bytes }
+        used.memtables_bytes += self.frozen_bytes.load(Ordering::Relaxed);
+        used
     }
 
     /// The shares as they are now, what open tables may take, and what that leaves the cache.
@@ -77,16 +119,18 @@ impl Counts {
         (shares.tables_limit_bytes(used), shares.cache_target_bytes(used, tables))
     }
 
-    /// Reads brought `came_bytes` into the cache while memtables took `taken_bytes` of chunks: what
-    /// the cache may grow to, or `None` if it may not.
+    /// Reads brought `came_bytes` into the cache since this was last asked: what the cache may grow
+    /// to, or `None` if it may not.
     fn offer(
         &self,
         pool: &ChunkPool,
         retired_bytes: u64,
-        (taken_bytes, came_bytes): (u64, u64),
+        (came_bytes, now_ns): (u64, u64),
     ) -> Option<u64> {
+        let one = self.shares.memtable_bytes;
+        let (are_slow, taken_bytes) = self.writers.look(pool.taken(), now_ns, one);
         let is_little = taken_bytes <= came_bytes / WRITTEN_PART;
-        self.lends.store(is_little, Ordering::Relaxed);
+        self.lends.store(is_little && are_slow, Ordering::Relaxed);
         if !is_little {
             return None;
         }
@@ -99,7 +143,11 @@ impl Counts {
 }
 
 impl ReadMemory {
-    pub(crate) fn new(shares: Shares, blocks: Arc<BlockCache>) -> ReadMemory {
+    pub(crate) fn new(
+        shares: Shares,
+        blocks: Arc<BlockCache>,
+        clock: Arc<dyn Clock>,
+    ) -> ReadMemory {
         let chunks = Arc::new(ChunkPool::new(shares.memtables_bytes()));
         let counts = Arc::new(Counts {
             shares,
@@ -109,13 +157,13 @@ impl ReadMemory {
             beyond_bytes: AtomicU64::default(),
             tables_bytes: AtomicU64::default(),
             lends: AtomicBool::new(false),
+            writers: Writers::default(),
         });
+        counts.writers.measured_ns.store(clock.monotonic_ns(), Ordering::Relaxed);
         let (pool, known) = (chunks.clone(), counts.clone());
-        let (retired, taken_before) = (blocks.retired().clone(), AtomicUsize::new(0));
+        let retired = blocks.retired().clone();
         blocks.grow_when(move |came_bytes| {
-            let taken = pool.taken();
-            let more = taken.wrapping_sub(taken_before.swap(taken, Ordering::Relaxed));
-            known.offer(&pool, retired.bytes(), (more as u64 * CHUNK_SLACK_BYTES, came_bytes))
+            known.offer(&pool, retired.bytes(), (came_bytes, clock.monotonic_ns()))
         });
         ReadMemory { counts, blocks, chunks }
     }
@@ -173,9 +221,14 @@ mod tests {
     use crate::memtable::UserOrder;
     use crate::options::Settings;
     use windrow_base::KeyOrder;
+    use windrow_env::testing::ManualClock;
     use windrow_skiplist::SkipList;
 
     const MIB: u64 = 1 << 20;
+
+    fn clock() -> Arc<dyn Clock> {
+        Arc::new(ManualClock::new())
+    }
 
     fn fill(chunks: &Arc<ChunkPool>, bytes: u64) -> SkipList<UserOrder> {
         let list = SkipList::with_pool(UserOrder(KeyOrder::Bytewise), chunks.clone());
@@ -189,7 +242,7 @@ mod tests {
     fn memtables_pass_their_memory_on_within_their_share() {
         let settings = Settings { memory_bytes: 64 * MIB, ..Settings::default() };
         let shares = Budget::split_for(&settings, u64::MAX);
-        let memory = ReadMemory::new(shares, Arc::new(BlockCache::new(MIB)));
+        let memory = ReadMemory::new(shares, Arc::new(BlockCache::new(MIB)), clock());
         let share = shares.memtables_bytes() as usize;
         let mut last = None;
         for _ in 0..5 {
@@ -205,35 +258,49 @@ mod tests {
         assert!(memory.chunks().taken() > taken && memory.chunks().held_bytes() == held);
     }
 
-    /// Reads that outdo writers are lent what the active memtable does not use, and then no chunk
-    /// that comes back is kept in its place; as soon as writers take more, it counts as full again.
+    /// Reads that outdo a slow writer are lent what the active memtable and merges do not use, and
+    /// then no chunk that comes back is kept in its place; as soon as it is faster, they count as
+    /// full again.
     #[test]
     fn memory_is_lent_once() {
+        const SECOND: u64 = 1_000_000_000;
         let settings = Settings { memory_bytes: 64 * MIB, ..Settings::default() };
         let shares = Budget::split_for(&settings, u64::MAX);
-        let memory = ReadMemory::new(shares, Arc::new(BlockCache::new(64 * MIB)));
+        let memory = ReadMemory::new(shares, Arc::new(BlockCache::new(64 * MIB)), clock());
         let (one, pool) = (shares.memtable_bytes, memory.chunks().clone());
-        let left = |used: InUse| shares.cache_target_bytes(used, 0);
         let little = shares.active_counted(one / 8);
+        let full = shares.one_in_use();
+        let lent = InUse { memtables_bytes: little, merge_bytes: shares.merges_used(0, 1) };
+        let mut now_ns = memory.counts.writers.measured_ns.load(Ordering::Relaxed);
+        let mut offer = |retired: u64, seconds: u64| {
+            now_ns += seconds * SECOND;
+            let offered = memory.counts.offer(&pool, retired, (one * WRITTEN_PART, now_ns));
+            (offered, memory.counts.used())
+        };
         // A flushed memtable, which a reader holds, and one that is filled by an eighth.
         let (held, _active) = (fill(&pool, one), fill(&pool, one / 8));
-        memory.count((little, 0), shares.merge_bytes, 0);
+        memory.count((little, 0), lent.merge_bytes, 0);
         memory.share(0, |_| ());
-        let fast = memory.counts.offer(&pool, one, (2 * MIB, 8 * MIB));
-        assert_eq!((fast, memory.counts.used().memtables_bytes), (None, one));
-        let slow = memory.counts.offer(&pool, one, (MIB, 8 * MIB));
-        assert_eq!(slow, Some(left(InUse { memtables_bytes: little, ..shares.one_in_use() })));
+        // More than a memtable in a second, which is more than reads brought in by their part.
+        assert_eq!(offer(one, 1), (None, full));
+        // None since, but nobody knows yet for how long.
+        assert_eq!(offer(one, 0), (Some(shares.cache_target_bytes(full, 0)), full));
+        assert_eq!(offer(one, 1), (Some(shares.cache_target_bytes(lent, 0)), lent));
         // Another one was frozen, and is in tables.
         for frozen in [one, 0] {
-            memory.count((little, frozen), shares.merge_bytes, 0);
+            memory.count((little, frozen), lent.merge_bytes, 0);
             memory.share(0, |_| ());
         }
         drop(held);
         assert!(pool.held_bytes() as u64 <= little + MIB, "{} are kept", pool.held_bytes());
+        // Half a memtable in two seconds fills one in four.
+        let more = fill(&pool, one / 2);
+        assert_eq!(offer(0, 2).1, full);
+        drop(more);
+        let _more = fill(&pool, one / 2);
+        assert_eq!(offer(0, 6).1, lent);
         // Memory that memtables hold and do not count for is lent to nobody.
-        let _more = fill(&pool, one);
-        assert_eq!(memory.counts.offer(&pool, 0, (0, 8 * MIB)), None);
-        memory.counts.offer(&pool, 0, (2 * MIB, 8 * MIB));
-        assert_eq!(memory.counts.used(), shares.one_in_use());
+        let _unknown = fill(&pool, one);
+        assert_eq!(offer(0, 30), (None, lent));
     }
 }

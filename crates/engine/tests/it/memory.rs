@@ -315,7 +315,7 @@ fn memtables_are_smaller_while_readers_hold_flushed_ones() {
 /// writes a little all the time.
 #[test]
 fn a_slow_writer_leaves_reads_the_memory_it_does_not_use() {
-    let (env, _handles) = windrow_env::testing::env(1);
+    let (env, handles) = windrow_env::testing::env(1);
     let mut options = Options::default();
     options.components.env = Some(env);
     options.settings.memory_bytes = 32 << 20;
@@ -336,6 +336,10 @@ fn a_slow_writer_leaves_reads_the_memory_it_does_not_use() {
             assert!(db.get(draw()).unwrap().is_some());
             if n % 5 == 0 {
                 db.put(draw(), [8; 100]).unwrap();
+            }
+            // 25,000 gets a second, and 600 KB written.
+            if n % 50 == 0 {
+                handles.clock.advance_ms(2);
             }
         }
         let after = db.stats();
