@@ -6,7 +6,7 @@
 //! Owns: what happens in a session, by seed. Never does: draw a run's shape
 //! (`scenario.rs`), or judge (`judge.rs`, `targets.rs`, `scans.rs`).
 
-use crate::judge::{Allowed, Judge};
+use crate::judge::{Allowed, Judge, tells_of_lies};
 use crate::scans::Scans;
 use crate::scenario::{Client, ClientKind, Hazard, LIES, Scenario, Settings, Stream, stream};
 use crate::settle::SettleFs;
@@ -282,11 +282,12 @@ impl Run<'_> {
             }
             Err(error) => {
                 self.note(|| format!("open: {error}"));
-                if !self.judge.excuses(error.kind()) {
+                let told = tells_of_lies(error.kind(), &error.to_string());
+                let is_lie = self.judge.allowed.lies && told;
+                if !self.judge.excuses(error.kind()) && !is_lie {
                     return Err(format!("open: {error}"));
                 }
-                let damaged = error.is_corruption() && !self.fs().is_dead();
-                self.judge.detected |= self.judge.allowed.lies && damaged;
+                self.judge.detected |= is_lie && !self.fs().is_dead();
                 self.summary.in_recovery += u64::from(self.fs().is_dead());
             }
         }
@@ -537,7 +538,8 @@ struct EndError {
 
 impl EndError {
     fn of(what: &str, error: &windrow_base::Error) -> EndError {
-        EndError { why: format!("{what}: {error}"), is_damage: error.is_corruption() }
+        let is_damage = tells_of_lies(error.kind(), &error.to_string());
+        EndError { why: format!("{what}: {error}"), is_damage }
     }
 
     fn wrong(why: String) -> EndError {

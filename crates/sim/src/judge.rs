@@ -257,8 +257,7 @@ impl Judge {
             return Ok(());
         }
         let error = database.last_error().map(ToString::to_string).unwrap_or_default();
-        let is_lie = self.allowed.lies
-            && (kind == ErrorKind::Corruption || kind == ErrorKind::Io && tells_a_lie(&error));
+        let is_lie = self.allowed.lies && tells_of_lies(kind, &error);
         if !self.excuses(kind) && !is_lie {
             return Err(error);
         }
@@ -313,8 +312,9 @@ impl Judge {
     }
 }
 
-/// Whether an I/O error says that a file is shorter than what was appended to it:
-/// an append that the device lost shows as if somebody had cut the file.
-fn tells_a_lie(error: &str) -> bool {
-    error.contains("is not the file that was written")
+/// Whether an error says that the device lost what it had taken: damage was found, or a file is
+/// shorter than what was appended to it, as if somebody had cut it.
+pub(crate) fn tells_of_lies(kind: ErrorKind, error: &str) -> bool {
+    kind == ErrorKind::Corruption
+        || kind == ErrorKind::Io && error.contains("is not the file that was written")
 }
