@@ -10,13 +10,14 @@ use windrow_env::checksum::crc32c;
 
 /// The format version this build writes, and the newest it reads.
 ///
-/// In version 1 the write-ahead log has headers of fixed length.
-pub const FORMAT_VERSION: u32 = 2;
+/// In version 1 the write-ahead log has headers of fixed length. Up to version 2 the index blocks of
+/// tables have no compact form.
+pub const FORMAT_VERSION: u32 = 3;
 
 /// Feature bits this build understands.
 pub const KNOWN_FEATURES: u64 = 0;
 
-/// Bytes of the file in format versions 1 and 2.
+/// Bytes of the file in format versions 1 to 3.
 pub const CURRENT_BYTES: usize = 48;
 
 /// How the file begins.
