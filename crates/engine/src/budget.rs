@@ -183,6 +183,12 @@ impl Shares {
         InUse { memtables_bytes: self.memtable_bytes, merge_bytes: self.merge_bytes }
     }
 
+    /// While reads alone run, after some writes or others: half a memtable, and no merge.
+    pub(crate) fn at_rest(&self) -> InUse {
+        let memtables_bytes = self.active_counted(self.memtable_bytes / 2);
+        InUse { memtables_bytes, merge_bytes: self.merges_used(0, 1) }
+    }
+
     /// Size at which a memtable is frozen while readers hold `retired_bytes` of flushed ones:
     /// these have their part of the memtables' share. A reader that goes on for hours costs
     /// smaller tables and not the budget; a quarter is left, so that writers go on.

@@ -54,6 +54,8 @@ struct Counts {
     /// What memtables hold beyond their share.
     beyond_bytes: AtomicU64,
     tables_bytes: AtomicU64,
+    /// What open tables may take.
+    tables_limit_bytes: Arc<AtomicU64>,
     /// Whether memtables and merges lend what they do not use.
     lends: AtomicBool,
     writers: Writers,
@@ -111,12 +113,12 @@ impl Counts {
         used
     }
 
-    /// The shares as they are now, what open tables may take, and what that leaves the cache.
-    fn limits(&self) -> (u64, u64) {
+    /// Sets what open tables may take now, and returns what they leave the cache.
+    fn share_out(&self) -> u64 {
         let beyond = self.beyond_bytes.load(Ordering::Relaxed);
         let (shares, used) = (self.shares.with_memtables_beyond(beyond), self.used());
-        let tables = self.tables_bytes.load(Ordering::Relaxed);
-        (shares.tables_limit_bytes(used), shares.cache_target_bytes(used, tables))
+        self.tables_limit_bytes.store(shares.tables_limit_bytes(used), Ordering::Relaxed);
+        shares.cache_target_bytes(used, self.tables_bytes.load(Ordering::Relaxed))
     }
 
     /// Reads brought `came_bytes` into the cache since this was last asked: what the cache may grow
@@ -138,7 +140,7 @@ impl Counts {
         pool.keep_within(used);
         // A memtable that was flushed a moment ago may be there, and nobody's.
         let counted = used + retired_bytes + CHUNK_SLACK_BYTES;
-        (pool.held_bytes() as u64 <= counted).then(|| self.limits().1)
+        (pool.held_bytes() as u64 <= counted).then(|| self.share_out())
     }
 }
 
@@ -156,6 +158,9 @@ impl ReadMemory {
             merge_bytes: AtomicU64::new(shares.merge_bytes),
             beyond_bytes: AtomicU64::default(),
             tables_bytes: AtomicU64::default(),
+            tables_limit_bytes: Arc::new(AtomicU64::new(
+                shares.tables_limit_bytes(shares.one_in_use()),
+            )),
             lends: AtomicBool::new(false),
             writers: Writers::default(),
         });
@@ -173,6 +178,11 @@ impl ReadMemory {
         &self.chunks
     }
 
+    /// What open tables may take: it changes with what is in use.
+    pub(crate) fn tables_limit_bytes(&self) -> &Arc<AtomicU64> {
+        &self.counts.tables_limit_bytes
+    }
+
     /// Size at which a memtable is frozen now.
     #[inline]
     pub(crate) fn memtable_bytes(&self) -> u64 {
@@ -180,16 +190,13 @@ impl ReadMemory {
     }
 
     /// Open tables hold `tables_bytes` now: the cache has what they, memtables and merges leave.
-    /// `set_limit` is told what they may take.
-    pub(crate) fn share(&self, tables_bytes: u64, set_limit: impl FnOnce(u64)) {
+    pub(crate) fn share(&self, tables_bytes: u64) {
         let counts = &self.counts;
         let mut memtables_bytes = 0;
         self.blocks.resize(|| {
             counts.tables_bytes.store(tables_bytes, Ordering::Relaxed);
             memtables_bytes = counts.used().memtables_bytes;
-            let (tables_limit_bytes, cache_bytes) = counts.limits();
-            set_limit(tables_limit_bytes);
-            cache_bytes
+            counts.share_out()
         });
         // Reads have given back what they were lent of it. What memtables lend they do not keep.
         match counts.lends.load(Ordering::Relaxed) {
@@ -280,16 +287,19 @@ mod tests {
         // A flushed memtable, which a reader holds, and one that is filled by an eighth.
         let (held, _active) = (fill(&pool, one), fill(&pool, one / 8));
         memory.count((little, 0), lent.merge_bytes, 0);
-        memory.share(0, |_| ());
+        memory.share(0);
         // More than a memtable in a second, which is more than reads brought in by their part.
         assert_eq!(offer(one, 1), (None, full));
         // None since, but nobody knows yet for how long.
         assert_eq!(offer(one, 0), (Some(shares.cache_target_bytes(full, 0)), full));
         assert_eq!(offer(one, 1), (Some(shares.cache_target_bytes(lent, 0)), lent));
+        // Open tables have their part of it at once.
+        let tables_limit_bytes = || memory.tables_limit_bytes().load(Ordering::Relaxed);
+        assert_eq!(tables_limit_bytes(), shares.tables_limit_bytes(lent));
         // Another one was frozen, and is in tables.
         for frozen in [one, 0] {
             memory.count((little, frozen), lent.merge_bytes, 0);
-            memory.share(0, |_| ());
+            memory.share(0);
         }
         drop(held);
         assert!(pool.held_bytes() as u64 <= little + MIB, "{} are kept", pool.held_bytes());

@@ -48,12 +48,22 @@ const EVICTION_ROUNDS: usize = 6;
 const PINNED_ROUNDS: usize = 3;
 
 /// Most of what a table cache keeps.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct TableLimits {
     /// Files that are open.
     pub(crate) files: usize,
-    /// Bytes of indexes and filters.
-    pub(crate) bytes: u64,
+    /// Bytes of indexes and filters: what is above it is let go of as tables are read.
+    pub(crate) bytes: Arc<AtomicU64>,
+    /// The same while nothing is written and no merge runs, so that reads have more memory.
+    pub(crate) bytes_at_rest: u64,
+}
+
+impl TableLimits {
+    /// Limits that nobody changes.
+    #[cfg(test)]
+    pub(crate) fn fixed(files: usize, bytes: u64) -> TableLimits {
+        TableLimits { files, bytes: Arc::new(AtomicU64::new(bytes)), bytes_at_rest: bytes }
+    }
 }
 
 /// What an open table holds, counted for as long as anybody uses it.
@@ -335,8 +345,8 @@ pub(crate) struct TableCache {
     fs: Arc<dyn FileSystem>,
     direct_io: bool,
     limit_files: usize,
-    limit_bytes: AtomicU64,
-    /// The limit on bytes while memtables are at rest.
+    limit_bytes: Arc<AtomicU64>,
+    /// The limit on bytes while memtables and merges are at rest.
     rest_limit_bytes: u64,
     counters: Arc<Counters>,
     on_opened: OnOpened,
@@ -364,8 +374,8 @@ impl TableCache {
             fs,
             direct_io,
             limit_files: limits.files.max(1),
-            limit_bytes: AtomicU64::new(limits.bytes),
-            rest_limit_bytes: limits.bytes,
+            limit_bytes: limits.bytes,
+            rest_limit_bytes: limits.bytes_at_rest,
             counters,
             on_opened,
             totals: Arc::default(),
@@ -516,11 +526,6 @@ impl TableCache {
         error
     }
 
-    /// Changes the limit on memory; what is above it is closed as tables are opened.
-    pub(crate) fn set_limit_bytes(&self, bytes: u64) {
-        self.limit_bytes.store(bytes, Ordering::Relaxed);
-    }
-
     /// What open tables may take: what is known of all tables takes a part of the
     /// limit, but leaves half of it.
     fn open_limit_bytes(&self) -> u64 {
@@ -529,7 +534,7 @@ impl TableCache {
     }
 
     /// Filter bits for each entry of all tables that there is memory for next to their indexes,
-    /// while memtables are at rest. Where indexes alone would take more than half, filters have
+    /// while memtables and merges are at rest. Where indexes alone would take more than half, filters have
     /// the other half: they save more reads than an index does.
     pub(crate) fn filter_bits_max(&self) -> f64 {
         let entries = self.totals.known_entries.load(Ordering::Relaxed);
@@ -635,7 +640,7 @@ mod tests {
             TableCache::new(
                 fs,
                 "db",
-                TableLimits { files: limit_files, bytes: limit_bytes },
+                TableLimits::fixed(limit_files, limit_bytes),
                 false,
                 Arc::default(),
                 on_obsolete,

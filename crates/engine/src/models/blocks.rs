@@ -41,7 +41,7 @@ fn reads_are_offered_what_the_last_count_of_memtables_leaves() {
             let frozen = frozen.lock().unwrap();
             shared.count((shares.memtable_bytes, *frozen), shares.merge_bytes, 0);
             drop(frozen);
-            shared.share(0, |_| ());
+            shared.share(0);
         };
         let flushed = thread::spawn(share.clone());
         *frozen_bytes.lock().unwrap() = shares.memtable_bytes;

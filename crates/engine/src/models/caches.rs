@@ -23,7 +23,7 @@ fn cache() -> (Arc<TableCache>, Arc<AtomicUsize>) {
     };
     let fs = Arc::new(CrashFs::new(0));
     let (obsolete, opened) = (Arc::new(on_obsolete), Arc::new(|_| ()));
-    let limits = TableLimits { files: 4, bytes: 1 << 20 };
+    let limits = TableLimits::fixed(4, 1 << 20);
     (Arc::new(TableCache::new(fs, "db", limits, false, Arc::default(), obsolete, opened)), gone)
 }
 

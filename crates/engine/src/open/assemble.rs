@@ -168,12 +168,13 @@ fn table_cache(
         &host.dir,
         TableLimits {
             files: files_max,
-            bytes: host.shares.tables_limit_bytes(host.shares.one_in_use()),
+            bytes: read_memory.tables_limit_bytes().clone(),
+            bytes_at_rest: host.shares.tables_limit_bytes(host.shares.at_rest()),
         },
         host.settings.direct_io,
         host.counters.clone(),
         Arc::new(move |number| obsolete.unlink_table(number)),
-        Arc::new(move |used| balance.share(used, |_| ())),
+        Arc::new(move |used| balance.share(used)),
     ))
 }
 

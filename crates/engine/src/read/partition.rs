@@ -137,7 +137,7 @@ mod tests {
         let mut world = World::new(25, KeyOrder::Bytewise);
         let (view, key) = partitioned(&mut world);
         let bytes_with = |limit: u64, check: bool| {
-            let owner = world.with_limits(0, TableLimits { files: 10, bytes: limit });
+            let owner = world.with_limits(0, TableLimits::fixed(10, limit));
             let cold = world.view_for(&owner, &view);
             let opened = || owner.counters.snapshot().tables_opened;
             let mut most = 0;

@@ -92,7 +92,7 @@ impl World {
         let tables = TableCache::new(
             Arc::clone(&env.fs),
             "db",
-            TableLimits { files: 1000, bytes: u64::MAX },
+            TableLimits::fixed(1000, u64::MAX),
             false,
             Arc::clone(&counters),
             Arc::new(|_| ()),
@@ -123,7 +123,7 @@ impl World {
 
     /// The same files under new, empty caches: the tables of `limit_files` may be open.
     pub(crate) fn with_cold_caches(&self, cache_bytes: u64, limit_files: usize) -> Arc<ReadOwner> {
-        self.with_limits(cache_bytes, TableLimits { files: limit_files, bytes: u64::MAX })
+        self.with_limits(cache_bytes, TableLimits::fixed(limit_files, u64::MAX))
     }
 
     /// The same with a limit on the memory of tables.

@@ -239,7 +239,7 @@ impl Pipeline {
 
     fn give_to_reads(&self) {
         let Caches { tables, read_memory, .. } = &self.caches;
-        read_memory.share(tables.used_bytes(), |limit| tables.set_limit_bytes(limit));
+        read_memory.share(tables.used_bytes());
     }
 
     /// Why frozen memtables stay in memory, where the last flush has failed for a

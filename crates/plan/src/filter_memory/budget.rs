@@ -227,7 +227,7 @@ impl FilterPlan {
             FilterMemory::Monkey(monkey) => Terms::new(monkey.bits, false, 0.0),
             FilterMemory::Mnemosyne(m) => Terms::new(m.bits, true, m.stays),
         };
-        let terms = Terms { aim: terms.bits.min(job.bits_max), ..terms };
+        let terms = terms.with_memory_for(job.bits_max);
         let mut gone: Vec<FileNumber> = job.inputs.iter().map(|(_, _, f)| f.number).collect();
         gone.sort_unstable();
         let stays = |file: &File| gone.binary_search(&file.number).is_err();
@@ -255,9 +255,13 @@ impl FilterPlan {
         if terms.stays > 0.0 {
             price.floors = Floors::new(&loads, terms.aim, terms.stays);
         }
-        let room = Room::new(terms, job, after, &price.floors);
         let loads: Vec<Load> = loads.iter().map(|(_, load)| *load).collect();
-        price.tree_c = solve(&BUILT, &loads, room.aim, BITS_CAP).c;
+        price.tree_c = solve(&BUILT, &loads, Room::aim(terms, job, after), BITS_CAP).c;
+        let priced = |load: &Load| match terms.aim < terms.bits {
+            true => Price::bits(load, price.tree_c),
+            false => f64::INFINITY,
+        };
+        let room = Room::new(terms, job, after, (&price.floors, &priced));
         let usable_bits = room.left - ROUNDING_BITS * after.outputs.len() as f64;
         if room.floor > usable_bits {
             // Each output then has its part of what there is, not the first ones all of it.

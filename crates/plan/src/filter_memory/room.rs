@@ -46,6 +46,20 @@ impl Terms {
         Terms { bits, aim: bits, learns, stays }
     }
 
+    /// Whether all memory moves by the price.
+    fn moves_all(&self) -> bool {
+        self.stays == 0.0
+    }
+
+    /// Where there is memory for `bits_max` bits per key. The fewer bits there are, the more the price
+    /// saves between levels, and the more of them it moves.
+    pub(super) fn with_memory_for(self, bits_max: f64) -> Terms {
+        match bits_max < self.bits {
+            true => Terms { aim: bits_max, stays: self.stays * bits_max / self.bits, ..self },
+            false => self,
+        }
+    }
+
     /// Whether a table of so many entries is small. In the papers no table is.
     pub(super) fn is_small(&self, entries: u64) -> bool {
         self.stays > 0.0 && entries as f64 * self.bits <= SMALL_BITS
@@ -92,10 +106,12 @@ impl After {
         self.held_above(u32::MAX)
     }
 
-    /// Bits that the survivors have from the pool.
-    fn drawn(&self, floors: &Floors) -> f64 {
+    /// Bits that the survivors have from the pool. Where memory lacks, longer filters of before
+    /// count as if they were written now, `priced` bits per key long.
+    fn drawn(&self, floors: &Floors, priced: &dyn Fn(&Load) -> f64) -> f64 {
         let of_file = |(level, load, held): &(u32, Load, f64)| {
-            drawn(*held, load.entries * floors.bits(*level, load))
+            let counted = held.min(load.entries * priced(load));
+            drawn(counted, load.entries * floors.bits(*level, load))
         };
         self.survivors.iter().map(of_file).sum()
     }
@@ -106,9 +122,6 @@ impl After {
 pub(super) struct Room {
     /// Of the whole tree.
     pub(super) memory: f64,
-    /// What all filters were to take if they were written now, but for what merges keep
-    /// free for flushes.
-    pub(super) aim: f64,
     /// What the outputs have whatever others hold.
     pub(super) floor: f64,
     /// What the outputs may take.
@@ -116,28 +129,43 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Of a job on a tree.
-    pub(super) fn new(terms: Terms, job: &FilterJob<'_>, after: &After, floors: &Floors) -> Room {
-        let memory = terms.bits * after.entries();
-        let floor = floors.sum(&after.outputs);
-        let moves_all = terms.stays == 0.0;
+    /// Part of the memory that a job leaves free for flushes, and that it leaves to upper levels.
+    fn kept(terms: Terms, job: &FilterJob<'_>) -> (f64, f64) {
         // Merges leave room to level 0, those deeper down to level 1 as well.
-        let shallow = job.output.0.min(2);
-        let kept = match terms.learns && moves_all {
-            true => KEPT * f64::from(shallow) / 2.0,
+        let kept = match terms.learns && terms.moves_all() {
+            true => KEPT * f64::from(job.output.0.min(2)) / 2.0,
             false => 0.0,
         };
-        let free = kept * KEPT_FREE;
-        let room = (kept * memory - after.held_above(shallow)).max(free * memory);
-        let aim = terms.aim * after.entries() * (1.0 - free);
+        (kept * KEPT_FREE, kept)
+    }
+
+    /// What all filters were to take if they were written now, but for what merges keep free
+    /// for flushes.
+    pub(super) fn aim(terms: Terms, job: &FilterJob<'_>, after: &After) -> f64 {
+        terms.aim * after.entries() * (1.0 - Room::kept(terms, job).0)
+    }
+
+    /// Of a job on a tree. `priced` are the bits per key of a filter that is written now.
+    pub(super) fn new(
+        terms: Terms,
+        job: &FilterJob<'_>,
+        after: &After,
+        (floors, priced): (&Floors, &dyn Fn(&Load) -> f64),
+    ) -> Room {
+        let memory = terms.bits * after.entries();
+        let floor = floors.sum(&after.outputs);
+        let (free, kept) = Room::kept(terms, job);
+        let above = after.held_above(job.output.0.min(2));
+        let room = (kept * memory - above).max(free * memory);
         let unheld = memory - after.held() - job.reserved_bits;
         // Above the floors is a pool, of which the filters of the survivors hold a part.
-        let shared = if moves_all { memory } else { terms.aim * after.entries() };
-        let pool = shared - floors.sum(&after.loads()) - after.drawn(floors) - job.reserved_bits;
-        let again = if moves_all { reusable(terms, job) } else { 0.0 };
+        let shared = if terms.moves_all() { memory } else { terms.aim * after.entries() };
+        let drawn = after.drawn(floors, priced);
+        let pool = shared - floors.sum(&after.loads()) - drawn - job.reserved_bits;
+        let again = if terms.moves_all() { reusable(terms, job) } else { 0.0 };
         let left = (floor + (pool - room).max(0.0)).max(again).min(unheld).max(0.0);
         debug_invariant!(F2, left >= 0.0 && !left.is_nan(), "{left} bits left");
-        Room { memory, aim, floor, left }
+        Room { memory, floor, left }
     }
 
     /// By how many bits a job that takes `allowance` may draw the pool down, at worst.

@@ -164,8 +164,9 @@ fn a_job_without_memory_leaves_older_filters_in_use() {
     }
 }
 
-/// Where memory lacks, new filters are shorter, on every level alike; those of before, which are
-/// longer, leave them theirs.
+/// Where memory lacks, new filters are shorter; those of before, which are longer, leave them theirs.
+/// Of few bits the price moves more to the upper levels than of many, whatever stays with a level
+/// otherwise.
 #[test]
 fn filters_have_fewer_bits_where_memory_lacks() {
     let in_vain = Some(Estimate { queries: 1e6, hits: 0.0 });
@@ -184,7 +185,11 @@ fn filters_have_fewer_bits_where_memory_lacks() {
             let (all, _) = bits(&empty, f64::INFINITY);
             assert_eq!(bits(&empty, BITS).0, all, "{filters} {level}");
             let (half, allowed) = bits(&empty, BITS / 2.0);
-            assert!(half < all - 1.0 && allowed >= half, "{filters} {level}: {half} of {all}");
+            assert!(allowed >= half, "{filters} {level}: {allowed} for {half}");
+            match filters.contains("stays") && level < 3 {
+                true => assert!(half > BITS + 1.0, "{filters} {level}: {half} of {all}"),
+                false => assert!(half < all - 1.0, "{filters} {level}: {half} of {all}"),
+            }
             if level < 3 {
                 let (next_to_held, allowed) = bits(&held, BITS / 2.0);
                 assert!(
