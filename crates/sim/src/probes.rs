@@ -213,16 +213,29 @@ fn a_newer_format_is_refused() -> Result<(), String> {
     Ok(())
 }
 
+fn tables(handles: &Handles) -> Vec<String> {
+    let files = handles.fs.files(Path::new(DIR));
+    files.into_iter().filter(|name| name.ends_with(".sst")).collect()
+}
+
+/// Tables that a reader lets go of then.
 fn nothing_is_removed_after_a_failure() -> Result<(), String> {
     let (_, handles) = env(1);
     let db = with_contents(&handles)?;
     db.put("a", "3").and_then(|()| db.flush()).map_err(text)?;
     handles.jobs.run_until_idle();
+    let mut reader = db.iter();
+    ensure(reader.next().is_some_and(|pair| pair.is_ok()), "nothing to read")?;
+    let old = tables(&handles);
     db.compact().map_err(text)?;
+    let kept = tables(&handles);
+    let are_kept = old.iter().all(|name| kept.contains(name)) && kept.len() > old.len();
+    ensure(are_kept, &format!("of {old:?}, which are read, {kept:?} are there"))?;
     let lost = Fault::new(FaultKind::Io, Ops::SYNC, When::MatchingFrom(0)).on_path(".wal");
     handles.fs.inject(lost);
     ensure(db.put_with("c", "3", WriteSync::Yes).is_err(), "a write whose sync failed succeeded")?;
     let before = handles.fs.files(Path::new(DIR));
+    drop(reader);
     handles.jobs.run_until_idle();
     let after = handles.fs.files(Path::new(DIR));
     let gone: Vec<_> = before.iter().filter(|name| !after.contains(name)).collect();
