@@ -22,6 +22,8 @@ pub(crate) fn stats(database: &Database) -> Stats {
         return Stats::default();
     }
     let mut stats = database.counters.snapshot();
+    // Before the memtables, so that one which is flushed meanwhile does not count twice.
+    let readers_bytes = database.caches.blocks.readers_bytes();
     let mut memtables_bytes = 0;
     for tree in database.trees().iter() {
         let view = tree.view();
@@ -43,7 +45,7 @@ pub(crate) fn stats(database: &Database) -> Stats {
         budget_bytes: database.settings.memory_bytes,
         memtables_bytes,
         cache_bytes: database.caches.blocks.bytes_used(),
-        readers_bytes: database.caches.blocks.readers_bytes(),
+        readers_bytes,
         tables_bytes: database.caches.tables.used_bytes(),
         merge_bytes: database.shares.merge_bytes
             * database.workers.merges_running.load(Ordering::Relaxed) as u64
