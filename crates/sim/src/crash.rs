@@ -282,11 +282,10 @@ impl Run<'_> {
             }
             Err(error) => {
                 self.note(|| format!("open: {error}"));
-                let told = tells_of_lies(error.kind(), &error.to_string());
-                let is_lie = self.judge.allowed.lies && told;
-                if !self.judge.excuses(error.kind()) && !is_lie {
+                if !self.judge.excuses_error(&error) {
                     return Err(format!("open: {error}"));
                 }
+                let is_lie = self.judge.tells_of_lies(error.kind(), &error.to_string());
                 self.judge.detected |= is_lie && !self.fs().is_dead();
                 self.summary.in_recovery += u64::from(self.fs().is_dead());
             }
@@ -316,7 +315,7 @@ impl Run<'_> {
                 match closed {
                     Ok(()) if !self.judge.writing_off => self.judge.oracle.sync(),
                     Ok(()) => {}
-                    Err(error) if self.judge.excuses(error.kind()) => {}
+                    Err(error) if self.judge.excuses_error(&error) => {}
                     Err(error) => return Err(format!("close: {error}")),
                 }
                 scans.drain(&self.judge).map_err(|e| format!("after close: {e}"))?;
@@ -415,7 +414,7 @@ impl Run<'_> {
                 self.summary.resumed += 1;
                 self.judge.resumed(database.db())
             }
-            Err(error) if self.judge.excuses(error.kind()) => Ok(()),
+            Err(error) if self.judge.excuses_error(&error) => Ok(()),
             Err(error) => Err(format!("resume: {error}")),
         }
     }

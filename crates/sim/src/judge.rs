@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 use windrow::Db;
-use windrow_base::ErrorKind;
+use windrow_base::{Error, ErrorKind};
 use windrow_env::Clock;
 use windrow_env::testing::{CrashFs, Handles, ManualClock};
 use windrow_testkit::model::Model;
@@ -90,6 +90,16 @@ impl Judge {
         }
     }
 
+    /// The same of an error as it is: where the device lies, one may also tell of that.
+    pub fn excuses_error(&self, error: &Error) -> bool {
+        self.excuses(error.kind()) || self.tells_of_lies(error.kind(), &error.to_string())
+    }
+
+    /// Whether the device lies, and an error says that it lost what it had taken.
+    pub fn tells_of_lies(&self, kind: ErrorKind, error: &str) -> bool {
+        self.allowed.lies && tells_of_lies(kind, error)
+    }
+
     /// Brings the model's time to the database's, which must lie between what
     /// the wall clock says and the latest that it ever said (P16).
     ///
@@ -122,7 +132,7 @@ impl Judge {
         let found = subject::dump(db).map(drop).and_then(|()| db.verify()?.into_result());
         match found {
             Ok(_) => self.oracle.recovered_any(db),
-            Err(error) if self.excuses(error.kind()) => {
+            Err(error) if self.excuses_error(&error) => {
                 self.detected = true;
                 Ok(())
             }
@@ -257,7 +267,7 @@ impl Judge {
             return Ok(());
         }
         let error = database.last_error().map(ToString::to_string).unwrap_or_default();
-        let is_lie = self.allowed.lies && tells_of_lies(kind, &error);
+        let is_lie = self.tells_of_lies(kind, &error);
         if !self.excuses(kind) && !is_lie {
             return Err(error);
         }
@@ -313,8 +323,13 @@ impl Judge {
 }
 
 /// Whether an error says that the device lost what it had taken: damage was found, or a file is
-/// shorter than what was appended to it, as if somebody had cut it.
+/// shorter than what was appended to it, as if somebody had cut it, or does not begin as it should.
 pub(crate) fn tells_of_lies(kind: ErrorKind, error: &str) -> bool {
-    kind == ErrorKind::Corruption
-        || kind == ErrorKind::Io && error.contains("is not the file that was written")
+    let is_cut = error.contains("is not the file that was written");
+    match kind {
+        ErrorKind::Corruption => true,
+        ErrorKind::Io | ErrorKind::OutcomeUnknown => is_cut,
+        ErrorKind::InvalidArgument => error.contains("holds another program's files"),
+        _ => false,
+    }
 }

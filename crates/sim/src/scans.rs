@@ -97,7 +97,7 @@ impl Scan {
         };
         let got = match got.transpose() {
             Ok(got) => got.map(|(key, value)| (key.to_vec(), value.to_vec())),
-            Err(error) if judge.excuses(error.kind()) => return Ok(false),
+            Err(error) if judge.excuses_error(&error) => return Ok(false),
             Err(error) => return Err(format!("a held iterator: {error}")),
         };
         if got == want {

@@ -51,7 +51,7 @@ impl Targets {
         match result {
             // It flushes first, which makes everything durable.
             Ok(()) => judge.oracle.sync(),
-            Err(error) if judge.excuses(error.kind()) => {}
+            Err(error) if judge.excuses_error(&error) => {}
             Err(error) => return Err(format!("checkpoint: {error}")),
         }
         self.check(judge, world, options)
@@ -90,7 +90,7 @@ impl Target {
         options.create_if_missing = false;
         let copy = match Db::open_with(&self.dir, options) {
             Ok(copy) => copy,
-            Err(error) if judge.excuses(error.kind()) => return Ok(()),
+            Err(error) if judge.excuses_error(&error) => return Ok(()),
             // Of names that it only seemed to keep, none may be left.
             Err(error) if judge.allowed.lies && error.kind() == ErrorKind::InvalidArgument => {
                 return Ok(());
@@ -114,7 +114,7 @@ impl Target {
             same => same,
         }?;
         match copy.close() {
-            Err(error) if !judge.excuses(error.kind()) => Err(format!("close: {error}")),
+            Err(error) if !judge.excuses_error(&error) => Err(format!("close: {error}")),
             _ => Ok(()),
         }
     }
