@@ -165,7 +165,7 @@ fn every_golden_directory_opens_and_shows_what_it_held() {
         for _ in 0..2 {
             let db = Db::open_with(DIR, options(&handles, false))
                 .unwrap_or_else(|e| panic!("{name}: {e}"));
-            // Before the first table or log of this format, which an older program does not read.
+            // An older program does not read the logs and tables that are named from here on.
             assert_eq!(version_on_disk(&handles), FORMAT_VERSION, "{name}");
             assert_eq!(shown(&db, &contents), contents, "{name}");
             db.compact().unwrap_or_else(|e| panic!("{name}: {e}"));

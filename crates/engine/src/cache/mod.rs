@@ -33,10 +33,9 @@ pub(crate) struct Caches {
 ///
 /// Memory that those do not use is lent to reads that outdo slow writers: once reads filled the
 /// cache again while memtables took little, and as long as a memtable takes seconds to fill. A
-/// faster writer would have blocks evicted as soon as they are read, and of a cache that shrinks
-/// and grows by a memtable at every turn some pages stay, partly used, that nobody counts. So
-/// until then the active memtables count as full, all merges as running, and chunks that come
-/// back are kept for the next memtable.
+/// faster writer would have blocks evicted as soon as they are read. So until then the active
+/// memtables count as full, all merges as running, and chunks that come back are kept for the
+/// next memtable.
 pub(crate) struct ReadMemory {
     counts: Arc<Counts>,
     blocks: Arc<BlockCache>,
@@ -54,7 +53,7 @@ struct Counts {
     /// What memtables hold beyond their share.
     beyond_bytes: AtomicU64,
     tables_bytes: AtomicU64,
-    /// What open tables may take.
+    /// Limit of open tables' memory, read by the table cache.
     tables_limit_bytes: Arc<AtomicU64>,
     /// Whether memtables and merges lend what they do not use.
     lends: AtomicBool,
@@ -178,7 +177,7 @@ impl ReadMemory {
         &self.chunks
     }
 
-    /// What open tables may take: it changes with what is in use.
+    /// Limit of open tables' memory: it changes with what is in use.
     pub(crate) fn tables_limit_bytes(&self) -> &Arc<AtomicU64> {
         &self.counts.tables_limit_bytes
     }

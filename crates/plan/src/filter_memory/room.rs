@@ -139,8 +139,7 @@ impl Room {
         (kept * KEPT_FREE, kept)
     }
 
-    /// What all filters were to take if they were written now, but for what merges keep free
-    /// for flushes.
+    /// Bits of all filters if they were written now, but for what merges keep free for flushes.
     pub(super) fn aim(terms: Terms, job: &FilterJob<'_>, after: &After) -> f64 {
         terms.aim * after.entries() * (1.0 - Room::kept(terms, job).0)
     }
