@@ -246,6 +246,14 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Most files this process may hold open, less a reserve for others.
     fn open_files_max(&self) -> usize;
 
+    /// Memory that the process keeps for [`Buffer`](crate::Buffer)s beyond those in use, in bytes:
+    /// the part of it that is due to who holds `bytes` of them. None in simulation, where a
+    /// run must not depend on others in its process.
+    fn spare_memory(&self, bytes: u64) -> u64 {
+        _ = bytes;
+        0
+    }
+
     /// Bytes free for unprivileged users on the device of `dir`.
     ///
     /// # Errors

@@ -4,8 +4,8 @@
 
 use crate::budget::{InUse, Shares};
 use std::sync::Arc;
-use windrow_env::Clock;
 use windrow_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use windrow_env::{Clock, FileSystem};
 use windrow_skiplist::ChunkPool;
 
 pub(crate) mod block;
@@ -58,6 +58,8 @@ struct Counts {
     /// Whether memtables and merges lend what they do not use.
     lends: AtomicBool,
     writers: Writers,
+    /// Knows what memory there is for blocks beyond those that are held.
+    fs: Arc<dyn FileSystem>,
 }
 
 /// How fast writers fill memtables. Changed under the lock of those who resize the cache.
@@ -117,7 +119,9 @@ impl Counts {
         let beyond = self.beyond_bytes.load(Ordering::Relaxed);
         let (shares, used) = (self.shares.with_memtables_beyond(beyond), self.used());
         self.tables_limit_bytes.store(shares.tables_limit_bytes(used), Ordering::Relaxed);
-        shares.cache_target_bytes(used, self.tables_bytes.load(Ordering::Relaxed))
+        let spare = self.fs.spare_memory(shares.reads_bytes(used));
+        let tables = self.tables_bytes.load(Ordering::Relaxed);
+        shares.cache_target_bytes(used, tables.saturating_add(spare))
     }
 
     /// Reads brought `came_bytes` into the cache since this was last asked: what the cache may grow
@@ -147,7 +151,7 @@ impl ReadMemory {
     pub(crate) fn new(
         shares: Shares,
         blocks: Arc<BlockCache>,
-        clock: Arc<dyn Clock>,
+        (fs, clock): (Arc<dyn FileSystem>, Arc<dyn Clock>),
     ) -> ReadMemory {
         let chunks = Arc::new(ChunkPool::new(shares.memtables_bytes()));
         let counts = Arc::new(Counts {
@@ -162,6 +166,7 @@ impl ReadMemory {
             )),
             lends: AtomicBool::new(false),
             writers: Writers::default(),
+            fs,
         });
         counts.writers.measured_ns.store(clock.monotonic_ns(), Ordering::Relaxed);
         let (pool, known) = (chunks.clone(), counts.clone());
@@ -227,13 +232,14 @@ mod tests {
     use crate::memtable::UserOrder;
     use crate::options::Settings;
     use windrow_base::KeyOrder;
-    use windrow_env::testing::ManualClock;
+    use windrow_env::testing;
     use windrow_skiplist::SkipList;
 
     const MIB: u64 = 1 << 20;
 
-    fn clock() -> Arc<dyn Clock> {
-        Arc::new(ManualClock::new())
+    fn fs_and_clock() -> (Arc<dyn FileSystem>, Arc<dyn Clock>) {
+        let (env, _handles) = testing::env(1);
+        (env.fs, env.clock)
     }
 
     fn fill(chunks: &Arc<ChunkPool>, bytes: u64) -> SkipList<UserOrder> {
@@ -248,7 +254,7 @@ mod tests {
     fn memtables_pass_their_memory_on_within_their_share() {
         let settings = Settings { memory_bytes: 64 * MIB, ..Settings::default() };
         let shares = Budget::split_for(&settings, u64::MAX);
-        let memory = ReadMemory::new(shares, Arc::new(BlockCache::new(MIB)), clock());
+        let memory = ReadMemory::new(shares, Arc::new(BlockCache::new(MIB)), fs_and_clock());
         let share = shares.memtables_bytes() as usize;
         let mut last = None;
         for _ in 0..5 {
@@ -272,7 +278,7 @@ mod tests {
         const SECOND: u64 = 1_000_000_000;
         let settings = Settings { memory_bytes: 64 * MIB, ..Settings::default() };
         let shares = Budget::split_for(&settings, u64::MAX);
-        let memory = ReadMemory::new(shares, Arc::new(BlockCache::new(64 * MIB)), clock());
+        let memory = ReadMemory::new(shares, Arc::new(BlockCache::new(64 * MIB)), fs_and_clock());
         let (one, pool) = (shares.memtable_bytes, memory.chunks().clone());
         let little = shares.active_counted(one / 8);
         let full = shares.one_in_use();

@@ -8,7 +8,7 @@ use crate::options::Settings;
 use loom::sync::Mutex;
 use loom::thread;
 use std::sync::Arc;
-use windrow_env::testing::ManualClock;
+use windrow_env::testing;
 
 const ROOM_BYTES: u64 = 1 << 20;
 /// Room for some blocks of a key each.
@@ -33,8 +33,8 @@ fn reads_are_offered_what_the_last_count_of_memtables_leaves() {
     model(OF_STEPS, || {
         let shares = Budget::split_for(&Settings::default(), u64::MAX);
         let blocks = Arc::new(BlockCache::new(ROOM_BYTES));
-        let memory =
-            Arc::new(ReadMemory::new(shares, blocks.clone(), Arc::new(ManualClock::new())));
+        let (env, _handles) = testing::env(1);
+        let memory = Arc::new(ReadMemory::new(shares, blocks.clone(), (env.fs, env.clock)));
         let frozen_bytes = Arc::new(Mutex::new(0));
         let (shared, frozen) = (memory.clone(), frozen_bytes.clone());
         let share = move || {

@@ -149,7 +149,9 @@ fn new_caches(host: &Host, cleanup: &Arc<Cleanup>) -> Caches {
         shares.cache_target_bytes(shares.one_in_use(), 0),
         shares.cache_bytes_max,
     ));
-    let read_memory = Arc::new(ReadMemory::new(shares, blocks.clone(), host.env.clock.clone()));
+    let env = &host.env;
+    let read_memory =
+        Arc::new(ReadMemory::new(shares, blocks.clone(), (env.fs.clone(), env.clock.clone())));
     let tables = table_cache(host, (cleanup, &read_memory));
     Caches { tables, blocks, read_memory }
 }

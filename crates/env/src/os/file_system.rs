@@ -204,6 +204,10 @@ impl FileSystem for OsFs {
         self.open_files_max
     }
 
+    fn spare_memory(&self, bytes: u64) -> u64 {
+        crate::sys::buffer::spare_memory(bytes)
+    }
+
     fn free_bytes(&self, dir: &Path) -> Result<u64> {
         let refused = |errno| io_error("ask for free space", dir, errno);
         let place = self.place(dir);

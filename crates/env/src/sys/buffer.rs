@@ -103,6 +103,12 @@ impl Buffer {
     }
 }
 
+/// Memory that is kept for buffers and in none of them, in bytes, as far as it is due to `bytes` of
+/// those in use.
+pub(crate) fn spare_memory(bytes: u64) -> u64 {
+    regions::idle_bytes(bytes)
+}
+
 fn layout(len: usize) -> Layout {
     Layout::from_size_align(len, ALIGN).expect("a buffer within the address space")
 }
@@ -211,6 +217,24 @@ mod tests {
             assert_eq!((buffer.len(), buffer.as_non_null()), (len, start));
             assert_eq!(buffer.reused(len + 1).len(), len + 1);
         }
+    }
+
+    /// A page stays for the one block of it that is held.
+    #[cfg(not(any(miri, heap_only)))]
+    #[test]
+    fn what_is_kept_next_to_buffers_is_due_to_those_who_hold_them() {
+        const BLOCK_BYTES: usize = 2 << 10;
+        let mut blocks: Vec<Buffer> = (0..4_000).map(|_| Buffer::new(BLOCK_BYTES)).collect();
+        let mut number = 0;
+        blocks.retain(|_| {
+            number += 1;
+            number % 2 == 0
+        });
+        let held = (blocks.len() * BLOCK_BYTES) as u64;
+        // Next to other tests, which hold at most a few megabytes more.
+        let due = spare_memory(held);
+        assert!(held / 4 < due && due <= spare_memory(held * 2), "{due} next to {held}");
+        assert_eq!(spare_memory(0), 0);
     }
 
     /// Buffers that two have at the same time would overwrite each other.

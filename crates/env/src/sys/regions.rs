@@ -42,7 +42,7 @@ static IDLE_BYTES_MAX: AtomicUsize = AtomicUsize::new(IDLE_BYTES_MIN);
 static IS_SWEEPING: AtomicBool = AtomicBool::new(false);
 
 /// So much may always be idle, or this part of what is used: it is for the next block.
-const IDLE_BYTES_MIN: usize = 2 << 20;
+const IDLE_BYTES_MIN: usize = 1 << 20;
 const IDLE_PART: usize = 32;
 
 /// The region of a run in use, which [`give_back`] has to be given: small, since each block of an
@@ -94,6 +94,15 @@ pub(super) unsafe fn give_back(start: NonNull<u8>, bytes: usize, place: Place) {
     } else if idle + idle_slack(used) < most {
         IDLE_BYTES_MAX.store(idle + idle_slack(used), Ordering::Relaxed);
     }
+}
+
+/// Touched bytes that are not used, as far as they are due to `bytes` of what is used.
+pub(super) fn idle_bytes(bytes: u64) -> u64 {
+    let used = USED_BYTES.load(Ordering::Relaxed);
+    let idle = TOUCHED_BYTES.load(Ordering::Relaxed).saturating_sub(used) as u64;
+    // In `u128`: the product of two lengths.
+    let part = u128::from(idle) * u128::from(bytes) / (used as u128).max(1);
+    idle.min(u64::try_from(part).unwrap_or(u64::MAX))
 }
 
 /// By how much the idle bytes may grow.
