@@ -10,7 +10,7 @@
 use crate::cut::Cutter;
 use crate::decision::Decision;
 use crate::filter_memory::merlin::Estimate;
-use crate::filter_memory::{FilterJob, FilterPlan};
+use crate::filter_memory::{ExpectedLevel, FilterJob, FilterPlan};
 use crate::pick::Levels;
 use crate::pick::for_reads::{self, ReadCosts};
 use crate::pick::manual::{self, ManualState};
@@ -253,6 +253,25 @@ impl Policy {
     /// follow from the number of partitions.
     fn splits_level1(&self) -> bool {
         matches!(self.level0, Level0::Partitioned(_)) && self.shape.is_from_last()
+    }
+
+    /// The tree that filter memory is shared out by: level 0, SST-logs and the levels above the last one
+    /// as full as they may be, the last one as it is.
+    pub fn expected_levels(&self, version: &Version, settings: &Settings) -> Vec<ExpectedLevel> {
+        let last = version.planned_levels();
+        let of_level = |level: u32| {
+            let run = match level == last {
+                true => version.level(level).map_or(0, |level| level.bytes()),
+                false => self.capacity(version, settings, level),
+            };
+            let log = if level == last { 0 } else { self.log_limit(version, settings, level) };
+            // An SST-log's files came out of the run.
+            let tables = 1.0 + log as f64 / run.max(1) as f64;
+            let bytes = run.saturating_add(log) as f64;
+            (run > 0).then_some(ExpectedLevel { level, bytes, tables })
+        };
+        let level0 = self.level0.expected(version, settings);
+        core::iter::once(level0).chain((1..=last).filter_map(of_level)).collect()
     }
 
     /// Decides the filters of a job's outputs; see [`FilterPlan::new`].

@@ -234,7 +234,8 @@ impl OutputFilters {
         let fresh = (is_flush && !estimates.is_empty())
             .then(|| aimed::flushed(&version, (None, None), entries, queries, &known));
         let bits_max = tree.reads.tables.filter_bits_max();
-        let job = FilterJob { inputs, output, entries, queries, reserved_bits, bits_max };
+        let expected = &policy.expected_levels(&version, &tree.sizes.load());
+        let job = FilterJob { inputs, output, entries, expected, queries, reserved_bits, bits_max };
         let plan = policy.filter_plan(&version, &job, fresh, &known);
         let reserved = planning.reserve(plan.growth_bits);
         if policy.learns_from_queries() {

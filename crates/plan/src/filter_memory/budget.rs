@@ -15,10 +15,11 @@
 
 use super::FilterMemory;
 use super::curve::{BITS_CAP, BUILT};
+use super::expected::LevelBits;
 use super::floors::Floors;
 use super::job::FilterJob;
 use super::merlin::Estimate;
-use super::room::{After, PRIOR_QUERIES, Room, Terms};
+use super::room::{After, PRIOR_QUERIES, Room, Survivor, Terms};
 use super::solver::{Load, solve};
 use crate::tree::{File, Part, Place, Version};
 use alloc::collections::BTreeMap;
@@ -94,6 +95,23 @@ impl Price {
             None if self.learns => (PRIOR_QUERIES + self.queries) * share,
             None => share,
             Some(estimate) => estimate.empty() + PRIOR_QUERIES * share,
+        }
+    }
+
+    /// Queries in vain of a table that covered the whole key space in a level, as far as its files
+    /// say; those of all queries where it has none.
+    fn vain(&self, level: u32, after: &After) -> f64 {
+        let outputs = after.outputs.iter().map(|(level, load)| {
+            let share = self.groups.share((self.output.0, self.output.1, None), load.entries);
+            (*level, load.empty, share)
+        });
+        let survivors = after.survivors.iter().map(|s| (s.level, s.load.empty, s.share));
+        let of_level = outputs.chain(survivors).filter(|(n, ..)| *n == level);
+        let (empty, share) =
+            of_level.fold((0.0, 0.0), |sum, (_, empty, share)| (sum.0 + empty, sum.1 + share));
+        match share > 0.0 {
+            true => empty / share,
+            false => PRIOR_QUERIES + self.queries,
         }
     }
 
@@ -192,18 +210,19 @@ impl Groups {
     }
 }
 
-/// The files that stay: level, load, and bits of the filter.
+/// The files that stay.
 fn survivors(
     version: &Version,
     terms: Terms,
     price: &Price,
     stays: &dyn Fn(&File) -> bool,
     known: &dyn Fn(&File) -> Option<Estimate>,
-) -> Vec<(u32, Load, f64)> {
+) -> Vec<Survivor> {
     let of_file = |(level, part, file): (u32, Part, &Arc<File>)| {
         let at = (level, part, Some(file.epoch));
         let load = price.load(at, file.entries as f64, known(file));
-        (level, load, terms.held_bits(file))
+        let share = price.groups.share(at, file.entries as f64);
+        Survivor { level, load, share, held_bits: terms.held_bits(file) }
     };
     version.files().filter(|(_, _, file)| stays(file)).map(of_file).collect()
 }
@@ -253,7 +272,9 @@ impl FilterPlan {
     fn priced(terms: Terms, job: &FilterJob<'_>, mut price: Price, after: &After) -> FilterPlan {
         let loads = after.loads();
         if terms.stays > 0.0 {
-            price.floors = Floors::new(&loads, terms.aim, terms.stays);
+            let vain = |level| price.vain(level, after);
+            let bits = LevelBits::new(job.expected, &vain, terms.aim);
+            price.floors = Floors::new(&loads, bits, terms.stays);
         }
         let loads: Vec<Load> = loads.iter().map(|(_, load)| *load).collect();
         price.tree_c = solve(&BUILT, &loads, Room::aim(terms, job, after), BITS_CAP).c;
@@ -262,6 +283,10 @@ impl FilterPlan {
             false => f64::INFINITY,
         };
         let room = Room::new(terms, job, after, (&price.floors, &priced));
+        let growth = |allowance: f64, floors: &Floors| {
+            room.growth((terms, floors), job, after.written, allowance)
+        };
+        let floors = price.floors.clone();
         let usable_bits = room.left - ROUNDING_BITS * after.outputs.len() as f64;
         if room.floor > usable_bits {
             // Each output then has its part of what there is, not the first ones all of it.
@@ -273,7 +298,7 @@ impl FilterPlan {
         debug_invariant!(F2, of_tree <= at, "a job pays {at} and the tree {of_tree}");
         // Jobs run side by side, and one must not hold all that is left.
         let allowance_bits = room.left.min(price.sum(&after.outputs, price.c) * SPARE);
-        let written = after.written;
+        let (written, growth_bits) = (after.written, growth(allowance_bits, &floors));
         FilterPlan {
             rule: Rule::Priced(price),
             allowance_bits,
@@ -282,7 +307,7 @@ impl FilterPlan {
             bits_per_entry: terms.aim,
             terms: Some(terms),
             kept_bits: if written > 0.0 { room.floor.min(room.left) / written } else { 0.0 },
-            growth_bits: room.growth(terms, job, written, allowance_bits),
+            growth_bits,
         }
         .within(room.memory)
     }

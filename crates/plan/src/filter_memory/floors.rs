@@ -1,15 +1,14 @@
-//! What stays with a level whatever lies above it.
+//! What stays with a level whatever lies above it at the moment.
 //!
 //! The price of the whole tree moves memory between levels as well as within
-//! them. Between them it moves by what lies above, and that goes again with the
-//! next merges, while filters that were written short because of it stay short
-//! for as long as their files live. So memory moves freely by use among the
-//! files of one level, and only a small part of it moves between levels: that
-//! part is a pool that jobs draw from while it lasts. Whatever other filters
+//! them. Between them it is moved by what is to be expected (`expected.rs`), and moves freely by use among the
+//! files of one level. A small part of it, and what levels leave that are not as full as expected, is a
+//! pool that jobs draw from by the price of the tree at hand while it lasts. Whatever other filters
 //! hold, a job has its outputs' floor, so that no table goes without a filter
 //! because others came first.
 
 use super::curve::{BITS_CAP, BUILT};
+use super::expected::LevelBits;
 use super::solver::{Load, solve};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -24,24 +23,31 @@ pub(super) fn drawn(held_bits: f64, floor_bits: f64) -> f64 {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Floors {
     of_level: BTreeMap<u32, f64>,
+    /// Bits per key that a level has of the memory.
+    bits: LevelBits,
     /// Part of a level's memory that does not move to others.
     stays: f64,
 }
 
 impl Floors {
-    /// Of loads with their levels, on a memory of `bits` per key, `stays` of which does not leave
+    /// Of loads with their levels, which have `bits` of the memory, `stays` of which does not leave
     /// its level. O(F log F).
-    pub(super) fn new(loads: &[(u32, Load)], bits: f64, stays: f64) -> Floors {
+    pub(super) fn new(loads: &[(u32, Load)], bits: LevelBits, stays: f64) -> Floors {
         let mut levels: BTreeMap<u32, Vec<Load>> = BTreeMap::new();
         for (level, load) in loads {
             levels.entry(*level).or_default().push(*load);
         }
-        let price = |loads: &[Load]| {
+        let price = |level: u32, loads: &[Load]| {
             let entries: f64 = loads.iter().map(|load| load.entries).sum();
-            solve(&BUILT, loads, bits * entries, BITS_CAP).c
+            solve(&BUILT, loads, bits.of(level) * entries, BITS_CAP).c
         };
-        let of_level = levels.iter().map(|(level, loads)| (*level, price(loads))).collect();
-        Floors { of_level, stays }
+        let of_level = levels.iter().map(|(level, loads)| (*level, price(*level, loads))).collect();
+        Floors { of_level, bits, stays }
+    }
+
+    /// Bits per key of a level's files on average.
+    pub(super) fn mean(&self, level: u32) -> f64 {
+        self.stays * self.bits.of(level)
     }
 
     /// Bits per key that a file of the level has at least.

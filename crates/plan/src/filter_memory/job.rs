@@ -1,5 +1,6 @@
 //! What a job is to the filters of its outputs.
 
+use super::expected::ExpectedLevel;
 use crate::tree::{File, Part};
 use alloc::sync::Arc;
 
@@ -11,6 +12,8 @@ pub struct FilterJob<'a> {
     pub output: (u32, Part),
     /// Entries of what is written, for a flush; ignored where there are inputs.
     pub entries: u64,
+    /// The tree that memory is shared out between levels by; empty where each has the same.
+    pub expected: &'a [ExpectedLevel],
     /// Queries recorded so far: Merlin's D.
     pub queries: u64,
     /// Bits that other running jobs may draw: their [`growth_bits`](super::FilterPlan::growth_bits).

@@ -5,6 +5,7 @@
 pub mod aimed;
 pub mod budget;
 pub mod curve;
+mod expected;
 mod floors;
 mod job;
 pub mod merlin;
@@ -16,6 +17,7 @@ mod room;
 mod uniform;
 
 pub use budget::FilterPlan;
+pub use expected::ExpectedLevel;
 pub use job::FilterJob;
 pub use mnemosyne::Mnemosyne;
 pub use monkey::Monkey;

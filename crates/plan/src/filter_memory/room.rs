@@ -3,7 +3,8 @@
 use super::floors::{Floors, drawn};
 use super::job::FilterJob;
 use super::solver::Load;
-use crate::tree::File;
+use crate::tree::{File, Part};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use windrow_base::debug_invariant;
 
@@ -51,8 +52,8 @@ impl Terms {
         self.stays == 0.0
     }
 
-    /// Where there is memory for `bits_max` bits per key. The fewer bits there are, the more the price
-    /// saves between levels, and the more of them it moves.
+    /// Where there is memory for `bits_max` bits per key. The fewer bits there are, the more is lost
+    /// where levels are not as full as expected, and the more of them the price moves.
     pub(super) fn with_memory_for(self, bits_max: f64) -> Terms {
         match bits_max < self.bits {
             true => Terms { aim: bits_max, stays: self.stays * bits_max / self.bits, ..self },
@@ -75,12 +76,21 @@ impl Terms {
     }
 }
 
+/// A file that stays.
+pub(super) struct Survivor {
+    pub(super) level: u32,
+    pub(super) load: Load,
+    /// Part of the key space that it covers.
+    pub(super) share: f64,
+    /// Of its filter.
+    pub(super) held_bits: f64,
+}
+
 /// The tree after a job, as its filters see it.
 pub(super) struct After {
     /// Level and expected load of each output.
     pub(super) outputs: Vec<(u32, Load)>,
-    /// Level, load and bits of the filter of each file that stays.
-    pub(super) survivors: Vec<(u32, Load, f64)>,
+    pub(super) survivors: Vec<Survivor>,
     /// Entries that are written at least.
     pub(super) written: f64,
 }
@@ -88,18 +98,18 @@ pub(super) struct After {
 impl After {
     /// Outputs first, then survivors.
     pub(super) fn loads(&self) -> Vec<(u32, Load)> {
-        let survivors = self.survivors.iter().map(|(level, load, _)| (*level, *load));
+        let survivors = self.survivors.iter().map(|file| (file.level, file.load));
         self.outputs.iter().copied().chain(survivors).collect()
     }
 
     /// Entries of the whole tree.
     pub(super) fn entries(&self) -> f64 {
-        self.written + self.survivors.iter().map(|(_, load, _)| load.entries).sum::<f64>()
+        self.written + self.survivors.iter().map(|file| file.load.entries).sum::<f64>()
     }
 
     /// Bits that filters hold in all levels above this one.
     fn held_above(&self, level: u32) -> f64 {
-        self.survivors.iter().filter(|(l, ..)| *l < level).map(|(.., held)| held).sum()
+        self.survivors.iter().filter(|file| file.level < level).map(|file| file.held_bits).sum()
     }
 
     fn held(&self) -> f64 {
@@ -109,8 +119,9 @@ impl After {
     /// Bits that the survivors have from the pool. Where memory lacks, longer filters of before
     /// count as if they were written now, `priced` bits per key long.
     fn drawn(&self, floors: &Floors, priced: &dyn Fn(&Load) -> f64) -> f64 {
-        let of_file = |(level, load, held): &(u32, Load, f64)| {
-            let counted = held.min(load.entries * priced(load));
+        let of_file = |file: &Survivor| {
+            let Survivor { level, load, held_bits, .. } = file;
+            let counted = held_bits.min(load.entries * priced(load));
             drawn(counted, load.entries * floors.bits(*level, load))
         };
         self.survivors.iter().map(of_file).sum()
@@ -170,18 +181,23 @@ impl Room {
     /// By how many bits a job that takes `allowance` may draw the pool down, at worst.
     pub(super) fn growth(
         &self,
-        terms: Terms,
+        (terms, floors): (Terms, &Floors),
         job: &FilterJob<'_>,
         written: f64,
         allowance: f64,
     ) -> f64 {
-        let mean = |entries: f64| terms.stays * terms.aim * entries;
-        let freed = |file: &File| drawn(terms.held_bits(file), mean(file.entries as f64));
-        let freed: f64 = job.inputs.iter().map(|(_, _, file)| freed(file)).sum();
-        // Entries that the job may drop take what they add to the pool with them.
+        let freed = |(level, _, file): &(u32, Part, Arc<File>)| {
+            drawn(terms.held_bits(file), floors.mean(*level) * file.entries as f64)
+        };
+        let freed: f64 = job.inputs.iter().map(freed).sum();
+        // Entries that the job may drop take what they add to the pool with them: most where their
+        // level has the least.
         let entries: f64 = job.inputs.iter().map(|(_, _, file)| file.entries as f64).sum();
         let dropped = (entries - written).max(0.0);
-        (drawn(allowance, self.floor) + terms.bits * dropped - mean(dropped) - freed).max(0.0)
+        let levels = job.inputs.iter().map(|(level, _, _)| *level).chain([job.output.0]);
+        let least = levels.map(|level| floors.mean(level)).fold(f64::INFINITY, f64::min);
+        let with_them = ((terms.bits - least) * dropped).max(0.0);
+        (drawn(allowance, self.floor) + with_them - freed).max(0.0)
     }
 }
 

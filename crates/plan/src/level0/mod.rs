@@ -6,6 +6,7 @@
 use crate::busy::Busy;
 use crate::cut::Cutter;
 use crate::decision::Decision;
+use crate::filter_memory::ExpectedLevel;
 use crate::tree::level::deepest_point;
 use crate::tree::{File, Part, Span, Version};
 use crate::view::{Settings, View};
@@ -78,6 +79,23 @@ impl Level0 {
         debug_assert!(leaving <= waiting, "{leaving} bytes leave level 0, which has {waiting}");
         debug_assert!(leaving <= written, "{leaving} bytes leave level 0 by writing {written}");
         (leaving, written)
+    }
+
+    /// What it holds as full as it may be: flushes, each a table over every point.
+    pub(crate) fn expected(&self, version: &Version, settings: &Settings) -> ExpectedLevel {
+        let (flush, bytes) = match self {
+            Level0::Tiered(tiered) => {
+                let flush = settings.memtable_bytes.max(1);
+                (flush, flush.saturating_mul(u64::from(tiered.k)))
+            }
+            Level0::Fifo(_) => (settings.memtable_bytes.max(1), settings.memtable_bytes),
+            Level0::Partitioned(partitioned) => {
+                let flush = partitioned::flush_bytes(version, settings);
+                (flush, partitioned.limit(version, settings))
+            }
+        };
+        let bytes = bytes.max(flush) as f64;
+        ExpectedLevel { level: 0, bytes, tables: bytes / flush as f64 }
     }
 
     /// Whether the use of the keyspace says what it collects.

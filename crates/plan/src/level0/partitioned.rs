@@ -248,7 +248,7 @@ impl Partitioned {
 /// What a full flush is, in bytes: the largest that waits. Pieces of it have been
 /// merged down; they count as if they had been like the others. A flush that stayed
 /// within few partitions counts as no more than a memtable.
-fn flush_bytes(version: &Version, settings: &Settings) -> u64 {
+pub(super) fn flush_bytes(version: &Version, settings: &Settings) -> u64 {
     let partitions = version.boundaries.len() as u64 + 1;
     let whole = |epoch: &[Arc<File>]| {
         let bytes: u64 = epoch.iter().map(|f| f.bytes).sum();
