@@ -685,6 +685,10 @@ pub(crate) struct LabArgs {
     /// space than windrow, for each size and workload, and print what windrow writes over that
     #[arg(long, conflicts_with_all = ["table", "fit", "reads", "load", "policies", "keys", "rounds", "memtable", "file", "base"])]
     pub(crate) search: bool,
+    /// Print what each design of windrow is worth: windrow next to the same without one of them, with
+    /// data of 6 to 1,000 memtables and each workload, or that of --workload
+    #[arg(long, conflicts_with_all = ["table", "fit", "reads", "search", "load", "policies", "keys", "rounds", "memtable", "file", "base"])]
+    pub(crate) ablation: bool,
     /// Data to search for, in memtables, as often as you like (6, 12, 24, 48, 100)
     #[arg(long, value_name = "N", requires = "search", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) memtables: Vec<u32>,

@@ -51,6 +51,10 @@ pub struct Figures {
     pub merges_per_flush: f64,
     /// Moves per flush: metadata alone.
     pub moves_per_flush: f64,
+    /// Tables that are written per flush, the flush's own included.
+    pub tables_per_flush: f64,
+    /// Tables of the tree, mean over flushes.
+    pub tables_mean: f64,
 }
 
 /// Counts what happens.
@@ -62,6 +66,9 @@ pub(crate) struct Meter {
     merged: u64,
     job_max: u64,
     moves: u64,
+    /// Tables written, and tables of the tree at each flush.
+    made: u64,
+    tables: u64,
     /// Keys written, by level.
     written: Vec<u64>,
     /// Keys read and written since the last flush.
@@ -91,6 +98,11 @@ impl Meter {
         self.updates += updates;
         self.flushes += 1;
         self.write(0, written);
+    }
+
+    /// A table was written.
+    pub(crate) fn table(&mut self) {
+        self.made += 1;
     }
 
     fn write(&mut self, level: u32, keys: u64) {
@@ -156,6 +168,7 @@ impl Meter {
         self.space += space;
         self.space_max = self.space_max.max(space);
         self.levels = version.deepest().unwrap_or(0);
+        self.tables += version.files().count() as u64;
     }
 
     /// The figures so far; `unit_keys` keys are one unit.
@@ -188,6 +201,8 @@ impl Meter {
             levels: self.levels,
             merges_per_flush: per(self.merges as f64, self.flushes),
             moves_per_flush: per(self.moves as f64, self.flushes),
+            tables_per_flush: per(self.made as f64, self.flushes),
+            tables_mean: per(self.tables as f64, self.flushes),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! Never does: I/O, time, threads. It says what a shape costs, not how fast
 //! it runs: one job at a time, and writers that wait for every one of them.
 
+pub mod ablation;
 pub mod evidence;
 pub mod figures;
 pub mod fit;

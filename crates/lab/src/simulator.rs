@@ -312,6 +312,7 @@ impl Simulator {
     fn table(&mut self, keys: &[u32]) -> File {
         let number = self.next_file;
         self.next_file += 1;
+        self.meter.table();
         let (smallest, largest) = (keys[0].to_be_bytes(), keys[keys.len() - 1].to_be_bytes());
         self.tables.insert(number, keys.to_vec());
         File {

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use windrow::Error;
 use windrow_lab::evidence::{self, Compared, Page};
 use windrow_lab::setup::{LOAD, UNIT_KEYS};
-use windrow_lab::{Figures, Setup, Workload, fit, reads, report, search, simulate};
+use windrow_lab::{Figures, Setup, Workload, ablation, fit, reads, report, search, simulate};
 
 /// The presets, unless policies are named.
 const POLICIES: [&str; 6] = ["leveled", "autumn", "l2sm", "vlsm", "mnemosyne", "windrow"];
@@ -30,6 +30,7 @@ pub(crate) fn run(args: &LabArgs, quiet: bool) -> Result<()> {
         LabArgs { fit: true, .. } => fit_table(args)?,
         LabArgs { reads: true, .. } => reads_tables(args)?,
         LabArgs { search: true, .. } => search_table(args)?,
+        LabArgs { ablation: true, .. } => ablation_tables(args)?,
         _ => policies(args)?,
     };
     let mut out = io::stdout().lock();
@@ -37,8 +38,8 @@ pub(crate) fn run(args: &LabArgs, quiet: bool) -> Result<()> {
         true => writeln!(out, "{json:#}")?,
         false => {
             write!(out, "{text}")?;
-            let is_policies = !(args.table || args.fit || args.reads || args.search);
-            if is_policies && !quiet {
+            let is_table = args.table || args.fit || args.reads || args.search || args.ablation;
+            if !is_table && !quiet {
                 write!(out, "{LEGEND}")?;
             }
         }
@@ -203,6 +204,27 @@ fn search_table(args: &LabArgs) -> Result<(String, Value)> {
     Ok((search::table(&rows), rows.iter().map(of).collect()))
 }
 
+/// What each design of the default policy is worth, by workload.
+fn ablation_tables(args: &LabArgs) -> Result<(String, Value)> {
+    let workloads = workload(args)?.map_or(Workload::ALL.to_vec(), |workload| vec![workload]);
+    let (mut tables, mut values) = (Vec::new(), Vec::new());
+    for workload in workloads {
+        let cells = ablation::cells(workload, unit_keys(args), args.seed);
+        let cells = cells.map_err(|error| told(workload.name(), &error))?;
+        values.extend(cells.iter().map(|cell| {
+            json!({
+                "workload": workload.name(),
+                "memtables": cell.memtables,
+                "case": cell.case.name,
+                "policy": cell.case.policy,
+                "figures": figures_json(&cell.figures),
+            })
+        }));
+        tables.push(ablation::table(&cells));
+    }
+    Ok((tables.join("\n"), Value::Array(values)))
+}
+
 /// Keys of a unit, but for a search.
 fn unit_keys(args: &LabArgs) -> u32 {
     args.unit_keys.unwrap_or(UNIT_KEYS)
@@ -238,6 +260,8 @@ fn figures_json(f: &Figures) -> Value {
         "levels": f.levels,
         "merges_per_flush": f.merges_per_flush,
         "moves_per_flush": f.moves_per_flush,
+        "tables_per_flush": f.tables_per_flush,
+        "tables_mean": f.tables_mean,
     })
 }
 
