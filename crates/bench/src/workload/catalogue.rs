@@ -24,8 +24,11 @@ const FILES: &[(&str, &str)] = &[
     ("steady", include_str!("../../workloads/steady.toml")),
 ];
 
-/// Those that need tens of gigabytes, and are run by their names only.
-const BY_NAME: &[(&str, &str)] = &[("growth", include_str!("../../workloads/growth.toml"))];
+/// Those that need tens of gigabytes, or have contenders of their own, and are run by their names only.
+const BY_NAME: &[(&str, &str)] = &[
+    ("growth", include_str!("../../workloads/growth.toml")),
+    ("ablation", include_str!("../../workloads/ablation.toml")),
+];
 
 /// The experiments of the papers behind the policies: of Windrow's policies, RocksDB next to
 /// them where it is linked.
