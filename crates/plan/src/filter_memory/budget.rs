@@ -283,9 +283,6 @@ impl FilterPlan {
             false => f64::INFINITY,
         };
         let room = Room::new(terms, job, after, (&price.floors, &priced));
-        let growth = |allowance: f64, floors: &Floors| {
-            room.growth((terms, floors), job, after.written, allowance)
-        };
         let floors = price.floors.clone();
         let usable_bits = room.left - ROUNDING_BITS * after.outputs.len() as f64;
         if room.floor > usable_bits {
@@ -298,7 +295,8 @@ impl FilterPlan {
         debug_invariant!(F2, of_tree <= at, "a job pays {at} and the tree {of_tree}");
         // Jobs run side by side, and one must not hold all that is left.
         let allowance_bits = room.left.min(price.sum(&after.outputs, price.c) * SPARE);
-        let (written, growth_bits) = (after.written, growth(allowance_bits, &floors));
+        let written = after.written;
+        let growth_bits = room.growth((terms, &floors), job, written, allowance_bits);
         FilterPlan {
             rule: Rule::Priced(price),
             allowance_bits,
