@@ -1,4 +1,4 @@
-//! What each design of the default policy is worth: the default, and the same without one of them
+//! The worth of each design of the default policy: the default, and the same without one of them
 //! or with another value in its place, on data of several sizes.
 //!
 //! Filter memory is not simulated: a tree of bare keys has no filters.
@@ -16,7 +16,7 @@ use windrow_base::Result;
 /// A policy, and what of the default it has not.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What is different.
+    /// The difference, in words.
     pub name: &'static str,
     /// The policy.
     pub policy: &'static str,
@@ -54,9 +54,9 @@ pub struct Cell {
     pub workload: Workload,
     /// Data, in memtables.
     pub memtables: u32,
-    /// What is different from the default.
+    /// The policy, and its difference from the default.
     pub case: Case,
-    /// What it costs.
+    /// The cost.
     pub figures: Figures,
 }
 

@@ -204,7 +204,7 @@ fn search_table(args: &LabArgs) -> Result<(String, Value)> {
     Ok((search::table(&rows), rows.iter().map(of).collect()))
 }
 
-/// What each design of the default policy is worth, by workload.
+/// The worth of each design of the default policy, by workload.
 fn ablation_tables(args: &LabArgs) -> Result<(String, Value)> {
     let workloads = workload(args)?.map_or(Workload::ALL.to_vec(), |workload| vec![workload]);
     let (mut tables, mut values) = (Vec::new(), Vec::new());

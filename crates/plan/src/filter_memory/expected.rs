@@ -20,7 +20,7 @@ use windrow_base::debug_invariant;
 pub struct ExpectedLevel {
     /// Its number.
     pub level: u32,
-    /// What its run and its SST-log hold together, in bytes.
+    /// Bytes of its run and its SST-log together.
     pub bytes: f64,
     /// How many of its tables lie over a point.
     pub tables: f64,

@@ -30,8 +30,8 @@ pub(super) struct Floors {
 }
 
 impl Floors {
-    /// Of loads with their levels, which have `bits` of the memory, `stays` of which does not leave
-    /// its level. O(F log F).
+    /// Of loads with their levels, which have `bits` of the memory. The part `stays` of that does not
+    /// leave its level. O(F log F).
     pub(super) fn new(loads: &[(u32, Load)], bits: LevelBits, stays: f64) -> Floors {
         let mut levels: BTreeMap<u32, Vec<Load>> = BTreeMap::new();
         for (level, load) in loads {
