@@ -75,7 +75,14 @@ mod tests {
         let (env, handles) = env(1);
         let mut options = Options::default();
         options.components.env = Some(env);
-        let settings = [("preset", preset), ("memtable_bytes", "64KiB"), ("compression", "none")];
+        let settings = [
+            ("preset", preset),
+            ("compression", "none"),
+            ("memtable_bytes", "64KiB"),
+            // Tables that are small for the data, and room for many of them above the last level.
+            ("file_bytes", "64KiB"),
+            ("space_max_percent", "200"),
+        ];
         settings.iter().for_each(|(name, value)| options.settings.set(name, value).unwrap());
         let db = Db::open_with("db", options).unwrap();
         (0..5 * KEYS).for_each(|n| db.put(key(n), [n as u8; 100]).unwrap());
