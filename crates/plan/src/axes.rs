@@ -241,8 +241,10 @@ impl Policy {
         // have to wait for the other, and rewrite its part as well. A partition's job
         // writes all of its part of level 1, so that there is at most one small file
         // per partition.
+        let by_columns =
+            self.picker.takes_columns() && version.deepest().is_some_and(|n| n == output_level);
         match &self.level0 {
-            Level0::Partitioned(_) if output_level == 1 => {
+            Level0::Partitioned(_) if output_level == 1 || by_columns => {
                 cutter.also_at(version.boundaries.clone())
             }
             _ => cutter,

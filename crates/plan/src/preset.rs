@@ -212,7 +212,7 @@ fn picker(value: &Value<'_>) -> Result<Picker> {
             Ok(Picker::Leveled(Leveled { file: file.unwrap_or_default(), grow }))
         }
         "sst_log" => {
-            let modes = [("paper", LogMode::Paper), ("closed", LogMode::Closed)];
+            let modes = LogMode::ALL.map(|mode| (mode.name(), mode));
             let mode = value.word("mode", &modes)?.or(value.main_word(&modes)?);
             let mode = mode.unwrap_or(LogMode::Closed);
             let paper = mode == LogMode::Paper;
@@ -233,7 +233,8 @@ fn picker(value: &Value<'_>) -> Result<Picker> {
         }
         _ => Err(value.unknown(
             "pick",
-            "leveled(file=min_overlap), leveled(file=round_robin), sst_log(closed), sst_log(paper)",
+            "leveled(file=min_overlap), leveled(file=round_robin), sst_log(closed), \
+             sst_log(columns), sst_log(paper)",
         )),
     }
 }
@@ -505,7 +506,7 @@ impl fmt::Display for Picker {
                 }
             }
             Picker::SstLog(SstLog { mode, omega, share, alpha, levels, depth }) => {
-                let mode = if *mode == LogMode::Paper { "paper" } else { "closed" };
+                let mode = mode.name();
                 write!(f, "sst_log({mode},omega={omega}")?;
                 match share {
                     LogShare::OfTree => {}

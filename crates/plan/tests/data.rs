@@ -474,6 +474,7 @@ cases!(
     closure,
     betweenness,
     sst_log,
+    columns,
     tiered,
     leveled,
     small,

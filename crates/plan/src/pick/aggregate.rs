@@ -39,7 +39,7 @@ const INVOLVED_MAX: usize = 10;
 const CHECKED_MAX: usize = 32;
 
 /// A job takes in further files up to this many times `file_bytes`.
-const ABSORB_FILES_MAX: u64 = 25;
+pub(super) const ABSORB_FILES_MAX: u64 = 25;
 
 /// The SST-log of a level, and what is below it.
 pub(super) struct Log<'v> {

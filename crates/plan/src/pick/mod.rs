@@ -4,6 +4,7 @@
 //! I9 are kept in one place; and every picker drains every SST-log (I10).
 
 mod aggregate;
+mod column;
 pub mod covered;
 pub mod for_reads;
 pub mod garbage;

@@ -48,6 +48,11 @@ impl Picker {
         matches!(self, Picker::SstLog(log) if log.share == LogShare::Dial)
     }
 
+    /// Whether what goes into the last level goes by partitions of level 0.
+    pub(crate) fn takes_columns(&self) -> bool {
+        matches!(self, Picker::SstLog(log) if log.mode == LogMode::Columns)
+    }
+
     /// Whether output tables are to say how hot their keys are (`hotness/`).
     pub(crate) fn wants_hotness(&self) -> bool {
         matches!(self, Picker::SstLog(log) if log.mode == LogMode::Paper)

@@ -7,11 +7,14 @@
 //! 9.8 for uniform updates, 7.6 against 5.9 for zipf, 10.8 against 8.5 where they
 //! cluster (`docs/policies/l2sm.md`).
 //!
+//! *Columns*: as closed, but that what goes into the last level takes all above it along (`column.rs`).
+//!
 //! Levels without a log of this policy are run as `leveled` runs them: the
 //! deepest one, those past `levels`, and any that the shape gives no room,
 //! whose log drains (I10).
 
-use super::aggregate::{Log, free_bytes};
+use super::aggregate::{ABSORB_FILES_MAX, Log, free_bytes};
+use super::column;
 use super::garbage;
 use super::leveled::{Leveled, drain_log};
 use super::levels::Levels;
@@ -37,6 +40,22 @@ pub enum LogMode {
     Paper,
     /// By cost, closed under older-and-overlapping.
     Closed,
+    /// As closed; into the last level with all that lies above it in a partition of level 0.
+    Columns,
+}
+
+impl LogMode {
+    /// All of them.
+    pub const ALL: [LogMode; 3] = [LogMode::Paper, LogMode::Closed, LogMode::Columns];
+
+    /// Its name in a policy's text.
+    pub fn name(self) -> &'static str {
+        match self {
+            LogMode::Paper => "paper",
+            LogMode::Closed => "closed",
+            LogMode::Columns => "columns",
+        }
+    }
 }
 
 /// The SST-Log picker.
@@ -125,7 +144,7 @@ impl SstLog {
         }
         let shares = match self.mode {
             LogMode::Paper => inverse_proportional(&runs, &fed, budget),
-            LogMode::Closed => split(&runs, budget),
+            LogMode::Closed | LogMode::Columns => split(&runs, budget),
         };
         debug_assert!(shares.len() == fed.len(), "{} shares of {} logs", shares.len(), fed.len());
         let taken: f64 = shares.iter().sum();
@@ -210,7 +229,7 @@ impl SstLog {
     /// The files of a run in the order in which they enter its log.
     fn ranked(&self, view: &View<'_>, level: u32, at: &Level) -> Vec<usize> {
         match self.mode {
-            LogMode::Closed => Leveled::round_robin(view.version, level, at),
+            LogMode::Closed | LogMode::Columns => Leveled::round_robin(view.version, level, at),
             LogMode::Paper => {
                 let weights = hotness::weights(&at.run, self.alpha);
                 let (weighed, count) = (weights.len(), at.run.len());
@@ -242,7 +261,7 @@ impl SstLog {
             cursor: None,
         });
         Some(match self.mode {
-            LogMode::Closed => with_cursor(decision, level),
+            LogMode::Closed | LogMode::Columns => with_cursor(decision, level),
             LogMode::Paper => decision,
         })
     }
@@ -271,7 +290,7 @@ impl SstLog {
         debug_assert!(limit > 0, "the SST-log of level {level} may hold nothing");
         let log = Log::new(view, level, self.alpha);
         let take = |at: Option<&[u8]>, reason: Reason| match self.mode {
-            LogMode::Closed => log.cheapest(at, &reason),
+            LogMode::Closed | LogMode::Columns => log.cheapest(at, &reason),
             LogMode::Paper => log.by_weight(at, &reason),
         };
         if at.sst_log_depth() > self.depth {
@@ -291,7 +310,15 @@ impl SstLog {
         if bytes <= limit {
             return None;
         }
-        take(None, Reason::SstLogFull { level, bytes, limit })
+        let reason = Reason::SstLogFull { level, bytes, limit };
+        let is_above_last = view.version.deepest() == Some(level + 1);
+        if self.mode == LogMode::Columns && is_above_last {
+            let bytes_max = view.settings.file_bytes.saturating_mul(ABSORB_FILES_MAX);
+            if let Some(decision) = column::pick(view, level, bytes_max, &reason) {
+                return Some(decision);
+            }
+        }
+        take(None, reason)
     }
 }
 
