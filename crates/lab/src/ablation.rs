@@ -27,17 +27,19 @@ const fn case(name: &'static str, policy: &'static str) -> Case {
 }
 
 /// The default, then what is compared with it, then the baseline.
-pub const CASES: [Case; 11] = [
+pub const CASES: [Case; 13] = [
     case("windrow", "windrow"),
     case("c = 1: one ratio for all levels", "windrow shape=garnering(t=6.5,c=1,base=last)"),
     case("files cut by size alone", "windrow cut=by_size"),
     case("no SST-log", "windrow pick=leveled"),
-    case("SST-log of half of what level 1 may hold", "windrow pick=sst_log(share=.5,levels=1)"),
-    case("SST-log of 3 times what level 1 may hold", "windrow pick=sst_log(share=3,levels=1)"),
-    case("SST-log on two levels", "windrow pick=sst_log(share=dial,levels=2)"),
+    case("SST-log of half of what level 1 may hold", "windrow pick=sst_log(columns,share=.5)"),
+    case("SST-log of 3 times what level 1 may hold", "windrow pick=sst_log(columns,share=3)"),
+    case("no columns: closed sets of the SST-log", "windrow pick=sst_log(closed,share=dial)"),
+    case("SST-log on level 1 alone", "windrow pick=sst_log(columns,share=dial,levels=1)"),
+    case("SST-logs on three levels", "windrow pick=sst_log(columns,share=dial,levels=3)"),
     case(
         "SST-log filled by HotMap and W",
-        "windrow pick=sst_log(paper,share=dial,levels=1,depth=4)",
+        "windrow pick=sst_log(paper,share=dial,levels=2,depth=4)",
     ),
     case("level 0 without partitions", "windrow level0=tiered(k=4)"),
     case("capacities from level 1 down", "windrow shape=garnering(t=6.5,c=0.8)"),

@@ -25,8 +25,13 @@ fn run_in(text: &str, workload: Workload, order: Order) -> Figures {
 
 /// Data of so many memtables. Small trees have more keys in a unit: a cluster is 3 % of them.
 fn run_fit(policy: &str, workload: Workload, memtables: u32) -> Figures {
+    run_fit_of(policy, workload, memtables, 1)
+}
+
+fn run_fit_of(policy: &str, workload: Workload, memtables: u32, seed: u64) -> Figures {
     let unit_keys = if memtables < 100 { 128 } else { 64 };
-    simulate(&fit::setup(policy, workload, memtables, unit_keys).unwrap()).unwrap()
+    let setup = fit::setup(policy, workload, memtables, unit_keys).unwrap();
+    simulate(&Setup { seed, ..setup }).unwrap()
 }
 
 /// A tree of ten levels at ratio 2 has six under Garnering, for no more writes.
@@ -96,14 +101,19 @@ fn windrow_fits_every_workload() {
     let bounds = [
         (Workload::Zipf, [1.0, 0.95, 0.85]),
         (Workload::Wandering, [1.0, 0.95, 0.85]),
-        (Workload::Clustered, [1.0, 1.0, 1.0]),
+        (Workload::Clustered, [1.0, 0.95, 1.0]),
         (Workload::Sequential, [1.0, 1.0, 1.0]),
     ];
     for (workload, most) in bounds {
         for (memtables, most) in [6, 24, 100].into_iter().zip(most) {
-            let leveled = run_fit("leveled", workload, memtables).write_amplification;
-            let windrow = run_fit("windrow", workload, memtables).write_amplification;
-            let part = windrow / leveled;
+            // Where clusters lie in a small tree is chance: `leveled` writes .82 to 1.06 by the seed.
+            let seeds = if workload == Workload::Clustered { 1..4 } else { 1..2 };
+            let of = |policy| {
+                let written =
+                    |seed| run_fit_of(policy, workload, memtables, seed).write_amplification;
+                seeds.clone().map(written).sum::<f64>()
+            };
+            let part = of("windrow") / of("leveled");
             assert!(part <= most, "{workload:?}, {memtables}: {part:.2}");
         }
     }

@@ -90,7 +90,11 @@ impl Policy {
             "windrow" => Policy {
                 shape: Shape::Garnering(Garnering { t: 6.5, c: 0.8, base: Base::Last }),
                 level0: Level0::Partitioned(Partitioned { partitions: 64, k: None, depth: 8 }),
-                picker: Picker::SstLog(SstLog { share: LogShare::Dial, levels: 1, ..sst_log }),
+                picker: Picker::SstLog(SstLog {
+                    mode: LogMode::Columns,
+                    share: LogShare::Dial,
+                    ..sst_log
+                }),
                 cut: overlap,
                 filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 10.0, stays: 0.97 }),
                 usage: Use::Balanced,
