@@ -30,7 +30,7 @@ const SETTINGS: &[&[(&str, &str)]] = &[
         (
             "preset",
             "windrow shape=garnering(t=2,c=0.7) level0=partitioned(lanes=4,k=2,depth=4) \
-             pick=sst_log(closed,omega=0.2,levels=2,depth=3) cut=overlap(f=3)",
+             pick=sst_log(columns,omega=0.2,levels=2,depth=3) cut=overlap(f=3)",
         ),
         ("level_base_bytes", "4KiB"),
     ],

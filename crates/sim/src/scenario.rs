@@ -379,7 +379,7 @@ fn draw_policy(rng: &mut Rng, preset: Option<&str>) -> String {
             "leveled(round_robin)",
             "sst_log(paper,omega=0.3)",
             "sst_log(closed,omega=0.3,levels=2,depth=2)",
-            "sst_log(closed,share=dial,levels=2,depth=2)",
+            "sst_log(columns,share=dial,levels=2,depth=2)",
         ],
     );
     let cut = pick(rng, &["by_size", "overlap(f=2)"]);
@@ -392,10 +392,15 @@ fn draw_policy(rng: &mut Rng, preset: Option<&str>) -> String {
 
 fn draw_settings(rng: &mut Rng, preset: Option<&str>) -> Vec<(&'static str, String)> {
     let mut settings = vec![("preset", draw_policy(rng, preset))];
+    let block_bytes = pick(rng, &["256", "1KiB", "4KiB"]);
+    settings.push(("block_bytes", block_bytes.to_owned()));
     let mut choose = |name, of: &[&str]| settings.push((name, pick(rng, of).to_owned()));
-    choose("block_bytes", &["256", "1KiB", "4KiB"]);
     choose("level_base_bytes", &["4KiB", "16KiB", "128KiB"]);
-    choose("file_bytes", &["64KiB", "256KiB"]);
+    // The smallest tables make SST-logs of several, which are emptied; a block is a quarter of a table at most.
+    match block_bytes {
+        "4KiB" => choose("file_bytes", &["64KiB", "256KiB"]),
+        _ => choose("file_bytes", &["4KiB", "64KiB", "256KiB"]),
+    }
     choose("compression", &["none", "lz4", "none,lz4"]);
     choose("hash_index", &["on", "off"]);
     choose("partition_bytes", &["4KiB", "512KiB"]);

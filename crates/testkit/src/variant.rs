@@ -74,11 +74,14 @@ const WINDROW: &str = "windrow shape=garnering(t=2,c=0.7) \
      level0=partitioned(lanes=4,k=2,depth=4) pick=sst_log(closed,omega=0.2,levels=2,depth=3) \
      cut=overlap(f=3) filters=mnemosyne(bits=4)";
 const FROM_LAST: &str = "windrow use=measured shape=garnering(t=2,c=0.8,base=last) \
-     level0=partitioned(lanes=4,k=dial,depth=4) pick=sst_log(closed,share=dial,levels=2,depth=3) \
+     level0=partitioned(lanes=4,k=dial,depth=4) pick=sst_log(columns,share=dial,levels=2,depth=3) \
      cut=overlap(f=3) filters=mnemosyne(bits=4)";
 
 /// A level 1 that a handful of values fills: several levels, and their logs.
 const TINY: (&str, &str) = ("level_base_bytes", "4KiB");
+
+/// Tables that a few values fill: SST-logs of several, which are emptied.
+const TINY_TABLES: (&str, &str) = ("file_bytes", "4KiB");
 
 const fn simulated(
     name: &'static str,
@@ -102,12 +105,12 @@ pub const VARIANTS: &[Variant] = &[
     // One variant for each preset, by its name.
     simulated("leveled", &[("preset", "leveled"), TINY]),
     simulated("autumn", &[("preset", AUTUMN), TINY]),
-    simulated("l2sm", &[("preset", L2SM), TINY]),
-    simulated("l2sm as in its paper", &[("preset", L2SM_PAPER), TINY]),
+    simulated("l2sm", &[("preset", L2SM), TINY, TINY_TABLES]),
+    simulated("l2sm as in its paper", &[("preset", L2SM_PAPER), TINY, TINY_TABLES]),
     simulated("vlsm", &[("preset", VLSM), TINY]),
     simulated("mnemosyne", &[("preset", MNEMOSYNE), TINY, ("partition_bytes", "4KiB")]),
-    simulated("windrow", &[("preset", WINDROW), TINY]),
-    simulated("from the last level", &[("preset", FROM_LAST), TINY]),
+    simulated("windrow", &[("preset", WINDROW), TINY, TINY_TABLES]),
+    simulated("from the last level", &[("preset", FROM_LAST), TINY, TINY_TABLES]),
     simulated("few open files", &[("open_files_max", "16"), ("verify_on_open", "on")]),
     simulated(
         "partitions",

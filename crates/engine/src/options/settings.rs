@@ -309,7 +309,7 @@ settings! {
     "Too high" => "each get reads and checks more than it needs";
 
     file_bytes: u64, Bytes, 0u64,
-        NumberOrZero { min: 64 * KIB, max: 4 * GIB, zero: "what suits the preset, 8 MiB at most" };
+        NumberOrZero { min: 4 * KIB, max: 4 * GIB, zero: "what suits the preset, 8 MiB at most" };
     "Size at which a merge starts the next table.";
     "Too low" => "many files, and a manifest and table cache to match";
     "Too high" => "large merge jobs, so long tails of write latency";
