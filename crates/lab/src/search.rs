@@ -6,7 +6,7 @@
 //! sets: the flushes that a partition gathers (k) and the SST-log's share; and a shape, a level 1
 //! and a number of partitions of its own.
 //!
-//! The grid has 560 policies. All of them are simulated if that is asked for; else the search goes
+//! The grid has 640 policies. All of them are simulated if that is asked for; else the search goes
 //! from three of them along one axis at a time, as long as that gains anything, and simulates
 //! about a tenth.
 //!
@@ -32,10 +32,10 @@ pub const GOAL: f64 = 1.1;
 
 /// Flushes that a partition gathers.
 const GATHERED: [u32; 5] = [2, 3, 4, 6, 8];
-/// Bytes of the SST-log of level 1, as a part of the tree.
+/// Bytes of the SST-logs of levels 1 and 2, as a part of the tree.
 const LOG_SHARES: [&str; 4] = ["0", "0.05", "0.1", "0.2"];
 /// Shapes; those not from the last level up with the units of their level 1.
-const SHAPES: [&str; 7] = [
+const SHAPES: [&str; 8] = [
     "leveling(t=10) base=20",
     "leveling(t=10) base=40",
     "leveling(t=10) base=80",
@@ -43,6 +43,7 @@ const SHAPES: [&str; 7] = [
     "leveling(t=7) base=80",
     "leveling(t=10,base=last)",
     "garnering(t=6.5,c=0.8,base=last)",
+    "garnering(t=6.5,c=1,base=last)",
 ];
 /// Most partitions of level 0.
 const PARTITIONS: [u32; 4] = [1, 16, 32, 64];
@@ -65,7 +66,7 @@ fn text([gathered, log, shape, partitions]: Point) -> String {
     let (k, most) = (GATHERED[gathered], PARTITIONS[partitions]);
     let pick = match LOG_SHARES[log] {
         "0" => "leveled(file=min_overlap)".to_owned(),
-        share => format!("sst_log(closed,omega={share},levels=1)"),
+        share => format!("sst_log(columns,omega={share},levels=2)"),
     };
     format!("{PRESET} level0=partitioned(lanes={most},k={k}) pick={pick} shape={}", SHAPES[shape])
 }
