@@ -30,7 +30,7 @@ const fn case(name: &'static str, policy: &'static str) -> Case {
 pub const CASES: [Case; 13] = [
     case("windrow", "windrow"),
     case("c = 1: one ratio for all levels", "windrow shape=garnering(t=6.5,c=1,base=last)"),
-    case("files cut by size alone", "windrow cut=by_size"),
+    case("files cut by overlap", "windrow cut=overlap(f=8)"),
     case("no SST-log", "windrow pick=leveled"),
     case("SST-log of half of what level 1 may hold", "windrow pick=sst_log(columns,share=.5)"),
     case("SST-log of 3 times what level 1 may hold", "windrow pick=sst_log(columns,share=3)"),

@@ -66,7 +66,6 @@ impl Policy {
             levels: 2,
             depth: 4,
         };
-        let overlap = Cut::Overlap(Overlap { f: 8.0, max_bytes: 0, min_bytes: 0 });
         let one_file = Leveled { grow: 1, ..Leveled::default() };
         Some(match name {
             "leveled" => leveled,
@@ -80,7 +79,7 @@ impl Policy {
                 shape: Shape::Leveling(Leveling { t: 8.0, phi: 32.0, base: Base::Constant }),
                 level0: Level0::Fifo(Fifo),
                 picker: Picker::Leveled(one_file),
-                cut: overlap,
+                cut: Cut::Overlap(Overlap { f: 8.0, max_bytes: 0, min_bytes: 0 }),
                 ..leveled
             },
             "mnemosyne" => Policy {
@@ -95,9 +94,9 @@ impl Policy {
                     share: LogShare::Dial,
                     ..sst_log
                 }),
-                cut: overlap,
                 filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 10.0, stays: 0.97 }),
                 usage: Use::Balanced,
+                ..leveled
             },
             _ => return None,
         })
