@@ -16,7 +16,7 @@ use crate::write::key_locks::{LockKey, LockMode, Owner, Refused};
 use crate::write::ordered_key::OrderedKey;
 use crate::write::recent::Verdict;
 use std::ops::Bound;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use windrow_base::{Error, ErrorKind, Result};
 
 impl Transaction {
@@ -89,6 +89,21 @@ impl Transaction {
     ) -> Result<()> {
         self.lock_to_write(ks, key.as_ref())?;
         self.write(ks, |batch| batch.put_with_ttl(ks, key, value, ttl))
+    }
+
+    /// Sets `key` to `value` until the clock shows `at`: see [`Batch::put_until`].
+    ///
+    /// # Errors
+    /// As [`Transaction::put`].
+    pub fn put_until(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        at: SystemTime,
+    ) -> Result<()> {
+        self.lock_to_write(ks, key.as_ref())?;
+        self.write(ks, |batch| batch.put_until(ks, key, value, at))
     }
 
     /// Removes `key`, which need not be there.

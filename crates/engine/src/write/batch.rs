@@ -8,7 +8,7 @@
 use crate::memtable::memory_bytes_of;
 use crate::read::split_expiry;
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use windrow_base::key::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX, prefix_end};
 use windrow_base::{Error, KeyspaceId, Result};
 use windrow_format::batch::{BatchBuf, Mark, Op};
@@ -208,6 +208,38 @@ impl Batch {
         ttl: Duration,
     ) {
         self.push_until(ks, Kind::PutExpiry, (key.as_ref(), value.as_ref()), ttl);
+    }
+
+    /// Sets `key` to `value` until the clock shows `at`, in milliseconds: what has expired by then
+    /// is hidden at once. As [`Batch::put_with_ttl`], for a moment that somebody else has chosen.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// use std::time::{Duration, SystemTime};
+    /// use windrow::{Batch, WriteSync};
+    ///
+    /// let new_year_2100 = SystemTime::UNIX_EPOCH + Duration::from_secs(4_102_444_800);
+    /// let mut batch = Batch::new();
+    /// batch.put_until(&db, "century", "21st", new_year_2100);
+    /// batch.put_until(&db, "epoch", "over", SystemTime::UNIX_EPOCH);
+    /// db.write(batch, WriteSync::No)?;
+    /// assert!(db.contains_key("century")? && !db.contains_key("epoch")?);
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    pub fn put_until(
+        &mut self,
+        ks: &impl InKeyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        at: SystemTime,
+    ) {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        if self.admit(ks, Kind::PutExpiry, key, value) {
+            let since_1970 = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let expiry_ms = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
+            self.buf.push_expiring(Kind::PutExpiry, ks.keyspace_id(), key, value, expiry_ms);
+        }
     }
 
     /// Removes `key`, which need not be there.
