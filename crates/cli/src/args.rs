@@ -8,6 +8,8 @@ use crate::session::Session;
 use crate::stop::OnStop;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
+#[cfg(feature = "serve")]
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,6 +94,10 @@ pub(crate) enum Command {
     /// Work on one open database, command after command: at a prompt with history and completion,
     /// or by a script on standard input
     Shell(ShellArgs),
+    /// Serve a database to Redis clients, until Ctrl-C, SIGTERM or SHUTDOWN
+    #[cfg(feature = "serve")]
+    #[command(after_help = SERVE_HELP)]
+    Serve(ServeArgs),
     /// Print what a file of a database holds, record by record
     Dump(DumpArgs),
     /// Try policies on a simulated tree: what they write, read and keep, in a few seconds
@@ -123,6 +129,8 @@ impl Command {
             | Command::Shell(_)
             | Command::Top(_)
             | Command::Export(_) => OnStop::Asks,
+            #[cfg(feature = "serve")]
+            Command::Serve(_) => OnStop::Asks,
             // In the engine, or at a prompt.
             Command::Verify(_)
             | Command::Repair(_)
@@ -216,6 +224,62 @@ pub(crate) struct Data {
     /// Keys and values are hexadecimal, going in and coming out
     #[arg(long)]
     pub(crate) hex: bool,
+}
+
+/// Redis' flags have their names; those that have no meaning here are taken and do nothing.
+#[cfg(feature = "serve")]
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) open: Open,
+    /// Port; 0 for one that is free
+    #[arg(long, value_name = "PORT", default_value_t = 6379)]
+    pub(crate) port: u16,
+    /// Address to listen at, as often as you like; any but loopback ones need --requirepass
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_delimiter = ' ')]
+    pub(crate) bind: Vec<IpAddr>,
+    /// When a write is on the device: before its reply, within a second, or whenever
+    #[arg(long, value_name = "WHEN", visible_alias = "appendfsync", default_value = "everysec")]
+    pub(crate) sync: ServeSync,
+    /// What clients must say before anything else
+    #[arg(long, value_name = "PASSWORD", env = "WINDROW_REQUIREPASS", hide_env_values = true)]
+    pub(crate) requirepass: Option<String>,
+    /// Connections at most
+    #[arg(long, value_name = "CLIENTS", default_value_t = 10_000)]
+    pub(crate) maxclients: usize,
+    /// End connections that say nothing for so long: seconds, or 90s, 5m; 0: never
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0")]
+    pub(crate) timeout: Duration,
+    /// Give a command another name, or none (''): as often as you like
+    #[arg(long, value_names = ["COMMAND", "NAME"], num_args = 2)]
+    pub(crate) rename_command: Vec<String>,
+    /// Refuse commands that write
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Bytes of one reply at most
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
+    pub(crate) reply_max_bytes: usize,
+    /// Bytes of all requests and replies under way at most
+    #[arg(long, value_name = "BYTES", default_value_t = 256 << 20)]
+    pub(crate) buffer_max_bytes: usize,
+    /// Taken and not needed: every write is kept
+    #[arg(long, hide = true, num_args = 0..)]
+    pub(crate) save: Vec<String>,
+    #[arg(long, hide = true, value_name = "YES")]
+    pub(crate) appendonly: Option<String>,
+    #[arg(long, hide = true, value_name = "YES")]
+    pub(crate) daemonize: Option<String>,
+    #[arg(long, hide = true, value_name = "YES")]
+    pub(crate) protected_mode: Option<String>,
+}
+
+/// When a write is on the device.
+#[cfg(feature = "serve")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ServeSync {
+    Always,
+    Everysec,
+    No,
 }
 
 #[derive(Debug, Args)]
@@ -633,6 +697,12 @@ pub(crate) enum DumpKind {
     /// A table, *.sst
     Table,
 }
+
+#[cfg(feature = "serve")]
+const SERVE_HELP: &str = "\
+Strings are the plain pairs of the keyspace `default`: what a client SETs, `windrow get` reads. Talk to it
+by `redis-cli -p PORT`, or any Redis client. WINDROW.STATS, .TREE, .COMPACT, .CHECKPOINT and .POLICY are
+Windrow's own commands.";
 
 const LAB_HELP: &str = "\
 What is simulated, and what each column of its tables says, is in docs/lab.md of the source.";

@@ -51,7 +51,12 @@ const LAYERS: &[Layer] = &[
     },
     Layer { package: "windrow-bench", windrow: &["windrow"], outside: None },
     Layer { package: "windrow-bench-peers", windrow: &["windrow", "windrow-bench"], outside: None },
-    Layer { package: "windrow-cli", windrow: &["windrow", "windrow-lab"], outside: None },
+    Layer { package: "windrow-server", windrow: &["windrow"], outside: None },
+    Layer {
+        package: "windrow-cli",
+        windrow: &["windrow", "windrow-lab", "windrow-server"],
+        outside: None,
+    },
     Layer {
         package: "windrow-testkit",
         windrow: &["windrow", "windrow-base", "windrow-env", "windrow-format", "windrow-plan"],

@@ -11,6 +11,8 @@ mod load;
 mod maintain;
 mod point;
 mod scan;
+#[cfg(feature = "serve")]
+mod serve;
 mod session;
 mod shell;
 mod stats;
@@ -49,6 +51,8 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Checkpoint(args) => maintain::checkpoint(&args, quiet),
         Command::Destroy(args) => maintain::destroy(&args),
         Command::Shell(args) => session::run(&args, quiet, run),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(&args),
         Command::Dump(args) => dump::run(&args),
         Command::Lab(args) => lab::run(&args, quiet),
         Command::Completions { shell } => shell::completions(shell),

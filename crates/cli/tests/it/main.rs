@@ -11,6 +11,7 @@ mod look;
 mod messages;
 mod pages;
 mod point;
+mod serve;
 mod session;
 mod stop;
 mod unknown;

@@ -38,6 +38,7 @@ pub(super) const ALLOWED: &[Allowed] = &[
     allowed("crates/bench/src/workload.rs", "beside", "the same key"),
     allowed("crates/bench/src/report/", "role", "an attribute of HTML and SVG"),
     allowed("crates/bench/src/store/windrow.rs", "level log files", "a public figure's name"),
+    allowed("crates/server/src/commands/", "role", "a command of Redis, and a word of its replies"),
     allowed("crates/plan/src/pick/sst_log.rs", "level log mode", "two words, with a comma"),
     allowed("crates/plan/src/preset.rs", "lanes", "the parameter's name in the text form"),
     allowed("", "partitioned lanes", "a policy's text form, which users and databases have"),

@@ -1,0 +1,140 @@
+//! `windrow serve` as a process: it is talked to, ended and killed.
+
+#![allow(clippy::disallowed_methods, reason = "tests play clients and the shell")]
+
+use crate::common::{Shell, stderr};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A server at a free port, its address, and what it says from then on.
+fn serving(sh: &Shell, flags: &str) -> (Child, String, BufReader<ChildStderr>) {
+    let mut child = sh.spawn(&format!("serve db --port 0 {flags}"));
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+    assert!(line.contains("serving") && address.starts_with("127.0.0.1:"), "{line}");
+    (child, address, said)
+}
+
+fn client(address: &str) -> BufReader<TcpStream> {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    BufReader::new(stream)
+}
+
+fn say(client: &mut BufReader<TcpStream>, request: &str) -> String {
+    writeln!(client.get_mut(), "{request}").unwrap();
+    let mut reply = String::new();
+    client.read_line(&mut reply).unwrap();
+    reply.trim_end().to_owned()
+}
+
+#[test]
+fn what_clients_set_other_commands_read_and_sigterm_closes() {
+    let sh = Shell::new();
+    let (mut child, address, mut said) = serving(&sh, "");
+    let mut client = client(&address);
+    assert_eq!(say(&mut client, "SET apple red"), "+OK");
+    assert_eq!(sh.ok("get db apple"), "red\n", "while it serves");
+    assert!(sh.fails("put db pear green", 1).contains("busy"));
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("the database is closed"), "{rest}");
+    assert_eq!(sh.ok("get db apple"), "red\n");
+}
+
+#[test]
+fn a_client_ends_the_server_and_mistakes_are_told() {
+    let sh = Shell::new();
+    let (mut child, address, _said) =
+        serving(&sh, "--requirepass secret --rename-command FLUSHALL gone");
+    let mut one = client(&address);
+    assert!(say(&mut one, "GET a").starts_with("-NOAUTH"));
+    assert_eq!(say(&mut one, "AUTH secret"), "+OK");
+    assert!(say(&mut one, "FLUSHALL").starts_with("-ERR unknown command"));
+    assert_eq!(say(&mut one, "gone"), "+OK");
+    let port = address.rsplit(':').next().unwrap();
+    let text = sh.fails(&format!("serve other --port {port}"), 1);
+    assert!(text.contains("cannot listen") && text.contains("--port"), "{text}");
+    writeln!(one.get_mut(), "SHUTDOWN").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(sh.fails("serve db --bind 0.0.0.0", 2).contains("--requirepass"));
+    assert!(sh.fails("serve db --rename-command NOTHING x", 1).contains("NOTHING"));
+    assert!(sh.fails("serve db --daemonize yes", 2).contains("daemonize"));
+}
+
+/// Kills a server under fifty clients that send sixteen writes at once; all that it acknowledged is
+/// there.
+fn kill_under_clients(round: usize) {
+    let sh = Shell::new();
+    let (mut child, address, said) = serving(&sh, "--sync always");
+    let is_killed = AtomicBool::new(false);
+    let acknowledged: Vec<String> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..50)
+            .map(|number| {
+                let (address, is_killed) = (&address, &is_killed);
+                scope.spawn(move || pipeline(&mut client(address), number, is_killed))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(150 + 37 * (round as u64 % 13)));
+        is_killed.store(true, Ordering::SeqCst);
+        kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    });
+    child.wait().unwrap();
+    drop(said);
+    let output = sh.run("scan db --keys-only");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let there: HashSet<&str> = text.lines().collect();
+    assert!(acknowledged.len() > 100, "{} writes in round {round}", acknowledged.len());
+    let lost = acknowledged.iter().filter(|key| !there.contains(key.as_str())).count();
+    assert_eq!(lost, 0, "of {} acknowledged writes, round {round}", acknowledged.len());
+}
+
+/// Writes until the server is gone; the keys that it acknowledged.
+fn pipeline(
+    client: &mut BufReader<TcpStream>,
+    number: usize,
+    is_killed: &AtomicBool,
+) -> Vec<String> {
+    let mut acknowledged = Vec::new();
+    for part in 0.. {
+        let keys: Vec<String> = (0..16).map(|n| format!("c{number}-{part}-{n}")).collect();
+        let requests: String = keys.iter().map(|key| format!("SET {key} {key}\r\n")).collect();
+        if client.get_mut().write_all(requests.as_bytes()).is_err() {
+            break;
+        }
+        for key in keys {
+            let mut reply = String::new();
+            match client.read_line(&mut reply) {
+                Ok(_) if reply == "+OK\r\n" => acknowledged.push(key),
+                ended => {
+                    assert!(is_killed.load(Ordering::SeqCst), "{ended:?}: {reply}");
+                    return acknowledged;
+                }
+            }
+        }
+    }
+    acknowledged
+}
+
+#[test]
+fn a_kill_under_fifty_clients_loses_nothing_that_was_acknowledged() {
+    (0..3).for_each(kill_under_clients);
+}
+
+/// The campaign: `cargo test --release -p windrow-cli --test it -- --ignored fifty_kills`.
+#[test]
+#[ignore = "it takes a minute"]
+fn fifty_kills_under_fifty_clients_lose_nothing_that_was_acknowledged() {
+    (0..50).for_each(kill_under_clients);
+}

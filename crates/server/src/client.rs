@@ -1,0 +1,93 @@
+//! A client, apart from its socket.
+//!
+//! Owns: what its earlier commands mean for its later ones. Never does: read or write a socket.
+
+use crate::channels::{Inbox, Outlet, mailbox};
+use crate::data::watched::Written;
+use crate::peer::Peer;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Which replies a client wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Replies {
+    #[default]
+    All,
+    None,
+    /// None to the command at hand.
+    NoneOnce,
+    /// None to the next one.
+    NoneNext,
+}
+
+/// Commands between `MULTI` and `EXEC`.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    pub(crate) commands: Vec<Vec<Vec<u8>>>,
+    pub(crate) bytes: usize,
+    /// One of them was refused: `EXEC` will be, too.
+    pub(crate) is_refused: bool,
+}
+
+/// A command that found nothing, and waits.
+#[derive(Debug)]
+pub(crate) struct Blocked {
+    /// What it waits for.
+    pub(crate) keys: Vec<Vec<u8>>,
+    /// For how long; `None`: for ever.
+    pub(crate) time: Option<Duration>,
+    /// What it is told at the end is a missing array, and not a missing byte string.
+    pub(crate) is_array: bool,
+}
+
+/// A client, for itself.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) peer: Arc<Peer>,
+    /// Where its messages go.
+    pub(crate) outlet: Outlet,
+    /// The channels and the patterns that it subscribes to.
+    pub(crate) channels: BTreeSet<Vec<u8>>,
+    pub(crate) patterns: BTreeSet<Vec<u8>>,
+    pub(crate) is_authenticated: bool,
+    pub(crate) replies: Replies,
+    /// The connection ends once its replies are sent.
+    pub(crate) is_leaving: bool,
+    pub(crate) queue: Option<Queue>,
+    /// Set by a command that is to be run again once there is something.
+    pub(crate) blocked: Option<Blocked>,
+    /// The command at hand is such a one, run again.
+    pub(crate) is_woken: bool,
+    /// Keys that are watched, with the deadline that each had.
+    pub(crate) watching: Vec<(Vec<u8>, Option<u64>)>,
+    /// Set once one of them was written.
+    pub(crate) written: Written,
+}
+
+impl Client {
+    /// A client that has just connected, and where it finds its messages.
+    pub(crate) fn new(peer: Arc<Peer>, is_authenticated: bool) -> (Client, Inbox) {
+        let (outlet, inbox) = mailbox(&peer);
+        let client = Client {
+            peer,
+            outlet,
+            channels: BTreeSet::new(),
+            patterns: BTreeSet::new(),
+            is_authenticated,
+            replies: Replies::default(),
+            is_leaving: false,
+            queue: None,
+            blocked: None,
+            is_woken: false,
+            watching: Vec::new(),
+            written: Written::default(),
+        };
+        (client, inbox)
+    }
+
+    /// Whether it has subscriptions.
+    pub(crate) fn is_subscribed(&self) -> bool {
+        !self.channels.is_empty() || !self.patterns.is_empty()
+    }
+}

@@ -1,0 +1,102 @@
+//! One command of one client, while it is run.
+//!
+//! Owns: what a command may reach, and reading its arguments. Never does: decide what is run.
+
+use crate::client::Client;
+use crate::data::view::View;
+use crate::fault::{NOT_FLOAT, NOT_INTEGER, Outcome, SYNTAX, WRONG_TYPE, fail};
+use crate::protocol::Reply;
+use crate::protocol::number::{parse_f64, parse_i64};
+use crate::shared::Shared;
+
+/// A command under way.
+pub(crate) struct Call<'c, 'v> {
+    /// The command's name, and its arguments.
+    pub(crate) args: &'c [&'c [u8]],
+    pub(crate) view: View<'v>,
+    pub(crate) client: &'c mut Client,
+    pub(crate) shared: &'c Shared,
+    pub(crate) out: &'c mut Reply,
+}
+
+impl<'c> Call<'c, '_> {
+    /// The first key, of a command that has one.
+    pub(crate) fn key(&self) -> &'c [u8] {
+        self.args[1]
+    }
+
+    /// An argument.
+    ///
+    /// # Errors
+    /// `syntax error` where there is none.
+    pub(crate) fn arg(&self, place: usize) -> Outcome<&'c [u8]> {
+        self.args.get(place).copied().map_or_else(|| fail(SYNTAX), Ok)
+    }
+
+    /// An integer.
+    ///
+    /// # Errors
+    /// `syntax error`, or that it is none.
+    pub(crate) fn int(&self, place: usize) -> Outcome<i64> {
+        int(self.arg(place)?)
+    }
+
+    /// A floating-point number.
+    ///
+    /// # Errors
+    /// `syntax error`, or that it is none.
+    pub(crate) fn float(&self, place: usize) -> Outcome<f64> {
+        float(self.arg(place)?)
+    }
+
+    /// Called once for every element of a reply that may be long.
+    ///
+    /// # Errors
+    /// That the reply is longer than the server may keep.
+    pub(crate) fn check_room(&self) -> Outcome {
+        if self.out.len() <= self.shared.config.reply_bytes_max {
+            return Ok(());
+        }
+        fail(format!(
+            "ERR the reply is longer than reply-max-bytes ({}): ask for parts of it, by SCAN and its \
+             like or by ranges",
+            self.shared.config.reply_bytes_max
+        ))
+    }
+
+    /// What a command looked for. One that has waited is none that another kind of value at its key
+    /// concerns: it goes on waiting.
+    pub(crate) fn looked_for<T: Default>(&self, found: Outcome<T>) -> Outcome<T> {
+        match found {
+            Err(fault) if self.client.is_woken && fault.0 == WRONG_TYPE => Ok(T::default()),
+            found => found,
+        }
+    }
+
+    /// The wrong number of arguments.
+    pub(crate) fn wrong_number<T>(&self) -> Outcome<T> {
+        let name = String::from_utf8_lossy(self.args[0]).to_ascii_lowercase();
+        fail(format!("ERR wrong number of arguments for '{name}' command"))
+    }
+}
+
+/// An integer.
+///
+/// # Errors
+/// That it is none.
+pub(crate) fn int(arg: &[u8]) -> Outcome<i64> {
+    parse_i64(arg).map_or_else(|| fail(NOT_INTEGER), Ok)
+}
+
+/// A floating-point number.
+///
+/// # Errors
+/// That it is none.
+pub(crate) fn float(arg: &[u8]) -> Outcome<f64> {
+    parse_f64(arg).map_or_else(|| fail(NOT_FLOAT), Ok)
+}
+
+/// Whether an argument is this word, in whatever case.
+pub(crate) fn is(arg: &[u8], word: &str) -> bool {
+    arg.eq_ignore_ascii_case(word.as_bytes())
+}

@@ -1,0 +1,75 @@
+//! What only Windrow has: `WINDROW.STATS` and its like.
+//!
+//! Owns: their arguments and replies. Never does: anything that a program with the library could not.
+
+use super::call::Call;
+use super::command::{ADMIN, Command, SLOW, plain};
+use crate::data::space::SPACES;
+use crate::fault::{Fault, Outcome};
+use std::fmt::Write;
+
+pub(super) const COMMANDS: &[Command] = &[
+    plain("windrow.stats", 1, ADMIN, stats),
+    plain("windrow.tree", 1, ADMIN, tree),
+    plain("windrow.compact", 1, ADMIN | SLOW, compact),
+    plain("windrow.checkpoint", 2, ADMIN | SLOW, checkpoint),
+    plain("windrow.policy", -1, ADMIN, policy),
+];
+
+fn stats(call: &mut Call<'_, '_>) -> Outcome {
+    let text = call.shared.store.db.stats().to_string();
+    call.out.verbatim(&text);
+    Ok(())
+}
+
+/// A line a level and run, with how many tables and bytes are in it.
+fn tree(call: &mut Call<'_, '_>) -> Outcome {
+    let mut text = String::new();
+    for keyspace in call.shared.store.db.stats().keyspaces {
+        let _ = writeln!(text, "{}", keyspace.name);
+        for (level, of) in keyspace.levels.iter().enumerate().filter(|(_, of)| of.bytes > 0) {
+            let _ = writeln!(
+                text,
+                "  level {level}: {} tables, {} of its SST-log, {} bytes",
+                of.run_files, of.log_files, of.bytes
+            );
+        }
+    }
+    call.out.verbatim(&text);
+    Ok(())
+}
+
+fn compact(call: &mut Call<'_, '_>) -> Outcome {
+    call.shared.store.db.compact()?;
+    call.out.ok();
+    Ok(())
+}
+
+/// A copy of the database at a path of the server's machine.
+fn checkpoint(call: &mut Call<'_, '_>) -> Outcome {
+    let path = str::from_utf8(call.args[1])
+        .map_err(|_| Fault("ERR the path is not UTF-8: choose another".into()))?;
+    call.shared.store.db.checkpoint(path)?;
+    call.out.ok();
+    Ok(())
+}
+
+/// The policy, or another one from now on.
+fn policy(call: &mut Call<'_, '_>) -> Outcome {
+    match call.args {
+        [_] => {
+            let policy = call.shared.store.db.default_keyspace().policy();
+            call.out.bulk(policy.as_bytes());
+        }
+        [_, words @ ..] => {
+            let words: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
+            let policy = words.join(" ");
+            for space in SPACES {
+                call.shared.store.spaces.get(space).set_policy(&policy)?;
+            }
+            call.out.ok();
+        }
+        [] => {}
+    }
+    Ok(())
+}

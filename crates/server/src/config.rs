@@ -1,0 +1,118 @@
+//! How the server runs.
+//!
+//! Owns: the settings, their defaults and their bounds. Never does: read a command line.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+/// When a write is on the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Before its reply: nothing that was acknowledged is lost. Clients that wait at the same
+    /// moment share one sync.
+    Always,
+    /// Within a second: a loss of power takes at most the last one's writes. The end of the
+    /// process alone takes none.
+    #[default]
+    EverySecond,
+    /// Whenever the operating system or the engine writes it.
+    No,
+}
+
+/// The settings of a server.
+///
+/// ```
+/// use windrow_server::{Config, Durability};
+/// let config = Config { port: 0, durability: Durability::Always, ..Config::default() };
+/// assert!(config.bind.iter().all(|address| address.is_loopback()));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Addresses that it listens at (default: 127.0.0.1). Others than loopback addresses need a
+    /// password.
+    pub bind: Vec<IpAddr>,
+    /// The port (default: 6379); 0 for one that is free.
+    pub port: u16,
+    /// When a write is on the device (default: within a second).
+    pub durability: Durability,
+    /// What clients must say before anything else (default: nothing).
+    pub password: Option<String>,
+    /// Connections at most (default: 10,000); less where the process may open fewer files.
+    pub clients_max: usize,
+    /// A connection that says nothing for so long ends (default: none does).
+    pub idle_max: Option<Duration>,
+    /// A client that has begun a request, or that owes an authentication, has so long for it
+    /// (default: 30 s).
+    pub request_time_max: Duration,
+    /// Commands that write are refused (default: no).
+    pub is_read_only: bool,
+    /// Commands under other names; an empty one takes a command away.
+    pub renamed: HashMap<String, String>,
+    /// Arguments of one request (default: 1,048,576).
+    pub args_max: usize,
+    /// Bytes of one argument (default: 512 MiB). Memory is taken as they arrive.
+    pub arg_bytes_max: usize,
+    /// Bytes of one reply (default: 64 MiB).
+    pub reply_bytes_max: usize,
+    /// Bytes of all requests and replies that are under way, of all clients (default: 256 MiB). A
+    /// client that needs more is sent away.
+    pub buffer_bytes_max: usize,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            bind: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
+            port: 6379,
+            durability: Durability::default(),
+            password: None,
+            clients_max: 10_000,
+            idle_max: None,
+            request_time_max: Duration::from_secs(30),
+            is_read_only: false,
+            renamed: HashMap::new(),
+            args_max: 1 << 20,
+            arg_bytes_max: 512 << 20,
+            reply_bytes_max: 64 << 20,
+            buffer_bytes_max: 256 << 20,
+        }
+    }
+}
+
+impl Config {
+    /// What cannot be run as it is.
+    ///
+    /// # Errors
+    /// A sentence that says what to change.
+    pub fn check(&self) -> Result<(), String> {
+        if self.bind.is_empty() {
+            return Err("the server listens nowhere: give an address to --bind".to_owned());
+        }
+        let public = self.bind.iter().find(|address| !address.is_loopback());
+        if let Some(public) = public
+            && self.password.is_none()
+        {
+            return Err(format!(
+                "whoever reaches {public} could read and write everything: set a password by \
+                 --requirepass, or listen at 127.0.0.1"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_listens_to_the_world_without_a_password() {
+        let public = Config { bind: vec![Ipv4Addr::UNSPECIFIED.into()], ..Config::default() };
+        assert!(public.check().unwrap_err().contains("--requirepass"));
+        let guarded = Config { password: Some("x".to_owned()), ..public };
+        assert_eq!(guarded.check(), Ok(()));
+        assert_eq!(Config::default().check(), Ok(()));
+        assert!(Config { bind: Vec::new(), ..Config::default() }.check().is_err());
+    }
+}

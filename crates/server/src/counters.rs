@@ -1,0 +1,94 @@
+//! What the server counts of itself.
+//!
+//! Owns: calls and time by command, connections, what is under way. Never does: count for the engine.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Of one command.
+#[derive(Debug, Default)]
+pub(crate) struct OfCommand {
+    calls: AtomicU64,
+    nanoseconds: AtomicU64,
+    rejected: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl OfCommand {
+    /// It was run.
+    pub(crate) fn ran(&self, time: Duration, has_failed: bool) {
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.failed.fetch_add(u64::from(has_failed), Ordering::Relaxed);
+    }
+
+    /// It was refused before it ran.
+    pub(crate) fn rejected(&self) {
+        self.rejected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn reset(&self) {
+        for counter in [&self.calls, &self.nanoseconds, &self.rejected, &self.failed] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// What `INFO commandstats` says of it; nothing of one that nobody asked for.
+    pub(crate) fn text(&self) -> Option<String> {
+        let [calls, ns, rejected, failed] =
+            [&self.calls, &self.nanoseconds, &self.rejected, &self.failed]
+                .map(|counter| counter.load(Ordering::Relaxed));
+        let each = ns as f64 / 1000.0 / calls.max(1) as f64;
+        (calls + rejected > 0).then(|| {
+            format!(
+                "calls={calls},usec={},usec_per_call={each:.2},rejected_calls={rejected},\
+                 failed_calls={failed}",
+                ns / 1000
+            )
+        })
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+/// Of the whole server.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    by_command: HashMap<&'static str, OfCommand>,
+    pub(crate) connections: AtomicU64,
+    pub(crate) connections_refused: AtomicU64,
+    pub(crate) errors: AtomicU64,
+    pub(crate) expired: AtomicU64,
+    /// Bytes of requests and replies that are under way.
+    pub(crate) buffer_bytes: AtomicUsize,
+}
+
+impl Counters {
+    pub(crate) fn new(commands: impl Iterator<Item = &'static str>) -> Counters {
+        let by_command = commands.map(|name| (name, OfCommand::default())).collect();
+        Counters { by_command, ..Counters::default() }
+    }
+
+    pub(crate) fn of(&self, command: &'static str) -> Option<&OfCommand> {
+        self.by_command.get(command)
+    }
+
+    /// All commands, by name.
+    pub(crate) fn commands(&self) -> Vec<(&'static str, &OfCommand)> {
+        let mut all: Vec<_> = self.by_command.iter().map(|(name, of)| (*name, of)).collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all
+    }
+
+    /// Forgets all that `CONFIG RESETSTAT` is for.
+    pub(crate) fn reset(&self) {
+        self.by_command.values().for_each(OfCommand::reset);
+        for counter in [&self.connections, &self.connections_refused, &self.errors, &self.expired] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The head of a value that is no plain string: what it is, when it expires, how much is in it.
+//!
+//! Owns: its layout: a letter, the deadline (u64, milliseconds since 1970, 0 for none), then two
+//! u64: of a list the positions of its first element and behind its last, of other collections their
+//! number of elements and 0. All numbers are little-endian. Never does: look at a clock.
+
+use windrow::{Error, Result};
+
+const BYTES: usize = 25;
+/// Where the first element of a list goes: there is as much room before it as behind it.
+const LIST_MIDDLE: u64 = 1 << 63;
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Bytes.
+    String,
+    /// Fields with values.
+    Hash,
+    /// Members.
+    Set,
+    /// Elements in the order of their positions.
+    List,
+    /// Members in the order of their scores.
+    SortedSet,
+}
+
+impl Kind {
+    /// Its name for `TYPE`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::String => "string",
+            Kind::Hash => "hash",
+            Kind::Set => "set",
+            Kind::List => "list",
+            Kind::SortedSet => "zset",
+        }
+    }
+
+    pub(crate) fn letter(self) -> u8 {
+        match self {
+            Kind::String => b's',
+            Kind::Hash => b'h',
+            Kind::Set => b'S',
+            Kind::List => b'l',
+            Kind::SortedSet => b'z',
+        }
+    }
+
+    pub(crate) fn of_letter(letter: u8) -> Option<Kind> {
+        [Kind::String, Kind::Hash, Kind::Set, Kind::List, Kind::SortedSet]
+            .into_iter()
+            .find(|kind| kind.letter() == letter)
+    }
+}
+
+/// The head of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) kind: Kind,
+    /// Milliseconds since 1970.
+    pub(crate) deadline_ms: Option<u64>,
+    /// Of a list the position of its first element; of others 0.
+    pub(crate) first: u64,
+    /// Behind the last position; of others the number of elements.
+    pub(crate) end: u64,
+}
+
+impl Head {
+    /// That of a value without elements, which lasts.
+    pub(crate) fn new(kind: Kind) -> Head {
+        let first = if kind == Kind::List { LIST_MIDDLE } else { 0 };
+        Head { kind, deadline_ms: None, first, end: first }
+    }
+
+    /// How many elements it has.
+    pub(crate) fn len(&self) -> u64 {
+        self.end - self.first
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn is_expired(&self, now_ms: u64) -> bool {
+        self.deadline_ms.is_some_and(|deadline_ms| deadline_ms <= now_ms)
+    }
+
+    pub(crate) fn encode(&self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        bytes[0] = self.kind.letter();
+        bytes[1..9].copy_from_slice(&self.deadline_ms.unwrap_or(0).to_le_bytes());
+        let (a, b) = match self.kind {
+            Kind::List => (self.first, self.end),
+            _ => (self.end, 0),
+        };
+        bytes[9..17].copy_from_slice(&a.to_le_bytes());
+        bytes[17..].copy_from_slice(&b.to_le_bytes());
+        bytes
+    }
+
+    /// # Errors
+    /// `Corruption` where `bytes` are no head.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Head> {
+        let number = |at: usize| {
+            let bytes = bytes.get(at..at + 8)?;
+            Some(u64::from_le_bytes(bytes.try_into().ok()?))
+        };
+        let head = || {
+            let kind = Kind::of_letter(*bytes.first()?)?;
+            let deadline_ms = Some(number(1)?).filter(|ms| *ms > 0);
+            let (a, b) = (number(9)?, number(17)?);
+            let (first, end) = if kind == Kind::List { (a, b) } else { (0, a) };
+            (bytes.len() == BYTES && first <= end).then_some(Head { kind, deadline_ms, first, end })
+        };
+        head().ok_or_else(|| {
+            Error::corruption(
+                "a row of the keyspace redis.keys is no head of a Redis value: another program wrote \
+                 it, or a newer version of the server; delete it with `windrow delete --keyspace \
+                 redis.keys`",
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_come_back_as_they_were() {
+        for kind in [Kind::String, Kind::Hash, Kind::Set, Kind::List, Kind::SortedSet] {
+            for deadline_ms in [None, Some(1), Some(u64::MAX)] {
+                let mut head = Head { deadline_ms, ..Head::new(kind) };
+                head.end += 7;
+                assert_eq!(Head::decode(&head.encode()).unwrap(), head);
+                assert_eq!(head.len(), 7);
+            }
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_refused() {
+        let head = Head::new(Kind::List).encode();
+        assert!(Head::decode(&head[..24]).is_err());
+        assert!(Head::decode(&[&head[..], b"x"].concat()).is_err());
+        assert!(Head::decode(b"").is_err());
+        let mut reversed = head;
+        reversed[17..].copy_from_slice(&0_u64.to_le_bytes());
+        assert!(Head::decode(&reversed).is_err(), "a list that ends before it begins");
+    }
+}

@@ -1,0 +1,68 @@
+//! All keys that have a value, in their order.
+//!
+//! Owns: strings and collections as one sequence, without what has expired. Never does: count what
+//! it does not walk.
+
+use super::head::{Head, Kind};
+use super::space::Space;
+use super::view::{Rows, View};
+use std::cmp::Ordering;
+use std::iter::Peekable;
+use std::ops::Bound;
+use windrow::{Result, Slice};
+
+/// Keys and what they have.
+pub(crate) struct Keys<'v> {
+    strings: Peekable<Rows<'v>>,
+    heads: Peekable<Rows<'v>>,
+    now_ms: u64,
+}
+
+/// The keys from `from` on.
+///
+/// # Errors
+/// Those of a read.
+pub(crate) fn keys<'v>(view: &'v View<'_>, from: Bound<Vec<u8>>) -> Result<Keys<'v>> {
+    let rows = |space| view.rows(space, from.clone(), Bound::Unbounded);
+    Ok(Keys {
+        strings: rows(Space::Strings)?.peekable(),
+        heads: rows(Space::Heads)?.peekable(),
+        now_ms: view.now_ms,
+    })
+}
+
+impl Iterator for Keys<'_> {
+    type Item = Result<(Slice, Kind)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let order = match (self.strings.peek(), self.heads.peek()) {
+                (None, None) => return None,
+                (Some(Err(_)), _) | (Some(_), None) => Ordering::Less,
+                (_, Some(Err(_))) | (None, Some(_)) => Ordering::Greater,
+                (Some(Ok((string, _))), Some(Ok((head, _)))) => string.cmp(head),
+            };
+            if order.is_le() {
+                let (key, _) = match self.strings.next()? {
+                    Ok(row) => row,
+                    Err(error) => return Some(Err(error)),
+                };
+                // The head of a string with a deadline.
+                if order.is_eq() {
+                    self.heads.next();
+                }
+                return Some(Ok((key, Kind::String)));
+            }
+            let (key, head) = match self.heads.next()? {
+                Ok((key, head)) => match Head::decode(&head) {
+                    Ok(head) => (key, head),
+                    Err(error) => return Some(Err(error)),
+                },
+                Err(error) => return Some(Err(error)),
+            };
+            if head.kind != Kind::String && !head.is_expired(self.now_ms) {
+                return Some(Ok((key, head.kind)));
+            }
+        }
+    }
+}

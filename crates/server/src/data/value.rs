@@ -1,0 +1,271 @@
+//! Values: strings and collections, over their rows.
+//!
+//! Owns: which rows a value has, and that a key has one value. Never does: check what a client may.
+
+use super::element;
+use super::head::{Head, Kind};
+use super::space::Space;
+use super::view::View;
+use crate::fault::{Outcome, WRONG_TYPE, fail};
+use windrow::Slice;
+
+/// Collections of so many elements are deleted row by row: a range tombstone costs more.
+const ROWS_DELETED_ONE_BY_ONE: u64 = 32;
+
+/// What a key has.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    /// A string, and when it expires.
+    String(Slice, Option<u64>),
+    /// A collection.
+    Collection(Head),
+}
+
+impl Value {
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Value::String(..) => Kind::String,
+            Value::Collection(head) => head.kind,
+        }
+    }
+
+    pub(crate) fn deadline_ms(&self) -> Option<u64> {
+        match self {
+            Value::String(_, deadline_ms) => *deadline_ms,
+            Value::Collection(head) => head.deadline_ms,
+        }
+    }
+}
+
+/// The spaces that elements of a collection are in.
+pub(crate) fn spaces_of(kind: Kind) -> &'static [Space] {
+    match kind {
+        Kind::String => &[],
+        Kind::Hash => &[Space::Hashes],
+        Kind::Set => &[Space::Sets],
+        Kind::List => &[Space::Lists],
+        Kind::SortedSet => &[Space::Members, Space::Scores],
+    }
+}
+
+/// A row among the deadlines.
+pub(crate) fn deadline_row(deadline_ms: u64, key: &[u8]) -> Vec<u8> {
+    [&deadline_ms.to_be_bytes(), key].concat()
+}
+
+impl View<'_> {
+    /// The head of a key, past its deadline or not.
+    fn head(&self, key: &[u8]) -> Outcome<Option<Head>> {
+        Ok(self.row(Space::Heads, key)?.map(|row| Head::decode(&row)).transpose()?)
+    }
+
+    /// What a key has.
+    pub(crate) fn value(&self, key: &[u8]) -> Outcome<Option<Value>> {
+        let head = self.head(key)?;
+        match head {
+            Some(head) if head.kind != Kind::String => {
+                Ok((!head.is_expired(self.now_ms)).then_some(Value::Collection(head)))
+            }
+            _ => {
+                let deadline_ms = head.and_then(|head| head.deadline_ms);
+                let string = self.row(Space::Strings, key)?;
+                Ok(string.map(|string| Value::String(string, deadline_ms)))
+            }
+        }
+    }
+
+    /// Whether a key has a value.
+    pub(crate) fn exists(&self, key: &[u8]) -> Outcome<bool> {
+        Ok(self.has_row(Space::Strings, key)? || self.value(key)?.is_some())
+    }
+
+    // ---- strings
+
+    /// A string.
+    ///
+    /// # Errors
+    /// `WRONGTYPE` where the key has something else.
+    pub(crate) fn string(&self, key: &[u8]) -> Outcome<Option<Slice>> {
+        let string = self.row(Space::Strings, key)?;
+        if string.is_none() && self.collection_of_any_kind(key)?.is_some() {
+            return fail(WRONG_TYPE);
+        }
+        Ok(string)
+    }
+
+    /// A string and its deadline.
+    ///
+    /// # Errors
+    /// As [`View::string`].
+    pub(crate) fn string_until(&self, key: &[u8]) -> Outcome<(Option<Slice>, Option<u64>)> {
+        match self.value(key)? {
+            None => Ok((None, None)),
+            Some(Value::String(string, deadline_ms)) => Ok((Some(string), deadline_ms)),
+            Some(Value::Collection(_)) => fail(WRONG_TYPE),
+        }
+    }
+
+    /// Sets a key to a string, whatever it had.
+    pub(crate) fn set_string(
+        &mut self,
+        key: &[u8],
+        string: &[u8],
+        deadline_ms: Option<u64>,
+    ) -> Outcome {
+        if deadline_ms.is_some_and(|deadline_ms| deadline_ms <= self.now_ms) {
+            self.remove(key)?;
+            return Ok(());
+        }
+        match self.head(key)? {
+            Some(head) if head.kind != Kind::String => self.remove_collection(key, &head)?,
+            Some(_) if deadline_ms.is_none() => self.delete_row(Space::Heads, key)?,
+            _ => {}
+        }
+        self.put_string(key, string, deadline_ms)
+    }
+
+    /// Sets a key that has a string, or nothing, to a string. A deadline that it had without one
+    /// now is [`View::set_string`]'s to take away.
+    pub(crate) fn put_string(
+        &mut self,
+        key: &[u8],
+        string: &[u8],
+        deadline_ms: Option<u64>,
+    ) -> Outcome {
+        self.store.watched.touch(key);
+        match deadline_ms {
+            None => self.put_row(Space::Strings, key, string)?,
+            Some(deadline_ms) => {
+                let head = Head { deadline_ms: Some(deadline_ms), ..Head::new(Kind::String) };
+                self.put_row_until(Space::Strings, key, string, deadline_ms)?;
+                self.put_row_until(Space::Heads, key, &head.encode(), deadline_ms)?;
+            }
+        }
+        Ok(())
+    }
+
+    // ---- collections
+
+    fn collection_of_any_kind(&self, key: &[u8]) -> Outcome<Option<Head>> {
+        let head = self.head(key)?;
+        Ok(head.filter(|head| head.kind != Kind::String && !head.is_expired(self.now_ms)))
+    }
+
+    /// The head of a collection.
+    ///
+    /// # Errors
+    /// `WRONGTYPE` where the key has something else.
+    pub(crate) fn collection(&self, key: &[u8], kind: Kind) -> Outcome<Option<Head>> {
+        match self.head(key)? {
+            Some(head) if head.kind == Kind::String => match self.has_row(Space::Strings, key)? {
+                true => fail(WRONG_TYPE),
+                false => Ok(None),
+            },
+            Some(head) if head.is_expired(self.now_ms) => Ok(None),
+            Some(head) if head.kind == kind => Ok(Some(head)),
+            Some(_) => fail(WRONG_TYPE),
+            None if self.has_row(Space::Strings, key)? => fail(WRONG_TYPE),
+            None => Ok(None),
+        }
+    }
+
+    /// The head of a collection that is to be written: a new one where there is none, and what is
+    /// left of one that has expired is deleted. An empty head means that no element is there.
+    ///
+    /// # Errors
+    /// As [`View::collection`].
+    pub(crate) fn collection_to_write(&mut self, key: &[u8], kind: Kind) -> Outcome<Head> {
+        if let Some(head) = self.collection(key, kind)? {
+            return Ok(head);
+        }
+        if let Some(expired) = self.head(key)? {
+            // Its rows are there until this command's writes are.
+            self.see_own_rows();
+            self.remove_collection(key, &expired)?;
+        }
+        Ok(Head::new(kind))
+    }
+
+    /// Writes the head of a collection whose elements were written. Without elements there is none.
+    pub(crate) fn put_head(&mut self, key: &[u8], head: &Head) -> Outcome {
+        self.store.watched.touch(key);
+        if head.is_empty() {
+            self.delete_row(Space::Heads, key)?;
+            if let Some(deadline_ms) = head.deadline_ms {
+                self.delete_row(Space::Deadlines, &deadline_row(deadline_ms, key))?;
+            }
+            return Ok(());
+        }
+        Ok(self.put_row(Space::Heads, key, &head.encode())?)
+    }
+
+    /// Deletes a collection and its elements.
+    pub(crate) fn remove_collection(&mut self, key: &[u8], head: &Head) -> Outcome {
+        self.store.watched.touch(key);
+        let prefix = element::prefix(key);
+        for space in spaces_of(head.kind) {
+            if head.len() > ROWS_DELETED_ONE_BY_ONE {
+                self.delete_rows(*space, &prefix)?;
+                continue;
+            }
+            let rows: Vec<_> = self.rows_of(*space, &prefix)?.collect::<windrow::Result<_>>()?;
+            for (row, _) in rows {
+                self.delete_row(*space, &row)?;
+            }
+        }
+        self.delete_row(Space::Heads, key)?;
+        if let Some(deadline_ms) = head.deadline_ms {
+            self.delete_row(Space::Deadlines, &deadline_row(deadline_ms, key))?;
+        }
+        Ok(())
+    }
+
+    // ---- both
+
+    /// Deletes what a key has; whether it had anything.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Outcome<bool> {
+        let head = self.head(key)?;
+        match head {
+            Some(head) if head.kind != Kind::String => {
+                self.remove_collection(key, &head)?;
+                Ok(!head.is_expired(self.now_ms))
+            }
+            head => {
+                let was_there = self.has_row(Space::Strings, key)?;
+                if was_there {
+                    self.store.watched.touch(key);
+                    self.delete_row(Space::Strings, key)?;
+                }
+                if head.is_some() {
+                    self.delete_row(Space::Heads, key)?;
+                }
+                Ok(was_there)
+            }
+        }
+    }
+
+    /// Sets when a value expires, or that it does not. A moment that has passed deletes it.
+    pub(crate) fn set_deadline(
+        &mut self,
+        key: &[u8],
+        value: &Value,
+        deadline_ms: Option<u64>,
+    ) -> Outcome {
+        if deadline_ms.is_some_and(|deadline_ms| deadline_ms <= self.now_ms) {
+            self.remove(key)?;
+            return Ok(());
+        }
+        match value {
+            Value::String(string, _) => self.set_string(key, string, deadline_ms),
+            Value::Collection(head) => {
+                if let Some(before_ms) = head.deadline_ms {
+                    self.delete_row(Space::Deadlines, &deadline_row(before_ms, key))?;
+                }
+                if let Some(deadline_ms) = deadline_ms {
+                    self.put_row(Space::Deadlines, &deadline_row(deadline_ms, key), b"")?;
+                }
+                self.put_head(key, &Head { deadline_ms, ..*head })
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Where clients come in.
+//!
+//! Owns: the sockets it listens at, the threads that connections run on, and the end of both. Never
+//! does: read what a client says.
+
+use crate::commands::table::Table;
+use crate::config::Config;
+use crate::durability::Syncer;
+use crate::session::connection::Connection;
+use crate::session::dispatch::Server as Served;
+use crate::shared::Shared;
+use crate::sweeper;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use windrow::Db;
+
+/// Commands wait for the device on the threads that they run on, so one is not enough. More than there
+/// are processors cost more in switches than they spare in waits (8 for 2 processors: .6 of the rate).
+const THREADS_MIN: usize = 2;
+/// How often collections are looked for that have expired.
+const SWEEP_EVERY: Duration = Duration::from_millis(100);
+/// How long a server that ends waits for the replies under way.
+const END_TIME_MAX: Duration = Duration::from_secs(10);
+/// After a socket could not be accepted, of which there may be none left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Why a server does not start.
+#[derive(Debug)]
+pub enum StartError {
+    /// A setting; the sentence says what to change.
+    Config(String),
+    /// An address at which it cannot listen.
+    Listen(SocketAddr, io::Error),
+    /// No threads, or none of their means.
+    Threads(io::Error),
+    /// The keyspaces that values are kept in cannot be made.
+    Database(windrow::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Config(what) => f.write_str(what),
+            StartError::Listen(address, error) => {
+                write!(f, "cannot listen at {address}: {error}; choose another --port or --bind")
+            }
+            StartError::Threads(error) => write!(f, "cannot start the server's threads: {error}"),
+            StartError::Database(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// A server that runs.
+///
+/// It is stopped when it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    runtime: Option<Runtime>,
+    stop: watch::Sender<bool>,
+    served: Arc<Served>,
+    syncer: Arc<Syncer>,
+}
+
+impl Server {
+    /// Listens, and serves whoever connects, on threads of its own. The database stays open for as
+    /// long, and is the caller's to close.
+    ///
+    /// # Errors
+    /// [`StartError`]: of settings, addresses, threads or the database.
+    pub fn start(db: Db, config: Config) -> Result<Server, StartError> {
+        config.check().map_err(StartError::Config)?;
+        let table = Table::new(&config.renamed).map_err(StartError::Config)?;
+        let mut listeners = Vec::new();
+        let mut addresses = Vec::new();
+        for address in &config.bind {
+            // A free port that was found at the first address is that of the others, too.
+            let port = addresses.first().map_or(config.port, SocketAddr::port);
+            let address = SocketAddr::new(*address, port);
+            let listen = || {
+                let listener = TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                Ok((listener.local_addr()?, listener))
+            };
+            let (address, listener) =
+                listen().map_err(|error| StartError::Listen(address, error))?;
+            addresses.push(address);
+            listeners.push(listener);
+        }
+        let shared = Shared::new(db.clone(), config, addresses, Table::names())
+            .map_err(StartError::Database)?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads.max(THREADS_MIN))
+            .thread_name("windrow-serve")
+            .enable_all()
+            .build()
+            .map_err(StartError::Threads)?;
+        let durability = shared.config.durability;
+        let syncer = Arc::new(Syncer::start(db, durability).map_err(StartError::Threads)?);
+        let served = Arc::new(Served { shared, table });
+        let (stop, stopped) = watch::channel(false);
+        let server = Server { runtime: Some(runtime), stop, served, syncer };
+        server.spawn(listeners, &stopped).map_err(StartError::Threads)?;
+        Ok(server)
+    }
+
+    fn spawn(
+        &self,
+        listeners: Vec<TcpListener>,
+        stopped: &watch::Receiver<bool>,
+    ) -> io::Result<()> {
+        let Some(runtime) = &self.runtime else { return Ok(()) };
+        let _here = runtime.enter();
+        for listener in listeners {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let (served, syncer) = (Arc::clone(&self.served), Arc::clone(&self.syncer));
+            runtime.spawn(accept(listener, served, syncer, stopped.clone()));
+        }
+        runtime.spawn(sweep(Arc::clone(&self.served), stopped.clone()));
+        Ok(())
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.served.shared.addresses
+    }
+
+    /// Waits until a client says `SHUTDOWN`, the process gets SIGTERM, or `is_over` says so, which is
+    /// asked ten times a second.
+    pub fn wait(&self, mut is_over: impl FnMut() -> bool) {
+        const EVERY: Duration = Duration::from_millis(100);
+        let Some(runtime) = &self.runtime else { return };
+        runtime.block_on(async {
+            let shutdown = self.served.shared.shutdown.notified();
+            tokio::pin!(shutdown);
+            // Without a handler the signal ends the process at once, which loses nothing that was synced.
+            let mut terminated = signal(SignalKind::terminate()).ok();
+            while !is_over() {
+                let signal = async {
+                    match &mut terminated {
+                        Some(terminated) => terminated.recv().await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    () = &mut shutdown => return,
+                    _ = signal => return,
+                    () = tokio::time::sleep(EVERY) => {}
+                }
+            }
+        });
+    }
+
+    /// Ends it: no client is let in any more, replies under way are sent, and what they acknowledge
+    /// is synced.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let Some(runtime) = self.runtime.take() else { return };
+        // Nobody may be left to hear it.
+        let _ = self.stop.send(true);
+        runtime.block_on(async {
+            let all_gone = async {
+                while self.served.shared.clients.len() > 0 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            // Clients that do not take their replies are left.
+            let _ = tokio::time::timeout(END_TIME_MAX, all_gone).await;
+        });
+        self.syncer.stop();
+        runtime.shutdown_timeout(Duration::from_secs(1));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+async fn accept(
+    listener: tokio::net::TcpListener,
+    served: Arc<Served>,
+    syncer: Arc<Syncer>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopped.changed() => return,
+        };
+        match accepted {
+            Ok((stream, _)) => admit(stream, &served, &syncer, &stopped),
+            // There may be no descriptor left: others are closed by and by.
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+fn admit(
+    mut stream: TcpStream,
+    served: &Arc<Served>,
+    syncer: &Arc<Syncer>,
+    stopped: &watch::Receiver<bool>,
+) {
+    let shared = &served.shared;
+    let (Ok(address), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
+    if shared.clients.len() >= shared.config.clients_max {
+        shared.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+        tokio::spawn(async move {
+            // Refused either way.
+            let _ = stream.write_all(b"-ERR max number of clients reached\r\n").await;
+        });
+        return;
+    }
+    shared.counters.connections.fetch_add(1, Ordering::Relaxed);
+    // Without it replies are later, and right.
+    let _ = stream.set_nodelay(true);
+    let peer = shared.clients.add(address, local);
+    let mut connection =
+        Connection::new(Arc::clone(served), Arc::clone(syncer), stopped.clone(), (stream, peer));
+    tokio::spawn(async move { connection.run().await });
+}
+
+async fn sweep(served: Arc<Served>, mut stopped: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(SWEEP_EVERY) => {}
+            _ = stopped.changed() => return,
+        }
+        // A database that cannot be written now is tried again.
+        while let Ok((deleted, has_more)) = sweeper::sweep(&served.shared.store) {
+            served.shared.counters.expired.fetch_add(deleted, Ordering::Relaxed);
+            if !has_more || *stopped.borrow() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! One connection: bytes in, commands, bytes out.
+//!
+//! Owns: when it reads and when it writes, how long it waits, and how much memory it takes. Never does:
+//! run a command.
+
+use super::dispatch::{Server, Session};
+use crate::channels::{Inbox, Message};
+use crate::client::Blocked;
+use crate::data::waiting::Ticket;
+use crate::durability::Syncer;
+use crate::peer::Peer;
+use crate::protocol::{Dialect, Limits, Parsed, Reply, RequestParser};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// Replies are sent once there are so many bytes of them, whatever else was asked.
+const SEND_BYTES: usize = 64 << 10;
+/// What is read at once.
+const READ_BYTES: usize = 16 << 10;
+/// Every client may have so much under way, however much all have.
+const OWN_BYTES: usize = 128 << 10;
+/// A client that takes nothing of its replies for so long is gone.
+const SEND_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// A connection under way.
+pub(crate) struct Connection<S> {
+    stream: S,
+    session: Session,
+    inbox: Inbox,
+    syncer: Arc<Syncer>,
+    stopped: watch::Receiver<bool>,
+    parser: RequestParser,
+    input: Vec<u8>,
+    /// How much of `input` has been run.
+    done: usize,
+    out: Reply,
+    /// What is counted of the buffers.
+    counted: usize,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    pub(crate) fn new(
+        server: Arc<Server>,
+        syncer: Arc<Syncer>,
+        stopped: watch::Receiver<bool>,
+        (stream, peer): (S, Arc<Peer>),
+    ) -> Connection<S> {
+        let (session, inbox) = Session::new(server, peer);
+        Connection {
+            stream,
+            session,
+            inbox,
+            syncer,
+            stopped,
+            parser: RequestParser::default(),
+            input: Vec::new(),
+            done: 0,
+            out: Reply::new(Dialect::Resp2),
+            counted: 0,
+        }
+    }
+
+    /// Serves it until either side ends it.
+    pub(crate) async fn run(&mut self) {
+        // A client that has gone is none that anything could be said to.
+        let _ = self.serve().await;
+    }
+
+    async fn serve(&mut self) -> io::Result<()> {
+        loop {
+            self.run_requests().await?;
+            self.send().await?;
+            if self.session.client.is_leaving || *self.stopped.borrow() {
+                return self.stream.shutdown().await;
+            }
+            if !self.read().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let config = &self.session.server.shared.config;
+        let limit = |bytes| i64::try_from(bytes).unwrap_or(i64::MAX);
+        Limits {
+            args_max: limit(config.args_max),
+            arg_bytes_max: limit(config.arg_bytes_max),
+            is_stranger: !self.session.client.is_authenticated,
+        }
+    }
+
+    /// Runs all requests that have arrived.
+    async fn run_requests(&mut self) -> io::Result<()> {
+        while !self.session.client.is_leaving {
+            let limits = self.limits();
+            let mut waits: Option<Vec<Vec<u8>>> = None;
+            match self.parser.advance(&self.input[self.done..], limits) {
+                Ok(Parsed::More) => break,
+                Ok(Parsed::Whole(bytes)) => {
+                    {
+                        let mut args = Vec::with_capacity(8);
+                        self.parser.args(&self.input[self.done..], &mut args);
+                        if !args.is_empty() {
+                            self.session.run(&args, &mut self.out);
+                        }
+                        if self.session.client.blocked.is_some() {
+                            waits = Some(args.iter().map(|arg| arg.to_vec()).collect());
+                        }
+                    }
+                    self.parser.reset();
+                    self.done += bytes;
+                }
+                Err(wrong) => {
+                    self.out.error(&format!("ERR Protocol error: {}", wrong.0));
+                    self.session.client.is_leaving = true;
+                }
+            }
+            if let Some(args) = waits {
+                self.wait(&args).await?;
+            }
+            if self.out.len() >= SEND_BYTES {
+                self.send().await?;
+            }
+        }
+        self.input.drain(..self.done);
+        self.done = 0;
+        if self.input.is_empty() {
+            self.input.shrink_to(READ_BYTES);
+        }
+        self.count();
+        Ok(())
+    }
+
+    /// Waits until a command finds what it looks for, or for as long as it may.
+    async fn wait(&mut self, args: &[Vec<u8>]) -> io::Result<()> {
+        // Replies to what came before it do not wait.
+        self.send().await?;
+        let Some(blocked) = self.session.client.blocked.take() else { return Ok(()) };
+        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+        let server = Arc::clone(&self.session.server);
+        let ticket = server.shared.store.waiting.wait(&blocked.keys);
+        let peer = Arc::clone(&self.session.client.peer);
+        let far = Duration::from_secs(1 << 30);
+        let end = tokio::time::sleep(blocked.time.unwrap_or(far));
+        tokio::pin!(end);
+        peer.wait.set(true);
+        let outcome = self.woken_or_over(&args, &blocked, &ticket, (&peer, end)).await;
+        peer.wait.set(false);
+        self.session.client.blocked = None;
+        outcome
+    }
+
+    async fn woken_or_over(
+        &mut self,
+        args: &[&[u8]],
+        blocked: &Blocked,
+        ticket: &Ticket<'_>,
+        (peer, mut end): (&Peer, Pin<&mut tokio::time::Sleep>),
+    ) -> io::Result<()> {
+        loop {
+            // Something may have come before the ticket was there.
+            if self.session.run_again(args, &mut self.out) {
+                return Ok(());
+            }
+            let woken = ticket.woken.notified();
+            tokio::pin!(woken);
+            loop {
+                // What comes meanwhile is run afterwards, so it has to be kept, and so it is little.
+                let has_room = self.input.len() - self.done < OWN_BYTES;
+                tokio::select! {
+                    () = &mut woken => break,
+                    fails = peer.wait.ended() => {
+                        match (fails, blocked.is_array) {
+                            (true, _) => {
+                                self.out.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+                            }
+                            (false, true) => self.out.null_array(),
+                            (false, false) => self.out.null(),
+                        }
+                        return Ok(());
+                    }
+                    () = &mut end => {
+                        match blocked.is_array {
+                            true => self.out.null_array(),
+                            false => self.out.null(),
+                        }
+                        return Ok(());
+                    }
+                    () = peer.end.notified() => return Err(io::ErrorKind::ConnectionAborted.into()),
+                    _ = self.stopped.changed() => return Err(io::ErrorKind::ConnectionAborted.into()),
+                    bytes = self.stream.read_buf(&mut self.input), if has_room => {
+                        if bytes? == 0 {
+                            return Err(io::ErrorKind::UnexpectedEof.into());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends the replies, once what they say is as durable as it is to be.
+    async fn send(&mut self) -> io::Result<()> {
+        if self.session.take_written()
+            && let Err(why) = self.syncer.settle().await
+        {
+            // No reply of these may be sent: what they acknowledge may be lost.
+            self.out.clear();
+            self.out.error(&format!("MISCONF the write-ahead log cannot be synced: {why}"));
+            self.session.client.is_leaving = true;
+        }
+        let mut sent = 0;
+        while sent < self.out.len() {
+            let write = self.stream.write(&self.out.bytes()[sent..]);
+            match timeout(SEND_TIME_MAX, write).await.map_err(io::Error::from)?? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                bytes => sent += bytes,
+            }
+        }
+        self.out.clear();
+        self.count();
+        Ok(())
+    }
+
+    /// Reads more of a request; `false` where there is no more.
+    async fn read(&mut self) -> io::Result<bool> {
+        let config = &self.session.server.shared.config;
+        let is_begun = self.parser.is_begun() || !self.input.is_empty();
+        let time = match is_begun || !self.session.client.is_authenticated {
+            true => Some(config.request_time_max),
+            false => config.idle_max,
+        };
+        // As much again as has arrived, and never as much as was only said to come.
+        let expected = self.parser.bytes_expected().saturating_sub(self.input.len());
+        self.input.reserve(expected.clamp(READ_BYTES, self.input.len().max(READ_BYTES)));
+        self.count();
+        if self.has_too_much() {
+            self.out.error(
+                "ERR all clients together have more under way than buffer-bytes-max: try again later, \
+                 or in smaller parts",
+            );
+            self.session.client.is_leaving = true;
+            self.send().await?;
+            return Ok(false);
+        }
+        let peer = Arc::clone(&self.session.client.peer);
+        let (out, inbox) = (&mut self.out, &mut self.inbox);
+        let read = async {
+            tokio::select! {
+                message = inbox.next() => {
+                    tell(out, &message);
+                    while out.len() < SEND_BYTES && let Some(message) = inbox.try_next() {
+                        tell(out, &message);
+                    }
+                    Ok(true)
+                }
+                bytes = self.stream.read_buf(&mut self.input) => bytes.map(|bytes| bytes > 0),
+                () = peer.end.notified() => Ok(false),
+                _ = self.stopped.changed() => Ok(false),
+            }
+        };
+        match time {
+            None => read.await,
+            Some(time) => timeout(time, read).await.unwrap_or(Ok(false)),
+        }
+    }
+
+    /// Counts what the buffers take.
+    fn count(&mut self) {
+        let bytes = self.input.capacity() + self.out.len();
+        let all = &self.session.server.shared.counters.buffer_bytes;
+        if bytes >= self.counted {
+            all.fetch_add(bytes - self.counted, Ordering::Relaxed);
+        } else {
+            all.fetch_sub(self.counted - bytes, Ordering::Relaxed);
+        }
+        self.counted = bytes;
+    }
+
+    fn has_too_much(&self) -> bool {
+        let shared = &self.session.server.shared;
+        self.counted > OWN_BYTES
+            && shared.counters.buffer_bytes.load(Ordering::Relaxed) > shared.config.buffer_bytes_max
+    }
+}
+
+impl<S> Drop for Connection<S> {
+    fn drop(&mut self) {
+        let shared = &self.session.server.shared;
+        shared.counters.buffer_bytes.fetch_sub(self.counted, Ordering::Relaxed);
+        shared.clients.remove(self.session.client.peer.id);
+    }
+}
+
+/// Writes a message that came by a subscription.
+fn tell(out: &mut Reply, message: &Message) {
+    match &message.pattern {
+        None => {
+            out.push(3);
+            out.bulk(b"message");
+        }
+        Some(pattern) => {
+            out.push(4);
+            out.bulk(b"pmessage");
+            out.bulk(pattern);
+        }
+    }
+    out.bulk(&message.channel);
+    out.bulk(&message.payload);
+}

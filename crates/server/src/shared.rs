@@ -1,0 +1,57 @@
+//! What all connections share.
+//!
+//! Owns: the parts of the server. Never does: anything with them.
+
+use crate::channels::Channels;
+use crate::clock;
+use crate::config::Config;
+use crate::counters::Counters;
+use crate::data::positions::Positions;
+use crate::data::store::Store;
+use crate::parameters::Parameters;
+use crate::peer::Clients;
+use std::net::SocketAddr;
+use std::time::Instant;
+use tokio::sync::Notify;
+use windrow::{Db, Result};
+
+/// A server's parts.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) store: Store,
+    pub(crate) positions: Positions,
+    pub(crate) clients: Clients,
+    pub(crate) channels: Channels,
+    pub(crate) counters: Counters,
+    pub(crate) parameters: Parameters,
+    /// Where it listens.
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) since: Instant,
+    /// Told when a client asks the server to end.
+    pub(crate) shutdown: Notify,
+}
+
+impl Shared {
+    /// # Errors
+    /// Those of making the keyspaces that values are kept in.
+    pub(crate) fn new(
+        db: Db,
+        config: Config,
+        addresses: Vec<SocketAddr>,
+        commands: impl Iterator<Item = &'static str>,
+    ) -> Result<Shared> {
+        Ok(Shared {
+            store: Store::new(db)?,
+            positions: Positions::new(),
+            clients: Clients::default(),
+            channels: Channels::default(),
+            counters: Counters::new(commands),
+            parameters: Parameters::new(&config),
+            addresses,
+            config,
+            since: clock::now(),
+            shutdown: Notify::new(),
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! What a client could do to the server: promises N1 to N11 of docs/reliability.
+
+use crate::client::{Client, Reply, ok, serve};
+use std::net::{IpAddr, Ipv4Addr};
+use std::thread;
+use std::time::{Duration, Instant};
+use windrow::Db;
+use windrow_server::{Config, Server, StartError};
+
+#[test]
+fn a_declared_length_takes_no_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) =
+        serve(dir.path(), Config { buffer_bytes_max: 4 << 20, ..Config::default() });
+    let mut clients: Vec<Client> = (0..50).map(|_| Client::new(server.addresses()[0])).collect();
+    for client in &mut clients {
+        client.send_raw(b"*1000000\r\n$536870912\r\nabc").unwrap();
+    }
+    // Half a gigabyte was announced fifty times, and others are served all the same.
+    let mut client = Client::new(server.addresses()[0]);
+    assert_eq!(client.call(&["SET", "a", &"x".repeat(1 << 20)]), ok());
+}
+
+#[test]
+fn a_request_that_never_ends_is_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let request_time_max = Duration::from_millis(300);
+    let (_db, server) = serve(dir.path(), Config { request_time_max, ..Config::default() });
+    let mut idle = Client::new(server.addresses()[0]);
+    let mut slow = Client::new(server.addresses()[0]);
+    slow.send_raw(b"*2\r\n$3\r\nGE").unwrap();
+    assert_eq!(slow.try_read(), None, "the connection ends");
+    assert_eq!(idle.say("PING"), Reply::Simple("PONG".to_owned()), "one that asks nothing stays");
+}
+
+#[test]
+fn all_buffers_together_are_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) =
+        serve(dir.path(), Config { buffer_bytes_max: 4 << 20, ..Config::default() });
+    let part = vec![b'x'; 1 << 20];
+    let mut clients: Vec<Client> = (0..8).map(|_| Client::new(server.addresses()[0])).collect();
+    let mut refused = 0;
+    for client in &mut clients {
+        client.send_raw(b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$8388608\r\n").unwrap();
+        // A server that has refused it may not take the rest.
+        if client.send_raw(&part).is_err() || client.send_raw(&part).is_err() {
+            refused += 1;
+        }
+    }
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut other = Client::new(server.addresses()[0]);
+    let in_use = |info: Reply| {
+        let Reply::Bulk(info) = info else { panic!("{info:?}") };
+        let info = String::from_utf8(info).unwrap();
+        let line = info.lines().find(|line| line.starts_with("client_buffer_bytes:")).unwrap();
+        line.split_once(':').unwrap().1.parse::<u64>().unwrap()
+    };
+    while Instant::now() < deadline {
+        let bytes = in_use(other.say("INFO clients"));
+        assert!(bytes < 12 << 20, "{bytes} bytes of buffers");
+        if bytes < 4 << 20 && refused == 0 {
+            thread::sleep(Duration::from_millis(20));
+        } else {
+            break;
+        }
+    }
+    assert_eq!(other.say("SET small value"), ok(), "who needs little is served");
+}
+
+#[test]
+fn replies_that_nobody_takes_stop_their_client_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) = serve(dir.path(), Config::default());
+    let mut client = Client::new(server.addresses()[0]);
+    client.call(&["SET", "a", &"x".repeat(1 << 20)]);
+    let mut greedy = Client::new(server.addresses()[0]);
+    for _ in 0..1000 {
+        greedy.send(&["GET", "a"]);
+    }
+    // A gigabyte of replies: the server keeps what it has read and one reply.
+    for _ in 0..50 {
+        let Reply::Bulk(info) = client.say("INFO clients") else { panic!("no text") };
+        let info = String::from_utf8(info).unwrap();
+        let line = info.lines().find(|line| line.starts_with("client_buffer_bytes:")).unwrap();
+        let bytes: u64 = line.split_once(':').unwrap().1.parse().unwrap();
+        assert!(bytes < 8 << 20, "{bytes}");
+    }
+    for _ in 0..1000 {
+        assert!(matches!(greedy.read().unwrap(), Reply::Bulk(value) if value.len() == 1 << 20));
+    }
+}
+
+#[test]
+fn a_reply_that_is_too_long_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) = serve(dir.path(), Config { reply_bytes_max: 1 << 20, ..Config::default() });
+    let mut client = Client::new(server.addresses()[0]);
+    for key in 0..40 {
+        client.call(&["HSET", "h", &key.to_string(), &"x".repeat(64 << 10)]);
+        client.call(&["RPUSH", "l", &"x".repeat(64 << 10)]);
+    }
+    for request in ["HGETALL h", "HVALS h", "LRANGE l 0 -1", "HRANDFIELD h -100000 WITHVALUES"] {
+        assert!(client.say(request).error().contains("reply-max-bytes"), "{request}");
+    }
+    assert_eq!(client.say("HLEN h"), Reply::Int(40));
+}
+
+#[test]
+fn clients_beyond_the_limit_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) = serve(dir.path(), Config { clients_max: 2, ..Config::default() });
+    let mut two: Vec<Client> = (0..2).map(|_| Client::new(server.addresses()[0])).collect();
+    two.iter_mut().for_each(|client| drop(client.say("PING")));
+    let mut third = Client::new(server.addresses()[0]);
+    assert!(third.read().unwrap().error().contains("max number of clients"));
+    drop(two);
+    for _ in 0..200 {
+        let mut next = Client::new(server.addresses()[0]);
+        next.send(&["PING"]);
+        if next.try_read() == Some(Reply::Simple("PONG".to_owned())) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("nobody is let in again");
+}
+
+#[test]
+fn a_stranger_may_only_say_who_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = Config {
+        password: Some("secret".to_owned()),
+        request_time_max: Duration::from_millis(500),
+        ..Config::default()
+    };
+    let (_db, server) = serve(dir.path(), config);
+    let mut client = Client::new(server.addresses()[0]);
+    for request in ["GET a", "PING", "INFO", "MULTI", "SUBSCRIBE a", "NOTHING", "WINDROW.STATS"] {
+        assert!(client.say(request).error().starts_with("NOAUTH"), "{request}");
+    }
+    assert!(client.say("AUTH wrong").error().starts_with("WRONGPASS"));
+    assert!(client.say("HELLO 3").error().starts_with("NOAUTH"));
+    assert_eq!(client.say("AUTH secret"), ok());
+    assert_eq!(client.say("SET a 1"), ok());
+    let mut stranger = Client::new(server.addresses()[0]);
+    stranger.send_raw(b"*11\r\n").unwrap();
+    assert!(stranger.read().unwrap().error().contains("unauthenticated"));
+    let mut silent = Client::new(server.addresses()[0]);
+    assert_eq!(silent.try_read(), None, "it has so long to say who it is");
+}
+
+#[test]
+fn nobody_listens_to_the_world_without_a_password() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    let bind = vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)];
+    let refused = Server::start(db, Config { bind, port: 0, ..Config::default() });
+    assert!(matches!(refused, Err(StartError::Config(why)) if why.contains("--requirepass")));
+}
+
+#[test]
+fn any_bytes_get_replies_or_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) = serve(dir.path(), Config::default());
+    let mut state = 0x1234_5678_9abc_def1_u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let words: [&[u8]; 12] = [
+        b"*",
+        b"$",
+        b"3\r\n",
+        b"-1\r\n",
+        b"SET",
+        b"GET",
+        b"\r\n",
+        b"EXPIRE",
+        b"a",
+        b"\0\xff",
+        b"\"",
+        b"99999999",
+    ];
+    for _ in 0..300 {
+        let mut client = Client::new(server.addresses()[0]);
+        let mut bytes = Vec::new();
+        for _ in 0..random() % 40 {
+            bytes.extend_from_slice(words[random() as usize % words.len()]);
+        }
+        // It may be sent away before it has said all.
+        let _ = client.send_raw(&bytes);
+    }
+    let mut client = Client::new(server.addresses()[0]);
+    assert_eq!(client.say("PING"), Reply::Simple("PONG".to_owned()));
+}

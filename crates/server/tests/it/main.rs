@@ -1,0 +1,11 @@
+//! The server by its sockets, as clients meet it.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests play the clients: threads and waits are theirs"
+)]
+
+mod client;
+mod hostile;
+mod model;
+mod sessions;

@@ -1,0 +1,234 @@
+//! What a client may count on, beyond what Redis' own suite asks (`tests/redis/run.sh`).
+
+use crate::client::{Client, Reply, bulk, bulks, ok, serve};
+use std::thread;
+use std::time::Duration;
+use windrow::Db;
+use windrow_server::{Config, Durability};
+
+#[test]
+fn strings_are_plain_pairs_and_values_outlive_the_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, server) = serve(dir.path(), Config::default());
+    db.put("from the library", "hello").unwrap();
+    let mut client = Client::new(server.addresses()[0]);
+    assert_eq!(client.call(&["GET", "from the library"]), bulk("hello"));
+    assert_eq!(client.say("SET apple red"), ok());
+    assert_eq!(db.get("apple").unwrap().as_deref(), Some(&b"red"[..]));
+    assert_eq!(client.say("SET brief x PX 3600000"), ok());
+    assert_eq!(client.say("HSET h a 1 b 2"), Reply::Int(2));
+    assert_eq!(client.say("RPUSH l a b c"), Reply::Int(3));
+    assert_eq!(client.say("SADD s a b"), Reply::Int(2));
+    assert_eq!(client.say("ZADD z 2 b 1 a"), Reply::Int(2));
+    server.stop();
+    db.close().unwrap();
+
+    let (db, server) = serve(dir.path(), Config::default());
+    let mut client = Client::new(server.addresses()[0]);
+    assert_eq!(
+        client.say("KEYS *").clone(),
+        bulks(["apple", "brief", "from the library", "h", "l", "s", "z"])
+    );
+    assert!(matches!(client.say("PTTL brief"), Reply::Int(1..=3_600_000)));
+    assert_eq!(client.say("HGETALL h"), bulks(["a", "1", "b", "2"]));
+    assert_eq!(client.say("LRANGE l 0 -1"), bulks(["a", "b", "c"]));
+    assert_eq!(client.say("SMEMBERS s"), bulks(["a", "b"]));
+    assert_eq!(client.say("ZRANGE z 0 -1 WITHSCORES"), bulks(["a", "1", "b", "2"]));
+    drop(server);
+    db.close().unwrap();
+}
+
+#[test]
+fn a_transaction_is_one_write_and_a_command_that_fails_in_it_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) = serve(dir.path(), Config::default());
+    let mut client = Client::new(server.addresses()[0]);
+    client.say("SET text abc");
+    for request in
+        ["MULTI", "SET a 1", "INCR a", "INCR text", "RPUSH l x", "BLPOP l 0", "BLPOP l 0"]
+    {
+        client.send(&request.split(' ').collect::<Vec<_>>());
+    }
+    let replies: Vec<Reply> = (0..7).map(|_| client.read().unwrap()).collect();
+    assert!(replies[1..].iter().all(|reply| *reply == Reply::Simple("QUEUED".to_owned())));
+    let Reply::Array(replies) = client.say("EXEC") else { panic!("no array") };
+    assert_eq!(replies[..2], [ok(), Reply::Int(2)]);
+    assert!(replies[2].error().contains("not an integer"));
+    // Nothing waits within a transaction.
+    assert_eq!(replies[3..], [Reply::Int(1), bulks(["l", "x"]), Reply::Null]);
+    assert_eq!(client.say("EXISTS l a text"), Reply::Int(2));
+}
+
+#[test]
+fn a_watched_key_that_another_client_writes_stops_the_transaction() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) = serve(dir.path(), Config::default());
+    let (mut one, mut two) =
+        (Client::new(server.addresses()[0]), Client::new(server.addresses()[0]));
+    for write in ["SET k 2", "DEL k", "HSET k f v", "RENAME other k", "FLUSHALL", "EXPIRE k 100"] {
+        one.say("FLUSHALL");
+        two.say("SET k 1");
+        two.say("SET other 1");
+        one.say("WATCH k");
+        if write.starts_with("HSET") {
+            two.say("DEL k");
+        }
+        assert!(!matches!(two.say(write), Reply::Error(_)), "{write}");
+        one.say("MULTI");
+        one.say("SET k mine");
+        assert_eq!(one.say("EXEC"), Reply::Null, "{write}");
+    }
+    one.say("WATCH k");
+    two.say("SET another 1");
+    one.say("MULTI");
+    one.say("SET k mine");
+    assert_eq!(one.say("EXEC"), Reply::Array(vec![ok()]));
+}
+
+#[test]
+fn increments_of_many_clients_are_all_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) =
+        serve(dir.path(), Config { durability: Durability::Always, ..Config::default() });
+    let address = server.addresses()[0];
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(move || {
+                let mut client = Client::new(address);
+                for round in 0..25 {
+                    for _ in 0..8 {
+                        client.send(&["INCR", "n"]);
+                        client.send(&["HINCRBY", "h", "f", "1"]);
+                        client.send(&["RPUSH", "l", &round.to_string()]);
+                    }
+                    (0..24).for_each(|_| assert!(matches!(client.read().unwrap(), Reply::Int(_))));
+                }
+            });
+        }
+    });
+    let mut client = Client::new(address);
+    assert_eq!(client.say("GET n"), bulk("1600"));
+    assert_eq!(client.say("HGET h f"), bulk("1600"));
+    assert_eq!(client.say("LLEN l"), Reply::Int(1600));
+}
+
+#[test]
+fn each_element_goes_to_one_of_those_who_wait() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) = serve(dir.path(), Config::default());
+    let address = server.addresses()[0];
+    let taken: Vec<Vec<u8>> = thread::scope(|scope| {
+        let waiting: Vec<_> = (0..6)
+            .map(|_| {
+                scope.spawn(move || {
+                    let mut client = Client::new(address);
+                    let mut taken = Vec::new();
+                    loop {
+                        match client.say("BLPOP jobs 1") {
+                            Reply::Array(pair) => match &pair[1] {
+                                Reply::Bulk(job) => taken.push(job.clone()),
+                                other => panic!("{other:?}"),
+                            },
+                            Reply::Null => return taken,
+                            other => panic!("{other:?}"),
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut client = Client::new(address);
+        for job in (0..300).step_by(3) {
+            let jobs = [job, job + 1, job + 2].map(|job| job.to_string());
+            client.call(&["RPUSH", "jobs", &jobs[0], &jobs[1], &jobs[2]]);
+        }
+        waiting.into_iter().flat_map(|taker| taker.join().unwrap()).collect()
+    });
+    let mut jobs: Vec<u32> =
+        taken.iter().map(|job| str::from_utf8(job).unwrap().parse().unwrap()).collect();
+    jobs.sort_unstable();
+    assert_eq!(jobs, (0..300).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_scan_returns_all_that_is_there_all_the_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) = serve(dir.path(), Config::default());
+    let mut client = Client::new(server.addresses()[0]);
+    for key in 0..500 {
+        client.call(&["SET", &format!("keep{key:04}"), "x"]);
+        client.call(&["HSET", "hash", &format!("f{key:04}"), "x"]);
+    }
+    for (command, width) in [("SCAN", 1), ("HSCAN hash", 2)] {
+        let (mut number, mut seen, mut calls) = ("0".to_owned(), Vec::new(), 0);
+        loop {
+            let Reply::Array(reply) = client.say(&format!("{command} {number} COUNT 7")) else {
+                panic!("no array")
+            };
+            let (Reply::Bulk(next), Reply::Array(found)) = (&reply[0], &reply[1]) else {
+                panic!("{reply:?}")
+            };
+            seen.extend(found.iter().step_by(width).cloned());
+            number = String::from_utf8(next.clone()).unwrap();
+            calls += 1;
+            // Others come and go meanwhile, and one changes what it is.
+            client.call(&["SET", &format!("new{calls}"), "x"]);
+            client.call(&["DEL", &format!("new{}", calls - 3)]);
+            client.say("DEL keep0250");
+            client.say("HSET keep0250 a b");
+            if number == "0" {
+                break;
+            }
+            assert!(calls < 1000, "it does not end");
+        }
+        let kept =
+            |reply: &&Reply| matches!(reply, Reply::Bulk(key) if key[0] == b'k' || key[0] == b'f');
+        let mut seen: Vec<_> = seen.iter().filter(kept).map(|reply| format!("{reply:?}")).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 500, "{command}");
+    }
+    assert!(client.say("SCAN 12345").error().contains("begin again at 0"));
+}
+
+#[test]
+fn messages_reach_those_who_subscribed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) = serve(dir.path(), Config::default());
+    let (mut one, mut two) =
+        (Client::new(server.addresses()[0]), Client::new(server.addresses()[0]));
+    one.say("SUBSCRIBE news");
+    one.say("PSUBSCRIBE n*");
+    assert!(one.say("GET a").error().contains("allowed in this context"));
+    assert_eq!(two.say("PUBLISH news hello"), Reply::Int(2));
+    assert_eq!(one.read().unwrap(), bulks(["message", "news", "hello"]));
+    assert_eq!(one.read().unwrap(), bulks(["pmessage", "n*", "news", "hello"]));
+    drop(one);
+    for _ in 0..200 {
+        if two.say("PUBLISH news hello") == Reply::Int(0) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("a client that has gone is still subscribed");
+}
+
+#[test]
+fn commands_of_windrow_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) = serve(dir.path(), Config::default());
+    let mut client = Client::new(server.addresses()[0]);
+    client.say("SET a 1");
+    let copy = dir.path().join("copy");
+    assert_eq!(client.call(&["WINDROW.CHECKPOINT", copy.to_str().unwrap()]), ok());
+    assert_eq!(Db::open(&copy).unwrap().get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    assert_eq!(client.say("WINDROW.COMPACT"), ok());
+    assert_eq!(client.say("WINDROW.POLICY leveled"), ok());
+    assert!(
+        matches!(client.say("WINDROW.POLICY"), Reply::Bulk(text) if text.starts_with(b"shape=leveling"))
+    );
+    assert!(client.say("WINDROW.POLICY nonsense").error().contains("nonsense"));
+    assert!(matches!(client.say("WINDROW.STATS"), Reply::Bulk(text) if !text.is_empty()));
+    assert!(
+        matches!(client.say("WINDROW.TREE"), Reply::Bulk(text) if text.starts_with(b"default"))
+    );
+}
