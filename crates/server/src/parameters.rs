@@ -100,7 +100,7 @@ mod tests {
         assert!(parameters.set("maxmemory", "100mb") && parameters.set("save", "900 1"));
         assert!(!parameters.set("maxmemory", "bla") && !parameters.set("port", "1"));
         assert!(parameters.set("port", "6379"), "what it is already");
-        let all = [Pattern::new(b"maxm*y").unwrap()];
+        let all = [Pattern::new(b"maxmemor?").unwrap()];
         assert_eq!(parameters.matching(&all), [("maxmemory".to_owned(), "100mb".to_owned())]);
     }
 }
