@@ -10,6 +10,7 @@ use crate::session::connection::Connection;
 use crate::session::dispatch::Server as Served;
 use crate::shared::Shared;
 use crate::sweeper;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -80,6 +81,7 @@ impl Server {
     /// [`StartError`]: of settings, addresses, threads or the database.
     pub fn start(db: Db, config: Config) -> Result<Server, StartError> {
         config.check().map_err(StartError::Config)?;
+        let config = Config { clients_max: clients_max(config.clients_max), ..config };
         let table = Table::new(&config.renamed).map_err(StartError::Config)?;
         let mut listeners = Vec::new();
         let mut addresses = Vec::new();
@@ -190,6 +192,21 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// As many connections as are asked for, or as there are descriptors for: more are asked of the system,
+/// and the engine keeps the seven eighths that it reckons with of those there were when it opened.
+fn clients_max(asked: usize) -> usize {
+    /// For sockets to listen at, the runtime and whatever else the program has open.
+    const KEPT: u64 = 16;
+    let limit = getrlimit(Resource::Nofile);
+    let Some(soft) = limit.current else { return asked };
+    let wanted = soft.saturating_add(asked as u64 + KEPT);
+    let wanted = limit.maximum.map_or(wanted, |hard| wanted.min(hard));
+    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
+    let soft_now = if setrlimit(Resource::Nofile, raised).is_ok() { wanted } else { soft };
+    let free = (soft_now - soft + soft / 8).saturating_sub(KEPT).max(1);
+    asked.min(usize::try_from(free).unwrap_or(usize::MAX))
 }
 
 async fn accept(

@@ -15,8 +15,11 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("databases", "1"),
     ("hash-max-listpack-entries", "128"),
     ("hash-max-listpack-value", "64"),
+    ("hash-max-ziplist-entries", "128"),
+    ("hash-max-ziplist-value", "64"),
     ("list-compress-depth", "0"),
     ("list-max-listpack-size", "-2"),
+    ("list-max-ziplist-size", "-2"),
     ("maxmemory", "0"),
     ("maxmemory-policy", "noeviction"),
     ("notify-keyspace-events", ""),
@@ -28,6 +31,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("timeout", "0"),
     ("zset-max-listpack-entries", "128"),
     ("zset-max-listpack-value", "64"),
+    ("zset-max-ziplist-entries", "128"),
+    ("zset-max-ziplist-value", "64"),
 ];
 
 /// All parameters.
@@ -87,7 +92,8 @@ impl Parameters {
 fn is_number(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let digits = lower.trim_end_matches(|unit: char| "kmgb".contains(unit));
-    digits.parse::<i64>().is_ok()
+    let digits = digits.strip_prefix('-').unwrap_or(digits);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@
 
 use crate::clock;
 use crate::data::head::{Head, Kind};
+use crate::data::key_locks::KeyGuards;
 use crate::data::space::Space;
+use crate::data::staged::Staged;
 use crate::data::store::Store;
 use crate::data::value::deadline_row;
 use crate::data::view::View;
@@ -20,16 +22,18 @@ const ROUND: usize = 256;
 pub(crate) fn sweep(store: &Store) -> Outcome<(u64, bool)> {
     let now_ms = clock::wall_ms();
     let behind = deadline_row(now_ms.saturating_add(1), b"");
-    let view = View::new(store, Batch::new());
+    let none = Staged::default();
+    let view = View::new(store, &none);
     let mut due = Vec::new();
-    for row in view.rows(Space::Deadlines, Bound::Unbounded, Bound::Excluded(behind))?.take(ROUND) {
+    for row in view.rows(Space::Deadlines, Bound::Unbounded, Bound::Excluded(behind)).take(ROUND) {
         due.push(row?.0);
     }
-    let mut deleted = 0;
+    let (mut deleted, mut batch) = (0, Batch::new());
     for row in &due {
         let Some(key) = row.get(8..) else { continue };
-        let _guard = store.locks.lock([key]);
-        let mut view = View::new(store, Batch::new());
+        let mut held = KeyGuards::new(&store.locks);
+        held.wait([key].into_iter());
+        let mut view = View::new(store, &none);
         let head = view.row(Space::Heads, key)?;
         match head.map(|head| Head::decode(&head)).transpose()? {
             Some(head) if head.kind != Kind::String && head.is_expired(now_ms) => {
@@ -39,8 +43,8 @@ pub(crate) fn sweep(store: &Store) -> Outcome<(u64, bool)> {
             // It was written since, with another deadline or none.
             _ => {}
         }
-        view.delete_row(Space::Deadlines, row)?;
-        view.commit().0?;
+        view.delete_row(Space::Deadlines, row);
+        store.write(&mut view.finish().staged, &mut batch)?;
     }
     Ok((deleted, due.len() == ROUND))
 }
@@ -57,7 +61,8 @@ mod tests {
         let store = Store::new(Db::open(dir.path()).unwrap()).unwrap();
         for (key, fields, deadline_ms) in [("few", 3, 1), ("many", 100, 1), ("later", 2, u64::MAX)]
         {
-            let mut view = View::new(&store, Batch::new());
+            let none = Staged::default();
+            let mut view = View::new(&store, &none);
             let (key, mut head) = (key.as_bytes(), Head::new(Kind::Hash));
             for field in 0..fields {
                 let row = crate::data::element::row(key, format!("f{field}").as_bytes());
@@ -67,7 +72,7 @@ mod tests {
             head.deadline_ms = Some(deadline_ms);
             view.put_row(Space::Deadlines, &deadline_row(deadline_ms, key), b"").unwrap();
             view.put_head(key, &head).unwrap();
-            view.commit().0.unwrap();
+            store.write(&mut view.finish().staged, &mut Batch::new()).unwrap();
         }
         assert_eq!(sweep(&store).unwrap(), (2, false));
         assert_eq!(sweep(&store).unwrap(), (0, false));

@@ -7,13 +7,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStderr};
+use std::process::{Child, ChildStderr, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A server at a free port, its address, and what it says from then on.
 fn serving(sh: &Shell, flags: &str) -> (Child, String, BufReader<ChildStderr>) {
-    let mut child = sh.spawn(&format!("serve db --port 0 {flags}"));
+    started(sh.spawn(&format!("serve db --port 0 {flags}")))
+}
+
+fn started(mut child: Child) -> (Child, String, BufReader<ChildStderr>) {
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
@@ -69,6 +72,38 @@ fn a_client_ends_the_server_and_mistakes_are_told() {
     assert!(sh.fails("serve db --bind 0.0.0.0", 2).contains("--requirepass"));
     assert!(sh.fails("serve db --rename-command NOTHING x", 1).contains("NOTHING"));
     assert!(sh.fails("serve db --daemonize yes", 2).contains("daemonize"));
+}
+
+#[test]
+fn connections_leave_the_engine_its_descriptors() {
+    let sh = Shell::new();
+    let program = sh.command(["serve"]).get_program().to_owned();
+    // Raised by no means: the hard limit is as low.
+    let script = "ulimit -n 256 && exec \"$0\" serve db --port 0 --option memory_bytes=16MiB";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script]).arg(program).current_dir(sh.path("")).stderr(Stdio::piped());
+    let (mut child, address, _said) = started(shell.spawn().unwrap());
+    let mut first = client(&address);
+    let mut others: Vec<_> = (0..300).map(|_| client(&address)).collect();
+    let value = "x".repeat(50_000);
+    // Enough for many tables.
+    for key in 0..400 {
+        assert_eq!(say(&mut first, &format!("SET key{key} {value}")), "+OK");
+    }
+    let mut refused = 0;
+    for other in &mut others {
+        let mut reply = String::new();
+        // One that was refused may be closed before it asks.
+        let asked = writeln!(other.get_mut(), "STRLEN key300").is_ok();
+        if !asked || other.read_line(&mut reply).is_err() || reply != ":50000\r\n" {
+            refused += 1;
+            assert!(reply.is_empty() || reply.contains("max number of clients"), "{reply}");
+        }
+    }
+    assert!(refused > 200, "{refused} of 300 were refused");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(sh.ok("count db"), "400\n");
 }
 
 /// Kills a server under fifty clients that send sixteen writes at once; all that it acknowledged is

@@ -40,7 +40,7 @@ fn time(arg: &[u8]) -> Outcome<Option<std::time::Duration>> {
 /// There is nothing yet: the client waits for `keys`, or is told so where it may not wait.
 fn block(call: &mut Call<'_, '_>, keys: &[&[u8]], arg: &[u8], is_array: bool) -> Outcome {
     let time = time(arg)?;
-    if call.view.is_within() {
+    if call.view.is_within {
         match is_array {
             true => call.out.null_array(),
             false => call.out.null(),

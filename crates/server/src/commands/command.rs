@@ -23,6 +23,8 @@ pub(crate) const IN_SUBSCRIPTION: u32 = 1 << 7;
 pub(crate) const CONFIRMS: u32 = 1 << 8;
 /// Is refused between `MULTI` and `EXEC`.
 pub(crate) const NO_MULTI: u32 = 1 << 9;
+/// Tells others of what was written before it.
+pub(crate) const SETTLED: u32 = 1 << 10;
 /// For whoever runs the server.
 pub(crate) const ADMIN: u32 = 1 << 6;
 

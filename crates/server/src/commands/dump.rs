@@ -44,7 +44,7 @@ fn dump(call: &mut Call<'_, '_>) -> Outcome {
         }
         Value::Collection(head) => {
             let Some(space) = spaces_of(head.kind).first() else { return fail(SYNTAX) };
-            for row in call.view.rows_of(*space, &element::prefix(key))? {
+            for row in call.view.rows_of(*space, &element::prefix(key)) {
                 let (row, value) = row?;
                 let rest = if head.kind == Kind::List { b"" } else { element::rest(key, &row) };
                 push_part(&mut payload, rest);
@@ -118,8 +118,10 @@ fn restore(call: &mut Call<'_, '_>) -> Outcome {
     let deadline_ms = (ttl > 0).then(|| begin_ms.saturating_add(ttl));
     if deadline_ms.is_none_or(|deadline_ms| deadline_ms > call.view.now_ms) {
         rebuild(&mut call.view, key, kind, &elements)?;
-        if let Some(deadline_ms) = deadline_ms {
-            set_deadline(&mut call.view, key, kind, &elements, deadline_ms)?;
+        if let Some(value) = call.view.value(key)?
+            && deadline_ms.is_some()
+        {
+            call.view.set_deadline(key, &value, deadline_ms)?;
         }
     }
     call.out.ok();
@@ -139,9 +141,6 @@ fn rebuild(view: &mut View<'_>, key: &[u8], kind: Kind, elements: &[Parts<'_>]) 
         Kind::Hash => rows(view, Space::Hashes),
         Kind::Set => rows(view, Space::Sets),
         Kind::List => {
-            // Its key may have had another list a moment ago, which this command still reads.
-            view.see_own_rows();
-            view.delete_row(Space::Heads, key)?;
             let values: Vec<&[u8]> = elements.iter().map(|(_, value)| *value).collect();
             push_all(view, key, End::Right, &values).map(drop)
         }
@@ -156,24 +155,6 @@ fn rebuild(view: &mut View<'_>, key: &[u8], kind: Kind, elements: &[Parts<'_>]) 
             replace(view, key, &members.collect::<Outcome<Vec<Scored>>>()?)
         }
     }
-}
-
-/// As [`View::set_deadline`], for a value that was written by the same command.
-fn set_deadline(
-    view: &mut View<'_>,
-    key: &[u8],
-    kind: Kind,
-    elements: &[Parts<'_>],
-    deadline_ms: u64,
-) -> Outcome {
-    if kind == Kind::String {
-        return view.put_string(key, elements[0].1, Some(deadline_ms));
-    }
-    let mut head = Head { end: elements.len() as u64, ..Head::new(kind) };
-    if kind == Kind::List {
-        head.end = head.first + elements.len() as u64;
-    }
-    view.set_deadline(key, &Value::Collection(head), Some(deadline_ms))
 }
 
 #[cfg(test)]

@@ -58,9 +58,6 @@ fn hset(call: &mut Call<'_, '_>, counts: bool) -> Outcome {
         return call.wrong_number();
     }
     let mut head = call.view.collection_to_write(call.key(), Kind::Hash)?;
-    if call.args.len() > 4 {
-        call.view.see_own_rows();
-    }
     let mut added = 0;
     for pair in call.args[2..].chunks_exact(2) {
         added += i64::from(set(call, &mut head, pair[0], pair[1])?);
@@ -115,7 +112,7 @@ fn list(call: &mut Call<'_, '_>, names: bool, values: bool) -> Outcome {
     if head.is_empty() {
         return Ok(());
     }
-    for row in call.view.rows_of(Space::Hashes, &element::prefix(call.key()))? {
+    for row in call.view.rows_of(Space::Hashes, &element::prefix(call.key())) {
         let (row, value) = row?;
         if names {
             call.out.bulk(element::rest(call.key(), &row));
@@ -131,10 +128,9 @@ fn list(call: &mut Call<'_, '_>, names: bool, values: bool) -> Outcome {
 fn hdel(call: &mut Call<'_, '_>) -> Outcome {
     let mut deleted = 0;
     if let Some(mut head) = call.view.collection(call.key(), Kind::Hash)? {
-        call.view.see_own_rows();
         for name in &call.args[2..] {
             if field(call, &head, name)?.is_some() {
-                call.view.delete_row(Space::Hashes, &element::row(call.key(), name))?;
+                call.view.delete_row(Space::Hashes, &element::row(call.key(), name));
                 head.end -= 1;
                 deleted += 1;
             }

@@ -14,7 +14,6 @@ use crate::data::value::{Value, deadline_row, spaces_of};
 use crate::data::view::View;
 use crate::fault::{NO_KEY, Outcome, SYNTAX, fail};
 use crate::glob::Pattern;
-use std::collections::HashSet;
 use std::ops::Bound;
 
 /// Up to so many keys are counted one by one; of more it is said about how many there are.
@@ -39,10 +38,8 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 fn del(call: &mut Call<'_, '_>) -> Outcome {
-    // What this command has deleted still shows in its reads.
-    let mut seen = HashSet::new();
     let mut deleted = 0;
-    for key in call.args[1..].iter().filter(|key| seen.insert(**key)) {
+    for key in &call.args[1..] {
         deleted += i64::from(call.view.remove(key)?);
     }
     call.out.int(deleted);
@@ -72,7 +69,7 @@ fn copy_value(view: &mut View<'_>, from: &[u8], to: &[u8], value: &Value) -> Out
     };
     for space in spaces_of(head.kind) {
         let rows: Vec<_> =
-            view.rows_of(*space, &element::prefix(from))?.collect::<windrow::Result<_>>()?;
+            view.rows_of(*space, &element::prefix(from)).collect::<windrow::Result<_>>()?;
         for (row, value) in rows {
             view.put_row(*space, &element::row(to, element::rest(from, &row)), &value)?;
         }
@@ -153,7 +150,7 @@ fn keys(call: &mut Call<'_, '_>) -> Outcome {
             found.push(windrow::Slice::copy_from(key));
         }
     } else {
-        for key in all_keys(&call.view, Bound::Included(prefix.to_vec()))? {
+        for key in all_keys(&call.view, Bound::Included(prefix.to_vec())) {
             let (key, _) = key?;
             if !key.starts_with(prefix) {
                 break;
@@ -177,7 +174,7 @@ fn randomkey(call: &mut Call<'_, '_>) -> Outcome {
     const FEW: usize = 64;
     let mut random = Random::new();
     let mut first = Vec::new();
-    for key in all_keys(&call.view, Bound::Unbounded)?.take(FEW) {
+    for key in all_keys(&call.view, Bound::Unbounded).take(FEW) {
         first.push(key?.0);
     }
     if first.len() < FEW {
@@ -187,13 +184,13 @@ fn randomkey(call: &mut Call<'_, '_>) -> Outcome {
     }
     let mut last = first[0].clone();
     for space in [Space::Strings, Space::Heads] {
-        let mut rows = call.view.rows(space, Bound::Unbounded, Bound::Unbounded)?;
+        let mut rows = call.view.rows(space, Bound::Unbounded, Bound::Unbounded);
         if let Some(row) = rows.next_back() {
             last = last.max(row?.0);
         }
     }
     let from = between(&first[0], &last);
-    let key = match all_keys(&call.view, Bound::Included(from))?.next() {
+    let key = match all_keys(&call.view, Bound::Included(from)).next() {
         Some(key) => key?.0,
         None => first[random.below(FEW as u64) as usize].clone(),
     };
@@ -207,7 +204,7 @@ fn dbsize(call: &mut Call<'_, '_>) -> Outcome {
         about += call.view.store.spaces.get(space).approximate_len()?;
     }
     let mut count = 0;
-    for key in all_keys(&call.view, Bound::Unbounded)? {
+    for key in all_keys(&call.view, Bound::Unbounded) {
         key?;
         count += 1;
         if count == COUNTED_MAX {
@@ -229,8 +226,8 @@ fn flush(call: &mut Call<'_, '_>) -> Outcome {
     let store = view.store;
     store.watched.touch_where(|key| view.exists(key).unwrap_or(true));
     for space in SPACES {
-        if view.rows(space, Bound::Unbounded, Bound::Unbounded)?.next().is_some() {
-            view.delete_all_rows(space)?;
+        if view.rows(space, Bound::Unbounded, Bound::Unbounded).next().is_some() {
+            view.delete_rows(space, b"");
         }
     }
     call.out.ok();

@@ -64,7 +64,7 @@ fn row(key: &[u8], position: u64) -> Vec<u8> {
 /// The elements at these positions, from the left.
 fn elements(view: &View<'_>, key: &[u8], positions: Range<u64>) -> Outcome<Vec<Slice>> {
     let (from, to) = (row(key, positions.start), row(key, positions.end));
-    let rows = view.rows(Space::Lists, Bound::Included(from), Bound::Excluded(to))?;
+    let rows = view.rows(Space::Lists, Bound::Included(from), Bound::Excluded(to));
     Ok(rows.map(|row| row.map(|(_, value)| value)).collect::<windrow::Result<_>>()?)
 }
 
@@ -113,7 +113,7 @@ pub(super) fn pop_all(
         elements(view, key, positions.clone())?
     };
     for position in positions {
-        view.delete_row(Space::Lists, &row(key, position))?;
+        view.delete_row(Space::Lists, &row(key, position));
     }
     match end {
         End::Left => head.first += count,
@@ -217,7 +217,7 @@ fn lrange(call: &mut Call<'_, '_>) -> Outcome {
     }
     let key = call.key();
     let (from, to) = (row(key, positions.start), row(key, positions.end));
-    for row in call.view.rows(Space::Lists, Bound::Included(from), Bound::Excluded(to))? {
+    for row in call.view.rows(Space::Lists, Bound::Included(from), Bound::Excluded(to)) {
         call.out.bulk(&row?.1);
         call.check_room()?;
     }
@@ -233,7 +233,7 @@ fn ltrim(call: &mut Call<'_, '_>) -> Outcome {
             call.view.remove_collection(call.key(), &head)?;
         } else {
             for position in (head.first..kept.start).chain(kept.end..head.end) {
-                call.view.delete_row(Space::Lists, &row(call.key(), position))?;
+                call.view.delete_row(Space::Lists, &row(call.key(), position));
             }
             (head.first, head.end) = (kept.start, kept.end);
             call.view.put_head(call.key(), &head)?;
@@ -295,7 +295,7 @@ fn lrem(call: &mut Call<'_, '_>) -> Outcome {
             position += 1;
         }
         for position in position..head.end {
-            call.view.delete_row(Space::Lists, &row(key, position))?;
+            call.view.delete_row(Space::Lists, &row(key, position));
         }
         head.end = position;
         call.view.put_head(key, &head)?;
@@ -379,7 +379,7 @@ fn rotate(view: &mut View<'_>, key: &[u8], from: End, to: End) -> Outcome<Option
     if let Some(value) = &value
         && from != to
     {
-        view.delete_row(Space::Lists, &row(key, position))?;
+        view.delete_row(Space::Lists, &row(key, position));
         let target = match to {
             End::Left => {
                 (head.first, head.end) = (head.first - 1, head.end - 1);

@@ -3,13 +3,13 @@
 //! Owns: their arguments and replies. Never does: keep a message.
 
 use super::call::{Call, is};
-use super::command::{CONFIRMS, Command, IN_SUBSCRIPTION, plain};
+use super::command::{CONFIRMS, Command, IN_SUBSCRIPTION, SETTLED, plain};
 use crate::channels::NameKind::{self, Channel, Pattern as Glob};
 use crate::fault::{Outcome, fail};
 use crate::glob::Pattern;
 
 pub(super) const COMMANDS: &[Command] = &[
-    plain("publish", 3, 0, publish),
+    plain("publish", 3, SETTLED, publish),
     plain("subscribe", -2, IN_SUBSCRIPTION | CONFIRMS, |call| subscribe(call, Channel)),
     plain("psubscribe", -2, IN_SUBSCRIPTION | CONFIRMS, |call| subscribe(call, Glob)),
     plain("unsubscribe", -1, IN_SUBSCRIPTION | CONFIRMS, |call| unsubscribe(call, Channel)),

@@ -4,8 +4,9 @@
 
 use super::call::int;
 use crate::data::element;
+use crate::data::rows::Rows;
 use crate::data::space::Space;
-use crate::data::view::{Rows, View};
+use crate::data::view::View;
 use crate::fault::{OUT_OF_RANGE, Outcome, fail};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Bound;
@@ -58,13 +59,13 @@ pub(crate) fn rows(
 ) -> Outcome<Vec<(Slice, Slice)>> {
     const WALKED_MAX: u64 = 4096;
     if count.unsigned_abs() != 1 || len <= WALKED_MAX {
-        return choose(view.rows_of(space, prefix)?, len, count);
+        return choose(view.rows_of(space, prefix), len, count);
     }
-    let mut ends = view.rows_of(space, prefix)?;
+    let mut ends = view.rows_of(space, prefix);
     let (Some(first), Some(last)) = (ends.next(), ends.next_back()) else { return Ok(Vec::new()) };
     let from = between(&first?.0, &last?.0);
     let end = Bound::Excluded(element::end_of(prefix));
-    let mut behind = view.rows(space, Bound::Included(from), end)?;
+    let mut behind = view.rows(space, Bound::Included(from), end);
     Ok(behind.next().transpose()?.into_iter().collect())
 }
 
@@ -85,7 +86,7 @@ pub(crate) fn between(first: &[u8], last: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// Those of a read; that a count is too large.
-pub(crate) fn choose(rows: Rows<'_>, len: u64, count: i64) -> Outcome<Vec<(Slice, Slice)>> {
+pub(crate) fn choose(rows: Rows, len: u64, count: i64) -> Outcome<Vec<(Slice, Slice)>> {
     let wanted = count.unsigned_abs();
     let mut random = Random::new();
     if len == 0 || count == 0 {

@@ -92,7 +92,7 @@ impl<'p> Scan<'p> {
 fn scan(call: &mut Call<'_, '_>) -> Outcome {
     let scan = Scan::of(call, 1)?;
     let (mut found, mut last, mut looked_at) = (Vec::new(), None, 0);
-    for key in keys::keys(&call.view, scan.from(Bound::Unbounded))? {
+    for key in keys::keys(&call.view, scan.from(Bound::Unbounded)) {
         let (key, kind) = key?;
         let is_wanted = scan.kind.is_none_or(|name| is(name, kind.name()));
         if is_wanted && scan.matches(&key) {
@@ -122,7 +122,7 @@ fn scan_of(call: &mut Call<'_, '_>, kind: Kind) -> Outcome {
     if call.view.collection(key, kind)?.is_some() {
         let prefix = element::prefix(key);
         let end = Bound::Excluded(element::end_of(&prefix));
-        for row in call.view.rows(space, scan.from(Bound::Included(prefix)), end)? {
+        for row in call.view.rows(space, scan.from(Bound::Included(prefix)), end) {
             let (row, value) = row?;
             let element = element::rest(key, &row);
             if scan.matches(element) {

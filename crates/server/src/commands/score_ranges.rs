@@ -9,9 +9,10 @@ use super::sorted_sets::{
 };
 use super::strings::range;
 use crate::data::element;
+use crate::data::rows::Rows;
 use crate::data::score;
 use crate::data::space::Space;
-use crate::data::view::{Rows, View};
+use crate::data::view::View;
 use crate::fault::{Outcome, SYNTAX, fail};
 use crate::protocol::number::parse_f64;
 use std::ops::Bound;
@@ -107,11 +108,11 @@ fn score_end(arg: &[u8]) -> Outcome<(f64, bool)> {
 }
 
 /// The rows of the scores between two ends; `None` where there can be none.
-fn between_scores<'v>(
-    view: &'v View<'_>,
+fn between_scores(
+    view: &View<'_>,
     key: &[u8],
     (least, most): (&[u8], &[u8]),
-) -> Outcome<Option<Rows<'v>>> {
+) -> Outcome<Option<Rows>> {
     let ((least, has_least), (most, has_most)) = (score_end(least)?, score_end(most)?);
     // Behind all rows of a score.
     let behind = |score: f64| (u64::from_be_bytes(score::encode(score)) + 1).to_be_bytes();
@@ -121,15 +122,15 @@ fn between_scores<'v>(
         return Ok(None);
     }
     let (from, to) = (element::row(key, &from), element::row(key, &to));
-    Ok(Some(view.rows(Space::Scores, Bound::Included(from), Bound::Excluded(to))?))
+    Ok(Some(view.rows(Space::Scores, Bound::Included(from), Bound::Excluded(to))))
 }
 
 /// The rows of the members between two ends; `None` where there can be none.
-fn between_members<'v>(
-    view: &'v View<'_>,
+fn between_members(
+    view: &View<'_>,
     key: &[u8],
     (least, most): (&[u8], &[u8]),
-) -> Outcome<Option<Rows<'v>>> {
+) -> Outcome<Option<Rows>> {
     let prefix = element::prefix(key);
     let invalid = || fail("ERR min or max not valid string range item");
     let row = |member: &[u8]| element::row(key, member);
@@ -155,7 +156,7 @@ fn between_members<'v>(
         ) => from >= to,
         _ => false,
     };
-    if is_empty { Ok(None) } else { Ok(Some(view.rows(Space::Members, from, to)?)) }
+    if is_empty { Ok(None) } else { Ok(Some(view.rows(Space::Members, from, to))) }
 }
 
 /// The members of a range, in the order in which they were asked for.
@@ -176,7 +177,7 @@ fn select(view: &View<'_>, key: &[u8], asked: &Asked<'_>) -> Outcome<Vec<Scored>
     }
     if let Some((first, last)) = places {
         let places = range(first, last, usize::try_from(head.len()).unwrap_or(usize::MAX));
-        let rows = by_score(view, key)?;
+        let rows = by_score(view, key);
         return take(rows, asked, places.start, places.len(), |row, _| Ok(scored(key, row)));
     }
     let (Some(rows), Ok(skipped)) = (rows, usize::try_from(asked.skipped)) else {
@@ -193,7 +194,7 @@ fn select(view: &View<'_>, key: &[u8], asked: &Asked<'_>) -> Outcome<Vec<Scored>
 }
 
 fn take(
-    mut rows: Rows<'_>,
+    mut rows: Rows,
     asked: &Asked<'_>,
     skipped: usize,
     limit: usize,
@@ -271,7 +272,7 @@ fn rank(call: &mut Call<'_, '_>, is_reversed: bool) -> Outcome {
         true => (Bound::Excluded(row), Bound::Excluded(element::end_of(&prefix))),
     };
     let mut rank = 0;
-    for row in call.view.rows(Space::Scores, from, to)? {
+    for row in call.view.rows(Space::Scores, from, to) {
         row?;
         rank += 1;
     }

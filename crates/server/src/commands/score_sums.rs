@@ -56,10 +56,10 @@ fn members(view: &View<'_>, key: &[u8]) -> Outcome<Vec<Scored>> {
     match view.value(key)? {
         None => Ok(Vec::new()),
         Some(Value::Collection(head)) if head.kind == Kind::SortedSet => {
-            by_score(view, key)?.map(|row| Ok(scored(key, &row?.0))).collect()
+            by_score(view, key).map(|row| Ok(scored(key, &row?.0))).collect()
         }
         Some(Value::Collection(head)) if head.kind == Kind::Set => view
-            .rows_of(Space::Sets, &element::prefix(key))?
+            .rows_of(Space::Sets, &element::prefix(key))
             .map(|row| Ok((element::rest(key, &row?.0).to_vec(), 1.0)))
             .collect(),
         Some(_) => fail(WRONG_TYPE),

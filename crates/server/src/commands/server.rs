@@ -277,7 +277,7 @@ fn memory(call: &mut Call<'_, '_>) -> Outcome {
                 Value::String(string, _) => bytes += key.len() + string.len(),
                 Value::Collection(head) => {
                     for space in spaces_of(head.kind) {
-                        for row in call.view.rows_of(*space, &element::prefix(key))? {
+                        for row in call.view.rows_of(*space, &element::prefix(key)) {
                             let (row, value) = row?;
                             bytes += row.len() + value.len();
                         }

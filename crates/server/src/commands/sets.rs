@@ -8,10 +8,10 @@ use super::command::{Command, READ, WRITE, keyed, keyed_at};
 use super::random;
 use crate::data::element;
 use crate::data::head::{Head, Kind};
+use crate::data::rows::Rows;
 use crate::data::space::Space;
-use crate::data::view::{Rows, View};
+use crate::data::view::View;
 use crate::fault::{OUT_OF_RANGE, Outcome, SYNTAX, fail};
-use std::collections::HashSet;
 use std::iter::Peekable;
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -50,15 +50,15 @@ fn sadd(call: &mut Call<'_, '_>) -> Outcome {
 /// Adds members; how many are new.
 fn add(view: &mut View<'_>, key: &[u8], members: &[&[u8]]) -> Outcome<i64> {
     let mut head = view.collection_to_write(key, Kind::Set)?;
-    let (mut added, mut seen) = (0, HashSet::new());
+    let mut added = 0;
     for member in members {
-        if seen.insert(*member) && !has(view, key, &head, member)? {
+        if !has(view, key, &head, member)? {
             view.put_row(Space::Sets, &element::row(key, member), b"")?;
+            head.end += 1;
             added += 1;
         }
     }
     if added > 0 {
-        head.end += added as u64;
         view.put_head(key, &head)?;
     }
     Ok(added)
@@ -73,15 +73,15 @@ fn srem(call: &mut Call<'_, '_>) -> Outcome {
 /// Removes members; how many there were.
 fn remove(view: &mut View<'_>, key: &[u8], members: &[&[u8]]) -> Outcome<i64> {
     let Some(mut head) = view.collection(key, Kind::Set)? else { return Ok(0) };
-    let (mut removed, mut seen) = (0, HashSet::new());
+    let mut removed = 0;
     for member in members {
-        if seen.insert(*member) && has(view, key, &head, member)? {
-            view.delete_row(Space::Sets, &element::row(key, member))?;
+        if has(view, key, &head, member)? {
+            view.delete_row(Space::Sets, &element::row(key, member));
+            head.end -= 1;
             removed += 1;
         }
     }
     if removed > 0 {
-        head.end -= removed as u64;
         view.put_head(key, &head)?;
     }
     Ok(removed)
@@ -202,9 +202,9 @@ fn combine(
         return Ok(());
     }
     // All are in the same order: one walk over them together.
-    let mut walks: Vec<(&[u8], Peekable<Rows<'_>>)> = Vec::new();
+    let mut walks: Vec<(&[u8], Peekable<Rows>)> = Vec::new();
     for (key, _) in heads.iter().filter(|(_, head)| !head.is_empty()) {
-        walks.push((key, view.rows_of(Space::Sets, &element::prefix(key))?.peekable()));
+        walks.push((key, view.rows_of(Space::Sets, &element::prefix(key)).peekable()));
     }
     loop {
         let mut least: Option<Vec<u8>> = None;
@@ -254,7 +254,7 @@ fn intersect(
     if heads[0].1.is_empty() {
         return Ok(());
     }
-    for row in view.rows_of(Space::Sets, &element::prefix(least))? {
+    for row in view.rows_of(Space::Sets, &element::prefix(least)) {
         let (row, _) = row?;
         let member = element::rest(least, &row);
         let mut is_in_all = true;

@@ -83,12 +83,12 @@ fn elements(
     };
     let prefix = element::prefix(key);
     let found: Outcome<Vec<Vec<u8>>> = match head.kind {
-        Kind::List => view.rows_of(Space::Lists, &prefix)?.map(|row| Ok(row?.1.to_vec())).collect(),
+        Kind::List => view.rows_of(Space::Lists, &prefix).map(|row| Ok(row?.1.to_vec())).collect(),
         Kind::Set => view
-            .rows_of(Space::Sets, &prefix)?
+            .rows_of(Space::Sets, &prefix)
             .map(|row| Ok(element::rest(key, &row?.0).to_vec()))
             .collect(),
-        Kind::SortedSet => by_score(view, key)?.map(|row| Ok(scored(key, &row?.0).0)).collect(),
+        Kind::SortedSet => by_score(view, key).map(|row| Ok(scored(key, &row?.0).0)).collect(),
         _ => fail(WRONG_TYPE),
     };
     let mut found = found?;
@@ -197,7 +197,6 @@ fn sort(call: &mut Call<'_, '_>, only_reads: bool) -> Outcome {
         }
         return Ok(());
     };
-    call.view.see_own_rows();
     call.view.remove(target)?;
     if !result.is_empty() {
         let values: Vec<&[u8]> = result.iter().map(|v| v.as_deref().unwrap_or_default()).collect();

@@ -9,9 +9,10 @@ use super::random;
 use super::sets::numbered_keys;
 use crate::data::element;
 use crate::data::head::{Head, Kind};
+use crate::data::rows::Rows;
 use crate::data::score;
 use crate::data::space::Space;
-use crate::data::view::{Rows, View};
+use crate::data::view::View;
 use crate::fault::{OUT_OF_RANGE, Outcome, SYNTAX, fail};
 use crate::protocol::{Dialect, Reply};
 use std::collections::HashSet;
@@ -74,7 +75,7 @@ pub(super) fn put(
     score: f64,
 ) -> Outcome {
     if let Some(before) = before {
-        view.delete_row(Space::Scores, &score_row(key, before, member))?;
+        view.delete_row(Space::Scores, &score_row(key, before, member));
     }
     view.put_row(Space::Members, &element::row(key, member), &score::encode(score))?;
     Ok(view.put_row(Space::Scores, &score_row(key, score, member), b"")?)
@@ -87,8 +88,8 @@ pub(super) fn remove(view: &mut View<'_>, key: &[u8], members: &[Scored]) -> Out
         return Ok(());
     }
     for (member, score) in members {
-        view.delete_row(Space::Members, &element::row(key, member))?;
-        view.delete_row(Space::Scores, &score_row(key, *score, member))?;
+        view.delete_row(Space::Members, &element::row(key, member));
+        view.delete_row(Space::Scores, &score_row(key, *score, member));
     }
     head.end -= members.len() as u64;
     view.put_head(key, &head)
@@ -117,8 +118,8 @@ pub(super) fn scored(key: &[u8], row: &[u8]) -> Scored {
 }
 
 /// All rows of the scores, from the least on.
-pub(super) fn by_score<'v>(view: &'v View<'_>, key: &[u8]) -> Outcome<Rows<'v>> {
-    Ok(view.rows_of(Space::Scores, &element::prefix(key))?)
+pub(super) fn by_score(view: &View<'_>, key: &[u8]) -> Rows {
+    view.rows_of(Space::Scores, &element::prefix(key))
 }
 
 /// The head of an array of members, and whether each has its score in an array of both.
@@ -219,11 +220,7 @@ fn add(call: &mut Call<'_, '_>, options: AddOptions, pairs: &[&[u8]]) -> Outcome
         scores.push((float(pair[0])?, pair[1]));
     }
     let mut head = call.view.collection_to_write(key, Kind::SortedSet)?;
-    if scores.len() > 1 {
-        call.view.see_own_rows();
-    }
     let (mut added, mut changed, mut result) = (0_u64, 0_u64, None);
-    let was_empty = head.is_empty();
     for (score, member) in scores {
         // What this command has added shows in its reads, too.
         let before = score_of(&call.view, key, &head, member)?;
@@ -250,9 +247,6 @@ fn add(call: &mut Call<'_, '_>, options: AddOptions, pairs: &[&[u8]]) -> Outcome
     if changed > 0 {
         call.view.put_head(key, &head)?;
         call.view.note_fresh(key);
-    } else if was_empty {
-        // Nothing was there, and nothing is.
-        debug_assert!(added == 0, "members without a change");
     }
     match (options.adds_to_score, result) {
         (true, Some(score)) => call.out.double(score),
@@ -315,13 +309,12 @@ pub(super) fn pop(view: &mut View<'_>, key: &[u8], edge: Edge, count: u64) -> Ou
         return Ok(Vec::new());
     }
     let mut popped = Vec::with_capacity(count.min(1024));
-    let mut rows = by_score(view, key)?;
+    let mut rows = by_score(view, key);
     while popped.len() < count {
         let row = if edge == Edge::Min { rows.next() } else { rows.next_back() };
         let Some(row) = row else { break };
         popped.push(scored(key, &row?.0));
     }
-    drop(rows);
     remove(view, key, &popped)?;
     Ok(popped)
 }

@@ -1,7 +1,7 @@
 //! One command at a time for each key.
 //!
-//! Owns: locks by the hash of a key, taken in one order, and the one that excludes all. Never does:
-//! know what is done under them.
+//! Owns: locks by the hash of a key, and the one that excludes all. Never does: know what is done
+//! under them.
 
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::hash::{BuildHasher, RandomState};
@@ -17,19 +17,6 @@ pub(crate) struct KeyLocks {
     hasher: RandomState,
 }
 
-/// Locks that are released when it is dropped.
-#[derive(Debug)]
-pub(crate) enum KeyGuard<'a> {
-    /// Of no key, but of all together as long as others do no more.
-    Shared { _all: RwLockReadGuard<'a, ()> },
-    /// Of one key.
-    One { _all: RwLockReadGuard<'a, ()>, _stripe: MutexGuard<'a, ()> },
-    /// Of several.
-    Several { _all: RwLockReadGuard<'a, ()>, _stripes: Vec<MutexGuard<'a, ()>> },
-    /// Of every key.
-    Exclusive { _all: RwLockWriteGuard<'a, ()> },
-}
-
 impl KeyLocks {
     pub(crate) fn new() -> KeyLocks {
         KeyLocks {
@@ -43,26 +30,96 @@ impl KeyLocks {
         self.hasher.hash_one(key) as usize % STRIPES
     }
 
-    /// Waits until nobody else has one of `keys`.
-    pub(crate) fn lock<'k>(&self, keys: impl IntoIterator<Item = &'k [u8]>) -> KeyGuard<'_> {
-        let all = self.all.read();
-        let mut keys = keys.into_iter();
-        let Some(first) = keys.next() else { return KeyGuard::Shared { _all: all } };
-        let first = self.stripe(first);
-        let Some(second) = keys.next() else {
-            return KeyGuard::One { _all: all, _stripe: self.stripes[first].lock() };
-        };
-        let mut places = vec![first, self.stripe(second)];
-        places.extend(keys.map(|key| self.stripe(key)));
-        // In one order for all, so that no two wait for each other.
-        places.sort_unstable();
-        places.dedup();
-        let stripes = places.into_iter().map(|place| self.stripes[place].lock()).collect();
-        KeyGuard::Several { _all: all, _stripes: stripes }
+    /// Waits until no command is under way, and keeps others from beginning.
+    pub(crate) fn lock_all(&self) -> RwLockWriteGuard<'_, ()> {
+        self.all.write()
+    }
+}
+
+/// Locks that one client has: those of several commands, one after the other.
+///
+/// Whoever has locks asks for more without waiting, and gives all back where one is not free: so no two
+/// wait for each other.
+#[derive(Debug)]
+pub(crate) struct KeyGuards<'a> {
+    locks: &'a KeyLocks,
+    /// Kept with the first lock: as long, nobody excludes all.
+    all: Option<RwLockReadGuard<'a, ()>>,
+    stripes: Vec<(usize, MutexGuard<'a, ()>)>,
+}
+
+impl<'a> KeyGuards<'a> {
+    /// None yet.
+    pub(crate) fn new(locks: &'a KeyLocks) -> KeyGuards<'a> {
+        KeyGuards { locks, all: None, stripes: Vec::new() }
     }
 
-    /// Waits until no command is under way, and keeps others from beginning.
-    pub(crate) fn lock_all(&self) -> KeyGuard<'_> {
-        KeyGuard::Exclusive { _all: self.all.write() }
+    /// Takes the locks of `keys` as well, if they are free; how many it had before. `None`: one is not,
+    /// and nothing was taken.
+    pub(crate) fn try_more<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) -> Option<usize> {
+        let before = self.stripes.len();
+        if self.all.is_none() {
+            self.all = Some(self.locks.all.try_read()?);
+        }
+        for key in keys {
+            let place = self.locks.stripe(key);
+            if self.stripes.iter().any(|(held, _)| *held == place) {
+                continue;
+            }
+            let Some(guard) = self.locks.stripes[place].try_lock() else {
+                self.stripes.truncate(before);
+                return None;
+            };
+            self.stripes.push((place, guard));
+        }
+        Some(before)
+    }
+
+    /// Waits for the locks of `keys`. None may be held.
+    pub(crate) fn wait<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
+        assert!(self.stripes.is_empty(), "whoever has locks does not wait for others");
+        self.all = None;
+        self.all = Some(self.locks.all.read());
+        let mut places: Vec<usize> = keys.map(|key| self.locks.stripe(key)).collect();
+        // In one order for all who wait.
+        places.sort_unstable();
+        places.dedup();
+        let lock = |place: usize| (place, self.locks.stripes[place].lock());
+        self.stripes = places.into_iter().map(lock).collect();
+    }
+
+    /// Gives back all but the first `count`.
+    pub(crate) fn keep(&mut self, count: usize) {
+        self.stripes.truncate(count);
+    }
+
+    /// Gives back all.
+    pub(crate) fn release(&mut self) {
+        self.stripes.clear();
+        self.all = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_another_has_is_not_waited_for() {
+        let locks = KeyLocks::new();
+        let keys = |keys: &'static [&'static str]| keys.iter().map(|key| key.as_bytes());
+        let (mut one, mut two) = (KeyGuards::new(&locks), KeyGuards::new(&locks));
+        assert_eq!(one.try_more(keys(&["a", "a"])), Some(0));
+        assert_eq!(one.try_more(keys(&["a"])), Some(1), "it has it already");
+        assert_eq!(two.try_more(keys(&["b", "a"])), None);
+        assert!(two.stripes.is_empty(), "and nothing is kept");
+        assert!(locks.all.try_write().is_none());
+        one.keep(0);
+        assert_eq!(two.try_more(keys(&["b", "a"])), Some(0));
+        one.release();
+        two.release();
+        drop(locks.lock_all());
+        one.wait(keys(&["b", "a", "b"]));
+        assert_eq!(two.try_more(keys(&["a"])), None);
     }
 }

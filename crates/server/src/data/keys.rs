@@ -4,34 +4,32 @@
 //! it does not walk.
 
 use super::head::{Head, Kind};
+use super::rows::Rows;
 use super::space::Space;
-use super::view::{Rows, View};
+use super::view::View;
 use std::cmp::Ordering;
 use std::iter::Peekable;
 use std::ops::Bound;
 use windrow::{Result, Slice};
 
 /// Keys and what they have.
-pub(crate) struct Keys<'v> {
-    strings: Peekable<Rows<'v>>,
-    heads: Peekable<Rows<'v>>,
+pub(crate) struct Keys {
+    strings: Peekable<Rows>,
+    heads: Peekable<Rows>,
     now_ms: u64,
 }
 
 /// The keys from `from` on.
-///
-/// # Errors
-/// Those of a read.
-pub(crate) fn keys<'v>(view: &'v View<'_>, from: Bound<Vec<u8>>) -> Result<Keys<'v>> {
+pub(crate) fn keys(view: &View<'_>, from: Bound<Vec<u8>>) -> Keys {
     let rows = |space| view.rows(space, from.clone(), Bound::Unbounded);
-    Ok(Keys {
-        strings: rows(Space::Strings)?.peekable(),
-        heads: rows(Space::Heads)?.peekable(),
+    Keys {
+        strings: rows(Space::Strings).peekable(),
+        heads: rows(Space::Heads).peekable(),
         now_ms: view.now_ms,
-    })
+    }
 }
 
-impl Iterator for Keys<'_> {
+impl Iterator for Keys {
     type Item = Result<(Slice, Kind)>;
 
     fn next(&mut self) -> Option<Self::Item> {

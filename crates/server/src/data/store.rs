@@ -1,12 +1,14 @@
 //! The database as the server uses it.
 //!
-//! Owns: the keyspaces, the locks of keys, who watches and who waits for which. Never does: know a client.
+//! Owns: the keyspaces, the locks of keys, who watches and who waits for which; writing what is staged.
+//! Never does: know a client.
 
 use super::key_locks::KeyLocks;
 use super::space::Spaces;
+use super::staged::Staged;
 use super::waiting::Waiting;
 use super::watched::Watched;
-use windrow::{Db, Result};
+use windrow::{Batch, Db, Result, WriteSync};
 
 /// What all commands work on.
 #[derive(Debug)]
@@ -31,5 +33,21 @@ impl Store {
             watched: Watched::default(),
             waiting: Waiting::default(),
         })
+    }
+
+    /// Writes what is staged, as one batch: all of it or nothing; nothing is staged then. `batch` is empty
+    /// before and after.
+    ///
+    /// # Errors
+    /// Those of a write.
+    pub(crate) fn write(&self, staged: &mut Staged, batch: &mut Batch) -> Result<()> {
+        if staged.is_empty() {
+            return Ok(());
+        }
+        debug_assert!(batch.is_empty(), "a batch that was not written");
+        staged.move_into(&self.spaces, batch);
+        let written = self.db.write_reusing(batch, WriteSync::No);
+        batch.clear();
+        written.map(drop)
     }
 }

@@ -118,7 +118,7 @@ impl View<'_> {
         }
         match self.head(key)? {
             Some(head) if head.kind != Kind::String => self.remove_collection(key, &head)?,
-            Some(_) if deadline_ms.is_none() => self.delete_row(Space::Heads, key)?,
+            Some(_) if deadline_ms.is_none() => self.delete_row(Space::Heads, key),
             _ => {}
         }
         self.put_string(key, string, deadline_ms)
@@ -179,8 +179,6 @@ impl View<'_> {
             return Ok(head);
         }
         if let Some(expired) = self.head(key)? {
-            // Its rows are there until this command's writes are.
-            self.see_own_rows();
             self.remove_collection(key, &expired)?;
         }
         Ok(Head::new(kind))
@@ -190,9 +188,9 @@ impl View<'_> {
     pub(crate) fn put_head(&mut self, key: &[u8], head: &Head) -> Outcome {
         self.store.watched.touch(key);
         if head.is_empty() {
-            self.delete_row(Space::Heads, key)?;
+            self.delete_row(Space::Heads, key);
             if let Some(deadline_ms) = head.deadline_ms {
-                self.delete_row(Space::Deadlines, &deadline_row(deadline_ms, key))?;
+                self.delete_row(Space::Deadlines, &deadline_row(deadline_ms, key));
             }
             return Ok(());
         }
@@ -205,17 +203,17 @@ impl View<'_> {
         let prefix = element::prefix(key);
         for space in spaces_of(head.kind) {
             if head.len() > ROWS_DELETED_ONE_BY_ONE {
-                self.delete_rows(*space, &prefix)?;
+                self.delete_rows(*space, &prefix);
                 continue;
             }
-            let rows: Vec<_> = self.rows_of(*space, &prefix)?.collect::<windrow::Result<_>>()?;
+            let rows: Vec<_> = self.rows_of(*space, &prefix).collect::<windrow::Result<_>>()?;
             for (row, _) in rows {
-                self.delete_row(*space, &row)?;
+                self.delete_row(*space, &row);
             }
         }
-        self.delete_row(Space::Heads, key)?;
+        self.delete_row(Space::Heads, key);
         if let Some(deadline_ms) = head.deadline_ms {
-            self.delete_row(Space::Deadlines, &deadline_row(deadline_ms, key))?;
+            self.delete_row(Space::Deadlines, &deadline_row(deadline_ms, key));
         }
         Ok(())
     }
@@ -234,10 +232,10 @@ impl View<'_> {
                 let was_there = self.has_row(Space::Strings, key)?;
                 if was_there {
                     self.store.watched.touch(key);
-                    self.delete_row(Space::Strings, key)?;
+                    self.delete_row(Space::Strings, key);
                 }
                 if head.is_some() {
-                    self.delete_row(Space::Heads, key)?;
+                    self.delete_row(Space::Heads, key);
                 }
                 Ok(was_there)
             }
@@ -259,7 +257,7 @@ impl View<'_> {
             Value::String(string, _) => self.set_string(key, string, deadline_ms),
             Value::Collection(head) => {
                 if let Some(before_ms) = head.deadline_ms {
-                    self.delete_row(Space::Deadlines, &deadline_row(before_ms, key))?;
+                    self.delete_row(Space::Deadlines, &deadline_row(before_ms, key));
                 }
                 if let Some(deadline_ms) = deadline_ms {
                     self.put_row(Space::Deadlines, &deadline_row(deadline_ms, key), b"")?;

@@ -4,6 +4,7 @@
 //! run a command.
 
 use super::dispatch::{Server, Session};
+use super::execute::Group;
 use crate::channels::{Inbox, Message};
 use crate::client::Blocked;
 use crate::data::waiting::Ticket;
@@ -27,6 +28,16 @@ const READ_BYTES: usize = 16 << 10;
 const OWN_BYTES: usize = 128 << 10;
 /// A client that takes nothing of its replies for so long is gone.
 const SEND_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// What a connection does next.
+enum Next {
+    /// It waits for more to arrive.
+    Read,
+    /// It goes on with what has arrived.
+    Run,
+    /// It waits for what a command looks for.
+    Wait(Vec<Vec<u8>>),
+}
 
 /// A connection under way.
 pub(crate) struct Connection<S> {
@@ -75,7 +86,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn serve(&mut self) -> io::Result<()> {
         loop {
             self.run_requests().await?;
-            self.send().await?;
             if self.session.client.is_leaving || *self.stopped.borrow() {
                 return self.stream.shutdown().await;
             }
@@ -95,37 +105,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Runs all requests that have arrived.
+    /// Runs all requests that have arrived, and sends their replies.
     async fn run_requests(&mut self) -> io::Result<()> {
-        while !self.session.client.is_leaving {
-            let limits = self.limits();
-            let mut waits: Option<Vec<Vec<u8>>> = None;
-            match self.parser.advance(&self.input[self.done..], limits) {
-                Ok(Parsed::More) => break,
-                Ok(Parsed::Whole(bytes)) => {
-                    {
-                        let mut args = Vec::with_capacity(8);
-                        self.parser.args(&self.input[self.done..], &mut args);
-                        if !args.is_empty() {
-                            self.session.run(&args, &mut self.out);
-                        }
-                        if self.session.client.blocked.is_some() {
-                            waits = Some(args.iter().map(|arg| arg.to_vec()).collect());
-                        }
-                    }
-                    self.parser.reset();
-                    self.done += bytes;
-                }
-                Err(wrong) => {
-                    self.out.error(&format!("ERR Protocol error: {}", wrong.0));
-                    self.session.client.is_leaving = true;
-                }
-            }
-            if let Some(args) = waits {
-                self.wait(&args).await?;
-            }
-            if self.out.len() >= SEND_BYTES {
-                self.send().await?;
+        loop {
+            let next = self.run_arrived();
+            self.count();
+            self.send().await?;
+            match next {
+                Next::Read => break,
+                Next::Run => {}
+                Next::Wait(args) => self.wait(&args).await?,
             }
         }
         self.input.drain(..self.done);
@@ -137,10 +126,48 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
+    /// Runs requests that have arrived, up to one that waits, or as many as fill a part of the replies.
+    /// All that they wrote is written then.
+    fn run_arrived(&mut self) -> Next {
+        let server = Arc::clone(&self.session.server);
+        let mut group = Group::new(&server.shared);
+        let mut next = Next::Read;
+        while !self.session.client.is_leaving {
+            if self.out.len() >= SEND_BYTES {
+                next = Next::Run;
+                break;
+            }
+            let limits = self.limits();
+            match self.parser.advance(&self.input[self.done..], limits) {
+                Ok(Parsed::More) => break,
+                Ok(Parsed::Whole(bytes)) => {
+                    let mut args = Vec::with_capacity(8);
+                    self.parser.args(&self.input[self.done..], &mut args);
+                    if !args.is_empty() {
+                        self.session.run(&args, &mut self.out, &mut group);
+                    }
+                    let waits = self.session.client.blocked.is_some();
+                    let args = waits.then(|| args.iter().map(|arg| arg.to_vec()).collect());
+                    self.parser.reset();
+                    self.done += bytes;
+                    if let Some(args) = args {
+                        next = Next::Wait(args);
+                        break;
+                    }
+                }
+                Err(wrong) => {
+                    self.session.write(&mut group, &mut self.out);
+                    self.out.error(&format!("ERR Protocol error: {}", wrong.0));
+                    self.session.client.is_leaving = true;
+                }
+            }
+        }
+        self.session.write(&mut group, &mut self.out);
+        next
+    }
+
     /// Waits until a command finds what it looks for, or for as long as it may.
     async fn wait(&mut self, args: &[Vec<u8>]) -> io::Result<()> {
-        // Replies to what came before it do not wait.
-        self.send().await?;
         let Some(blocked) = self.session.client.blocked.take() else { return Ok(()) };
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
         let server = Arc::clone(&self.session.server);

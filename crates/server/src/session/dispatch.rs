@@ -3,12 +3,13 @@
 //! Owns: which request is run, queued or refused, and which reply is dropped; the commands that
 //! steer the session itself. Never does: read or write a socket.
 
-use super::execute::{self, Reached};
+use super::execute::{self, Group, Reached};
 use crate::channels::{Inbox, NameKind};
 use crate::client::{Client, Queue, Replies};
 use crate::commands::call::is;
 use crate::commands::command::{
-    CONFIRMS, Command, IN_SUBSCRIPTION, NO_AUTH, NO_MULTI, SESSION, WRITE,
+    ADMIN, CONFIRMS, Command, EXCLUSIVE, IN_SUBSCRIPTION, NO_AUTH, NO_MULTI, SESSION, SETTLED,
+    SLOW, WRITE,
 };
 use crate::commands::table::{Table, flag_words};
 use crate::fault::{Fault, Outcome, fail};
@@ -18,7 +19,6 @@ use crate::protocol::{Dialect, Reply};
 use crate::shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use windrow::Batch;
 
 /// What a request may be queued behind `MULTI`, with those before it.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
@@ -34,7 +34,6 @@ pub(crate) struct Server {
 pub(crate) struct Session {
     pub(crate) server: Arc<Server>,
     pub(crate) client: Client,
-    batch: Batch,
     /// Something was written since [`Session::take_written`].
     has_written: bool,
 }
@@ -44,7 +43,7 @@ impl Session {
     pub(crate) fn new(server: Arc<Server>, peer: Arc<Peer>) -> (Session, Inbox) {
         let is_authenticated = server.shared.config.password.is_none();
         let (client, inbox) = Client::new(peer, is_authenticated);
-        (Session { server, client, batch: Batch::new(), has_written: false }, inbox)
+        (Session { server, client, has_written: false }, inbox)
     }
 
     /// Whether a request has written anything since this was asked last.
@@ -52,13 +51,19 @@ impl Session {
         std::mem::take(&mut self.has_written)
     }
 
-    /// Runs a request, and writes its reply if the client wants one.
-    pub(crate) fn run(&mut self, args: &[&[u8]], out: &mut Reply) {
+    /// Writes what the requests so far have staged, so that their replies may be sent.
+    pub(crate) fn write(&mut self, group: &mut Group<'_>, out: &mut Reply) {
+        group.write(&mut self.client, out);
+        self.has_written |= group.take_written();
+    }
+
+    /// Runs a request behind those of `group`, and writes its reply if the client wants one.
+    pub(crate) fn run(&mut self, args: &[&[u8]], out: &mut Reply, group: &mut Group<'_>) {
         let begin = out.len();
         if self.client.replies == Replies::NoneNext {
             self.client.replies = Replies::NoneOnce;
         }
-        if let Err(fault) = self.request(args, out) {
+        if let Err(fault) = self.request(args, out, group) {
             out.truncate(begin);
             self.server.shared.counters.errors.fetch_add(1, Ordering::Relaxed);
             out.error(&fault.0);
@@ -84,7 +89,10 @@ impl Session {
         self.client.blocked = None;
         let begin = out.len();
         self.client.is_woken = true;
-        let outcome = self.request(args, out);
+        let server = Arc::clone(&self.server);
+        let mut group = Group::new(&server.shared);
+        let outcome = self.request(args, out, &mut group);
+        self.write(&mut group, out);
         self.client.is_woken = false;
         if let Err(fault) = &outcome {
             out.truncate(begin);
@@ -99,7 +107,7 @@ impl Session {
         true
     }
 
-    fn request(&mut self, args: &[&[u8]], out: &mut Reply) -> Outcome {
+    fn request(&mut self, args: &[&[u8]], out: &mut Reply, group: &mut Group<'_>) -> Outcome {
         let server = Arc::clone(&self.server);
         let command = match self.admitted(&server, args) {
             Ok(command) => command,
@@ -127,19 +135,22 @@ impl Session {
         if self.client.queue.is_some() && !is_of_queue {
             return self.queue(args, out);
         }
+        // What others are to see is written before, and what waits for all waits without locks.
+        let is_apart = command.has(SESSION | EXCLUSIVE | ADMIN | SLOW | SETTLED);
+        if is_apart && !group.write(&mut self.client, out) {
+            return Ok(());
+        }
         if command.has(SESSION) {
             return self.steer(command, args, out);
         }
-        let batch = std::mem::take(&mut self.batch);
-        let (outcome, batch) = execute::alone(
-            Reached { shared: &server.shared, client: &mut self.client, out },
-            command,
-            args,
-            batch,
-        );
-        self.batch = batch;
-        self.has_written |= outcome?;
-        Ok(())
+        if command.has(EXCLUSIVE) {
+            let reached = Reached { shared: &server.shared, client: &mut self.client, out };
+            self.has_written |= execute::exclusively(reached, command, args)?;
+            return Ok(());
+        }
+        let mut run = || group.run((&mut self.client, out), command, args);
+        // Connections that this thread would serve next are given to another one.
+        if command.has(SLOW) { tokio::task::block_in_place(run) } else { run() }
     }
 
     /// The command of a request, if it is one and may be run by this client.

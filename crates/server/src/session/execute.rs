@@ -6,14 +6,21 @@
 use crate::client::Client;
 use crate::clock;
 use crate::commands::call::Call;
-use crate::commands::command::{Command, EXCLUSIVE, SESSION};
+use crate::commands::command::{Command, SESSION};
 use crate::commands::table::Table;
+use crate::data::key_locks::KeyGuards;
+use crate::data::staged::Staged;
 use crate::data::view::View;
-use crate::fault::{Outcome, fail};
+use crate::fault::{Fault, Outcome, fail};
 use crate::protocol::Reply;
 use crate::shared::Shared;
 use std::sync::atomic::Ordering;
 use windrow::Batch;
+
+/// Commands that arrived together are written once they have staged so much.
+const BYTES_MAX: usize = 256 << 10;
+/// Or once they are so many: others may wait for their keys.
+const COMMANDS_MAX: usize = 256;
 
 /// What a command reaches.
 pub(crate) struct Reached<'a> {
@@ -22,39 +29,171 @@ pub(crate) struct Reached<'a> {
     pub(crate) out: &'a mut Reply,
 }
 
-/// Runs one command: its writes are one batch. Whether it wrote; and the batch, to be used again.
-pub(crate) fn alone(
+/// Commands of one client that arrived together and are written together: under the locks of all their
+/// keys, which are given back when they are written, and before one of them has to be waited for.
+pub(crate) struct Group<'s> {
+    shared: &'s Shared,
+    held: KeyGuards<'s>,
+    staged: Staged,
+    batch: Batch,
+    /// Keys for which somebody is to be woken.
+    fresh: Vec<Vec<u8>>,
+    /// Where the replies begin of those that are not written, among all that are not sent.
+    begin: usize,
+    /// How many replies that are.
+    commands: usize,
+    /// Something was written since this was asked last.
+    has_written: bool,
+}
+
+impl<'s> Group<'s> {
+    pub(crate) fn new(shared: &'s Shared) -> Group<'s> {
+        Group {
+            shared,
+            held: KeyGuards::new(&shared.store.locks),
+            staged: Staged::default(),
+            batch: Batch::new(),
+            fresh: Vec::new(),
+            begin: 0,
+            commands: 0,
+            has_written: false,
+        }
+    }
+
+    /// Runs a command behind those before it. Where these could not be written, it is not run, and the
+    /// client is leaving.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub(crate) fn run(
+        &mut self,
+        (client, out): (&mut Client, &mut Reply),
+        command: &'static Command,
+        args: &[&[u8]],
+    ) -> Outcome {
+        let begin = clock::now();
+        let arg_bytes: usize = args.iter().map(|arg| arg.len()).sum();
+        let keys = || command.key_places(args.len()).map(|place| args[place]);
+        let mut before = None;
+        if arg_bytes <= BYTES_MAX || self.staged.is_empty() {
+            before = self.held.try_more(keys());
+        }
+        if before.is_none() {
+            if !self.write(client, out) {
+                return Ok(());
+            }
+            self.held.wait(keys());
+        }
+        let reply = out.len();
+        let view = View::new(&self.shared.store, &self.staged);
+        let mut call =
+            Call { args, view, client: &mut *client, shared: self.shared, out: &mut *out };
+        let outcome = (command.run)(&mut call);
+        let mut written = call.view.finish();
+        self.commands += usize::from(!self.staged.is_empty());
+        let wrote = outcome.is_ok() && !written.staged.is_empty();
+        if wrote {
+            // A large write is one by itself, so that nothing else fails with it.
+            let is_large = written.staged.bytes() > BYTES_MAX;
+            if is_large && !self.write_staged(client, out) {
+                return Ok(());
+            }
+            self.add(&mut written.staged, reply);
+            self.fresh.append(&mut written.fresh);
+        } else {
+            self.held.keep(before.unwrap_or(0));
+        }
+        if let Some(counters) = self.shared.counters.of(command.name) {
+            counters.ran(begin.elapsed(), outcome.is_err());
+        }
+        if self.staged.bytes() > BYTES_MAX || self.commands >= COMMANDS_MAX {
+            self.write(client, out);
+        }
+        outcome
+    }
+
+    fn add(&mut self, staged: &mut Staged, reply: usize) {
+        if self.staged.is_empty() {
+            (self.begin, self.commands) = (reply, 1);
+        }
+        self.staged.absorb(staged);
+    }
+
+    /// Writes what is staged. If it cannot be, nothing is, and the replies that said so are taken back: a
+    /// single one becomes an error, several end the connection. `false`: it ends.
+    fn write_staged(&mut self, client: &mut Client, out: &mut Reply) -> bool {
+        if self.staged.is_empty() {
+            return true;
+        }
+        match self.shared.store.write(&mut self.staged, &mut self.batch) {
+            Ok(()) => {
+                self.has_written = true;
+                let waiting = &self.shared.store.waiting;
+                self.fresh.drain(..).for_each(|key| waiting.wake(&key));
+                true
+            }
+            Err(error) => {
+                self.fresh.clear();
+                out.truncate(self.begin);
+                out.error(&Fault::from(error).0);
+                client.is_leaving |= self.commands > 1;
+                self.commands == 1
+            }
+        }
+    }
+
+    /// Writes what is staged, and gives back all locks. `false`: it could not be written, and the
+    /// connection ends.
+    pub(crate) fn write(&mut self, client: &mut Client, out: &mut Reply) -> bool {
+        let is_written = self.write_staged(client, out);
+        self.held.release();
+        self.commands = 0;
+        is_written
+    }
+
+    /// Whether anything has been written since this was asked last.
+    pub(crate) fn take_written(&mut self) -> bool {
+        std::mem::take(&mut self.has_written)
+    }
+}
+
+/// Runs a command that excludes every other one. Whether it wrote.
+///
+/// # Errors
+/// Those of the command, and of a write.
+pub(crate) fn exclusively(
     reached: Reached<'_>,
     command: &'static Command,
     args: &[&[u8]],
-    batch: Batch,
-) -> (Outcome<bool>, Batch) {
+) -> Outcome<bool> {
     let Reached { shared, client, out } = reached;
     let begin = clock::now();
-    let guard = match command.has(EXCLUSIVE) {
-        true => shared.store.locks.lock_all(),
-        false => shared.store.locks.lock(command.key_places(args.len()).map(|place| args[place])),
-    };
-    let view = View::new(&shared.store, batch);
-    let mut call = Call { args, view, client, shared, out };
-    let (outcome, batch) = match (command.run)(&mut call) {
-        Ok(()) => {
-            let fresh = call.view.take_fresh();
-            let (written, batch) = call.view.commit();
-            fresh.iter().for_each(|key| shared.store.waiting.wake(key));
-            (written.map_err(Into::into), batch)
+    let none = Staged::default();
+    let outcome = {
+        let _guard = shared.store.locks.lock_all();
+        let view = View::new(&shared.store, &none);
+        let mut call = Call { args, view, client, shared, out };
+        match (command.run)(&mut call) {
+            Ok(()) => {
+                let mut staged = call.view.finish().staged;
+                let writes = !staged.is_empty();
+                let written = shared.store.write(&mut staged, &mut Batch::new());
+                written.map(|()| writes).map_err(Fault::from)
+            }
+            Err(fault) => Err(fault),
         }
-        Err(fault) => (Err(fault), call.view.discard()),
     };
-    drop(guard);
     if let Some(counters) = shared.counters.of(command.name) {
         counters.ran(begin.elapsed(), outcome.is_err());
     }
-    (outcome, batch)
+    outcome
 }
 
 /// Runs the commands of `EXEC`: nobody else's come in between, and their writes are one batch. Nothing
 /// is run, and the reply is nothing, where a key that is watched was written. Whether they wrote.
+///
+/// # Errors
+/// Those of a write: nothing was done.
 pub(crate) fn together(
     reached: Reached<'_>,
     table: &Table,
@@ -69,28 +208,29 @@ pub(crate) fn together(
         out.null_array();
         return Ok(false);
     }
-    let mut transaction = shared.store.db.transaction()?;
     out.array(commands.len());
-    let (mut has_written, mut fresh) = (false, Vec::new());
+    let (mut staged, mut fresh) = (Staged::default(), Vec::new());
     for command in commands {
         let args: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
-        let (begin, begin_len) = (clock::now(), out.len());
+        let (begin, reply) = (clock::now(), out.len());
         let Some(command) = table.find(args[0]).filter(|command| !command.has(SESSION)) else {
             out.error("ERR this command cannot be run between MULTI and EXEC");
             continue;
         };
-        let savepoint = transaction.savepoint();
-        let view = View::within(&shared.store, &mut transaction, now_ms);
+        let mut view = View::new(&shared.store, &staged);
+        (view.now_ms, view.is_within) = (now_ms, true);
         let mut call = Call { args: &args, view, client: &mut *client, shared, out: &mut *out };
         let outcome = (command.run)(&mut call);
-        if outcome.is_ok() {
-            has_written |= call.view.has_written();
-            fresh.extend(call.view.take_fresh());
-        }
-        if let Err(fault) = &outcome {
-            transaction.rollback_to(&savepoint)?;
-            out.truncate(begin_len);
-            out.error(&fault.0);
+        let mut written = call.view.finish();
+        match &outcome {
+            Ok(()) => {
+                staged.absorb(&mut written.staged);
+                fresh.append(&mut written.fresh);
+            }
+            Err(fault) => {
+                out.truncate(reply);
+                out.error(&fault.0);
+            }
         }
         if let Some(counters) = shared.counters.of(command.name) {
             counters.ran(begin.elapsed(), outcome.is_err());
@@ -101,11 +241,10 @@ pub(crate) fn together(
             );
         }
     }
-    if has_written {
-        transaction.commit()?;
-        fresh.iter().for_each(|key| shared.store.waiting.wake(key));
-    }
-    Ok(has_written)
+    let writes = !staged.is_empty();
+    shared.store.write(&mut staged, &mut Batch::new())?;
+    fresh.iter().for_each(|key| shared.store.waiting.wake(key));
+    Ok(writes)
 }
 
 /// From now on the client is told when one of `keys` is written.
@@ -119,11 +258,12 @@ pub(crate) fn watch(shared: &Shared, client: &mut Client, keys: &[&[u8]]) -> Out
         if client.watching.len() == WATCHED_MAX {
             return fail(format!("ERR a client may watch {WATCHED_MAX} keys"));
         }
-        let _guard = shared.store.locks.lock([*key]);
-        let view = View::new(&shared.store, Batch::new());
-        let deadline_ms = view.value(key)?.and_then(|value| value.deadline_ms());
+        let mut held = KeyGuards::new(&shared.store.locks);
+        held.wait([*key].into_iter());
+        let none = Staged::default();
+        let value = View::new(&shared.store, &none).value(key)?;
         shared.store.watched.watch(key, &client.written);
-        client.watching.push((key.to_vec(), deadline_ms));
+        client.watching.push((key.to_vec(), value.and_then(|value| value.deadline_ms())));
     }
     Ok(())
 }

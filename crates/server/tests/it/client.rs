@@ -42,6 +42,17 @@ impl Reply {
     }
 }
 
+/// A request as bytes.
+fn encoded(args: &[impl AsRef<[u8]>]) -> Vec<u8> {
+    let mut request = format!("*{}\r\n", args.len()).into_bytes();
+    for arg in args {
+        request.extend_from_slice(format!("${}\r\n", arg.as_ref().len()).as_bytes());
+        request.extend_from_slice(arg.as_ref());
+        request.extend_from_slice(b"\r\n");
+    }
+    request
+}
+
 /// A connection.
 pub(crate) struct Client(BufReader<TcpStream>);
 
@@ -58,13 +69,14 @@ impl Client {
     }
 
     pub(crate) fn send(&mut self, args: &[impl AsRef<[u8]>]) {
-        let mut request = format!("*{}\r\n", args.len()).into_bytes();
-        for arg in args {
-            request.extend_from_slice(format!("${}\r\n", arg.as_ref().len()).as_bytes());
-            request.extend_from_slice(arg.as_ref());
-            request.extend_from_slice(b"\r\n");
-        }
-        self.send_raw(&request).unwrap();
+        self.send_raw(&encoded(args)).unwrap();
+    }
+
+    /// Requests that arrive together, and their replies.
+    pub(crate) fn call_all<A: AsRef<[u8]>>(&mut self, requests: &[Vec<A>]) -> Vec<Reply> {
+        let bytes: Vec<u8> = requests.iter().flat_map(|args| encoded(args)).collect();
+        self.send_raw(&bytes).unwrap();
+        requests.iter().map(|_| self.read().unwrap()).collect()
     }
 
     /// A request of words without blanks, and its reply.

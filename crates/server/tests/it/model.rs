@@ -267,6 +267,12 @@ fn replies_and_rows_are_those_of_the_model() {
                     Reply::Array(expected),
                     "seed {seed}, step {step}: {requests:?}"
                 );
+            } else if rng.below(4) == 0 {
+                // Several that arrive together, and are written together.
+                let requests: Vec<_> = (0..rng.below(20) + 1).map(|_| request(&mut rng)).collect();
+                let expected: Vec<_> = requests.iter().map(|args| run(&mut model, args)).collect();
+                let replies = client.call_all(&requests);
+                assert_eq!(replies, expected, "seed {seed}, step {step}: {requests:?}");
             } else {
                 let args = request(&mut rng);
                 let expected = run(&mut model, &args);

@@ -3,8 +3,8 @@
 use crate::client::{Client, Reply, bulk, bulks, ok, serve};
 use std::thread;
 use std::time::Duration;
-use windrow::Db;
-use windrow_server::{Config, Durability};
+use windrow::{Db, Options};
+use windrow_server::{Config, Durability, Server};
 
 #[test]
 fn strings_are_plain_pairs_and_values_outlive_the_server() {
@@ -147,6 +147,50 @@ fn each_element_goes_to_one_of_those_who_wait() {
         taken.iter().map(|job| str::from_utf8(job).unwrap().parse().unwrap()).collect();
     jobs.sort_unstable();
     assert_eq!(jobs, (0..300).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_write_that_is_refused_is_no_other_commands_business() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    options.settings.memory_bytes = 16 << 20;
+    let db = Db::open_with(dir.path(), options).unwrap();
+    let server = Server::start(db.clone(), Config { port: 0, ..Config::default() }).unwrap();
+    let mut client = Client::new(server.addresses()[0]);
+    let (large, long) = ("x".repeat(6 << 20), "k".repeat(70_000));
+    let request = |args: &[&str]| args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>();
+    let replies = client.call_all(&[
+        request(&["SET", "a", "1"]),
+        request(&["SET", "large", &large]),
+        request(&["SET", "b", "2"]),
+        request(&["SET", &long, "3"]),
+        request(&["HSET", "h", &long, "3"]),
+        request(&["GET", "a"]),
+        request(&["INCR", "b"]),
+    ]);
+    assert_eq!((&replies[0], &replies[2]), (&ok(), &ok()));
+    assert!(replies[1].error().contains("batch"), "{:?}", replies[1]);
+    assert!(replies[3].error().contains("70000 bytes"), "{:?}", replies[3]);
+    assert!(matches!(replies[4], Reply::Error(_)));
+    assert_eq!(replies[5..], [bulk("1"), Reply::Int(3)]);
+    assert_eq!(client.say("KEYS *"), bulks(["a", "b"]));
+}
+
+#[test]
+fn a_message_comes_after_what_was_written_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) = serve(dir.path(), Config::default());
+    let (mut one, mut two) =
+        (Client::new(server.addresses()[0]), Client::new(server.addresses()[0]));
+    let mut three = Client::new(server.addresses()[0]);
+    one.say("SUBSCRIBE news");
+    for round in 0..100 {
+        let round = round.to_string();
+        let request = |args: &[&str]| args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>();
+        two.call_all(&[request(&["SET", "n", &round]), request(&["PUBLISH", "news", &round])]);
+        assert_eq!(one.read().unwrap(), bulks(["message", "news", &round]));
+        assert_eq!(three.say("GET n"), bulk(&round));
+    }
 }
 
 #[test]
