@@ -28,11 +28,12 @@ fn started(mut child: Child) -> (Child, String, BufReader<ChildStderr>) {
 fn client(address: &str) -> BufReader<TcpStream> {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_nodelay(true).unwrap();
     BufReader::new(stream)
 }
 
 fn say(client: &mut BufReader<TcpStream>, request: &str) -> String {
-    writeln!(client.get_mut(), "{request}").unwrap();
+    client.get_mut().write_all(format!("{request}\n").as_bytes()).unwrap();
     let mut reply = String::new();
     client.read_line(&mut reply).unwrap();
     reply.trim_end().to_owned()
