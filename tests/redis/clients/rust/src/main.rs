@@ -21,7 +21,9 @@ fn main() -> RedisResult<()> {
     assert_eq!(r.zscore::<_, _, f64>("z", "a")?, 1.5);
 
     let mut pipe = redis::pipe();
-    (0..1000).for_each(|_| drop(pipe.incr("sum", 1)));
+    for _ in 0..1000 {
+        pipe.incr("sum", 1);
+    }
     let sums: Vec<i64> = pipe.query(&mut r)?;
     assert_eq!(sums.last(), Some(&1000));
     let (a, b): (i64, i64) =
