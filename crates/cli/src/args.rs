@@ -3,6 +3,8 @@
 //! Never does: open, read or write anything.
 
 use crate::bytes::parse_duration;
+#[cfg(feature = "serve")]
+use crate::durability::ServeSync;
 use crate::layout::{FieldsArgs, Format};
 use crate::session::Session;
 use crate::stop::OnStop;
@@ -244,6 +246,15 @@ pub(crate) struct ServeArgs {
     /// What clients must say before anything else
     #[arg(long, value_name = "PASSWORD", env = "WINDROW_REQUIREPASS", hide_env_values = true)]
     pub(crate) requirepass: Option<String>,
+    /// A port for TLS as well; 0 for one that is free
+    #[arg(long, value_name = "PORT", requires_all = ["tls_cert_file", "tls_key_file"])]
+    pub(crate) tls_port: Option<u16>,
+    /// The server's certificate and those it was signed by, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_port")]
+    pub(crate) tls_cert_file: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_port")]
+    pub(crate) tls_key_file: Option<PathBuf>,
     /// Connections at most
     #[arg(long, value_name = "CLIENTS", default_value_t = 10_000)]
     pub(crate) maxclients: usize,
@@ -271,15 +282,6 @@ pub(crate) struct ServeArgs {
     pub(crate) daemonize: Option<String>,
     #[arg(long, hide = true, value_name = "YES")]
     pub(crate) protected_mode: Option<String>,
-}
-
-/// When a write is on the device.
-#[cfg(feature = "serve")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum ServeSync {
-    Always,
-    Everysec,
-    No,
 }
 
 #[derive(Debug, Args)]

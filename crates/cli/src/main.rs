@@ -8,6 +8,8 @@
 mod args;
 mod bytes;
 mod commands;
+#[cfg(feature = "serve")]
+mod durability;
 mod failure;
 mod formats;
 mod human;

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// When a write is on the device.
@@ -20,6 +21,17 @@ pub enum Durability {
     No,
 }
 
+/// A port at which connections are encrypted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The port; 0 for one that is free.
+    pub port: u16,
+    /// A file in PEM: the server's certificate, then those it was signed by.
+    pub certificates: PathBuf,
+    /// A file in PEM: the certificate's private key.
+    pub key: PathBuf,
+}
+
 /// The settings of a server.
 ///
 /// ```
@@ -34,6 +46,8 @@ pub struct Config {
     pub bind: Vec<IpAddr>,
     /// The port (default: 6379); 0 for one that is free.
     pub port: u16,
+    /// A port for TLS as well (default: none).
+    pub tls: Option<Tls>,
     /// When a write is on the device (default: within a second).
     pub durability: Durability,
     /// What clients must say before anything else (default: nothing).
@@ -65,6 +79,7 @@ impl Default for Config {
         Config {
             bind: vec![IpAddr::V4(Ipv4Addr::LOCALHOST)],
             port: 6379,
+            tls: None,
             durability: Durability::default(),
             password: None,
             clients_max: 10_000,

@@ -41,6 +41,7 @@ mod protocol;
 mod session;
 mod shared;
 mod sweeper;
+mod tls;
 
-pub use config::{Config, Durability};
+pub use config::{Config, Durability, Tls};
 pub use listener::{Server, StartError};

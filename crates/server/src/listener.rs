@@ -10,10 +10,11 @@ use crate::session::connection::Connection;
 use crate::session::dispatch::Server as Served;
 use crate::shared::Shared;
 use crate::sweeper;
+use crate::tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 use windrow::Db;
 
 /// Commands wait for the device on the threads that they run on, so one is not enough. More than there
@@ -85,19 +87,10 @@ impl Server {
         let table = Table::new(&config.renamed).map_err(StartError::Config)?;
         let mut listeners = Vec::new();
         let mut addresses = Vec::new();
-        for address in &config.bind {
-            // A free port that was found at the first address is that of the others, too.
-            let port = addresses.first().map_or(config.port, SocketAddr::port);
-            let address = SocketAddr::new(*address, port);
-            let listen = || {
-                let listener = TcpListener::bind(address)?;
-                listener.set_nonblocking(true)?;
-                Ok((listener.local_addr()?, listener))
-            };
-            let (address, listener) =
-                listen().map_err(|error| StartError::Listen(address, error))?;
-            addresses.push(address);
-            listeners.push(listener);
+        listen(&config.bind, config.port, None, (&mut listeners, &mut addresses))?;
+        if let Some(tls) = &config.tls {
+            let acceptor = tls::acceptor(tls).map_err(StartError::Config)?;
+            listen(&config.bind, tls.port, Some(&acceptor), (&mut listeners, &mut addresses))?;
         }
         let shared = Shared::new(db.clone(), config, addresses, Table::names())
             .map_err(StartError::Database)?;
@@ -117,23 +110,19 @@ impl Server {
         Ok(server)
     }
 
-    fn spawn(
-        &self,
-        listeners: Vec<TcpListener>,
-        stopped: &watch::Receiver<bool>,
-    ) -> io::Result<()> {
+    fn spawn(&self, listeners: Vec<Listener>, stopped: &watch::Receiver<bool>) -> io::Result<()> {
         let Some(runtime) = &self.runtime else { return Ok(()) };
         let _here = runtime.enter();
-        for listener in listeners {
+        for (listener, acceptor) in listeners {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let (served, syncer) = (Arc::clone(&self.served), Arc::clone(&self.syncer));
-            runtime.spawn(accept(listener, served, syncer, stopped.clone()));
+            runtime.spawn(accept((listener, acceptor), served, syncer, stopped.clone()));
         }
         runtime.spawn(sweep(Arc::clone(&self.served), stopped.clone()));
         Ok(())
     }
 
-    /// Where it listens.
+    /// Where it listens: the addresses without TLS, then those with it.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.served.shared.addresses
     }
@@ -194,6 +183,32 @@ impl Drop for Server {
     }
 }
 
+/// A socket to listen at, and what encrypts its connections.
+type Listener = (TcpListener, Option<TlsAcceptor>);
+
+/// Listens at a port of all addresses.
+fn listen(
+    bind: &[IpAddr],
+    mut port: u16,
+    acceptor: Option<&TlsAcceptor>,
+    (listeners, addresses): (&mut Vec<Listener>, &mut Vec<SocketAddr>),
+) -> Result<(), StartError> {
+    for address in bind {
+        let address = SocketAddr::new(*address, port);
+        let open = || {
+            let listener = TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            Ok((listener.local_addr()?, listener))
+        };
+        let (address, listener) = open().map_err(|error| StartError::Listen(address, error))?;
+        // A free port that was found at the first address is that of the others, too.
+        port = address.port();
+        addresses.push(address);
+        listeners.push((listener, acceptor.cloned()));
+    }
+    Ok(())
+}
+
 /// As many connections as are asked for, or as there are descriptors for: more are asked of the system,
 /// and the engine keeps the seven eighths that it reckons with of those there were when it opened.
 fn clients_max(asked: usize) -> usize {
@@ -210,7 +225,7 @@ fn clients_max(asked: usize) -> usize {
 }
 
 async fn accept(
-    listener: tokio::net::TcpListener,
+    (listener, acceptor): (tokio::net::TcpListener, Option<TlsAcceptor>),
     served: Arc<Served>,
     syncer: Arc<Syncer>,
     mut stopped: watch::Receiver<bool>,
@@ -221,7 +236,7 @@ async fn accept(
             _ = stopped.changed() => return,
         };
         match accepted {
-            Ok((stream, _)) => admit(stream, &served, &syncer, &stopped),
+            Ok((stream, _)) => admit((stream, acceptor.as_ref()), &served, &syncer, &stopped),
             // There may be no descriptor left: others are closed by and by.
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
@@ -229,7 +244,7 @@ async fn accept(
 }
 
 fn admit(
-    mut stream: TcpStream,
+    (mut stream, acceptor): (TcpStream, Option<&TlsAcceptor>),
     served: &Arc<Served>,
     syncer: &Arc<Syncer>,
     stopped: &watch::Receiver<bool>,
@@ -248,9 +263,22 @@ fn admit(
     // Without it replies are later, and right.
     let _ = stream.set_nodelay(true);
     let peer = shared.clients.add(address, local);
-    let mut connection =
-        Connection::new(Arc::clone(served), Arc::clone(syncer), stopped.clone(), (stream, peer));
-    tokio::spawn(async move { connection.run().await });
+    let (served, syncer, stopped) = (Arc::clone(served), Arc::clone(syncer), stopped.clone());
+    let Some(acceptor) = acceptor.cloned() else {
+        let mut connection = Connection::new(served, syncer, stopped, (stream, peer));
+        tokio::spawn(async move { connection.run().await });
+        return;
+    };
+    tokio::spawn(async move {
+        let time = served.shared.config.request_time_max;
+        match tokio::time::timeout(time, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => {
+                Connection::new(served, syncer, stopped, (stream, peer)).run().await;
+            }
+            // Nothing can be said to a client that does not speak TLS.
+            Ok(Err(_)) | Err(_) => served.shared.clients.remove(peer.id),
+        }
+    });
 }
 
 async fn sweep(served: Arc<Served>, mut stopped: watch::Receiver<bool>) {

@@ -2,13 +2,14 @@
 //!
 //! Owns: its arguments, and what is said of it. Never does: know the protocol.
 
-use crate::args::{ServeArgs, ServeSync};
+use crate::args::ServeArgs;
+use crate::durability::ServeSync;
 use crate::failure::{Failure, Result};
 use crate::stop;
 use crate::store::{self, Access};
 use std::collections::HashMap;
 use std::io::{self, Write};
-use windrow_server::{Config, Durability, Server};
+use windrow_server::{Config, Durability, Server, Tls};
 
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = config(args)?;
@@ -44,6 +45,7 @@ fn config(args: &ServeArgs) -> Result<Config> {
     let config = Config {
         bind: args.bind.clone(),
         port: args.port,
+        tls: tls(args),
         durability: match args.sync {
             ServeSync::Always => Durability::Always,
             ServeSync::Everysec => Durability::EverySecond,
@@ -60,4 +62,13 @@ fn config(args: &ServeArgs) -> Result<Config> {
     };
     config.check().map_err(Failure::usage)?;
     Ok(config)
+}
+
+/// The port for TLS; its files are there where it is.
+fn tls(args: &ServeArgs) -> Option<Tls> {
+    Some(Tls {
+        port: args.tls_port?,
+        certificates: args.tls_cert_file.clone()?,
+        key: args.tls_key_file.clone()?,
+    })
 }

@@ -6,6 +6,7 @@
 )]
 
 mod client;
+mod encrypted;
 mod hostile;
 mod model;
 mod sessions;
