@@ -270,9 +270,9 @@ pub(crate) struct ServeArgs {
     /// Bytes of one reply at most
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
     pub(crate) reply_max_bytes: usize,
-    /// Bytes of all requests and replies under way at most
-    #[arg(long, value_name = "BYTES", default_value_t = 256 << 20)]
-    pub(crate) buffer_max_bytes: usize,
+    /// Bytes of all requests and replies under way at most; an eighth of the memory if nothing is said
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) buffer_max_bytes: Option<usize>,
     /// Taken and not needed: every write is kept
     #[arg(long, hide = true, num_args = 0..)]
     pub(crate) save: Vec<String>,

@@ -11,9 +11,15 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 use windrow_server::{Config, Durability, Server, Tls};
 
+/// Requests and replies have so much at least, however little memory the database has.
+const BUFFER_BYTES_MIN: usize = 16 << 20;
+
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let config = config(args)?;
     store::with(&args.open, Access::Create, |db| {
+        let of_memory = usize::try_from(db.stats().memory.budget_bytes / 8).unwrap_or(usize::MAX);
+        let buffer_bytes_max = args.buffer_max_bytes.unwrap_or(of_memory.max(BUFFER_BYTES_MIN));
+        let config = Config { buffer_bytes_max, ..config };
         let server = Server::start(db.clone(), config)
             .map_err(|error| Failure::failed(error.to_string()))?;
         for address in server.addresses() {
@@ -57,7 +63,6 @@ fn config(args: &ServeArgs) -> Result<Config> {
         is_read_only: args.read_only,
         renamed,
         reply_bytes_max: args.reply_max_bytes,
-        buffer_bytes_max: args.buffer_max_bytes,
         ..Config::default()
     };
     config.check().map_err(Failure::usage)?;
