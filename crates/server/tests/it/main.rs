@@ -6,6 +6,7 @@
 )]
 
 mod client;
+mod concurrent;
 mod encrypted;
 mod hostile;
 mod model;

@@ -16,10 +16,11 @@ enum Value {
 
 type Model = BTreeMap<String, Value>;
 
-struct Rng(u64);
+pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
-    fn below(&mut self, end: u64) -> u64 {
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -180,7 +181,7 @@ fn run_on_sorted_set(members: &mut BTreeMap<String, i64>, args: &[String]) -> Re
 }
 
 /// A request on few keys and few elements, so that they meet.
-fn request(rng: &mut Rng) -> Vec<String> {
+pub(crate) fn request(rng: &mut Rng) -> Vec<String> {
     const SHAPES: &[&str] = &[
         "SET k v",
         "SET k v",
