@@ -73,6 +73,21 @@ impl<'c> Call<'c, '_> {
         }
     }
 
+    /// Called where the head of an array said so many elements, and so many followed.
+    ///
+    /// # Errors
+    /// That they differ: the client would take what comes next for elements.
+    pub(crate) fn check_count(&self, said: u64, followed: u64) -> Outcome {
+        if said == followed {
+            return Ok(());
+        }
+        let key = String::from_utf8_lossy(self.key());
+        fail(format!(
+            "ERR {key} has {followed} elements and should have {said}: something else than the server \
+             wrote its rows (see docs/server.md); delete it, or restore a checkpoint"
+        ))
+    }
+
     /// The wrong number of arguments.
     pub(crate) fn wrong_number<T>(&self) -> Outcome<T> {
         let name = String::from_utf8_lossy(self.args[0]).to_ascii_lowercase();

@@ -112,6 +112,7 @@ fn list(call: &mut Call<'_, '_>, names: bool, values: bool) -> Outcome {
     if head.is_empty() {
         return Ok(());
     }
+    let mut followed = 0;
     for row in call.view.rows_of(Space::Hashes, &element::prefix(call.key())) {
         let (row, value) = row?;
         if names {
@@ -121,8 +122,9 @@ fn list(call: &mut Call<'_, '_>, names: bool, values: bool) -> Outcome {
             call.out.bulk(&value);
         }
         call.check_room()?;
+        followed += 1;
     }
-    Ok(())
+    call.check_count(head.len(), followed)
 }
 
 fn hdel(call: &mut Call<'_, '_>) -> Outcome {

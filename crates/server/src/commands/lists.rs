@@ -217,11 +217,13 @@ fn lrange(call: &mut Call<'_, '_>) -> Outcome {
     }
     let key = call.key();
     let (from, to) = (row(key, positions.start), row(key, positions.end));
+    let mut followed = 0;
     for row in call.view.rows(Space::Lists, Bound::Included(from), Bound::Excluded(to)) {
         call.out.bulk(&row?.1);
         call.check_room()?;
+        followed += 1;
     }
-    Ok(())
+    call.check_count(positions.end - positions.start, followed)
 }
 
 fn ltrim(call: &mut Call<'_, '_>) -> Outcome {

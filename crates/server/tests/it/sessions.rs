@@ -194,6 +194,29 @@ fn a_message_comes_after_what_was_written_before_it() {
 }
 
 #[test]
+fn rows_that_another_program_took_away_are_an_error_and_no_false_reply() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, server) = serve(dir.path(), Config::default());
+    let mut client = Client::new(server.addresses()[0]);
+    client.say("HSET h a 1 b 2");
+    client.say("RPUSH l a b c");
+    for name in ["redis.hashes", "redis.lists"] {
+        let keyspace = db.open_keyspace(name).unwrap().unwrap();
+        let (row, _) = keyspace.first().unwrap().unwrap();
+        keyspace.delete(&row).unwrap();
+    }
+    for request in ["HGETALL h", "HKEYS h", "HVALS h", "LRANGE l 0 -1"] {
+        let replies = client.call_all(&[request.split(' ').collect::<Vec<_>>(), vec!["PING"]]);
+        assert!(replies[0].error().contains("elements and should have"), "{request}");
+        assert_eq!(replies[1], Reply::Simple("PONG".to_owned()));
+    }
+    db.put("default keyspace", "1").unwrap();
+    db.open_keyspace("redis.keys").unwrap().unwrap().put("h", "no head").unwrap();
+    assert!(client.say("HGETALL h").error().contains("no head of a Redis value"));
+    assert_eq!(client.say("DEL l"), Reply::Int(1));
+}
+
+#[test]
 fn a_scan_returns_all_that_is_there_all_the_time() {
     let dir = tempfile::tempdir().unwrap();
     let (_db, server) = serve(dir.path(), Config::default());
