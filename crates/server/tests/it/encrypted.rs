@@ -20,7 +20,7 @@ fn a_client_that_trusts_the_certificate_is_served_and_others_are_not() {
     std::fs::write(&tls.key, signed.signing_key.serialize_pem()).unwrap();
     let config = Config {
         tls: Some(tls.clone()),
-        request_time_max: Duration::from_millis(500),
+        request_time_max: Duration::from_secs(3),
         ..Config::default()
     };
     let (_db, server) = serve(&dir.path().join("db"), config);
