@@ -288,9 +288,11 @@ async fn sweep(served: Arc<Served>, mut stopped: watch::Receiver<bool>) {
             _ = stopped.changed() => return,
         }
         // A database that cannot be written now is tried again.
-        while let Ok((deleted, has_more)) = sweeper::sweep(&served.shared.store) {
+        let mut after = None;
+        while let Ok((deleted, last)) = sweeper::sweep(&served.shared.store, after) {
             served.shared.counters.expired.fetch_add(deleted, Ordering::Relaxed);
-            if !has_more || *stopped.borrow() {
+            after = last;
+            if after.is_none() || *stopped.borrow() {
                 break;
             }
             tokio::task::yield_now().await;

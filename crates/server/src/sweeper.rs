@@ -18,14 +18,16 @@ use windrow::Batch;
 /// Collections that are deleted in one go, before others are let in.
 const ROUND: usize = 256;
 
-/// Deletes what expired; how many there were, and whether there may be more.
-pub(crate) fn sweep(store: &Store) -> Outcome<(u64, bool)> {
+/// Deletes what expired behind the row `after`; how many there were, and the last row that was looked at
+/// if there may be more. Rows that another program wrote, and that mean nothing, are passed by.
+pub(crate) fn sweep(store: &Store, after: Option<Vec<u8>>) -> Outcome<(u64, Option<Vec<u8>>)> {
     let now_ms = clock::wall_ms();
     let behind = deadline_row(now_ms.saturating_add(1), b"");
     let none = Staged::default();
     let view = View::new(store, &none);
     let mut due = Vec::new();
-    for row in view.rows(Space::Deadlines, Bound::Unbounded, Bound::Excluded(behind)).take(ROUND) {
+    let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+    for row in view.rows(Space::Deadlines, from, Bound::Excluded(behind)).take(ROUND) {
         due.push(row?.0);
     }
     let (mut deleted, mut batch) = (0, Batch::new());
@@ -35,7 +37,8 @@ pub(crate) fn sweep(store: &Store) -> Outcome<(u64, bool)> {
         held.wait([key].into_iter());
         let mut view = View::new(store, &none);
         let head = view.row(Space::Heads, key)?;
-        match head.map(|head| Head::decode(&head)).transpose()? {
+        let Ok(head) = head.map(|head| Head::decode(&head)).transpose() else { continue };
+        match head {
             Some(head) if head.kind != Kind::String && head.is_expired(now_ms) => {
                 view.remove_collection(key, &head)?;
                 deleted += 1;
@@ -46,7 +49,8 @@ pub(crate) fn sweep(store: &Store) -> Outcome<(u64, bool)> {
         view.delete_row(Space::Deadlines, row);
         store.write(&mut view.finish().staged, &mut batch)?;
     }
-    Ok((deleted, due.len() == ROUND))
+    let last = (due.len() == ROUND).then(|| due.last().map(|row| row.to_vec())).flatten();
+    Ok((deleted, last))
 }
 
 #[cfg(test)]
@@ -74,9 +78,36 @@ mod tests {
             view.put_head(key, &head).unwrap();
             store.write(&mut view.finish().staged, &mut Batch::new()).unwrap();
         }
-        assert_eq!(sweep(&store).unwrap(), (2, false));
-        assert_eq!(sweep(&store).unwrap(), (0, false));
+        assert_eq!(sweep(&store, None).unwrap(), (2, None));
+        assert_eq!(sweep(&store, None).unwrap(), (0, None));
         let rows = |space| store.spaces.get(space).count(..).unwrap();
         assert_eq!(SPACES.map(rows), [0, 1, 2, 0, 0, 0, 0, 1], "only `later` is left");
+    }
+
+    #[test]
+    fn rows_that_mean_nothing_stop_no_sweep() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(Db::open(dir.path()).unwrap()).unwrap();
+        let deadlines = store.spaces.get(Space::Deadlines);
+        // More than a round of them, before one that is due: too short, and of a head that is none.
+        for row in 0..ROUND as u16 + 10 {
+            deadlines.put([&[0; 4][..], &row.to_be_bytes()].concat(), "").unwrap();
+        }
+        deadlines.put(deadline_row(1, b"bad"), "").unwrap();
+        store.spaces.get(Space::Heads).put("bad", "no head").unwrap();
+        let head = Head { deadline_ms: Some(1 << 32), end: 1, ..Head::new(Kind::Set) };
+        store.spaces.get(Space::Heads).put("due", head.encode()).unwrap();
+        deadlines.put(deadline_row(1 << 32, b"due"), "").unwrap();
+        let (mut after, mut deleted, mut rounds) = (None, 0, 0);
+        loop {
+            let (more, last) = sweep(&store, after).unwrap();
+            (after, deleted, rounds) = (last, deleted + more, rounds + 1);
+            if after.is_none() {
+                break;
+            }
+            assert!(rounds < 10, "it does not end");
+        }
+        assert_eq!((deleted, rounds), (1, 2));
+        assert!(!store.spaces.get(Space::Heads).contains_key("due").unwrap());
     }
 }

@@ -18,7 +18,7 @@ pub(super) const REDIS_VERSION: &str = "7.0.15";
 pub(super) const COMMANDS: &[Command] = &[
     plain("info", -1, 0, info),
     plain("config", -2, ADMIN, config),
-    plain("debug", -2, ADMIN, debug),
+    plain("debug", -2, ADMIN | SLOW, debug),
     plain("time", 1, 0, time),
     plain("lastsave", 1, 0, lastsave),
     plain("save", 1, ADMIN | SLOW | NO_MULTI, save),
