@@ -14,7 +14,7 @@ use crate::data::score;
 use crate::data::space::Space;
 use crate::data::value::{Value, spaces_of};
 use crate::data::view::View;
-use crate::fault::{Outcome, SYNTAX, fail};
+use crate::fault::{Fault, Outcome, SYNTAX, fail};
 
 const MAGIC: &[u8] = b"WR1";
 
@@ -146,11 +146,7 @@ fn rebuild(view: &mut View<'_>, key: &[u8], kind: Kind, elements: &[Parts<'_>]) 
         }
         Kind::SortedSet => {
             let members = elements.iter().map(|(member, bytes)| {
-                let score = score::decode(bytes).filter(|score| !score.is_nan());
-                score.map_or_else(
-                    || fail("ERR DUMP payload has a score that is none"),
-                    |score| Ok((member.to_vec(), score)),
-                )
+                score::decode(bytes).map(|score| (member.to_vec(), score)).map_err(Fault::from)
             });
             replace(view, key, &members.collect::<Outcome<Vec<Scored>>>()?)
         }

@@ -142,7 +142,7 @@ fn scan_of(call: &mut Call<'_, '_>, kind: Kind) -> Outcome {
         match kind {
             Kind::Hash => call.out.bulk(&value),
             Kind::Set => {}
-            _ => call.out.bulk(print_f64(score::decode(&value).unwrap_or(0.0)).as_bytes()),
+            _ => call.out.bulk(print_f64(score::decode(&value)?).as_bytes()),
         }
     }
     Ok(())

@@ -178,7 +178,7 @@ fn select(view: &View<'_>, key: &[u8], asked: &Asked<'_>) -> Outcome<Vec<Scored>
     if let Some((first, last)) = places {
         let places = range(first, last, usize::try_from(head.len()).unwrap_or(usize::MAX));
         let rows = by_score(view, key);
-        return take(rows, asked, places.start, places.len(), |row, _| Ok(scored(key, row)));
+        return take(rows, asked, places.start, places.len(), |row, _| scored(key, row));
     }
     let (Some(rows), Ok(skipped)) = (rows, usize::try_from(asked.skipped)) else {
         return Ok(Vec::new());
@@ -187,9 +187,9 @@ fn select(view: &View<'_>, key: &[u8], asked: &Asked<'_>) -> Outcome<Vec<Scored>
     take(rows, asked, skipped, limit, |row, value| match asked.by {
         By::Member => {
             let member = element::rest(key, row).to_vec();
-            Ok((member, score::decode(value).unwrap_or_default()))
+            Ok((member, score::decode(value)?))
         }
-        _ => Ok(scored(key, row)),
+        _ => scored(key, row),
     })
 }
 

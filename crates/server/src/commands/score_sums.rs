@@ -56,7 +56,7 @@ fn members(view: &View<'_>, key: &[u8]) -> Outcome<Vec<Scored>> {
     match view.value(key)? {
         None => Ok(Vec::new()),
         Some(Value::Collection(head)) if head.kind == Kind::SortedSet => {
-            by_score(view, key).map(|row| Ok(scored(key, &row?.0))).collect()
+            by_score(view, key).map(|row| scored(key, &row?.0)).collect()
         }
         Some(Value::Collection(head)) if head.kind == Kind::Set => view
             .rows_of(Space::Sets, &element::prefix(key))

@@ -88,7 +88,7 @@ fn elements(
             .rows_of(Space::Sets, &prefix)
             .map(|row| Ok(element::rest(key, &row?.0).to_vec()))
             .collect(),
-        Kind::SortedSet => by_score(view, key).map(|row| Ok(scored(key, &row?.0).0)).collect(),
+        Kind::SortedSet => by_score(view, key).map(|row| Ok(scored(key, &row?.0)?.0)).collect(),
         _ => fail(WRONG_TYPE),
     };
     let mut found = found?;

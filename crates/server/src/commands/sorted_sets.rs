@@ -63,7 +63,7 @@ pub(super) fn score_of(
         return Ok(None);
     }
     let row = view.row(Space::Members, &element::row(key, member))?;
-    Ok(row.and_then(|row| score::decode(&row)))
+    Ok(row.map(|row| score::decode(&row)).transpose()?)
 }
 
 /// Gives a member a score instead of the one it has, if any.
@@ -111,10 +111,13 @@ pub(super) fn replace(view: &mut View<'_>, key: &[u8], members: &[Scored]) -> Ou
 }
 
 /// The member and the score of a row among the scores.
-pub(super) fn scored(key: &[u8], row: &[u8]) -> Scored {
+///
+/// # Errors
+/// That it has none.
+pub(super) fn scored(key: &[u8], row: &[u8]) -> Outcome<Scored> {
     let rest = element::rest(key, row);
-    let score = score::decode(rest).unwrap_or_default();
-    (rest.get(8..).unwrap_or_default().to_vec(), score)
+    let score = score::decode(rest)?;
+    Ok((rest.get(8..).unwrap_or_default().to_vec(), score))
 }
 
 /// All rows of the scores, from the least on.
@@ -313,7 +316,7 @@ pub(super) fn pop(view: &mut View<'_>, key: &[u8], edge: Edge, count: u64) -> Ou
     while popped.len() < count {
         let row = if edge == Edge::Min { rows.next() } else { rows.next_back() };
         let Some(row) = row else { break };
-        popped.push(scored(key, &row?.0));
+        popped.push(scored(key, &row?.0)?);
     }
     remove(view, key, &popped)?;
     Ok(popped)
@@ -390,7 +393,7 @@ fn zrandmember(call: &mut Call<'_, '_>) -> Outcome {
         None => None,
     };
     let rows = random::rows(&call.view, Space::Scores, &prefix, head.len(), count.unwrap_or(1))?;
-    let members: Vec<Scored> = rows.iter().map(|(row, _)| scored(key, row)).collect();
+    let members = rows.iter().map(|(row, _)| scored(key, row)).collect::<Outcome<Vec<_>>>()?;
     if count.is_some() {
         return reply(call, &members, has_scores);
     }

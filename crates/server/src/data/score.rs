@@ -3,6 +3,8 @@
 //! Owns: the layout: eight bytes, big-endian, of the bits with the sign inverted, and of negative
 //! ones all inverted. Never does: take a NaN.
 
+use windrow::{Error, Result};
+
 /// The bytes of a score: they are in order as scores are.
 pub(crate) fn encode(score: f64) -> [u8; 8] {
     debug_assert!(!score.is_nan(), "a score that is no number");
@@ -12,11 +14,20 @@ pub(crate) fn encode(score: f64) -> [u8; 8] {
     ordered.to_be_bytes()
 }
 
-/// The score that begins `bytes`; `None` where there are too few.
-pub(crate) fn decode(bytes: &[u8]) -> Option<f64> {
-    let ordered = u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?);
-    let bits = if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered };
-    Some(f64::from_bits(bits))
+/// The score that begins `bytes`.
+///
+/// # Errors
+/// `Corruption` where there is none: no score is made up.
+pub(crate) fn decode(bytes: &[u8]) -> Result<f64> {
+    let ordered = bytes.get(..8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
+    let bits =
+        ordered.map(|ordered| if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered });
+    let score = bits.map(f64::from_bits).filter(|score| !score.is_nan());
+    score.ok_or_else(|| {
+        Error::corruption(
+            "a row of a sorted set has no score: another program wrote it; delete the key",
+        )
+    })
 }
 
 #[cfg(test)]
@@ -42,9 +53,9 @@ mod tests {
             assert!(encode(pair[0]) < encode(pair[1]), "{pair:?}");
         }
         for score in scores {
-            assert_eq!(decode(&encode(score)), Some(score));
+            assert_eq!(decode(&encode(score)).unwrap(), score);
         }
         assert_eq!(encode(-0.0), encode(0.0));
-        assert_eq!(decode(b"1234567"), None);
+        assert!(decode(b"1234567").is_err() && decode(&[0; 8]).is_err(), "too short; not a number");
     }
 }
