@@ -72,6 +72,11 @@ pub(crate) fn mailbox(peer: &Arc<Peer>) -> (Outlet, Inbox) {
 }
 
 impl Outlet {
+    /// Bytes of messages that the client has not taken.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     fn send(&self, message: Message) {
         let bytes = message.bytes();
         if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > INBOX_BYTES_MAX {

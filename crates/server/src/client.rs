@@ -41,6 +41,9 @@ pub(crate) struct Blocked {
     pub(crate) is_array: bool,
 }
 
+/// A name that is kept takes so much beyond its own bytes.
+pub(crate) const NAME_EXTRA_BYTES: usize = 128;
+
 /// A client, for itself.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -61,6 +64,8 @@ pub(crate) struct Client {
     pub(crate) is_woken: bool,
     /// Keys that are watched, with the deadline that each had.
     pub(crate) watching: Vec<(Vec<u8>, Option<u64>)>,
+    /// Bytes of the keys that are watched and of the names that are subscribed to.
+    pub(crate) names_bytes: usize,
     /// Set once one of them was written.
     pub(crate) written: Written,
 }
@@ -81,9 +86,16 @@ impl Client {
             blocked: None,
             is_woken: false,
             watching: Vec::new(),
+            names_bytes: 0,
             written: Written::default(),
         };
         (client, inbox)
+    }
+
+    /// Bytes that the server keeps for it between two commands.
+    pub(crate) fn bytes(&self) -> usize {
+        let queue = self.queue.as_ref().map_or(0, |queue| queue.bytes);
+        queue + self.names_bytes + self.outlet.bytes()
     }
 
     /// Whether it has subscriptions.

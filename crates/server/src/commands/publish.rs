@@ -5,6 +5,7 @@
 use super::call::{Call, is};
 use super::command::{CONFIRMS, Command, IN_SUBSCRIPTION, SETTLED, plain};
 use crate::channels::NameKind::{self, Channel, Pattern as Glob};
+use crate::client::NAME_EXTRA_BYTES;
 use crate::fault::{Outcome, fail};
 use crate::glob::Pattern;
 
@@ -47,6 +48,7 @@ fn subscribe(call: &mut Call<'_, '_>, kind: NameKind) -> Outcome {
             }
         };
         if names.insert(name.to_vec()) {
+            call.client.names_bytes += name.len() + NAME_EXTRA_BYTES;
             call.shared.channels.subscribe(kind, name, &call.client.outlet);
         }
         confirm(call, word, Some(name));
@@ -72,6 +74,7 @@ fn unsubscribe(call: &mut Call<'_, '_>, kind: NameKind) -> Outcome {
             Glob => &mut call.client.patterns,
         };
         if names.remove(&name) {
+            call.client.names_bytes -= name.len() + NAME_EXTRA_BYTES;
             call.shared.channels.unsubscribe(kind, &name, call.client.peer.id);
         }
         confirm(call, word, Some(&name));

@@ -299,7 +299,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Counts what the buffers take.
     fn count(&mut self) {
-        let bytes = self.input.capacity() + self.out.len();
+        let bytes = self.input.capacity() + self.out.len() + self.session.client.bytes();
         let all = &self.session.server.shared.counters.buffer_bytes;
         if bytes >= self.counted {
             all.fetch_add(bytes - self.counted, Ordering::Relaxed);

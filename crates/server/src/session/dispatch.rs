@@ -5,7 +5,7 @@
 
 use super::execute::{self, Group, Reached};
 use crate::channels::{Inbox, NameKind};
-use crate::client::{Client, Queue, Replies};
+use crate::client::{Client, NAME_EXTRA_BYTES, Queue, Replies};
 use crate::commands::call::is;
 use crate::commands::command::{
     ADMIN, CONFIRMS, Command, EXCLUSIVE, IN_SUBSCRIPTION, NO_AUTH, NO_MULTI, SESSION, SETTLED,
@@ -252,6 +252,7 @@ impl Session {
     pub(crate) fn unwatch(&mut self) {
         let watched = &self.server.shared.store.watched;
         for (key, _) in self.client.watching.drain(..) {
+            self.client.names_bytes -= key.len() + NAME_EXTRA_BYTES;
             watched.forget(&key, &self.client.written);
         }
         self.client.written.store(false, Ordering::SeqCst);
@@ -261,9 +262,11 @@ impl Session {
     fn unsubscribe(&mut self) {
         let (channels, id) = (&self.server.shared.channels, self.client.peer.id);
         for name in std::mem::take(&mut self.client.channels) {
+            self.client.names_bytes -= name.len() + NAME_EXTRA_BYTES;
             channels.unsubscribe(NameKind::Channel, &name, id);
         }
         for name in std::mem::take(&mut self.client.patterns) {
+            self.client.names_bytes -= name.len() + NAME_EXTRA_BYTES;
             channels.unsubscribe(NameKind::Pattern, &name, id);
         }
     }

@@ -3,7 +3,7 @@
 //! Owns: the locks they run under, and that a command that fails writes nothing. Never does: decide
 //! whether one may be run.
 
-use crate::client::Client;
+use crate::client::{Client, NAME_EXTRA_BYTES};
 use crate::clock;
 use crate::commands::call::Call;
 use crate::commands::command::{Command, SESSION};
@@ -262,6 +262,7 @@ pub(crate) fn watch(shared: &Shared, client: &mut Client, keys: &[&[u8]]) -> Out
         held.wait([*key].into_iter());
         let none = Staged::default();
         let value = View::new(&shared.store, &none).value(key)?;
+        client.names_bytes += key.len() + NAME_EXTRA_BYTES;
         shared.store.watched.watch(key, &client.written);
         client.watching.push((key.to_vec(), value.and_then(|value| value.deadline_ms())));
     }

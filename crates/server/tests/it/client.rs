@@ -43,7 +43,7 @@ impl Reply {
 }
 
 /// A request as bytes.
-fn encoded(args: &[impl AsRef<[u8]>]) -> Vec<u8> {
+pub(crate) fn encoded(args: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut request = format!("*{}\r\n", args.len()).into_bytes();
     for arg in args {
         request.extend_from_slice(format!("${}\r\n", arg.as_ref().len()).as_bytes());

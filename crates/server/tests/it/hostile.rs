@@ -1,6 +1,6 @@
 //! What a client could do to the server: promises N1 to N11 of docs/reliability.
 
-use crate::client::{Client, Reply, ok, serve};
+use crate::client::{Client, Reply, encoded, ok, serve};
 use std::net::{IpAddr, Ipv4Addr};
 use std::thread;
 use std::time::Duration;
@@ -67,6 +67,44 @@ fn all_buffers_together_are_bounded() {
     }
     assert_eq!(info(&mut other, "connected_clients"), 1);
     assert_eq!(other.say("SET small value"), ok(), "who needs little is served");
+}
+
+#[test]
+fn what_clients_have_the_server_keep_counts_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, server) =
+        serve(dir.path(), Config { buffer_bytes_max: 2 << 20, ..Config::default() });
+    let mut other = Client::new(server.addresses()[0]);
+    let name = "n".repeat(60_000);
+    for command in ["WATCH", "SUBSCRIBE", "PSUBSCRIBE", "MULTI"] {
+        let mut client = Client::new(server.addresses()[0]);
+        if command == "MULTI" {
+            client.say("MULTI");
+        }
+        let is_refused = (0..100).any(|n| {
+            let long =
+                format!("{n}{}", if command == "PSUBSCRIBE" { &name[..4000] } else { &name });
+            let word = if command == "MULTI" { "GET" } else { command };
+            let mut requests = vec![vec![word.to_owned(), long]];
+            if command == "PSUBSCRIBE" {
+                requests = (0..16)
+                    .map(|m| vec![word.to_owned(), format!("{m}{}", requests[0][1])])
+                    .collect();
+            }
+            let sent = |args: &Vec<String>| client.send_raw(&encoded(args)).is_err();
+            if requests.iter().map(sent).any(|failed| failed) {
+                return true;
+            }
+            requests.iter().any(|_| match client.try_read() {
+                Some(Reply::Error(text)) => text.contains("buffer-bytes-max"),
+                Some(_) => false,
+                None => true,
+            })
+        });
+        assert!(is_refused, "{command}: six megabytes are kept where two may be");
+        drop(client);
+        assert_eq!(other.say("SET small value"), ok());
+    }
 }
 
 #[test]
