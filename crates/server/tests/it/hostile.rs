@@ -92,7 +92,7 @@ fn what_clients_have_the_server_keep_counts_too() {
                     .collect();
             }
             let sent = |args: &Vec<String>| client.send_raw(&encoded(args)).is_err();
-            if requests.iter().map(sent).any(|failed| failed) {
+            if requests.iter().any(sent) {
                 return true;
             }
             requests.iter().any(|_| match client.try_read() {
