@@ -68,8 +68,9 @@ fn copy_value(view: &mut View<'_>, from: &[u8], to: &[u8], value: &Value) -> Out
         Value::Collection(head) => head,
     };
     for space in spaces_of(head.kind) {
-        let rows: Vec<_> =
-            view.rows_of(*space, &element::prefix(from)).collect::<windrow::Result<_>>()?;
+        let rows: Vec<_> = view
+            .gather(view.rows_of(*space, &element::prefix(from)))
+            .collect::<windrow::Result<_>>()?;
         for (row, value) in rows {
             view.put_row(*space, &element::row(to, element::rest(from, &row)), &value)?;
         }
@@ -144,7 +145,7 @@ fn move_away(call: &mut Call<'_, '_>) -> Outcome {
 fn keys(call: &mut Call<'_, '_>) -> Outcome {
     let pattern = Pattern::new(call.args[1])?;
     let prefix = pattern.literal_prefix();
-    let mut found = Vec::new();
+    let (mut found, mut bytes) = (Vec::new(), 0);
     if let Some(key) = pattern.only_key() {
         if call.view.exists(key)? {
             found.push(windrow::Slice::copy_from(key));
@@ -156,7 +157,12 @@ fn keys(call: &mut Call<'_, '_>) -> Outcome {
                 break;
             }
             if pattern.matches(&key) {
+                bytes += key.len();
                 found.push(key);
+            }
+            if bytes > call.shared.config.reply_bytes_max {
+                // There is no room for what has been found.
+                break;
             }
         }
     }

@@ -65,7 +65,8 @@ fn row(key: &[u8], position: u64) -> Vec<u8> {
 fn elements(view: &View<'_>, key: &[u8], positions: Range<u64>) -> Outcome<Vec<Slice>> {
     let (from, to) = (row(key, positions.start), row(key, positions.end));
     let rows = view.rows(Space::Lists, Bound::Included(from), Bound::Excluded(to));
-    Ok(rows.map(|row| row.map(|(_, value)| value)).collect::<windrow::Result<_>>()?)
+    let values = view.gather(rows).map(|row| row.map(|(_, value)| value));
+    Ok(values.collect::<windrow::Result<_>>()?)
 }
 
 /// Adds elements at an end, one after the other; how many there are then.

@@ -59,7 +59,7 @@ pub(crate) fn rows(
 ) -> Outcome<Vec<(Slice, Slice)>> {
     const WALKED_MAX: u64 = 4096;
     if count.unsigned_abs() != 1 || len <= WALKED_MAX {
-        return choose(view.rows_of(space, prefix), len, count);
+        return choose(view, view.rows_of(space, prefix), len, count);
     }
     let mut ends = view.rows_of(space, prefix);
     let (Some(first), Some(last)) = (ends.next(), ends.next_back()) else { return Ok(Vec::new()) };
@@ -86,7 +86,12 @@ pub(crate) fn between(first: &[u8], last: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// Those of a read; that a count is too large.
-pub(crate) fn choose(rows: Rows, len: u64, count: i64) -> Outcome<Vec<(Slice, Slice)>> {
+pub(crate) fn choose(
+    view: &View<'_>,
+    rows: Rows,
+    len: u64,
+    count: i64,
+) -> Outcome<Vec<(Slice, Slice)>> {
     let wanted = count.unsigned_abs();
     let mut random = Random::new();
     if len == 0 || count == 0 {
@@ -112,7 +117,10 @@ pub(crate) fn choose(rows: Rows, len: u64, count: i64) -> Outcome<Vec<(Slice, Sl
                 None => return Ok(chosen),
             }
         }
-        chosen.extend(row.as_ref().map(|(_, row)| row.clone()));
+        if let Some((_, row)) = &row {
+            view.keep(row.0.len() + row.1.len())?;
+            chosen.push(row.clone());
+        }
     }
     if count < 0 {
         // Drawn again and again, they are in no order.

@@ -126,6 +126,7 @@ fn scan_of(call: &mut Call<'_, '_>, kind: Kind) -> Outcome {
             let (row, value) = row?;
             let element = element::rest(key, &row);
             if scan.matches(element) {
+                call.view.keep(element.len() + value.len())?;
                 found.push((element.to_vec(), value));
             }
             looked_at += 1;

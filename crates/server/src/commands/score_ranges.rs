@@ -12,7 +12,7 @@ use crate::data::element;
 use crate::data::rows::Rows;
 use crate::data::score;
 use crate::data::space::Space;
-use crate::data::view::View;
+use crate::data::view::{Gather, View};
 use crate::fault::{Outcome, SYNTAX, fail};
 use crate::protocol::number::parse_f64;
 use std::ops::Bound;
@@ -184,7 +184,7 @@ fn select(view: &View<'_>, key: &[u8], asked: &Asked<'_>) -> Outcome<Vec<Scored>
         return Ok(Vec::new());
     };
     let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
-    take(rows, asked, skipped, limit, |row, value| match asked.by {
+    take(view.gather(rows), asked, skipped, limit, |row, value| match asked.by {
         By::Member => {
             let member = element::rest(key, row).to_vec();
             Ok((member, score::decode(value)?))
@@ -194,7 +194,7 @@ fn select(view: &View<'_>, key: &[u8], asked: &Asked<'_>) -> Outcome<Vec<Scored>
 }
 
 fn take(
-    mut rows: Rows,
+    mut rows: Gather<'_>,
     asked: &Asked<'_>,
     skipped: usize,
     limit: usize,

@@ -59,7 +59,7 @@ fn members(view: &View<'_>, key: &[u8]) -> Outcome<Vec<Scored>> {
             by_score(view, key).map(|row| scored(key, &row?.0)).collect()
         }
         Some(Value::Collection(head)) if head.kind == Kind::Set => view
-            .rows_of(Space::Sets, &element::prefix(key))
+            .gather(view.rows_of(Space::Sets, &element::prefix(key)))
             .map(|row| Ok((element::rest(key, &row?.0).to_vec(), 1.0)))
             .collect(),
         Some(_) => fail(WRONG_TYPE),

@@ -289,6 +289,7 @@ fn store(call: &mut Call<'_, '_>, operation: Operation) -> Outcome {
     let target = call.key();
     let mut members = Vec::new();
     combine(&call.view, &call.args[2..], operation, |member| {
+        call.view.keep(member.len())?;
         members.push(member.to_vec());
         Ok(true)
     })?;

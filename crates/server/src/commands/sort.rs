@@ -83,9 +83,12 @@ fn elements(
     };
     let prefix = element::prefix(key);
     let found: Outcome<Vec<Vec<u8>>> = match head.kind {
-        Kind::List => view.rows_of(Space::Lists, &prefix).map(|row| Ok(row?.1.to_vec())).collect(),
+        Kind::List => view
+            .gather(view.rows_of(Space::Lists, &prefix))
+            .map(|row| Ok(row?.1.to_vec()))
+            .collect(),
         Kind::Set => view
-            .rows_of(Space::Sets, &prefix)
+            .gather(view.rows_of(Space::Sets, &prefix))
             .map(|row| Ok(element::rest(key, &row?.0).to_vec()))
             .collect(),
         Kind::SortedSet => by_score(view, key).map(|row| Ok(scored(key, &row?.0)?.0)).collect(),

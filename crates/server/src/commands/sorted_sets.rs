@@ -9,10 +9,9 @@ use super::random;
 use super::sets::numbered_keys;
 use crate::data::element;
 use crate::data::head::{Head, Kind};
-use crate::data::rows::Rows;
 use crate::data::score;
 use crate::data::space::Space;
-use crate::data::view::View;
+use crate::data::view::{Gather, View};
 use crate::fault::{OUT_OF_RANGE, Outcome, SYNTAX, fail};
 use crate::protocol::{Dialect, Reply};
 use std::collections::HashSet;
@@ -121,8 +120,8 @@ pub(super) fn scored(key: &[u8], row: &[u8]) -> Outcome<Scored> {
 }
 
 /// All rows of the scores, from the least on.
-pub(super) fn by_score(view: &View<'_>, key: &[u8]) -> Rows {
-    view.rows_of(Space::Scores, &element::prefix(key))
+pub(super) fn by_score<'v>(view: &'v View<'_>, key: &[u8]) -> Gather<'v> {
+    view.gather(view.rows_of(Space::Scores, &element::prefix(key)))
 }
 
 /// The head of an array of members, and whether each has its score in an array of both.

@@ -18,6 +18,8 @@ pub(crate) struct Store {
     pub(crate) locks: KeyLocks,
     pub(crate) watched: Watched,
     pub(crate) waiting: Waiting,
+    /// Bytes that one command may gather, and write: as many as the engine takes in a batch.
+    pub(crate) command_bytes_max: usize,
 }
 
 impl Store {
@@ -26,7 +28,9 @@ impl Store {
     /// # Errors
     /// Those of making the keyspaces that it needs.
     pub(crate) fn new(db: Db) -> Result<Store> {
+        let of_batch = db.stats().memory.budget_bytes / 4;
         Ok(Store {
+            command_bytes_max: usize::try_from(of_batch).unwrap_or(usize::MAX),
             spaces: Spaces::of(&db)?,
             db,
             locks: KeyLocks::new(),

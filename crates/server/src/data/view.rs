@@ -12,6 +12,7 @@ use super::space::Space;
 use super::staged::Staged;
 use super::store::Store;
 use crate::clock;
+use std::cell::Cell;
 use std::ops::Bound;
 use windrow::{Error, KEY_BYTES_MAX, Result, Slice};
 
@@ -27,6 +28,8 @@ pub(crate) struct View<'a> {
     pub(crate) now_ms: u64,
     /// It is one of several that `EXEC` runs.
     pub(crate) is_within: bool,
+    /// Bytes of rows that the command has gathered.
+    gathered: Cell<usize>,
 }
 
 /// What a command wrote.
@@ -47,6 +50,7 @@ impl<'a> View<'a> {
             fresh: Vec::new(),
             now_ms: clock::wall_ms(),
             is_within: false,
+            gathered: Cell::new(0),
         }
     }
 
@@ -60,6 +64,12 @@ impl<'a> View<'a> {
         if !self.store.waiting.is_empty() {
             self.fresh.push(key.to_vec());
         }
+    }
+
+    /// Whether the command writes more than one batch may have. It fails then, and what it has staged is
+    /// not all of it.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.own.bytes() > self.store.command_bytes_max
     }
 
     // ---- rows
@@ -87,6 +97,9 @@ impl<'a> View<'a> {
     /// `InvalidArgument` for a key that is too long.
     pub(crate) fn put_row(&mut self, space: Space, key: &[u8], value: &[u8]) -> Result<()> {
         check_len(key)?;
+        if self.is_too_large() {
+            return Err(self.too_large());
+        }
         self.own.put(space, key, value, None);
         Ok(())
     }
@@ -103,6 +116,9 @@ impl<'a> View<'a> {
         deadline_ms: u64,
     ) -> Result<()> {
         check_len(key)?;
+        if self.is_too_large() {
+            return Err(self.too_large());
+        }
         self.own.put(space, key, value, Some(deadline_ms));
         Ok(())
     }
@@ -110,7 +126,7 @@ impl<'a> View<'a> {
     /// Deletes a row, which need not be there.
     pub(crate) fn delete_row(&mut self, space: Space, key: &[u8]) {
         // One that is too long was never written.
-        if check_len(key).is_ok() {
+        if check_len(key).is_ok() && !self.is_too_large() {
             self.own.delete(space, key);
         }
     }
@@ -124,6 +140,31 @@ impl<'a> View<'a> {
     pub(crate) fn rows(&self, space: Space, from: Bound<Vec<u8>>, to: Bound<Vec<u8>>) -> Rows {
         let keyspace = self.store.spaces.get(space);
         Rows::new(keyspace, space, (from, to), &[self.before, &self.own])
+    }
+
+    /// The same for a command that keeps all of them in memory: an error once they are too many.
+    pub(crate) fn gather(&self, rows: Rows) -> Gather<'_> {
+        Gather { rows, view: self }
+    }
+
+    /// The command keeps so many bytes more.
+    ///
+    /// # Errors
+    /// That it keeps too many.
+    pub(crate) fn keep(&self, bytes: usize) -> Result<()> {
+        self.gathered.set(self.gathered.get() + bytes + 64);
+        if self.gathered.get() > self.store.command_bytes_max {
+            return Err(self.too_large());
+        }
+        Ok(())
+    }
+
+    /// The error of a command that needs more memory than it may have.
+    pub(crate) fn too_large(&self) -> Error {
+        Error::invalid(format!(
+            "the command gathers or writes more than {} bytes, what a batch may take (a quarter of memory_bytes): do it in parts",
+            self.store.command_bytes_max
+        ))
     }
 
     /// All rows that begin with `prefix`.
@@ -141,4 +182,34 @@ fn check_len(key: &[u8]) -> Result<()> {
         "a key, together with its field or member, has {} bytes of at most {KEY_BYTES_MAX}",
         key.len()
     )))
+}
+
+/// Rows that a command keeps.
+pub(crate) struct Gather<'v> {
+    rows: Rows,
+    view: &'v View<'v>,
+}
+
+impl Gather<'_> {
+    fn counted(&self, row: Result<(Slice, Slice)>) -> Result<(Slice, Slice)> {
+        let (key, value) = row?;
+        self.view.keep(key.len() + value.len())?;
+        Ok((key, value))
+    }
+}
+
+impl Iterator for Gather<'_> {
+    type Item = Result<(Slice, Slice)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = self.rows.next()?;
+        Some(self.counted(row))
+    }
+}
+
+impl DoubleEndedIterator for Gather<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let row = self.rows.next_back()?;
+        Some(self.counted(row))
+    }
 }

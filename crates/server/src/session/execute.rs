@@ -88,7 +88,7 @@ impl<'s> Group<'s> {
         let view = View::new(&self.shared.store, &self.staged);
         let mut call =
             Call { args, view, client: &mut *client, shared: self.shared, out: &mut *out };
-        let outcome = (command.run)(&mut call);
+        let outcome = run(command, &mut call);
         let mut written = call.view.finish();
         self.commands += usize::from(!self.staged.is_empty());
         let wrote = outcome.is_ok() && !written.staged.is_empty();
@@ -157,6 +157,15 @@ impl<'s> Group<'s> {
     }
 }
 
+/// Runs a command; one that writes too much fails.
+fn run(command: &Command, call: &mut Call<'_, '_>) -> Outcome {
+    (command.run)(call)?;
+    if call.view.is_too_large() {
+        return Err(call.view.too_large().into());
+    }
+    Ok(())
+}
+
 /// Runs a command that excludes every other one. Whether it wrote.
 ///
 /// # Errors
@@ -173,7 +182,7 @@ pub(crate) fn exclusively(
         let _guard = shared.store.locks.lock_all();
         let view = View::new(&shared.store, &none);
         let mut call = Call { args, view, client, shared, out };
-        match (command.run)(&mut call) {
+        match run(command, &mut call) {
             Ok(()) => {
                 let mut staged = call.view.finish().staged;
                 let writes = !staged.is_empty();
@@ -220,7 +229,7 @@ pub(crate) fn together(
         let mut view = View::new(&shared.store, &staged);
         (view.now_ms, view.is_within) = (now_ms, true);
         let mut call = Call { args: &args, view, client: &mut *client, shared, out: &mut *out };
-        let outcome = (command.run)(&mut call);
+        let outcome = run(command, &mut call);
         let mut written = call.view.finish();
         match &outcome {
             Ok(()) => {

@@ -177,6 +177,54 @@ fn a_write_that_is_refused_is_no_other_commands_business() {
 }
 
 #[test]
+fn a_command_gathers_no_more_than_a_part_of_the_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    options.settings.memory_bytes = 16 << 20;
+    let db = Db::open_with(dir.path(), options).unwrap();
+    let server = Server::start(db.clone(), Config { port: 0, ..Config::default() }).unwrap();
+    let mut client = Client::new(server.addresses()[0]);
+    // Six megabytes in each, where a command may gather four.
+    for n in 0..200 {
+        let value = format!("{n:04}{}", "x".repeat(30_000));
+        for args in
+            [vec!["RPUSH", "l"], vec!["SADD", "s"], vec!["ZADD", "z", "1"], vec!["HSET", "h", "f"]]
+        {
+            let mut args: Vec<String> = args.into_iter().map(str::to_owned).collect();
+            if args[0] == "HSET" {
+                args[2] = format!("f{n}");
+            }
+            args.push(value.clone());
+            assert!(matches!(client.call(&args), Reply::Int(_)));
+        }
+    }
+    for request in [
+        "LPOS l none",
+        "LREM l 0 none",
+        "LINSERT l BEFORE none x",
+        "ZRANGE z 0 -1",
+        "ZPOPMIN z 1000",
+        "RENAME h g",
+        "COPY s t",
+        "SORT l ALPHA",
+        "SORT s BY nosort",
+        "SUNIONSTORE t s",
+        "ZUNIONSTORE t 1 z",
+        "HRANDFIELD h 1000 WITHVALUES",
+        "HSCAN h 0 COUNT 1000",
+        "LPOP l 1000",
+    ] {
+        assert!(client.say(request).error().contains("in parts"), "{request}");
+    }
+    assert_eq!(client.say("LLEN l"), Reply::Int(200));
+    assert_eq!(client.say("ZCARD z"), Reply::Int(200));
+    assert_eq!(client.say("EXISTS g t h l s z"), Reply::Int(4));
+    assert!(matches!(client.say("ZRANGE z 0 9"), Reply::Array(ten) if ten.len() == 10));
+    assert_eq!(client.say("DEL h l s z"), Reply::Int(4));
+    assert_eq!(client.say("DBSIZE"), Reply::Int(0));
+}
+
+#[test]
 fn a_message_comes_after_what_was_written_before_it() {
     let dir = tempfile::tempdir().unwrap();
     let (_db, server) = serve(dir.path(), Config::default());
