@@ -243,7 +243,7 @@ pub(crate) struct ServeArgs {
     /// When a write is on the device: before its reply, within a second, or whenever
     #[arg(long, value_name = "WHEN", visible_alias = "appendfsync", default_value = "everysec")]
     pub(crate) sync: ServeSync,
-    /// What clients must say before anything else
+    /// The password that clients say before anything else
     #[arg(long, value_name = "PASSWORD", env = "WINDROW_REQUIREPASS", hide_env_values = true)]
     pub(crate) requirepass: Option<String>,
     /// A port for TLS as well; 0 for one that is free

@@ -98,7 +98,7 @@ pub(crate) struct Channels {
     patterns: Mutex<Subscribers>,
 }
 
-/// What of the two a name is.
+/// Whether a name is a channel's or a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NameKind {
     Channel,

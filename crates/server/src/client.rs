@@ -33,11 +33,11 @@ pub(crate) struct Queue {
 /// A command that found nothing, and waits.
 #[derive(Debug)]
 pub(crate) struct Blocked {
-    /// What it waits for.
+    /// The keys that it waits for.
     pub(crate) keys: Vec<Vec<u8>>,
     /// For how long; `None`: for ever.
     pub(crate) time: Option<Duration>,
-    /// What it is told at the end is a missing array, and not a missing byte string.
+    /// At the end of its time it is told of a missing array, not of a missing byte string.
     pub(crate) is_array: bool,
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// The moment that is so many milliseconds after 1970.
+/// The moment `ms` milliseconds after 1970.
 pub(crate) fn at_ms(ms: u64) -> SystemTime {
     // Far beyond what any clock shows, and still a moment that can be counted.
     SystemTime::UNIX_EPOCH + Duration::from_millis(ms.min(1 << 52))

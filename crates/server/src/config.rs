@@ -50,7 +50,7 @@ pub struct Config {
     pub tls: Option<Tls>,
     /// When a write is on the device (default: within a second).
     pub durability: Durability,
-    /// What clients must say before anything else (default: nothing).
+    /// The password that clients say before anything else (default: none).
     pub password: Option<String>,
     /// Connections at most (default: 10,000); less where the process may open fewer files.
     pub clients_max: usize,
@@ -96,7 +96,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What cannot be run as it is.
+    /// Whether a server can run with these settings.
     ///
     /// # Errors
     /// A sentence that says what to change.

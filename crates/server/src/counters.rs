@@ -1,4 +1,4 @@
-//! What the server counts of itself.
+//! Counters of the server.
 //!
 //! Owns: calls and time by command, connections, what is under way. Never does: count for the engine.
 
@@ -35,7 +35,7 @@ impl OfCommand {
         }
     }
 
-    /// What `INFO commandstats` says of it; nothing of one that nobody asked for.
+    /// Its line of `INFO commandstats`; none before it was asked for.
     pub(crate) fn text(&self) -> Option<String> {
         let [calls, ns, rejected, failed] =
             [&self.calls, &self.nanoseconds, &self.rejected, &self.failed]

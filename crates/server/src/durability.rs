@@ -40,7 +40,7 @@ struct State {
 
 impl Syncer {
     /// # Errors
-    /// What keeps a thread from being started.
+    /// The system's, where it starts no thread.
     pub(crate) fn start(db: Db, durability: Durability) -> std::io::Result<Syncer> {
         let inner = Arc::new(Inner {
             db,
@@ -56,7 +56,7 @@ impl Syncer {
         Ok(Syncer { durability, inner, thread: Mutex::new(Some(thread)) })
     }
 
-    /// What was written before is as durable as a reply promises; an error where it may not be.
+    /// Waits until all writes before it are as durable as a reply promises.
     ///
     /// # Errors
     /// Those of the sync, as text.

@@ -9,7 +9,7 @@ use windrow::ErrorKind;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault(pub(crate) Cow<'static, str>);
 
-/// What a command comes to.
+/// The outcome of a command.
 pub(crate) type Outcome<T = ()> = Result<T, Fault>;
 
 pub(crate) const SYNTAX: &str = "ERR syntax error";

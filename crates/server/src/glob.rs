@@ -34,7 +34,7 @@ impl<'p> Pattern<'p> {
         (!self.text.iter().any(is_special)).then_some(&self.text)
     }
 
-    /// What every key that it matches begins with.
+    /// The beginning of every key that it matches.
     pub(crate) fn literal_prefix(&self) -> &[u8] {
         let is_special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
         let len = self.text.iter().position(is_special).unwrap_or(self.text.len());

@@ -67,6 +67,10 @@ impl std::error::Error for StartError {}
 /// A server that runs.
 ///
 /// It is stopped when it is dropped.
+///
+/// # Panics
+/// Stopping it waits, as [`Server::wait`] does: on a thread of an async runtime both panic. Move them to one
+/// where waiting is allowed (`tokio::task::spawn_blocking`).
 #[derive(Debug)]
 pub struct Server {
     runtime: Option<Runtime>,

@@ -8,8 +8,8 @@ use crate::glob::Pattern;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 
-/// What programs ask for that were made for Redis, with what they expect of a server that keeps
-/// everything it is given.
+/// Parameters that programs ask Redis for, with the values of a server that keeps everything it is
+/// given.
 const DEFAULTS: &[(&str, &str)] = &[
     ("appendonly", "yes"),
     ("databases", "1"),

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// What of a client others see.
+/// The part of a client that others see.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) id: u64,

@@ -1,4 +1,4 @@
-//! What all connections share.
+//! The parts of a server that all connections share.
 //!
 //! Owns: the parts of the server. Never does: anything with them.
 

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// What takes connections in, by TLS 1.2 or 1.3.
+/// Takes connections in, by TLS 1.2 or 1.3.
 ///
 /// # Errors
 /// A sentence that says which file is no good, and why.

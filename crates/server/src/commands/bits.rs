@@ -189,7 +189,7 @@ fn bitop(call: &mut Call<'_, '_>) -> Outcome {
 
 // ---- BITFIELD
 
-/// What happens to a number that is too large for its field.
+/// The answer to a number that is too large for its field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Overflow {
     Wrap,

@@ -79,7 +79,7 @@ fn brpoplpush(call: &mut Call<'_, '_>) -> Outcome {
 fn move_or_block(call: &mut Call<'_, '_>, from_end: End, to_end: End, timeout: &[u8]) -> Outcome {
     time(timeout)?;
     let (from, to) = (call.args[1], call.args[2]);
-    // What the other list is matters once there is something to move.
+    // The other list's kind matters once there is something to move.
     let list = call.looked_for(call.view.collection(from, Kind::List))?;
     let moved = match list.is_some() {
         true => move_one(&mut call.view, (from, from_end), (to, to_end))?,

@@ -64,8 +64,8 @@ impl<'c> Call<'c, '_> {
         ))
     }
 
-    /// What a command looked for. One that has waited is none that another kind of value at its key
-    /// concerns: it goes on waiting.
+    /// Takes over the result of a look-up. For a command that has waited, another kind of value at its key is
+    /// no error: it goes on waiting.
     pub(crate) fn looked_for<T: Default>(&self, found: Outcome<T>) -> Outcome<T> {
         match found {
             Err(fault) if self.client.is_woken && fault.0 == WRONG_TYPE => Ok(T::default()),
@@ -73,7 +73,7 @@ impl<'c> Call<'c, '_> {
         }
     }
 
-    /// Called where the head of an array said so many elements, and so many followed.
+    /// Compares the length that an array's head said with the number of elements that followed.
     ///
     /// # Errors
     /// That they differ: the client would take what comes next for elements.

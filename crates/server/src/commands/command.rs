@@ -1,4 +1,4 @@
-//! What there is to know of a command before it is run.
+//! A command's row in the table: its name, its arguments, its keys.
 //!
 //! Owns: the shape of a row of the table. Never does: have a row.
 
@@ -25,7 +25,7 @@ pub(crate) const CONFIRMS: u32 = 1 << 8;
 pub(crate) const NO_MULTI: u32 = 1 << 9;
 /// Tells others of what was written before it.
 pub(crate) const SETTLED: u32 = 1 << 10;
-/// For whoever runs the server.
+/// For the server's operator.
 pub(crate) const ADMIN: u32 = 1 << 6;
 
 /// A command.
@@ -33,7 +33,7 @@ pub(crate) const ADMIN: u32 = 1 << 6;
 pub(crate) struct Command {
     /// In lower case.
     pub(crate) name: &'static str,
-    /// Arguments with the name; negative: at least so many.
+    /// The number of arguments with the name; negative: the least number.
     pub(crate) arity: i32,
     pub(crate) flags: u32,
     /// Places of the first key, the last one (negative: from the end) and the step between.
@@ -46,7 +46,7 @@ impl Command {
         self.flags & flag != 0
     }
 
-    /// Whether it takes so many arguments, with its name.
+    /// Whether it takes this number of arguments, with its name.
     pub(crate) fn takes(&self, args: usize) -> bool {
         let arity = self.arity.unsigned_abs() as usize;
         if self.arity < 0 { args >= arity } else { args == arity }

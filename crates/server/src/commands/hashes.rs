@@ -40,11 +40,6 @@ fn field(call: &Call<'_, '_>, head: &Head, field: &[u8]) -> Outcome<Option<Slice
     Ok(call.view.row(Space::Hashes, &element::row(call.key(), field))?)
 }
 
-/// The hash that is read; one without fields where there is none.
-fn hash(call: &Call<'_, '_>) -> Outcome<Head> {
-    Ok(call.view.collection(call.key(), Kind::Hash)?.unwrap_or_else(|| Head::new(Kind::Hash)))
-}
-
 /// Sets a field; whether it is new.
 fn set(call: &mut Call<'_, '_>, head: &mut Head, name: &[u8], value: &[u8]) -> Outcome<bool> {
     let is_new = field(call, head, name)?.is_none();
@@ -86,13 +81,13 @@ fn hsetnx(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 fn hget(call: &mut Call<'_, '_>) -> Outcome {
-    let value = field(call, &hash(call)?, call.args[2])?;
+    let value = field(call, &call.view.collection_or_empty(call.key(), Kind::Hash)?, call.args[2])?;
     call.out.bulk_or_null(value.as_deref());
     Ok(())
 }
 
 fn hmget(call: &mut Call<'_, '_>) -> Outcome {
-    let head = hash(call)?;
+    let head = call.view.collection_or_empty(call.key(), Kind::Hash)?;
     call.out.array(call.args.len() - 2);
     for name in &call.args[2..] {
         let value = field(call, &head, name)?;
@@ -103,7 +98,7 @@ fn hmget(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 fn list(call: &mut Call<'_, '_>, names: bool, values: bool) -> Outcome {
-    let head = hash(call)?;
+    let head = call.view.collection_or_empty(call.key(), Kind::Hash)?;
     let len = usize::try_from(head.len()).unwrap_or(usize::MAX);
     match names && values {
         true => call.out.map(len),
@@ -146,19 +141,19 @@ fn hdel(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 fn hexists(call: &mut Call<'_, '_>) -> Outcome {
-    let value = field(call, &hash(call)?, call.args[2])?;
+    let value = field(call, &call.view.collection_or_empty(call.key(), Kind::Hash)?, call.args[2])?;
     call.out.one_if(value.is_some());
     Ok(())
 }
 
 fn hlen(call: &mut Call<'_, '_>) -> Outcome {
-    let head = hash(call)?;
+    let head = call.view.collection_or_empty(call.key(), Kind::Hash)?;
     call.out.int(i64::try_from(head.len()).unwrap_or(i64::MAX));
     Ok(())
 }
 
 fn hstrlen(call: &mut Call<'_, '_>) -> Outcome {
-    let value = field(call, &hash(call)?, call.args[2])?;
+    let value = field(call, &call.view.collection_or_empty(call.key(), Kind::Hash)?, call.args[2])?;
     call.out.count(value.map_or(0, |value| value.len()));
     Ok(())
 }
@@ -205,7 +200,7 @@ fn hrandfield(call: &mut Call<'_, '_>) -> Outcome {
         [_, _, _, word] if is(word, "WITHVALUES") => true,
         _ => return fail(SYNTAX),
     };
-    let head = hash(call)?;
+    let head = call.view.collection_or_empty(call.key(), Kind::Hash)?;
     let prefix = element::prefix(call.key());
     if call.args.len() == 2 {
         let chosen = random::rows(&call.view, Space::Hashes, &prefix, head.len(), 1)?;

@@ -53,10 +53,6 @@ impl End {
     }
 }
 
-fn list(call: &Call<'_, '_>) -> Outcome<Head> {
-    Ok(call.view.collection(call.key(), Kind::List)?.unwrap_or_else(|| Head::new(Kind::List)))
-}
-
 fn row(key: &[u8], position: u64) -> Vec<u8> {
     element::row(key, &position.to_be_bytes())
 }
@@ -167,7 +163,7 @@ fn pop(call: &mut Call<'_, '_>, end: End) -> Outcome {
 }
 
 fn llen(call: &mut Call<'_, '_>) -> Outcome {
-    let head = list(call)?;
+    let head = call.view.collection_or_empty(call.key(), Kind::List)?;
     call.out.int(i64::try_from(head.len()).unwrap_or(i64::MAX));
     Ok(())
 }
@@ -180,7 +176,7 @@ fn position(head: &Head, place: i64) -> Option<u64> {
 }
 
 fn lindex(call: &mut Call<'_, '_>) -> Outcome {
-    let head = list(call)?;
+    let head = call.view.collection_or_empty(call.key(), Kind::List)?;
     let value = match position(&head, call.int(2)?) {
         Some(position) => call.view.row(Space::Lists, &row(call.key(), position))?,
         None => None,
@@ -190,7 +186,7 @@ fn lindex(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 fn lset(call: &mut Call<'_, '_>) -> Outcome {
-    let head = list(call)?;
+    let head = call.view.collection_or_empty(call.key(), Kind::List)?;
     if head.is_empty() {
         return fail(NO_KEY);
     }
@@ -211,7 +207,7 @@ fn positions(head: &Head, first: i64, last: i64) -> Range<u64> {
 
 fn lrange(call: &mut Call<'_, '_>) -> Outcome {
     let (first, last) = (call.int(2)?, call.int(3)?);
-    let positions = positions(&list(call)?, first, last);
+    let positions = positions(&call.view.collection_or_empty(call.key(), Kind::List)?, first, last);
     call.out.array(usize::try_from(positions.end - positions.start).unwrap_or(usize::MAX));
     if positions.is_empty() {
         return Ok(());
@@ -229,7 +225,7 @@ fn lrange(call: &mut Call<'_, '_>) -> Outcome {
 
 fn ltrim(call: &mut Call<'_, '_>) -> Outcome {
     let (first, last) = (call.int(2)?, call.int(3)?);
-    let mut head = list(call)?;
+    let mut head = call.view.collection_or_empty(call.key(), Kind::List)?;
     if !head.is_empty() {
         let kept = positions(&head, first, last);
         if kept.is_empty() {
@@ -252,7 +248,7 @@ fn linsert(call: &mut Call<'_, '_>) -> Outcome {
         word if is(word, "AFTER") => false,
         _ => return fail(SYNTAX),
     };
-    let (key, mut head) = (call.key(), list(call)?);
+    let (key, mut head) = (call.key(), call.view.collection_or_empty(call.key(), Kind::List)?);
     if head.is_empty() {
         call.out.int(0);
         return Ok(());
@@ -281,7 +277,8 @@ fn linsert(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 fn lrem(call: &mut Call<'_, '_>) -> Outcome {
-    let (key, count, mut head) = (call.key(), call.int(2)?, list(call)?);
+    let (key, count, mut head) =
+        (call.key(), call.int(2)?, call.view.collection_or_empty(call.key(), Kind::List)?);
     let limit = if count == 0 { usize::MAX } else { count.unsigned_abs() as usize };
     let all = elements(&call.view, key, head.first..head.end)?;
     let is_it = |place: &usize| *all[*place] == *call.args[3];
@@ -290,7 +287,7 @@ fn lrem(call: &mut Call<'_, '_>) -> Outcome {
         false => (0..all.len()).filter(is_it).take(limit).collect(),
     };
     if let Some(first) = removed.iter().min().copied() {
-        // What is behind the first of them moves to the left.
+        // Elements behind the first of them move to the left.
         let gone: std::collections::HashSet<usize> = removed.iter().copied().collect();
         let mut position = head.first + first as u64;
         for place in (first..all.len()).filter(|place| !gone.contains(place)) {
@@ -337,7 +334,7 @@ fn lpos(call: &mut Call<'_, '_>) -> Outcome {
             _ => return fail(SYNTAX),
         }
     }
-    let head = list(call)?;
+    let head = call.view.collection_or_empty(call.key(), Kind::List)?;
     let all = elements(&call.view, call.key(), head.first..head.end)?;
     let looked_at = if len_max == 0 { all.len() } else { len_max.min(all.len()) };
     let is_it = |place: &usize| *all[*place] == *call.args[2];
@@ -413,7 +410,7 @@ fn lmove(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// What follows the keys of `LMPOP` and its like: an end, and how many.
+/// The arguments behind the keys of `LMPOP` and its like: an end, and a count.
 ///
 /// # Errors
 /// `syntax error`, and that a count is not above 0.

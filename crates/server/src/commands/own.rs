@@ -1,4 +1,4 @@
-//! What only Windrow has: `WINDROW.STATS` and its like.
+//! Windrow's own commands: `WINDROW.STATS` and its like.
 //!
 //! Owns: their arguments and replies. Never does: anything that a program with the library could not.
 

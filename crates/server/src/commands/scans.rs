@@ -25,7 +25,7 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed("zscan", -3, READ, |call| scan_of(call, Kind::SortedSet)),
 ];
 
-/// What a scan is asked for.
+/// The options of a scan.
 struct Scan<'p> {
     number: u64,
     /// The last key that the client has been given.

@@ -4,11 +4,10 @@
 
 use super::call::{Call, int, is};
 use super::command::{Command, READ, WRITE, keyed, keyed_at};
-use super::sorted_sets::{
-    Scored, by_score, remove, replace, reply, score_of, score_row, scored, sorted_set,
-};
+use super::sorted_sets::{Scored, by_score, remove, replace, reply, score_of, score_row, scored};
 use super::strings::range;
 use crate::data::element;
+use crate::data::head::Kind;
 use crate::data::rows::Rows;
 use crate::data::score;
 use crate::data::space::Space;
@@ -34,7 +33,7 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed("zrevrank", 3, READ, |call| rank(call, true)),
 ];
 
-/// What the ends of a range are.
+/// The kind of a range's ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Place,
@@ -165,13 +164,13 @@ fn select(view: &View<'_>, key: &[u8], asked: &Asked<'_>) -> Outcome<Vec<Scored>
         By::Place => Some((int(asked.first)?, int(asked.last)?)),
         _ => None,
     };
-    // What is wrong with the ends is told, whatever the key has.
+    // Ends that are none are an error, whatever the key has.
     let rows = match asked.by {
         By::Place => None,
         By::Score => between_scores(view, key, asked.ends())?,
         By::Member => between_members(view, key, asked.ends())?,
     };
-    let head = sorted_set(view, key)?;
+    let head = view.collection_or_empty(key, Kind::SortedSet)?;
     if head.is_empty() {
         return Ok(Vec::new());
     }
@@ -242,7 +241,7 @@ fn count(call: &mut Call<'_, '_>, by: By) -> Outcome {
         _ => between_scores(&call.view, call.key(), ends)?,
     };
     let mut count = 0;
-    if !sorted_set(&call.view, call.key())?.is_empty() {
+    if !call.view.collection_or_empty(call.key(), Kind::SortedSet)?.is_empty() {
         for row in rows.into_iter().flatten() {
             row?;
             count += 1;
@@ -261,7 +260,7 @@ fn remove_range(call: &mut Call<'_, '_>, by: By) -> Outcome {
 
 fn rank(call: &mut Call<'_, '_>, is_reversed: bool) -> Outcome {
     let (key, member) = (call.key(), call.args[2]);
-    let head = sorted_set(&call.view, key)?;
+    let head = call.view.collection_or_empty(key, Kind::SortedSet)?;
     let Some(score) = score_of(&call.view, key, &head, member)? else {
         call.out.null();
         return Ok(());

@@ -5,7 +5,7 @@
 
 use super::call::{Call, float, int, is};
 use super::command::{Command, READ, WRITE, keyed_at};
-use super::sets::numbered_keys;
+use super::sets::{Operation, limit, numbered_keys};
 use super::sorted_sets::{Scored, by_score, replace, reply, scored};
 use crate::data::element;
 use crate::data::head::Kind;
@@ -24,13 +24,6 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed_at("zdiffstore", -4, WRITE, (1, -1, 1), |call| store(call, Operation::Diff)),
     keyed_at("zintercard", -3, READ, (2, -1, 1), zintercard),
 ];
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Operation {
-    Union,
-    Inter,
-    Diff,
-}
 
 #[derive(Clone, Copy)]
 enum Aggregate {
@@ -66,7 +59,7 @@ fn members(view: &View<'_>, key: &[u8]) -> Outcome<Vec<Scored>> {
     }
 }
 
-/// What the sets come to together, in the order of scores and then of members.
+/// The members of all sets together, in the order of scores and then of members.
 fn combine(
     view: &View<'_>,
     keys: &[&[u8]],
@@ -104,7 +97,7 @@ fn combine(
     Ok(found)
 }
 
-/// What the arguments from `place` on ask for; and whether with scores.
+/// The members that the arguments from `place` on ask for; and whether with scores.
 fn asked(call: &Call<'_, '_>, place: usize, operation: Operation) -> Outcome<(Vec<Scored>, bool)> {
     let is_store = place == 2;
     let name = String::from_utf8_lossy(call.args[0]).to_ascii_lowercase();
@@ -157,15 +150,8 @@ fn zintercard(call: &mut Call<'_, '_>) -> Outcome {
         return fail("ERR at least 1 input key is needed for 'zintercard' command");
     }
     let (keys, rest) = numbered_keys(call, 1)?;
-    let limit = match rest {
-        [] => 0,
-        [word, limit] if is(word, "LIMIT") => match int(limit) {
-            Ok(limit @ 0..) => limit as usize,
-            _ => return fail("ERR LIMIT can't be negative"),
-        },
-        _ => return fail(SYNTAX),
-    };
+    let limit = limit(rest)?;
     let found = combine(&call.view, keys, &[], Operation::Inter, Aggregate::Sum)?.len();
-    call.out.count(if limit == 0 { found } else { found.min(limit) });
+    call.out.count(found.min(limit));
     Ok(())
 }

@@ -34,7 +34,7 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed_at("memory", -2, READ | SLOW, (2, 2, 1), memory),
 ];
 
-/// What `INFO` says, by section.
+/// The sections of `INFO`.
 fn sections(call: &Call<'_, '_>) -> Vec<(&'static str, String)> {
     let shared = call.shared;
     let (stats, counters) = (shared.store.db.stats(), &shared.counters);
@@ -204,7 +204,7 @@ fn lastsave(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// What Redis does by a snapshot of everything, a sync does here.
+/// Redis writes a snapshot of everything; here a sync does as much.
 fn save(call: &mut Call<'_, '_>) -> Outcome {
     call.shared.store.db.sync()?;
     if is(call.args[0], "BGSAVE") {
@@ -215,7 +215,7 @@ fn save(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// What programs ask for as a matter of course, and nothing is here.
+/// Answers as a server does that has nothing of the kind: programs ask as a matter of course.
 fn none_of(call: &mut Call<'_, '_>, words: &[&str]) -> Outcome {
     let word = call.args[1];
     if !words.iter().any(|known| is(word, known)) {

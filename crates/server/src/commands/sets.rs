@@ -33,10 +33,6 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed_at("sintercard", -3, READ, (2, -1, 1), sintercard),
 ];
 
-fn set(view: &View<'_>, key: &[u8]) -> Outcome<Head> {
-    Ok(view.collection(key, Kind::Set)?.unwrap_or_else(|| Head::new(Kind::Set)))
-}
-
 fn has(view: &View<'_>, key: &[u8], head: &Head, member: &[u8]) -> Outcome<bool> {
     Ok(!head.is_empty() && view.has_row(Space::Sets, &element::row(key, member))?)
 }
@@ -88,14 +84,14 @@ fn remove(view: &mut View<'_>, key: &[u8], members: &[&[u8]]) -> Outcome<i64> {
 }
 
 fn sismember(call: &mut Call<'_, '_>) -> Outcome {
-    let head = set(&call.view, call.key())?;
+    let head = call.view.collection_or_empty(call.key(), Kind::Set)?;
     let is_in = has(&call.view, call.key(), &head, call.args[2])?;
     call.out.one_if(is_in);
     Ok(())
 }
 
 fn smismember(call: &mut Call<'_, '_>) -> Outcome {
-    let head = set(&call.view, call.key())?;
+    let head = call.view.collection_or_empty(call.key(), Kind::Set)?;
     call.out.array(call.args.len() - 2);
     for member in &call.args[2..] {
         let is_in = has(&call.view, call.key(), &head, member)?;
@@ -105,13 +101,13 @@ fn smismember(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 fn scard(call: &mut Call<'_, '_>) -> Outcome {
-    let head = set(&call.view, call.key())?;
+    let head = call.view.collection_or_empty(call.key(), Kind::Set)?;
     call.out.int(i64::try_from(head.len()).unwrap_or(i64::MAX));
     Ok(())
 }
 
 fn spop(call: &mut Call<'_, '_>) -> Outcome {
-    let head = set(&call.view, call.key())?;
+    let head = call.view.collection_or_empty(call.key(), Kind::Set)?;
     let count = match call.args {
         [_, _] => None,
         [_, _, count] => match int(count)? {
@@ -141,7 +137,7 @@ fn spop(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 fn srandmember(call: &mut Call<'_, '_>) -> Outcome {
-    let head = set(&call.view, call.key())?;
+    let head = call.view.collection_or_empty(call.key(), Kind::Set)?;
     let count = match call.args {
         [_, _] => None,
         [_, _, count] => Some(random::count(count, false)?),
@@ -163,8 +159,8 @@ fn srandmember(call: &mut Call<'_, '_>) -> Outcome {
 
 fn smove(call: &mut Call<'_, '_>) -> Outcome {
     let (from, to, member) = (call.args[1], call.args[2], call.args[3]);
-    let head = set(&call.view, from)?;
-    set(&call.view, to)?;
+    let head = call.view.collection_or_empty(from, Kind::Set)?;
+    call.view.collection(to, Kind::Set)?;
     let is_there = has(&call.view, from, &head, member)?;
     if is_there && from != to {
         remove(&mut call.view, from, &[member])?;
@@ -176,8 +172,9 @@ fn smove(call: &mut Call<'_, '_>) -> Outcome {
 
 // ---- several sets
 
+/// A way in which several sets become one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Operation {
+pub(super) enum Operation {
     Union,
     Inter,
     Diff,
@@ -193,7 +190,7 @@ fn combine(
 ) -> Outcome {
     let mut heads = Vec::new();
     for key in keys {
-        heads.push((*key, set(view, key)?));
+        heads.push((*key, view.collection_or_empty(key, Kind::Set)?));
     }
     if operation == Operation::Inter {
         return intersect(view, heads, visit);
@@ -307,21 +304,30 @@ fn store(call: &mut Call<'_, '_>, operation: Operation) -> Outcome {
 
 fn sintercard(call: &mut Call<'_, '_>) -> Outcome {
     let (keys, rest) = numbered_keys(call, 1)?;
-    let limit = match rest {
-        [] => 0,
-        [word, limit] if is(word, "LIMIT") => match int(limit) {
-            Ok(limit @ 0..) => limit,
-            _ => return fail("ERR LIMIT can't be negative"),
-        },
-        _ => return fail(SYNTAX),
-    };
+    let limit = limit(rest)?;
     let mut count = 0;
     combine(&call.view, keys, Operation::Inter, |_| {
         count += 1;
         Ok(count != limit)
     })?;
-    call.out.int(count);
+    call.out.count(count);
     Ok(())
+}
+
+/// The most that are counted, by what follows the keys: without `LIMIT`, and with 0, all.
+///
+/// # Errors
+/// `syntax error`, and that it is negative.
+pub(super) fn limit(rest: &[&[u8]]) -> Outcome<usize> {
+    match rest {
+        [] => Ok(usize::MAX),
+        [word, limit] if is(word, "LIMIT") => match int(limit).map(usize::try_from) {
+            Ok(Ok(0)) => Ok(usize::MAX),
+            Ok(Ok(limit)) => Ok(limit),
+            _ => fail("ERR LIMIT can't be negative"),
+        },
+        _ => fail(SYNTAX),
+    }
 }
 
 /// A part of the arguments.

@@ -101,7 +101,8 @@ fn elements(
     Ok((Some(head.kind), found))
 }
 
-/// What a pattern names for an element: itself for `#`, else a string, or a field of a hash behind `->`.
+/// The value that a pattern names for an element: itself for `#`, else a string, or a field of a hash
+/// behind `->`.
 fn named(view: &View<'_>, pattern: &[u8], element: &[u8]) -> Outcome<Option<Vec<u8>>> {
     if pattern == b"#" {
         return Ok(Some(element.to_vec()));
@@ -130,7 +131,7 @@ fn named(view: &View<'_>, pattern: &[u8], element: &[u8]) -> Outcome<Option<Vec<
     }
 }
 
-/// What an element is sorted by.
+/// The weight that an element is sorted by.
 enum Weight {
     Number(f64),
     Text(Option<Vec<u8>>),

@@ -39,11 +39,6 @@ pub(super) enum Edge {
     Max,
 }
 
-/// The sorted set that is read; one without members where there is none.
-pub(super) fn sorted_set(view: &View<'_>, key: &[u8]) -> Outcome<Head> {
-    Ok(view.collection(key, Kind::SortedSet)?.unwrap_or_else(|| Head::new(Kind::SortedSet)))
-}
-
 /// The row of a member among the scores.
 pub(super) fn score_row(key: &[u8], score: f64, member: &[u8]) -> Vec<u8> {
     let mut row = element::row(key, &score::encode(score));
@@ -224,7 +219,6 @@ fn add(call: &mut Call<'_, '_>, options: AddOptions, pairs: &[&[u8]]) -> Outcome
     let mut head = call.view.collection_to_write(key, Kind::SortedSet)?;
     let (mut added, mut changed, mut result) = (0_u64, 0_u64, None);
     for (score, member) in scores {
-        // What this command has added shows in its reads, too.
         let before = score_of(&call.view, key, &head, member)?;
         let score = match (options.adds_to_score, before) {
             (true, Some(before)) => before + score,
@@ -265,7 +259,7 @@ fn add(call: &mut Call<'_, '_>, options: AddOptions, pairs: &[&[u8]]) -> Outcome
 
 fn zrem(call: &mut Call<'_, '_>) -> Outcome {
     let (key, mut removed, mut seen) = (call.key(), Vec::new(), HashSet::new());
-    let head = sorted_set(&call.view, key)?;
+    let head = call.view.collection_or_empty(key, Kind::SortedSet)?;
     for member in call.args[2..].iter().filter(|member| seen.insert(**member)) {
         if let Some(score) = score_of(&call.view, key, &head, member)? {
             removed.push((member.to_vec(), score));
@@ -277,7 +271,7 @@ fn zrem(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 fn zscore(call: &mut Call<'_, '_>) -> Outcome {
-    let head = sorted_set(&call.view, call.key())?;
+    let head = call.view.collection_or_empty(call.key(), Kind::SortedSet)?;
     match score_of(&call.view, call.key(), &head, call.args[2])? {
         Some(score) => call.out.double(score),
         None => call.out.null(),
@@ -286,7 +280,7 @@ fn zscore(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 fn zmscore(call: &mut Call<'_, '_>) -> Outcome {
-    let head = sorted_set(&call.view, call.key())?;
+    let head = call.view.collection_or_empty(call.key(), Kind::SortedSet)?;
     call.out.array(call.args.len() - 2);
     for member in &call.args[2..] {
         match score_of(&call.view, call.key(), &head, member)? {
@@ -298,14 +292,14 @@ fn zmscore(call: &mut Call<'_, '_>) -> Outcome {
 }
 
 fn zcard(call: &mut Call<'_, '_>) -> Outcome {
-    let head = sorted_set(&call.view, call.key())?;
+    let head = call.view.collection_or_empty(call.key(), Kind::SortedSet)?;
     call.out.int(i64::try_from(head.len()).unwrap_or(i64::MAX));
     Ok(())
 }
 
 /// Takes members from an edge, at most `count`.
 pub(super) fn pop(view: &mut View<'_>, key: &[u8], edge: Edge, count: u64) -> Outcome<Vec<Scored>> {
-    let head = sorted_set(view, key)?;
+    let head = view.collection_or_empty(key, Kind::SortedSet)?;
     let count = usize::try_from(count.min(head.len())).unwrap_or(usize::MAX);
     if count == 0 {
         return Ok(Vec::new());
@@ -385,7 +379,7 @@ fn zrandmember(call: &mut Call<'_, '_>) -> Outcome {
         [_, _, _, word] if is(word, "WITHSCORES") => true,
         _ => return fail(SYNTAX),
     };
-    let (key, head) = (call.key(), sorted_set(&call.view, call.key())?);
+    let (key, head) = (call.key(), call.view.collection_or_empty(call.key(), Kind::SortedSet)?);
     let prefix = element::prefix(key);
     let count = match call.args.get(2) {
         Some(count) => Some(random::count(count, has_scores)?),

@@ -19,7 +19,7 @@ pub(crate) fn row(key: &[u8], rest: &[u8]) -> Vec<u8> {
     row
 }
 
-/// What of a row's key is not its collection's.
+/// The part of a row's key behind its collection's.
 pub(crate) fn rest<'a>(key: &[u8], row: &'a [u8]) -> &'a [u8] {
     row.get(4 + key.len()..).unwrap_or_default()
 }

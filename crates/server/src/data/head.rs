@@ -10,7 +10,7 @@ const BYTES: usize = 25;
 /// Where the first element of a list goes: there is as much room before it as behind it.
 const LIST_MIDDLE: u64 = 1 << 63;
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Bytes.
@@ -67,7 +67,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// That of a value without elements, which lasts.
+    /// The head of a value without elements or deadline.
     pub(crate) fn new(kind: Kind) -> Head {
         let first = if kind == Kind::List { LIST_MIDDLE } else { 0 };
         Head { kind, deadline_ms: None, first, end: first }

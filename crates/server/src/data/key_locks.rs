@@ -38,8 +38,8 @@ impl KeyLocks {
 
 /// Locks that one client has: those of several commands, one after the other.
 ///
-/// Whoever has locks asks for more without waiting, and gives all back where one is not free: so no two
-/// wait for each other.
+/// A client that has locks asks for more without waiting, and gives all back where one is not free: so no
+/// two wait for each other.
 #[derive(Debug)]
 pub(crate) struct KeyGuards<'a> {
     locks: &'a KeyLocks,

@@ -53,7 +53,7 @@ impl Staged {
         self.bytes == 0
     }
 
-    /// What is known of a row: its value, or that there is none; `None` where the database knows.
+    /// A row as it is staged: its value, or that there is none; `None` where the database knows.
     pub(crate) fn get(&self, space: Space, key: &[u8]) -> Option<Option<&[u8]>> {
         match self.of(space).rows.get(key) {
             Some(row) => Some(row.as_ref().map(|row| &row.value[..])),

@@ -10,7 +10,7 @@ use super::waiting::Waiting;
 use super::watched::Watched;
 use windrow::{Batch, Db, Result, WriteSync};
 
-/// What all commands work on.
+/// The database, and all that commands share of it.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) db: Db,

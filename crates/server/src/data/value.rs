@@ -12,7 +12,7 @@ use windrow::Slice;
 /// Collections of so many elements are deleted row by row: a range tombstone costs more.
 const ROWS_DELETED_ONE_BY_ONE: u64 = 32;
 
-/// What a key has.
+/// The value of a key.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     /// A string, and when it expires.
@@ -59,7 +59,7 @@ impl View<'_> {
         Ok(self.row(Space::Heads, key)?.map(|row| Head::decode(&row)).transpose()?)
     }
 
-    /// What a key has.
+    /// The value of a key.
     pub(crate) fn value(&self, key: &[u8]) -> Outcome<Option<Value>> {
         let head = self.head(key)?;
         match head {
@@ -167,6 +167,14 @@ impl View<'_> {
             None if self.has_row(Space::Strings, key)? => fail(WRONG_TYPE),
             None => Ok(None),
         }
+    }
+
+    /// The head of a collection that is read; one without elements where there is none.
+    ///
+    /// # Errors
+    /// As [`View::collection`].
+    pub(crate) fn collection_or_empty(&self, key: &[u8], kind: Kind) -> Outcome<Head> {
+        Ok(self.collection(key, kind)?.unwrap_or_else(|| Head::new(kind)))
     }
 
     /// The head of a collection that is to be written: a new one where there is none, and what is

@@ -1,4 +1,4 @@
-//! What one command reads and writes.
+//! The reads and writes of one command.
 //!
 //! It reads the database as it is, under the locks of its keys, with what the client's commands just
 //! before it have staged, and what it has staged itself. Its own writes count only if it does not
@@ -19,7 +19,7 @@ use windrow::{Error, KEY_BYTES_MAX, Result, Slice};
 /// The reads and writes of one command.
 pub(crate) struct View<'a> {
     pub(crate) store: &'a Store,
-    /// What commands before it have staged.
+    /// Rows that commands before it have staged.
     before: &'a Staged,
     own: Staged,
     /// Keys of lists and sorted sets that have got elements.
@@ -32,7 +32,7 @@ pub(crate) struct View<'a> {
     gathered: Cell<usize>,
 }
 
-/// What a command wrote.
+/// Rows that a command wrote.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) staged: Staged,
@@ -54,7 +54,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What the command wrote.
+    /// The rows that the command wrote.
     pub(crate) fn finish(self) -> Written {
         Written { staged: self.own, fresh: self.fresh }
     }

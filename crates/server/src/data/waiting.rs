@@ -1,7 +1,7 @@
 //! Clients that wait for a list or a sorted set to have an element.
 //!
-//! Owns: who waits for which key, in the order in which they came. Never does: give anybody an
-//! element: whoever is woken looks again, and wakes the next one if it took one.
+//! Owns: the clients that wait for each key, in the order in which they came. Never does: give one an
+//! element: a client that is woken looks again, and wakes the next one if it took one.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
-/// Who waits for one key, by age.
+/// The clients that wait for one key, by age.
 type Tickets = BTreeMap<u64, Arc<Notify>>;
 
-/// All who wait.
+/// All clients that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     next: AtomicU64,

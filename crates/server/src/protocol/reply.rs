@@ -7,7 +7,7 @@ use super::number::{print_f64, push_i64};
 /// The version of the protocol that a client speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// What every client speaks until it asks for more.
+    /// Every client speaks it until it asks for more.
     #[default]
     Resp2,
     /// With maps, sets, numbers, truth values and messages out of turn.

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The longest line: of an inline request, and of a length.
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// What a client may send that has not authenticated.
+/// Limits of a client that has not authenticated.
 const STRANGER_ARGS_MAX: i64 = 10;
 const STRANGER_ARG_BYTES_MAX: i64 = 16 << 10;
 
@@ -24,7 +24,7 @@ pub(crate) struct Limits {
     pub(crate) is_stranger: bool,
 }
 
-/// What is wrong with a request: nothing after it can be understood, so the connection ends.
+/// A fault of a request: nothing after it can be understood, so the connection ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProtocolError(pub(crate) String);
 
@@ -64,7 +64,7 @@ impl RequestParser {
     /// Goes on with a request whose bytes so far are `bytes`.
     ///
     /// # Errors
-    /// What is wrong with it, in the words of Redis.
+    /// Its fault, in the words of Redis.
     pub(crate) fn advance(
         &mut self,
         bytes: &[u8],

@@ -22,14 +22,14 @@ use tokio::time::timeout;
 
 /// Replies are sent once there are so many bytes of them, whatever else was asked.
 const SEND_BYTES: usize = 64 << 10;
-/// What is read at once.
+/// Bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
 /// Every client may have so much under way, however much all have.
 const OWN_BYTES: usize = 128 << 10;
 /// A client that takes nothing of its replies for so long is gone.
 const SEND_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// What a connection does next.
+/// The next step of a connection.
 enum Next {
     /// It waits for more to arrive.
     Read,
@@ -51,7 +51,7 @@ pub(crate) struct Connection<S> {
     /// How much of `input` has been run.
     done: usize,
     out: Reply,
-    /// What is counted of the buffers.
+    /// Bytes of the buffers that are counted.
     counted: usize,
 }
 
@@ -198,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let woken = ticket.woken.notified();
             tokio::pin!(woken);
             loop {
-                // What comes meanwhile is run afterwards, so it has to be kept, and so it is little.
+                // Requests that come meanwhile are run afterwards: they are kept, and so they are few.
                 let has_room = self.input.len() - self.done < OWN_BYTES;
                 tokio::select! {
                     () = &mut woken => break,

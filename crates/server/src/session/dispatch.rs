@@ -20,7 +20,7 @@ use crate::shared::Shared;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What a request may be queued behind `MULTI`, with those before it.
+/// Bytes of the requests that are queued behind `MULTI`.
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 /// The server as sessions see it.
@@ -135,7 +135,7 @@ impl Session {
         if self.client.queue.is_some() && !is_of_queue {
             return self.queue(args, out);
         }
-        // What others are to see is written before, and what waits for all waits without locks.
+        // Staged rows that others are to see are written first; a command that waits for all has no locks.
         let is_apart = command.has(SESSION | EXCLUSIVE | ADMIN | SLOW | SETTLED);
         if is_apart && !group.write(&mut self.client, out) {
             return Ok(());

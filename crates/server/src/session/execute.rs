@@ -22,7 +22,7 @@ const BYTES_MAX: usize = 256 << 10;
 /// Or once they are so many: others may wait for their keys.
 const COMMANDS_MAX: usize = 256;
 
-/// What a command reaches.
+/// The parts that a command reaches.
 pub(crate) struct Reached<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) client: &'a mut Client,

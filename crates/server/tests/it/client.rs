@@ -7,7 +7,7 @@ use std::time::Duration;
 use windrow::Db;
 use windrow_server::{Config, Server};
 
-/// What a server says.
+/// A reply.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reply {
     Simple(String),

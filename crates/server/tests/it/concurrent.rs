@@ -141,7 +141,7 @@ fn values_are_whole_whatever_clients_do_at_once() {
         thread::scope(|scope| {
             (1..=6).for_each(|seed| drop(scope.spawn(move || disturb(address, 6 * round + seed))));
         });
-        // What has expired is deleted a moment later.
+        // Expired values are deleted a moment later.
         thread::sleep(std::time::Duration::from_millis(400));
         check(&db);
     }

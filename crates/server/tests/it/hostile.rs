@@ -1,4 +1,4 @@
-//! What a client could do to the server: promises N1 to N11 of docs/reliability.
+//! Attacks by clients: promises N1 to N11 of docs/reliability.
 
 use crate::client::{Client, Reply, encoded, ok, serve};
 use std::net::{IpAddr, Ipv4Addr};

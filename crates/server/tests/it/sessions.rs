@@ -1,4 +1,4 @@
-//! What a client may count on, beyond what Redis' own suite asks (`tests/redis/run.sh`).
+//! Promises to clients beyond what Redis' own suite asks (`tests/redis/run.sh`).
 
 use crate::client::{Client, Reply, bulk, bulks, ok, serve};
 use std::thread;
