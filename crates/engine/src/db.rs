@@ -663,6 +663,20 @@ impl Db {
         crate::measure::stats(self.database())
     }
 
+    /// The program itself holds `bytes` that are to count within `memory_bytes`, such as buffers of its clients:
+    /// the cache of blocks gives way to them, down to its least size. Every call says all of it.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// db.set_outside_memory(8 << 20);
+    /// assert_eq!(db.stats().memory.outside_bytes, 8 << 20);
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    pub fn set_outside_memory(&self, bytes: u64) {
+        self.database().caches.read_memory.set_outside(bytes);
+    }
+
     /// What each keyspace holds: entries, tombstones and sizes, in memtables and by level.
     ///
     /// Opens every table, which reads its index and properties.

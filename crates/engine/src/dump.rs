@@ -8,21 +8,24 @@
 
 use crate::log::chain::{Batch, Chain, Entry};
 use crate::manifest::record::{Field, Record};
+use crate::manifest::state::{KeyspaceState, ManifestState};
+use crate::open::found::{fold_manifest, read_current};
 use std::fmt::{self, Display};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::key::split_checked;
 use windrow_base::{Error, ErrorKind, FileUid, KeyOrder, Kind, Result, SeqNo};
 use windrow_env::fs::ReadOptions;
-use windrow_env::{FileSystem, OsFs, ReadFile};
+use windrow_env::{Env, FileSystem, OsFs, ReadFile};
 use windrow_format::batch::EXPIRY_BYTES;
 use windrow_format::block::BlockIter;
 use windrow_format::log::{self, Class, Length, LogKind, Mark, Reader, Record as LogRecord};
 use windrow_format::table::{
     self, BlockHandle, BlockKind, Expect, FOOTER_BYTES, IndexIter, Locate, Table, read_block,
 };
-use windrow_plan::tree::{Edit, File};
+use windrow_plan::tree::{Edit, File, Version};
 
 /// Longest part of a key or value that is printed, in bytes.
 const SHOWN_BYTES_MAX: usize = 256;
@@ -98,6 +101,36 @@ pub fn manifest(path: impl AsRef<Path>, out: &mut dyn Write) -> Result<()> {
         }
     }
     print_end(&reader, &mut out)
+}
+
+/// Every keyspace's name and tree.
+pub type NamedTrees = Vec<(String, Arc<Version>)>;
+
+/// Tells the trees that the manifest of the database in `dir` describes, in bytewise order only: after each of its
+/// records that changes one, every keyspace's name and tree.
+///
+/// # Errors
+/// `Corruption` where the manifest is damaged, `NotSupported` for a newer format, `Io`; `InvalidArgument` for a tree in
+/// another comparator's order; and what `told` returns, which ends it.
+pub fn trees(dir: impl AsRef<Path>, told: &mut dyn FnMut(NamedTrees) -> Result<()>) -> Result<()> {
+    let (env, dir) = (Env::os(1), dir.as_ref());
+    let mut state = ManifestState::default();
+    let bytewise = |id: &str| match id {
+        BYTEWISE_ID => Ok(KeyOrder::Bytewise),
+        other => {
+            Err(Error::invalid(format!("a keyspace is in the order of the comparator {other}")))
+        }
+    };
+    let number = read_current(&env, dir)?.manifest_number;
+    fold_manifest(&env, dir, number, None, |record| {
+        state.apply(record, &bytewise)?;
+        if !record.0.iter().any(|field| field.keyspace().is_some()) {
+            return Ok(());
+        }
+        let tree = |of: &KeyspaceState| (of.record.name.to_string(), Arc::clone(&of.version));
+        told(state.keyspaces.values().map(tree).collect())
+    })
+    .map(drop)
 }
 
 /// Prints a table: its properties, each block, each entry, its range

@@ -35,6 +35,7 @@ pub(crate) fn stats(database: &Database) -> Stats {
             measured_use: measured_use(tree),
             memtables_bytes: memory as u64,
             levels: shapes(&view),
+            capacities: capacities(tree, &view),
         });
     }
     let queue = database.pipeline.queue().lock();
@@ -51,6 +52,7 @@ pub(crate) fn stats(database: &Database) -> Stats {
             * database.workers.merges_running.load(Ordering::Relaxed) as u64
             / (database.workers.merges_max() as u64 + 1),
         transactions_bytes: database.pipeline.transactions_bytes(),
+        outside_bytes: database.caches.read_memory.outside_bytes(),
     };
     stats.readers_open = database.snapshots.len() as u64;
     stats.files_waiting = database.cleanup.waiting() as u64;
@@ -70,6 +72,14 @@ fn measured_use(tree: &Tree) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// The capacity of each level there is; 0 where nothing bounds it.
+fn capacities(tree: &Tree, view: &ReadView) -> Vec<u64> {
+    let (policy, sizes) = (tree.policy.load(), tree.sizes.load());
+    let levels = (0..).take(view.version.levels.len());
+    let capacity = |level| policy.capacity(&view.version, &sizes, level);
+    levels.map(capacity).map(|bytes| if bytes == u64::MAX { 0 } else { bytes }).collect()
 }
 
 fn shapes(view: &ReadView) -> Vec<LevelShape> {

@@ -443,6 +443,9 @@ pub struct KeyspaceStats {
     pub memtables_bytes: u64,
     /// Its levels from 0 on.
     pub levels: Vec<LevelShape>,
+    /// Bytes that each of them may hold before tables are merged away from it, as the policy's shape says;
+    /// 0 where nothing bounds it: level 0, which is counted by its depth, and the last level.
+    pub capacities: Vec<u64>,
 }
 
 /// Pauses of writers for one reason.
@@ -478,6 +481,8 @@ pub struct MemoryStats {
     /// What was written recently, and which keys are locked, as far as open transactions
     /// need it.
     pub transactions_bytes: u64,
+    /// Memory of the program itself, by its own account ([`crate::Db::set_outside_memory`]).
+    pub outside_bytes: u64,
 }
 
 impl MemoryStats {
@@ -489,6 +494,7 @@ impl MemoryStats {
             + self.tables_bytes
             + self.merge_bytes
             + self.transactions_bytes
+            + self.outside_bytes
     }
 }
 

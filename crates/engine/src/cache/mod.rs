@@ -53,6 +53,8 @@ struct Counts {
     /// What memtables hold beyond their share.
     beyond_bytes: AtomicU64,
     tables_bytes: AtomicU64,
+    /// Bytes of the budget that the program holds.
+    outside_bytes: AtomicU64,
     /// Limit of open tables' memory, read by the table cache.
     tables_limit_bytes: Arc<AtomicU64>,
     /// Whether memtables and merges lend what they do not use.
@@ -121,7 +123,8 @@ impl Counts {
         self.tables_limit_bytes.store(shares.tables_limit_bytes(used), Ordering::Relaxed);
         let spare = self.fs.spare_memory(shares.reads_bytes(used));
         let tables = self.tables_bytes.load(Ordering::Relaxed);
-        shares.cache_target_bytes(used, tables.saturating_add(spare))
+        let outside = self.outside_bytes.load(Ordering::Relaxed);
+        shares.cache_target_bytes(used, tables.saturating_add(spare).saturating_add(outside))
     }
 
     /// Reads brought `came_bytes` into the cache since this was last asked: what the cache may grow
@@ -161,6 +164,7 @@ impl ReadMemory {
             merge_bytes: AtomicU64::new(shares.merge_bytes),
             beyond_bytes: AtomicU64::default(),
             tables_bytes: AtomicU64::default(),
+            outside_bytes: AtomicU64::default(),
             tables_limit_bytes: Arc::new(AtomicU64::new(
                 shares.tables_limit_bytes(shares.one_in_use()),
             )),
@@ -207,6 +211,18 @@ impl ReadMemory {
             true => self.chunks.keep_returned_within(memtables_bytes),
             false => self.chunks.keep_at_least(memtables_bytes),
         }
+    }
+
+    /// The program holds `bytes` of the budget now: the cache gives way.
+    pub(crate) fn set_outside(&self, bytes: u64) {
+        if self.counts.outside_bytes.swap(bytes, Ordering::Relaxed) != bytes {
+            self.share(self.counts.tables_bytes.load(Ordering::Relaxed));
+        }
+    }
+
+    /// Bytes of the budget that the program holds.
+    pub(crate) fn outside_bytes(&self) -> u64 {
+        self.counts.outside_bytes.load(Ordering::Relaxed)
     }
 
     /// So much is in use now, and memtables hold `beyond_bytes` more than their share. Said
@@ -268,6 +284,23 @@ mod tests {
         // All of it out of the pool.
         drop(fill(memory.chunks(), shares.memtable_bytes));
         assert!(memory.chunks().taken() > taken && memory.chunks().held_bytes() == held);
+    }
+
+    #[test]
+    fn the_cache_gives_way_to_what_the_program_holds() {
+        let settings = Settings { memory_bytes: 64 * MIB, ..Settings::default() };
+        let shares = Budget::split_for(&settings, u64::MAX);
+        let memory = ReadMemory::new(shares, Arc::new(BlockCache::new(64 * MIB)), fs_and_clock());
+        memory.share(0);
+        let before = memory.counts.share_out();
+        memory.set_outside(5 * MIB);
+        let (less, step) = (memory.counts.share_out(), before / 4);
+        assert!(less < before && less >= before - 5 * MIB - step, "{less} of {before}");
+        assert_eq!(memory.outside_bytes(), 5 * MIB);
+        memory.set_outside(u64::MAX);
+        assert!(memory.counts.share_out() < before, "down to a floor");
+        memory.set_outside(0);
+        assert_eq!(memory.counts.share_out(), before);
     }
 
     /// Reads that outdo a slow writer are lent what the active memtable and merges do not use, and

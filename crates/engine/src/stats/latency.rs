@@ -112,6 +112,29 @@ impl Latencies {
         [("get", &self.get), ("seek", &self.seek), ("put", &self.put), ("commit", &self.commit)]
             .into_iter()
     }
+
+    /// Those after `earlier`, which was taken before of the same database.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let db = windrow::Db::open(dir.path()).unwrap();
+    /// let earlier = db.stats().latencies;
+    /// for _ in 0..640 {
+    ///     db.get("a")?;
+    /// }
+    /// let since = db.stats().latencies.since(&earlier);
+    /// println!("99 % of the gets took at most {:?}", since.get.percentile(99.0));
+    /// # Ok::<(), windrow::Error>(())
+    /// ```
+    #[must_use]
+    pub fn since(&self, earlier: &Latencies) -> Latencies {
+        Latencies {
+            get: self.get.since(&earlier.get),
+            seek: self.seek.since(&earlier.seek),
+            put: self.put.since(&earlier.put),
+            commit: self.commit.since(&earlier.commit),
+        }
+    }
 }
 
 /// How long operations of one kind took, as far as they were timed.
@@ -145,6 +168,22 @@ impl Latency {
     /// Their mean. `None` if none was timed.
     pub fn mean(&self) -> Option<Duration> {
         Some(Duration::from_nanos(self.total_ns.checked_div(self.count())?))
+    }
+
+    /// Those after `earlier`. The longest is known by its bucket.
+    fn since(&self, earlier: &Latency) -> Latency {
+        let before = earlier.counts.iter().copied().chain(std::iter::repeat(0));
+        let mut counts: Vec<u64> = self
+            .counts
+            .iter()
+            .zip(before)
+            .map(|(now, before)| now.saturating_sub(before))
+            .collect();
+        let used = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+        counts.truncate(used);
+        let longest_ns =
+            used.checked_sub(1).map_or(0, |last| longest_of(last).min(self.longest_ns));
+        Latency { counts, total_ns: self.total_ns.saturating_sub(earlier.total_ns), longest_ns }
     }
 
     /// The longest. `None` if none was timed.

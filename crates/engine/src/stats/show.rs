@@ -56,6 +56,9 @@ impl Stats {
             json.string("measured_use", &keyspace.measured_use);
             json.number("memtables_bytes", keyspace.memtables_bytes);
             json.list("levels", &keyspace.levels, Json::shape);
+            json.list("capacities", &keyspace.capacities, |json, bytes| {
+                json.number("bytes", *bytes)
+            });
         });
         json.key("memory");
         json.open('{');
@@ -66,6 +69,7 @@ impl Stats {
         json.number("tables_bytes", self.memory.tables_bytes);
         json.number("merge_bytes", self.memory.merge_bytes);
         json.number("transactions_bytes", self.memory.transactions_bytes);
+        json.number("outside_bytes", self.memory.outside_bytes);
         json.close('}');
         json.close('}');
         json.out

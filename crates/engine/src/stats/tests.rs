@@ -69,6 +69,7 @@ fn filled() -> Stats {
             policy: "leveled".to_owned(),
             measured_use: String::new(),
             memtables_bytes: 77,
+            capacities: Vec::new(),
             levels: vec![shape(0), shape(1 << 20), shape(5 << 20)],
         });
     }
