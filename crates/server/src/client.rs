@@ -3,6 +3,7 @@
 //! Owns: what its earlier commands mean for its later ones. Never does: read or write a socket.
 
 use crate::channels::{Inbox, Outlet, mailbox};
+use crate::data::waiting::Served;
 use crate::data::watched::Written;
 use crate::peer::Peer;
 use std::collections::BTreeSet;
@@ -39,6 +40,10 @@ pub(crate) struct Blocked {
     pub(crate) time: Option<Duration>,
     /// At the end of its time it is told of a missing array, not of a missing byte string.
     pub(crate) is_array: bool,
+    /// The arguments with which it is run again, where they are not those it came with.
+    pub(crate) args: Option<Vec<Vec<u8>>>,
+    /// One of its keys has something, and nothing for it: others who wait may find something.
+    pub(crate) passes_on: bool,
 }
 
 /// A name that is kept takes so much beyond its own bytes.
@@ -58,6 +63,8 @@ pub(crate) struct Client {
     /// The connection ends once its replies are sent.
     pub(crate) is_leaving: bool,
     pub(crate) queue: Option<Queue>,
+    /// Clients that its writes serve: its reply is sent once they have been.
+    pub(crate) served: Vec<Served>,
     /// Set by a command that is to be run again once there is something.
     pub(crate) blocked: Option<Blocked>,
     /// The command at hand is such a one, run again.
@@ -83,6 +90,7 @@ impl Client {
             replies: Replies::default(),
             is_leaving: false,
             queue: None,
+            served: Vec::new(),
             blocked: None,
             is_woken: false,
             watching: Vec::new(),

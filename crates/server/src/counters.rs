@@ -2,9 +2,25 @@
 //!
 //! Owns: calls and time by command, connections, what is under way. Never does: count for the engine.
 
-use std::collections::HashMap;
+use crate::clock;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// The counters of one command.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CommandStats {
+    /// Its name, in lower case.
+    pub name: &'static str,
+    /// How often it was run.
+    pub calls: u64,
+    /// How often it failed.
+    pub failed: u64,
+    /// How long all calls took.
+    pub seconds: f64,
+}
 
 /// Of one command.
 #[derive(Debug, Default)]
@@ -50,6 +66,16 @@ impl OfCommand {
         })
     }
 
+    /// The counters, for the command of this name.
+    pub(crate) fn stats(&self, name: &'static str) -> CommandStats {
+        CommandStats {
+            name,
+            calls: self.calls(),
+            failed: self.failed.load(Ordering::Relaxed),
+            seconds: self.nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
+        }
+    }
+
     pub(crate) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -62,6 +88,10 @@ pub(crate) struct Counters {
     pub(crate) connections: AtomicU64,
     pub(crate) connections_refused: AtomicU64,
     pub(crate) errors: AtomicU64,
+    /// The same by their first words.
+    errors_by_word: Mutex<BTreeMap<String, u64>>,
+    /// The second of the last line about a client.
+    logged_at: AtomicU64,
     pub(crate) expired: AtomicU64,
     /// Bytes of requests and replies that are under way.
     pub(crate) buffer_bytes: AtomicUsize,
@@ -77,6 +107,28 @@ impl Counters {
         self.by_command.get(command)
     }
 
+    /// Whether a line may be logged about what a client may cause: once a second, so that none fills the log.
+    pub(crate) fn may_log(&self) -> bool {
+        let second = clock::wall_ms() / 1000;
+        self.logged_at.swap(second, Ordering::Relaxed) != second
+    }
+
+    /// A request was answered by this error.
+    pub(crate) fn failed(&self, error: &str) {
+        self.errors.fetch_add(1, Ordering::Relaxed);
+        let word = error.split(' ').next().unwrap_or_default();
+        let mut by_word = self.errors_by_word.lock();
+        match by_word.get_mut(word) {
+            Some(count) => *count += 1,
+            None => drop(by_word.insert(word.to_owned(), 1)),
+        }
+    }
+
+    /// How many errors of each kind there were, by their first words.
+    pub(crate) fn errors_by_word(&self) -> Vec<(String, u64)> {
+        self.errors_by_word.lock().clone().into_iter().collect()
+    }
+
     /// All commands, by name.
     pub(crate) fn commands(&self) -> Vec<(&'static str, &OfCommand)> {
         let mut all: Vec<_> = self.by_command.iter().map(|(name, of)| (*name, of)).collect();
@@ -87,6 +139,7 @@ impl Counters {
     /// Forgets all that `CONFIG RESETSTAT` is for.
     pub(crate) fn reset(&self) {
         self.by_command.values().for_each(OfCommand::reset);
+        self.errors_by_word.lock().clear();
         for counter in [&self.connections, &self.connections_refused, &self.errors, &self.expired] {
             counter.store(0, Ordering::Relaxed);
         }

@@ -101,6 +101,9 @@ impl Inner {
             if is_due {
                 // Writes that come meanwhile have the next one.
                 let synced = self.db.sync().map_err(|error| error.to_string());
+                if let Err(error) = &synced {
+                    tracing::error!(error, "the write-ahead log cannot be synced");
+                }
                 if synced.is_err() && waiting.is_empty() {
                     self.is_dirty.store(true, Ordering::Release);
                 }

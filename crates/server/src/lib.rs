@@ -40,8 +40,13 @@ mod peer;
 mod protocol;
 mod session;
 mod shared;
+mod stats;
 mod sweeper;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod tls;
 
 pub use config::{Config, Durability, Tls};
+pub use counters::CommandStats;
 pub use listener::{Server, StartError};
+pub use stats::{ServerStats, Watch};

@@ -9,6 +9,7 @@ use crate::durability::Syncer;
 use crate::session::connection::Connection;
 use crate::session::dispatch::Server as Served;
 use crate::shared::Shared;
+use crate::stats::Watch;
 use crate::sweeper;
 use crate::tls;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -33,6 +34,10 @@ const THREADS_MIN: usize = 2;
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// How long a server that ends waits for the replies under way.
 const END_TIME_MAX: Duration = Duration::from_secs(10);
+/// The runtime and its threads take so much.
+const OWN_BYTES: u64 = 2 << 20;
+/// The engine is told of buffers in such steps.
+const OUTSIDE_STEP_BYTES: u64 = 256 << 10;
 /// After a socket could not be accepted, of which there may be none left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -129,6 +134,11 @@ impl Server {
     /// Where it listens: the addresses without TLS, then those with it.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.served.shared.addresses
+    }
+
+    /// Its counters, to be read while it runs and afterwards.
+    pub fn watch(&self) -> Watch {
+        Watch::new(&self.served)
     }
 
     /// Waits until a client says `SHUTDOWN`, the process gets SIGTERM, or `is_over` says so, which is
@@ -242,7 +252,12 @@ async fn accept(
         match accepted {
             Ok((stream, _)) => admit((stream, acceptor.as_ref()), &served, &syncer, &stopped),
             // There may be no descriptor left: others are closed by and by.
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            Err(error) => {
+                if served.shared.counters.may_log() {
+                    tracing::warn!(%error, "cannot accept a connection");
+                }
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
         }
     }
 }
@@ -257,6 +272,10 @@ fn admit(
     let (Ok(address), Ok(local)) = (stream.peer_addr(), stream.local_addr()) else { return };
     if shared.clients.len() >= shared.config.clients_max {
         shared.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+        if shared.counters.may_log() {
+            let maxclients = shared.config.clients_max;
+            tracing::warn!(%address, maxclients, "refused a connection: there are as many as may be");
+        }
         tokio::spawn(async move {
             // Refused either way.
             let _ = stream.write_all(b"-ERR max number of clients reached\r\n").await;
@@ -280,7 +299,11 @@ fn admit(
                 Connection::new(served, syncer, stopped, (stream, peer)).run().await;
             }
             // Nothing can be said to a client that does not speak TLS.
-            Ok(Err(_)) | Err(_) => served.shared.clients.remove(peer.id),
+            Ok(Err(error)) => {
+                tracing::debug!(%address, %error, "a client did not agree on TLS");
+                served.shared.clients.remove(peer.id);
+            }
+            Err(_) => served.shared.clients.remove(peer.id),
         }
     });
 }
@@ -291,6 +314,13 @@ async fn sweep(served: Arc<Served>, mut stopped: watch::Receiver<bool>) {
             () = tokio::time::sleep(SWEEP_EVERY) => {}
             _ = stopped.changed() => return,
         }
+        let shared = &served.shared;
+        let buffers = shared.counters.buffer_bytes.load(Ordering::Relaxed) as u64;
+        // In steps, since the cache is resized by each.
+        shared
+            .store
+            .db
+            .set_outside_memory(OWN_BYTES + buffers.next_multiple_of(OUTSIDE_STEP_BYTES));
         // A database that cannot be written now is tried again.
         let mut after = None;
         while let Ok((deleted, last)) = sweeper::sweep(&served.shared.store, after) {

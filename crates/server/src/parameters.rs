@@ -28,6 +28,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("set-max-intset-entries", "512"),
     ("slowlog-log-slower-than", "-1"),
     ("slowlog-max-len", "0"),
+    ("stream-node-max-bytes", "4096"),
+    ("stream-node-max-entries", "100"),
     ("timeout", "0"),
     ("zset-max-listpack-entries", "128"),
     ("zset-max-listpack-value", "64"),
@@ -63,6 +65,11 @@ impl Parameters {
         let all = self.0.read();
         let found = all.iter().filter(|(name, _)| is_wanted(name));
         found.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// The number that a parameter is, if it is one.
+    pub(crate) fn number(&self, name: &str) -> Option<i64> {
+        self.0.read().get(name)?.parse().ok()
     }
 
     /// Remembers a parameter; `false` for one that only the command line sets, for a number that is

@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(sweep(&store, None).unwrap(), (2, None));
         assert_eq!(sweep(&store, None).unwrap(), (0, None));
         let rows = |space| store.spaces.get(space).count(..).unwrap();
-        assert_eq!(SPACES.map(rows), [0, 1, 2, 0, 0, 0, 0, 1], "only `later` is left");
+        assert_eq!(SPACES.map(rows), [0, 1, 2, 0, 0, 0, 0, 1, 0], "only `later` is left");
     }
 
     #[test]

@@ -47,8 +47,12 @@ fn block(call: &mut Call<'_, '_>, keys: &[&[u8]], arg: &[u8], is_array: bool) ->
         }
         return Ok(());
     }
+    let mut passes_on = false;
+    for key in keys {
+        passes_on |= call.view.exists(key)?;
+    }
     let keys = keys.iter().map(|key| key.to_vec()).collect();
-    call.client.blocked = Some(Blocked { keys, time, is_array });
+    call.client.blocked = Some(Blocked { keys, time, is_array, args: None, passes_on });
     Ok(())
 }
 

@@ -64,6 +64,10 @@ fn log_in(call: &mut Call<'_, '_>, user: &[u8], password: &[u8]) -> Outcome {
         None => true,
     };
     if !is_right || user != b"default" {
+        if call.shared.counters.may_log() {
+            let address = call.client.peer.address();
+            tracing::warn!(%address, "a client said a wrong password");
+        }
         return fail("WRONGPASS invalid username-password pair or user is disabled.");
     }
     call.client.is_authenticated = true;

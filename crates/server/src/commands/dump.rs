@@ -12,6 +12,7 @@ use crate::data::element;
 use crate::data::head::{Head, Kind};
 use crate::data::score;
 use crate::data::space::Space;
+use crate::data::stream;
 use crate::data::value::{Value, spaces_of};
 use crate::data::view::View;
 use crate::fault::{Fault, Outcome, SYNTAX, fail};
@@ -150,6 +151,7 @@ fn rebuild(view: &mut View<'_>, key: &[u8], kind: Kind, elements: &[Parts<'_>]) 
             });
             replace(view, key, &members.collect::<Outcome<Vec<Scored>>>()?)
         }
+        Kind::Stream => stream::restore(view, key, elements),
     }
 }
 

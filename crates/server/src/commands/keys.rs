@@ -236,6 +236,7 @@ fn flush(call: &mut Call<'_, '_>) -> Outcome {
             view.delete_rows(space, b"");
         }
     }
+    store.waiting.keys().iter().for_each(|key| view.note_fresh(key));
     call.out.ok();
     Ok(())
 }
@@ -251,6 +252,7 @@ fn encoding(value: &Value) -> &'static str {
         Value::String(string, _) if string.len() <= 44 => "embstr",
         Value::String(..) => "raw",
         Value::Collection(Head { kind: Kind::List, .. }) => "quicklist",
+        Value::Collection(Head { kind: Kind::Stream, .. }) => "stream",
         Value::Collection(head) if head.len() <= SMALL => "listpack",
         Value::Collection(Head { kind: Kind::SortedSet, .. }) => "skiplist",
         Value::Collection(_) => "hashtable",

@@ -47,6 +47,10 @@ fn sections(call: &Call<'_, '_>) -> Vec<(&'static str, String)> {
             let _ = write!(by_command, "cmdstat_{name}:{text}\r\n");
         }
     }
+    let mut by_error = String::new();
+    for (word, count) in counters.errors_by_word() {
+        let _ = write!(by_error, "errorstat_{word}:count={count}\r\n");
+    }
     let seconds = shared.since.elapsed().as_secs();
     let memory = stats.memory.used_bytes();
     vec![
@@ -96,6 +100,7 @@ fn sections(call: &Call<'_, '_>) -> Vec<(&'static str, String)> {
         ("Replication", "role:master\r\nconnected_slaves:0\r\n".to_owned()),
         ("CPU", String::new()),
         ("Commandstats", by_command),
+        ("Errorstats", by_error),
         ("Keyspace", keyspace(call)),
     ]
 }

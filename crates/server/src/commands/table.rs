@@ -5,7 +5,8 @@
 use super::command::{ADMIN, Command, NO_AUTH, READ, SLOW, WRITE};
 use super::{
     bits, blocking, connection, dump, expiry, hashes, keys, lcs, lists, own, publish, scans,
-    score_ranges, score_sums, server, sets, sort, sorted_sets, strings, transactions,
+    score_ranges, score_sums, server, sets, sort, sorted_sets, stream_groups, stream_info, streams,
+    strings, transactions,
 };
 use std::collections::HashMap;
 
@@ -28,6 +29,9 @@ const PARTS: &[&[Command]] = &[
     sets::COMMANDS,
     sort::COMMANDS,
     sorted_sets::COMMANDS,
+    stream_groups::COMMANDS,
+    stream_info::COMMANDS,
+    streams::COMMANDS,
     strings::COMMANDS,
     transactions::COMMANDS,
 ];

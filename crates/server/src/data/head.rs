@@ -2,7 +2,7 @@
 //!
 //! Owns: its layout: a letter, the deadline (u64, milliseconds since 1970, 0 for none), then two
 //! u64: of a list the positions of its first element and behind its last, of other collections their
-//! number of elements and 0. All numbers are little-endian. Never does: look at a clock.
+//! number of elements (of a stream one more) and 0. All numbers are little-endian. Never does: look at a clock.
 
 use windrow::{Error, Result};
 
@@ -23,7 +23,13 @@ pub(crate) enum Kind {
     List,
     /// Members in the order of their scores.
     SortedSet,
+    /// Entries in the order of their identifiers.
+    Stream,
 }
+
+/// All of them.
+const KINDS: [Kind; 6] =
+    [Kind::String, Kind::Hash, Kind::Set, Kind::List, Kind::SortedSet, Kind::Stream];
 
 impl Kind {
     /// Its name for `TYPE`.
@@ -34,6 +40,7 @@ impl Kind {
             Kind::Set => "set",
             Kind::List => "list",
             Kind::SortedSet => "zset",
+            Kind::Stream => "stream",
         }
     }
 
@@ -44,13 +51,12 @@ impl Kind {
             Kind::Set => b'S',
             Kind::List => b'l',
             Kind::SortedSet => b'z',
+            Kind::Stream => b'x',
         }
     }
 
     pub(crate) fn of_letter(letter: u8) -> Option<Kind> {
-        [Kind::String, Kind::Hash, Kind::Set, Kind::List, Kind::SortedSet]
-            .into_iter()
-            .find(|kind| kind.letter() == letter)
+        KINDS.into_iter().find(|kind| kind.letter() == letter)
     }
 }
 
@@ -129,7 +135,7 @@ mod tests {
 
     #[test]
     fn heads_come_back_as_they_were() {
-        for kind in [Kind::String, Kind::Hash, Kind::Set, Kind::List, Kind::SortedSet] {
+        for kind in KINDS {
             for deadline_ms in [None, Some(1), Some(u64::MAX)] {
                 let mut head = Head { deadline_ms, ..Head::new(kind) };
                 head.end += 7;

@@ -9,6 +9,7 @@
 //! | `redis.lists` | length, key, position (u64, big-endian) | the element |
 //! | `redis.members` | length, key, member of a sorted set | its score ([`score`]) |
 //! | `redis.scores` | length, key, score, member | nothing |
+//! | `redis.streams` | length, key, then as [`stream`] and [`group`] say | entries, and what groups have read |
 //! | `redis.deadlines` | milliseconds since 1970 (u64, big-endian), key | nothing |
 //!
 //! A key that is in `default` alone is a string without a deadline, so that what other programs put
@@ -19,6 +20,7 @@
 //! Owns: the table above. Never does: know a command or a client.
 
 pub(crate) mod element;
+pub(crate) mod group;
 pub(crate) mod head;
 pub(crate) mod key_locks;
 pub(crate) mod keys;
@@ -28,6 +30,8 @@ pub(crate) mod score;
 pub(crate) mod space;
 pub(crate) mod staged;
 pub(crate) mod store;
+pub(crate) mod stream;
+pub(crate) mod stream_id;
 pub(crate) mod value;
 pub(crate) mod view;
 pub(crate) mod waiting;

@@ -23,10 +23,12 @@ pub(crate) enum Space {
     Scores,
     /// Collections by the moment at which they expire.
     Deadlines,
+    /// Entries of streams, and their groups.
+    Streams,
 }
 
 /// All of them, in the order of [`Space`].
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "redis.keys",
     "redis.hashes",
     "redis.sets",
@@ -34,10 +36,11 @@ const NAMES: [&str; 7] = [
     "redis.members",
     "redis.scores",
     "redis.deadlines",
+    "redis.streams",
 ];
 
 /// All of them.
-pub(crate) const SPACES: [Space; 8] = [
+pub(crate) const SPACES: [Space; 9] = [
     Space::Strings,
     Space::Heads,
     Space::Hashes,
@@ -46,6 +49,7 @@ pub(crate) const SPACES: [Space; 8] = [
     Space::Members,
     Space::Scores,
     Space::Deadlines,
+    Space::Streams,
 ];
 
 /// The keyspaces of one database.

@@ -6,7 +6,7 @@
 use super::key_locks::KeyLocks;
 use super::space::Spaces;
 use super::staged::Staged;
-use super::waiting::Waiting;
+use super::waiting::{Served, Waiting};
 use super::watched::Watched;
 use windrow::{Batch, Db, Result, WriteSync};
 
@@ -37,6 +37,18 @@ impl Store {
             watched: Watched::default(),
             waiting: Waiting::default(),
         })
+    }
+
+    /// Has those look who wait for `keys`, in which there is something now. `served` learns when they have:
+    /// a writer that was woken itself passes on those who woke it.
+    pub(crate) fn wake(&self, keys: &[Vec<u8>], served: &mut Vec<Served>) {
+        if keys.is_empty() || self.waiting.is_empty() {
+            return;
+        }
+        if served.is_empty() {
+            served.push(Served::new());
+        }
+        keys.iter().for_each(|key| self.waiting.wake(key, served));
     }
 
     /// Writes what is staged, as one batch: all of it or nothing; nothing is staged then. `batch` is empty

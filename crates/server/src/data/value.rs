@@ -45,6 +45,7 @@ pub(crate) fn spaces_of(kind: Kind) -> &'static [Space] {
         Kind::Set => &[Space::Sets],
         Kind::List => &[Space::Lists],
         Kind::SortedSet => &[Space::Members, Space::Scores],
+        Kind::Stream => &[Space::Streams],
     }
 }
 
@@ -208,9 +209,14 @@ impl View<'_> {
     /// Deletes a collection and its elements.
     pub(crate) fn remove_collection(&mut self, key: &[u8], head: &Head) -> Outcome {
         self.store.watched.touch(key);
+        if head.kind == Kind::Stream {
+            // Consumers of its groups who wait are told.
+            self.note_fresh(key);
+        }
         let prefix = element::prefix(key);
         for space in spaces_of(head.kind) {
-            if head.len() > ROWS_DELETED_ONE_BY_ONE {
+            // A stream may have any number of rows of its groups.
+            if head.len() > ROWS_DELETED_ONE_BY_ONE || head.kind == Kind::Stream {
                 self.delete_rows(*space, &prefix);
                 continue;
             }

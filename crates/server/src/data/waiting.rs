@@ -1,16 +1,63 @@
-//! Clients that wait for a list or a sorted set to have an element.
+//! Clients that wait for a list, a sorted set or a stream to have something.
 //!
-//! Owns: the clients that wait for each key, in the order in which they came. Never does: give one an
-//! element: a client that is woken looks again, and wakes the next one if it took one.
+//! Owns: the clients that wait for each key, in the order in which they came, and how a writer learns
+//! that those it woke have looked. Never does: give one an element: a client that is woken looks again.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
+/// A writer's reply comes after those that its write serves, as if all were on one thread. Each client that
+/// is to look keeps a clone until it has.
+#[derive(Clone, Debug)]
+pub(crate) struct Served(Arc<Last>);
+
+/// The clone that goes last says so.
+#[derive(Debug)]
+struct Last(Arc<Notify>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+impl Served {
+    pub(crate) fn new() -> Served {
+        Served(Arc::new(Last(Arc::new(Notify::new()))))
+    }
+
+    /// Waits until all other clones are gone.
+    pub(crate) async fn all(self) {
+        let gone = Arc::clone(&self.0.0);
+        drop(self);
+        gone.notified().await;
+    }
+}
+
+/// One client that waits.
+#[derive(Debug, Default)]
+struct Waiter {
+    woken: Notify,
+    /// It was woken, and has not looked.
+    is_due: AtomicBool,
+    /// Of the writers that woke it.
+    served: Mutex<Vec<Served>>,
+}
+
+impl Waiter {
+    fn wake(&self, served: &[Served]) {
+        self.served.lock().extend_from_slice(served);
+        self.is_due.store(true, Ordering::SeqCst);
+        self.woken.notify_one();
+    }
+}
+
 /// The clients that wait for one key, by age.
-type Tickets = BTreeMap<u64, Arc<Notify>>;
+type Waiters = BTreeMap<u64, Arc<Waiter>>;
 
 /// All clients that wait.
 #[derive(Debug, Default)]
@@ -18,7 +65,7 @@ pub(crate) struct Waiting {
     next: AtomicU64,
     /// So that a write asks for no lock where nobody waits.
     clients: AtomicUsize,
-    keys: Mutex<HashMap<Vec<u8>, Tickets>>,
+    keys: Mutex<HashMap<Vec<u8>, Waiters>>,
 }
 
 /// A client's place among those who wait. Dropped, it waits no more.
@@ -27,29 +74,30 @@ pub(crate) struct Ticket<'a> {
     waiting: &'a Waiting,
     number: u64,
     keys: &'a [Vec<u8>],
-    pub(crate) woken: Arc<Notify>,
+    waiter: Arc<Waiter>,
 }
 
 impl Waiting {
     /// Waits for `keys` from now on.
     pub(crate) fn wait<'a>(&'a self, keys: &'a [Vec<u8>]) -> Ticket<'a> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let woken = Arc::new(Notify::new());
+        let waiter = Arc::new(Waiter::default());
         let mut all = self.keys.lock();
         for key in keys {
-            all.entry(key.clone()).or_default().insert(number, Arc::clone(&woken));
+            all.entry(key.clone()).or_default().insert(number, Arc::clone(&waiter));
         }
         self.clients.fetch_add(1, Ordering::SeqCst);
-        Ticket { waiting: self, number, keys, woken }
+        Ticket { waiting: self, number, keys, waiter }
     }
 
-    /// `key` has got elements, and they can be read: whoever has waited longest looks.
-    pub(crate) fn wake(&self, key: &[u8]) {
+    /// `key` has got something, and it can be read: the client that has waited longest looks. `served` are
+    /// those who want to know when it has.
+    pub(crate) fn wake(&self, key: &[u8], served: &[Served]) {
         if self.is_empty() {
             return;
         }
         if let Some((_, first)) = self.keys.lock().get(key).and_then(BTreeMap::first_key_value) {
-            first.notify_one();
+            first.wake(served);
         }
     }
 
@@ -62,18 +110,45 @@ impl Waiting {
     pub(crate) fn len(&self) -> usize {
         self.clients.load(Ordering::SeqCst)
     }
+
+    /// The keys that they wait for.
+    pub(crate) fn keys(&self) -> Vec<Vec<u8>> {
+        self.keys.lock().keys().cloned().collect()
+    }
+}
+
+impl Ticket<'_> {
+    /// Returns once there may be something: the writers that did it.
+    pub(crate) async fn woken(&self) -> Vec<Served> {
+        self.waiter.woken.notified().await;
+        self.waiter.is_due.store(false, Ordering::SeqCst);
+        std::mem::take(&mut *self.waiter.served.lock())
+    }
+
+    /// It has looked: those who came next look, too.
+    pub(crate) fn pass_on(&self, served: &[Served]) {
+        let all = self.waiting.keys.lock();
+        for key in self.keys {
+            let behind = (Bound::Excluded(self.number), Bound::Unbounded);
+            if let Some((_, next)) = all.get(key).and_then(|of_key| of_key.range(behind).next()) {
+                next.wake(served);
+            }
+        }
+    }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
+        // The next one looks at what this one was woken for.
+        if self.waiter.is_due.load(Ordering::SeqCst) {
+            let served = std::mem::take(&mut *self.waiter.served.lock());
+            self.pass_on(&served);
+        }
         let mut all = self.waiting.keys.lock();
         for key in self.keys {
             if let Some(of_key) = all.get_mut(key) {
                 of_key.remove(&self.number);
-                // It may have been woken for an element that it has not looked at.
-                if let Some((_, next)) = of_key.first_key_value() {
-                    next.notify_one();
-                } else {
+                if of_key.is_empty() {
                     all.remove(key);
                 }
             }
@@ -88,25 +163,50 @@ mod tests {
     use std::future::Future;
     use std::task::{Context, Poll, Waker};
 
-    fn is_woken(ticket: &Ticket<'_>) -> bool {
-        let woken = std::pin::pin!(ticket.woken.notified());
-        woken.poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+    fn woken(ticket: &Ticket<'_>) -> Option<Vec<Served>> {
+        let woken = std::pin::pin!(ticket.woken());
+        match woken.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(served) => Some(served),
+            Poll::Pending => None,
+        }
     }
 
     #[test]
-    fn whoever_came_first_is_woken_and_then_the_next() {
+    fn the_first_to_come_is_woken_and_then_the_next() {
         let waiting = Waiting::default();
         let (a, ab) = ([b"a".to_vec()], [b"a".to_vec(), b"b".to_vec()]);
         let (first, second) = (waiting.wait(&a), waiting.wait(&ab));
-        waiting.wake(b"c");
-        assert!(!is_woken(&first) && !is_woken(&second));
-        waiting.wake(b"a");
-        assert!(is_woken(&first) && !is_woken(&second));
+        waiting.wake(b"c", &[]);
+        assert!(woken(&first).is_none() && woken(&second).is_none());
+        waiting.wake(b"a", &[]);
+        assert!(woken(&first).is_some() && woken(&second).is_none());
+        first.pass_on(&[]);
+        assert!(woken(&second).is_some());
+        waiting.wake(b"a", &[]);
         drop(first);
-        assert!(is_woken(&second));
-        waiting.wake(b"b");
-        assert!(is_woken(&second));
+        assert!(woken(&second).is_some(), "the first has not looked");
+        waiting.wake(b"b", &[]);
+        assert!(woken(&second).is_some());
         drop(second);
         assert!(waiting.is_empty() && waiting.keys.lock().is_empty());
+    }
+
+    #[test]
+    fn a_writer_learns_when_the_last_of_those_it_woke_has_looked() {
+        let waiting = Waiting::default();
+        let keys = [b"a".to_vec()];
+        let (first, second) = (waiting.wait(&keys), waiting.wait(&keys));
+        let writer = Served::new();
+        waiting.wake(b"a", std::slice::from_ref(&writer));
+        let mut all = std::pin::pin!(writer.all());
+        let mut is_over = || all.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        assert!(!is_over());
+        let served = woken(&first).unwrap();
+        first.pass_on(&served);
+        drop(served);
+        drop(first);
+        assert!(!is_over(), "the second has not looked");
+        drop(second);
+        assert!(is_over(), "it went without looking");
     }
 }

@@ -41,10 +41,19 @@ impl Reply {
         self.bytes.truncate(len);
     }
 
-    /// Forgets what was sent. A large reply is no reason to keep room for another.
+    /// Bytes that there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Forgets what was sent. A large reply is no reason to keep room for another: each that needs less than a
+    /// quarter of it halves it.
     pub(crate) fn clear(&mut self) {
+        let (used, room) = (self.bytes.len(), self.bytes.capacity());
         self.bytes.clear();
-        self.bytes.shrink_to(64 << 10);
+        if used < room / 4 || room > 64 << 10 {
+            self.bytes.shrink_to((room / 2).clamp(1 << 10, 64 << 10));
+        }
     }
 
     fn head(&mut self, mark: u8, number: i64) {

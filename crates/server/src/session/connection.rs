@@ -22,12 +22,16 @@ use tokio::time::timeout;
 
 /// Replies are sent once there are so many bytes of them, whatever else was asked.
 const SEND_BYTES: usize = 64 << 10;
-/// Bytes that are read at once.
-const READ_BYTES: usize = 16 << 10;
+/// Bytes that are read at once, by how much came before: clients that say little cost little.
+const READ_BYTES_MIN: usize = 1 << 10;
+const READ_BYTES_MAX: usize = 16 << 10;
 /// Every client may have so much under way, however much all have.
 const OWN_BYTES: usize = 128 << 10;
 /// A client that takes nothing of its replies for so long is gone.
 const SEND_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// A reply waits so long for those whom its command has served.
+const SERVED_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// The next step of a connection.
 enum Next {
@@ -48,6 +52,8 @@ pub(crate) struct Connection<S> {
     stopped: watch::Receiver<bool>,
     parser: RequestParser,
     input: Vec<u8>,
+    /// Bytes that are read at once now.
+    read_bytes: usize,
     /// How much of `input` has been run.
     done: usize,
     out: Reply,
@@ -71,6 +77,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             stopped,
             parser: RequestParser::default(),
             input: Vec::new(),
+            read_bytes: READ_BYTES_MIN,
             done: 0,
             out: Reply::new(Dialect::Resp2),
             counted: 0,
@@ -79,8 +86,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Serves it until either side ends it.
     pub(crate) async fn run(&mut self) {
+        let peer = Arc::clone(&self.session.client.peer);
+        tracing::debug!(client = peer.id, address = %peer.address(), "a client has come");
         // A client that has gone is none that anything could be said to.
-        let _ = self.serve().await;
+        match self.serve().await {
+            Ok(()) => tracing::debug!(client = peer.id, "a client has gone"),
+            Err(error) => tracing::debug!(client = peer.id, %error, "a client was lost"),
+        }
     }
 
     async fn serve(&mut self) -> io::Result<()> {
@@ -120,7 +132,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.input.drain(..self.done);
         self.done = 0;
         if self.input.is_empty() {
-            self.input.shrink_to(READ_BYTES);
+            self.input.shrink_to(self.read_bytes);
         }
         self.count();
         Ok(())
@@ -146,8 +158,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     if !args.is_empty() {
                         self.session.run(&args, &mut self.out, &mut group);
                     }
-                    let waits = self.session.client.blocked.is_some();
-                    let args = waits.then(|| args.iter().map(|arg| arg.to_vec()).collect());
+                    let args = self.session.client.blocked.as_mut().map(|blocked| {
+                        let own = || args.iter().map(|arg| arg.to_vec()).collect();
+                        blocked.args.take().unwrap_or_else(own)
+                    });
                     self.parser.reset();
                     self.done += bytes;
                     if let Some(args) = args {
@@ -192,16 +206,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ) -> io::Result<()> {
         loop {
             // Something may have come before the ticket was there.
-            if self.session.run_again(args, &mut self.out) {
+            let has_found = self.session.run_again(args, &mut self.out);
+            let passes_on =
+                self.session.client.blocked.take().is_none_or(|blocked| blocked.passes_on);
+            let served = std::mem::take(&mut self.session.client.served);
+            if passes_on {
+                ticket.pass_on(&served);
+            }
+            drop(served);
+            if has_found {
                 return Ok(());
             }
-            let woken = ticket.woken.notified();
+            let woken = ticket.woken();
             tokio::pin!(woken);
             loop {
                 // Requests that come meanwhile are run afterwards: they are kept, and so they are few.
                 let has_room = self.input.len() - self.done < OWN_BYTES;
                 tokio::select! {
-                    () = &mut woken => break,
+                    served = &mut woken => {
+                        self.session.client.served = served;
+                        break;
+                    }
                     fails = peer.wait.ended() => {
                         match (fails, blocked.is_array) {
                             (true, _) => {
@@ -241,6 +266,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.out.error(&format!("MISCONF the write-ahead log cannot be synced: {why}"));
             self.session.client.is_leaving = true;
         }
+        for served in std::mem::take(&mut self.session.client.served) {
+            // It is a matter of order alone: nobody waits long for a client that is slow.
+            let _ = timeout(SERVED_TIME_MAX, served.all()).await;
+        }
         let mut sent = 0;
         while sent < self.out.len() {
             let write = self.stream.write(&self.out.bytes()[sent..]);
@@ -264,7 +293,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         };
         // As much again as has arrived, and never as much as was only said to come.
         let expected = self.parser.bytes_expected().saturating_sub(self.input.len());
-        self.input.reserve(expected.clamp(READ_BYTES, self.input.len().max(READ_BYTES)));
+        self.input.reserve(expected.clamp(self.read_bytes, self.input.len().max(READ_BYTES_MAX)));
         self.count();
         if self.has_too_much() {
             self.out.error(
@@ -275,6 +304,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.send().await?;
             return Ok(false);
         }
+        let before = self.input.len();
+        let has_come = self.arrives(time).await;
+        self.read_bytes = match self.input.len() - before {
+            bytes if bytes >= self.read_bytes => (2 * self.read_bytes).min(READ_BYTES_MAX),
+            bytes if bytes < self.read_bytes / 4 => (self.read_bytes / 2).max(READ_BYTES_MIN),
+            _ => self.read_bytes,
+        };
+        has_come
+    }
+
+    /// Waits until bytes or messages come; `false` where there are no more, or the time is over.
+    async fn arrives(&mut self, time: Option<Duration>) -> io::Result<bool> {
         let peer = Arc::clone(&self.session.client.peer);
         let (out, inbox) = (&mut self.out, &mut self.inbox);
         let read = async {
@@ -299,7 +340,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Counts what the buffers take.
     fn count(&mut self) {
-        let bytes = self.input.capacity() + self.out.len() + self.session.client.bytes();
+        let bytes = self.input.capacity() + self.out.capacity() + self.session.client.bytes();
         let all = &self.session.server.shared.counters.buffer_bytes;
         if bytes >= self.counted {
             all.fetch_add(bytes - self.counted, Ordering::Relaxed);

@@ -11,6 +11,7 @@ use crate::commands::command::{
     ADMIN, CONFIRMS, Command, EXCLUSIVE, IN_SUBSCRIPTION, NO_AUTH, NO_MULTI, SESSION, SETTLED,
     SLOW, WRITE,
 };
+use crate::commands::streams::Wanted;
 use crate::commands::table::{Table, flag_words};
 use crate::fault::{Fault, Outcome, fail};
 use crate::peer::Peer;
@@ -65,7 +66,7 @@ impl Session {
         }
         if let Err(fault) = self.request(args, out, group) {
             out.truncate(begin);
-            self.server.shared.counters.errors.fetch_add(1, Ordering::Relaxed);
+            self.server.shared.counters.failed(&fault.0);
             out.error(&fault.0);
         }
         // Confirmations of subscriptions are messages, and no replies.
@@ -96,6 +97,7 @@ impl Session {
         self.client.is_woken = false;
         if let Err(fault) = &outcome {
             out.truncate(begin);
+            self.server.shared.counters.failed(&fault.0);
             out.error(&fault.0);
         }
         if self.client.blocked.is_some() {
@@ -359,6 +361,10 @@ fn key_places(command: &Command, request: &[&[u8]]) -> Vec<usize> {
         "sort_ro" => vec![1],
         "zunionstore" | "zinterstore" | "zdiffstore" => [1].into_iter().chain(counted(2)).collect(),
         "blmpop" | "bzmpop" => counted(2).collect(),
+        "xread" | "xreadgroup" => {
+            let wanted = Wanted::parse(request, command.name == "xreadgroup");
+            wanted.map_or(Vec::new(), |wanted| wanted.keys.collect())
+        }
         "lmpop" | "zmpop" | "sintercard" | "zintercard" | "zunion" | "zinter" | "zdiff" => {
             counted(1).collect()
         }

@@ -103,7 +103,10 @@ impl<'s> Group<'s> {
         } else {
             self.held.keep(before.unwrap_or(0));
         }
-        if let Some(counters) = self.shared.counters.of(command.name) {
+        // One that waits is counted when it has found something.
+        if let Some(counters) = self.shared.counters.of(command.name)
+            && client.blocked.is_none()
+        {
             counters.ran(begin.elapsed(), outcome.is_err());
         }
         if self.staged.bytes() > BYTES_MAX || self.commands >= COMMANDS_MAX {
@@ -128,11 +131,14 @@ impl<'s> Group<'s> {
         match self.shared.store.write(&mut self.staged, &mut self.batch) {
             Ok(()) => {
                 self.has_written = true;
-                let waiting = &self.shared.store.waiting;
-                self.fresh.drain(..).for_each(|key| waiting.wake(&key));
+                self.shared.store.wake(&self.fresh, &mut client.served);
+                self.fresh.clear();
                 true
             }
             Err(error) => {
+                if self.shared.counters.may_log() {
+                    tracing::error!(%error, "a write failed");
+                }
                 self.fresh.clear();
                 out.truncate(self.begin);
                 out.error(&Fault::from(error).0);
@@ -181,13 +187,14 @@ pub(crate) fn exclusively(
     let outcome = {
         let _guard = shared.store.locks.lock_all();
         let view = View::new(&shared.store, &none);
-        let mut call = Call { args, view, client, shared, out };
+        let mut call = Call { args, view, client: &mut *client, shared, out };
         match run(command, &mut call) {
             Ok(()) => {
-                let mut staged = call.view.finish().staged;
-                let writes = !staged.is_empty();
-                let written = shared.store.write(&mut staged, &mut Batch::new());
-                written.map(|()| writes).map_err(Fault::from)
+                let mut written = call.view.finish();
+                let writes = !written.staged.is_empty();
+                let outcome = shared.store.write(&mut written.staged, &mut Batch::new());
+                shared.store.wake(&written.fresh, &mut client.served);
+                outcome.map(|()| writes).map_err(Fault::from)
             }
             Err(fault) => Err(fault),
         }
@@ -252,7 +259,7 @@ pub(crate) fn together(
     }
     let writes = !staged.is_empty();
     shared.store.write(&mut staged, &mut Batch::new())?;
-    fresh.iter().for_each(|key| shared.store.waiting.wake(key));
+    shared.store.wake(&fresh, &mut client.served);
     Ok(writes)
 }
 

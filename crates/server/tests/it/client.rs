@@ -1,57 +1,12 @@
 //! A client that sends what a test says, and reads one reply at a time.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 use windrow::Db;
+pub(crate) use windrow_server::testing::reply::{Reply, bulk, bulks, encoded, ok};
 use windrow_server::{Config, Server};
-
-/// A reply.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Reply {
-    Simple(String),
-    Error(String),
-    Int(i64),
-    Bulk(Vec<u8>),
-    Null,
-    Array(Vec<Reply>),
-}
-
-/// A byte string.
-pub(crate) fn bulk(text: impl AsRef<[u8]>) -> Reply {
-    Reply::Bulk(text.as_ref().to_vec())
-}
-
-/// An array of byte strings.
-pub(crate) fn bulks<T: AsRef<[u8]>>(texts: impl IntoIterator<Item = T>) -> Reply {
-    Reply::Array(texts.into_iter().map(bulk).collect())
-}
-
-pub(crate) fn ok() -> Reply {
-    Reply::Simple("OK".to_owned())
-}
-
-impl Reply {
-    /// The text of an error; of anything else none.
-    pub(crate) fn error(&self) -> &str {
-        match self {
-            Reply::Error(text) => text,
-            other => panic!("no error: {other:?}"),
-        }
-    }
-}
-
-/// A request as bytes.
-pub(crate) fn encoded(args: &[impl AsRef<[u8]>]) -> Vec<u8> {
-    let mut request = format!("*{}\r\n", args.len()).into_bytes();
-    for arg in args {
-        request.extend_from_slice(format!("${}\r\n", arg.as_ref().len()).as_bytes());
-        request.extend_from_slice(arg.as_ref());
-        request.extend_from_slice(b"\r\n");
-    }
-    request
-}
 
 /// A connection.
 pub(crate) struct Client(BufReader<TcpStream>);
@@ -95,26 +50,7 @@ impl Client {
     }
 
     pub(crate) fn read(&mut self) -> std::io::Result<Reply> {
-        let mut line = String::new();
-        if self.0.read_line(&mut line)? == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
-        }
-        let text = line[1..].trim_end().to_owned();
-        let number = || text.parse::<i64>().unwrap();
-        Ok(match line.as_bytes()[0] {
-            b'+' => Reply::Simple(text),
-            b'-' => Reply::Error(text),
-            b':' => Reply::Int(number()),
-            b'$' | b'*' if number() < 0 => Reply::Null,
-            b'$' => {
-                let mut bytes = vec![0; number() as usize + 2];
-                self.0.read_exact(&mut bytes)?;
-                bytes.truncate(bytes.len() - 2);
-                Reply::Bulk(bytes)
-            }
-            b'*' => Reply::Array((0..number()).map(|_| self.read()).collect::<Result<_, _>>()?),
-            other => panic!("no reply begins with {:?}", char::from(other)),
-        })
+        Reply::read(&mut self.0)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Many clients on few keys at once: whatever comes in between, values are whole.
 
 use crate::client::{Client, Reply, serve};
-use crate::model::{Rng, request};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::thread;
 use windrow::Db;
 use windrow_server::Config;
+use windrow_server::testing::model::{Choices, Rng, request};
 
 /// The rows of a keyspace.
 fn rows(db: &Db, name: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -28,7 +28,8 @@ fn check(db: &Db) {
     let all = ["redis.hashes", "redis.sets", "redis.lists", "redis.members", "redis.scores"];
     let all = all.map(|name| rows(db, name));
     let [hashes, sets, lists, members, scores] = &all;
-    let mut counted = [0; 5];
+    let streams = rows(db, "redis.streams");
+    let (mut counted, mut counted_streams) = ([0; 5], 0);
     let mut deadlines = BTreeSet::new();
     for (key, head) in &heads {
         let (a, b, deadline) = (number(&head[9..17]), number(&head[17..]), number(&head[1..9]));
@@ -43,6 +44,12 @@ fn check(db: &Db) {
         assert_eq!(strings.contains(key), head[0] == b's', "two values of {key:?}");
         let place = match head[0] {
             b's' => continue,
+            b'x' => {
+                let own = of(&streams);
+                counted_streams += own.len();
+                check_stream(&own, a);
+                continue;
+            }
             b'h' => 0,
             b'S' => 1,
             b'l' => 2,
@@ -66,9 +73,37 @@ fn check(db: &Db) {
             assert_eq!(by_member, by_score, "members and scores");
         }
     }
+    assert_eq!(counted_streams, streams.len(), "rows without a stream");
     assert_eq!(counted, all.each_ref().map(Vec::len), "rows without a head");
     let noted: BTreeSet<_> = rows(db, "redis.deadlines").into_iter().map(|(key, _)| key).collect();
     assert_eq!(noted, deadlines, "deadlines of heads");
+}
+
+/// A stream has its record, as many entries as its head says, and groups that count what is pending with them.
+fn check_stream(own: &[(Vec<u8>, Vec<u8>)], count: u64) {
+    let of = |mark: u8| own.iter().filter(move |(row, _)| row.first() == Some(&mark));
+    assert_eq!(own.iter().filter(|(row, _)| row.is_empty()).count(), 1, "one record");
+    assert_eq!(of(b'e').count() as u64 + 1, count, "entries, and the record");
+    // Behind `g`, the length of the name and the name: the kind of the row.
+    let part = |row: &[u8]| {
+        let end = 5 + u32::from_be_bytes(row[1..5].try_into().unwrap()) as usize;
+        (row[1..end].to_vec(), row.get(end).copied())
+    };
+    let mut pending: BTreeMap<Vec<u8>, [u64; 4]> = BTreeMap::new();
+    for (row, value) in of(b'g') {
+        let (group, kind) = part(row);
+        let counts = pending.entry(group).or_default();
+        match kind {
+            None => counts[0] = number(&value[24..]),
+            Some(b'c') => counts[1] += number(&value[8..]),
+            Some(b'p') => counts[2] += 1,
+            Some(b'q') => counts[3] += 1,
+            other => panic!("a row of kind {other:?}"),
+        }
+    }
+    for [group, consumers, by_id, by_consumer] in pending.into_values() {
+        assert_eq!([consumers, by_id, by_consumer], [group; 3], "pending entries");
+    }
 }
 
 fn other(rng: &mut Rng) -> Vec<String> {
@@ -94,6 +129,10 @@ fn other(rng: &mut Rng) -> Vec<String> {
         "ZREMRANGEBYRANK k 0 1",
         "INCR k",
         "HINCRBY k e1 2",
+        "XREADGROUP GROUP g0 c1 BLOCK 2 STREAMS k >",
+        "XREAD BLOCK 2 STREAMS k $",
+        "XAUTOCLAIM k g0 c1 0 0",
+        "XGROUP DELCONSUMER k g0 c1",
     ];
     let shape = OTHERS[rng.below(OTHERS.len() as u64) as usize];
     let word = |word: &str| match word {
@@ -124,8 +163,19 @@ fn disturb(address: SocketAddr, seed: u64) {
                     "ERR hash value",
                     "ERR no such key",
                 ];
+                let of_streams = [
+                    "NOGROUP",
+                    "BUSYGROUP",
+                    "UNBLOCKED",
+                    "ERR The XGROUP",
+                    "ERR The ID specified in XADD",
+                ];
                 let others = ["ERR DUMP payload", "ERR source and destination", "ERR increment"];
-                let is_known = known.iter().chain(&others).any(|begin| text.starts_with(begin));
+                let is_known = known
+                    .iter()
+                    .chain(&others)
+                    .chain(&of_streams)
+                    .any(|begin| text.starts_with(begin));
                 assert!(is_known, "{text}");
             }
         }

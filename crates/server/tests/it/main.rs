@@ -10,4 +10,6 @@ mod concurrent;
 mod encrypted;
 mod hostile;
 mod model;
+mod power;
 mod sessions;
+mod streams;

@@ -1,0 +1,39 @@
+//! Streams of the model, whose identifiers are numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A stream.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    /// Fields and values of each entry.
+    pub entries: BTreeMap<u64, Vec<String>>,
+    pub(super) last: u64,
+    /// Its consumer groups.
+    pub groups: BTreeMap<String, Group>,
+}
+
+/// A consumer group.
+#[derive(Clone, Debug, Default)]
+pub struct Group {
+    pub(super) last: u64,
+    /// Its consumers.
+    pub consumers: BTreeSet<String>,
+    /// Entries that are not acknowledged, and who has them.
+    pub pending: BTreeMap<u64, String>,
+}
+
+impl Stream {
+    /// How many rows it has among those of streams.
+    pub fn rows(&self) -> usize {
+        let of_group = |group: &Group| 1 + group.consumers.len() + 2 * group.pending.len();
+        1 + self.entries.len() + self.groups.values().map(of_group).sum::<usize>()
+    }
+
+    pub(super) fn trim(&mut self, len: usize) -> usize {
+        let surplus = self.entries.len().saturating_sub(len);
+        for _ in 0..surplus {
+            self.entries.pop_first();
+        }
+        surplus
+    }
+}

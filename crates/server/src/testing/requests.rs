@@ -1,0 +1,63 @@
+//! Any bytes as requests.
+
+use crate::protocol::{Limits, Parsed, RequestParser};
+
+/// Requests that were whole, and whether something wrong ended them.
+type Requests = (Vec<Vec<Vec<u8>>>, bool);
+
+/// Reads requests that arrive in pieces, which end at `cuts`.
+fn requests(input: &[u8], cuts: impl Iterator<Item = usize>) -> Requests {
+    let limits = Limits { args_max: 1 << 20, arg_bytes_max: 1 << 20, is_stranger: false };
+    let mut parser = RequestParser::default();
+    let (mut found, mut done) = (Vec::new(), 0);
+    for end in cuts {
+        loop {
+            match parser.advance(&input[done..end], limits) {
+                Ok(Parsed::More) => break,
+                Ok(Parsed::Whole(bytes)) => {
+                    let mut args = Vec::new();
+                    parser.args(&input[done..], &mut args);
+                    found.push(args.iter().map(|arg| arg.to_vec()).collect());
+                    parser.reset();
+                    done += bytes;
+                }
+                Err(_) => return (found, true),
+            }
+        }
+    }
+    (found, false)
+}
+
+/// Reads bytes as requests, at once and in pieces, whose lengths the first byte decides: both are the same.
+///
+/// # Panics
+/// Where they are not.
+pub fn check_requests(input: &[u8]) {
+    let Some((step, input)) = input.split_first() else { return };
+    let step = usize::from(*step).max(1);
+    let at_once = requests(input, std::iter::once(input.len()));
+    let cuts = (step..input.len()).step_by(step).chain([input.len()]);
+    assert_eq!(requests(input, cuts), at_once, "in pieces of {step}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_make_no_difference() {
+        let inputs: [&[u8]; 6] = [
+            b"*2\r\n$3\r\nGET\r\n$1\r\na\r\nPING\r\n",
+            b"SET a \"b c\"\r\n*0\r\n*-1\r\n",
+            b"*1\r\n$4\r\nPI\r\nx",
+            b"*1\r\n$-4\r\n",
+            b"*x\r\nPING\r\n",
+            b"\r\n\r\nPING 'a\r\n",
+        ];
+        for input in inputs {
+            for step in 0..=input.len() as u8 {
+                check_requests(&[&[step], input].concat());
+            }
+        }
+    }
+}
