@@ -14,8 +14,8 @@ total=${1:?usage: fuzz/run.sh EXECUTIONS [TARGET...]}
 shift
 
 # Share of the executions in percent, and longest input in bytes.
-all="log:21:4096 manifest:20:4096 block:20:2048 table:20:8192 options:15:2048
-     directory:2:16384 operations:2:1024"
+all="log:19:4096 manifest:18:4096 block:18:2048 table:18:8192 options:13:2048
+     directory:2:16384 operations:2:1024 requests:8:2048 commands:1:1024 sessions:1:512"
 
 export RUSTFLAGS="-Cpasses=sancov-module \
   -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -38,13 +38,16 @@ for line in $all; do
   [[ $# -eq 0 ]] || share=$((100 / $#))
   runs=$((total * share / 100))
   mkdir -p "corpus/$name" "artifacts/$name"
+  # Of the server's targets nothing is kept: they need no seeds.
+  seeds=("../crates/sim/corpora/$name")
+  [[ -d ${seeds[0]} ]] || seeds=()
   dictionary=()
   # A database reaches so much code that weighing inputs by rarity takes
   # several times what running them does.
   schedule=()
   [[ $name == directory || $name == operations ]] && schedule=(-entropic=0)
   [[ -e dictionaries/$name ]] && dictionary=("-dict=dictionaries/$name")
-  if { time "$built/$name" "corpus/$name" "../crates/sim/corpora/$name" \
+  if { time "$built/$name" "corpus/$name" "${seeds[@]}" \
     -runs="$runs" -max_len="$bytes_max" "${dictionary[@]}" "${schedule[@]}" \
     -rss_limit_mb=512 -timeout=20 -artifact_prefix="artifacts/$name/" \
     -print_final_stats=1 >"artifacts/$name.log" 2>&1; } 2>"artifacts/$name.time"; then

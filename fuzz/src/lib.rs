@@ -6,6 +6,7 @@
 
 pub use libfuzzer_sys;
 pub use peak_alloc;
+pub use windrow_server;
 pub use windrow_sim;
 
 /// A fuzzer of the target of this name, its memory counted and bounded.
@@ -18,6 +19,16 @@ macro_rules! fuzz {
         $crate::libfuzzer_sys::fuzz_target!(|input: &[u8]| {
             let target = $crate::windrow_sim::fuzz::target($name).expect("a target of this name");
             target.check(input, &MEMORY);
+        });
+    };
+}
+
+/// A fuzzer of a function of [`windrow_server::testing`].
+#[macro_export]
+macro_rules! fuzz_server {
+    ($name:ident) => {
+        $crate::libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+            $crate::windrow_server::testing::$name(input);
         });
     };
 }

@@ -1,0 +1,4 @@
+//! libFuzzer on the requests of Redis clients.
+#![no_main]
+
+windrow_fuzz::fuzz_server!(check_requests);
