@@ -2,16 +2,19 @@
 //!
 //! Never does: open, read or write anything.
 
-use crate::bytes::parse_duration;
+mod open;
 #[cfg(feature = "serve")]
-use crate::durability::ServeSync;
+mod serve;
+
+use crate::bytes::parse_duration;
 use crate::layout::{FieldsArgs, Format};
 use crate::session::Session;
 use crate::stop::OnStop;
 use clap::{Args, Parser, Subcommand};
-use std::ffi::OsString;
+pub(crate) use open::Open;
 #[cfg(feature = "serve")]
-use std::net::IpAddr;
+pub(crate) use serve::ServeArgs;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,9 +99,11 @@ pub(crate) enum Command {
     /// Work on one open database, command after command: at a prompt with history and completion,
     /// or by a script on standard input
     Shell(ShellArgs),
+    /// Draw a database as one page of HTML, with all that its manifest remembers
+    Viz(VizArgs),
     /// Serve a database to Redis clients, until Ctrl-C, SIGTERM or SHUTDOWN
     #[cfg(feature = "serve")]
-    #[command(after_help = SERVE_HELP)]
+    #[command(after_help = serve::SERVE_HELP)]
     Serve(ServeArgs),
     /// Print what a file of a database holds, record by record
     Dump(DumpArgs),
@@ -150,6 +155,7 @@ impl Command {
             | Command::DeleteRange(_)
             | Command::Clear(_)
             | Command::Tree(_)
+            | Command::Viz(_)
             | Command::Stats(_)
             | Command::Keyspaces(_)
             | Command::Options(_)
@@ -173,6 +179,7 @@ impl Command {
             | Command::Scan(ScanArgs { open, data, .. })
             | Command::Export(ExportArgs { open, data, .. }) => (open, Some(data)),
             Command::Tree(TreeArgs { open, .. })
+            | Command::Viz(VizArgs { open, .. })
             | Command::Stats(StatsArgs { open, .. })
             | Command::Keyspaces(KeyspacesArgs { open, .. })
             | Command::Verify(VerifyArgs { open, .. })
@@ -188,34 +195,6 @@ impl Command {
     }
 }
 
-/// Where the database is and how it is opened.
-#[derive(Debug, Args)]
-pub(crate) struct Open {
-    /// Directory of the database
-    #[arg(value_name = "DB")]
-    pub(crate) path: PathBuf,
-
-    /// How the tree is kept in shape: a preset by name, or a policy in full; a database keeps
-    /// the one it was last written with
-    #[arg(long, value_name = "NAME", help_heading = "Opening")]
-    pub(crate) preset: Option<String>,
-
-    /// Set an option, as often as you like; `windrow options` lists them. A database keeps
-    /// those it was last written with: on one that exists, flags change them, and a command
-    /// that writes stores the change
-    #[arg(long = "option", value_name = "NAME=VALUE", help_heading = "Opening")]
-    pub(crate) options: Vec<String>,
-
-    /// If another process has the database open for writing, wait this long for it to close:
-    /// seconds, or a number with ms, s, m or h
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Opening")]
-    pub(crate) wait: Option<Duration>,
-
-    /// Where it is open already.
-    #[arg(skip)]
-    pub(crate) session: Option<Arc<Session>>,
-}
-
 /// Which keyspace, and how keys and values are written.
 #[derive(Debug, Args)]
 pub(crate) struct Data {
@@ -228,60 +207,13 @@ pub(crate) struct Data {
     pub(crate) hex: bool,
 }
 
-/// Redis' flags have their names; those that have no meaning here are taken and do nothing.
-#[cfg(feature = "serve")]
 #[derive(Debug, Args)]
-pub(crate) struct ServeArgs {
+pub(crate) struct VizArgs {
     #[command(flatten)]
     pub(crate) open: Open,
-    /// Port; 0 for one that is free
-    #[arg(long, value_name = "PORT", default_value_t = 6379)]
-    pub(crate) port: u16,
-    /// Address to listen at, as often as you like; any but loopback ones need --requirepass
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_delimiter = ' ')]
-    pub(crate) bind: Vec<IpAddr>,
-    /// When a write is on the device: before its reply, within a second, or whenever
-    #[arg(long, value_name = "WHEN", visible_alias = "appendfsync", default_value = "everysec")]
-    pub(crate) sync: ServeSync,
-    /// The password that clients say before anything else
-    #[arg(long, value_name = "PASSWORD", env = "WINDROW_REQUIREPASS", hide_env_values = true)]
-    pub(crate) requirepass: Option<String>,
-    /// A port for TLS as well; 0 for one that is free
-    #[arg(long, value_name = "PORT", requires_all = ["tls_cert_file", "tls_key_file"])]
-    pub(crate) tls_port: Option<u16>,
-    /// The server's certificate and those it was signed by, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_port")]
-    pub(crate) tls_cert_file: Option<PathBuf>,
-    /// The certificate's private key, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_port")]
-    pub(crate) tls_key_file: Option<PathBuf>,
-    /// Connections at most
-    #[arg(long, value_name = "CLIENTS", default_value_t = 10_000)]
-    pub(crate) maxclients: usize,
-    /// End connections that say nothing for so long: seconds, or 90s, 5m; 0: never
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "0")]
-    pub(crate) timeout: Duration,
-    /// Give a command another name, or none (''): as often as you like
-    #[arg(long, value_names = ["COMMAND", "NAME"], num_args = 2)]
-    pub(crate) rename_command: Vec<String>,
-    /// Refuse commands that write
-    #[arg(long)]
-    pub(crate) read_only: bool,
-    /// Bytes of one reply at most
-    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
-    pub(crate) reply_max_bytes: usize,
-    /// Bytes of all requests and replies under way at most; an eighth of the memory if nothing is said
-    #[arg(long, value_name = "BYTES")]
-    pub(crate) buffer_max_bytes: Option<usize>,
-    /// Taken and not needed: every write is kept
-    #[arg(long, hide = true, num_args = 0..)]
-    pub(crate) save: Vec<String>,
-    #[arg(long, hide = true, value_name = "YES")]
-    pub(crate) appendonly: Option<String>,
-    #[arg(long, hide = true, value_name = "YES")]
-    pub(crate) daemonize: Option<String>,
-    #[arg(long, hide = true, value_name = "YES")]
-    pub(crate) protected_mode: Option<String>,
+    /// Moments of the past to show at most
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) moments: usize,
 }
 
 #[derive(Debug, Args)]
@@ -700,12 +632,6 @@ pub(crate) enum DumpKind {
     Table,
 }
 
-#[cfg(feature = "serve")]
-const SERVE_HELP: &str = "\
-Strings are the plain pairs of the keyspace `default`: what a client SETs, `windrow get` reads. Talk to it
-by `redis-cli -p PORT`, or any Redis client. WINDROW.STATS, .TREE, .COMPACT, .CHECKPOINT and .POLICY are
-Windrow's own commands.";
-
 const LAB_HELP: &str = "\
 What is simulated, and what each column of its tables says, is in docs/lab.md of the source.";
 
@@ -761,6 +687,12 @@ pub(crate) struct LabArgs {
     /// data of 6 to 1,000 memtables and each workload, or that of --workload
     #[arg(long, conflicts_with_all = ["table", "fit", "reads", "search", "load", "policies", "keys", "rounds", "memtable", "file", "base"])]
     pub(crate) ablation: bool,
+    /// Print a page of HTML on which the first two policies are at work step by step, one under the other
+    #[arg(long, conflicts_with_all = ["table", "fit", "reads", "search", "ablation", "load", "json"])]
+    pub(crate) html: bool,
+    /// Flushes that the page plays
+    #[arg(long, value_name = "N", default_value_t = 40, requires = "html", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) flushes: u32,
     /// Data to search for, in memtables, as often as you like (6, 12, 24, 48, 100)
     #[arg(long, value_name = "N", requires = "search", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) memtables: Vec<u32>,

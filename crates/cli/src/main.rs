@@ -17,6 +17,8 @@ mod input;
 mod json_path;
 mod jsonl;
 mod layout;
+#[cfg(feature = "serve")]
+mod log;
 mod picture;
 mod progress;
 mod quotes;

@@ -247,6 +247,7 @@ fn options(open: &Open, access: Access, settings: Settings) -> Result<Options> {
             ))
         })?;
     }
+    options.components.listener = open.listener.clone().map(|listener| listener as _);
     options.settings.validate().map_err(|problems| Failure::usage(problems.join("; ")))?;
     Ok(options)
 }

@@ -12,6 +12,7 @@ pub mod evidence;
 pub mod figures;
 pub mod fit;
 pub mod picture;
+pub mod play;
 pub mod random;
 pub mod reads;
 pub mod report;

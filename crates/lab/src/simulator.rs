@@ -72,6 +72,8 @@ pub(crate) struct Simulator {
     /// The use that reads and writes come to, if the policy goes by that.
     pub(crate) measured: Option<Measured>,
     now_ms: u64,
+    /// Each step and the tree after it, where they are to be kept.
+    pub(crate) film: Option<Vec<(String, Version)>>,
 }
 
 /// Memory of the HotMap: room for a twentieth of the keys in each of five
@@ -117,6 +119,7 @@ impl Simulator {
             read_costs: HashMap::new(),
             measured: (setup.policy.usage == Use::Measured).then(Measured::default),
             now_ms: 0,
+            film: None,
         }
     }
 
@@ -196,6 +199,7 @@ impl Simulator {
         self.meter.flush(updates, memtable.len() as u64);
         let edit = Edit { boundaries, ..Edit::flush(&self.version, files, self.seq) };
         self.install(&edit)?;
+        self.keep(|| format!("flush of {} keys", memtable.len()));
         self.measure_reads(updates);
         Ok(())
     }
@@ -263,7 +267,16 @@ impl Simulator {
             Decision::Drop(drop) => drop.edit(),
             Decision::Reshape(reshape) => reshape.edit(),
         };
-        self.install(&edit).map_err(|error| error.context(format!("{decision}")))
+        self.install(&edit).map_err(|error| error.context(format!("{decision}")))?;
+        self.keep(|| decision.to_string());
+        Ok(())
+    }
+
+    /// Keeps a step, where they are kept.
+    fn keep(&mut self, text: impl FnOnce() -> String) {
+        if let Some(film) = &mut self.film {
+            film.push((text(), self.version.clone()));
+        }
     }
 
     fn merge(&mut self, merge: &Merge) -> Edit {

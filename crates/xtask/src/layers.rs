@@ -51,10 +51,11 @@ const LAYERS: &[Layer] = &[
     },
     Layer { package: "windrow-bench", windrow: &["windrow"], outside: None },
     Layer { package: "windrow-bench-peers", windrow: &["windrow", "windrow-bench"], outside: None },
+    Layer { package: "windrow-dashboard", windrow: &["windrow"], outside: None },
     Layer { package: "windrow-server", windrow: &["windrow"], outside: None },
     Layer {
         package: "windrow-cli",
-        windrow: &["windrow", "windrow-lab", "windrow-server"],
+        windrow: &["windrow", "windrow-dashboard", "windrow-lab", "windrow-server"],
         outside: None,
     },
     Layer {

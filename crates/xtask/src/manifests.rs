@@ -26,6 +26,7 @@ const PUBLISHED: &[&str] = &[
     "windrow-plan",
     "windrow",
     "windrow-lab",
+    "windrow-dashboard",
     "windrow-server",
     "windrow-cli",
 ];

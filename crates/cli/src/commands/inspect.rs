@@ -1,10 +1,9 @@
 //! What a database looks like: `tree`; what it can be set to: `options`.
 
-use crate::args::{OptionsArgs, TreeArgs};
-use crate::bytes;
+use crate::args::{OptionsArgs, TreeArgs, VizArgs};
 use crate::failure::Result;
 use crate::human::{self, Paint};
-use crate::picture::{self, FileView, LevelView};
+use crate::picture;
 use crate::store::{self, Access};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -19,7 +18,12 @@ pub(crate) fn tree(args: &TreeArgs, quiet: bool) -> Result<()> {
         let mut trees = picture::of(db);
         trees.retain(|tree| args.keyspace.as_ref().is_none_or(|name| *name == tree.keyspace));
         if args.json {
-            let trees: Vec<Value> = trees.iter().map(tree_to_json).collect();
+            let mut trees = windrow_dashboard::trees(db);
+            let is_wanted =
+                |tree: &Value| args.keyspace.as_ref().is_none_or(|name| tree["name"] == **name);
+            if let Some(trees) = trees.as_array_mut() {
+                trees.retain(is_wanted);
+            }
             writeln!(out, "{}", json!({ "keyspaces": trees }))?;
             return Ok(out.flush()?);
         }
@@ -36,28 +40,14 @@ pub(crate) fn tree(args: &TreeArgs, quiet: bool) -> Result<()> {
     })
 }
 
-fn tree_to_json(tree: &picture::TreeView) -> Value {
-    let files = |files: &[FileView]| files.iter().map(file_to_json).collect::<Value>();
-    let level = |(number, level): (u32, &LevelView)| json!({ "level": number, "run": files(&level.run), "sst_log": files(&level.sst_log) });
-    let levels: Vec<Value> = (0..).zip(&tree.levels).map(level).collect();
-    json!({ "name": tree.keyspace, "levels": levels })
-}
-
-/// Keys are bytes, and so in hexadecimal.
-fn file_to_json(file: &FileView) -> Value {
-    let hex = |key: &[u8]| {
-        let mut digits = Vec::new();
-        bytes::encode_hex(key, &mut digits);
-        String::from_utf8_lossy(&digits).into_owned()
-    };
-    json!({
-        "number": file.number,
-        "epoch": file.epoch,
-        "bytes": file.bytes,
-        "entries": file.entries,
-        "tombstones": file.tombstones,
-        "smallest_hex": hex(&file.smallest),
-        "largest_hex": hex(&file.largest),
+pub(crate) fn viz(args: &VizArgs) -> Result<()> {
+    store::with(&args.open, Access::Read, |db| {
+        let mut state = windrow_dashboard::state(db);
+        state["status"] = json!("a picture: nothing is asked of the database");
+        state["moments"] = windrow_dashboard::moments(&args.open.path, args.moments)?;
+        let mut out = io::stdout().lock();
+        out.write_all(windrow_dashboard::page::of(&state).as_bytes())?;
+        Ok(out.flush()?)
     })
 }
 

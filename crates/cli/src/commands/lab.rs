@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use windrow::Error;
 use windrow_lab::evidence::{self, Compared, Page};
+use windrow_lab::play::{Step, play};
 use windrow_lab::setup::{LOAD, UNIT_KEYS};
 use windrow_lab::{Figures, Setup, Workload, ablation, fit, reads, report, search, simulate};
 
@@ -25,6 +26,9 @@ due, and how uneven that is. space: keys in tables for each distinct key. More: 
 ";
 
 pub(crate) fn run(args: &LabArgs, quiet: bool) -> Result<()> {
+    if args.html {
+        return page(args);
+    }
     let (text, json) = match args {
         LabArgs { table: true, .. } => design_table(args)?,
         LabArgs { fit: true, .. } => fit_table(args)?,
@@ -44,6 +48,43 @@ pub(crate) fn run(args: &LabArgs, quiet: bool) -> Result<()> {
             }
         }
     }
+    Ok(out.flush()?)
+}
+
+/// The first two policies step by step: at each flush they have had the same updates.
+fn page(args: &LabArgs) -> Result<()> {
+    let mut played = Vec::new();
+    for (name, setup) in setups(args)?.into_iter().take(2) {
+        let steps = play(&setup, args.flushes as usize).map_err(|error| told(&name, &error))?;
+        played.push((name, setup.policy.to_string(), steps));
+    }
+    let mut moments = Vec::new();
+    for flush in 0..args.flushes as usize {
+        let of_flush = |steps: &[Step]| {
+            let begin = steps.partition_point(|step| step.flush < flush);
+            begin..steps.partition_point(|step| step.flush <= flush)
+        };
+        let counts = played.iter().map(|(_, _, steps)| of_flush(steps).len());
+        // The one that has less to do waits for the other.
+        for step in 0..counts.max().unwrap_or(0) {
+            let at = |steps: &[Step]| {
+                let of_flush = of_flush(steps);
+                (of_flush.start + step).min(of_flush.end.saturating_sub(1))
+            };
+            let trees = played.iter().map(|(name, policy, steps)| {
+                let step = &steps[at(steps)];
+                let levels = windrow_dashboard::tree_levels(&step.tree);
+                json!({ "name": name, "policy": policy, "levels": levels, "text": step.text })
+            });
+            let trees: Vec<Value> = trees.collect();
+            moments.push(json!({ "text": format!("flush {}", flush + 1), "keyspaces": trees }));
+        }
+    }
+    let title = "a simulation: of bare keys";
+    let state =
+        json!({ "path": "windrow lab", "status": title, "is_lab": true, "moments": moments });
+    let mut out = io::stdout().lock();
+    out.write_all(windrow_dashboard::page::of(&state).as_bytes())?;
     Ok(out.flush()?)
 }
 

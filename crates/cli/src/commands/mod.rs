@@ -41,6 +41,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Scan(args) => scan::scan(&args),
         Command::Export(args) => scan::export(&args, quiet),
         Command::Tree(args) => inspect::tree(&args, quiet),
+        Command::Viz(args) => inspect::viz(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Keyspaces(args) => keyspaces::run(&args),
@@ -52,7 +53,7 @@ pub(crate) fn run(cli: Cli) -> Result<()> {
         Command::Destroy(args) => maintain::destroy(&args),
         Command::Shell(args) => session::run(&args, quiet, run),
         #[cfg(feature = "serve")]
-        Command::Serve(args) => serve::run(&args),
+        Command::Serve(args) => serve::run(args),
         Command::Dump(args) => dump::run(&args),
         Command::Lab(args) => lab::run(&args, quiet),
         Command::Completions { shell } => shell::completions(shell),

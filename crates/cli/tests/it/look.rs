@@ -571,3 +571,17 @@ fn the_demo_runs_and_leaves_nothing() {
     let text = sh.fails("demo --keep kept", 1);
     assert!(text.contains("exists already"), "{text}");
 }
+
+#[test]
+fn a_database_and_the_lab_are_drawn_as_pages_that_ask_nobody() {
+    let sh = Shell::new();
+    unicode(&sh);
+    let page = sh.ok("viz db");
+    assert!(page.starts_with("<!doctype html>") && page.contains("\"moments\":["), "{page}");
+    assert!(page.contains("\"smallest_hex\":"), "there are tables");
+    let lab = sh.ok("lab --html -p leveled -p windrow --keys 20000 --flushes 3");
+    assert!(lab.contains("\"is_lab\":true") && lab.contains("flush 3"), "{lab}");
+    for page in [page, lab] {
+        assert!(!page.contains("http://") && !page.contains("https://"));
+    }
+}

@@ -20,7 +20,7 @@ fn started(mut child: Child) -> (Child, String, BufReader<ChildStderr>) {
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
-    let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+    let address = line.trim().rsplit("address=").next().unwrap().to_owned();
     assert!(line.contains("serving") && address.starts_with("127.0.0.1:"), "{line}");
     (child, address, said)
 }
@@ -73,6 +73,43 @@ fn a_client_ends_the_server_and_mistakes_are_told() {
     assert!(sh.fails("serve db --bind 0.0.0.0", 2).contains("--requirepass"));
     assert!(sh.fails("serve db --rename-command NOTHING x", 1).contains("NOTHING"));
     assert!(sh.fails("serve db --daemonize yes", 2).contains("daemonize"));
+}
+
+#[test]
+fn the_dashboard_has_the_servers_metrics_and_the_log_is_json() {
+    let sh = Shell::new();
+    let flags = "--dashboard 127.0.0.1:0 --dir . --log-format json --logfile log.json";
+    let mut child = sh.spawn(&format!("serve db --port 0 {flags}"));
+    // The log says where both are.
+    let found = |key: &str| loop {
+        let text = std::fs::read_to_string(sh.path("log.json")).unwrap_or_default();
+        let line = text.lines().find(|line| line.contains(key) && line.ends_with('}'));
+        if let Some(line) = line {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            return value[key].as_str().unwrap().to_owned();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let (address, page) = (found("address"), found("page"));
+    assert_eq!(say(&mut client(&address), "SET apple red"), "+OK");
+    let host = page.strip_prefix("http://").unwrap().trim_end_matches('/').to_owned();
+    let mut stream = TcpStream::connect(&host).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    for line in [
+        "windrow_server_connections_total 1",
+        "windrow_write_operations_total 1",
+        "command=\"set\"} 1",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(
+        std::fs::read_to_string(sh.path("log.json")).unwrap().contains("the database is closed")
+    );
+    assert!(sh.fails("serve db --dashboard 0.0.0.0:0", 1).contains("password"));
 }
 
 #[test]

@@ -1,0 +1,124 @@
+// The page in Chromium: what it shows is what the server says; nothing fails, nothing is asked of others; it can be
+// used at both widths, in both themes, by keyboard.
+import { chromium } from "playwright-core";
+import { readFileSync } from "node:fs";
+
+const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
+const { URL: url, VIZ: viz, LAB: lab, SHOTS: shots } = process.env;
+const fail = (what) => { console.error("FAILED: " + what); process.exitCode = 1; };
+const check = (isTrue, what) => { if (isTrue) console.log("ok: " + what); else fail(what); };
+
+const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+
+const open = async (address, width, theme) => {
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme, bypassCSP: false });
+  const page = await context.newPage();
+  page.on("console", (message) => { if (message.type() === "error") fail("console: " + message.text()); });
+  page.on("pageerror", (error) => fail("page: " + error));
+  page.on("requestfailed", (request) => { if (!request.url().endsWith("/events")) fail("request: " + request.url()); });
+  page.on("request", (request) => { if (!/^(http:\/\/127\.0\.0\.1:7399\/|file:|data:)/.test(request.url())) fail("foreign: " + request.url()); });
+  page.on("dialog", (dialog) => fail("a script of a key ran: " + dialog.message()));
+  await page.goto(address);
+  await page.waitForFunction(() => (W.state.before || W.state.isLab) && W.shown.boxes.length > 0, null, { timeout: 30000 });
+  return page;
+};
+
+const accessible = async (page, what) => {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => (await axe.run()).violations.map((of) => of.id + ": " + of.nodes.map((node) => node.html.slice(0, 120)).join(" | ")));
+  check(found.length === 0, "axe-core, " + what + (found.length ? ": " + found.join("; ") : ""));
+};
+
+// Under load, at both widths and in both themes.
+for (const [width, theme] of [[1280, "light"], [1280, "dark"], [390, "light"], [390, "dark"]]) {
+  const page = await open(url, width, theme);
+  await page.waitForTimeout(width === 1280 && theme === "light" ? 12000 : 4000);
+  const what = width + " pixels, " + theme;
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  check(wide <= 0, "nothing is wider than the page, " + what);
+  await accessible(page, what);
+  await page.screenshot({ path: `${shots}/live-${width}-${theme}.png`, fullPage: true });
+  if (width === 1280 && theme === "light") await agrees(page);
+  await page.context().close();
+}
+
+// What is drawn is what the server says.
+async function agrees(page) {
+  const series = await page.evaluate(() => W.state.series.throughput.length);
+  check(series >= 5, series + " points of the series in 12 seconds");
+  const rates = await page.evaluate(() => W.state.series.throughput.some((point) => point[1] > 0));
+  check(rates, "writes are seen");
+  const events = await page.locator("#events li").count();
+  check(events > 0, events + " events");
+  // The tree moves on under load: it is compared until both were read of the same moment.
+  let same = null;
+  for (let round = 0; round < 60 && !same; round += 1) {
+    const said = await (await fetch(url + "state.json")).json();
+    const drawn = await page.evaluate(() => W.state.trees.map((tree) => [tree.name, tree.levels.map((level) => [level.run, level.sst_log].map((part) => part.map((file) => file.number)))]));
+    const expected = said.keyspaces.map((tree) => [tree.name, tree.levels.map((level) => [level.run, level.sst_log].map((part) => part.map((file) => file.number)))]);
+    if (JSON.stringify(drawn) === JSON.stringify(expected)) same = said;
+    else await page.waitForTimeout(200);
+  }
+  check(same, "tables are those of state.json");
+  const boxes = await page.evaluate(() => { const levels = W.shown.levels; return [W.shown.boxes.length, levels.reduce((sum, level) => sum + level.run.length + level.sst_log.length, 0)]; });
+  check(boxes[0] === boxes[1], `${boxes[0]} boxes for ${boxes[1]} tables`);
+  const row = await page.locator("#levels tbody tr").count();
+  check(row > 0, row + " levels in the table");
+  // By keyboard.
+  await page.focus("#tree");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowDown");
+  const chosen = await page.locator("#tree-file").textContent();
+  check(/^Table \d+, level/.test(chosen), "by keyboard: " + chosen.slice(0, 60));
+}
+
+// Frames while a thousand tables are drawn again and again.
+{
+  const page = await open(url, 1280, "light");
+  const rate = await page.evaluate(async () => {
+    const hex = (number) => number.toString(16).padStart(8, "0");
+    const files = (base, count) => Array.from({ length: count }, (_, at) => ({ number: base + at, epoch: 0, bytes: 1e6, entries: 1e4, tombstones: at % 7, smallest_hex: hex(at * 1000), largest_hex: hex(at * 1000 + 990), filter_bytes: 12500, hotness: at % 11, queries: at, hits: 0 }));
+    const levels = [0, 1, 2, 3].map((level) => ({ level, run: level ? files(level * 1e5, 250) : [], sst_log: level ? [] : files(0, 250) }));
+    W.shown.show(levels, "age");
+    let frames = 0;
+    const begin = performance.now();
+    while (performance.now() - begin < 3000) {
+      await new Promise(requestAnimationFrame);
+      W.shown.draw();
+      frames += 1;
+    }
+    return frames / 3;
+  });
+  check(rate >= 55, rate.toFixed(1) + " frames a second with 1,000 tables");
+  await page.context().close();
+}
+
+// The offline page.
+for (const [width, theme] of [[1280, "light"], [390, "dark"]]) {
+  const page = await open("file://" + viz, width, theme);
+  const moments = await page.evaluate(() => Number(document.getElementById("moment").max) + 1);
+  check(moments > 1, moments + " moments of the past");
+  await page.evaluate(() => { const range = document.getElementById("moment"); range.value = 0; range.dispatchEvent(new Event("input")); });
+  const past = await page.evaluate(() => W.shown.levels.length);
+  await page.evaluate(() => { const range = document.getElementById("moment"); range.value = range.max; range.dispatchEvent(new Event("input")); });
+  check(past >= 0, "the first moment is shown");
+  await accessible(page, "offline, " + width + " pixels, " + theme);
+  await page.screenshot({ path: `${shots}/viz-${width}-${theme}.png`, fullPage: true });
+  await page.context().close();
+}
+// The lab: two policies play.
+for (const [width, theme] of [[1280, "light"], [390, "dark"]]) {
+  const page = await open("file://" + lab, width, theme);
+  const before = await page.locator("#first").textContent();
+  await page.focus("#play");
+  await page.keyboard.press("Enter");
+  await page.waitForTimeout(2000);
+  await page.keyboard.press("Enter");
+  const after = await page.locator("#first").textContent();
+  const moment = await page.evaluate(() => Number(document.getElementById("moment").value));
+  check(moment >= 3, "the lab plays: " + moment + " steps, from " + JSON.stringify(before) + " to " + JSON.stringify(after));
+  await accessible(page, "lab, " + width + " pixels, " + theme);
+  await page.screenshot({ path: `${shots}/lab-${width}-${theme}.png`, fullPage: true });
+  await page.context().close();
+}
+await browser.close();
