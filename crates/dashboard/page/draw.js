@@ -50,7 +50,7 @@ W.legend = (place, names) => {
   place.replaceChildren(...names.map((name, at) => {
     const item = document.createElement("span");
     item.textContent = name;
-    item.style.setProperty("--swatch", "var(--c" + (at % 5) + ")");
+    item.style.setProperty("--swatch", "var(--c" + (at % 7) + ")");
     return item;
   }));
 };
@@ -58,7 +58,7 @@ W.legend = (place, names) => {
 // Lines, or stacked bars, of the last points: `points` are arrays of one number for each series.
 W.chart = (canvas, points, { bars = false, text = W.number, least = 1, log = false } = {}) => {
   const { pen, width, height } = W.surface(canvas);
-  const palette = W.palette(), room = 300, left = 58, top = 8, bottom = height - 6;
+  const palette = W.palette(), room = Math.min(Math.max(points.length, 60), 300), left = 58, top = 8, bottom = height - 6;
   const most = (point) => bars ? point.reduce((sum, value) => sum + value, 0) : Math.max(...point, 0);
   const peak = points.reduce((peak, point) => Math.max(peak, most(point)), least);
   const scale = (value) => log ? Math.log1p(value) / Math.log1p(peak) : value / peak;

@@ -12,7 +12,7 @@ W.start = (doc) => {
 
   const chosen = (box) => {
     if (!box) { at("tree-file").textContent = "No table is chosen."; return; }
-    const file = box.file, place = box.epoch === null ? "run" : "SST-log, epoch " + box.epoch;
+    const file = box.file, place = box.isLog ? "SST-log, epoch " + file.epoch : "run";
     at("tree-file").textContent = `Table ${file.number}, level ${box.level.level} (${place}): ${W.bytes(file.bytes)}, ${W.number(file.entries)} entries, `
       + `${W.number(file.tombstones)} tombstones, ${(8 * file.filter_bytes / Math.max(file.entries, 1)).toFixed(1)} filter bits a key, `
       + `about ${W.number(Math.round(file.queries))} lookups, keys ${W.key(file.smallest_hex)} to ${W.key(file.largest_hex)}`;
@@ -91,7 +91,7 @@ W.start = (doc) => {
     const bars = Object.entries(PARTS).map(([part, name], of) => {
       const bar = doc.createElement("i");
       bar.style.width = 100 * memory[part] / Math.max(memory.budget_bytes, 1) + "%";
-      bar.style.background = `var(--c${of % 5})`;
+      bar.style.background = `var(--c${of % 7})`;
       bar.title = name + ": " + W.bytes(memory[part]);
       return bar;
     });
@@ -180,7 +180,24 @@ W.start = (doc) => {
 
   const treeTold = (keyspaces) => { state.trees = keyspaces; showTree(); };
 
-  const travel = (moments) => {
+  // A moment says which tables have come and gone since the one before.
+  const travel = ({ moments, tables, keyspaces }) => {
+    const known = Object.fromEntries((keyspaces || []).map((of) => [of.name, of]));
+    const last = {};
+    const places = moments.map((moment) => moment.keyspaces.map((tree) => {
+      const now = new Map(last[tree.name]);
+      for (const place of tree.gone) now.delete(place.join());
+      for (const place of tree.come) now.set(place.join(), place);
+      last[tree.name] = now;
+      return [...now.values()];
+    }));
+    const whole = (at) => moments[at].keyspaces.map((tree, of) => {
+      const levels = Array.from({ length: tree.levels }, (_, level) => ({ level, run: [], sst_log: [] }));
+      for (const [level, isLog, number, epoch] of places[at][of]) levels[level][isLog ? "sst_log" : "run"].push({ ...tables[tree.name][number], epoch });
+      for (const level of levels) level.run.sort((a, b) => (a.smallest_hex < b.smallest_hex ? -1 : 1));
+      const isLast = at === moments.length - 1;
+      return { ...(isLast ? known[tree.name] : {}), ...tree, policy: tree.policy || (known[tree.name] || {}).policy, levels };
+    });
     const range = at("moment"), words = at("moment-text");
     const button = at("play");
     let playing = 0;
@@ -190,7 +207,7 @@ W.start = (doc) => {
     const show = () => {
       const moment = moments[range.value];
       words.textContent = `${Number(range.value) + 1} of ${moments.length}: ${moment.text}`;
-      treeTold(moment.keyspaces);
+      treeTold(whole(Number(range.value)));
     };
     range.addEventListener("input", show);
     const stop = () => { clearInterval(playing); playing = 0; text(button, "Play"); };
@@ -221,8 +238,9 @@ W.start = (doc) => {
     text(at("path"), all.path);
     state.isLab = Boolean(all.is_lab);
     at("speed").hidden = true;
+    for (const id of ["cards", "running", "events"]) at(id).closest("section").hidden = true;
     if (state.isLab) for (const section of doc.querySelectorAll("main > section")) section.hidden = !section.contains(at("tree"));
-    if (all.moments && all.moments.length) travel(all.moments); else treeTold(all.keyspaces);
+    if (all.moments && all.moments.length) travel(all); else treeTold(all.keyspaces);
     if (state.isLab) { at("keyspace").parentElement.hidden = true; text(at("status"), all.status); } else tick(all);
     return;
   }

@@ -1,5 +1,5 @@
 "use strict";
-// The tree on a canvas: a row for each epoch of an SST-log and for each run, a box for each table.
+// The tree on a canvas: a row for each run, and above it rows of its SST-log, a box for each table.
 // Owns: where each table is drawn, and which is chosen. Never does: ask for data.
 
 W.Tree = class {
@@ -40,14 +40,18 @@ W.Tree = class {
     };
   }
 
-  static rows(level) {
-    const epochs = new Map();
-    for (const file of level.sst_log) {
-      if (!epochs.has(file.epoch)) epochs.set(file.epoch, []);
-      epochs.get(file.epoch).push(file);
+  // Tables of an SST-log lie as far down as newer ones are over them.
+  rows(level) {
+    const rows = [], newestFirst = [...level.sst_log].sort((a, b) => b.epoch - a.epoch || b.number - a.number);
+    for (const file of newestFirst) {
+      const [from, to] = this.axis(file);
+      let below = 0;
+      rows.forEach((row, at) => { if (row.spans.some((span) => from < span[1] && span[0] < to)) below = at + 1; });
+      if (below === rows.length) rows.push({ isLog: true, files: [], spans: [] });
+      rows[below].files.push(file);
+      rows[below].spans.push([from, to]);
     }
-    const log = [...epochs.entries()].sort((a, b) => b[0] - a[0]).map(([epoch, files]) => ({ epoch, files }));
-    return [...log, { epoch: null, files: level.run }];
+    return [...rows, { isLog: false, files: level.run }];
   }
 
   show(levels, mode) {
@@ -90,7 +94,7 @@ W.Tree = class {
 
   draw() {
     const tall = 15, gap = 3, apart = 12, left = this.canvas.clientWidth < 600 ? 62 : 128;
-    const shown = this.levels.map((level) => W.Tree.rows(level).slice(-14));
+    const shown = this.levels.map((level) => this.rows(level));
     const height = shown.reduce((sum, rows) => sum + rows.length * (tall + gap) + apart, apart);
     const { pen, width } = W.surface(this.canvas, Math.max(height, 60));
     const files = this.levels.flatMap((level) => [...level.run, ...level.sst_log]);
@@ -129,7 +133,7 @@ W.Tree = class {
             pen.strokeRect(x + 1, y + 1, Math.max(w - 2, 1), tall - 2);
             pen.globalAlpha = 1;
           }
-          this.boxes.push({ x, y, w, h: tall, file, level, epoch: row.epoch });
+          this.boxes.push({ x, y, w, h: tall, file, level, isLog: row.isLog });
         }
         y += tall + gap;
       }

@@ -27,6 +27,7 @@
 //! Owns: what is shown of a database, and how. Never does: change one.
 
 mod events;
+mod film;
 mod metrics;
 pub mod page;
 mod trees;
@@ -37,7 +38,8 @@ mod feed;
 mod http;
 
 pub use events::Events;
+pub use film::{Film, Shot};
 #[cfg(feature = "http")]
 pub use http::{Dashboard, Settings, Source};
 pub use metrics::{Kind, Metrics};
-pub use trees::{moments, state, tree_levels, trees};
+pub use trees::{state, trees};

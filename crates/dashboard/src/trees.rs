@@ -4,10 +4,8 @@
 
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
-use windrow::dump::NamedTrees;
-use windrow::{Db, TableSearches, Version};
+use windrow::{Db, File, Level, TableSearches, Version};
 
 /// Keys are bytes, and so in hexadecimal.
 fn hex(key: &[u8]) -> String {
@@ -42,30 +40,27 @@ pub fn trees(db: &Db) -> Value {
     trees.collect()
 }
 
-/// The levels of a tree, as [`trees`] has them; of lookups nothing is known.
-pub fn tree_levels(version: &Version) -> Value {
-    levels(version, &HashMap::new())
+/// A table, and what is known of its lookups.
+pub(crate) fn table(file: &File, searches: Option<&TableSearches>) -> Value {
+    json!({
+        "number": file.number,
+        "epoch": file.epoch,
+        "bytes": file.bytes,
+        "entries": file.entries,
+        "tombstones": file.tombstones(),
+        "smallest_hex": hex(&file.smallest),
+        "largest_hex": hex(&file.largest),
+        "filter_bytes": file.filter_bytes,
+        "created_ms": file.created_ms,
+        "hotness": file.hotness,
+        "queries": searches.map_or(0.0, |of_table| of_table.queries),
+        "hits": searches.map_or(0.0, |of_table| of_table.hits),
+    })
 }
 
 fn levels(version: &Version, searches: &HashMap<u64, &TableSearches>) -> Value {
-    let file = |file: &Arc<windrow::File>| {
-        let of_table = searches.get(&file.number);
-        json!({
-            "number": file.number,
-            "epoch": file.epoch,
-            "bytes": file.bytes,
-            "entries": file.entries,
-            "tombstones": file.tombstones(),
-            "smallest_hex": hex(&file.smallest),
-            "largest_hex": hex(&file.largest),
-            "filter_bytes": file.filter_bytes,
-            "created_ms": file.created_ms,
-            "hotness": file.hotness,
-            "queries": of_table.map_or(0.0, |of_table| of_table.queries),
-            "hits": of_table.map_or(0.0, |of_table| of_table.hits),
-        })
-    };
-    let level = |(number, level): (u32, &Arc<windrow::Level>)| {
+    let file = |file: &Arc<File>| table(file, searches.get(&file.number).copied());
+    let level = |(number, level): (u32, &Arc<Level>)| {
         json!({
             "level": number,
             "run": level.run.iter().map(file).collect::<Value>(),
@@ -73,36 +68,6 @@ fn levels(version: &Version, searches: &HashMap<u64, &TableSearches>) -> Value {
         })
     };
     (0..).zip(&version.levels).map(level).collect()
-}
-
-/// The trees that the manifest of the database in `dir` describes, one after the other: for [`crate::page::of`], as `moments`. Of
-/// many, at most twice as many as `count_max`, at even distances.
-///
-/// # Errors
-/// Those of [`windrow::dump::trees`].
-pub fn moments(dir: &Path, count_max: usize) -> windrow::Result<Value> {
-    let mut all = Vec::new();
-    let (mut number, mut step) = (0_usize, 1);
-    windrow::dump::trees(dir, &mut |trees| {
-        if number.is_multiple_of(step) {
-            all.push((number, trees));
-        }
-        number += 1;
-        if all.len() > 2 * count_max.max(1) {
-            // Every other one goes.
-            step *= 2;
-            all.retain(|(number, _)| number.is_multiple_of(step));
-        }
-        Ok(())
-    })?;
-    let moment = |(number, trees): &(usize, NamedTrees)| {
-        let keyspaces = trees.iter().map(|(name, version)| {
-            json!({ "name": name, "policy": null, "levels": tree_levels(version) })
-        });
-        let text = format!("after change {}", number + 1);
-        json!({ "text": text, "keyspaces": keyspaces.collect::<Value>() })
-    };
-    Ok(all.iter().map(moment).collect())
 }
 
 /// All that the page shows of a database at one moment.

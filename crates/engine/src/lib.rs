@@ -243,5 +243,5 @@ pub use windrow_base::ErrorKind;
 pub use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use windrow_base::{Error, KeyspaceId, Result, SeqNo};
 pub use windrow_env as env;
-pub use windrow_plan::tree::{File, Level, Version};
+pub use windrow_plan::tree::{File, Level, Part, Version};
 pub use write::batch::{Batch, BatchOp, InKeyspace};

@@ -8,6 +8,7 @@ use crate::store::{self, Access};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use windrow::Settings;
+use windrow_dashboard::Film;
 
 pub(crate) fn tree(args: &TreeArgs, quiet: bool) -> Result<()> {
     store::with(&args.open, Access::Read, |db| {
@@ -44,7 +45,7 @@ pub(crate) fn viz(args: &VizArgs) -> Result<()> {
     store::with(&args.open, Access::Read, |db| {
         let mut state = windrow_dashboard::state(db);
         state["status"] = json!("a picture: nothing is asked of the database");
-        state["moments"] = windrow_dashboard::moments(&args.open.path, args.moments)?;
+        Film::of_manifest(&args.open.path, args.moments)?.put_into(&mut state);
         let mut out = io::stdout().lock();
         out.write_all(windrow_dashboard::page::of(&state).as_bytes())?;
         Ok(out.flush()?)

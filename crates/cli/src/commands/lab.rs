@@ -8,6 +8,7 @@ use crate::failure::{Failure, Result};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use windrow::Error;
+use windrow_dashboard::{Film, Shot};
 use windrow_lab::evidence::{self, Compared, Page};
 use windrow_lab::play::{Step, play};
 use windrow_lab::setup::{LOAD, UNIT_KEYS};
@@ -58,7 +59,7 @@ fn page(args: &LabArgs) -> Result<()> {
         let steps = play(&setup, args.flushes as usize).map_err(|error| told(&name, &error))?;
         played.push((name, setup.policy.to_string(), steps));
     }
-    let mut moments = Vec::new();
+    let mut film = Film::default();
     for flush in 0..args.flushes as usize {
         let of_flush = |steps: &[Step]| {
             let begin = steps.partition_point(|step| step.flush < flush);
@@ -67,22 +68,18 @@ fn page(args: &LabArgs) -> Result<()> {
         let counts = played.iter().map(|(_, _, steps)| of_flush(steps).len());
         // The one that has less to do waits for the other.
         for step in 0..counts.max().unwrap_or(0) {
-            let at = |steps: &[Step]| {
+            let shots = played.iter().map(|(name, policy, steps)| {
                 let of_flush = of_flush(steps);
-                (of_flush.start + step).min(of_flush.end.saturating_sub(1))
-            };
-            let trees = played.iter().map(|(name, policy, steps)| {
-                let step = &steps[at(steps)];
-                let levels = windrow_dashboard::tree_levels(&step.tree);
-                json!({ "name": name, "policy": policy, "levels": levels, "text": step.text })
+                let at = (of_flush.start + step).min(of_flush.end.saturating_sub(1));
+                Shot { name, policy, text: &steps[at].text, tree: &steps[at].tree }
             });
-            let trees: Vec<Value> = trees.collect();
-            moments.push(json!({ "text": format!("flush {}", flush + 1), "keyspaces": trees }));
+            let shots: Vec<Shot<'_>> = shots.collect();
+            film.add(&format!("flush {}", flush + 1), &shots);
         }
     }
-    let title = "a simulation: of bare keys";
-    let state =
-        json!({ "path": "windrow lab", "status": title, "is_lab": true, "moments": moments });
+    let mut state =
+        json!({ "path": "windrow lab", "status": "a simulation of bare keys", "is_lab": true });
+    film.put_into(&mut state);
     let mut out = io::stdout().lock();
     out.write_all(windrow_dashboard::page::of(&state).as_bytes())?;
     Ok(out.flush()?)

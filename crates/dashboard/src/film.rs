@@ -1,0 +1,102 @@
+//! Trees one after the other, for the page.
+//!
+//! Owns: how a moment is told in few bytes: by the tables that have come since the one before, and those that have gone;
+//! each table is described once. Never does: draw.
+
+use crate::trees::table;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use windrow::dump::NamedTrees;
+use windrow::{Part, Version};
+
+/// The moments of one or several trees.
+#[derive(Clone, Debug, Default)]
+pub struct Film {
+    /// The tables of each tree, by its name and their numbers.
+    tables: Map<String, Value>,
+    moments: Vec<Value>,
+    /// The places of each tree's last moment.
+    last: BTreeMap<String, BTreeSet<Place>>,
+}
+
+/// A level, 1 for its SST-log or 0 for its run, a table's number, and its epoch.
+type Place = (u32, u8, u64, u64);
+
+/// A tree at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Shot<'a> {
+    /// Its name: of a keyspace, or of a policy.
+    pub name: &'a str,
+    /// Its policy, if it is known.
+    pub policy: &'a str,
+    /// The step that led to it.
+    pub text: &'a str,
+    /// The tree.
+    pub tree: &'a Version,
+}
+
+impl Film {
+    /// Adds a moment.
+    pub fn add(&mut self, text: &str, shots: &[Shot<'_>]) {
+        let keyspaces: Vec<Value> = shots.iter().map(|shot| self.changes(shot)).collect();
+        self.moments.push(json!({ "text": text, "keyspaces": keyspaces }));
+    }
+
+    fn changes(&mut self, shot: &Shot<'_>) -> Value {
+        let Shot { name, policy, text, tree } = shot;
+        let tables = self.tables.entry(*name).or_insert_with(|| json!({}));
+        let mut places = BTreeSet::new();
+        for (level, part, file) in tree.files() {
+            let key = file.number.to_string();
+            if tables.get(&key).is_none() {
+                tables[key] = table(file, None);
+            }
+            places.insert((level, u8::from(part == Part::SstLog), file.number, file.epoch));
+        }
+        let last = self.last.entry((*name).to_owned()).or_default();
+        let come: Vec<&Place> = places.difference(last).collect();
+        let gone: Vec<&Place> = last.difference(&places).collect();
+        let changes = json!({
+            "name": name, "policy": policy, "text": text, "levels": tree.levels.len(), "come": come, "gone": gone,
+        });
+        *last = places;
+        changes
+    }
+
+    /// The trees that the manifest of the database in `dir` describes; of many at most twice as many as `count_max`,
+    /// at even distances.
+    ///
+    /// # Errors
+    /// Those of [`windrow::dump::trees`].
+    pub fn of_manifest(dir: &Path, count_max: usize) -> windrow::Result<Film> {
+        let mut all: Vec<(usize, NamedTrees)> = Vec::new();
+        let (mut number, mut step) = (0_usize, 1);
+        windrow::dump::trees(dir, &mut |trees| {
+            if number.is_multiple_of(step) {
+                all.push((number, trees));
+            }
+            number += 1;
+            if all.len() > 2 * count_max.max(1) {
+                // Every other one goes.
+                step *= 2;
+                all.retain(|(number, _)| number.is_multiple_of(step));
+            }
+            Ok(())
+        })?;
+        let mut film = Film::default();
+        for (number, trees) in &all {
+            let shot = |(name, tree)| Shot { name, policy: "", text: "", tree };
+            let shots: Vec<Shot<'_>> =
+                trees.iter().map(|(name, tree)| (name.as_str(), &**tree)).map(shot).collect();
+            film.add(&format!("after change {}", number + 1), &shots);
+        }
+        Ok(film)
+    }
+
+    /// Puts it into a state for [`crate::page::of`].
+    pub fn put_into(self, state: &mut Value) {
+        state["tables"] = self.tables.into();
+        state["moments"] = self.moments.into();
+    }
+}
