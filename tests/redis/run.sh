@@ -36,7 +36,8 @@ until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do sleep .1; done
 
 units=("$@")
 [ $# -gt 0 ] || units=(unit/type/string unit/type/incr unit/type/hash unit/keyspace unit/scan unit/expire
-    unit/protocol unit/quit unit/multi unit/type/list unit/type/set unit/type/zset unit/sort unit/pubsub)
+    unit/protocol unit/quit unit/multi unit/type/list unit/type/set unit/type/zset unit/sort unit/pubsub
+    unit/type/stream unit/type/stream-cgroups)
 passed=0 failed=0
 for unit in "${units[@]}"; do
     log="$work/${unit//\//-}.log"

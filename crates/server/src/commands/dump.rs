@@ -9,6 +9,7 @@ use super::command::{Command, READ, WRITE, keyed};
 use super::lists::{End, push_all};
 use super::sorted_sets::{Scored, replace};
 use crate::data::element;
+use crate::data::field::Field;
 use crate::data::head::{Head, Kind};
 use crate::data::score;
 use crate::data::space::Space;
@@ -16,6 +17,7 @@ use crate::data::stream;
 use crate::data::value::{Value, spaces_of};
 use crate::data::view::View;
 use crate::fault::{Fault, Outcome, SYNTAX, fail};
+use windrow::Slice;
 
 const MAGIC: &[u8] = b"WR1";
 
@@ -131,10 +133,14 @@ fn restore(call: &mut Call<'_, '_>) -> Outcome {
 
 fn rebuild(view: &mut View<'_>, key: &[u8], kind: Kind, elements: &[Parts<'_>]) -> Outcome {
     let rows = |view: &mut View<'_>, space| {
+        let mut head = Head { end: elements.len() as u64, ..Head::new(kind) };
         for (element, value) in elements {
+            if kind == Kind::Hash {
+                let field = Field::decode(Slice::copy_from(value))?;
+                head.next = head.next.max(u64::from(field.order()) + 1);
+            }
             view.put_row(space, &element::row(key, element), value)?;
         }
-        let head = Head { end: elements.len() as u64, ..Head::new(kind) };
         view.put_head(key, &head)
     };
     match kind {

@@ -7,12 +7,12 @@ use super::command::{Command, READ, WRITE, keyed};
 use super::random;
 use super::strings::sum;
 use crate::data::element;
+use crate::data::field::Field;
 use crate::data::head::{Head, Kind};
 use crate::data::space::Space;
 use crate::fault::{Fault, NOT_FLOAT, Outcome, SYNTAX, fail};
 use crate::protocol::Dialect;
 use crate::protocol::number::push_i64;
-use windrow::Slice;
 
 pub(super) const COMMANDS: &[Command] = &[
     keyed("hset", -4, WRITE, |call| hset(call, true)),
@@ -32,20 +32,29 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed("hrandfield", -2, READ, hrandfield),
 ];
 
+/// Hashes of so many fields are listed in the order in which these were added, larger ones in that of their bytes.
+const ORDERED_MAX: u64 = 512;
+
 /// A field's value, of a hash that may have none.
-fn field(call: &Call<'_, '_>, head: &Head, field: &[u8]) -> Outcome<Option<Slice>> {
+fn field(call: &Call<'_, '_>, head: &Head, field: &[u8]) -> Outcome<Option<Field>> {
     if head.is_empty() {
         return Ok(None);
     }
-    Ok(call.view.row(Space::Hashes, &element::row(call.key(), field))?)
+    let row = call.view.row(Space::Hashes, &element::row(call.key(), field))?;
+    Ok(row.map(Field::decode).transpose()?)
 }
 
 /// Sets a field; whether it is new.
 fn set(call: &mut Call<'_, '_>, head: &mut Head, name: &[u8], value: &[u8]) -> Outcome<bool> {
-    let is_new = field(call, head, name)?.is_none();
-    head.end += u64::from(is_new);
-    call.view.put_row(Space::Hashes, &element::row(call.key(), name), value)?;
-    Ok(is_new)
+    let before = field(call, head, name)?;
+    let order = before.as_ref().map_or(head.next as u32, Field::order);
+    if before.is_none() {
+        head.end += 1;
+        head.next += 1;
+    }
+    let row = Field::encode(value, order);
+    call.view.put_row(Space::Hashes, &element::row(call.key(), name), &row)?;
+    Ok(before.is_none())
 }
 
 fn hset(call: &mut Call<'_, '_>, counts: bool) -> Outcome {
@@ -107,17 +116,35 @@ fn list(call: &mut Call<'_, '_>, names: bool, values: bool) -> Outcome {
     if head.is_empty() {
         return Ok(());
     }
-    let mut followed = 0;
-    for row in call.view.rows_of(Space::Hashes, &element::prefix(call.key())) {
-        let (row, value) = row?;
+    let key = call.key();
+    let put = |call: &mut Call<'_, '_>, row: &[u8], value: &Field| {
         if names {
-            call.out.bulk(element::rest(call.key(), &row));
+            call.out.bulk(element::rest(key, row));
         }
         if values {
-            call.out.bulk(&value);
+            call.out.bulk(value);
         }
-        call.check_room()?;
-        followed += 1;
+        call.check_room()
+    };
+    let mut followed = 0;
+    let rows = call.view.rows_of(Space::Hashes, &element::prefix(key));
+    if head.len() <= ORDERED_MAX {
+        let mut all = Vec::new();
+        for row in call.view.gather(rows) {
+            let (row, value) = row?;
+            all.push((row, Field::decode(value)?));
+        }
+        all.sort_by_key(|(_, value)| value.order());
+        for (row, value) in &all {
+            put(call, row, value)?;
+            followed += 1;
+        }
+    } else {
+        for row in rows {
+            let (row, value) = row?;
+            put(call, &row, &Field::decode(value)?)?;
+            followed += 1;
+        }
     }
     call.check_count(head.len(), followed)
 }
@@ -218,7 +245,7 @@ fn hrandfield(call: &mut Call<'_, '_>) -> Outcome {
         }
         call.out.bulk(element::rest(call.key(), row));
         if has_values {
-            call.out.bulk(value);
+            call.out.bulk(&Field::decode(value.clone())?);
         }
         call.check_room()?;
     }

@@ -5,6 +5,7 @@
 use super::call::{Call, int, is};
 use super::command::{Command, READ, keyed, plain};
 use crate::data::element;
+use crate::data::field::Field;
 use crate::data::head::Kind;
 use crate::data::keys;
 use crate::data::score;
@@ -141,7 +142,7 @@ fn scan_of(call: &mut Call<'_, '_>, kind: Kind) -> Outcome {
     for (element, value) in found {
         call.out.bulk(&element);
         match kind {
-            Kind::Hash => call.out.bulk(&value),
+            Kind::Hash => call.out.bulk(&Field::decode(value)?),
             Kind::Set => {}
             _ => call.out.bulk(print_f64(score::decode(&value)?).as_bytes()),
         }

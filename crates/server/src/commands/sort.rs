@@ -8,6 +8,7 @@ use super::command::{Command, READ, WRITE, keyed_at};
 use super::lists::{End, push_all};
 use super::sorted_sets::{by_score, scored};
 use crate::data::element;
+use crate::data::field::Field;
 use crate::data::head::Kind;
 use crate::data::space::Space;
 use crate::data::value::Value;
@@ -114,18 +115,19 @@ fn named(view: &View<'_>, pattern: &[u8], element: &[u8]) -> Outcome<Option<Vec<
     let end = arrow.unwrap_or(pattern.len());
     let key = [&pattern[..star], element, &pattern[star + 1..end]].concat();
     let value = match arrow {
-        None => view.string(&key),
+        None => view.string(&key).map(|value| value.map(|value| value.to_vec())),
         Some(arrow) => match view.collection(&key, Kind::Hash) {
             Ok(Some(_)) => {
                 let row = element::row(&key, &pattern[arrow + 2..]);
-                view.row(Space::Hashes, &row).map_err(Into::into)
+                let row = view.row(Space::Hashes, &row)?;
+                Ok(row.map(Field::decode).transpose()?.map(|field| field.to_vec()))
             }
             Ok(None) => Ok(None),
             Err(fault) => Err(fault),
         },
     };
     match value {
-        Ok(value) => Ok(value.map(|value| value.to_vec())),
+        Ok(value) => Ok(value),
         Err(fault) if fault.0 == WRONG_TYPE => Ok(None),
         Err(fault) => Err(fault),
     }

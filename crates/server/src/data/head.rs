@@ -2,7 +2,7 @@
 //!
 //! Owns: its layout: a letter, the deadline (u64, milliseconds since 1970, 0 for none), then two
 //! u64: of a list the positions of its first element and behind its last, of other collections their
-//! number of elements (of a stream one more) and 0. All numbers are little-endian. Never does: look at a clock.
+//! number of elements (of a stream one more) and of a hash the number of fields it ever had, of others 0. All numbers are little-endian. Never does: look at a clock.
 
 use windrow::{Error, Result};
 
@@ -70,13 +70,15 @@ pub(crate) struct Head {
     pub(crate) first: u64,
     /// Behind the last position; of others the number of elements.
     pub(crate) end: u64,
+    /// Of a hash how many fields it ever had; of others 0.
+    pub(crate) next: u64,
 }
 
 impl Head {
     /// The head of a value without elements or deadline.
     pub(crate) fn new(kind: Kind) -> Head {
         let first = if kind == Kind::List { LIST_MIDDLE } else { 0 };
-        Head { kind, deadline_ms: None, first, end: first }
+        Head { kind, deadline_ms: None, first, end: first, next: 0 }
     }
 
     /// How many elements it has.
@@ -98,7 +100,7 @@ impl Head {
         bytes[1..9].copy_from_slice(&self.deadline_ms.unwrap_or(0).to_le_bytes());
         let (a, b) = match self.kind {
             Kind::List => (self.first, self.end),
-            _ => (self.end, 0),
+            _ => (self.end, self.next),
         };
         bytes[9..17].copy_from_slice(&a.to_le_bytes());
         bytes[17..].copy_from_slice(&b.to_le_bytes());
@@ -116,8 +118,9 @@ impl Head {
             let kind = Kind::of_letter(*bytes.first()?)?;
             let deadline_ms = Some(number(1)?).filter(|ms| *ms > 0);
             let (a, b) = (number(9)?, number(17)?);
-            let (first, end) = if kind == Kind::List { (a, b) } else { (0, a) };
-            (bytes.len() == BYTES && first <= end).then_some(Head { kind, deadline_ms, first, end })
+            let (first, end, next) = if kind == Kind::List { (a, b, 0) } else { (0, a, b) };
+            let head = Head { kind, deadline_ms, first, end, next };
+            (bytes.len() == BYTES && first <= end).then_some(head)
         };
         head().ok_or_else(|| {
             Error::corruption(

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `default` | the key | a string, as it is |
 //! | `redis.keys` | the key | the head of what is no plain string ([`head`]) |
-//! | `redis.hashes` | length of the key (u32, big-endian), key, field | the field's value |
+//! | `redis.hashes` | length of the key (u32, big-endian), key, field | the field's value ([`field`]) |
 //! | `redis.sets` | length, key, member | nothing |
 //! | `redis.lists` | length, key, position (u64, big-endian) | the element |
 //! | `redis.members` | length, key, member of a sorted set | its score ([`score`]) |
@@ -20,6 +20,7 @@
 //! Owns: the table above. Never does: know a command or a client.
 
 pub(crate) mod element;
+pub(crate) mod field;
 pub(crate) mod group;
 pub(crate) mod head;
 pub(crate) mod key_locks;

@@ -103,19 +103,24 @@ fn run_on(model: &mut Model, args: &[String]) -> Reply {
         }
         "DEL" => int(args[1..].iter().filter(|key| model.remove(*key).is_some()).count()),
         "HSET" => {
-            let fields = of_kind!(model, key, Hash, BTreeMap::new());
+            let fields = of_kind!(model, key, Hash, Vec::new());
             let before = fields.len();
             for pair in args[2..].chunks(2) {
-                fields.insert(pair[0].clone(), pair[1].clone());
+                match fields.iter_mut().find(|(field, _)| *field == pair[0]) {
+                    Some((_, value)) => value.clone_from(&pair[1]),
+                    None => fields.push((pair[0].clone(), pair[1].clone())),
+                }
             }
             int(fields.len() - before)
         }
         "HDEL" => {
-            let fields = of_kind!(model, key, Hash, BTreeMap::new());
-            int(args[2..].iter().filter(|field| fields.remove(*field).is_some()).count())
+            let fields = of_kind!(model, key, Hash, Vec::new());
+            let before = fields.len();
+            fields.retain(|(field, _)| !args[2..].contains(field));
+            int(before - fields.len())
         }
         "HGETALL" => {
-            let fields = of_kind!(model, key, Hash, BTreeMap::new());
+            let fields = of_kind!(model, key, Hash, Vec::new());
             bulks(fields.iter().flat_map(|(field, value)| [field.clone(), value.clone()]))
         }
         "SADD" => {

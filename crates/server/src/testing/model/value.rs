@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub enum Value {
     /// Bytes.
     String(String),
-    /// Fields with values.
-    Hash(BTreeMap<String, String>),
+    /// Fields with values, in the order in which they were added.
+    Hash(Vec<(String, String)>),
     /// Members.
     Set(BTreeSet<String>),
     /// Elements.
