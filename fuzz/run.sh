@@ -15,7 +15,7 @@ shift
 
 # Share of the executions in percent, and longest input in bytes.
 all="log:19:4096 manifest:18:4096 block:18:2048 table:18:8192 options:13:2048
-     directory:2:16384 operations:2:1024 requests:8:2048 commands:1:1024 sessions:1:512"
+     directory:2:16384 operations:2:1024 requests:8:2048 commands:1:1024 sessions:1:256"
 
 export RUSTFLAGS="-Cpasses=sancov-module \
   -Cllvm-args=-sanitizer-coverage-level=4 \
