@@ -4,6 +4,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the dashboard has one thread of its own")]
 
+use crate::connection::Limited;
 use crate::feed::{Feed, Message};
 use crate::{Events, Metrics, page, trees};
 use axum::extract::{Request, State};
@@ -31,7 +32,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// So many pages are told at once.
 const WATCHERS_MAX: usize = 64;
 /// Nothing comes from elsewhere, and nobody may frame the page.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; \
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Adds metrics of the program to those of the database.
@@ -138,7 +139,7 @@ async fn serve(listener: TcpListener, shown: Arc<Shown>, stopped: watch::Receive
     let mut until = stopped.clone();
     tokio::select! {
         // An address that fails is none that anybody could be told of.
-        _ = axum::serve(listener, router) => {}
+        _ = axum::serve(Limited::new(listener), router) => {}
         () = tell(shown) => {}
         _ = until.wait_for(|is_stopped| *is_stopped) => {}
     }

@@ -33,6 +33,8 @@ pub mod page;
 mod trees;
 
 #[cfg(feature = "http")]
+mod connection;
+#[cfg(feature = "http")]
 mod feed;
 #[cfg(feature = "http")]
 mod http;

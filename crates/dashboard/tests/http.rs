@@ -129,3 +129,21 @@ fn a_database_that_closes_is_shown_as_it_was() {
         assert!(get(dashboard.address(), path, &host).starts_with("HTTP/1.1 200"), "{path}");
     }
 }
+
+#[test]
+fn a_place_is_free_again_when_one_of_many_silent_connections_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_db, dashboard) = shown(dir.path(), None);
+    let address = dashboard.address();
+    let mut silent: Vec<TcpStream> =
+        (0..128).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let mut waiting = TcpStream::connect(address).unwrap();
+    write!(waiting, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    waiting.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let mut byte = [0];
+    assert!(waiting.read(&mut byte).is_err(), "there are as many as may be");
+    silent.truncate(100);
+    waiting.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(waiting.read(&mut byte).unwrap(), 1);
+}

@@ -47,7 +47,9 @@ pub(crate) fn sweep(store: &Store, after: Option<Vec<u8>>) -> Outcome<(u64, Opti
             _ => {}
         }
         view.delete_row(Space::Deadlines, row);
-        store.write(&mut view.finish().staged, &mut batch)?;
+        let mut written = view.finish();
+        store.write(&mut written.staged, &mut batch)?;
+        store.wake(&written.fresh, &mut Vec::new());
     }
     let last = (due.len() == ROUND).then(|| due.last().map(|row| row.to_vec())).flatten();
     Ok((deleted, last))

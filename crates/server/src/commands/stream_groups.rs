@@ -203,13 +203,8 @@ enum Found {
     Old(Vec<(Id, Option<windrow::Slice>)>),
 }
 
-/// The groups that `XREADGROUP` reads from.
-fn read_groups<'k>(
-    call: &Call<'k, '_>,
-    keys: Range<usize>,
-    name: &[u8],
-) -> Outcome<Vec<(Stream, Delivery<'k>)>> {
-    let mut groups = Vec::new();
+/// Checks that there is a group of that name at each key that `XREADGROUP` reads.
+fn check_groups(call: &Call<'_, '_>, keys: Range<usize>, name: &[u8]) -> Outcome {
     for key in &call.args[keys] {
         let stream = match Stream::load(&call.view, key) {
             Err(fault) if call.client.is_woken && fault.0 == WRONG_TYPE => None,
@@ -218,20 +213,15 @@ fn read_groups<'k>(
         if stream.is_none() && call.client.is_woken {
             return fail("UNBLOCKED the stream key no longer exists");
         }
-        let group = match stream {
-            Some(stream) => Group::load(&call.view, key, name)?.map(|group| (stream, group)),
-            None => None,
-        };
-        let Some((stream, group)) = group else {
+        if stream.is_none() || Group::load(&call.view, key, name)?.is_none() {
             return fail(format!(
                 "NOGROUP No such key '{}' or consumer group '{}' in XREADGROUP with GROUP option",
                 text(key),
                 text(name)
             ));
-        };
-        groups.push((stream, Delivery::new(key, group)));
+        }
     }
-    Ok(groups)
+    Ok(())
 }
 
 fn xreadgroup(call: &mut Call<'_, '_>) -> Outcome {
@@ -252,10 +242,17 @@ fn xreadgroup(call: &mut Call<'_, '_>) -> Outcome {
             arg => Some(id(arg, 0)?),
         });
     }
-    let groups = read_groups(call, wanted.keys.clone(), name)?;
-    let (mut found, mut seen) = (Vec::new(), Vec::new());
-    for ((key, after), (stream, mut delivery)) in wanted.keys.clone().zip(afters).zip(groups) {
+    check_groups(call, wanted.keys.clone(), name)?;
+    let mut found = Vec::new();
+    for (key, after) in wanted.keys.clone().zip(afters) {
         let key = call.args[key];
+        // Loaded one by one: a stream that is named twice is read twice, and not the same twice.
+        let (Some(stream), Some(group)) =
+            (Stream::load(&call.view, key)?, Group::load(&call.view, key, name)?)
+        else {
+            continue;
+        };
+        let mut delivery = Delivery::new(key, group);
         let of_stream = match after {
             None => {
                 let new = read_new(call, key, &stream, &mut delivery, &wanted, consumer)?;
@@ -269,9 +266,7 @@ fn xreadgroup(call: &mut Call<'_, '_>) -> Outcome {
             }
         };
         delivery.see(&call.view, consumer)?;
-        // A stream that is named twice is read twice: what is written first is seen.
         delivery.save(&mut call.view)?;
-        seen.push(key);
         found.push((key, of_stream));
     }
     if found.is_empty() {

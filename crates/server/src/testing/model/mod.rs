@@ -102,27 +102,7 @@ fn run_on(model: &mut Model, args: &[String]) -> Reply {
             int(text.len())
         }
         "DEL" => int(args[1..].iter().filter(|key| model.remove(*key).is_some()).count()),
-        "HSET" => {
-            let fields = of_kind!(model, key, Hash, Vec::new());
-            let before = fields.len();
-            for pair in args[2..].chunks(2) {
-                match fields.iter_mut().find(|(field, _)| *field == pair[0]) {
-                    Some((_, value)) => value.clone_from(&pair[1]),
-                    None => fields.push((pair[0].clone(), pair[1].clone())),
-                }
-            }
-            int(fields.len() - before)
-        }
-        "HDEL" => {
-            let fields = of_kind!(model, key, Hash, Vec::new());
-            let before = fields.len();
-            fields.retain(|(field, _)| !args[2..].contains(field));
-            int(before - fields.len())
-        }
-        "HGETALL" => {
-            let fields = of_kind!(model, key, Hash, Vec::new());
-            bulks(fields.iter().flat_map(|(field, value)| [field.clone(), value.clone()]))
-        }
+        "HSET" | "HDEL" | "HGETALL" => run_on_hash(of_kind!(model, key, Hash, Vec::new()), args),
         "SADD" => {
             let members = of_kind!(model, key, Set, BTreeSet::new());
             int(args[2..].iter().filter(|member| members.insert((*member).clone())).count())
@@ -149,6 +129,26 @@ fn run_on(model: &mut Model, args: &[String]) -> Reply {
         "PEXPIREAT" => int(usize::from(model.remove(&key).is_some())),
         "DBSIZE" => int(model.len()),
         other => panic!("{other}"),
+    }
+}
+
+fn run_on_hash(fields: &mut Vec<(String, String)>, args: &[String]) -> Reply {
+    let before = fields.len();
+    match args[0].as_str() {
+        "HSET" => {
+            for pair in args[2..].chunks(2) {
+                match fields.iter_mut().find(|(field, _)| *field == pair[0]) {
+                    Some((_, value)) => value.clone_from(&pair[1]),
+                    None => fields.push((pair[0].clone(), pair[1].clone())),
+                }
+            }
+            int(fields.len() - before)
+        }
+        "HDEL" => {
+            fields.retain(|(field, _)| !args[2..].contains(field));
+            int(before - fields.len())
+        }
+        _ => bulks(fields.iter().flat_map(|(field, value)| [field.clone(), value.clone()])),
     }
 }
 
