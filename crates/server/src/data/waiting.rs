@@ -127,7 +127,10 @@ impl Ticket<'_> {
 
     /// It has looked: those who came next look, too.
     pub(crate) fn pass_on(&self, served: &[Served]) {
-        let all = self.waiting.keys.lock();
+        self.wake_next(&self.waiting.keys.lock(), served);
+    }
+
+    fn wake_next(&self, all: &HashMap<Vec<u8>, Waiters>, served: &[Served]) {
         for key in self.keys {
             let behind = (Bound::Excluded(self.number), Bound::Unbounded);
             if let Some((_, next)) = all.get(key).and_then(|of_key| of_key.range(behind).next()) {
@@ -139,11 +142,6 @@ impl Ticket<'_> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        // The next one looks at what this one was woken for.
-        if self.waiter.is_due.load(Ordering::SeqCst) {
-            let served = std::mem::take(&mut *self.waiter.served.lock());
-            self.pass_on(&served);
-        }
         let mut all = self.waiting.keys.lock();
         for key in self.keys {
             if let Some(of_key) = all.get_mut(key) {
@@ -152,6 +150,11 @@ impl Drop for Ticket<'_> {
                     all.remove(key);
                 }
             }
+        }
+        // Under the same lock, so that no wake comes in between: the next one looks at what this one was woken for.
+        if self.waiter.is_due.load(Ordering::SeqCst) {
+            let served = std::mem::take(&mut *self.waiter.served.lock());
+            self.wake_next(&all, &served);
         }
         self.waiting.clients.fetch_sub(1, Ordering::SeqCst);
     }
@@ -208,5 +211,25 @@ mod tests {
         assert!(!is_over(), "the second has not looked");
         drop(second);
         assert!(is_over(), "it went without looking");
+    }
+
+    /// A wake that comes while the first one goes is for one of both, and the first one does not look.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "both happen at once")]
+    fn no_wake_is_lost_to_a_client_that_goes() {
+        let (waiting, keys) = (Waiting::default(), [b"a".to_vec()]);
+        for round in 0..20_000 {
+            let (first, second) = (waiting.wait(&keys), waiting.wait(&keys));
+            let both = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    both.wait();
+                    waiting.wake(b"a", &[]);
+                });
+                both.wait();
+                drop(first);
+            });
+            assert!(woken(&second).is_some(), "round {round}");
+        }
     }
 }
