@@ -674,7 +674,11 @@ impl Db {
     /// # Ok::<(), windrow::Error>(())
     /// ```
     pub fn set_outside_memory(&self, bytes: u64) {
-        self.database().caches.read_memory.set_outside(bytes);
+        let database = self.database();
+        // In a forked child nobody may release the cache's lock.
+        if database.write_state.is_of_this_process() {
+            database.caches.read_memory.set_outside(bytes);
+        }
     }
 
     /// What each keyspace holds: entries, tombstones and sizes, in memtables and by level.

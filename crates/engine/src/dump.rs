@@ -113,7 +113,10 @@ pub type NamedTrees = Vec<(String, Arc<Version>)>;
 /// `Corruption` where the manifest is damaged, `NotSupported` for a newer format, `Io`; `InvalidArgument` for a tree in
 /// another comparator's order; and what `told` returns, which ends it.
 pub fn trees(dir: impl AsRef<Path>, told: &mut dyn FnMut(NamedTrees) -> Result<()>) -> Result<()> {
-    let (env, dir) = (Env::os(1), dir.as_ref());
+    trees_of(&Env::os(1), dir.as_ref(), told)
+}
+
+fn trees_of(env: &Env, dir: &Path, told: &mut dyn FnMut(NamedTrees) -> Result<()>) -> Result<()> {
     let mut state = ManifestState::default();
     let bytewise = |id: &str| match id {
         BYTEWISE_ID => Ok(KeyOrder::Bytewise),
@@ -121,16 +124,26 @@ pub fn trees(dir: impl AsRef<Path>, told: &mut dyn FnMut(NamedTrees) -> Result<(
             Err(Error::invalid(format!("a keyspace is in the order of the comparator {other}")))
         }
     };
-    let number = read_current(&env, dir)?.manifest_number;
-    fold_manifest(&env, dir, number, None, |record| {
-        state.apply(record, &bytewise)?;
-        if !record.0.iter().any(|field| field.keyspace().is_some()) {
-            return Ok(());
+    let mut number = read_current(env, dir)?.manifest_number;
+    loop {
+        let mut has_told = false;
+        let folded = fold_manifest(env, dir, number, None, |record| {
+            state.apply(record, &bytewise)?;
+            if !record.0.iter().any(|field| field.keyspace().is_some()) {
+                return Ok(());
+            }
+            let tree = |of: &KeyspaceState| (of.record.name.to_string(), Arc::clone(&of.version));
+            has_told = true;
+            told(state.keyspaces.values().map(tree).collect())
+        });
+        let Err(error) = folded else { return Ok(()) };
+        // A process that writes may have begun another manifest and removed this one.
+        let in_force = read_current(env, dir)?.manifest_number;
+        if has_told || in_force == number {
+            return Err(error);
         }
-        let tree = |of: &KeyspaceState| (of.record.name.to_string(), Arc::clone(&of.version));
-        told(state.keyspaces.values().map(tree).collect())
-    })
-    .map(drop)
+        (number, state) = (in_force, ManifestState::default());
+    }
 }
 
 /// Prints a table: its properties, each block, each entry, its range
@@ -493,4 +506,43 @@ fn print_block(
 fn print_entry(internal_key: &[u8], value: &[u8], out: &mut Out<'_>) -> Result<()> {
     let (key, seq, kind): (&[u8], SeqNo, Kind) = split_checked(internal_key)?;
     out.line(format_args!("  {seq} {}", Action { kind, key, value }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Db, Options};
+    use windrow_env::testing;
+    use windrow_format::names;
+
+    /// A writer begins another manifest and removes the one that the reader is about to open.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the writer goes on meanwhile")]
+    fn the_manifest_that_goes_while_it_is_looked_for_is_not_missed() {
+        let (env, handles) = testing::env(1);
+        let mut options = Options::default();
+        options.settings.manifest_bytes = 1 << 10;
+        options.components.env = Some(handles.env());
+        let (dir, db) = (Path::new("db"), Db::open_with("db", options).unwrap());
+        let before = read_current(&env, dir).unwrap().manifest_number;
+        let (writer, jobs) = (db.clone(), handles.jobs.clone());
+        let act = move || {
+            for n in 0..100 {
+                writer.keyspace(&format!("space{n}")).unwrap();
+                writer.drop_keyspace(&format!("space{n}")).unwrap();
+            }
+            writer.keyspace("last").unwrap();
+            jobs.run_until_idle();
+        };
+        handles.fs.before_open("MANIFEST", 0, || std::thread::spawn(act).join().unwrap());
+        let mut told = Vec::new();
+        trees_of(&env, dir, &mut |trees| {
+            told = trees.into_iter().map(|(name, _)| name).collect();
+            Ok(())
+        })
+        .unwrap();
+        assert!(read_current(&env, dir).unwrap().manifest_number > before);
+        assert!(!handles.fs.files(dir).contains(&names::manifest(before)));
+        assert_eq!(told, ["default", "last"]);
+    }
 }

@@ -199,10 +199,15 @@ impl ReadMemory {
 
     /// Open tables hold `tables_bytes` now: the cache has what they, memtables and merges leave.
     pub(crate) fn share(&self, tables_bytes: u64) {
+        self.share_after(|counts| counts.tables_bytes.store(tables_bytes, Ordering::Relaxed));
+    }
+
+    /// Shares out after `change`, under the lock of those who resize the cache.
+    fn share_after(&self, change: impl FnOnce(&Counts)) {
         let counts = &self.counts;
         let mut memtables_bytes = 0;
         self.blocks.resize(|| {
-            counts.tables_bytes.store(tables_bytes, Ordering::Relaxed);
+            change(counts);
             memtables_bytes = counts.used().memtables_bytes;
             counts.share_out()
         });
@@ -215,8 +220,8 @@ impl ReadMemory {
 
     /// The program holds `bytes` of the budget now: the cache gives way.
     pub(crate) fn set_outside(&self, bytes: u64) {
-        if self.counts.outside_bytes.swap(bytes, Ordering::Relaxed) != bytes {
-            self.share(self.counts.tables_bytes.load(Ordering::Relaxed));
+        if self.outside_bytes() != bytes {
+            self.share_after(|counts| counts.outside_bytes.store(bytes, Ordering::Relaxed));
         }
     }
 

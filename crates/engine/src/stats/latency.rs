@@ -237,4 +237,19 @@ mod tests {
         assert_eq!(Latency::default().mean(), None);
         assert_eq!(Latency::default().longest(), None);
     }
+
+    #[test]
+    fn a_span_has_what_was_timed_in_it() {
+        let timings = Timings::default();
+        (0..1000).for_each(|_| timings.record(1_000_000));
+        let earlier = timings.snapshot();
+        (0..10).for_each(|_| timings.record(1_000));
+        let since = timings.snapshot().since(&earlier);
+        assert_eq!(since.count(), 10);
+        assert_eq!(since.mean(), Some(Duration::from_nanos(1_000)));
+        let p99 = since.percentile(99.0).unwrap().as_nanos();
+        assert!((1_000..1_130).contains(&p99), "{p99}");
+        assert!(since.longest().unwrap() < Duration::from_micros(2), "not that of all time");
+        assert_eq!(timings.snapshot().since(&timings.snapshot()), Latency::default());
+    }
 }

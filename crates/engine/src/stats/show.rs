@@ -221,7 +221,7 @@ impl MemoryStats {
         writeln!(
             f,
             "memory   {} of {}: memtables {}, cache {}, readers {}, tables {}, merges {}, \
-             transactions {}",
+             transactions {}, the program {}",
             human_bytes(self.used_bytes()),
             human_bytes(self.budget_bytes),
             human_bytes(self.memtables_bytes),
@@ -230,6 +230,7 @@ impl MemoryStats {
             human_bytes(self.tables_bytes),
             human_bytes(self.merge_bytes),
             human_bytes(self.transactions_bytes),
+            human_bytes(self.outside_bytes),
         )
     }
 }

@@ -29,3 +29,4 @@ mod simulated;
 mod small_devices;
 mod syncs;
 mod unregistered;
+mod watching;
