@@ -81,6 +81,21 @@ impl OfCommand {
     }
 }
 
+/// Lets one line a second into the log, so that none fills it.
+#[derive(Debug, Default)]
+pub(crate) struct Throttle {
+    /// The second of the last line.
+    second: AtomicU64,
+}
+
+impl Throttle {
+    /// Whether a line may be logged now.
+    pub(crate) fn allows(&self) -> bool {
+        let second = clock::wall_ms() / 1000;
+        self.second.swap(second, Ordering::Relaxed) != second
+    }
+}
+
 /// Of the whole server.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -90,8 +105,9 @@ pub(crate) struct Counters {
     pub(crate) errors: AtomicU64,
     /// The same by their first words.
     errors_by_word: Mutex<BTreeMap<String, u64>>,
-    /// The second of the last line about a client.
-    logged_at: AtomicU64,
+    /// Of lines about clients, and of those about writes that fail: no client keeps the latter from the log.
+    pub(crate) client_lines: Throttle,
+    pub(crate) write_lines: Throttle,
     pub(crate) expired: AtomicU64,
     /// Bytes of requests and replies that are under way.
     pub(crate) buffer_bytes: AtomicUsize,
@@ -105,12 +121,6 @@ impl Counters {
 
     pub(crate) fn of(&self, command: &'static str) -> Option<&OfCommand> {
         self.by_command.get(command)
-    }
-
-    /// Whether a line may be logged about what a client may cause: once a second, so that none fills the log.
-    pub(crate) fn may_log(&self) -> bool {
-        let second = clock::wall_ms() / 1000;
-        self.logged_at.swap(second, Ordering::Relaxed) != second
     }
 
     /// A request was answered by this error.

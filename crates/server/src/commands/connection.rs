@@ -8,6 +8,7 @@ use super::keys::check_database;
 use crate::client::Replies;
 use crate::fault::{Outcome, SYNTAX, fail};
 use crate::protocol::Dialect;
+use subtle::ConstantTimeEq;
 
 pub(super) const COMMANDS: &[Command] = &[
     plain("ping", -1, IN_SUBSCRIPTION, ping),
@@ -51,20 +52,15 @@ fn select(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Compares all of both, however early they differ.
-fn is_same(a: &[u8], b: &[u8]) -> bool {
-    let differing = a.iter().zip(b).fold(0, |differing, (a, b)| differing | (a ^ b));
-    differing == 0 && a.len() == b.len()
-}
-
 fn log_in(call: &mut Call<'_, '_>, user: &[u8], password: &[u8]) -> Outcome {
     let is_right = match &call.shared.config.password {
-        Some(right) => is_same(password, right.as_bytes()),
+        // In a time that does not tell how much of it is right.
+        Some(right) => password.ct_eq(right.as_bytes()).into(),
         // The default user of Redis without a password may say any.
         None => true,
     };
     if !is_right || user != b"default" {
-        if call.shared.counters.may_log() {
+        if call.shared.counters.client_lines.allows() {
             let address = call.client.peer.address();
             tracing::warn!(%address, "a client said a wrong password");
         }

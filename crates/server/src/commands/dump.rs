@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_payload_that_was_changed_anywhere_is_refused() {
-        let mut payload = [MAGIC, b"h"].concat();
+        let mut payload = [MAGIC, b"H"].concat();
         push_part(&mut payload, b"field");
         push_part(&mut payload, b"value");
         payload.extend_from_slice(&crc32c::crc32c(&payload).to_le_bytes());

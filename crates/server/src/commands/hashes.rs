@@ -13,6 +13,7 @@ use crate::data::space::Space;
 use crate::fault::{Fault, NOT_FLOAT, Outcome, SYNTAX, fail};
 use crate::protocol::Dialect;
 use crate::protocol::number::push_i64;
+use windrow::Slice;
 
 pub(super) const COMMANDS: &[Command] = &[
     keyed("hset", -4, WRITE, |call| hset(call, true)),
@@ -32,8 +33,9 @@ pub(super) const COMMANDS: &[Command] = &[
     keyed("hrandfield", -2, READ, hrandfield),
 ];
 
-/// Hashes of so many fields are listed in the order in which these were added, larger ones in that of their bytes.
-const ORDERED_MAX: u64 = 512;
+/// Larger hashes are listed in the order of their fields' bytes, others in that in which fields were added.
+const ORDERED_FIELDS_MAX: u64 = 512;
+const ORDERED_BYTES_MAX: usize = 1 << 20;
 
 /// A field's value, of a hash that may have none.
 fn field(call: &Call<'_, '_>, head: &Head, field: &[u8]) -> Outcome<Option<Field>> {
@@ -106,6 +108,24 @@ fn hmget(call: &mut Call<'_, '_>) -> Outcome {
     Ok(())
 }
 
+/// The rows of a small hash in the order in which its fields were added; `None` of a large one.
+fn in_order(call: &Call<'_, '_>, head: &Head) -> Outcome<Option<Vec<(Slice, Field)>>> {
+    if head.len() > ORDERED_FIELDS_MAX {
+        return Ok(None);
+    }
+    let (mut all, mut bytes) = (Vec::new(), 0);
+    for row in call.view.rows_of(Space::Hashes, &element::prefix(call.key())) {
+        let (row, value) = row?;
+        bytes += row.len() + value.len();
+        if bytes > ORDERED_BYTES_MAX {
+            return Ok(None);
+        }
+        all.push((row, Field::decode(value)?));
+    }
+    all.sort_by_key(|(_, field)| field.order());
+    Ok(Some(all))
+}
+
 fn list(call: &mut Call<'_, '_>, names: bool, values: bool) -> Outcome {
     let head = call.view.collection_or_empty(call.key(), Kind::Hash)?;
     let len = usize::try_from(head.len()).unwrap_or(usize::MAX);
@@ -127,20 +147,13 @@ fn list(call: &mut Call<'_, '_>, names: bool, values: bool) -> Outcome {
         call.check_room()
     };
     let mut followed = 0;
-    let rows = call.view.rows_of(Space::Hashes, &element::prefix(key));
-    if head.len() <= ORDERED_MAX {
-        let mut all = Vec::new();
-        for row in call.view.gather(rows) {
-            let (row, value) = row?;
-            all.push((row, Field::decode(value)?));
-        }
-        all.sort_by_key(|(_, value)| value.order());
+    if let Some(all) = in_order(call, &head)? {
         for (row, value) in &all {
             put(call, row, value)?;
             followed += 1;
         }
     } else {
-        for row in rows {
+        for row in call.view.rows_of(Space::Hashes, &element::prefix(key)) {
             let (row, value) = row?;
             put(call, &row, &Field::decode(value)?)?;
             followed += 1;

@@ -122,21 +122,27 @@ fn full(call: &mut Call<'_, '_>, stream: &Stream, count: usize) -> Outcome {
     Ok(())
 }
 
-/// A group with what is pending, and with whom.
-fn put_group(call: &mut Call<'_, '_>, stream: &Stream, group: Group, count: usize) -> Outcome {
-    let key = call.args[2];
-    let delivery = Delivery::new(key, group);
-    let group = &delivery.group;
-    let lag = stream.lag(&call.view, key, group.last, group.read)?;
-    call.out.map(7);
-    call.out.bulk(b"name");
-    call.out.bulk(&group.name);
+/// How far a group has read.
+fn put_progress(call: &mut Call<'_, '_>, stream: &Stream, group: &Group) -> Outcome {
+    let lag = stream.lag(&call.view, call.args[2], group.last, group.read)?;
     call.out.bulk(b"last-delivered-id");
     put_id(call.out, group.last);
     call.out.bulk(b"entries-read");
     put_known(call.out, group.read);
     call.out.bulk(b"lag");
     put_known(call.out, lag);
+    Ok(())
+}
+
+/// A group with what is pending, and with whom.
+fn put_group(call: &mut Call<'_, '_>, stream: &Stream, group: Group, count: usize) -> Outcome {
+    let key = call.args[2];
+    let delivery = Delivery::new(key, group);
+    let group = &delivery.group;
+    call.out.map(7);
+    call.out.bulk(b"name");
+    call.out.bulk(&group.name);
+    put_progress(call, stream, group)?;
     call.out.bulk(b"pel-count");
     put_count(call.out, group.pending);
     call.out.bulk(b"pending");
@@ -193,7 +199,6 @@ fn of_groups(call: &mut Call<'_, '_>, stream: &Stream) -> Outcome {
     call.out.array(groups.len());
     for group in groups {
         let consumers = group.consumers(&call.view, key)?.len();
-        let lag = stream.lag(&call.view, key, group.last, group.read)?;
         call.out.map(6);
         call.out.bulk(b"name");
         call.out.bulk(&group.name);
@@ -201,12 +206,7 @@ fn of_groups(call: &mut Call<'_, '_>, stream: &Stream) -> Outcome {
         call.out.count(consumers);
         call.out.bulk(b"pending");
         put_count(call.out, group.pending);
-        call.out.bulk(b"last-delivered-id");
-        put_id(call.out, group.last);
-        call.out.bulk(b"entries-read");
-        put_known(call.out, group.read);
-        call.out.bulk(b"lag");
-        put_known(call.out, lag);
+        put_progress(call, stream, &group)?;
         call.check_room()?;
     }
     Ok(())

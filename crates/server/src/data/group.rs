@@ -309,8 +309,11 @@ impl<'k> Delivery<'k> {
     /// Deletes a consumer and all that is pending with it: how many entries that were.
     pub(crate) fn delete_consumer(&mut self, view: &mut View<'_>, name: &[u8]) -> Outcome<u64> {
         let mut deleted = 0;
-        let pending = self.pending_from(view, Some(name), Id::ZERO);
-        let ids: Vec<Id> = pending.collect::<Result<_>>()?;
+        let mut ids = Vec::new();
+        for id in self.pending_from(view, Some(name), Id::ZERO) {
+            view.keep(Id::BYTES)?;
+            ids.push(id?);
+        }
         for id in ids {
             deleted += u64::from(self.acknowledge(view, id)?);
         }

@@ -47,7 +47,8 @@ impl Kind {
     pub(crate) fn letter(self) -> u8 {
         match self {
             Kind::String => b's',
-            Kind::Hash => b'h',
+            // Not `h`, as which fields had no number: their values would be read cut short.
+            Kind::Hash => b'H',
             Kind::Set => b'S',
             Kind::List => b'l',
             Kind::SortedSet => b'z',

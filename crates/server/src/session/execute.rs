@@ -136,7 +136,7 @@ impl<'s> Group<'s> {
                 true
             }
             Err(error) => {
-                if self.shared.counters.may_log() {
+                if self.shared.counters.write_lines.allows() {
                     tracing::error!(%error, "a write failed");
                 }
                 self.fresh.clear();

@@ -50,7 +50,7 @@ fn check(db: &Db) {
                 check_stream(&own, a);
                 continue;
             }
-            b'h' => 0,
+            b'H' => 0,
             b'S' => 1,
             b'l' => 2,
             b'z' => 3,

@@ -117,6 +117,7 @@ fn a_consumer_that_waits_is_told_that_its_group_is_gone() {
     for (ends, error) in [
         ("XGROUP DESTROY s g", "NOGROUP"),
         ("DEL s", "UNBLOCKED"),
+        ("PEXPIRE s 20", "UNBLOCKED"),
         ("SET s x", "UNBLOCKED"),
         ("FLUSHALL", "UNBLOCKED"),
         ("RENAME other s", "NOGROUP"),
