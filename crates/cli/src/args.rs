@@ -212,8 +212,8 @@ pub(crate) struct VizArgs {
     #[command(flatten)]
     pub(crate) open: Open,
     /// Moments of the past to show at most
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub(crate) moments: usize,
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub(crate) moments: u32,
 }
 
 #[derive(Debug, Args)]

@@ -17,9 +17,9 @@ pub(crate) enum Verbosity {
     Debug,
     /// The same.
     Verbose,
-    /// The server's begin and end, and what goes wrong.
+    /// The server's begin and end, and failures.
     Notice,
-    /// What goes wrong.
+    /// Failures.
     Warning,
     /// Nothing.
     Nothing,
@@ -36,7 +36,7 @@ impl Verbosity {
     }
 }
 
-/// What a line of the log looks like.
+/// The form of a line of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum LineFormat {
     /// Time, level, what happened, and with what.

@@ -71,7 +71,7 @@ W.start = (doc) => {
         W.bytes(level.read_bytes), W.bytes(level.written_bytes), (100 * level.get_hits / read).toFixed(1) + " %"]));
   };
 
-  // The rate of false positives that so many bits a key are expected to have.
+  // The expected rate of false positives of a filter with these bits a key.
   const expected = (bits) => Math.exp(-bits * Math.LN2 * Math.LN2);
 
   const showFilters = (stats) => {

@@ -60,7 +60,7 @@ W.Tree = class {
     const now = performance.now(), numbers = new Set();
     for (const level of levels) for (const file of [...level.run, ...level.sst_log]) {
       numbers.add(file.number);
-      // What is there at first is not new.
+      // Tables that are there at first are not new.
       if (!this.seen.has(file.number)) this.seen.set(file.number, this.isShown ? now : now - 1e4);
     }
     for (const number of this.seen.keys()) if (!numbers.has(number)) this.seen.delete(number);

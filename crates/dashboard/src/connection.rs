@@ -1,4 +1,4 @@
-//! Connections to the dashboard, of which there are few, and none that idles.
+//! Connections to the dashboard: a bounded number, and none that idles.
 //!
 //! Owns: how many there are at once, and how long one may be silent. Never does: know what is said.
 
@@ -15,14 +15,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Each takes a descriptor, of which the engine needs most.
+/// Each takes a descriptor, and the engine needs most of those.
 const CONNECTIONS_MAX: usize = 128;
 /// A connection on which nothing is read or written for so long ends. (A page is told something more often.)
 const SILENT_MAX: Duration = Duration::from_secs(60);
 /// After a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Lets in so many connections at once; others wait.
+/// Lets in [`CONNECTIONS_MAX`] connections at once; others wait.
 pub(crate) struct Limited {
     listener: TcpListener,
     free: Arc<Semaphore>,

@@ -5,16 +5,34 @@
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
-use windrow::env::Env;
+use std::fmt;
+use std::sync::Arc;
+use windrow::env::{Clock, Env};
 use windrow::{Event, EventListener, JobId};
 
-/// So many are kept.
+/// Events that are kept.
 const KEPT: usize = 200;
+/// Shorter stalls are counted, and are no events here: a writer may have thousands in a second.
+const STALL_MIN_US: u64 = 10_000;
 
 /// A listener that remembers the last events: give it to `Options::components.listener` before the
 /// database is opened.
-#[derive(Debug, Default)]
-pub struct Events(Mutex<Inner>);
+pub struct Events {
+    clock: Arc<dyn Clock>,
+    inner: Mutex<Inner>,
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        Events { clock: Env::os(1).clock, inner: Mutex::default() }
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -26,16 +44,22 @@ struct Inner {
 
 impl EventListener for Events {
     fn on_event(&self, event: &Event) {
-        let mut inner = self.0.lock();
+        match event {
+            // Each merge has many, and its end says how many.
+            Event::TableCreated { .. } | Event::TableDeleted { .. } => return,
+            Event::StallBegin { .. } => return,
+            Event::StallEnd { duration_us, .. } if *duration_us < STALL_MIN_US => return,
+            _ => {}
+        }
+        let (ms, text) = (self.clock.wall_ms(), event.to_string());
+        let mut inner = self.inner.lock();
         match event {
             Event::FlushBegin { job, .. } | Event::MergeBegin { job, .. } => {
-                inner.running.insert(*job, event.to_string());
+                inner.running.insert(*job, text.clone());
             }
             Event::FlushEnd { job, .. } | Event::MergeEnd { job, .. } => {
                 inner.running.remove(job);
             }
-            // Each merge has many, and its end says how many.
-            Event::TableCreated { .. } | Event::TableDeleted { .. } => return,
             _ => {}
         }
         let number = inner.next;
@@ -51,8 +75,6 @@ impl EventListener for Events {
                 | Event::FlushEnd { error: Some(_), .. }
                 | Event::MergeEnd { error: Some(_), .. }
         );
-        let ms = Env::os(1).clock.wall_ms();
-        let text = event.to_string();
         inner.last.push_back(json!({ "number": number, "ms": ms, "text": text, "is_bad": is_bad }));
     }
 }
@@ -60,7 +82,7 @@ impl EventListener for Events {
 impl Events {
     /// Those from number `from` on, and the number of the next one.
     pub(crate) fn since(&self, from: u64) -> (Vec<Value>, u64) {
-        let inner = self.0.lock();
+        let inner = self.inner.lock();
         let first = inner.next - inner.last.len() as u64;
         let skipped = usize::try_from(from.saturating_sub(first)).unwrap_or(usize::MAX);
         (inner.last.iter().skip(skipped).cloned().collect(), inner.next)
@@ -68,7 +90,7 @@ impl Events {
 
     /// The jobs under way.
     pub(crate) fn running(&self) -> Vec<Value> {
-        self.0.lock().running.values().map(|text| json!({ "text": text })).collect()
+        self.inner.lock().running.values().map(|text| json!({ "text": text })).collect()
     }
 }
 
@@ -91,6 +113,11 @@ mod tests {
         let (all, next) = events.since(next);
         assert_eq!((all.len(), next), (KEPT, 1 + 3 * KEPT as u64), "the oldest are gone");
         assert!(events.since(next).0.is_empty());
+        let reason = windrow::PauseReason::Debt;
+        events.on_event(&Event::StallEnd { reason, duration_us: STALL_MIN_US - 1 });
+        assert!(events.since(next).0.is_empty(), "a short stall");
+        events.on_event(&Event::StallEnd { reason, duration_us: STALL_MIN_US });
+        assert_eq!(events.since(next).0.len(), 1);
         let end = Event::FlushEnd {
             job: 7,
             keyspace: "a".into(),

@@ -64,26 +64,30 @@ impl Film {
         changes
     }
 
-    /// The trees that the manifest of the database in `dir` describes; of many at most twice as many as `count_max`,
-    /// at even distances.
+    /// The trees that the manifest of the database in `dir` describes; of more than `count_max` (2 at least) some at even
+    /// distances, and the last one.
     ///
     /// # Errors
     /// Those of [`windrow::dump::trees`].
     pub fn of_manifest(dir: &Path, count_max: usize) -> windrow::Result<Film> {
         let mut all: Vec<(usize, NamedTrees)> = Vec::new();
-        let (mut number, mut step) = (0_usize, 1);
+        let (mut number, mut step, mut last) = (0_usize, 1, None);
         windrow::dump::trees(dir, &mut |trees| {
-            if number.is_multiple_of(step) {
+            // The one before was not the last, and stays where it has its turn.
+            if let Some((number, trees)) = last.replace((number, trees))
+                && number.is_multiple_of(step)
+            {
                 all.push((number, trees));
             }
             number += 1;
-            if all.len() > 2 * count_max.max(1) {
+            if all.len() >= count_max.max(2) {
                 // Every other one goes.
                 step *= 2;
                 all.retain(|(number, _)| number.is_multiple_of(step));
             }
             Ok(())
         })?;
+        all.extend(last);
         let mut film = Film::default();
         for (number, trees) in &all {
             let shot = |(name, tree)| Shot { name, policy: "", text: "", tree };
@@ -98,5 +102,55 @@ impl Film {
     pub fn put_into(self, state: &mut Value) {
         state["tables"] = self.tables.into();
         state["moments"] = self.moments.into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windrow::Db;
+
+    fn numbers(film: &Film) -> Vec<u64> {
+        let text = |moment: &Value| moment["text"].as_str().unwrap().to_owned();
+        let number = |text: String| text.rsplit(' ').next().unwrap().parse().unwrap();
+        film.moments.iter().map(text).map(number).collect()
+    }
+
+    #[test]
+    fn the_last_moment_is_the_tree_as_it_is_however_few_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        for n in 0..40 {
+            db.put(format!("key{n}"), "x").unwrap();
+            db.flush().unwrap();
+        }
+        let whole = Film::of_manifest(dir.path(), usize::MAX).unwrap();
+        let all = numbers(&whole);
+        assert!(all.len() > 40 && all.iter().copied().eq(1..=all.len() as u64), "{all:?}");
+        for count_max in [0, 2, 3, 10, 39] {
+            let film = Film::of_manifest(dir.path(), count_max).unwrap();
+            let some = numbers(&film);
+            assert!((2..=count_max.max(2)).contains(&some.len()), "{count_max}: {some:?}");
+            assert_eq!(some.last(), all.last());
+            // What is told by changes comes to the tree that there is.
+            let expected: BTreeSet<Place> = db.tree()[0]
+                .1
+                .files()
+                .map(|(level, part, file)| {
+                    (level, u8::from(part == Part::SstLog), file.number, file.epoch)
+                })
+                .collect();
+            assert_eq!(film.last["default"], expected);
+            let mut told = BTreeSet::new();
+            for moment in &film.moments {
+                let tree = moment["keyspaces"].as_array().unwrap().last().unwrap();
+                let places = |of: &str| -> BTreeSet<Place> {
+                    serde_json::from_value(tree[of].clone()).unwrap()
+                };
+                told.retain(|place| !places("gone").contains(place));
+                told.extend(places("come"));
+            }
+            assert_eq!(told, expected);
+        }
     }
 }

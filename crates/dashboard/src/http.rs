@@ -8,6 +8,7 @@ use crate::connection::Limited;
 use crate::feed::{Feed, Message};
 use crate::{Events, Metrics, page, trees};
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event as Sent, KeepAlive, Sse};
@@ -24,12 +25,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use subtle::ConstantTimeEq;
 use tokio::sync::{broadcast, watch};
 use windrow::Db;
 
 /// How often the page is told what has changed.
 const EVERY: Duration = Duration::from_secs(1);
-/// So many pages are told at once.
+/// Pages that are told at once, at most.
 const WATCHERS_MAX: usize = 64;
 /// Nothing comes from elsewhere, and nobody may frame the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -222,7 +224,7 @@ fn refused(settings: &Settings, request: &Request) -> Option<Response> {
     if let Some(password) = &settings.password {
         if value(header::AUTHORIZATION)
             .and_then(password_of)
-            .is_some_and(|said| is_same(&said, password.as_bytes()))
+            .is_some_and(|said| said.ct_eq(password.as_bytes()).into())
         {
             return None;
         }
@@ -231,8 +233,10 @@ fn refused(settings: &Settings, request: &Request) -> Option<Response> {
     }
     // Another site's name may lead here: its scripts would read the page as their own.
     let host = value(header::HOST).unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name).trim_matches(['[', ']']);
-    let is_own = name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok();
+    let is_own = host.parse::<Authority>().is_ok_and(|host| {
+        let name = host.host().trim_matches(['[', ']']);
+        name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+    });
     (!is_own).then(|| (StatusCode::FORBIDDEN, "ask for localhost, or an address").into_response())
 }
 
@@ -241,12 +245,6 @@ fn password_of(header: &str) -> Option<Vec<u8>> {
     let mut bytes = BASE64_STANDARD.decode(header.strip_prefix("Basic ")?).ok()?;
     let colon = bytes.iter().position(|byte| *byte == b':')?;
     Some(bytes.split_off(colon + 1))
-}
-
-/// Compares all of both, however early they differ.
-fn is_same(a: &[u8], b: &[u8]) -> bool {
-    let differing = a.iter().zip(b).fold(0, |differing, (a, b)| differing | (a ^ b));
-    differing == 0 && a.len() == b.len()
 }
 
 #[cfg(test)]

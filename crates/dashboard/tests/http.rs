@@ -101,9 +101,15 @@ fn strangers_see_nothing() {
     drop(dashboard);
     let dir = tempfile::tempdir().unwrap();
     let (_db, dashboard) = shown(dir.path(), None);
-    for (host, status) in
-        [("evil.example", "403"), ("localhost:1", "200"), ("127.0.0.1", "200"), ("[::1]:1", "200")]
-    {
+    for (host, status) in [
+        ("evil.example", "403"),
+        ("localhost:1", "200"),
+        ("127.0.0.1", "200"),
+        ("[::1]", "200"),
+        ("127.0.0.1.evil.example:1", "403"),
+        ("", "403"),
+        ("[::1]:1", "200"),
+    ] {
         let answer = get(dashboard.address(), "/", &format!("Host: {host}\r\n"));
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host}: {answer}");
     }

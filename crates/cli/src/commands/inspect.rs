@@ -45,7 +45,7 @@ pub(crate) fn viz(args: &VizArgs) -> Result<()> {
     store::with(&args.open, Access::Read, |db| {
         let mut state = windrow_dashboard::state(db);
         state["status"] = json!("a picture: nothing is asked of the database");
-        Film::of_manifest(&args.open.path, args.moments)?.put_into(&mut state);
+        Film::of_manifest(&args.open.path, args.moments as usize)?.put_into(&mut state);
         let mut out = io::stdout().lock();
         out.write_all(windrow_dashboard::page::of(&state).as_bytes())?;
         Ok(out.flush()?)

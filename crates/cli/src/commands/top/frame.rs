@@ -157,6 +157,7 @@ fn memory(now: &Reading) -> String {
         ("merges", memory.merge_bytes),
         ("readers", memory.readers_bytes),
         ("transactions", memory.transactions_bytes),
+        ("the program", memory.outside_bytes),
     ];
     let parts = parts.iter().filter(|(_, bytes)| *bytes > 0);
     let told: Vec<String> =

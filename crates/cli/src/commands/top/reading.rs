@@ -80,6 +80,7 @@ pub(super) struct Memory {
     pub(super) merge_bytes: u64,
     pub(super) readers_bytes: u64,
     pub(super) transactions_bytes: u64,
+    pub(super) outside_bytes: u64,
 }
 
 impl Memory {
@@ -91,6 +92,7 @@ impl Memory {
             self.merge_bytes,
             self.readers_bytes,
             self.transactions_bytes,
+            self.outside_bytes,
         ])
     }
 }
