@@ -36,6 +36,8 @@ pub(crate) fn stats(database: &Database) -> Stats {
             memtables_bytes: memory as u64,
             levels: shapes(&view),
             capacities: capacities(tree, &view),
+            log_capacities: log_capacities(tree, &view),
+            file_price_percent: file_price_percent(tree),
         });
     }
     let queue = database.pipeline.queue().lock();
@@ -80,6 +82,24 @@ fn capacities(tree: &Tree, view: &ReadView) -> Vec<u64> {
     let levels = (0..).take(view.version.levels.len());
     let capacity = |level| policy.capacity(&view.version, &sizes, level);
     levels.map(capacity).map(|bytes| if bytes == u64::MAX { 0 } else { bytes }).collect()
+}
+
+/// What each level's SST-log may hold, and level 0 as a whole.
+fn log_capacities(tree: &Tree, view: &ReadView) -> Vec<u64> {
+    let (policy, sizes) = (tree.policy.load(), tree.sizes.load());
+    let capacity = |level| match level {
+        0 => policy.level0_limit(&view.version, &sizes),
+        level => policy.log_limit(&view.version, &sizes, level),
+    };
+    (0..).take(view.version.levels.len()).map(capacity).collect()
+}
+
+/// The price of a table over a point, if the policy asks for one.
+fn file_price_percent(tree: &Tree) -> u64 {
+    match tree.policy.load().merges_for_reads() {
+        true => u64::from(tree.sizes.load().file_price_percent),
+        false => 0,
+    }
 }
 
 fn shapes(view: &ReadView) -> Vec<LevelShape> {

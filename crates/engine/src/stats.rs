@@ -446,6 +446,12 @@ pub struct KeyspaceStats {
     /// Bytes that each of them may hold before tables are merged away from it, as the policy's shape says;
     /// 0 where nothing bounds it: level 0, which is counted by its depth, and the last level.
     pub capacities: Vec<u64>,
+    /// Bytes that the SST-log of each of them may hold before it is merged down. Level 0 is a log as a whole:
+    /// its number is what it gathers.
+    pub log_capacities: Vec<u64>,
+    /// What a table over a point is worth, in hundredths of a byte rewritten per byte put, where the policy goes
+    /// by its use (the dial of docs/policies/composition.md); 0 where it does not.
+    pub file_price_percent: u64,
 }
 
 /// Pauses of writers for one reason.

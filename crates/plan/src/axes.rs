@@ -187,6 +187,11 @@ impl Policy {
         limit
     }
 
+    /// Bytes that level 0 may hold before something is merged out of it.
+    pub fn level0_limit(&self, version: &Version, settings: &Settings) -> u64 {
+        self.level0.expected(version, settings).bytes as u64
+    }
+
     /// Whether output tables are to say how hot their keys are (`hotness/`).
     pub fn wants_hotness(&self) -> bool {
         self.picker.wants_hotness()

@@ -59,6 +59,10 @@ impl Stats {
             json.list("capacities", &keyspace.capacities, |json, bytes| {
                 json.number("bytes", *bytes)
             });
+            json.list("log_capacities", &keyspace.log_capacities, |json, bytes| {
+                json.number("bytes", *bytes)
+            });
+            json.number("file_price_percent", keyspace.file_price_percent);
         });
         json.key("memory");
         json.open('{');

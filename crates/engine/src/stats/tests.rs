@@ -67,10 +67,9 @@ fn filled() -> Stats {
         stats.push_keyspace(KeyspaceStats {
             name: name.to_owned(),
             policy: "leveled".to_owned(),
-            measured_use: String::new(),
             memtables_bytes: 77,
-            capacities: Vec::new(),
             levels: vec![shape(0), shape(1 << 20), shape(5 << 20)],
+            ..KeyspaceStats::default()
         });
     }
     stats.memory =
