@@ -14,6 +14,7 @@ pub(super) const COMMANDS: &[Command] = &[
     plain("windrow.compact", 1, ADMIN | SLOW, compact),
     plain("windrow.checkpoint", 2, ADMIN | SLOW, checkpoint),
     plain("windrow.policy", -1, ADMIN, policy),
+    plain("windrow.resume", 1, ADMIN | SLOW, resume),
 ];
 
 fn stats(call: &mut Call<'_, '_>) -> Outcome {
@@ -71,5 +72,12 @@ fn policy(call: &mut Call<'_, '_>) -> Outcome {
         }
         [] => {}
     }
+    Ok(())
+}
+
+/// Writing goes on, once what had turned it off is gone.
+fn resume(call: &mut Call<'_, '_>) -> Outcome {
+    call.shared.store.db.resume()?;
+    call.out.ok();
     Ok(())
 }

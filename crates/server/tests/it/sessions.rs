@@ -337,6 +337,7 @@ fn commands_of_windrow_itself() {
     assert_eq!(client.call(&["WINDROW.CHECKPOINT", copy.to_str().unwrap()]), ok());
     assert_eq!(Db::open(&copy).unwrap().get("a").unwrap().as_deref(), Some(&b"1"[..]));
     assert_eq!(client.say("WINDROW.COMPACT"), ok());
+    assert_eq!(client.say("WINDROW.RESUME"), ok(), "nothing had turned writing off");
     assert_eq!(client.say("WINDROW.POLICY leveled"), ok());
     assert!(
         matches!(client.say("WINDROW.POLICY"), Reply::Bulk(text) if text.starts_with(b"shape=leveling"))
