@@ -1,10 +1,11 @@
 // The page in Chromium: what it shows is what the server says; nothing fails, nothing is asked of others; it can be
 // used at both widths, in both themes, by keyboard.
 import { chromium } from "playwright-core";
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 
 const axe = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
-const { URL: url, VIZ: viz, LAB: lab, SHOTS: shots } = process.env;
+const { URL: url, VIZ: viz, LAB: lab, SHOTS: shots, DB: db, WINDROW: windrow, ENOUGH: enough } = process.env;
 const fail = (what) => { console.error("FAILED: " + what); process.exitCode = 1; };
 const check = (isTrue, what) => { if (isTrue) console.log("ok: " + what); else fail(what); };
 
@@ -72,6 +73,61 @@ async function agrees(page) {
   check(/^Table \d+, level/.test(chosen), "by keyboard: " + chosen.slice(0, 60));
 }
 
+// The numbers, one by one: a second reader of the stream, counters before and after, and the program's own JSON.
+{
+  const page = await open(url, 1280, "light");
+  const ticks = new Map(), stop = new AbortController();
+  const reading = (async () => {
+    let text = "";
+    for await (const part of (await fetch(url + "events", { signal: stop.signal })).body.pipeThrough(new TextDecoderStream())) {
+      text += part;
+      for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) {
+        const [, name, data] = /^event: (\w+)\ndata: (.*)$/s.exec(text.slice(0, end)) || [];
+        if (name === "tick") { const told = JSON.parse(data); ticks.set(told.stats.uptime_us, told); }
+      }
+    }
+  })().catch(() => {});
+  await page.waitForTimeout(8000);
+  writeFileSync(enough, "");
+  // Load has ended when two ticks in a row have counted the same.
+  await page.waitForFunction(() => { const points = W.state.series.throughput; return points.length > 5 && points.slice(-3).every((point) => point.every((rate) => rate === 0)); }, null, { timeout: 60000 });
+  const series = await page.evaluate(() => W.state.series);
+  stop.abort();
+  await reading;
+  let compared = 0, wrong = [];
+  series.at.forEach((at, point) => {
+    const before = ticks.get(series.at[point - 1]), now = ticks.get(at);
+    if (!before || !now) return;
+    const seconds = (at - series.at[point - 1]) / 1e6;
+    const rates = ["gets", "operations", "entries_scanned"].map((name) => (now.stats[name] - before.stats[name]) / seconds);
+    const stalls = now.stats.pauses.map((pause, of) => (pause.total_us - before.stats.pauses[of].total_us) / 1000 / seconds);
+    const latency = ["get", "seek", "put", "commit"].map((op) => (now.p99_ns[op] || 0) / 1000);
+    const drawn = [...series.throughput[point], ...[...series.stalls[point]].sort(), ...series.latency[point]];
+    const told = [...rates, ...stalls.sort(), ...latency];
+    if (JSON.stringify(drawn) !== JSON.stringify(told)) wrong.push(JSON.stringify([drawn, told]));
+    compared += 1;
+  });
+  check(compared >= 5 && wrong.length === 0, compared + " points of the series are differences of the counters" + (wrong[0] ? ": " + wrong[0] : ""));
+  const said = (command) => JSON.parse(execFileSync(windrow, [command, db, "--json"], { encoding: "utf8", maxBuffer: 1 << 28 }));
+  // A running database writes its counters to a file now and then.
+  const counters = ["gets", "operations", "entries_scanned", "pauses", "levels", "blocks_read", "filter_checks"];
+  let stats, shown;
+  for (let round = 0; round < 50; round += 1) {
+    [stats, shown] = [said("stats"), await page.evaluate(() => [W.state.before, W.state.trees])];
+    if (counters.every((name) => JSON.stringify(shown[0][name]) === JSON.stringify(stats[name]))) break;
+    await page.waitForTimeout(200);
+  }
+  const tree = said("tree");
+  for (const name of counters) {
+    check(JSON.stringify(shown[0][name]) === JSON.stringify(stats[name]), `${name} are those of stats --json (${JSON.stringify([shown[0][name], stats[name]]).slice(0, 60)})`);
+  }
+  const places = (trees, log) => JSON.stringify(trees.map((of) => [of.name, of.levels.map((level) => [level.run, level[log]].map((part) => part.map((file) => file.number)))]).sort());
+  check(places(shown[1], "sst_log") === places(tree.keyspaces || tree, "sst_log"), "boxes are those of tree --json");
+  const events = await (await fetch(url + "state.json")).json();
+  check(JSON.stringify(events.keyspaces) === JSON.stringify(shown[1]), "trees are those of state.json");
+  await page.context().close();
+}
+
 // Frames while a thousand tables are drawn again and again.
 {
   const page = await open(url, 1280, "light");
@@ -90,6 +146,27 @@ async function agrees(page) {
     return frames / 3;
   });
   check(rate >= 55, rate.toFixed(1) + " frames a second with 1,000 tables");
+  await page.context().close();
+}
+
+// All data dropped, then writing off, while the page is open.
+{
+  const page = await open(url, 1280, "light");
+  const redis = (...words) => execFileSync("redis-cli", ["-p", "7398", ...words], { encoding: "utf8" }).trim();
+  redis("FLUSHALL");
+  redis("WINDROW.COMPACT");
+  await page.waitForFunction(() => { W.shown.draw(); return W.shown.boxes.length === 0; }, null, { timeout: 20000 });
+  check(true, "data that is dropped leaves the page");
+  const limit = (bytes) => execFileSync("prlimit", ["--pid", process.env.SERVER, "--fsize=" + bytes]);
+  limit("4096:unlimited");
+  const refused = redis("SET", "k", "x".repeat(100000));
+  await page.waitForFunction(() => document.getElementById("status").className === "bad", null, { timeout: 60000 });
+  const status = await page.locator("#status").textContent();
+  check(/^writes are off: /.test(status), JSON.stringify(status.slice(0, 100)) + ", and a client is told " + JSON.stringify(refused.slice(0, 60)));
+  limit("unlimited:unlimited");
+  check(redis("WINDROW.RESUME") === "OK" && redis("SET", "k", "x") === "OK", "writing goes on");
+  await page.waitForFunction(() => document.getElementById("status").textContent === "live", null, { timeout: 20000 });
+  check(true, "the page is told");
   await page.context().close();
 }
 

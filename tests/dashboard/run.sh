@@ -18,6 +18,8 @@ need promtool prometheus
 cargo build --release --locked --manifest-path "$here/../../Cargo.toml" -p windrow-cli
 windrow=$here/../../target/release/windrow
 rm -rf "$work/db"
+# A file may be limited while it runs: a signal would end it.
+trap '' XFSZ
 "$windrow" serve "$work/db" --port 7398 --sync no --dashboard 127.0.0.1:7399 \
     --option memory_bytes=32MiB 2>"$work/server.log" &
 server=$!
@@ -31,8 +33,10 @@ cp "$here/check.mjs" "$here/package.json" "$work/"
 # Hostile keys: markup, control bytes, 64 KiB. Then load until the browser has seen enough.
 printf 'SET "<img src=x onerror=alert(1)>" 1\r\nSET "\\x00\\x01\\xff" 1\r\n' | redis-cli -p 7398 >/dev/null
 redis-cli -p 7398 set "$(head -c 60000 /dev/zero | tr '\0' k)" 1 >/dev/null
-(while :; do redis-benchmark -p 7398 -q -P 16 -t set,get -n 400000 -r 1000000 -d 100 >/dev/null; done) &
+rm -f "$work/enough"
+(while [ ! -e "$work/enough" ]; do redis-benchmark -p 7398 -q -P 16 -t set,get -n 400000 -r 1000000 -d 100 >/dev/null; done) &
 "$windrow" demo --keep "$work/demo" -q >/dev/null 2>&1 || true
 "$windrow" viz "$work/demo" >"$work/viz.html"
 "$windrow" lab --html -p leveled -p windrow >"$work/lab.html"
-(cd "$work" && URL=http://127.0.0.1:7399/ VIZ=$work/viz.html LAB=$work/lab.html node check.mjs)
+(cd "$work" && URL=http://127.0.0.1:7399/ VIZ=$work/viz.html LAB=$work/lab.html DB=$work/db WINDROW=$windrow ENOUGH=$work/enough SERVER=$server \
+    node check.mjs)

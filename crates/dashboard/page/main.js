@@ -5,7 +5,7 @@
 W.start = (doc) => {
   const at = (id) => doc.getElementById(id);
   const ROOM = 300;
-  const state = { trees: [], moments: [], before: null, series: { throughput: [], latency: [], stalls: [] } };
+  const state = { trees: [], before: null, series: { at: [], throughput: [], latency: [], stalls: [] } };
   const OPS = ["get", "seek", "put", "commit"];
   const CAUSES = { memtables_full: "all memtables full", level0_deep: "level 0 too deep", debt: "merges behind", wal_prepare: "next log not ready", sync_wait: "waiting for the device" };
   const PARTS = { memtables_bytes: "memtables", cache_bytes: "cache", tables_bytes: "tables", readers_bytes: "readers", merge_bytes: "merges", transactions_bytes: "transactions", outside_bytes: "the program's own" };
@@ -63,11 +63,22 @@ W.start = (doc) => {
     W.legend(at("stalls-key"), Object.values(CAUSES));
   };
 
+  const shownTree = () => state.trees.find((of) => of.name === at("keyspace").value) || {};
+  const logCapacity = () => shownTree().log_capacity || [];
+
+  // What the dial between writes and reads has come to.
+  const dial = (shown) => {
+    if (!shown.file_price_percent) return "";
+    const logs = logCapacity().map((bytes, level) => (level && bytes ? `L${level} ${W.bytes(bytes)}` : "")).filter(Boolean);
+    return `. Dial: one table less over each key is worth ${(shown.file_price_percent / 100).toFixed(2)} rewritten bytes per byte put; `
+      + `so level 0 gathers ${W.bytes(logCapacity()[0] || 0)}, and SST-logs may hold ${logs.join(", ") || "nothing yet"}`;
+  };
+
   const showLevels = (stats) => {
     const read = stats.gets_found || 1;
-    table(at("levels"), ["Level", "Run", "SST-log", "Size", "May hold", "Merges", "Moves", "Drops", "Read", "Written", "Lookups it answers"],
+    table(at("levels"), ["Level", "Run", "SST-log", "Size", "Run may hold", "SST-log may hold", "Merges", "Moves", "Drops", "Read", "Written", "Lookups it answers"],
       stats.levels.map((level, of) => ["L" + level.level, W.number(level.run_files), W.number(level.log_files), W.bytes(level.bytes),
-        tree.capacity[of] ? W.bytes(tree.capacity[of]) : "–", W.number(level.merges), W.number(level.moves), W.number(level.drops),
+        tree.capacity[of] ? W.bytes(tree.capacity[of]) : "–", logCapacity()[of] ? W.bytes(logCapacity()[of]) : "–", W.number(level.merges), W.number(level.moves), W.number(level.drops),
         W.bytes(level.read_bytes), W.bytes(level.written_bytes), (100 * level.get_hits / read).toFixed(1) + " %"]));
   };
 
@@ -75,7 +86,7 @@ W.start = (doc) => {
   const expected = (bits) => Math.exp(-bits * Math.LN2 * Math.LN2);
 
   const showFilters = (stats) => {
-    const levels = (state.trees.find((of) => of.name === at("keyspace").value) || { levels: [] }).levels;
+    const levels = shownTree().levels || [];
     const rows = levels.map((level) => {
       const files = [...level.run, ...level.sst_log], sum = (of) => files.reduce((sum, file) => sum + of(file), 0);
       const entries = sum((file) => file.entries), bytes = sum((file) => file.filter_bytes), empty = sum((file) => Math.max(file.queries - file.hits, 0));
@@ -150,7 +161,7 @@ W.start = (doc) => {
     if (!shown) return;
     tree.capacity = shown.capacity || [];
     tree.show(shown.levels, at("colour").value);
-    text(at("policy"), "Policy: " + shown.policy + (shown.measured_use ? ". Use: " + shown.measured_use : ""));
+    text(at("policy"), "Policy: " + shown.policy + (shown.measured_use ? ". Use: " + shown.measured_use : "") + dial(shown));
   };
 
   const tick = (told) => {
@@ -158,6 +169,7 @@ W.start = (doc) => {
     const seconds = before ? (stats.uptime_us - before.uptime_us) / 1e6 : 0;
     const rate = (name) => (seconds > 0 ? Math.max(stats[name] - before[name], 0) / seconds : 0);
     if (seconds > 0) {
+      push(state.series.at, stats.uptime_us);
       push(state.series.throughput, ["gets", "operations", "entries_scanned"].map(rate));
       push(state.series.latency, OPS.map((op) => (told.p99_ns && told.p99_ns[op] ? told.p99_ns[op] / 1000 : 0)));
       push(state.series.stalls, Object.keys(CAUSES).map((cause) => {

@@ -34,6 +34,8 @@ pub fn trees(db: &Db) -> Value {
             "policy": of_keyspace.map(|keyspace| keyspace.policy.as_str()),
             "measured_use": of_keyspace.map(|keyspace| keyspace.measured_use.as_str()),
             "capacity": of_keyspace.map(|keyspace| keyspace.capacities.as_slice()),
+            "log_capacity": of_keyspace.map(|keyspace| keyspace.log_capacities.as_slice()),
+            "file_price_percent": of_keyspace.map(|keyspace| keyspace.file_price_percent),
             "levels": levels(&version, &searches),
         })
     });

@@ -85,6 +85,33 @@ fn the_stream_tells_the_tree_and_what_happens() {
     until("flush");
 }
 
+/// The next event of a name, as its data.
+fn told(stream: &mut impl BufRead, name: &str) -> String {
+    let mut line = String::new();
+    while line.trim_end() != format!("event: {name}") {
+        line.clear();
+        assert!(stream.read_line(&mut line).unwrap() > 0, "the stream ended before {name}");
+    }
+    line.clear();
+    stream.read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn a_keyspace_that_is_dropped_leaves_the_stream() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, dashboard) = shown(dir.path(), None);
+    let fruit = db.keyspace("fruit").unwrap();
+    fruit.put("apple", "red").unwrap();
+    db.flush().unwrap();
+    let host = format!("Host: {}\r\n", dashboard.address());
+    let mut stream = asked(dashboard.address(), "/events", &host);
+    assert!(told(&mut stream, "tree").contains("\"fruit\""));
+    db.drop_keyspace("fruit").unwrap();
+    while told(&mut stream, "tree").contains("\"fruit\"") {}
+    assert!(told(&mut stream, "tick").contains("\"write_error\":null"));
+}
+
 #[test]
 fn strangers_see_nothing() {
     let dir = tempfile::tempdir().unwrap();
