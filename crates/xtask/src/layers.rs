@@ -54,6 +54,11 @@ const LAYERS: &[Layer] = &[
     Layer { package: "windrow-dashboard", windrow: &["windrow"], outside: None },
     Layer { package: "windrow-server", windrow: &["windrow"], outside: None },
     Layer {
+        package: "windrow-capi",
+        windrow: &["windrow"],
+        outside: Some(&["libc", "serde_json"]),
+    },
+    Layer {
         package: "windrow-cli",
         windrow: &["windrow", "windrow-dashboard", "windrow-lab", "windrow-server"],
         outside: None,

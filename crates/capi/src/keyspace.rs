@@ -1,0 +1,314 @@
+//! Reading and writing single keys of a keyspace.
+//!
+//! Owns: the handle. Never does: keep what it reads.
+
+use crate::bytes::{array, put_out, text_in, text_out, windrow_slice, windrow_value};
+use crate::edge::{caught, done, given};
+use crate::error::windrow_error;
+use crate::snapshot::windrow_snapshot;
+use engine::{Keyspace, Result, Slice, Ttl};
+use std::ffi::{c_char, c_int};
+use std::ops::Bound;
+use std::time::Duration;
+
+/// An ordered map from keys to values. It keeps its database open until it is freed or the database is closed.
+/// Any number of threads may use it at once.
+pub struct windrow_keyspace {
+    pub(crate) keyspace: Keyspace,
+    synced: Keyspace,
+}
+
+impl windrow_keyspace {
+    pub(crate) fn boxed(keyspace: Keyspace) -> Box<windrow_keyspace> {
+        Box::new(windrow_keyspace { synced: keyspace.synced(), keyspace })
+    }
+
+    /// The handle whose writes are as durable as asked.
+    fn writing(&self, sync: bool) -> &Keyspace {
+        if sync { &self.synced } else { &self.keyspace }
+    }
+}
+
+/// Frees the handle. The keyspace stays.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_keyspace_free(keyspace: Option<Box<windrow_keyspace>>) {
+    drop(keyspace);
+}
+
+/// Its name, to be freed by windrow_string_free; NULL of NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_keyspace_name(keyspace: Option<&windrow_keyspace>) -> *mut c_char {
+    keyspace.map_or(std::ptr::null_mut(), |of| text_out(of.keyspace.name()))
+}
+
+fn read(
+    keyspace: &windrow_keyspace,
+    snapshot: Option<&windrow_snapshot>,
+    key: &[u8],
+) -> Result<Option<Slice>> {
+    match snapshot {
+        Some(snapshot) => keyspace.keyspace.get_at(&snapshot.0, key),
+        None => keyspace.keyspace.get(key),
+    }
+}
+
+/// The value of `key`, as of `snapshot` (NULL: now); to be freed by windrow_value_free. NULL, without an
+/// error, if there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_get(
+    keyspace: Option<&windrow_keyspace>,
+    snapshot: Option<&windrow_snapshot>,
+    key: windrow_slice,
+    error: *mut *mut windrow_error,
+) -> Option<Box<windrow_value>> {
+    caught(error, || read(given(keyspace, "keyspace")?, snapshot, key.bytes()?))
+        .flatten()
+        .map(windrow_value::boxed)
+}
+
+/// Whether `key` is there, as of `snapshot` (NULL: now). False on an error, too.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_contains(
+    keyspace: Option<&windrow_keyspace>,
+    snapshot: Option<&windrow_snapshot>,
+    key: windrow_slice,
+    error: *mut *mut windrow_error,
+) -> bool {
+    let contains = || {
+        let keyspace = given(keyspace, "keyspace")?;
+        match snapshot {
+            Some(_) => read(keyspace, snapshot, key.bytes()?).map(|value| value.is_some()),
+            None => keyspace.keyspace.contains_key(key.bytes()?),
+        }
+    };
+    caught(error, contains).unwrap_or(false)
+}
+
+/// The values of `count` keys at once, which takes fewer waits than one by one. `values` has room for as many,
+/// and each becomes a value to be freed, or NULL. Where it fails, all are NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_multi_get(
+    keyspace: Option<&windrow_keyspace>,
+    snapshot: Option<&windrow_snapshot>,
+    keys: *const windrow_slice,
+    count: usize,
+    values: *mut *mut windrow_value,
+    error: *mut *mut windrow_error,
+) -> bool {
+    // Each place is a result of its own.
+    let place = |at: usize| values.wrapping_add(at);
+    (0..if values.is_null() { 0 } else { count })
+        .for_each(|at| put_out(place(at), std::ptr::null_mut()));
+    done(error, || {
+        let keyspace = &given(keyspace, "keyspace")?.keyspace;
+        let keys = array(keys, count, "keys")?;
+        given((!values.is_null() || count == 0).then_some(()), "room for values")?;
+        let keys: Vec<&[u8]> = keys.iter().map(windrow_slice::bytes).collect::<Result<_>>()?;
+        let found = match snapshot {
+            Some(snapshot) => keyspace.multi_get_at(&snapshot.0, &keys),
+            None => keyspace.multi_get(&keys),
+        };
+        let found: Vec<Option<Slice>> = found.into_iter().collect::<Result<_>>()?;
+        for (at, value) in found.into_iter().enumerate() {
+            let value =
+                value.map_or(std::ptr::null_mut(), |of| Box::into_raw(windrow_value::boxed(of)));
+            put_out(place(at), value);
+        }
+        Ok(())
+    })
+}
+
+/// After how many milliseconds `key` expires: -1 never, -2 there is no such key, -3 an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_ttl_ms(
+    keyspace: Option<&windrow_keyspace>,
+    key: windrow_slice,
+    error: *mut *mut windrow_error,
+) -> i64 {
+    let ttl = caught(error, || given(keyspace, "keyspace")?.keyspace.ttl(key.bytes()?));
+    match ttl {
+        Some(Ttl::Left(left)) => i64::try_from(left.as_millis()).unwrap_or(i64::MAX),
+        Some(Ttl::Forever) => -1,
+        Some(Ttl::NoKey) => -2,
+        None => -3,
+    }
+}
+
+/// Puts a value. `sync`: it is on the device when the call returns; else it has reached the kernel.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_put(
+    keyspace: Option<&windrow_keyspace>,
+    key: windrow_slice,
+    value: windrow_slice,
+    sync: bool,
+    error: *mut *mut windrow_error,
+) -> bool {
+    done(error, || given(keyspace, "keyspace")?.writing(sync).put(key.bytes()?, value.bytes()?))
+}
+
+/// Puts a value that is gone after so many milliseconds.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_put_with_ttl(
+    keyspace: Option<&windrow_keyspace>,
+    key: windrow_slice,
+    value: windrow_slice,
+    ttl_ms: u64,
+    sync: bool,
+    error: *mut *mut windrow_error,
+) -> bool {
+    done(error, || {
+        let keyspace = given(keyspace, "keyspace")?.writing(sync);
+        keyspace.put_with_ttl(key.bytes()?, value.bytes()?, Duration::from_millis(ttl_ms))
+    })
+}
+
+/// Deletes a key. One that is not there is no error.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_delete(
+    keyspace: Option<&windrow_keyspace>,
+    key: windrow_slice,
+    sync: bool,
+    error: *mut *mut windrow_error,
+) -> bool {
+    done(error, || given(keyspace, "keyspace")?.writing(sync).delete(key.bytes()?))
+}
+
+/// Deletes a key that was put once since it was last deleted: cheaper, and wrong for any other.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_single_delete(
+    keyspace: Option<&windrow_keyspace>,
+    key: windrow_slice,
+    sync: bool,
+    error: *mut *mut windrow_error,
+) -> bool {
+    done(error, || given(keyspace, "keyspace")?.writing(sync).single_delete(key.bytes()?))
+}
+
+/// Deletes all keys in `from..to`, however many.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_delete_range(
+    keyspace: Option<&windrow_keyspace>,
+    from: windrow_slice,
+    to: windrow_slice,
+    sync: bool,
+    error: *mut *mut windrow_error,
+) -> bool {
+    done(error, || {
+        given(keyspace, "keyspace")?.writing(sync).delete_range(from.bytes()?, to.bytes()?)
+    })
+}
+
+/// Merges an operand into a key's value by the keyspace's merge operator, without reading it.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_merge(
+    keyspace: Option<&windrow_keyspace>,
+    key: windrow_slice,
+    operand: windrow_slice,
+    sync: bool,
+    error: *mut *mut windrow_error,
+) -> bool {
+    done(error, || given(keyspace, "keyspace")?.writing(sync).merge(key.bytes()?, operand.bytes()?))
+}
+
+/// Makes the value `new_value` (NULL: absent) if it is `old_value` (NULL: absent). 1 if it was, 0 if it was
+/// another one, -1 on an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_compare_exchange(
+    keyspace: Option<&windrow_keyspace>,
+    key: windrow_slice,
+    old_value: Option<&windrow_slice>,
+    new_value: Option<&windrow_slice>,
+    sync: bool,
+    error: *mut *mut windrow_error,
+) -> c_int {
+    let exchanged = caught(error, || {
+        let keyspace = given(keyspace, "keyspace")?.writing(sync);
+        let old = old_value.map(windrow_slice::bytes).transpose()?;
+        let new = new_value.map(windrow_slice::bytes).transpose()?;
+        keyspace.compare_and_swap(key.bytes()?, old, new)
+    });
+    exchanged.map_or(-1, c_int::from)
+}
+
+/// Where a range begins and ends.
+type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
+/// The bounds `from..to`; NULL: to the end.
+pub(crate) fn bounds<'a>(
+    from: Option<&'a windrow_slice>,
+    to: Option<&'a windrow_slice>,
+) -> Result<Bounds<'a>> {
+    let from = from.map(windrow_slice::bytes).transpose()?;
+    let to = to.map(windrow_slice::bytes).transpose()?;
+    let begin = from.map_or(Bound::Unbounded, Bound::Included);
+    Ok((begin, to.map_or(Bound::Unbounded, Bound::Excluded)))
+}
+
+/// How many keys are in `from..to` (NULL: to the end), by reading them. 0 on an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_count(
+    keyspace: Option<&windrow_keyspace>,
+    from: Option<&windrow_slice>,
+    to: Option<&windrow_slice>,
+    error: *mut *mut windrow_error,
+) -> u64 {
+    caught(error, || given(keyspace, "keyspace")?.keyspace.count(bounds(from, to)?)).unwrap_or(0)
+}
+
+/// About how many keys there are, without reading them. 0 on an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_approximate_count(
+    keyspace: Option<&windrow_keyspace>,
+    error: *mut *mut windrow_error,
+) -> u64 {
+    caught(error, || given(keyspace, "keyspace")?.keyspace.approximate_len()).unwrap_or(0)
+}
+
+/// About how many bytes the keys in `from..to` take. 0 on an error.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_approximate_bytes(
+    keyspace: Option<&windrow_keyspace>,
+    from: windrow_slice,
+    to: windrow_slice,
+    error: *mut *mut windrow_error,
+) -> u64 {
+    let bytes =
+        || given(keyspace, "keyspace")?.keyspace.approximate_bytes(from.bytes()?, to.bytes()?);
+    caught(error, bytes).unwrap_or(0)
+}
+
+/// Writes the keyspace's memtable to tables.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_keyspace_flush(
+    keyspace: Option<&windrow_keyspace>,
+    error: *mut *mut windrow_error,
+) -> bool {
+    done(error, || given(keyspace, "keyspace")?.keyspace.flush())
+}
+
+/// Merges what is in `from..to` (NULL: to the end) down to the last level, and waits for it.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_keyspace_compact(
+    keyspace: Option<&windrow_keyspace>,
+    from: Option<&windrow_slice>,
+    to: Option<&windrow_slice>,
+    error: *mut *mut windrow_error,
+) -> bool {
+    done(error, || given(keyspace, "keyspace")?.keyspace.compact_range(bounds(from, to)?))
+}
+
+/// The policy that keeps the tree in shape, from now on: a preset's name, or a policy in full.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_keyspace_set_policy(
+    keyspace: Option<&windrow_keyspace>,
+    policy: *const c_char,
+    error: *mut *mut windrow_error,
+) -> bool {
+    done(error, || given(keyspace, "keyspace")?.keyspace.set_policy(text_in(policy, "the policy")?))
+}
+
+/// The policy in full, to be freed by windrow_string_free; NULL of NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn windrow_keyspace_policy(keyspace: Option<&windrow_keyspace>) -> *mut c_char {
+    keyspace.map_or(std::ptr::null_mut(), |of| text_out(of.keyspace.policy()))
+}

@@ -1,0 +1,144 @@
+//! Batches, which LevelDB makes without a database.
+//!
+//! Owns: their operations. Never does: write them.
+
+use super::memory::bytes;
+use engine::{Batch, Db};
+use libc::{c_char, c_void};
+
+enum Operation {
+    Put { key: usize, value: usize },
+    Delete { key: usize },
+}
+
+/// A batch: its operations, and the bytes of all keys and values one after the other.
+#[derive(Default)]
+pub struct leveldb_writebatch_t {
+    operations: Vec<Operation>,
+    bytes: Vec<u8>,
+}
+
+impl leveldb_writebatch_t {
+    /// Calls back with each operation: a key, and the value of a put.
+    fn each(&self, mut call: impl FnMut(&[u8], Option<&[u8]>)) {
+        let mut rest = self.bytes.as_slice();
+        let mut next = |len: usize| {
+            let (of, behind) = rest.split_at(len);
+            rest = behind;
+            of
+        };
+        for operation in &self.operations {
+            match *operation {
+                Operation::Put { key, value } => {
+                    let key = next(key);
+                    call(key, Some(next(value)));
+                }
+                Operation::Delete { key } => call(next(key), None),
+            }
+        }
+    }
+
+    /// The same for the engine.
+    pub(super) fn batch(&self, db: &Db) -> Batch {
+        let mut batch = Batch::new();
+        self.each(|key, value| match value {
+            Some(value) => batch.put(db, key, value),
+            None => batch.delete(db, key),
+        });
+        batch
+    }
+}
+
+/// An empty batch.
+#[unsafe(no_mangle)]
+pub extern "C" fn leveldb_writebatch_create() -> Box<leveldb_writebatch_t> {
+    Box::default()
+}
+
+/// Frees a batch.
+#[unsafe(no_mangle)]
+pub extern "C" fn leveldb_writebatch_destroy(batch: Option<Box<leveldb_writebatch_t>>) {
+    drop(batch);
+}
+
+/// Empties it.
+#[unsafe(no_mangle)]
+pub extern "C" fn leveldb_writebatch_clear(batch: Option<&mut leveldb_writebatch_t>) {
+    if let Some(batch) = batch {
+        batch.operations.clear();
+        batch.bytes.clear();
+    }
+}
+
+/// Adds a put.
+#[unsafe(no_mangle)]
+pub extern "C" fn leveldb_writebatch_put(
+    batch: Option<&mut leveldb_writebatch_t>,
+    key: *const c_char,
+    klen: usize,
+    value: *const c_char,
+    vlen: usize,
+) {
+    if let Some(batch) = batch {
+        let (key, value) = (bytes(key, klen), bytes(value, vlen));
+        batch.operations.push(Operation::Put { key: key.len(), value: value.len() });
+        batch.bytes.extend_from_slice(key);
+        batch.bytes.extend_from_slice(value);
+    }
+}
+
+/// Adds a delete.
+#[unsafe(no_mangle)]
+pub extern "C" fn leveldb_writebatch_delete(
+    batch: Option<&mut leveldb_writebatch_t>,
+    key: *const c_char,
+    klen: usize,
+) {
+    if let Some(batch) = batch {
+        let key = bytes(key, klen);
+        batch.operations.push(Operation::Delete { key: key.len() });
+        batch.bytes.extend_from_slice(key);
+    }
+}
+
+/// Calls the caller's functions with each operation, in their order.
+#[unsafe(no_mangle)]
+pub extern "C" fn leveldb_writebatch_iterate(
+    batch: Option<&leveldb_writebatch_t>,
+    state: *mut c_void,
+    put: Option<extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize)>,
+    deleted: Option<extern "C" fn(*mut c_void, *const c_char, usize)>,
+) {
+    let (Some(batch), Some(put), Some(deleted)) = (batch, put, deleted) else { return };
+    batch.each(|key, value| {
+        let (first, len) = (key.as_ptr().cast(), key.len());
+        match value {
+            Some(value) => put(state, first, len, value.as_ptr().cast(), value.len()),
+            None => deleted(state, first, len),
+        }
+    });
+}
+
+/// Adds the operations of another batch, which may be the same one.
+#[unsafe(no_mangle)]
+pub extern "C" fn leveldb_writebatch_append(
+    destination: *mut leveldb_writebatch_t,
+    source: *const leveldb_writebatch_t,
+) {
+    if destination.is_null() || source.is_null() {
+        return;
+    }
+    // SAFETY: two batches of the caller's, or one twice: what is read is copied before anything is written.
+    let (operations, bytes) = unsafe {
+        let source = &*source;
+        let copies = source.operations.iter().map(|operation| match *operation {
+            Operation::Put { key, value } => Operation::Put { key, value },
+            Operation::Delete { key } => Operation::Delete { key },
+        });
+        (copies.collect::<Vec<_>>(), source.bytes.clone())
+    };
+    // SAFETY: no other reference to it is left.
+    let destination = unsafe { &mut *destination };
+    destination.operations.extend(operations);
+    destination.bytes.extend_from_slice(&bytes);
+}

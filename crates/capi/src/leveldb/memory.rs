@@ -1,0 +1,83 @@
+//! Buffers from `malloc`, which programs give back by `free`, and errors in such.
+//!
+//! Owns: every pointer of LevelDB's interface, until it is a reference. Never does: call the engine.
+
+use crate::edge::contained;
+use engine::{Error, Result};
+use libc::{c_char, c_int, c_void};
+
+/// A copy of the bytes, with a zero byte behind them, that `free` frees. NULL if there is no memory.
+pub(super) fn allocated(bytes: &[u8]) -> *mut c_char {
+    // SAFETY: a length that is not 0.
+    let buffer = unsafe { libc::malloc(bytes.len() + 1) }.cast::<u8>();
+    if !buffer.is_null() {
+        // SAFETY: the buffer is new, and has room for the bytes and one more.
+        unsafe {
+            buffer.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            buffer.add(bytes.len()).write(0);
+        }
+    }
+    buffer.cast()
+}
+
+/// Runs what a function does. An error becomes the caller's text, in the place of an older one; without any,
+/// that stays as it is, as LevelDB has it.
+pub(super) fn saving<T>(errptr: *mut *mut c_char, run: impl FnOnce() -> Result<T>) -> Option<T> {
+    let error = match contained(run) {
+        Ok(value) => return Some(value),
+        Err(error) => error,
+    };
+    if !errptr.is_null() {
+        let text = error.to_string().replace('\0', "\\0");
+        // SAFETY: the caller promises a pointer that is NULL or was allocated by `malloc`.
+        unsafe {
+            libc::free((*errptr).cast());
+            *errptr = allocated(text.as_bytes());
+        }
+    }
+    None
+}
+
+/// The caller's bytes.
+pub(super) fn bytes<'a>(data: *const c_char, len: usize) -> &'a [u8] {
+    if data.is_null() || len == 0 {
+        return &[];
+    }
+    // SAFETY: the caller promises so many bytes until the call returns, and they are used no longer.
+    unsafe { std::slice::from_raw_parts(data.cast(), len) }
+}
+
+/// The caller's bytes, or nothing where the pointer is NULL.
+pub(super) fn optional_bytes<'a>(data: *const c_char, len: usize) -> Option<&'a [u8]> {
+    (!data.is_null()).then(|| bytes(data, len))
+}
+
+/// Gives the bytes to the caller: their address, and their length to a place of the caller's.
+pub(super) fn lent(bytes: &[u8], len: *mut usize) -> *const c_char {
+    crate::bytes::put_out(len, bytes.len());
+    bytes.as_ptr().cast()
+}
+
+/// What is missing.
+pub(super) fn null(what: &str) -> Error {
+    Error::invalid(format!("the {what} is NULL"))
+}
+
+/// Frees what a function of this interface returned.
+#[unsafe(no_mangle)]
+pub extern "C" fn leveldb_free(ptr: *mut c_void) {
+    // SAFETY: the caller has it from here, so from `malloc`, or it is NULL.
+    unsafe { libc::free(ptr) };
+}
+
+/// LevelDB's version that the interface is of.
+#[unsafe(no_mangle)]
+pub extern "C" fn leveldb_major_version() -> c_int {
+    1
+}
+
+/// As `leveldb_major_version`.
+#[unsafe(no_mangle)]
+pub extern "C" fn leveldb_minor_version() -> c_int {
+    23
+}

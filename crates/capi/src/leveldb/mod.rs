@@ -1,0 +1,20 @@
+//! LevelDB's C interface on Windrow's engine: the 68 functions of its `c.h`, for programs that were built for it.
+//!
+//! What is not as in LevelDB:
+//!
+//! - A database is a directory of Windrow's. One of LevelDB's is refused, and `windrow import` reads it.
+//! - Filters, caches and sizes are Windrow's: a filter policy of the caller's is never called, and a bloom
+//!   filter's bits are not taken over. `write_buffer_size` and the capacity of a cache add up to one budget of
+//!   memory (`options.rs`).
+//! - Snappy is not built in: LZ4 takes its place.
+//! - Checksums are verified by every read, whatever the options say.
+//!
+//! Owns: the translation. Never does: what LevelDB's functions do not.
+
+pub mod batch;
+pub mod callbacks;
+pub mod database;
+pub mod iterator;
+pub mod memory;
+pub mod options;
+pub mod snapshot;
