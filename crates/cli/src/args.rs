@@ -227,9 +227,14 @@ pub(crate) struct DemoArgs {
 pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) open: Open,
-    /// File to read; `-` or nothing is standard input
+    /// File to read; `-` or nothing is standard input. With --from: the other database's directory
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    /// Copy all of a database of this store, by its library on this machine, and compare: each
+    /// column family to the keyspace of its name. Run again, it goes on
+    #[cfg(feature = "import")]
+    #[arg(long, value_enum, value_name = "STORE", conflicts_with_all = ["bulk", "sorted", "sync", "ack", "group", "ttl"])]
+    pub(crate) from: Option<ForeignStore>,
     #[command(flatten)]
     pub(crate) data: Data,
     /// Format of the input
@@ -446,6 +451,24 @@ pub(crate) struct ExportArgs {
     pub(crate) number: bool,
     #[command(flatten)]
     pub(crate) fields: FieldsArgs,
+    /// Write a new database of this store, by its library on this machine, instead of lines
+    #[cfg(feature = "import")]
+    #[arg(long, value_enum, value_name = "STORE", requires = "dir", conflicts_with_all = ["number", "hex"])]
+    pub(crate) to: Option<ForeignStore>,
+    /// Where --to writes it
+    #[cfg(feature = "import")]
+    #[arg(value_name = "DIR", requires = "to")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// A store whose databases can be copied.
+#[cfg(feature = "import")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ForeignStore {
+    /// LevelDB's
+    Leveldb,
+    /// RocksDB's
+    Rocksdb,
 }
 
 #[derive(Debug, Args)]

@@ -53,6 +53,7 @@ const LAYERS: &[Layer] = &[
     Layer { package: "windrow-bench-peers", windrow: &["windrow", "windrow-bench"], outside: None },
     Layer { package: "windrow-dashboard", windrow: &["windrow"], outside: None },
     Layer { package: "windrow-server", windrow: &["windrow"], outside: None },
+    Layer { package: "windrow-import", windrow: &["windrow"], outside: Some(&["libloading"]) },
     Layer {
         package: "windrow-capi",
         windrow: &["windrow"],
@@ -60,7 +61,13 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         package: "windrow-cli",
-        windrow: &["windrow", "windrow-dashboard", "windrow-lab", "windrow-server"],
+        windrow: &[
+            "windrow",
+            "windrow-dashboard",
+            "windrow-import",
+            "windrow-lab",
+            "windrow-server",
+        ],
         outside: None,
     },
     Layer {

@@ -27,6 +27,7 @@ const PUBLISHED: &[&str] = &[
     "windrow",
     "windrow-lab",
     "windrow-dashboard",
+    "windrow-import",
     "windrow-server",
     "windrow-cli",
 ];

@@ -111,6 +111,10 @@ impl<'a> Groups<'a> {
 }
 
 pub(crate) fn run(args: &LoadArgs, quiet: bool) -> Result<()> {
+    #[cfg(feature = "import")]
+    if let Some(from) = args.from {
+        return super::foreign::import(args, from, quiet);
+    }
     let layout = Layout::new(args.format, args.data.hex, &args.fields)?.with_crlf(args.crlf)?;
     store::check_keyspace_name(&args.data.keyspace)?;
     // Before the database is created: a wrong file name must not leave one.

@@ -3,6 +3,8 @@
 mod ask;
 mod demo;
 mod dump;
+#[cfg(feature = "import")]
+mod foreign;
 mod ingest;
 mod inspect;
 mod keyspaces;

@@ -1,0 +1,112 @@
+//! From a source into keyspaces.
+//!
+//! Owns: that a keyspace is there as a whole or not at all, and that it is compared. Never does: print.
+
+use crate::source::Source;
+use windrow::{Db, Error, Keyspace, ReadOptions, Result};
+
+/// What is being done to a keyspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Its pairs are read and written to tables.
+    Copying,
+    /// Both are read and compared.
+    Verifying,
+}
+
+/// A keyspace that was copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// Its name.
+    pub keyspace: String,
+    /// Pairs in it.
+    pub pairs: u64,
+    /// It was there already, and is equal.
+    pub was_there: bool,
+}
+
+/// Pairs between two calls of a progress.
+pub(crate) const TOLD_PAIRS: u64 = 4096;
+
+/// Copies every column family to the keyspace of its name, and compares. `progress` is told now and then what is
+/// done and how many pairs of the keyspace are, and may end it by an error.
+///
+/// # Errors
+/// `InvalidArgument` where a keyspace has other pairs already, or a name cannot be a keyspace's; those of the
+/// source, of writing, and of `progress`. Keyspaces that were finished before stay; the one that failed is empty.
+pub fn import(
+    source: &Source,
+    db: &Db,
+    progress: &mut dyn FnMut(Step, u64) -> Result<()>,
+) -> Result<Vec<Copied>> {
+    source.names().iter().try_for_each(|name| Db::check_keyspace_name(name))?;
+    let copy = |name: &&str| -> Result<Copied> {
+        let keyspace = db.keyspace(name)?;
+        let was_there = !keyspace.is_empty()?;
+        if !was_there {
+            copy(source, name, &keyspace, progress)?;
+        }
+        let pairs =
+            compare(source, name, &keyspace, progress).map_err(|error| match was_there {
+                true => error.context(format!(
+                    "keyspace {name} is not empty, and not what is imported: choose a new database"
+                )),
+                false => error,
+            })?;
+        Ok(Copied { keyspace: (*name).to_owned(), pairs, was_there })
+    };
+    let names = source.names();
+    let mut copy = copy;
+    names.iter().map(&mut copy).collect()
+}
+
+fn copy(
+    source: &Source,
+    name: &str,
+    keyspace: &Keyspace,
+    progress: &mut dyn FnMut(Step, u64) -> Result<()>,
+) -> Result<()> {
+    let (mut ingest, mut pairs) = (keyspace.ingest()?, 0_u64);
+    source.each(name, |key, value| {
+        pairs += 1;
+        if pairs.is_multiple_of(TOLD_PAIRS) {
+            progress(Step::Copying, pairs)?;
+        }
+        ingest.put(key, value)
+    })?;
+    if pairs > 0 {
+        ingest.finish()?;
+    }
+    Ok(())
+}
+
+/// Reads both, and returns how many pairs there are.
+fn compare(
+    source: &Source,
+    name: &str,
+    keyspace: &Keyspace,
+    progress: &mut dyn FnMut(Step, u64) -> Result<()>,
+) -> Result<u64> {
+    let mut ours = keyspace.iter_with(ReadOptions { fill_cache: false, ..ReadOptions::default() });
+    let mut pairs = 0_u64;
+    let differs = |key: &[u8]| {
+        Error::corruption(format!(
+            "the copy of {name} differs from the key \"{}\" on",
+            key.escape_ascii()
+        ))
+    };
+    source.each(name, |key, value| {
+        pairs += 1;
+        if pairs.is_multiple_of(TOLD_PAIRS) {
+            progress(Step::Verifying, pairs)?;
+        }
+        match ours.next().transpose()? {
+            Some((our_key, our_value)) if *our_key == *key && *our_value == *value => Ok(()),
+            _ => Err(differs(key)),
+        }
+    })?;
+    match ours.next().transpose()? {
+        Some((key, _)) => Err(differs(&key)),
+        None => Ok(pairs),
+    }
+}
