@@ -1,0 +1,54 @@
+//! A handle of the engine's in an object of Python's.
+//!
+//! Owns: that no handle ends with the interpreter's lock held. Never does: call the engine otherwise.
+
+use pyo3::Python;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+/// The handle. Its end may close a database, which waits for jobs that may wait for the lock.
+pub(crate) struct Handle<T: Send>(Option<T>);
+
+impl<T: Send> Handle<T> {
+    pub(crate) fn new(handle: T) -> Handle<T> {
+        Handle(Some(handle))
+    }
+}
+
+impl<T: Send> Deref for Handle<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("it is there until the end")
+    }
+}
+
+impl<T: Send> DerefMut for Handle<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("it is there until the end")
+    }
+}
+
+impl<T: Send> Drop for Handle<T> {
+    fn drop(&mut self) {
+        let handle = self.0.take();
+        match Python::try_attach(|py| py.detach(|| drop(handle))) {
+            Some(()) => {}
+            // The interpreter ends: nobody waits for the lock any more.
+            None => {}
+        }
+    }
+}
+
+/// What one thread at a time may use, and Python may pass from one to another: it is reached through `&mut` alone.
+pub(crate) struct Alone<T: Send>(Mutex<T>);
+
+impl<T: Send> Alone<T> {
+    pub(crate) fn new(of: T) -> Alone<T> {
+        Alone(Mutex::new(of))
+    }
+
+    pub(crate) fn get(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
