@@ -78,7 +78,8 @@ cc "${flags[@]}" -g -fsanitize=address,undefined -o "$work/api-asan" "$here/api.
     "$prefix/lib/libwindrow.a" -lpthread -ldl -lm
 ASAN_OPTIONS=detect_leaks=1 "$work/api-asan" "$(fresh)" >/dev/null
 said "api.c under AddressSanitizer, with leaks"
-valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite,indirect \
+valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect \
+    --errors-for-leak-kinds=definite,indirect \
     "$work/api" "$(fresh)" >/dev/null
 said "api.c under valgrind"
 LD_LIBRARY_PATH=$compat TEST_TMPDIR=$work/leveldb/db valgrind -q --error-exitcode=9 "$work/c_test" 2>&1 | tail -1 | grep -qx PASS

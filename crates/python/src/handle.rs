@@ -32,11 +32,8 @@ impl<T: Send> DerefMut for Handle<T> {
 impl<T: Send> Drop for Handle<T> {
     fn drop(&mut self) {
         let handle = self.0.take();
-        match Python::try_attach(|py| py.detach(|| drop(handle))) {
-            Some(()) => {}
-            // The interpreter ends: nobody waits for the lock any more.
-            None => {}
-        }
+        // Where the interpreter ends, it ends without: nobody waits for the lock any more.
+        let _ = Python::try_attach(|py| py.detach(|| drop(handle)));
     }
 }
 

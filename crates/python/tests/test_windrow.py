@@ -254,8 +254,9 @@ def test_asyncio(tmp_path):
             async with await db.batch() as batch:
                 await batch.put(users, b"a", b"1")
             assert await users.get(b"a") == b"1"
-            await aio.transact(db, lambda tx: tx.put(db.sync, b"t", b"1"))
+            await aio.transact(db, lambda tx: tx.put(db.plain, b"t", b"1"))
             assert await db.get(b"t") == b"1"
+            await db.sync()
 
     asyncio.run(run())
 

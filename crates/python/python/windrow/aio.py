@@ -23,8 +23,8 @@ class Async:
         self._of = of
 
     @property
-    def sync(self):
-        """The object itself. Its calls wait."""
+    def plain(self):
+        """The object itself, whose calls wait."""
         return self._of
 
     def __getattr__(self, name):
@@ -86,4 +86,4 @@ async def open(path, **options):
 
 async def transact(db, run, **options):
     """As `windrow.transact`, in a thread: `run` is a plain function."""
-    return await asyncio.to_thread(partial(_transact, db.sync, run, **options))
+    return await asyncio.to_thread(partial(_transact, db.plain, run, **options))

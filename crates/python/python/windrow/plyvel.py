@@ -452,10 +452,9 @@ class _Closing:
     """An iterator that its database closes."""
 
     def __init__(self, reads):
-        db = reads
-        self._snapshot = db._snapshot or db._opened().snapshot()
-        self._native = db._opened()
-        db._iterators.add(self)
+        self._native = reads._opened()
+        self._snapshot = reads._snapshot or self._native.snapshot()
+        reads._iterators.add(self)
 
     def close(self):
         self._native = self._snapshot = self._cursor = None
@@ -521,8 +520,6 @@ class Iterator(_Closing):
         return self._back() if self._reverse else self._forth()
 
     def prev(self):
-        cursor = self._turned()
-        del cursor
         return self._forth() if self._reverse else self._back()
 
     def _turned(self, at_end=False):
