@@ -48,6 +48,6 @@ diff "$work/sum-leveldb" "$work/sum-rocksdb"
 [ "$("$windrow" get "$work/new" a -k other)" = 1 ]
 said "both stores gave the same, and a column family is a keyspace"
 refused=$("$windrow" load "$work/killed" "$work/old" --from leveldb 2>&1 || true)
-grep -q "open $work/old" <<<"$refused"
+grep -q "is a database of RocksDB" <<<"$refused"
 said "another store's directory is refused"
 rm -rf "$work"/{old,new,back,killed}

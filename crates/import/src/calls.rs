@@ -25,6 +25,14 @@ impl Kind {
         }
     }
 
+    /// Its name, for people.
+    fn name(self) -> &'static str {
+        match self {
+            Kind::LevelDb => "LevelDB",
+            Kind::RocksDb => "RocksDB",
+        }
+    }
+
     /// The library's file names, newest first, and Debian's package of it.
     fn names(self) -> (&'static [&'static str], &'static str) {
         match self {
@@ -117,7 +125,8 @@ impl Calls {
         });
         let library = library.ok_or_else(|| {
             Error::not_supported(format!(
-                "the library of {kind:?} is not on this machine ({}): install it (Debian: {package})",
+                "the library of {} is not on this machine ({}): install it (Debian: {package})",
+                kind.name(),
                 names.join(", ")
             ))
         })?;

@@ -22,6 +22,7 @@
 
 mod calls;
 mod copy;
+mod place;
 mod sink;
 mod source;
 

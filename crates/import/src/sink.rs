@@ -6,6 +6,7 @@
 
 use crate::calls::{Calls, Handle, Kind};
 use crate::copy::{Step, TOLD_PAIRS};
+use crate::place::check_target;
 use crate::source::Source;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -26,6 +27,7 @@ struct Sink {
 
 impl Sink {
     fn create(kind: Kind, dir: &Path) -> Result<Sink> {
+        check_target(dir)?;
         let calls = Calls::load(kind)?;
         let path = CString::new(dir.as_os_str().as_bytes())
             .map_err(|_| Error::invalid("the directory's path has a zero byte"))?;
@@ -83,7 +85,7 @@ fn pairs_of(keyspace: &Keyspace) -> impl Iterator<Item = Result<(Slice, Slice)>>
 ///
 /// # Errors
 /// `NotSupported` for a keyspace of another order than the bytewise one, or without the library; `Io` with the
-/// library's words, above all if there is a database already; those of reading and of `progress`.
+/// library's words; `InvalidArgument` for a directory that is not empty; those of reading and of `progress`.
 pub fn export(
     keyspace: &Keyspace,
     kind: Kind,

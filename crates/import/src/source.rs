@@ -5,6 +5,7 @@
 #![allow(unsafe_code, reason = "functions of another language's library")]
 
 use crate::calls::{Calls, Handle, Kind};
+use crate::place::check_source;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -24,9 +25,11 @@ impl Source {
     /// Opens the database in a directory.
     ///
     /// # Errors
-    /// `NotSupported` if the library is not on this machine; `Io` with its own words, above all where the database
+    /// `InvalidArgument` for a directory that is not such a database, in which nothing is touched; `NotSupported` if
+    /// the library is not on this machine; `Io` with its own words, above all where the database
     /// is open or has an order of keys that the library does not know.
     pub fn open(kind: Kind, dir: &Path) -> Result<Source> {
+        check_source(kind, dir)?;
         let calls = Calls::load(kind)?;
         let path = CString::new(dir.as_os_str().as_bytes())
             .map_err(|_| Error::invalid("the directory's path has a zero byte"))?;

@@ -24,7 +24,7 @@ fn exported(dir: &Path, count: u32) -> Option<()> {
         Err(error) => panic!("{error}"),
     }
     let again = export(&db.default_keyspace(), Kind::LevelDb, &dir.join("theirs"), &mut go_on);
-    assert!(again.unwrap_err().to_string().contains("theirs"), "one that exists is left alone");
+    assert!(again.unwrap_err().to_string().contains("not empty"), "one that exists is left alone");
     Some(())
 }
 
@@ -62,12 +62,50 @@ fn one_that_is_stopped_leaves_nothing_and_goes_on() {
     assert_eq!(import(&source, &db, &mut go_on).unwrap()[0].pairs, 10_001);
 }
 
+/// The names in a directory and what is in the files.
+#[allow(clippy::disallowed_methods, reason = "directories of other programs")]
+fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(dir).unwrap().map(Result::unwrap);
+    let read = |entry: std::fs::DirEntry| {
+        (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap())
+    };
+    let mut all: Vec<_> = entries.map(read).collect();
+    all.sort();
+    all
+}
+
+/// LevelDB would make a lock and a log in each, and rename what is there.
 #[test]
-fn a_directory_of_another_store_is_refused() {
+#[allow(clippy::disallowed_methods, reason = "directories of other programs")]
+fn nothing_is_touched_in_a_directory_of_another_program() {
     let dir = tempfile::tempdir().unwrap();
-    for kind in [Kind::LevelDb, Kind::RocksDb] {
-        let Err(error) = Source::open(kind, dir.path()) else { panic!("{kind:?} opened it") };
-        let is_told = [ErrorKind::Io, ErrorKind::NotSupported].contains(&error.kind());
-        assert!(is_told, "{error}");
+    let at = |name: &str| dir.path().join(name);
+    for name in ["empty", "notes", "rocks"] {
+        std::fs::create_dir(at(name)).unwrap();
+    }
+    std::fs::write(at("notes").join("LOG"), "mine").unwrap();
+    std::fs::write(at("rocks").join("CURRENT"), "MANIFEST-000004\n").unwrap();
+    std::fs::write(at("rocks").join("OPTIONS-000007"), "").unwrap();
+    Db::open(at("ours")).unwrap().put("a", "1").unwrap();
+    for (name, why) in [
+        ("empty", "no file CURRENT"),
+        ("notes", "no file CURRENT"),
+        ("rocks", "a database of RocksDB"),
+        ("ours", "another program's"),
+        ("none", "no file CURRENT"),
+    ] {
+        let before = at(name).exists().then(|| contents(&at(name)));
+        let Err(error) = Source::open(Kind::LevelDb, &at(name)) else { panic!("{name} is opened") };
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!(at(name).exists().then(|| contents(&at(name))), before, "{name}");
+    }
+    let db = Db::open(at("ours")).unwrap();
+    for name in ["notes", "rocks", "ours"] {
+        let before = contents(&at(name));
+        let error =
+            export(&db.default_keyspace(), Kind::LevelDb, &at(name), &mut go_on).unwrap_err();
+        assert!(error.to_string().contains("not empty"), "{error}");
+        assert_eq!(contents(&at(name)), before, "{name}");
     }
 }
