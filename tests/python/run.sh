@@ -12,6 +12,10 @@ mkdir -p "$work"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$work/target} PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 said() { printf 'ok: %s\n' "$1"; }
 
+# Apart from the workspace, so that its checks do not see it.
+(cd "$crate" && cargo fmt --check && cargo clippy -q --locked --all-targets -- -D warnings)
+said "formatted, and without warnings"
+
 [ -x "$work/tools/bin/maturin" ] || { python3 -m venv "$work/tools" && "$work/tools/bin/pip" install -q 'maturin>=1.9,<2'; }
 rm -rf "$work/dist" "$work/env"
 (cd "$crate" && "$work/tools/bin/maturin" build -q --release --sdist --out "$work/dist")

@@ -149,7 +149,7 @@ impl Db {
         Ok(Transaction::new(call(py, || db.transaction_with(&options))?, sync))
     }
 
-    /// Calls `run(transaction)` and commits; where it conflicts, again, `attempts` times at most (None: for ever).
+    /// Calls `run(transaction)` and commits; where it conflicts, again, `attempts` times at most (100).
     /// Keywords are those of `transaction`.
     #[pyo3(signature = (run, **words))]
     fn transact<'py>(

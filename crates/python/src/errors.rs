@@ -4,6 +4,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use windrow::{Error, ErrorKind};
 
 fn name(kind: ErrorKind) -> &'static str {
@@ -33,10 +34,16 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     }
 }
 
-/// Calls the engine without the interpreter's lock.
+/// Calls the engine without the interpreter's lock. A panic is an `InternalError`, as it is to other languages.
 pub(crate) fn call<T: Send>(
     py: Python<'_>,
     run: impl FnOnce() -> windrow::Result<T> + Send,
 ) -> PyResult<T> {
-    py.detach(run).map_err(|error| raised(py, &error))
+    // What a panic leaves behind is the engine's to judge: it turns writing off.
+    let caught = py.detach(|| catch_unwind(AssertUnwindSafe(run)));
+    let result = caught.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map_or("", String::as_str);
+        Err(Error::new(ErrorKind::Internal, format!("a panic: {text}")))
+    });
+    result.map_err(|error| raised(py, &error))
 }

@@ -2,6 +2,8 @@
 //!
 //! Owns: that no handle ends with the interpreter's lock held. Never does: call the engine otherwise.
 
+#![allow(clippy::disallowed_types, reason = "a lock that is never waited for")]
+
 use pyo3::Python;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};

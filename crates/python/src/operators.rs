@@ -2,7 +2,7 @@
 //!
 //! Owns: taking the interpreter's lock, and what becomes of an exception. Never does: keep a result.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use std::cmp::Ordering;
@@ -29,16 +29,12 @@ impl Comparator for PythonComparator {
     }
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        let compared = Python::try_attach(|py| {
-            let keys = (PyBytes::new(py, a), PyBytes::new(py, b));
-            let order = self.compare.bind(py).call1(keys).and_then(|order| order.extract::<i64>());
-            order.map_err(|error| error.write_unraisable(py, Some(self.compare.bind(py))))
+        let order = called(&self.compare, |compare| {
+            let (a, b) = (PyBytes::new(compare.py(), a), PyBytes::new(compare.py(), b));
+            compare.call1((a, b))?.extract::<i64>()
         });
         // Without an answer the keys have no order, and a wrong one would be kept: writing ends here.
-        match compared {
-            Some(Ok(order)) => order.cmp(&0),
-            _ => panic!("the comparator `{}` has not answered", self.name),
-        }
+        order.unwrap_or_else(|| panic!("the comparator `{}` has not answered", self.name)).cmp(&0)
     }
 
     fn equality_is_bytewise(&self) -> bool {
@@ -67,47 +63,56 @@ impl PythonMergeOperator {
     }
 }
 
-fn merged<'py>(
-    py: Python<'py>,
-    function: &Py<PyAny>,
-    call: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
-) -> Option<Vec<u8>> {
-    let function = function.bind(py);
-    match call(function).and_then(|result| result.extract::<Option<Vec<u8>>>()) {
-        Ok(result) => result,
-        Err(error) => {
-            error.write_unraisable(py, Some(function));
-            None
-        }
-    }
-}
-
 impl MergeOperator for PythonMergeOperator {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn full_merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
-        let attached = Python::try_attach(|py| {
-            merged(py, &self.full, |function| {
-                let operands =
-                    PyList::new(py, operands.iter().map(|bytes| PyBytes::new(py, bytes)))?;
-                let base = base.map(|bytes| PyBytes::new(py, bytes));
-                function.call1((PyBytes::new(py, key), base, operands))
-            })
-        });
-        attached.flatten()
+        called(&self.full, |full| {
+            let base = base.map(|bytes| PyBytes::new(full.py(), bytes));
+            full.call1((PyBytes::new(full.py(), key), base, list(full.py(), operands)?))?.extract()
+        })?
     }
 
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
-        let partial = self.partial.as_ref()?;
-        let attached = Python::try_attach(|py| {
-            merged(py, partial, |function| {
-                let operands =
-                    PyList::new(py, operands.iter().map(|bytes| PyBytes::new(py, bytes)))?;
-                function.call1((PyBytes::new(py, key), operands))
-            })
-        });
-        attached.flatten()
+        called(self.partial.as_ref()?, |partial| {
+            partial
+                .call1((PyBytes::new(partial.py(), key), list(partial.py(), operands)?))?
+                .extract()
+        })?
     }
+}
+
+fn list<'py>(py: Python<'py>, operands: &[&[u8]]) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, operands.iter().map(|bytes| PyBytes::new(py, bytes)))
+}
+
+/// Times that a function is called again where Ctrl-C came in between.
+const INTERRUPTS_MAX: usize = 100;
+
+/// What a function of Python returns; `None`, and the exception is printed, where it raises, or where the interpreter
+/// ends. A Ctrl-C that comes while it runs is not its answer: it is called again, and the program interrupted later.
+fn called<T>(function: &Py<PyAny>, call: impl Fn(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
+    let attached = Python::try_attach(|py| {
+        let function = function.bind(py);
+        let mut interrupts = 0;
+        let result = loop {
+            match call(function) {
+                Err(error)
+                    if error.is_instance_of::<PyKeyboardInterrupt>(py)
+                        && interrupts < INTERRUPTS_MAX =>
+                {
+                    interrupts += 1;
+                }
+                result => break result,
+            }
+        };
+        if interrupts > 0 {
+            // As if it came now.
+            let _ = py.import("_thread").and_then(|module| module.call_method0("interrupt_main"));
+        }
+        result.map_err(|error| error.write_unraisable(py, Some(function))).ok()
+    });
+    attached.flatten()
 }

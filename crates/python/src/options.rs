@@ -6,7 +6,7 @@ use crate::errors::raised;
 use crate::operators::{PythonComparator, PythonMergeOperator};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyString};
+use pyo3::types::{PyBool, PyDict, PyInt, PyString};
 use std::sync::Arc;
 use std::time::Duration;
 use windrow::{KeyspaceOptions, KeyspaceSettings, Options};
@@ -49,7 +49,7 @@ fn setting_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if value.is_instance_of::<PyBool>() {
         return Ok(if value.extract()? { "true" } else { "false" }.to_owned());
     }
-    if value.is_instance_of::<PyString>() || value.extract::<u64>().is_ok() {
+    if value.is_instance_of::<PyString>() || value.is_instance_of::<PyInt>() {
         return Ok(value.str()?.to_string());
     }
     let kind = value.get_type().name()?.to_string();

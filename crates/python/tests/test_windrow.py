@@ -4,11 +4,14 @@ import asyncio
 import gc
 import multiprocessing
 import os
+import signal
+import sys
 import threading
 
 import pytest
 
 import windrow
+import windrow.plyvel as plyvel
 from windrow import aio
 
 
@@ -132,7 +135,9 @@ class Longest:
         return max(operands, key=len) if b"bad" not in operands else None
 
 
-def test_code_in_python_runs_in_the_background(tmp_path, capfd):
+def test_code_in_python_runs_in_the_background(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda of: told.append(str(of.exc_value)))
     orders = {"length": lambda a, b: (len(a), a) > (len(b), b) and 1 or (a != b and -1 or 0)}
     options = dict(comparators=orders, merge_operators={"longest": Longest()}, memory_bytes="8MiB")
     with windrow.open(tmp_path / "db", **options) as db:
@@ -148,6 +153,7 @@ def test_code_in_python_runs_in_the_background(tmp_path, capfd):
         words.merge(b"m", b"bad")
         with pytest.raises(windrow.MergeRefusedError):
             words.get(b"m")
+        assert "bad" in told
         words.delete(b"m")
     with pytest.raises(windrow.InvalidArgumentError):
         windrow.open(tmp_path / "db")
@@ -315,3 +321,98 @@ def test_sixteen_threads(db):
     assert len(db) == 8000
 
 
+
+
+def test_ctrl_c_in_a_comparator_comes_later(tmp_path):
+    """An interrupt is not an answer: a comparator that raised would end the database's writing."""
+    compared = put = interrupts = 0
+
+    def compare(a, b):
+        nonlocal compared
+        compared += 1
+        if compared % 500 == 0 and put < 2500:
+            signal.raise_signal(signal.SIGINT)
+        return (a > b) - (a < b)
+
+    options = dict(comparators={"c": compare}, default_keyspace={"comparator": "c"}, memory_bytes="8MiB")
+    with windrow.open(tmp_path / "db", **options) as db:
+        while put < 3000:
+            try:
+                # It comes somewhere in here, and once for each time it was raised.
+                while put < 3000:
+                    db.put(b"%d" % (put * 7919 % 3000), b"x")
+                    put += 1
+            except KeyboardInterrupt:
+                interrupts += 1
+        assert interrupts > 0 and db.write_error is None
+        assert len(db) == 3000
+
+
+def test_a_comparator_that_raises_ends_writing(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda of: told.append(str(of.exc_value)))
+
+    def compare(a, b):
+        if b"bad" in (a, b):
+            raise ValueError("no order")
+        return (a > b) - (a < b)
+
+    with windrow.open(tmp_path / "db", comparators={"c": compare}, default_keyspace={"comparator": "c"}) as db:
+        db.put(b"a", b"1")
+        with pytest.raises(windrow.Error):
+            db.put(b"bad", b"1")
+        with pytest.raises(windrow.Error):
+            db.put(b"b", b"1")
+        assert db.write_error is not None and db.get(b"a") == b"1"
+        with pytest.raises(windrow.Error):
+            db.close()
+    assert "no order" in told
+
+
+def test_plyvel_bounds_in_another_order(tmp_path):
+    backwards = lambda a, b: (a < b) - (a > b)  # noqa: E731
+    with plyvel.DB(str(tmp_path / "db"), create_if_missing=True, comparator=backwards, comparator_name=b"b") as db:
+        for key in (b"1", b"2", b"3"):
+            db.put(key, key)
+        keys = lambda **words: list(db.iterator(include_value=False, **words))  # noqa: E731
+        assert keys() == [b"3", b"2", b"1"]
+        assert keys(start=b"3", include_start=False) == [b"2", b"1"]
+        assert keys(start=b"1", include_start=False) == []
+        assert keys(stop=b"2") == [b"3"] and keys(stop=b"2", include_stop=True) == [b"3", b"2"]
+        assert keys(start=b"2", stop=b"1", include_stop=True, reverse=True) == [b"1", b"2"]
+
+
+def test_plyvel_closes_while_others_iterate(tmp_path):
+    for _ in range(20):
+        db = plyvel.DB(str(tmp_path / "db"), create_if_missing=True)
+        for n in range(100):
+            db.put(b"%d" % n, b"x")
+        failed = []
+
+        def iterate():
+            try:
+                while True:
+                    list(db.iterator())
+            except RuntimeError as error:
+                if "closed" not in str(error):
+                    failed.append(error)
+            except plyvel.Error as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=iterate) for _ in range(4)]
+        [thread.start() for thread in threads]
+        db.close()
+        [thread.join() for thread in threads]
+        assert failed == [] and db.closed
+
+
+def test_a_transaction_gives_up(db):
+    def conflicts(tx):
+        tx.get(db, b"a")
+        db.put(b"a", os.urandom(8))
+        tx.put(db, b"a", b"1")
+
+    with pytest.raises(windrow.ConflictError):
+        db.transact(conflicts, attempts=3)
+    with pytest.raises(ValueError):
+        db.transact(conflicts, attempts=0)

@@ -18,20 +18,19 @@ def transact(
     pessimistic: bool = False,
     lock_timeout: float = 1.0,
     sync: bool = False,
-    attempts: int | None = None,
+    attempts: int = 100,
 ) -> _T:
-    """Calls `run(transaction)` and commits; where it conflicts, again, `attempts` times at most (None: for ever).
+    """Calls `run(transaction)` and commits; where it conflicts, again, `attempts` times at most.
 
     What `run` returns. Where it raises, nothing is written. It may run several times, and must do nothing else.
     """
-    tried = 0
-    while True:
-        tried += 1
+    for left in reversed(range(attempts)):
         transaction = db.transaction(pessimistic=pessimistic, lock_timeout=lock_timeout, sync=sync)
         try:
             with transaction:
                 result = run(transaction)
             return result
         except ConflictError:
-            if attempts is not None and tried >= attempts:
+            if left == 0:
                 raise
+    raise ValueError("a transaction needs one attempt at least")

@@ -212,6 +212,12 @@ class DB(_Reads):
             raise RuntimeError("Database is closed")
         return native
 
+    def _watch(self, iterator):
+        """Closes the iterator when the database closes."""
+        with self._lock:
+            self._opened()
+            self._iterators.add(iterator)
+
     def __enter__(self):
         return self
 
@@ -299,9 +305,8 @@ class PrefixedDB(_Reads):
     def _compare(self):
         return self._db._compare
 
-    @property
-    def _iterators(self):
-        return self._db._iterators
+    def _watch(self, iterator):
+        self._db._watch(iterator)
 
     def _opened(self):
         return self._db._opened()
@@ -337,9 +342,8 @@ class Snapshot(_Reads):
     def _compare(self):
         return self._db._compare
 
-    @property
-    def _iterators(self):
-        return self._db._iterators
+    def _watch(self, iterator):
+        self._db._watch(iterator)
 
     def _opened(self):
         native = self._db._opened()
@@ -440,9 +444,11 @@ class _Bounds:
                 cursor.next()
             return cursor.key
 
-        # Where nothing is behind it: from there on, there is nothing in the snapshot.
         if self.skip_lower:
-            lower = behind(lower) or lower + b"\xff" * 16
+            # Where nothing is behind it, the range is empty.
+            start, lower = lower, behind(lower)
+            if lower is None:
+                return start, start
         if self.keep_upper:
             upper = behind(upper)
         return lower, upper
@@ -452,16 +458,20 @@ class _Closing:
     """An iterator that its database closes."""
 
     def __init__(self, reads):
-        self._native = reads._opened()
-        self._snapshot = reads._snapshot or self._native.snapshot()
-        reads._iterators.add(self)
+        native = reads._opened()
+        self._native = native
+        self._snapshot = reads._snapshot or native.snapshot()
+        reads._watch(self)
 
     def close(self):
-        self._native = self._snapshot = self._cursor = None
+        # What another thread is in the middle of ends by itself.
+        self._native = self._snapshot = self._cursor = self._ahead = None
 
     def _open(self):
-        if self._native is None:
+        native = self._native
+        if native is None:
             raise RuntimeError("Database or iterator is closed")
+        return native
 
     def __enter__(self):
         return self
@@ -489,13 +499,7 @@ class Iterator(_Closing):
         self._ahead = None
         self._last = None
         with _translating:
-            self._ahead = self._native.items(reverse=self._reverse, **self._range)
-
-    def close(self):
-        if self._ahead is not None:
-            self._ahead.close()
-            self._ahead = None
-        super().close()
+            self._ahead = self._open().items(reverse=self._reverse, **self._range)
 
     def __iter__(self):
         return self
@@ -508,9 +512,10 @@ class Iterator(_Closing):
         return value if self._values else None
 
     def __next__(self):
-        if self._ahead is not None:
+        ahead = self._ahead
+        if ahead is not None:
             with _translating:
-                key, value = next(self._ahead, (None, None))
+                key, value = next(ahead, (None, None))
             if key is None:
                 # It may turn from here.
                 self._turned(at_end=True)
@@ -524,13 +529,12 @@ class Iterator(_Closing):
 
     def _turned(self, at_end=False):
         """The cursor, in the place that the iterator which reads ahead has come to."""
-        self._open()
-        if self._cursor is not None:
-            return self._cursor
-        ahead, self._ahead = self._ahead, None
-        ahead.close()
+        native, cursor = self._open(), self._cursor
+        if cursor is not None:
+            return cursor
+        self._ahead = None
         with _translating:
-            cursor = self._native.cursor(**self._range)
+            cursor = native.cursor(**self._range)
             if self._reverse:
                 if at_end:
                     cursor.first()
@@ -583,32 +587,34 @@ class RawIterator(_Closing):
     def __init__(self, reads, fill_cache):
         super().__init__(reads)
         with _translating:
-            self._cursor = self._native.cursor(snapshot=self._snapshot, fill_cache=bool(fill_cache))
+            self._cursor = self._open().cursor(snapshot=self._snapshot, fill_cache=bool(fill_cache))
+
+    def _place(self):
+        cursor = self._cursor
+        if cursor is None:
+            raise RuntimeError("Database or iterator is closed")
+        return cursor
 
     def valid(self):
-        self._open()
-        return self._cursor.valid
+        return self._place().valid
 
     def seek_to_first(self):
-        self._open()
         with _translating:
-            self._cursor.first()
+            self._place().first()
 
     def seek_to_last(self):
-        self._open()
         with _translating:
-            self._cursor.last()
+            self._place().last()
 
     def seek(self, target):
-        self._open()
         with _translating:
-            self._cursor.seek(_is_bytes(target, "a target"))
+            self._place().seek(_is_bytes(target, "a target"))
 
     def _at(self):
-        self._open()
-        if not self._cursor.valid:
+        cursor = self._place()
+        if not cursor.valid:
             raise IteratorInvalidError("the iterator is at no entry")
-        return self._cursor
+        return cursor
 
     def next(self):
         with _translating:
