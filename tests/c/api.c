@@ -338,8 +338,8 @@ static void after_the_end(windrow_db *db, windrow_keyspace *ks, windrow_snapshot
   assert(!windrow_flush(db, &error)), failed(WINDROW_ERROR_KIND_CLOSED);
   assert(!windrow_ingest_new(ks, &error)), failed(WINDROW_ERROR_KIND_CLOSED);
   assert(windrow_cursor_seek_first(cursor, &error)), ok(true); /* what is open goes on reading */
-  assert(!windrow_commit(transaction, false, &error) || !error);
-  windrow_error_free(error), error = NULL;
+  assert(!windrow_transaction_put(transaction, ks, T("a"), T("1"), &error) ||
+         !windrow_commit(transaction, false, &error)), failed(WINDROW_ERROR_KIND_CLOSED);
   windrow_free(db); /* in any order */
   windrow_keyspace_free(ks), windrow_batch_free(batch), windrow_transaction_free(transaction);
   assert(windrow_cursor_next(cursor, &error));

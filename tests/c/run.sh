@@ -9,14 +9,13 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=${WINDROW_C_DIR:-$root/target/c}
 prefix=$work/prefix
-mkdir -p "$work/parts" "$work/lists/partial"
+mkdir -p "$work"
 need() { command -v "$1" >/dev/null || apt-get install -qq -y --no-install-recommends "${@:2}" >/dev/null; }
 need cc gcc libc6-dev
 need c++ g++
 need cmake cmake make
 need pkg-config pkg-config
 need valgrind valgrind libc6-dbg
-need dpkg-source dpkg-dev
 [ -e /usr/include/leveldb/c.h ] || apt-get install -qq -y libleveldb-dev >/dev/null
 said() { printf 'ok: %s\n' "$1"; }
 
@@ -29,16 +28,7 @@ flags=(-std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -pedantic -pthread)
 
 # ---- LevelDB's interface
 if [ ! -e "$work/c_test.c" ]; then
-    cat >"$work/parts/source.sources" <<'S'
-Types: deb-src
-URIs: http://deb.debian.org/debian
-Suites: bookworm bookworm-updates
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-S
-    apt=(-o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$work/parts" -o "Dir::State::lists=$work/lists")
-    apt-get "${apt[@]}" update -qq
-    (cd "$work" && apt-get "${apt[@]}" source --download-only -qq leveldb 2>/dev/null)
+    "$here/../debian_source.sh" leveldb "$work"
     tar xf "$work"/leveldb_*.orig.tar.gz -C "$work" --strip-components=2 --wildcards '*/db/c_test.c'
 fi
 # By the system's header and against the system's library: only the loader knows of ours.
@@ -47,6 +37,9 @@ cc -o "$work/c_test" "$work/c_test.c" -lleveldb
 rm -rf "$work/leveldb" && mkdir "$work/leveldb"
 LD_LIBRARY_PATH=$compat TEST_TMPDIR=$work/leveldb/db "$work/c_test" 2>&1 | tail -1 | grep -qx PASS
 said "LevelDB's c_test passes on Windrow"
+cc "${flags[@]}" -g -o "$work/leveldb-calls" "$here/leveldb.c" -I"$prefix/include/windrow" -L"$compat" -l:libleveldb.so.1d
+LD_LIBRARY_PATH=$compat "$work/leveldb-calls" "$work/leveldb/calls"
+said "wrong calls of LevelDB's interface"
 names() { grep -oE '\bleveldb_[a-z_]+\(' "$1" | tr -d '(' | sort -u; }
 exported() { nm -D --defined-only "$1" | awk '{print $3}' | grep -E '^leveldb_' | sort -u; }
 names /usr/include/leveldb/c.h >"$work/names"

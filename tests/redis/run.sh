@@ -8,21 +8,11 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=${WINDROW_REDIS_DIR:-$here/../../target/redis-suite}
 port=${PORT:-7379}
-mkdir -p "$work/parts" "$work/lists/partial"
+mkdir -p "$work"
 
 command -v tclsh >/dev/null || apt-get install -qq -y tcl >/dev/null
-command -v dpkg-source >/dev/null || apt-get install -qq -y dpkg-dev >/dev/null
 if [ ! -d "$work/src/tests" ]; then
-    cat >"$work/parts/source.sources" <<'S'
-Types: deb-src
-URIs: http://deb.debian.org/debian
-Suites: bookworm bookworm-updates
-Components: main
-Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
-S
-    apt=(-o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$work/parts" -o "Dir::State::lists=$work/lists")
-    apt-get "${apt[@]}" update -qq
-    (cd "$work" && apt-get "${apt[@]}" source --download-only -qq redis)
+    "$here/../debian_source.sh" redis "$work"
     mkdir -p "$work/src"
     tar xf "$work"/redis_*.orig.tar.gz -C "$work/src" --strip-components=1
 fi

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-// What can be done about an error. Numbers never change; there may be more of them.
+// Kinds of errors, by what can be done about them. Numbers never change; there may be more of them.
 typedef enum {
   // Windrow contradicts itself, or code of yours that it called failed: a defect. Report it.
   WINDROW_ERROR_KIND_INTERNAL = 1,
@@ -37,7 +37,7 @@ typedef enum {
   WINDROW_ERROR_KIND_MERGE_REFUSED = 12,
 } windrow_error_kind;
 
-// What a compaction filter makes of a value.
+// The decision of a compaction filter on a value.
 typedef enum {
   // It stays.
   WINDROW_FILTER_DECISION_KEEP = 0,
@@ -99,7 +99,7 @@ typedef struct {
 
 // How a cursor reads. All zeros but `fill_cache`: everything there is now.
 typedef struct {
-  // What is read; NULL: the newest when the cursor is made.
+  // The moment that is read; NULL: the newest when the cursor is made.
   const windrow_snapshot *snapshot;
   // The first key that may be returned; NULL: from the first one on.
   const windrow_slice *lower;
@@ -126,7 +126,7 @@ typedef struct {
 
 // An order of keys. Its functions are called from any thread, several at once, and must return.
 typedef struct {
-  // What its functions get as first argument.
+  // The first argument of its functions.
   void *state;
   // Its identity, which is stored with a keyspace: another order has another name.
   const char *name;
@@ -141,7 +141,7 @@ typedef struct {
 // Combines what was merged into a key with its value. Its functions are called from any thread, several at
 // once, must return, and must come to the same result for the same arguments.
 typedef struct {
-  // What its functions get as first argument.
+  // The first argument of its functions.
   void *state;
   // Its identity, which is stored with a keyspace.
   const char *name;
@@ -166,9 +166,9 @@ typedef struct {
 
 // Looks at the values that merges write. Its function is called from background threads, and must return.
 typedef struct {
-  // What its function gets as first argument.
+  // The first argument of its function.
   void *state;
-  // What messages call it.
+  // Its name in messages.
   const char *name;
   // A windrow_filter_decision; any other number keeps the value.
   int (*filter)(void *state,
@@ -206,7 +206,7 @@ bool windrow_batch_put(windrow_batch *batch,
                        windrow_slice value,
                        windrow_error **error);
 
-// Adds a put of what is gone after so many milliseconds from now.
+// Adds a put of a value that expires `ttl_ms` milliseconds from now.
 bool windrow_batch_put_with_ttl(windrow_batch *batch,
                                 const windrow_keyspace *keyspace,
                                 windrow_slice key,
@@ -345,10 +345,10 @@ bool windrow_keyspace_drop(const windrow_db *db, const char *name, windrow_error
 // The database as it is now. NULL of NULL.
 windrow_snapshot *windrow_snapshot_new(const windrow_db *db);
 
-// What can be done about it.
+// The kind of an error.
 windrow_error_kind windrow_error_kind_of(const windrow_error *error);
 
-// What happened, in UTF-8, valid until the error is freed. Of NULL: "no error".
+// The message: what happened, where, and what to do, in UTF-8, valid until the error is freed. Of NULL: "no error".
 const char *windrow_error_message(const windrow_error *error);
 
 // Frees an error.
@@ -429,7 +429,7 @@ bool windrow_put(const windrow_keyspace *keyspace,
                  bool sync,
                  windrow_error **error);
 
-// Puts a value that is gone after so many milliseconds.
+// Puts a value that expires after `ttl_ms` milliseconds.
 bool windrow_put_with_ttl(const windrow_keyspace *keyspace,
                           windrow_slice key,
                           windrow_slice value,
@@ -686,7 +686,7 @@ static inline windrow_slice windrow_text(const char *text) {
   return slice;
 }
 
-/* So many bytes. */
+/* `len` bytes. */
 static inline windrow_slice windrow_bytes(const void *data, size_t len) {
   windrow_slice slice = {data, len};
   return slice;

@@ -75,7 +75,7 @@ pub extern "C" fn windrow_batch_put(
     })
 }
 
-/// Adds a put of what is gone after so many milliseconds from now.
+/// Adds a put of a value that expires `ttl_ms` milliseconds from now.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_batch_put_with_ttl(
     batch: Option<&mut windrow_batch>,

@@ -28,19 +28,22 @@ impl windrow_slice {
 
     /// The caller's bytes.
     pub(crate) fn bytes(&self) -> Result<&[u8]> {
-        if self.len == 0 {
-            return Ok(&[]);
-        }
-        if self.data.is_null() || self.len > isize::MAX as usize {
-            return Err(Error::invalid(format!(
-                "a slice of {} bytes at {:p} cannot be: give the address and the length of bytes",
-                self.len, self.data
-            )));
-        }
-        // SAFETY: the caller promises that so many bytes are there until the call returns, and `self` is
-        // an argument of that call.
-        Ok(unsafe { std::slice::from_raw_parts(self.data.cast(), self.len) })
+        bytes_in(self.data, self.len)
     }
+}
+
+/// The caller's bytes at an address, as many as there are said to be.
+pub(crate) fn bytes_in<'a>(data: *const c_void, len: usize) -> Result<&'a [u8]> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    if data.is_null() || len > isize::MAX as usize {
+        return Err(Error::invalid(format!(
+            "there can be no {len} bytes at {data:p}: give the address and the length of bytes"
+        )));
+    }
+    // SAFETY: the caller promises that they are there until the call returns; they are used no longer.
+    Ok(unsafe { std::slice::from_raw_parts(data.cast(), len) })
 }
 
 /// A value that was read, without a copy of its bytes.
@@ -122,7 +125,7 @@ pub(crate) fn array<'a, T>(first: *const T, len: usize, what: &str) -> Result<&'
     if first.is_null() || len > isize::MAX as usize / size_of::<T>() {
         return Err(Error::invalid(format!("there can be no {len} {what} at {first:p}")));
     }
-    // SAFETY: the caller promises so many of them until the call returns, and they are used no longer.
+    // SAFETY: the caller promises `len` of them until the call returns, and they are used no longer.
     Ok(unsafe { std::slice::from_raw_parts(first, len) })
 }
 

@@ -11,7 +11,7 @@ use engine::{
 use std::cmp::Ordering;
 use std::ffi::{c_char, c_int, c_void};
 
-/// What a function of the caller's gets besides its arguments.
+/// The first argument of functions of the caller's.
 pub(crate) struct State {
     pub(crate) state: *mut c_void,
     pub(crate) destroy: Option<extern "C" fn(*mut c_void)>,
@@ -34,7 +34,7 @@ impl Drop for State {
 /// An order of keys. Its functions are called from any thread, several at once, and must return.
 #[repr(C)]
 pub struct windrow_comparator {
-    /// What its functions get as first argument.
+    /// The first argument of its functions.
     pub state: *mut c_void,
     /// Its identity, which is stored with a keyspace: another order has another name.
     pub name: *const c_char,
@@ -95,7 +95,7 @@ pub extern "C" fn windrow_output_set(output: Option<&mut windrow_output>, bytes:
 /// once, must return, and must come to the same result for the same arguments.
 #[repr(C)]
 pub struct windrow_merge_operator {
-    /// What its functions get as first argument.
+    /// The first argument of its functions.
     pub state: *mut c_void,
     /// Its identity, which is stored with a keyspace.
     pub name: *const c_char,
@@ -190,7 +190,7 @@ impl MergeOperator for ForeignMergeOperator {
     }
 }
 
-/// What a compaction filter makes of a value.
+/// The decision of a compaction filter on a value.
 #[repr(C)]
 pub enum windrow_filter_decision {
     /// It stays.
@@ -204,9 +204,9 @@ pub enum windrow_filter_decision {
 /// Looks at the values that merges write. Its function is called from background threads, and must return.
 #[repr(C)]
 pub struct windrow_compaction_filter {
-    /// What its function gets as first argument.
+    /// The first argument of its function.
     pub state: *mut c_void,
-    /// What messages call it.
+    /// Its name in messages.
     pub name: *const c_char,
     /// A windrow_filter_decision; any other number keeps the value.
     pub filter: Option<

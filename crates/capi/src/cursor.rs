@@ -12,7 +12,7 @@ use engine::{Cursor, ReadOptions, Result};
 /// How a cursor reads. All zeros but `fill_cache`: everything there is now.
 #[repr(C)]
 pub struct windrow_read_options<'a> {
-    /// What is read; NULL: the newest when the cursor is made.
+    /// The moment that is read; NULL: the newest when the cursor is made.
     pub snapshot: Option<&'a windrow_snapshot>,
     /// The first key that may be returned; NULL: from the first one on.
     pub lower: Option<&'a windrow_slice>,

@@ -34,9 +34,9 @@ pub(crate) fn done(error: *mut *mut windrow_error, run: impl FnOnce() -> Result<
     caught(error, run).is_some()
 }
 
-/// What `run` returns; of a panic, an error.
+/// Returns as `run` does; of a panic, an error.
 pub(crate) fn contained<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What a panic leaves behind is the engine's to judge: it turns writing off.
+    // The engine judges what a panic leaves behind: it turns writing off.
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text =

@@ -6,7 +6,7 @@ use crate::bytes::c_string;
 use engine::{Error, ErrorKind};
 use std::ffi::{CString, c_char};
 
-/// What can be done about an error. Numbers never change; there may be more of them.
+/// Kinds of errors, by what can be done about them. Numbers never change; there may be more of them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum windrow_error_kind {
@@ -64,13 +64,13 @@ pub struct windrow_error {
     message: CString,
 }
 
-/// What can be done about it.
+/// The kind of an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_error_kind_of(error: Option<&windrow_error>) -> windrow_error_kind {
     error.map_or(windrow_error_kind::Internal, |error| error.kind)
 }
 
-/// What happened, in UTF-8, valid until the error is freed. Of NULL: "no error".
+/// The message: what happened, where, and what to do, in UTF-8, valid until the error is freed. Of NULL: "no error".
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_error_message(error: Option<&windrow_error>) -> *const c_char {
     error.map_or(c"no error".as_ptr(), |error| error.message.as_ptr())

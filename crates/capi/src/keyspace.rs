@@ -146,7 +146,7 @@ pub extern "C" fn windrow_put(
     done(error, || given(keyspace, "keyspace")?.writing(sync).put(key.bytes()?, value.bytes()?))
 }
 
-/// Puts a value that is gone after so many milliseconds.
+/// Puts a value that expires after `ttl_ms` milliseconds.
 #[unsafe(no_mangle)]
 pub extern "C" fn windrow_put_with_ttl(
     keyspace: Option<&windrow_keyspace>,

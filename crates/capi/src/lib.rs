@@ -7,7 +7,7 @@
 //!
 //! - A handle is freed by the function that its type names, once, in any order: what a handle needs of
 //!   another one, it keeps alive. NULL may be freed.
-//! - A handle of which the database was closed is valid until it is freed: calls give
+//! - A handle whose database was closed is valid until it is freed: calls give
 //!   `WINDROW_ERROR_KIND_CLOSED`. So they do in a forked child.
 //! - Databases, keyspaces, snapshots and followers may be used by many threads at once; a batch, a cursor,
 //!   a transaction, an ingestion and options by one at a time.

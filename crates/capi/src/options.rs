@@ -172,7 +172,7 @@ pub struct windrow_keyspace_options {
     pub ttl_ms: u64,
 }
 
-/// What the caller asks of a keyspace.
+/// The engine's options for those of the caller's.
 pub(crate) fn keyspace_options(
     of: Option<&windrow_keyspace_options>,
 ) -> engine::Result<KeyspaceOptions> {

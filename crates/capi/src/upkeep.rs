@@ -1,4 +1,4 @@
-//! What keeps a database well: flushes, copies, checks, repair, and what it says of itself.
+//! Care of a database: flushes, copies, checks, repair, statistics.
 //!
 //! Owns: nothing. Never does: open a database for longer than a call.
 

@@ -66,7 +66,7 @@ W.start = (doc) => {
   const shownTree = () => state.trees.find((of) => of.name === at("keyspace").value) || {};
   const logCapacity = () => shownTree().log_capacity || [];
 
-  // What the dial between writes and reads has come to.
+  // The state of the dial between writes and reads.
   const dial = (shown) => {
     if (!shown.file_price_percent) return "";
     const logs = logCapacity().map((bytes, level) => (level && bytes ? `L${level} ${W.bytes(bytes)}` : "")).filter(Boolean);

@@ -84,7 +84,7 @@ fn capacities(tree: &Tree, view: &ReadView) -> Vec<u64> {
     levels.map(capacity).map(|bytes| if bytes == u64::MAX { 0 } else { bytes }).collect()
 }
 
-/// What each level's SST-log may hold, and level 0 as a whole.
+/// The capacity of each level's SST-log, and of level 0 as a whole.
 fn log_capacities(tree: &Tree, view: &ReadView) -> Vec<u64> {
     let (policy, sizes) = (tree.policy.load(), tree.sizes.load());
     let capacity = |level| match level {

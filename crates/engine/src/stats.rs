@@ -449,7 +449,7 @@ pub struct KeyspaceStats {
     /// Bytes that the SST-log of each of them may hold before it is merged down. Level 0 is a log as a whole:
     /// its number is what it gathers.
     pub log_capacities: Vec<u64>,
-    /// What a table over a point is worth, in hundredths of a byte rewritten per byte put, where the policy goes
+    /// The price of a table over a point, in hundredths of a byte rewritten per byte put, where the policy goes
     /// by its use (the dial of docs/policies/composition.md); 0 where it does not.
     pub file_price_percent: u64,
 }

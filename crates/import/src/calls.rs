@@ -87,7 +87,7 @@ pub(crate) struct Calls {
     pub(crate) batch_clear: Act,
     pub(crate) batch_put: unsafe extern "C" fn(Handle, *const c_char, usize, *const c_char, usize),
     pub(crate) write: unsafe extern "C" fn(Handle, Handle, Handle, *mut *mut c_char),
-    /// What only RocksDB has.
+    /// Functions that only RocksDB has.
     pub(crate) families: Option<Families>,
     _library: Library,
 }

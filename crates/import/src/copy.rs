@@ -5,7 +5,7 @@
 use crate::source::Source;
 use windrow::{Db, Error, Keyspace, ReadOptions, Result};
 
-/// What is being done to a keyspace.
+/// The two passes over a keyspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Its pairs are read and written to tables.

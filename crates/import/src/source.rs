@@ -57,7 +57,7 @@ impl Source {
             |error| unsafe { (families.list)(self.options, path.as_ptr(), &mut count, error) };
         let names = self.calls.checked(doing, list)?;
         let texts: Vec<CString> = (0..count)
-            // SAFETY: so many texts that end with a zero byte.
+            // SAFETY: `count` texts that end with a zero byte.
             .map(|at| unsafe { CStr::from_ptr(*names.add(at)) }.to_owned())
             .collect();
         // SAFETY: the list is the library's, and is not used any more.

@@ -210,7 +210,7 @@ impl Db {
         call(py, || db.resume())
     }
 
-    /// What turned writing off, as an exception; None while it is on.
+    /// The exception that turned writing off; None while it is on.
     #[getter]
     fn write_error(&self, py: Python<'_>) -> Option<PyErr> {
         self.db.write_error().map(|error| raised(py, &error))

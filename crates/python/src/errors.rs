@@ -39,7 +39,7 @@ pub(crate) fn call<T: Send>(
     py: Python<'_>,
     run: impl FnOnce() -> windrow::Result<T> + Send,
 ) -> PyResult<T> {
-    // What a panic leaves behind is the engine's to judge: it turns writing off.
+    // The engine judges what a panic leaves behind: it turns writing off.
     let caught = py.detach(|| catch_unwind(AssertUnwindSafe(run)));
     let result = caught.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map_or("", String::as_str);

@@ -39,7 +39,7 @@ impl<T: Send> Drop for Handle<T> {
     }
 }
 
-/// What one thread at a time may use, and Python may pass from one to another: it is reached through `&mut` alone.
+/// A value for one thread at a time, which Python may pass from one to another: it is reached through `&mut` alone.
 pub(crate) struct Alone<T: Send>(Mutex<T>);
 
 impl<T: Send> Alone<T> {

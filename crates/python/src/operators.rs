@@ -91,7 +91,7 @@ fn list<'py>(py: Python<'py>, operands: &[&[u8]]) -> PyResult<Bound<'py, PyList>
 /// Times that a function is called again where Ctrl-C came in between.
 const INTERRUPTS_MAX: usize = 100;
 
-/// What a function of Python returns; `None`, and the exception is printed, where it raises, or where the interpreter
+/// Calls a function of Python; `None`, and the exception is printed, where it raises, or where the interpreter
 /// ends. A Ctrl-C that comes while it runs is not its answer: it is called again, and the program interrupted later.
 fn called<T>(function: &Py<PyAny>, call: impl Fn(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
     let attached = Python::try_attach(|py| {

@@ -3,9 +3,10 @@
 //! Owns: their operations. Never does: write them.
 
 use super::memory::bytes;
-use engine::{Batch, Db};
+use engine::{Batch, Db, Error, Result};
 use libc::{c_char, c_void};
 
+#[derive(Clone, Copy)]
 enum Operation {
     Put { key: usize, value: usize },
     Delete { key: usize },
@@ -16,6 +17,8 @@ enum Operation {
 pub struct leveldb_writebatch_t {
     operations: Vec<Operation>,
     bytes: Vec<u8>,
+    /// The first operation that could not be added: the write tells.
+    wrong: Option<Error>,
 }
 
 impl leveldb_writebatch_t {
@@ -38,14 +41,32 @@ impl leveldb_writebatch_t {
         }
     }
 
+    /// Adds a key, and the value of a put.
+    fn add(&mut self, key: Result<&[u8]>, value: Option<Result<&[u8]>>) {
+        match (key, value.transpose()) {
+            (Ok(key), Ok(value)) => {
+                self.bytes.extend_from_slice(key);
+                self.bytes.extend_from_slice(value.unwrap_or_default());
+                let (key, value) = (key.len(), value.map(<[u8]>::len));
+                self.operations.push(
+                    value.map_or(Operation::Delete { key }, |value| Operation::Put { key, value }),
+                );
+            }
+            (Err(error), _) | (_, Err(error)) => _ = self.wrong.get_or_insert(error),
+        }
+    }
+
     /// The same for the engine.
-    pub(super) fn batch(&self, db: &Db) -> Batch {
+    pub(super) fn batch(&self, db: &Db) -> Result<Batch> {
+        if let Some(error) = &self.wrong {
+            return Err(error.clone());
+        }
         let mut batch = Batch::new();
         self.each(|key, value| match value {
             Some(value) => batch.put(db, key, value),
             None => batch.delete(db, key),
         });
-        batch
+        Ok(batch)
     }
 }
 
@@ -67,6 +88,7 @@ pub extern "C" fn leveldb_writebatch_clear(batch: Option<&mut leveldb_writebatch
     if let Some(batch) = batch {
         batch.operations.clear();
         batch.bytes.clear();
+        batch.wrong = None;
     }
 }
 
@@ -80,10 +102,7 @@ pub extern "C" fn leveldb_writebatch_put(
     vlen: usize,
 ) {
     if let Some(batch) = batch {
-        let (key, value) = (bytes(key, klen), bytes(value, vlen));
-        batch.operations.push(Operation::Put { key: key.len(), value: value.len() });
-        batch.bytes.extend_from_slice(key);
-        batch.bytes.extend_from_slice(value);
+        batch.add(bytes(key, klen), Some(bytes(value, vlen)));
     }
 }
 
@@ -95,9 +114,7 @@ pub extern "C" fn leveldb_writebatch_delete(
     klen: usize,
 ) {
     if let Some(batch) = batch {
-        let key = bytes(key, klen);
-        batch.operations.push(Operation::Delete { key: key.len() });
-        batch.bytes.extend_from_slice(key);
+        batch.add(bytes(key, klen), None);
     }
 }
 
@@ -129,16 +146,13 @@ pub extern "C" fn leveldb_writebatch_append(
         return;
     }
     // SAFETY: two batches of the caller's, or one twice: what is read is copied before anything is written.
-    let (operations, bytes) = unsafe {
+    let (operations, bytes, wrong) = unsafe {
         let source = &*source;
-        let copies = source.operations.iter().map(|operation| match *operation {
-            Operation::Put { key, value } => Operation::Put { key, value },
-            Operation::Delete { key } => Operation::Delete { key },
-        });
-        (copies.collect::<Vec<_>>(), source.bytes.clone())
+        (source.operations.clone(), source.bytes.clone(), source.wrong.clone())
     };
     // SAFETY: no other reference to it is left.
     let destination = unsafe { &mut *destination };
     destination.operations.extend(operations);
     destination.bytes.extend_from_slice(&bytes);
+    destination.wrong = destination.wrong.take().or(wrong);
 }

@@ -3,7 +3,7 @@
 //! Owns: the handles. Never does: keep what a caller gave.
 
 use super::batch::leveldb_writebatch_t;
-use super::memory::{allocated, bytes, null, optional_bytes, saving};
+use super::memory::{allocated, bytes, null, saving};
 use super::options::{leveldb_options_t, leveldb_readoptions_t, leveldb_writeoptions_t};
 use super::snapshot::leveldb_snapshot_t;
 use crate::bytes::{array, c_bytes, path_in, put_out};
@@ -54,7 +54,7 @@ pub extern "C" fn leveldb_put(
     errptr: *mut *mut c_char,
 ) {
     let sync = leveldb_writeoptions_t::sync(options);
-    let _ = saving(errptr, || given(db)?.put_with(bytes(key, keylen), bytes(val, vallen), sync));
+    let _ = saving(errptr, || given(db)?.put_with(bytes(key, keylen)?, bytes(val, vallen)?, sync));
 }
 
 /// Deletes a key.
@@ -67,7 +67,7 @@ pub extern "C" fn leveldb_delete(
     errptr: *mut *mut c_char,
 ) {
     let sync = leveldb_writeoptions_t::sync(options);
-    let _ = saving(errptr, || given(db)?.delete_with(bytes(key, keylen), sync));
+    let _ = saving(errptr, || given(db)?.delete_with(bytes(key, keylen)?, sync));
 }
 
 /// Writes all of a batch or nothing of it.
@@ -81,7 +81,7 @@ pub extern "C" fn leveldb_write(
     let sync = leveldb_writeoptions_t::sync(options);
     let _ = saving(errptr, || {
         let db = given(db)?;
-        db.write(batch.ok_or_else(|| null("batch"))?.batch(db), sync).map(|_| ())
+        db.write(batch.ok_or_else(|| null("batch"))?.batch(db)?, sync).map(|_| ())
     });
 }
 
@@ -97,8 +97,8 @@ pub extern "C" fn leveldb_get(
 ) -> *mut c_char {
     put_out(vallen, 0);
     let value = saving(errptr, || match leveldb_readoptions_t::snapshot(options) {
-        Some(snapshot) => given(db)?.default_keyspace().get_at(snapshot, bytes(key, keylen)),
-        None => given(db)?.get(bytes(key, keylen)),
+        Some(snapshot) => given(db)?.default_keyspace().get_at(snapshot, bytes(key, keylen)?),
+        None => given(db)?.get(bytes(key, keylen)?),
     });
     let Some(value) = value.flatten() else { return std::ptr::null_mut() };
     put_out(vallen, value.len());
@@ -191,7 +191,7 @@ pub extern "C" fn leveldb_approximate_sizes(
         let limit_lens = array(range_limit_key_len, count, "lengths")?;
         for at in 0..count {
             let (start, limit) =
-                (bytes(starts[at], start_lens[at]), bytes(limits[at], limit_lens[at]));
+                (bytes(starts[at], start_lens[at])?, bytes(limits[at], limit_lens[at])?);
             let size = keyspace.approximate_bytes(start, limit).unwrap_or(0);
             if !sizes.is_null() {
                 put_out(sizes.wrapping_add(at), size);
@@ -211,10 +211,11 @@ pub extern "C" fn leveldb_compact_range(
     limit_key_len: usize,
 ) {
     let _ = contained(|| {
-        let bound = |key: (*const c_char, usize)| {
-            optional_bytes(key.0, key.1).map_or(Bound::Unbounded, Bound::Included)
+        let bound = |key: *const c_char, len| match key.is_null() {
+            true => Ok(Bound::Unbounded),
+            false => bytes(key, len).map(Bound::Included),
         };
-        let range = (bound((start_key, start_key_len)), bound((limit_key, limit_key_len)));
+        let range = (bound(start_key, start_key_len)?, bound(limit_key, limit_key_len)?);
         given(db)?.default_keyspace().compact_range(range)
     });
 }

@@ -61,7 +61,7 @@ pub extern "C" fn leveldb_iter_seek(
     key: *const c_char,
     klen: usize,
 ) {
-    go(iterator, |cursor| cursor.seek(bytes(key, klen)));
+    go(iterator, |cursor| cursor.seek(bytes(key, klen)?));
 }
 
 /// Goes to the next entry. It must be at one.
@@ -105,7 +105,7 @@ fn none(len: *mut usize) -> *const c_char {
     std::ptr::null()
 }
 
-/// What went wrong in a move, if anything.
+/// Tells the error of a move, if one failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_iter_get_error(
     iterator: Option<&leveldb_iterator_t>,

@@ -2,6 +2,7 @@
 //!
 //! Owns: every pointer of LevelDB's interface, until it is a reference. Never does: call the engine.
 
+use crate::bytes::{bytes_in, put_out};
 use crate::edge::contained;
 use engine::{Error, Result};
 use libc::{c_char, c_int, c_void};
@@ -39,26 +40,17 @@ pub(super) fn saving<T>(errptr: *mut *mut c_char, run: impl FnOnce() -> Result<T
 }
 
 /// The caller's bytes.
-pub(super) fn bytes<'a>(data: *const c_char, len: usize) -> &'a [u8] {
-    if data.is_null() || len == 0 {
-        return &[];
-    }
-    // SAFETY: the caller promises so many bytes until the call returns, and they are used no longer.
-    unsafe { std::slice::from_raw_parts(data.cast(), len) }
-}
-
-/// The caller's bytes, or nothing where the pointer is NULL.
-pub(super) fn optional_bytes<'a>(data: *const c_char, len: usize) -> Option<&'a [u8]> {
-    (!data.is_null()).then(|| bytes(data, len))
+pub(super) fn bytes<'a>(data: *const c_char, len: usize) -> Result<&'a [u8]> {
+    bytes_in(data.cast(), len)
 }
 
 /// Gives the bytes to the caller: their address, and their length to a place of the caller's.
 pub(super) fn lent(bytes: &[u8], len: *mut usize) -> *const c_char {
-    crate::bytes::put_out(len, bytes.len());
+    put_out(len, bytes.len());
     bytes.as_ptr().cast()
 }
 
-/// What is missing.
+/// The error for an argument that is missing.
 pub(super) fn null(what: &str) -> Error {
     Error::invalid(format!("the {what} is NULL"))
 }

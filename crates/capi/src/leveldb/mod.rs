@@ -1,6 +1,6 @@
 //! LevelDB's C interface on Windrow's engine: the 68 functions of its `c.h`, for programs that were built for it.
 //!
-//! What is not as in LevelDB:
+//! Differences from LevelDB:
 //!
 //! - A database is a directory of Windrow's. One of LevelDB's is refused, and `windrow import` reads it.
 //! - Filters, caches and sizes are Windrow's: a filter policy of the caller's is never called, and a bloom

@@ -14,7 +14,7 @@ const WRITE_BUFFER_BYTES: usize = 4 << 20;
 const CACHE_BYTES: usize = 8 << 20;
 /// The least budget that is asked for, so that a program with LevelDB's defaults is served well.
 const MEMORY_BYTES_MIN: u64 = 32 << 20;
-/// What may be written and not yet merged, in write buffers: one is filled while others are flushed.
+/// Write buffers that the budget has room for: one is filled while others are flushed.
 const WRITE_BUFFERS: u64 = 4;
 
 /// How a database is opened.
@@ -29,8 +29,8 @@ pub struct leveldb_options_t {
 }
 
 impl leveldb_options_t {
-    /// The same for the engine. LevelDB's sizes are limits of their own, Windrow has one: so many write
-    /// buffers and the cache are its budget.
+    /// The same for the engine. LevelDB's sizes are limits of their own, Windrow has one: [`WRITE_BUFFERS`] write
+    /// buffers and the cache.
     pub(super) fn options(&self) -> Result<Options> {
         let buffers = (self.write_buffer_bytes as u64).saturating_mul(WRITE_BUFFERS);
         let memory = buffers.saturating_add(self.cache_bytes as u64).max(MEMORY_BYTES_MIN);
@@ -249,7 +249,7 @@ pub extern "C" fn leveldb_readoptions_set_fill_cache(
     }
 }
 
-/// What is read; NULL: the newest.
+/// The moment that is read; NULL: the newest.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_readoptions_set_snapshot(
     options: Option<&mut leveldb_readoptions_t>,
@@ -294,10 +294,10 @@ pub extern "C" fn leveldb_writeoptions_set_sync(
     }
 }
 
-/// So many bytes of the budget. Databases do not share them.
+/// A part of the budget, in bytes. Databases do not share it.
 pub struct leveldb_cache_t(usize);
 
-/// A cache of so many bytes.
+/// A cache of `capacity` bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn leveldb_cache_create_lru(capacity: usize) -> Box<leveldb_cache_t> {
     Box::new(leveldb_cache_t(capacity))

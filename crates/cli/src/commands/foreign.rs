@@ -21,7 +21,7 @@ impl ForeignStore {
     }
 }
 
-/// What a copy tells of itself, and whether it is to go on.
+/// The progress of a copy, and whether it is to go on.
 struct Told {
     quiet: bool,
     step: Option<Step>,

@@ -1,4 +1,4 @@
-"""What can go wrong. Messages say what happened, where, and what to do."""
+"""Errors. Messages say what happened, where, and what to do."""
 
 
 class Error(Exception):

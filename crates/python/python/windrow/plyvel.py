@@ -133,7 +133,7 @@ def _options(
 
 
 class _Reads:
-    """What a database, a snapshot and one of a prefix have in common: `_db`, `_prefix`, `_snapshot`."""
+    """The reads that a database, a snapshot and one of a prefix share."""
 
     def __iter__(self):
         return self.iterator()
@@ -464,7 +464,7 @@ class _Closing:
         reads._watch(self)
 
     def close(self):
-        # What another thread is in the middle of ends by itself.
+        # A call that another thread is in the middle of ends by itself.
         self._native = self._snapshot = self._cursor = self._ahead = None
 
     def _open(self):
