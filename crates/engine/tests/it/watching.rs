@@ -92,3 +92,37 @@ fn levels_between_the_first_and_the_last_have_capacities() {
         assert!(level.bytes <= *capacity, "{level:?} may hold {capacity}");
     }
 }
+
+#[test]
+fn the_dial_says_what_logs_may_hold() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = small();
+    options.settings.set("compression", "none").unwrap();
+    let db = Db::open_with(dir.path(), options).unwrap();
+    let load = |db: &Db| {
+        for n in 0..60_000 {
+            db.put(format!("key{:08}", n * 7919 % 60_000), "x".repeat(200)).unwrap();
+        }
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        db.stats().keyspaces.remove(0)
+    };
+    let balanced = load(&db);
+    assert_eq!(balanced.file_price_percent, 100);
+    assert_eq!(balanced.log_capacities.len(), balanced.levels.len());
+    assert!(balanced.levels.len() > 2, "{:?}", balanced.levels);
+    assert_eq!(balanced.log_capacities.last(), Some(&0), "the last level has no SST-log");
+    // All merges that are due have run.
+    assert!(balanced.levels[0].bytes <= balanced.log_capacities[0], "{balanced:?}");
+    let above = balanced.log_capacities[1..].iter().any(|bytes| *bytes > 0);
+    assert!(above, "{:?}", balanced.log_capacities);
+
+    db.default_keyspace().set_policy("windrow use=writes").unwrap();
+    let writes = load(&db);
+    assert_eq!(writes.file_price_percent, 20);
+    assert!(writes.log_capacities[0] > balanced.log_capacities[0], "{writes:?} of {balanced:?}");
+    db.default_keyspace().set_policy("leveled").unwrap();
+    let leveled = load(&db);
+    assert_eq!(leveled.file_price_percent, 0, "it asks for no price");
+    assert!(leveled.log_capacities[1..].iter().all(|bytes| *bytes == 0), "{leveled:?}");
+}
