@@ -8,7 +8,7 @@ use windrow_testkit::sweep;
 
 /// Of how many cases one is run at every change; it shares no factor with the
 /// damages, so that each comes up at some operation.
-const STEP: u64 = 7;
+const STEP: u64 = 5;
 
 #[test]
 fn no_crash_or_fault_at_any_operation_loses_anything() {
