@@ -3,7 +3,6 @@
 //! Reads metadata and counters; opens a table only where a range cuts it.
 
 use crate::database::Database;
-use crate::read::access::SAMPLE;
 use crate::read::view::ReadView;
 use crate::stats::{KeyspaceStats, LevelShape, MemoryStats, Stats};
 use crate::tree::Tree;
@@ -129,12 +128,12 @@ pub struct TableSearches {
 pub(crate) fn table_searches(database: &Database) -> Vec<TableSearches> {
     let mut searches = Vec::new();
     for tree in database.trees().iter() {
-        let estimates = tree.estimates();
+        let (estimates, sample) = (tree.estimates(), tree.reads.access.sample());
         searches.extend(estimates.iter().map(|(file, estimate)| TableSearches {
             keyspace: tree.name.clone(),
             file,
-            queries: estimate.queries * SAMPLE as f64,
-            hits: estimate.hits * SAMPLE as f64,
+            queries: estimate.queries * sample,
+            hits: estimate.hits * sample,
         }));
     }
     searches

@@ -45,7 +45,7 @@ impl Database {
             policy: policy.to_string(),
         });
         let learns = policy.learns_from_queries();
-        tree.reads.access.set_on(learns);
+        tree.reads.access.set_sample(policy.query_sample());
         tree.reads.cost.set_on(policy.merges_for_reads());
         if !learns {
             // The judgement of the old policy, which no job will renew.

@@ -302,7 +302,15 @@ impl Policy {
 
     /// Whether queries are to be recorded file by file.
     pub fn learns_from_queries(&self) -> bool {
-        matches!(self.filters, FilterMemory::Mnemosyne(_))
+        self.query_sample().is_some()
+    }
+
+    /// One lookup in so many is recorded, a power of two; `None` if none is.
+    pub fn query_sample(&self) -> Option<u32> {
+        match &self.filters {
+            FilterMemory::Mnemosyne(mnemosyne) => Some(mnemosyne.sample),
+            _ => None,
+        }
     }
 
     /// Bytes that `level`'s run may hold before it is picked from. Level 0 has

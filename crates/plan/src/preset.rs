@@ -15,7 +15,7 @@
 
 use crate::axes::Policy;
 use crate::cut::{BySize, Cut, Overlap};
-use crate::filter_memory::{FilterMemory, Mnemosyne, Monkey, Uniform};
+use crate::filter_memory::{FilterMemory, Mnemosyne, Monkey, SAMPLE, SAMPLE_MAX, Uniform};
 use crate::level0::{Fifo, Level0, Partitioned, Tiered};
 use crate::pick::Picker;
 use crate::pick::leveled::{FileChoice, Leveled};
@@ -83,7 +83,11 @@ impl Policy {
                 ..leveled
             },
             "mnemosyne" => Policy {
-                filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 6.0, stays: 0.0 }),
+                filters: FilterMemory::Mnemosyne(Mnemosyne {
+                    bits: 6.0,
+                    stays: 0.0,
+                    sample: SAMPLE,
+                }),
                 ..leveled
             },
             "windrow" => Policy {
@@ -94,7 +98,11 @@ impl Policy {
                     share: LogShare::Dial,
                     ..sst_log
                 }),
-                filters: FilterMemory::Mnemosyne(Mnemosyne { bits: 10.0, stays: 0.97 }),
+                filters: FilterMemory::Mnemosyne(Mnemosyne {
+                    bits: 10.0,
+                    stays: 0.97,
+                    sample: SAMPLE,
+                }),
                 usage: Use::Balanced,
                 ..leveled
             },
@@ -225,13 +233,20 @@ fn picker(value: &Value<'_>) -> Result<Picker> {
             let share = match value.named("share") {
                 None => LogShare::OfTree,
                 Some("dial") => LogShare::Dial,
-                Some(_) => LogShare::Of(number("share", 0.0)?),
+                Some(_) => {
+                    LogShare::Of { first: number("share", 0.0)?, ratio: number("ratio", 1.0)? }
+                }
             };
+            if value.named("ratio").is_some() && !matches!(share, LogShare::Of { .. }) {
+                return Err(Error::invalid(
+                    "policy: `ratio` is that of `share` from level to level; give `share`, too",
+                ));
+            }
             let levels =
                 value.whole("levels", false, 1..=32)?.unwrap_or(if paper { 32 } else { 2 });
             let depth =
                 value.whole("depth", false, 1..=1000)?.unwrap_or(if paper { 1000 } else { 4 });
-            value.only(&["mode", "omega", "share", "alpha", "levels", "depth"])?;
+            value.only(&["mode", "omega", "share", "ratio", "alpha", "levels", "depth"])?;
             Ok(Picker::SstLog(SstLog { mode, omega, share, alpha, levels, depth }))
         }
         _ => Err(value.unknown(
@@ -275,8 +290,13 @@ fn filters(value: &Value<'_>) -> Result<FilterMemory> {
         "mnemosyne" => {
             let bits = value.number("bits", 0.0, 64.0)?.unwrap_or(6.0);
             let stays = value.named_number("stays", 0.0, 1.0)?.unwrap_or(0.0);
-            value.only(&["bits", "stays"])?;
-            Ok(FilterMemory::Mnemosyne(Mnemosyne { bits, stays }))
+            let sample = value.whole("sample", false, 1..=SAMPLE_MAX)?.unwrap_or(SAMPLE);
+            if !sample.is_power_of_two() {
+                let text = format!("policy: `sample={sample}` is no power of two: 1, 2, 4 ...");
+                return Err(Error::invalid(text));
+            }
+            value.only(&["bits", "stays", "sample"])?;
+            Ok(FilterMemory::Mnemosyne(Mnemosyne { bits, stays, sample }))
         }
         _ => {
             Err(value
@@ -513,7 +533,8 @@ impl fmt::Display for Picker {
                 write!(f, "sst_log({mode},omega={omega}")?;
                 match share {
                     LogShare::OfTree => {}
-                    LogShare::Of(share) => write!(f, ",share={share}")?,
+                    LogShare::Of { first, ratio: 1.0 } => write!(f, ",share={first}")?,
+                    LogShare::Of { first, ratio } => write!(f, ",share={first},ratio={ratio}")?,
                     LogShare::Dial => write!(f, ",share=dial")?,
                 }
                 write!(f, ",alpha={alpha}")?;
@@ -543,9 +564,15 @@ impl fmt::Display for FilterMemory {
             FilterMemory::None => write!(f, "none"),
             FilterMemory::Uniform(uniform) => write!(f, "uniform(bits={})", uniform.bits),
             FilterMemory::Monkey(monkey) => write!(f, "monkey(bits={})", monkey.bits),
-            FilterMemory::Mnemosyne(m) if m.stays == 0.0 => write!(f, "mnemosyne(bits={})", m.bits),
-            FilterMemory::Mnemosyne(m) => {
-                write!(f, "mnemosyne(bits={},stays={})", m.bits, m.stays)
+            FilterMemory::Mnemosyne(Mnemosyne { bits, stays, sample }) => {
+                write!(f, "mnemosyne(bits={bits}")?;
+                if *stays != 0.0 {
+                    write!(f, ",stays={stays}")?;
+                }
+                if *sample != SAMPLE {
+                    write!(f, ",sample={sample}")?;
+                }
+                f.write_str(")")
             }
         }
     }
@@ -568,8 +595,10 @@ mod tests {
             "autumn shape=garnering(2,c=0.8,base=growing) level0=fifo",
             "l2sm pick=sst_log(paper) filters=monkey(2) cut=overlap(f=4,min_bytes=10)",
             "vlsm pick=sst_log(closed,omega=0.02,depth=3)",
+            "l2sm pick=sst_log(paper,share=12,ratio=0.2)",
             "mnemosyne level0=partitioned(32,k=2,depth=6)",
             "windrow filters=mnemosyne(8,stays=0.5)",
+            "mnemosyne filters=mnemosyne(8,sample=1)",
         ] {
             let policy = Policy::parse(text).unwrap();
             assert_eq!(Policy::parse(&policy.to_string()).unwrap(), policy, "{text}");
@@ -593,10 +622,13 @@ mod tests {
             ("level0=tiered(k=2", "lacks its `)`"),
             ("pick=leveled(file=best)", "min_overlap or round_robin"),
             ("cut=by_size(3)", "no option"),
+            ("pick=sst_log(paper,ratio=0.2)", "give `share`, too"),
             ("pick=sst_log(open)", "`open`; it is paper or closed"),
             ("shape=garnering(t=8,0.7)", "no option `=0.7`; its options: t, c, base"),
             ("shape=garnering(8,t=7)", "given twice"),
             ("level0=partitioned(lanes=0)", "from 1 to 1024"),
+            ("filters=mnemosyne(6,sample=3)", "no power of two"),
+            ("filters=mnemosyne(6,sample=0)", "from 1 to 4096"),
             ("filters=uniform(bits=-1)", "from 0 to 64"),
             ("color=red", "no axis `color`; the axes are shape"),
             ("filters=none filters=none", "given twice"),

@@ -286,7 +286,7 @@ impl Services {
             operator,
             operator_name: record.merge_operator.as_deref().map(Box::from),
             counters: self.host.counters.clone(),
-            access: Access::new(policy.learns_from_queries(), &keyspace.version),
+            access: Access::new(policy.query_sample(), &keyspace.version),
             cost: ReadCost::new(policy.merges_for_reads()),
             gaps: Gaps::new(self.host.last_given.clone()),
             process: Process::current(),

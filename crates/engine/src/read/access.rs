@@ -1,8 +1,8 @@
 //! What lookups tell of the files they ask: the record that Merlin estimates
 //! from (`windrow_plan::filter_memory::merlin`).
 //!
-//! One lookup in [`SAMPLE`] is recorded, whole: it gets a number, and every
-//! file it asks notes that number and whether it held the key. One rate for
+//! One lookup in so many, as the policy has it ([`SAMPLE`] unless said), is recorded, whole: it gets
+//! a number, and every file it asks notes that number and whether it held the key. One rate for
 //! everything keeps files comparable. Which lookups are recorded is spread by
 //! the golden ratio over a thread's lookups, so that no period of the workload
 //! meets the same residue again and again.
@@ -15,13 +15,12 @@
 use super::view::ReadFile;
 use crate::cache::file_record::{FileRecord, Query, known_at_birth};
 use crate::stats::Counters;
-use windrow_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use windrow_env::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use windrow_plan::filter_memory::merlin::{self, Estimate};
 use windrow_plan::tree::{File, Version};
 
-/// One lookup in so many is recorded: of a get that asks three files that is the
-/// twentieth part of a cold line (`time_of_recording` in the tests prints both).
-pub(crate) const SAMPLE: u64 = 64;
+/// One read in so many is recorded or timed where no policy says otherwise.
+pub(crate) const SAMPLE: u64 = windrow_plan::filter_memory::SAMPLE as u64;
 
 /// 2^64 divided by the golden ratio, made odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -29,7 +28,18 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Whether a read of this number is one of the few that are recorded.
 #[inline]
 pub(crate) fn is_sampled(number: u64) -> bool {
-    number.wrapping_mul(GOLDEN) >> (u64::BITS - SAMPLE.trailing_zeros()) == 0
+    is_one_in(number, SAMPLE.trailing_zeros())
+}
+
+/// The same for one in 2^`log2`.
+#[inline]
+fn is_one_in(number: u64, log2: u32) -> bool {
+    number.wrapping_mul(GOLDEN).leading_zeros() >= log2
+}
+
+/// A recorder's rate for one lookup in so many.
+fn rate(sample: Option<u32>) -> u32 {
+    sample.map_or(0, |sample| sample.max(1).ilog2() + 1)
 }
 
 /// What became of asking a table for a key that its bounds contain.
@@ -46,7 +56,8 @@ pub(crate) enum Answer {
 /// A keyspace's recorder: gives recorded queries their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
-    on: AtomicBool,
+    /// One lookup in 2^(this - 1) is recorded; 0: none is.
+    rate: AtomicU32,
     /// Queries recorded since the first file was made: Merlin's D.
     queries: AtomicU64,
     /// D at this open.
@@ -56,20 +67,26 @@ pub(crate) struct Access {
 impl Access {
     /// The recorder over the files of `version`, whose statistics say how far
     /// the numbers had come.
-    pub(crate) fn new(learns: bool, version: &Version) -> Access {
+    pub(crate) fn new(sample: Option<u32>, version: &Version) -> Access {
         let numbers = version.files().filter_map(|(_, _, f)| merlin::decode(&f.statistics));
         let origin = numbers.map(|(_, query)| query).max().unwrap_or(0);
-        Access { on: AtomicBool::new(learns), queries: AtomicU64::new(origin), origin }
+        Access { rate: AtomicU32::new(rate(sample)), queries: AtomicU64::new(origin), origin }
     }
 
     /// Whether queries are recorded.
     pub(crate) fn is_on(&self) -> bool {
-        self.on.load(Ordering::Relaxed)
+        self.rate.load(Ordering::Relaxed) != 0
     }
 
-    /// Begins or ends recording: the policy has changed. What was recorded stays.
-    pub(crate) fn set_on(&self, learns: bool) {
-        self.on.store(learns, Ordering::Relaxed);
+    /// One lookup in so many is recorded from here on, or none: the policy has changed. What was
+    /// recorded stays.
+    pub(crate) fn set_sample(&self, sample: Option<u32>) {
+        self.rate.store(rate(sample), Ordering::Relaxed);
+    }
+
+    /// Lookups for each that is recorded.
+    pub(crate) fn sample(&self) -> f64 {
+        f64::from(1u32 << self.rate.load(Ordering::Relaxed).saturating_sub(1))
     }
 
     /// Queries recorded so far: Merlin's D.
@@ -85,11 +102,12 @@ impl Access {
     /// A lookup goes past the memtables, for a key of this hash.
     #[inline]
     pub(crate) fn begin(&self, counters: &Counters, hash: u64) -> Query {
-        if !self.is_on() {
+        let rate = self.rate.load(Ordering::Relaxed);
+        if rate == 0 {
             return 0;
         }
         // The hash tells lookups of one batch apart, the count those of one key.
-        if !is_sampled(counters.here().gets.get().wrapping_add(hash)) {
+        if !is_one_in(counters.here().gets.get().wrapping_add(hash), rate - 1) {
             return 0;
         }
         self.queries.fetch_add(1, Ordering::Relaxed) + 1
@@ -125,6 +143,7 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windrow_base::KeyOrder;
     use windrow_env::testing::Rng;
     use windrow_plan::filter_memory::merlin::Observed;
 
@@ -157,20 +176,23 @@ mod tests {
     }
 
     #[test]
-    fn one_lookup_in_sixty_four_is_recorded_whatever_its_period() {
-        let access = Access { on: AtomicBool::new(true), ..Access::default() };
-        let counters = Counters::default();
-        let mut recorded = [0u64; 4];
-        for lookup in 0..64_000usize {
-            let key = lookup % 4;
-            recorded[key] += u64::from(access.begin(&counters, key as u64 * 12_345) != 0);
-            counters.here().gets.add(1);
-        }
-        assert_eq!(recorded.iter().sum::<u64>(), access.queries());
-        for count in recorded {
-            assert!((225..275).contains(&count), "{recorded:?}");
+    fn one_lookup_in_so_many_is_recorded_whatever_its_period() {
+        for sample in [1, 8, 64] {
+            let access = Access::new(Some(sample), &Version::empty(KeyOrder::Bytewise));
+            let counters = Counters::default();
+            let mut recorded = [0u64; 4];
+            for lookup in 0..1_000 * sample as usize {
+                let key = lookup % 4;
+                recorded[key] += u64::from(access.begin(&counters, key as u64 * 12_345) != 0);
+                counters.here().gets.add(1);
+            }
+            assert_eq!(recorded.iter().sum::<u64>(), access.queries());
+            for count in recorded {
+                assert!((225..275).contains(&count), "one in {sample}: {recorded:?}");
+            }
         }
         let off = Access::default();
-        assert!((0..1000).all(|hash| off.begin(&counters, hash) == 0) && off.queries() == 0);
+        assert!((0..1000).all(|hash| off.begin(&Counters::default(), hash) == 0));
+        assert_eq!(off.queries(), 0);
     }
 }

@@ -19,7 +19,7 @@ mod uniform;
 pub use budget::FilterPlan;
 pub use expected::ExpectedLevel;
 pub use job::FilterJob;
-pub use mnemosyne::Mnemosyne;
+pub use mnemosyne::{Mnemosyne, SAMPLE, SAMPLE_MAX};
 pub use monkey::Monkey;
 pub use uniform::Uniform;
 

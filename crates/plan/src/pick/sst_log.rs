@@ -80,8 +80,13 @@ pub struct SstLog {
 pub enum LogShare {
     /// Not by that, but by `omega`.
     OfTree,
-    /// So many times the capacity.
-    Of(f64),
+    /// By two numbers; L2SM's authors published 12 and 0.2 (`docs/papers/l2sm.md`).
+    Of {
+        /// At level 1, over its capacity.
+        first: f64,
+        /// From each level's share to that of the level below.
+        ratio: f64,
+    },
     /// As the dial has it, within the ceiling of space.
     Dial,
 }
@@ -133,7 +138,7 @@ impl SstLog {
         // pass it: with 32 MiB of memory and 116 MB of data four files took the tree to 1.36 of it.
         let least = match self.share {
             LogShare::Dial => files.min(settings.memtable_bytes / 2),
-            LogShare::OfTree | LogShare::Of(_) => files,
+            LogShare::OfTree | LogShare::Of { .. } => files,
         };
         let mut limits = alloc::vec![None; last as usize];
         if let Some(shares) = self.shares_of_levels(levels, version, settings, &fed) {
@@ -164,12 +169,15 @@ impl SstLog {
         settings: &Settings,
         fed: &[u32],
     ) -> Option<Vec<f64>> {
-        let (share, room) = match self.share {
+        let (first, ratio, room) = match self.share {
             LogShare::OfTree => return None,
-            LogShare::Of(share) => (share, f64::INFINITY),
-            LogShare::Dial => (Dial::of(settings).log_share(), room(levels, version, settings)),
+            LogShare::Of { first, ratio } => (first, ratio, f64::INFINITY),
+            LogShare::Dial => {
+                (Dial::of(settings).log_share(), 1.0, room(levels, version, settings))
+            }
         };
-        let wanted = |&n: &u32| levels.capacity(version, settings, n) as f64 * share;
+        let share = |n: u32| first * libm::pow(ratio, f64::from(n.saturating_sub(1)));
+        let wanted = |&n: &u32| levels.capacity(version, settings, n) as f64 * share(n);
         let all: f64 = fed.iter().map(wanted).sum();
         let part = (room / all.max(1.0)).min(1.0);
         debug_invariant!(S1, (0.0..=1.0).contains(&part), "SST-logs get {part} of their bytes");

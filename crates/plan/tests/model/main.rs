@@ -66,7 +66,7 @@ const POLICIES: &[&str] = &[
     "leveled shape=leveling(t=2,base=last) level0=tiered(k=2)",
     "windrow shape=garnering(t=2,c=0.8,base=last) level0=partitioned(lanes=4,k=dial,depth=4) \
      pick=sst_log(closed,share=dial,levels=2,depth=3) cut=overlap(f=2)",
-    "windrow use=writes shape=garnering(t=3,c=1,base=last) pick=sst_log(closed,share=2,levels=1)",
+    "windrow use=writes shape=garnering(t=3,c=1,base=last) pick=sst_log(closed,share=2,ratio=0.2,levels=2)",
     "windrow shape=garnering(t=2,c=1,base=last) level0=partitioned(lanes=4,k=2,depth=4) \
      pick=sst_log(columns,share=.5,levels=2,depth=3)",
     "windrow shape=leveling(t=3) level0=tiered(k=2) pick=sst_log(columns,omega=0.2,depth=2)",
