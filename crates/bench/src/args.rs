@@ -5,7 +5,8 @@
 use crate::child::{self, Setup};
 use crate::claims::claims;
 use crate::store::Engine;
-use crate::workload::{self, Contender, Scale, Workload, builtin, by_name, names, papers};
+use crate::paper;
+use crate::workload::{self, Contender, Scale, Workload, builtin, by_name, names};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -21,10 +22,12 @@ process of its own. A table on the terminal, JSON lines in a file.
   quick                 every workload, small: a test of the benchmark, whose
                         figures say nothing; under two minutes for one engine
   full                  every workload at the published sizes; hours
-  run NAME|FILE.toml... these workloads, or a paper's experiment, at --scale
+  run NAME|FILE.toml... these workloads at --scale; a paper's figure as autumn:fig3b, all
+                        of a paper as autumn, those of all papers as papers
   resume RUN.jsonl      goes on with a run that was interrupted
   report RUN.jsonl...   a page with pictures, and the pictures as SVG files
   list                  the workloads
+  list papers           the papers' figures, tables and results, and what shows each
   show NAME             a workload's file, to copy and change
 
   --engines LIST        contenders, as ENGINE or ENGINE:VARIANT; of Windrow the
@@ -46,7 +49,8 @@ process of its own. A table on the terminal, JSON lines in a file.
 report also takes
 
   --out DIR             where the page goes                     [bench-report]
-  --markdown FILE       the tables as Markdown, too";
+  --markdown FILE       the tables as Markdown, too
+  --papers DIR          the papers' pages in DIR: fills in the rows that the run has";
 
 /// A command's words as they are recorded: without those that say where on this machine its files
 /// are, which is nobody else's concern and decides nothing.
@@ -65,6 +69,7 @@ pub(crate) enum Command {
     Resume(PathBuf, Option<PathBuf>),
     Report(ReportArgs),
     List,
+    ListPapers,
     Show(String),
     /// A unit of a run, as JSON.
     Child(String),
@@ -106,6 +111,8 @@ pub(crate) struct ReportArgs {
     pub(crate) runs: Vec<PathBuf>,
     pub(crate) out: PathBuf,
     pub(crate) markdown: Option<PathBuf>,
+    /// The folder of the papers' pages.
+    pub(crate) papers: Option<PathBuf>,
 }
 
 type Words<'a> = std::slice::Iter<'a, String>;
@@ -149,7 +156,11 @@ impl Command {
                 }
             }
             "report" => report(words),
-            "list" => Ok(Command::List),
+            "list" => match words.next().map(String::as_str) {
+                None => Ok(Command::List),
+                Some("papers") => Ok(Command::ListPapers),
+                Some(other) => Err(format!("list: `{other}` is not `papers`")),
+            },
             "show" => Ok(Command::Show(one(&mut words, "the name of a workload")?)),
             "--child" => Ok(Command::Child(one(&mut words, "a unit")?)),
             other => Err(format!("`{other}` is not a command")),
@@ -162,11 +173,12 @@ fn value<'a>(words: &mut Words<'a>, flag: &str) -> Result<&'a str, String> {
 }
 
 fn report(mut words: Words<'_>) -> Result<Command, String> {
-    let mut args = ReportArgs { runs: Vec::new(), out: "bench-report".into(), markdown: None };
+    let mut args = ReportArgs { runs: Vec::new(), out: "bench-report".into(), markdown: None, papers: None };
     while let Some(word) = words.next() {
         match word.as_str() {
             "--out" => args.out = value(&mut words, word)?.into(),
             "--markdown" => args.markdown = Some(value(&mut words, word)?.into()),
+            "--papers" => args.papers = Some(value(&mut words, word)?.into()),
             flag if flag.starts_with("--") => {
                 return Err(format!("report: `{flag}` is not a flag"));
             }
@@ -179,6 +191,27 @@ fn report(mut words: Words<'_>) -> Result<Command, String> {
     }
 }
 
+/// The text of what comes with the program under this name.
+pub(crate) fn builtin_text(name: &str) -> Option<&'static str> {
+    builtin(name).or_else(|| paper::experiment(name))
+}
+
+/// A workload file's name and text, and the cases that are asked for: all of them if empty.
+type Asked = (String, String, Vec<String>);
+
+/// The files that a name asks for.
+fn asked(name: &str) -> Result<Vec<Asked>, String> {
+    let Some(files) = paper::asked(name)? else {
+        let (file, text) = workload(name)?;
+        return Ok(vec![(file, text, Vec::new())]);
+    };
+    let with_text = |(file, cases): (String, Vec<String>)| {
+        let text = paper::experiment(&file).unwrap_or_default().to_owned();
+        (file, text, cases)
+    };
+    Ok(files.into_iter().map(with_text).collect())
+}
+
 /// A workload file's name and text: built in under this name, or a file's.
 #[allow(clippy::disallowed_methods, reason = "the user's workload file")]
 fn workload(name: &str) -> Result<(String, String), String> {
@@ -188,8 +221,9 @@ fn workload(name: &str) -> Result<(String, String), String> {
     let path = PathBuf::from(name);
     if path.extension().is_none() {
         return Err(format!(
-            "`{name}` is neither a workload nor a file; workloads are {}",
-            [names(), by_name(), papers()].concat().join(", ")
+            "`{name}` is neither a workload nor a file; workloads are {}; `list papers` names \
+             the papers' figures",
+            [names(), by_name()].concat().join(", ")
         ));
     }
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;
@@ -235,10 +269,15 @@ fn run(
         }
     }
     for name in workloads {
-        let (file, text) = workload(name)?;
-        for workload in args.chosen_cases(workload::parse(&file, &text, args.scale)?)? {
-            let workload = args.with_contenders(engines, workload)?;
-            args.workloads.push((workload, text.clone()));
+        for (file, text, cases) in asked(name)? {
+            let all = workload::parse(&file, &text, args.scale)?;
+            for workload in args.chosen_cases(all, &cases)? {
+                // Two figures may be shown by one experiment.
+                if !args.workloads.iter().any(|(known, _)| known.name == workload.name) {
+                    let workload = args.with_contenders(engines, workload)?;
+                    args.workloads.push((workload, text.clone()));
+                }
+            }
         }
     }
     Ok(Command::Run(args))
@@ -248,8 +287,16 @@ fn run(
 const PEERS: [&str; 3] = ["rocksdb", "leveldb", "fjall"];
 
 impl RunArgs {
-    /// The cases of a file that the arguments choose.
-    fn chosen_cases(&self, mut workloads: Vec<Workload>) -> Result<Vec<Workload>, String> {
+    /// The cases of a file that the arguments choose, out of those that are asked for. A case that
+    /// is not there at this scale is left out.
+    fn chosen_cases(
+        &self,
+        mut workloads: Vec<Workload>,
+        asked: &[String],
+    ) -> Result<Vec<Workload>, String> {
+        if !asked.is_empty() {
+            workloads.retain(|workload| asked.contains(&workload.case));
+        }
         let has_cases = workloads.iter().any(|workload| !workload.case.is_empty());
         if self.cases.is_empty() || !has_cases {
             return Ok(workloads);

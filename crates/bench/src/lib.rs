@@ -22,6 +22,7 @@ mod lengths;
 mod machine;
 mod op;
 mod output;
+mod paper;
 mod process;
 mod progress;
 mod record;
@@ -62,6 +63,7 @@ pub fn run(engines: &[Engine], args: &[String]) -> i32 {
     };
     let done = match command {
         Command::List => list(),
+        Command::ListPapers => output::print(paper::listed()),
         Command::Show(name) => show(&name),
         Command::Child(unit) => serde_json::from_str(&unit)
             .map_err(Into::into)
@@ -74,17 +76,17 @@ pub fn run(engines: &[Engine], args: &[String]) -> i32 {
 }
 
 fn list() -> Result<()> {
-    for name in [workload::names(), workload::by_name(), workload::papers()].concat() {
-        let text = workload::builtin(&name).unwrap_or_default();
+    for name in [workload::names(), workload::by_name(), paper::experiment_names()].concat() {
+        let text = args::builtin_text(&name).unwrap_or_default();
         let workloads = workload::parse(&name, text, workload::Scale::Full)?;
         let Some(workload) = workloads.first() else { continue };
-        output::print(format_args!("{name:<18} {:<12} {}\n", workload.family, workload.title))?;
+        output::print(format_args!("{name:<22} {:<12} {}\n", workload.family, workload.title))?;
     }
     Ok(())
 }
 
 fn show(name: &str) -> Result<()> {
-    let text = workload::builtin(name)
+    let text = args::builtin_text(name)
         .ok_or_else(|| format!("no workload `{name}`; `windrow-bench list` names them"))?;
     output::print(text)
 }
@@ -140,7 +142,7 @@ fn finish(args: &RunArgs, runner: Runner<'_>, head: Head, path: &Path) -> Result
     let disagreements = end.disagreements.len();
     let run = report::Run { head, phases, end: Some(end) };
     let last = format!("\nlines: {0}; pictures: windrow-bench report {0}\n", path.display());
-    let verdicts = report::verdicts(args.workloads.iter().map(|(workload, _)| workload), &run);
+    let verdicts = report::verdicts(args.workloads.iter().map(|(workload, _)| workload), &run.phases);
     let tables = report::table(&run) + &verdicts;
     let told = match args.about {
         About::Workloads => tables,

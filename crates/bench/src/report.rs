@@ -7,6 +7,7 @@
 
 mod axis;
 mod bars;
+mod categories;
 mod command;
 mod compare;
 mod curves;
@@ -15,6 +16,7 @@ mod measure;
 mod number;
 mod page;
 mod palette;
+mod paper;
 mod pictures;
 mod ratios;
 mod results;

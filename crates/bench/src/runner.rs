@@ -15,7 +15,7 @@ use crate::process::Stopwatch;
 use crate::progress::Progress;
 use crate::record::{Contender, End, Head, Line, Phase, Workload as WorkloadLine};
 use crate::store::{Engine, Result};
-use crate::workload::Workload;
+use crate::workload::{Workload, rate_key};
 use dirs::{copy_dir, make_dir, remove_dir};
 use plan::{Place, units};
 use std::collections::BTreeMap;
@@ -242,13 +242,14 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// What the slowest contender sustains, by the phase that searched.
+    /// What each contender and the slowest one sustain, by the phase that searched.
     fn rates(&self, workload: &Workload) -> BTreeMap<String, f64> {
         let mut rates: BTreeMap<String, f64> = BTreeMap::new();
         for line in self.phases.iter().filter(|line| line.workload == workload.name) {
             if let Some(rate) = line.figures.get("sustainable_per_s") {
-                let slowest = rates.entry(line.phase.clone()).or_insert(f64::INFINITY);
+                let slowest = rates.entry(rate_key(&line.phase, None)).or_insert(f64::INFINITY);
                 *slowest = slowest.min(*rate);
+                rates.insert(rate_key(&line.phase, Some(&line.contender)), *rate);
             }
         }
         rates

@@ -12,7 +12,7 @@ mod scale;
 mod store;
 mod template;
 
-pub(crate) use catalogue::{builtin, by_name, names, papers};
+pub(crate) use catalogue::{builtin, by_name, names};
 pub(crate) use contender::Contender;
 pub(crate) use file::parse;
 pub(crate) use goal::{Claim, Goal};
@@ -188,13 +188,15 @@ pub(crate) struct Search {
     pub(crate) attempts: bool,
 }
 
-/// A fixed rate: a share of what the slowest contender sustains, for a time, or until the
-/// phase's operations are sent.
+/// A fixed rate: a share of what one contender sustains, or the slowest, for a time, or until
+/// the phase's operations are sent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Open {
     /// The phase that searched.
     pub(crate) of: String,
+    /// Whose rate it is a share of; the slowest contender's if not given.
+    pub(crate) of_contender: Option<String>,
     pub(crate) percent: f64,
     pub(crate) seconds: Option<f64>,
 }
@@ -324,6 +326,18 @@ impl Phase {
     }
 }
 
+impl Open {
+    /// What the rate that it is a share of is known by.
+    pub(crate) fn rate_key(&self) -> String {
+        rate_key(&self.of, self.of_contender.as_deref())
+    }
+}
+
+/// What the rate that a phase found of a contender, or of the slowest, is known by.
+pub(crate) fn rate_key(phase: &str, contender: Option<&str>) -> String {
+    contender.map_or_else(|| phase.to_owned(), |name| format!("{phase} of {name}"))
+}
+
 impl Concurrent {
     /// The kinds of operation with their shares.
     pub(crate) fn mix(&self) -> Mix {
@@ -418,6 +432,10 @@ impl Workload {
                 return Err(format!("phase `{}`: only the first phases are done once", phase.name));
             }
             if let Some(open) = &phase.open {
+                let is_here = |name: &String| self.contenders.iter().any(|c| c.name == *name);
+                if let Some(name) = open.of_contender.as_ref().filter(|name| !is_here(name)) {
+                    return Err(format!("phase `{}`: no contender `{name}`", phase.name));
+                }
                 let found = self.phases[..self.once()]
                     .iter()
                     .any(|p| p.name == open.of && p.search.is_some());

@@ -97,7 +97,9 @@ impl Work<'_> {
         let (outcome, rate_per_s) = match (&self.phase.search, &self.phase.open) {
             (Some(search), _) => (self.search(search, &mut clients, &mut figures)?, None),
             (None, Some(open)) => {
-                let of = self.unit.rates_per_s.get(&open.of).ok_or("no rate was found")?;
+                let of = self.unit.rates_per_s.get(&open.rate_key()).ok_or_else(|| {
+                    format!("no rate of `{}` was found; the contender must be among those that run", open.rate_key())
+                })?;
                 let rate_per_s = of * open.percent / 100.0;
                 let load = match open.seconds {
                     Some(seconds) => Load { rate_per_s, length_ns: (seconds * 1e9) as u64 },

@@ -6,9 +6,10 @@
 
 use super::pictures::{self, Picture};
 use super::results::{self, Results};
-use super::{markdown, page, table};
+use super::{markdown, page, paper as of_paper, table};
 use crate::args::ReportArgs;
 use crate::output;
+use crate::paper;
 use crate::store::Result;
 use std::path::Path;
 
@@ -29,6 +30,9 @@ pub(crate) fn write(args: &ReportArgs) -> Result<()> {
     if let Some(path) = &args.markdown {
         put(path, &markdown::markdown(&run))?;
     }
+    if let Some(dir) = &args.papers {
+        fill_pages(&run, dir)?;
+    }
     output::print(table::tables(&run))?;
     output::print(format_args!("\npage: {page}\n"))
 }
@@ -45,6 +49,26 @@ fn draw(run: &Results, out: &Path) -> Result<String> {
     let path = out.join("index.html");
     put(&path, &page::page(run, overview.as_ref(), &of_workloads))?;
     Ok(path.display().to_string())
+}
+
+/// Fills the rows of the papers' pages that the run has, and writes their pictures.
+fn fill_pages(run: &Results, dir: &Path) -> Result<()> {
+    for paper in paper::all() {
+        let sections = of_paper::sections(run, &paper)?;
+        if sections.is_empty() {
+            continue;
+        }
+        let page = dir.join(format!("{}.md", paper.key));
+        let name = page.display();
+        let text = std::fs::read_to_string(&page).map_err(|e| format!("{name}: {e}"))?;
+        put(&page, &of_paper::fill(&text, &sections).map_err(|what| format!("{name}: {what}"))?)?;
+        let pictures = dir.join("pictures");
+        std::fs::create_dir_all(&pictures).map_err(|e| format!("{}: {e}", pictures.display()))?;
+        for (name, svg) in sections.iter().filter_map(|section| section.picture.as_ref()) {
+            put(&pictures.join(name), svg)?;
+        }
+    }
+    Ok(())
 }
 
 fn put(path: &Path, text: &str) -> Result<()> {

@@ -79,7 +79,7 @@ fn line(run: &Results, row: &Row<'_>) -> String {
 }
 
 /// Nothing that Markdown would take for its own.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -18,6 +18,7 @@ pub(crate) enum Better {
 /// A point of a distribution of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
+    Mean,
     P50,
     P90,
     P99,
@@ -26,11 +27,13 @@ pub(crate) enum Point {
 }
 
 impl Point {
+    /// Those of a distribution's tables.
     pub(crate) const ALL: [Point; 5] =
         [Point::P50, Point::P90, Point::P99, Point::P999, Point::Max];
 
     fn name(self) -> &'static str {
         match self {
+            Point::Mean => "mean",
             Point::P50 => "p50",
             Point::P90 => "p90",
             Point::P99 => "p99",
@@ -41,6 +44,7 @@ impl Point {
 
     fn of(self, latency: &Latency) -> f64 {
         match self {
+            Point::Mean => latency.mean,
             Point::P50 => latency.p50,
             Point::P90 => latency.p90,
             Point::P99 => latency.p99,
@@ -130,8 +134,9 @@ impl Measure {
     }
 
     /// A figure, or a latency as `put_us_p99`.
-    fn named(name: &str) -> Measure {
-        let point = |name: &str| Point::ALL.into_iter().find(|p| p.name().replace('.', "") == name);
+    pub(crate) fn named(name: &str) -> Measure {
+        let points = || Point::ALL.into_iter().chain([Point::Mean]);
+        let point = |name: &str| points().find(|p| p.name().replace('.', "") == name);
         match name.split_once("_us_").and_then(|(kind, last)| Some((kind, point(last)?))) {
             Some((kind, point)) => Measure::latency(kind, point),
             None => Measure::figure(name),

@@ -10,10 +10,10 @@ use super::{curves, palette, ratios, svg, timelines};
 use crate::record::Workload;
 
 /// Width of every picture.
-const WIDE: f64 = 960.0;
+pub(super) const WIDE: f64 = 960.0;
 
 /// The styles of all pictures, less colours.
-const STYLES: &str = include_str!("svg.css");
+pub(super) const STYLES: &str = include_str!("svg.css");
 
 /// A picture.
 pub(crate) struct Picture {

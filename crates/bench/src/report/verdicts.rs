@@ -3,22 +3,17 @@
 //! Owns: ratios of two contenders round by round, and when a claim is borne out. Never does:
 //! hide one that was missed or not measured.
 
-use super::results::Run;
 use super::spread::Spread;
 use crate::record::Phase;
 use crate::workload::{Claim, Goal, Workload};
 use std::fmt::Write as _;
 
 /// The claims of these workloads against what a run measured; empty if there are none.
-pub(crate) fn verdicts<'a>(workloads: impl Iterator<Item = &'a Workload>, run: &Run) -> String {
-    let lines = workloads.flat_map(|workload| {
-        let lines = workload
-            .goals
-            .iter()
-            .flat_map(|goal| goal.ours.iter().filter_map(|ours| line(workload, goal, ours, run)));
-        lines.collect::<Vec<_>>()
-    });
-    let lines: Vec<[String; 4]> = lines.collect();
+pub(crate) fn verdicts<'a>(
+    workloads: impl Iterator<Item = &'a Workload>,
+    phases: &[Phase],
+) -> String {
+    let lines = lines(workloads, phases);
     if lines.is_empty() {
         return String::new();
     }
@@ -31,8 +26,22 @@ pub(crate) fn verdicts<'a>(workloads: impl Iterator<Item = &'a Workload>, run: &
     text
 }
 
-/// What is claimed, ours, the paper's, and the verdict.
-fn line(workload: &Workload, goal: &Goal, ours: &str, run: &Run) -> Option<[String; 4]> {
+/// Of each claim what is claimed, ours, the paper's, and the verdict.
+pub(super) fn lines<'a>(
+    workloads: impl Iterator<Item = &'a Workload>,
+    phases: &[Phase],
+) -> Vec<[String; 4]> {
+    let of_goal = |workload: &'a Workload, goal: &'a Goal| {
+        let lines = goal.ours.iter().filter_map(|ours| line(workload, goal, ours, phases));
+        lines.collect::<Vec<_>>()
+    };
+    let of_workload = |workload: &'a Workload| {
+        workload.goals.iter().flat_map(|goal| of_goal(workload, goal)).collect::<Vec<_>>()
+    };
+    workloads.flat_map(of_workload).collect()
+}
+
+fn line(workload: &Workload, goal: &Goal, ours: &str, phases: &[Phase]) -> Option<[String; 4]> {
     let claim = goal.claim()?;
     let name = match &goal.case {
         Some(case) => format!("{}: {case}", workload.file),
@@ -40,7 +49,7 @@ fn line(workload: &Workload, goal: &Goal, ours: &str, run: &Run) -> Option<[Stri
     };
     let values = |who: &str| -> Vec<(u32, f64)> {
         let here = |p: &&Phase| p.workload == name && p.phase == goal.phase && p.contender == who;
-        let lines = run.phases.iter().filter(here);
+        let lines = phases.iter().filter(here);
         lines.filter_map(|p| Some((p.round, value(p, &goal.figure)?))).collect()
     };
     let mine = values(ours);
@@ -66,7 +75,8 @@ fn line(workload: &Workload, goal: &Goal, ours: &str, run: &Run) -> Option<[Stri
         }
     };
     let shown = |value| if against.is_empty() { format!("{value:.2}") } else { change(value) };
-    let what = format!("{name}, {}: {} of {ours}{against}", goal.phase, goal.figure);
+    let row = goal.paper.as_deref().map_or_else(String::new, |row| format!("{row}: "));
+    let what = format!("{row}{name}, {}: {} of {ours}{against}", goal.phase, goal.figure);
     let Some(spread) = spread else {
         return Some([what, "-".to_owned(), shown(paper), "not measured".to_owned()]);
     };

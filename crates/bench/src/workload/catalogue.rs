@@ -30,19 +30,9 @@ const BY_NAME: &[(&str, &str)] = &[
     ("ablation", include_str!("../../workloads/ablation.toml")),
 ];
 
-/// The experiments of the papers behind the policies: of Windrow's policies, RocksDB next to
-/// them where it is linked.
-const PAPERS: &[(&str, &str)] = &[
-    ("autumn", include_str!("../../papers/autumn.toml")),
-    ("l2sm", include_str!("../../papers/l2sm.toml")),
-    ("vlsm", include_str!("../../papers/vlsm.toml")),
-    ("mnemosyne", include_str!("../../papers/mnemosyne.toml")),
-    ("merlin", include_str!("../../papers/merlin.toml")),
-];
-
 /// The text of a built-in workload.
 pub(crate) fn builtin(name: &str) -> Option<&'static str> {
-    FILES.iter().chain(BY_NAME).chain(PAPERS).find(|(n, _)| *n == name).map(|(_, text)| *text)
+    FILES.iter().chain(BY_NAME).find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
 /// The names of those that `quick` and `full` run.
@@ -55,11 +45,6 @@ pub(crate) fn by_name() -> Vec<String> {
     BY_NAME.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// The names of the papers' experiments.
-pub(crate) fn papers() -> Vec<String> {
-    PAPERS.iter().map(|(name, _)| (*name).to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,19 +52,11 @@ mod tests {
 
     #[test]
     fn all_files_are_workloads() {
-        for (name, text) in FILES.iter().chain(BY_NAME).chain(PAPERS) {
+        for (name, text) in FILES.iter().chain(BY_NAME) {
             for scale in Scale::ALL {
                 for workload in parse(name, text, scale).unwrap() {
                     assert!(!workload.measured().is_empty(), "{name}");
                 }
-            }
-        }
-        for (name, text) in PAPERS {
-            let workloads = parse(name, text, Scale::Full).unwrap();
-            assert!(workloads.iter().any(|workload| !workload.goals.is_empty()), "{name}");
-            for workload in workloads {
-                let has_rocksdb = workload.contenders.iter().any(|c| c.engine == "rocksdb");
-                assert_eq!(has_rocksdb, *name != "merlin", "{}", workload.name);
             }
         }
     }

@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Goal {
+    /// The paper's row that claims it, as the paper calls it: `Fig. 3b`.
+    pub(crate) paper: Option<String>,
     /// May be left out where there is but one.
     pub(crate) case: Option<String>,
     pub(crate) phase: String,
