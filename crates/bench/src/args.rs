@@ -4,8 +4,8 @@
 
 use crate::child::{self, Setup};
 use crate::claims::claims;
-use crate::store::Engine;
 use crate::paper;
+use crate::store::Engine;
 use crate::workload::{self, Contender, Scale, Workload, builtin, by_name, names};
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -173,7 +173,8 @@ fn value<'a>(words: &mut Words<'a>, flag: &str) -> Result<&'a str, String> {
 }
 
 fn report(mut words: Words<'_>) -> Result<Command, String> {
-    let mut args = ReportArgs { runs: Vec::new(), out: "bench-report".into(), markdown: None, papers: None };
+    let mut args =
+        ReportArgs { runs: Vec::new(), out: "bench-report".into(), markdown: None, papers: None };
     while let Some(word) = words.next() {
         match word.as_str() {
             "--out" => args.out = value(&mut words, word)?.into(),
@@ -488,21 +489,37 @@ mod tests {
         let names = |workload: &Workload| -> Vec<String> {
             workload.contenders.iter().map(|c| c.name.clone()).collect()
         };
-        let args = run("run autumn --scale quick");
+        let args = run("run autumn/micro --scale quick");
         assert_eq!(args.notes, ["rocksdb: not in this program; windrow-bench-peers has it"]);
-        assert_eq!(args.workloads.len(), 2);
-        assert!(args.workloads.iter().all(|(workload, _)| names(workload).len() == 4));
+        let is_peer = |name: &String| name == "rocksdb";
+        assert!(!args.workloads.iter().any(|(workload, _)| names(workload).iter().any(is_peer)));
         // Its goals stay, and are said not to have been measured.
         let goals = &args.workloads[0].0.goals;
         assert!(goals.iter().any(|goal| goal.than.as_deref() == Some("rocksdb")));
-        let args = run("run autumn --scale full --engines c=0.8,c=1");
-        assert_eq!(args.workloads.len(), 6);
+        let args = run("run autumn/micro --scale full --engines c=0.8,c=1");
         assert_eq!(names(&args.workloads[0].0), ["c=1", "c=0.8"]);
         assert!(args.notes.is_empty());
-        let words = ["run", "autumn", "--cases", "50 B values in key order"].map(str::to_owned);
+        let case = "50 B in key order";
+        let words = ["run", "autumn/micro", "--cases", case].map(str::to_owned);
         let Ok(Command::Run(args)) = Command::parse(&words, &[ENGINE]) else { panic!() };
-        assert_eq!(args.workloads[0].0.name, "autumn: 50 B values in key order");
+        assert_eq!(args.workloads[0].0.name, format!("autumn/micro: {case}"));
         assert_eq!(args.workloads.len(), 1);
+    }
+
+    #[test]
+    fn a_papers_figure_asks_for_its_cases_once() {
+        let names = |line: &str| -> Vec<String> {
+            let Ok(Command::Run(args)) = parse(line) else { panic!("{line}") };
+            args.workloads.iter().map(|(workload, _)| workload.name.clone()).collect()
+        };
+        let points = names("run autumn:fig2b --scale full");
+        assert_eq!(points.len(), 3);
+        assert!(points.iter().all(|name| name.starts_with("autumn/micro: ")), "{points:?}");
+        assert_eq!(names("run autumn:fig2b autumn:fig2c50 autumn:fig2b --scale full"), points);
+        let all = names("run papers --scale quick");
+        let unique: HashSet<&String> = all.iter().collect();
+        assert_eq!(all.len(), unique.len());
+        assert!(names("run autumn --scale quick").iter().all(|name| all.contains(name)));
     }
 
     #[test]
@@ -523,9 +540,13 @@ mod tests {
             ("run fly", "`fly` is neither"),
             ("run fly.toml", "fly.toml"),
             ("quick --engines sled", "`sled` is not an engine"),
-            ("run autumn --engines rocksdb", "not in this program"),
-            ("run autumn --engines c=2", "has no contender `c=2`; they are `c=1`"),
-            ("run autumn --cases x", "no case `x`; they are `50 B"),
+            ("run autumn/micro --engines rocksdb", "not in this program"),
+            ("run autumn:fig1", "has no experiment"),
+            ("run autumn:eq5", "is shown by another command: cargo test"),
+            ("run autumn:fig99", "`windrow-bench list papers`"),
+            ("list what", "`what` is not `papers`"),
+            ("run autumn/micro --engines c=2", "has no contender `c=2`; they are `c=1`"),
+            ("run autumn/micro --cases x", "no case `x`; they are `50 B"),
             ("quick --rounds", "needs a value"),
             ("quick --rounds 0", "not a number above 0"),
             ("quick --scale tiny", "not quick, reduced or full"),

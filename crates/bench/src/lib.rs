@@ -142,7 +142,8 @@ fn finish(args: &RunArgs, runner: Runner<'_>, head: Head, path: &Path) -> Result
     let disagreements = end.disagreements.len();
     let run = report::Run { head, phases, end: Some(end) };
     let last = format!("\nlines: {0}; pictures: windrow-bench report {0}\n", path.display());
-    let verdicts = report::verdicts(args.workloads.iter().map(|(workload, _)| workload), &run.phases);
+    let verdicts =
+        report::verdicts(args.workloads.iter().map(|(workload, _)| workload), &run.phases);
     let tables = report::table(&run) + &verdicts;
     let told = match args.about {
         About::Workloads => tables,

@@ -98,7 +98,10 @@ impl Work<'_> {
             (Some(search), _) => (self.search(search, &mut clients, &mut figures)?, None),
             (None, Some(open)) => {
                 let of = self.unit.rates_per_s.get(&open.rate_key()).ok_or_else(|| {
-                    format!("no rate of `{}` was found; the contender must be among those that run", open.rate_key())
+                    format!(
+                        "no rate of `{}` was found; the contender must be among those that run",
+                        open.rate_key()
+                    )
                 })?;
                 let rate_per_s = of * open.percent / 100.0;
                 let load = match open.seconds {

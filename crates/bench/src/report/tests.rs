@@ -26,6 +26,11 @@ fn pictures_of(run: &Results) -> Vec<Picture> {
     pictures::overview(run).into_iter().chain(of_workloads).collect()
 }
 
+/// With those of papers' rows.
+fn all_pictures_of(run: &Results) -> Vec<Picture> {
+    pictures_of(run).into_iter().chain(paper::tests::pictures_of(run)).collect()
+}
+
 fn page_of(run: &Results) -> String {
     let of_workloads: Vec<Vec<Picture>> =
         run.workloads.iter().map(|w| pictures::of(run, w)).collect();
@@ -72,7 +77,7 @@ fn box_of(node: Node<'_, '_>) -> [f64; 4] {
 fn no_text_leaves_its_picture_or_lies_on_another() {
     for shape in SHAPES {
         let run = results_of(shape);
-        for picture in pictures_of(&run) {
+        for picture in all_pictures_of(&run) {
             let name = format!("{} of {shape:?}", picture.name);
             let document = Document::parse(&picture.svg).unwrap();
             let root = document.root_element();
@@ -100,7 +105,7 @@ fn no_text_leaves_its_picture_or_lies_on_another() {
 fn nothing_is_drawn_outside_its_picture_or_without_a_place() {
     for shape in SHAPES {
         let run = results_of(shape);
-        for picture in pictures_of(&run) {
+        for picture in all_pictures_of(&run) {
             let name = format!("{} of {shape:?}", picture.name);
             assert!(!picture.svg.contains("NaN") && !picture.svg.contains("inf"), "{name}");
             let document = Document::parse(&picture.svg).unwrap();
@@ -416,8 +421,12 @@ fn the_command_writes_page_pictures_and_markdown() {
     let file = dir.path().join("run.jsonl");
     std::fs::write(&file, text(&Sample { contenders: 4, rounds: 3, scale: 1.0 }.lines())).unwrap();
     let (out, markdown) = (dir.path().join("out"), dir.path().join("run.md"));
-    let mut args =
-        ReportArgs { runs: vec![file], out: out.clone(), markdown: Some(markdown.clone()) };
+    let mut args = ReportArgs {
+        runs: vec![file],
+        out: out.clone(),
+        markdown: Some(markdown.clone()),
+        papers: None,
+    };
     write(&args).unwrap();
     let run = results_of((4, 3, 1.0));
     for picture in pictures_of(&run) {
@@ -450,6 +459,6 @@ fn samples_for_the_eye() {
         std::fs::write(&file, text(&lines)).unwrap();
         let out = dir.join(format!("{name}-report"));
         let markdown = Some(dir.join(format!("{name}.md")));
-        write(&ReportArgs { runs: vec![file], out, markdown }).unwrap();
+        write(&ReportArgs { runs: vec![file], out, markdown, papers: None }).unwrap();
     }
 }

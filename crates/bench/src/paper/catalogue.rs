@@ -1,0 +1,64 @@
+//! The papers that come with the program, and their experiments.
+
+use super::Paper;
+
+/// A paper's files: its index, and name and text of each experiment.
+struct Files {
+    key: &'static str,
+    index: &'static str,
+    experiments: &'static [(&'static str, &'static str)],
+}
+
+macro_rules! files {
+    ($key:literal: $($experiment:literal),* $(,)?) => {
+        Files {
+            key: $key,
+            index: include_str!(concat!("../../papers/", $key, "/paper.toml")),
+            experiments: &[$((
+                concat!($key, "/", $experiment),
+                include_str!(concat!("../../papers/", $key, "/", $experiment, ".toml")),
+            )),*],
+        }
+    };
+}
+
+const PAPERS: &[Files] = &[files!("autumn": "growth", "micro", "ratios", "ycsb")];
+
+/// All of them, in the order of their designs in the tree.
+#[allow(clippy::expect_used, reason = "the files are compiled in, and tested")]
+pub(crate) fn all() -> Vec<Paper> {
+    let parsed = |files: &Files| Paper::parse(files.key, files.index);
+    PAPERS.iter().map(parsed).collect::<Result<_, _>>().expect("the papers' own files")
+}
+
+/// Names, as `PAPER/EXPERIMENT`, and texts of a paper's experiments.
+pub(crate) fn experiments(key: &str) -> Vec<(String, &'static str)> {
+    let files = PAPERS.iter().filter(|files| files.key == key);
+    let named = files.flat_map(|files| files.experiments);
+    named.map(|(name, text)| ((*name).to_owned(), *text)).collect()
+}
+
+/// The text of an experiment by its name, `PAPER/EXPERIMENT`.
+pub(crate) fn experiment(name: &str) -> Option<&'static str> {
+    let mut all = PAPERS.iter().flat_map(|files| files.experiments);
+    all.find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the source folder")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_folder_is_in_the_program() {
+        for files in PAPERS {
+            let folder = format!("{}/papers/{}", env!("CARGO_MANIFEST_DIR"), files.key);
+            let entries = std::fs::read_dir(folder).unwrap();
+            let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            for name in names.filter(|name| name != "paper.toml") {
+                let known = format!("{}/{}", files.key, name.trim_end_matches(".toml"));
+                assert!(experiment(&known).is_some(), "{known}");
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Results in the form that a paper has them: pictures and tables of its rows, with what the
+//! paper says next to what came out.
+//!
+//! A page about a paper has a place for each row, between the lines `<!-- row: ID -->` and
+//! `<!-- end -->`; what is between them is written anew with each report.
+//!
+//! Owns: what a row becomes. Never does: decide whether a claim holds (`verdicts.rs` does).
+
+use super::categories::{self, Chart, Series};
+use super::measure::Measure;
+use super::number::spread;
+use super::results::{Place, Results};
+use super::{curves, markdown, pictures, svg, timelines, verdicts};
+use crate::paper::{By, Category, Form, Paper, Row, Shown};
+use crate::record::Workload;
+use crate::workload::Scale;
+use std::fmt::Write as _;
+
+/// A row's place in a page, and its picture's file.
+pub(super) struct Section {
+    pub(super) id: String,
+    /// Markdown.
+    pub(super) text: String,
+    /// Name and contents of the picture's file.
+    pub(super) picture: Option<(String, String)>,
+}
+
+/// The sections of all rows of a paper that a run has results of.
+///
+/// # Errors
+/// An experiment that this program cannot read.
+pub(super) fn sections(run: &Results, paper: &Paper) -> Result<Vec<Section>, String> {
+    let mut all = Vec::new();
+    for row in &paper.rows {
+        let (By::Run(experiment), Some(shown)) =
+            (row.by(), row.picture.as_ref().or(row.table.as_ref()))
+        else {
+            continue;
+        };
+        let of = paper.experiment_name(experiment);
+        let places = places(run, &of, shown);
+        if places.is_empty() {
+            continue;
+        }
+        let told = Told { run, row, shown, places };
+        let picture = row.picture.as_ref().and_then(|_| told.picture());
+        let file = |(svg, styles): (String, String)| {
+            (format!("{}-{}.svg", paper.key, row.id), svg::file(&svg, &styles))
+        };
+        let picture = picture.map(file);
+        let text = told.text(paper, picture.as_ref().map(|(name, _)| name.as_str()))?;
+        all.push(Section { id: row.id.clone(), text, picture });
+    }
+    Ok(all)
+}
+
+/// The categories that a run has results of.
+fn places<'a>(run: &'a Results, experiment: &str, shown: &Shown) -> Vec<(Place<'a>, String)> {
+    let found = |category: Category<'_>| {
+        let workload = workload(run, experiment, category.case)?;
+        let mut places = run.places_of(workload).into_iter();
+        Some((places.find(|place| place.phase == category.phase)?, category.label))
+    };
+    shown.categories().into_iter().filter_map(found).collect()
+}
+
+fn workload<'a>(run: &'a Results, experiment: &str, case: &str) -> Option<&'a Workload> {
+    let name =
+        if case.is_empty() { experiment.to_owned() } else { format!("{experiment}: {case}") };
+    run.workloads.iter().find(|workload| workload.name == name)
+}
+
+/// A row with what a run has of it.
+struct Told<'a> {
+    run: &'a Results,
+    row: &'a Row,
+    shown: &'a Shown,
+    /// With what the axis calls each.
+    places: Vec<(Place<'a>, String)>,
+}
+
+impl Told<'_> {
+    /// Contenders that have results here, in the order that the row asks for.
+    fn names(&self) -> Vec<&str> {
+        let has = |name: &str| {
+            self.places.iter().any(|(place, _)| !self.run.lines(*place, name).is_empty())
+        };
+        let all = self.run.contenders.iter().map(|contender| contender.name.as_str());
+        let asked = self.shown.contenders.iter().map(String::as_str);
+        let names: Vec<&str> =
+            if self.shown.contenders.is_empty() { all.collect() } else { asked.collect() };
+        names.into_iter().filter(|name| has(name)).collect()
+    }
+
+    /// An SVG element, and the styles that it needs.
+    fn picture(&self) -> Option<(String, String)> {
+        let title = format!("{}: {}", self.row.is, self.row.compares);
+        let places: Vec<Place<'_>> = self.places.iter().map(|(place, _)| *place).collect();
+        let (figure, has_lines) = match self.shown.form().ok()? {
+            Form::Bars(figure) => (figure, false),
+            Form::Lines(figure) => (figure, true),
+            Form::Curves(_) => {
+                let svg = curves::picture(self.run, &places, &title, pictures::WIDE)?;
+                return Some((svg, pictures::styles(self.run)));
+            }
+            Form::Timeline => {
+                let svg = timelines::picture(self.run, &places, &title, pictures::WIDE)?;
+                return Some((svg, pictures::styles(self.run)));
+            }
+            Form::Table(_) => return None,
+        };
+        let measure = Measure::named(figure);
+        let series = |name: &str| Series {
+            name: name.to_owned(),
+            values: places.iter().map(|place| measure.spread(self.run, *place, name)).collect(),
+        };
+        let y = if self.shown.y.is_empty() { measure.heading() } else { self.shown.y.clone() };
+        let chart = Chart {
+            title,
+            x: self.shown.x.clone(),
+            y,
+            labels: self.places.iter().map(|(_, label)| label.clone()).collect(),
+            series: self.names().into_iter().map(series).collect(),
+            has_lines,
+        };
+        Some((categories::picture(&chart), categories::styles(&chart)))
+    }
+
+    /// The picture's link, the table, what the paper says.
+    fn text(&self, paper: &Paper, picture: Option<&str>) -> Result<String, String> {
+        let mut text = String::new();
+        if let Some(name) = picture {
+            let _ = writeln!(text, "![{}: {}](pictures/{name})\n", self.row.is, self.row.compares);
+        }
+        let names = self.names();
+        let heads: Vec<String> = names.iter().map(|name| markdown::escape(name)).collect();
+        let _ = writeln!(
+            text,
+            "| | | {} |\n|---|---|{}",
+            heads.join(" | "),
+            "---:|".repeat(names.len())
+        );
+        for (place, label) in &self.places {
+            for figure in self.shown.figures() {
+                let measure = Measure::named(&figure);
+                let _ = write!(
+                    text,
+                    "| {} | {} |",
+                    markdown::escape(label),
+                    markdown::escape(&measure.heading())
+                );
+                for name in &names {
+                    let value = measure.spread(self.run, *place, name);
+                    let _ = write!(text, " {} |", value.map_or_else(String::new, spread));
+                }
+                text.push('\n');
+            }
+        }
+        for line in self.verdicts(paper)? {
+            text.push_str(&line);
+        }
+        Ok(text)
+    }
+
+    /// The paper's claims of this row: theirs, ours, the verdict.
+    fn verdicts(&self, paper: &Paper) -> Result<Vec<String>, String> {
+        let scale = self.run.heads.first().and_then(|head| Scale::named(&head.scale));
+        let mut workloads = paper.workloads(scale.unwrap_or(Scale::Full))?;
+        for workload in &mut workloads {
+            workload.goals.retain(|goal| goal.paper.as_deref() == Some(&self.row.is));
+        }
+        let lines = verdicts::lines(workloads.iter(), &self.run.phases);
+        if lines.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut text = vec!["\n| claim | paper | here | |\n|---|---:|---:|---|\n".to_owned()];
+        text.extend(lines.iter().map(|[what, ours, theirs, verdict]| {
+            let what = what.split_once(": ").map_or(what.as_str(), |(_, rest)| rest);
+            format!("| {} | {theirs} | {ours} | {verdict} |\n", markdown::escape(what))
+        }));
+        Ok(text)
+    }
+}
+
+/// A page with the sections in their places; other places stay as they are.
+///
+/// # Errors
+/// A place without an end.
+pub(super) fn fill(page: &str, sections: &[Section]) -> Result<String, String> {
+    let (mut filled, mut rest) = (String::new(), page);
+    while let Some(begin) = rest.find("<!-- row: ") {
+        let (before, place) = rest.split_at(begin);
+        let (head, body) = place.split_once('\n').unwrap_or((place, ""));
+        let id = head.trim_start_matches("<!-- row: ").trim_end_matches(" -->");
+        let end = body.find("<!-- end -->");
+        let end = end.ok_or_else(|| format!("`{head}` has no `<!-- end -->` after it"))?;
+        let (old, after) = body.split_at(end);
+        let section = sections.iter().find(|section| section.id == id);
+        let new = section.map_or_else(|| old.to_owned(), |section| format!("\n{}\n", section.text));
+        let _ = write!(filled, "{before}{head}\n{new}");
+        rest = after;
+    }
+    Ok(filled + rest)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::report::pictures::Picture;
+
+    /// Rows of a paper over a made-up run.
+    pub(in crate::report) fn pictures_of(run: &Results) -> Vec<Picture> {
+        let forms = [
+            (
+                "db_bench",
+                "bars = \"kops_per_s\", phases = [\"fillrandom\", \"overwrite\", \"readrandom\"]",
+            ),
+            (
+                "db_bench",
+                "lines = \"get_us_p99\", phases = [\"readrandom\"], labels = [\"50 B\"], x = \"values\"",
+            ),
+            ("ycsb-a", "curves = \"get\", phases = [\"run\"]"),
+            ("ycsb-a", "timeline = true, phases = [\"load\", \"run\"]"),
+        ];
+        let picture = |(n, (experiment, form)): (usize, (&str, &str))| {
+            let row = format!(
+                "id = \"fig{n}\"\nis = \"Fig. {n}\"\ncompares = \"c = 1 and .8\"\nrun = \"x\"\npicture = {{ {form} }}"
+            );
+            let row: Row = toml::from_str(&row).unwrap();
+            let shown = row.picture.as_ref().unwrap();
+            let places = places(run, experiment, shown);
+            assert_eq!(places.len(), shown.phases.len());
+            let told = Told { run, row: &row, shown, places };
+            let text = told.text(&crate::paper::all()[0], Some("a.svg")).unwrap();
+            assert!(text.contains("windrow") && text.contains("](pictures/a.svg)"), "{text}");
+            Some(Picture { name: row.id.clone(), svg: told.picture()?.0 })
+        };
+        forms.into_iter().enumerate().filter_map(picture).collect()
+    }
+
+    #[test]
+    fn sections_go_where_their_rows_are() {
+        let section = |id: &str, text: &str| Section {
+            id: id.to_owned(),
+            text: text.to_owned(),
+            picture: None,
+        };
+        let page = "a\n<!-- row: fig1 -->\nold\n<!-- end -->\nb\n<!-- row: fig2 -->\nkept\n<!-- end -->\nc\n";
+        let filled = fill(page, &[section("fig1", "new\n")]).unwrap();
+        let wanted = page.replace("old\n", "\nnew\n\n");
+        assert_eq!(filled, wanted);
+        assert_eq!(fill(&filled, &[section("fig1", "new\n")]).unwrap(), wanted, "twice is as once");
+        let problem = fill("<!-- row: fig1 -->\n", &[]).unwrap_err();
+        assert!(problem.contains("fig1"), "{problem}");
+    }
+}
