@@ -7,7 +7,7 @@
 mod catalogue;
 mod shown;
 
-pub(crate) use catalogue::{all, experiment, experiments};
+pub(crate) use catalogue::{experiment, experiments};
 pub(crate) use shown::{Category, Form, Shown};
 
 use crate::workload::{Scale, Workload, parse};
@@ -136,6 +136,13 @@ impl Paper {
             experiments(&self.key).into_iter().map(|(name, text)| parse(&name, text, scale));
         Ok(parsed.collect::<Result<Vec<_>, _>>()?.concat())
     }
+}
+
+/// All of them.
+#[allow(clippy::expect_used, reason = "the files are compiled in, and tested")]
+pub(crate) fn all() -> Vec<Paper> {
+    let parsed = catalogue::indexes().map(|(key, text)| Paper::parse(key, text));
+    parsed.collect::<Result<_, _>>().expect("the papers' own files")
 }
 
 /// An experiment by its name, and the cases that are asked for: all of them if there are none.

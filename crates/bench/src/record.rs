@@ -97,7 +97,7 @@ pub(crate) struct Phase {
     /// `device_written_mib`, `write_amplification`, `read_amplification`,
     /// `space_amplification`, `space_while_writing` (a mean), `space_while_writing_max`,
     /// `disk_mib`, `disk_peak_mib`, `open_ms`, `blocks_per_get`,
-    /// `blocks_read_per_get`, `false_positives_per_get`, `paused_s`, `stalled_s`,
+    /// `blocks_read_per_get`, `false_positives_per_get`, `level1_hits_per_get`, `paused_s`, `pauses`, `stalled_s`,
     /// those of `child/measure.rs` on the tree, and those of estimates.
     pub(crate) figures: BTreeMap<String, f64>,
     /// By the kind of operation.
@@ -131,6 +131,13 @@ pub(crate) struct Latency {
     pub(crate) max: f64,
     /// (percentile from 0 to 100, microseconds), rising in both.
     pub(crate) curve: Vec<(f64, f64)>,
+}
+
+impl Latency {
+    /// The latency at a percentile of the curve, or at the next one that the curve has.
+    pub(crate) fn at(&self, percentile: f64) -> f64 {
+        self.curve.iter().find(|(known, _)| percentile <= *known).map_or(self.max, |(_, us)| *us)
+    }
 }
 
 /// Operations done over time.

@@ -193,6 +193,8 @@ pub struct Counters {
     pub gets: Option<u64>,
     /// Point reads that found their key in a table (not in a memtable).
     pub gets_of_tables: Option<u64>,
+    /// Point reads that found their key in level 1.
+    pub level1_hits: Option<u64>,
     /// Data blocks looked at, in the cache or from files.
     pub blocks: Option<u64>,
     /// Data blocks read from files.
@@ -211,6 +213,8 @@ pub struct Counters {
     pub moves: Option<u64>,
     /// Time that writers were held up, in microseconds.
     pub paused_us: Option<u64>,
+    /// How often writers were held up.
+    pub pauses: Option<u64>,
 }
 
 /// The shape of a store's tree; `None` where it does not tell.

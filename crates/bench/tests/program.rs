@@ -21,7 +21,9 @@ impl Shell {
     }
 
     fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
-        std::fs::write(self.path(name), contents).unwrap();
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, contents).unwrap();
     }
 
     /// The program with the words of a line, its streams piped.
@@ -161,55 +163,44 @@ fn the_steady_state_tells_writes_and_space() {
     }
 }
 
-/// Runs a paper's experiment, tiny, with these contenders only, and looks for a line of each
-/// phase and a verdict on each claim.
-#[track_caller]
-fn paper(name: &str, contenders: &str, phases: &[&str], claims: usize) {
+/// Every experiment of the papers, tiny, and their pages made of it.
+#[test]
+fn the_papers_run_and_fill_their_pages() {
     let sh = Shell::new();
-    let line = format!("run {name} --scale quick --rounds 1 {contenders} --json l.jsonl --dir .");
-    let out = sh.ok(&line);
+    let out = sh.ok("run papers --scale quick --rounds 1 --json l.jsonl --dir .");
     let verdicts = out.split("ours / paper\n").nth(1).expect(&out);
     let verdicts: Vec<&str> = verdicts.lines().take_while(|line| !line.is_empty()).collect();
-    assert_eq!(verdicts.len(), claims, "{out}");
-    assert!(verdicts.iter().any(|line| !line.ends_with("not measured")), "{out}");
-    let lines = read(&sh, "l.jsonl");
-    for phase in phases {
-        assert!(lines.contains(&format!("\"phase\":\"{phase}\"")), "{phase}: {lines}");
+    let measured = verdicts.iter().filter(|line| !line.ends_with("not measured")).count();
+    assert!(measured > verdicts.len() / 4, "{measured} of {} claims: {out}", verdicts.len());
+    let listed = sh.ok("list papers");
+    for paper in ["autumn", "l2sm", "vlsm", "mnemosyne"] {
+        let page = format!("{}/../../docs/papers/{paper}.md", env!("CARGO_MANIFEST_DIR"));
+        sh.write(&format!("pages/{paper}.md"), std::fs::read(page).unwrap());
     }
-    sh.ok("report l.jsonl --out report");
+    sh.ok("report l.jsonl --out report --papers pages");
+    for paper in ["autumn", "l2sm", "vlsm", "mnemosyne"] {
+        let page = read(&sh, &format!("pages/{paper}.md"));
+        let section = |id: &str| {
+            let begin = format!("<!-- row: {id} -->\n");
+            let body = page.split_once(&begin).unwrap_or_else(|| panic!("{paper} lacks {id}")).1;
+            body.split_once("<!-- end -->").unwrap().0.to_owned()
+        };
+        let is_run = |line: &&str| line.starts_with(&format!("  {paper}:")) && !line.contains(" [");
+        let ids = listed
+            .lines()
+            .filter(is_run)
+            .map(|line| line.split_whitespace().next().unwrap().split_once(':').unwrap().1);
+        let (told, untold): (Vec<&str>, Vec<&str>) =
+            ids.partition(|id| section(id).contains("|---|"));
+        // Some rows need cases that are not run at this scale.
+        assert!(told.len() >= 10, "{paper}: {told:?}, but not {untold:?}");
+        let drawn = |id: &&str| sh.path(&format!("pages/pictures/{paper}-{id}.svg")).exists();
+        assert!(told.iter().any(drawn), "{paper}: nothing is drawn of {told:?}");
+    }
     // Databases do not stay behind.
     let left = std::fs::read_dir(sh.path(".")).unwrap().map(|entry| entry.unwrap().file_name());
     let left: Vec<_> = left.filter(|name| name.to_str().unwrap().starts_with("windrow")).collect();
     assert!(left.is_empty(), "{left:?}");
-}
-
-#[test]
-fn autumn_runs() {
-    let phases = ["fill", "readrandom", "seekrandom", "seek+10", "seek+100"];
-    paper("autumn", "--engines c=1,c=0.8", &phases, 8);
-}
-
-#[test]
-fn l2sm_runs() {
-    let phases = ["load", "skewed latest R:W 0:1", "scrambled zipf R:W 0:1", "random R:W 0:1"];
-    paper("l2sm", "--engines leveled,sst_log(closed)", &phases, 14);
-}
-
-#[test]
-fn vlsm_runs() {
-    let phases = ["fill", "load", "run A", "load at 60 %", "run A at 80 %"];
-    paper("vlsm", "--engines leveled,windrow", &phases, 16);
-}
-
-#[test]
-fn mnemosyne_runs() {
-    let phases = ["load", "uniform Z=0 mixed", "uniform Z=0.5 gets", "uniform Z=1 gets"];
-    paper("mnemosyne", "--engines uniform,mnemosyne", &phases, 6);
-}
-
-#[test]
-fn merlin_runs() {
-    paper("merlin", "", &["load", "uniform", "zipf"], 6);
 }
 
 #[test]
@@ -237,7 +228,7 @@ fn mistakes_are_told() {
 #[test]
 fn output_that_nobody_takes_is_no_panic() {
     let sh = Shell::new();
-    let lines = ["list", "show ycsb", "show l2sm", "--help"];
+    let lines = ["list", "show ycsb", "show l2sm/sizes", "--help"];
     for line in lines {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);

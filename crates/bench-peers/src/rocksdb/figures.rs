@@ -40,6 +40,7 @@ pub(super) fn counters<'a>(
     Counters {
         gets: sum(&[Ticker::NumberKeysRead, Ticker::NumberMultigetKeysRead]),
         gets_of_tables: sum(&[Ticker::GetHitL0, Ticker::GetHitL1, Ticker::GetHitL2AndUp]),
+        level1_hits: sum(&[Ticker::GetHitL1]),
         blocks: sum(&[Ticker::BlockCacheDataHit, Ticker::BlockCacheDataMiss]),
         blocks_read: sum(&[Ticker::BlockCacheDataMiss]),
         filter_false_positives: Some(passed.saturating_sub(present)),

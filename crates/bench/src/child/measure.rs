@@ -64,6 +64,8 @@ impl Meter {
         if done.written_bytes > 0 {
             set("user_written_mib", mib(done.written_bytes));
             set("write_amplification", each(traffic.written_bytes, done.written_bytes));
+            let both = traffic.read_bytes + traffic.written_bytes;
+            set("io_amplification", each(both, done.written_bytes));
         }
         if done.is_read_only && done.read_bytes > 0 {
             set("read_amplification", each(traffic.read_bytes, done.read_bytes));
@@ -89,6 +91,7 @@ fn told(old: Counters, new: Counters) -> Vec<(&'static str, f64)> {
         ("blocks_per_get", since(|c| c.blocks)),
         ("blocks_read_per_get", since(|c| c.blocks_read)),
         ("false_positives_per_get", since(|c| c.filter_false_positives)),
+        ("level1_hits_per_get", since(|c| c.level1_hits)),
     ] {
         if let (Some(gets), Some(count)) = (gets, count) {
             told.push((name, count as f64 / gets as f64));
@@ -100,7 +103,11 @@ fn told(old: Counters, new: Counters) -> Vec<(&'static str, f64)> {
     if let (Some(gets), Some((blocks, found))) = (gets, wasted) {
         told.push(("wasted_blocks_per_get", blocks.saturating_sub(found) as f64 / gets as f64));
     }
-    for (name, count) in [("compactions", since(|c| c.merges)), ("moves", since(|c| c.moves))] {
+    for (name, count) in [
+        ("compactions", since(|c| c.merges)),
+        ("moves", since(|c| c.moves)),
+        ("pauses", since(|c| c.pauses)),
+    ] {
         told.extend(count.map(|count| (name, count as f64)));
     }
     told.extend(since(|c| c.wal_bytes).map(|bytes| ("wal_mib", mib(bytes))));

@@ -18,7 +18,7 @@ use crate::op::Kind;
 use crate::process::mib;
 use crate::record;
 use crate::store::{Abilities, Result, Store, Sync};
-use crate::workload::{Mix, Phase, Search, Workload};
+use crate::workload::{Mix, Open, Phase, Search, Workload};
 use std::sync::atomic::{AtomicU64, Ordering};
 use windrow::Db;
 use windrow::env::OsClock;
@@ -97,18 +97,8 @@ impl Work<'_> {
         let (outcome, rate_per_s) = match (&self.phase.search, &self.phase.open) {
             (Some(search), _) => (self.search(search, &mut clients, &mut figures)?, None),
             (None, Some(open)) => {
-                let of = self.unit.rates_per_s.get(&open.rate_key()).ok_or_else(|| {
-                    format!(
-                        "no rate of `{}` was found; the contender must be among those that run",
-                        open.rate_key()
-                    )
-                })?;
-                let rate_per_s = of * open.percent / 100.0;
-                let load = match open.seconds {
-                    Some(seconds) => Load { rate_per_s, length_ns: (seconds * 1e9) as u64 },
-                    None => Load::of_ops(self.ops(), rate_per_s),
-                };
-                (driver::open(&OsClock, load, &mut clients)?, Some(load.rate_per_s))
+                let (outcome, rate_per_s) = self.open(open, &mut clients, &mut figures)?;
+                (outcome, Some(rate_per_s))
             }
             (None, None) if self.phase.estimates.is_some() => {
                 (self.estimates(&mut clients, &mut figures)?, None)
@@ -125,6 +115,8 @@ impl Work<'_> {
         let timeline = evictor.is_none().then(|| outcome.timeline());
         if timeline.is_some() {
             figures.insert("stalled_s".to_owned(), outcome.stalled_ns as f64 / 1e9);
+            let gap_ms = outcome.longest_gap_ns as f64 / 1e6;
+            figures.insert("longest_gap_ms".to_owned(), gap_ms);
         }
         let state = self.state(&shared, &clients);
         let live = state.inserted as f64 * self.data.record_bytes();
@@ -268,6 +260,29 @@ impl Work<'_> {
         driver::closed(&OsClock, self.ops(), clients, &mut concurrent)
     }
 
+    /// Operations at a fixed rate; that rate.
+    fn open(
+        &self,
+        open: &Open,
+        clients: &mut [Evicting<'_>],
+        figures: &mut Figures,
+    ) -> Result<(Outcome, f64)> {
+        let key = open.rate_key();
+        let of = self.unit.rates_per_s.get(&key);
+        let of = of.ok_or_else(|| {
+            format!("no rate of `{key}` was found: its contender must be among those that run")
+        })?;
+        let rate_per_s = of * open.percent / 100.0;
+        let load = match open.seconds {
+            Some(seconds) => Load { rate_per_s, length_ns: (seconds * 1e9) as u64 },
+            None => Load::of_ops(self.ops(), rate_per_s),
+        };
+        let outcome = driver::open(&OsClock, load, clients)?;
+        let late_ns = outcome.elapsed_ns.saturating_sub(load.length_ns);
+        figures.insert("late_s".to_owned(), late_ns as f64 / 1e9);
+        Ok((outcome, load.rate_per_s))
+    }
+
     /// Puts and reads in turn, and how well searches in vain are estimated.
     fn estimates<'s>(
         &'s self,
@@ -350,6 +365,7 @@ impl Work<'_> {
         let start_per_s = outcome.done as f64 / meter.lap_s();
         figures.insert("saturated_per_s".to_owned(), start_per_s);
         if !search.attempts {
+            figures.insert("kops_per_s".to_owned(), start_per_s / 1000.0);
             figures.insert("sustainable_per_s".to_owned(), start_per_s);
             return Ok(outcome);
         }

@@ -21,6 +21,7 @@ pub(crate) enum Point {
     Mean,
     P50,
     P90,
+    P95,
     P99,
     P999,
     Max,
@@ -36,6 +37,7 @@ impl Point {
             Point::Mean => "mean",
             Point::P50 => "p50",
             Point::P90 => "p90",
+            Point::P95 => "p95",
             Point::P99 => "p99",
             Point::P999 => "p99.9",
             Point::Max => "max",
@@ -47,6 +49,7 @@ impl Point {
             Point::Mean => latency.mean,
             Point::P50 => latency.p50,
             Point::P90 => latency.p90,
+            Point::P95 => latency.at(95.0),
             Point::P99 => latency.p99,
             Point::P999 => latency.p999,
             Point::Max => latency.max,
@@ -73,7 +76,7 @@ pub(crate) struct Measure {
 }
 
 /// (name in the lines, title, unit, which way is better)
-const KNOWN: [(&str, &str, &str, Better); 29] = [
+const KNOWN: [(&str, &str, &str, Better); 34] = [
     ("kops_per_s", "throughput", "kops/s", Better::More),
     ("undrained_kops_per_s", "before it drained", "kops/s", Better::More),
     ("sustainable_per_s", "sustainable rate", "ops/s", Better::More),
@@ -87,6 +90,7 @@ const KNOWN: [(&str, &str, &str, Better); 29] = [
     ("disk_mib", "size on disk", "MiB", Better::Less),
     ("disk_peak_mib", "most on disk", "MiB", Better::Less),
     ("open_ms", "time to open", "ms", Better::Less),
+    ("io_amplification", "I/O amplification", "×", Better::Less),
     ("write_amplification", "write amplification", "×", Better::Less),
     ("read_amplification", "read amplification", "×", Better::Less),
     ("space_amplification", "space amplification", "×", Better::Less),
@@ -101,8 +105,12 @@ const KNOWN: [(&str, &str, &str, Better); 29] = [
     ("blocks_per_get", "blocks per get", "", Better::Less),
     ("blocks_read_per_get", "blocks read per get", "", Better::Less),
     ("false_positives_per_get", "false positives per get", "", Better::Less),
+    ("level1_hits_per_get", "gets answered by level 1", "", Better::More),
+    ("pauses", "times writers were held up", "", Better::Less),
     ("paused_s", "writers held up", "s", Better::Less),
     ("stalled_s", "nothing done for", "s", Better::Less),
+    ("longest_gap_ms", "longest time without an answer", "ms", Better::Less),
+    ("late_s", "queue left at the end", "s", Better::Less),
 ];
 
 impl Measure {
@@ -135,7 +143,7 @@ impl Measure {
 
     /// A figure, or a latency as `put_us_p99`.
     pub(crate) fn named(name: &str) -> Measure {
-        let points = || Point::ALL.into_iter().chain([Point::Mean]);
+        let points = || Point::ALL.into_iter().chain([Point::Mean, Point::P95]);
         let point = |name: &str| points().find(|p| p.name().replace('.', "") == name);
         match name.split_once("_us_").and_then(|(kind, last)| Some((kind, point(last)?))) {
             Some((kind, point)) => Measure::latency(kind, point),
@@ -287,4 +295,36 @@ pub(crate) fn all(run: &Results, place: Place<'_>) -> Vec<Measure> {
     let latencies = kinds.into_iter().flat_map(points);
     let told = |m: &Measure| lines.iter().any(|phase| m.value(phase).is_some());
     figures.chain(latencies).filter(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_and_latencies_go_by_name() {
+        let latency = |count, mean| Latency {
+            count,
+            mean,
+            p99: 9.0,
+            curve: vec![(90.0, 2.0), (99.0, 9.0)],
+            ..Default::default()
+        };
+        let mut phase = Phase::default();
+        phase.figures.insert("levels".to_owned(), 4.0);
+        phase.latencies.insert("get".to_owned(), latency(3, 10.0));
+        phase.latencies.insert("absent".to_owned(), latency(1, 2.0));
+        for (figure, expected) in [
+            ("levels", Some(4.0)),
+            ("absent_us_mean", Some(2.0)),
+            ("get_us_p99", Some(9.0)),
+            ("get_us_p90", Some(0.0)),
+            ("get_us_p95", Some(9.0)),
+            ("put_us_p99", None),
+            ("get_us_p1", None),
+            ("runs", None),
+        ] {
+            assert_eq!(Measure::named(figure).value(&phase), expected, "{figure}");
+        }
+    }
 }

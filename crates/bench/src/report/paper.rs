@@ -2,7 +2,7 @@
 //! paper says next to what came out.
 //!
 //! A page about a paper has a place for each row, between the lines `<!-- row: ID -->` and
-//! `<!-- end -->`; what is between them is written anew with each report.
+//! `<!-- end -->`; each report writes what is between them again.
 //!
 //! Owns: what a row becomes. Never does: decide whether a claim holds (`verdicts.rs` does).
 

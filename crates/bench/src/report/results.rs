@@ -379,7 +379,13 @@ impl Results {
 
     /// Open loops that a contender could not serve: a queue grew without end.
     fn overrun(&self) -> Vec<String> {
-        let fell_behind = |p: &Phase| p.figures.get("served_share").is_some_and(|s| *s < 0.99);
+        // Or it served all, but a fiftieth of the window after its end.
+        let is_late = |p: &Phase| {
+            let [late_s, seconds] = ["late_s", "seconds"].map(|name| p.figures.get(name).copied());
+            late_s.zip(seconds).is_some_and(|(late, all)| late > (all - late) / 50.0 + 0.05)
+        };
+        let fell_behind =
+            |p: &Phase| p.figures.get("served_share").is_some_and(|s| *s < 0.99) || is_late(p);
         let behind = |place: Place<'_>| {
             let here = |p: &Phase| {
                 p.workload == place.workload.name && p.phase == place.phase && fell_behind(p)

@@ -3,6 +3,7 @@
 //! Owns: ratios of two contenders round by round, and when a claim is borne out. Never does:
 //! hide one that was missed or not measured.
 
+use super::measure::Measure;
 use super::spread::Spread;
 use crate::record::Phase;
 use crate::workload::{Claim, Goal, Workload};
@@ -47,10 +48,11 @@ fn line(workload: &Workload, goal: &Goal, ours: &str, phases: &[Phase]) -> Optio
         Some(case) => format!("{}: {case}", workload.file),
         None => workload.name.clone(),
     };
+    let measure = Measure::named(&goal.figure);
     let values = |who: &str| -> Vec<(u32, f64)> {
         let here = |p: &&Phase| p.workload == name && p.phase == goal.phase && p.contender == who;
         let lines = phases.iter().filter(here);
-        lines.filter_map(|p| Some((p.round, value(p, &goal.figure)?))).collect()
+        lines.filter_map(|p| Some((p.round, measure.value(p)?))).collect()
     };
     let mine = values(ours);
     let (spread, paper, against) = match (claim, goal.than.as_deref()) {
@@ -60,8 +62,10 @@ fn line(workload: &Workload, goal: &Goal, ours: &str, phases: &[Phase]) -> Optio
         (Claim::Less(paper) | Claim::More(paper), than) => {
             let (than, others) = (than?, values(than?));
             let of_round = |(round, value): &(u32, f64)| {
-                let (_, other) = others.iter().find(|(r, v)| r == round && *v != 0.0)?;
-                Some(value / other)
+                let (_, other) = others.iter().find(|(r, _)| r == round)?;
+                // Neither had any: they are equal.
+                let ratio = if value == other { 1.0 } else { value / other };
+                ratio.is_finite().then_some(ratio)
             };
             let engine = |who: &str| workload.contenders.iter().find(|c| c.name == who);
             let is_other = engine(ours).map(|c| &c.engine) != engine(than).map(|c| &c.engine);
@@ -86,23 +90,6 @@ fn line(workload: &Workload, goal: &Goal, ours: &str, phases: &[Phase]) -> Optio
         format!("{} ({} to {})", shown(spread.median), shown(spread.min), shown(spread.max))
     };
     Some([what, ours, shown(paper), judge(claim, spread.median).to_owned()])
-}
-
-/// A figure of a line: by its name, or a latency as `put_us_p99`.
-fn value(phase: &Phase, figure: &str) -> Option<f64> {
-    if let Some(value) = phase.figures.get(figure) {
-        return Some(*value);
-    }
-    let (kind, point) = figure.split_once("_us_")?;
-    let latency = phase.latencies.get(kind).filter(|latency| latency.count > 0)?;
-    match point {
-        "mean" => Some(latency.mean),
-        "p50" => Some(latency.p50),
-        "p99" => Some(latency.p99),
-        "p999" => Some(latency.p999),
-        "max" => Some(latency.max),
-        _ => None,
-    }
 }
 
 /// Whether a value bears a claim out.
@@ -156,25 +143,5 @@ mod tests {
         }
         let words: Vec<String> = [0.81, 1.67, 1.0 / 4.8, 12.5].into_iter().map(change).collect();
         assert_eq!(words, ["-19 %", "+67 %", "1/4.8", "12.5x"]);
-    }
-
-    #[test]
-    fn figures_and_latencies_go_by_name() {
-        let latency =
-            |count, mean| crate::record::Latency { count, mean, p99: 9.0, ..Default::default() };
-        let mut phase = Phase::default();
-        phase.figures.insert("levels".to_owned(), 4.0);
-        phase.latencies.insert("get".to_owned(), latency(3, 10.0));
-        phase.latencies.insert("absent".to_owned(), latency(1, 2.0));
-        for (figure, expected) in [
-            ("levels", Some(4.0)),
-            ("absent_us_mean", Some(2.0)),
-            ("get_us_p99", Some(9.0)),
-            ("put_us_p99", None),
-            ("get_us_p1", None),
-            ("runs", None),
-        ] {
-            assert_eq!(value(&phase, figure), expected, "{figure}");
-        }
     }
 }

@@ -236,6 +236,7 @@ pub(crate) fn counters(stats: &Stats) -> Counters {
     Counters {
         gets: Some(stats.gets),
         gets_of_tables: Some(stats.levels.iter().map(|level| level.get_hits).sum()),
+        level1_hits: stats.levels.get(1).map(|level| level.get_hits),
         blocks: Some(stats.cache_hits + stats.cache_misses),
         blocks_read: Some(stats.blocks_read),
         filter_false_positives: Some(stats.filter_false_positives),
@@ -246,6 +247,7 @@ pub(crate) fn counters(stats: &Stats) -> Counters {
         merges: Some(stats.levels.iter().skip(1).map(|level| level.merges).sum()),
         moves: Some(stats.levels.iter().map(|level| level.moves).sum()),
         paused_us: Some(stats.pauses.iter().map(|pause| pause.total_us).sum()),
+        pauses: Some(stats.pauses.iter().map(|pause| pause.count).sum()),
     }
 }
 

@@ -155,14 +155,19 @@ fn the_constant_gives_every_file_its_bits() {
 
 /// Autumn, Eq. 9: in a full Garnering tree p_{L-i} = p_L c^(i(i-1)/2) / T^i:
 /// the rate of a run is in proportion to its size.
-#[test]
-fn a_perfect_garnering_tree_gives_the_rates_of_eq_9() {
-    let (t, c, levels) = (2.0f64, 0.8f64, 6i32);
-    // Eq. 5 with C_1 = 1000: C_i / C_{i-1} = T / c^(L-i).
+/// A run for each level of Autumn's Eq. 5, with C_1 = 1000: C_i / C_{i-1} = T / c^(L-i).
+fn garnering(t: f64, c: f64, levels: i32) -> Vec<f64> {
     let mut runs = vec![1000.0f64];
     for i in 2..=levels {
         runs.push(runs[runs.len() - 1] * t / c.powi(levels - i));
     }
+    runs
+}
+
+#[test]
+fn a_perfect_garnering_tree_gives_the_rates_of_eq_9() {
+    let (t, c, levels) = (2.0f64, 0.8f64, 6i32);
+    let runs = garnering(t, c, levels);
     let loads: Vec<Load> = runs.iter().map(|&n| load(n, 1.0)).collect();
     let bits = solve(&FORMULA, &loads, 8.0 * runs.iter().sum::<f64>(), 64.0).bits;
     let rate = |level: i32| FORMULA.rate(bits[level as usize - 1]);
@@ -171,6 +176,55 @@ fn a_perfect_garnering_tree_gives_the_rates_of_eq_9() {
         let got = rate(levels - i);
         assert!((got / eq_9 - 1.0).abs() < 1e-6, "level L-{i}: {got} against {eq_9}");
     }
+}
+
+/// Eq. 10: what is read in vain, R, is a multiple of the last level's rate that no number of
+/// levels exceeds (the sum of Eq. 9's rates: below T / (T - 1)), at bits that R = O(1) needs.
+#[test]
+fn eq_10_bounds_what_is_read_in_vain_whatever_the_levels() {
+    let (t, c) = (2.0f64, 0.8f64);
+    let square = std::f64::consts::LN_2.powi(2);
+    let mut wasted = Vec::new();
+    for levels in 3..=12 {
+        let runs = garnering(t, c, levels);
+        let entries: f64 = runs.iter().sum();
+        // Eq. 8 with the rates of Eq. 9 at p_L = .9: a last level that hardly has a filter.
+        let rate = |i: i32| 0.9 * c.powi(i * (i - 1) / 2) / t.powi(i);
+        let of_level = |i: i32| -runs[(levels - i) as usize - 1] * rate(i).ln() / square;
+        let bits: f64 = (0..levels).map(of_level).sum();
+        assert!(bits / entries < 1.6, "{levels} levels: {} bits a key", bits / entries);
+        let loads: Vec<Load> = runs.iter().map(|&n| load(n, 1.0)).collect();
+        wasted.push(cost(&FORMULA, &loads, &solve(&FORMULA, &loads, bits, 64.0).bits));
+    }
+    for (i, &r) in wasted.iter().enumerate() {
+        // A filter has a bit at least, so that the last level goes without one: its rate is 1.
+        assert!((1.0..t / (t - 1.0)).contains(&r), "{} levels read {r} in vain", i + 3);
+    }
+    let growth = wasted[wasted.len() - 1] / wasted[2];
+    assert!(growth < 1.01, "five levels and twelve differ by {growth}");
+}
+
+/// The two terms to which the paper cuts Eq. 8 at p_L = 1, in bits a key. Its maximum of 1.52 is
+/// at T = c = e (1.53), which no tree has: at c <= 1 they stay below 1.45, and the preset's below 1.
+#[test]
+fn eq_10_needs_the_bits_that_the_paper_says() {
+    let square = std::f64::consts::LN_2.powi(2);
+    let bits = |t: f64, c: f64| (t.ln() / t + c / (t * t) * (2.0 * t.ln() - c.ln())) / square;
+    let most = |c_max: f64| {
+        let steps = |n: u32, to: f64| (1..=n).map(move |i| to * f64::from(i) / f64::from(n));
+        steps(400, 8.0).flat_map(|t| steps(400, c_max).map(move |c| (t, c))).fold(
+            (0.0f64, 0.0, 0.0),
+            |best, (t, c)| {
+                if bits(t, c) > best.0 && t > 1.0 { (bits(t, c), t, c) } else { best }
+            },
+        )
+    };
+    let (most_at_all, t, c) = most(4.0);
+    assert!((most_at_all - 1.53).abs() < 0.005, "{most_at_all}");
+    assert!((t / std::f64::consts::E - 1.0).abs() < 0.02 && (c / t - 1.0).abs() < 0.02, "{t} {c}");
+    let (within, ..) = most(1.0);
+    assert!((1.44..1.45).contains(&within), "{within}");
+    assert!(bits(10.0, 0.8) < 1.0, "{}", bits(10.0, 0.8));
 }
 
 /// One row of the headroom table: wasted block reads per get.
