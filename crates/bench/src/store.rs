@@ -209,6 +209,10 @@ pub struct Counters {
     pub tables_written_bytes: Option<u64>,
     /// Compactions (flushes not among them).
     pub merges: Option<u64>,
+    /// Tables that compactions read.
+    pub merged_files: Option<u64>,
+    /// Bytes that were written to each of levels 0 to 6.
+    pub level_written_bytes: Option<[u64; 7]>,
     /// Files that moved to another level without being rewritten.
     pub moves: Option<u64>,
     /// Time that writers were held up, in microseconds.

@@ -713,6 +713,10 @@ pub(crate) struct LabArgs {
     /// Print a page of HTML on which the first two policies are at work step by step, one under the other
     #[arg(long, conflicts_with_all = ["table", "fit", "reads", "search", "ablation", "load", "json"])]
     pub(crate) html: bool,
+    /// Print a picture, as SVG, of a paper's policy and of windrow at work: autumn, l2sm, vlsm or
+    /// mnemosyne
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["table", "fit", "reads", "search", "ablation", "html", "load", "json", "policies", "workload", "keys", "unit_keys", "rounds", "seed", "memtable", "file", "base"])]
+    pub(crate) paper: Option<String>,
     /// Flushes that the page plays
     #[arg(long, value_name = "N", default_value_t = 40, requires = "html", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) flushes: u32,

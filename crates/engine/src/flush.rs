@@ -21,6 +21,7 @@ use crate::merge::dropping::{DropRules, Dropper, Sink, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs, sync_table_names};
 use crate::snapshots::LiveSnapshots;
+use crate::stats::MergeInput;
 use crate::tree::Tree;
 use crate::write::unflushed::Frozen;
 use std::sync::Arc;
@@ -267,7 +268,7 @@ impl Jobs {
     ) {
         debug_invariant!(R16, (files == 0) == (bytes == 0), "{files} tables have {bytes} bytes");
         self.host.counters.flushes.add(1);
-        self.host.counters.merged(0, 0, bytes);
+        self.host.counters.merged(0, MergeInput::default(), bytes);
         self.host.events.send_with(|| Event::FlushEnd {
             job,
             keyspace: tree.name.clone(),

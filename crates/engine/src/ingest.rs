@@ -38,7 +38,7 @@ use crate::manifest::record::Field;
 use crate::merge::dropping::Sink;
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs};
-use crate::stats::PauseReason;
+use crate::stats::{MergeInput, PauseReason};
 use crate::tree::{Tree, dropped};
 use crate::workers::{Kick, closed};
 use crate::write::batch::check_limits;
@@ -334,7 +334,9 @@ fn add(
             let installed = catalog.install(fields, vec![edit], || ());
             installed.map_err(|error| outcome_unknown(error, UNSEEN))?;
             database.pipeline.observers.installed_ingestion();
-            levels.iter().for_each(|&(level, bytes)| database.counters.merged(level, 0, bytes));
+            levels.iter().for_each(|&(level, bytes)| {
+                database.counters.merged(level, MergeInput::default(), bytes);
+            });
             Ok(())
         })?;
         if added.is_some() {

@@ -26,6 +26,7 @@ use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::merge::filters::OutputFilters;
 use crate::open::remains::remove_ours;
 use crate::open::undo::{Attempt, resume_needs_bytes};
+use crate::stats::MergeInput;
 use crate::tree::Tree;
 use crate::workers::Kick;
 use crate::write_state::can_go_away;
@@ -185,7 +186,7 @@ impl Resume<'_> {
                 flushed => flushed?,
             };
             unfinished.extend(flushed.take_unfinished());
-            self.database.counters.merged(0, 0, flushed.bytes());
+            self.database.counters.merged(0, MergeInput::default(), flushed.bytes());
             let through = keyspace.version.flushed_through;
             check_invariant!(I4, through <= last_seq, "tables go to {through} of {last_seq}");
             let edit = flushed.edit(&keyspace.version, last_seq);

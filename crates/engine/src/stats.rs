@@ -231,11 +231,19 @@ struct PauseCounters {
 
 #[derive(Debug, Default)]
 struct LevelCounters {
+    read_files: Counter,
     read_bytes: Counter,
     written_bytes: Counter,
     merges: Counter,
     moves: Counter,
     drops: Counter,
+}
+
+/// What a merge read; a flush and an ingestion read no table.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MergeInput {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
 }
 
 /// All counters of one database.
@@ -283,9 +291,10 @@ impl Counters {
     }
 
     /// A merge into `level`, or a flush to level 0, read and wrote this much.
-    pub(crate) fn merged(&self, level: u32, read_bytes: u64, written_bytes: u64) {
+    pub(crate) fn merged(&self, level: u32, read: MergeInput, written_bytes: u64) {
         let counters = &self.levels[counted(level)];
-        counters.read_bytes.add(read_bytes);
+        counters.read_files.add(read.files);
+        counters.read_bytes.add(read.bytes);
         counters.written_bytes.add(written_bytes);
         counters.merges.add(1);
     }
@@ -381,6 +390,7 @@ impl LevelCounters {
     fn snapshot(&self, level: u32) -> LevelStats {
         LevelStats {
             level,
+            read_files: self.read_files.get(),
             read_bytes: self.read_bytes.get(),
             written_bytes: self.written_bytes.get(),
             merges: self.merges.get(),
@@ -398,6 +408,8 @@ pub struct LevelStats {
     pub level: u32,
     /// What it holds now.
     pub shape: LevelShape,
+    /// Tables that merges into it read.
+    pub read_files: u64,
     /// Bytes that merges into it read.
     pub read_bytes: u64,
     /// Bytes that merges (flushes, for level 0) wrote to it.

@@ -8,6 +8,7 @@
 //! it runs: one job at a time, and writers that wait for every one of them.
 
 pub mod ablation;
+mod drawing;
 pub mod evidence;
 pub mod figures;
 pub mod fit;
@@ -19,6 +20,7 @@ pub mod report;
 pub mod search;
 pub mod setup;
 pub mod simulator;
+pub mod strip;
 pub mod workload;
 
 pub use figures::Figures;

@@ -1,11 +1,11 @@
 //! Pictures of simulated trees, as SVG: what a policy's own decisions make of the same updates.
 //!
-//! Owns: which trees the policy pages show, and how a tree is drawn. Never does: I/O.
+//! Owns: which trees the policy pages show. Never does: I/O, or draw a tree (`drawing.rs` does).
 
+use crate::drawing::{self, Drawing, Frame, TEXT, fill, key};
 use crate::setup::Setup;
 use crate::simulator::Simulator;
 use crate::workload::{Keys, Workload};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use windrow_base::Result;
 use windrow_plan::filter_memory::curve::BUILT;
@@ -107,17 +107,7 @@ const BITS: f64 = 10.0;
 const BITS_MAX: f64 = 24.0;
 
 const WIDTH: f64 = 800.0;
-const LEFT: f64 = 112.0;
-const PLOT: f64 = 540.0;
-const ROW: f64 = 11.0;
-const GAP: f64 = 3.0;
-const TOP: f64 = 40.0;
-
-/// Colours: of runs, of SST-logs, of text and of what is said in small letters.
-const RUN: &str = "#3a6ea5";
-const SST_LOG: &str = "#d08a2e";
-const TEXT: &str = "#1c1c1c";
-const SMALL: &str = "#555555";
+const FRAME: Frame = Frame { x: 12.0, left: 112.0, plot: 540.0, top: 40.0 };
 
 impl Picture {
     /// Draws it.
@@ -128,7 +118,7 @@ impl Picture {
         let setup = self.setup()?;
         let tree = fullest(&setup)?;
         let bits = self.bits(&tree, setup.keys);
-        Ok(Drawing::new(setup.keys, setup.unit_keys).draw(self, &tree, &bits))
+        Ok(self.draw(&tree, &bits))
     }
 
     fn setup(&self) -> Result<Setup> {
@@ -162,10 +152,6 @@ fn load(file: &File, asked: f64) -> Load {
     Load { entries: file.entries as f64, empty: (last.min(asked) - first).max(0.0) }
 }
 
-fn key(bytes: &[u8]) -> f64 {
-    f64::from(u32::from_be_bytes(bytes.try_into().unwrap_or_default()))
-}
-
 /// The tree after every key was written once and updated twice, at the one of the next flushes that
 /// leaves most in level 0.
 fn fullest(setup: &Setup) -> Result<Version> {
@@ -185,139 +171,36 @@ fn fullest(setup: &Setup) -> Result<Version> {
     Ok(best)
 }
 
-/// An SVG that grows downwards.
-struct Drawing {
-    keys: u32,
-    unit_keys: u32,
-    y: f64,
-    text: String,
-}
-
-impl Drawing {
-    fn new(keys: u32, unit_keys: u32) -> Drawing {
-        Drawing { keys, unit_keys, y: TOP, text: String::new() }
-    }
-
-    fn draw(mut self, picture: &Picture, tree: &Version, bits: &[(u64, f64)]) -> String {
-        for level in 0..tree.levels.len() as u32 {
-            for part in [Part::Run, Part::SstLog] {
-                self.part(level, part, tree.part(level, part), bits);
-            }
-            if level == 0 {
-                self.boundaries(tree);
-            }
-            self.y += GAP;
-        }
-        self.asked(picture);
-        self.legend(picture);
-        let (height, body) = (self.y + 10.0, &self.text);
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" \
-             height=\"{height:.0}\" font-family=\"sans-serif\">\n\
-             <title>{0}</title>\n\
-             <rect width=\"{WIDTH}\" height=\"{height:.0}\" rx=\"6\" fill=\"#ffffff\"/>\n\
-             <text x=\"12\" y=\"24\" font-size=\"15\" font-weight=\"bold\" fill=\"{TEXT}\">{0}</text>\n\
-             {body}</svg>\n",
-            picture.title,
-        )
-    }
-
-    fn small(&mut self, x: f64, y: f64, text: &str) {
-        let _ = writeln!(
-            self.text,
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"11\" fill=\"{SMALL}\">{text}</text>"
-        );
-    }
-
-    fn x(&self, key: f64) -> f64 {
-        LEFT + key / f64::from(self.keys) * PLOT
-    }
-
-    /// The files of a part, newest first from the top, none over another.
-    fn part(
-        &mut self,
-        level: u32,
-        part: Part,
-        files: &[std::sync::Arc<File>],
-        bits: &[(u64, f64)],
-    ) {
-        if files.is_empty() {
-            return;
-        }
-        let (name, colour) = match part {
-            Part::Run => ("run", RUN),
-            Part::SstLog => ("SST-log", SST_LOG),
-        };
-        let top = self.y;
-        let mut rows: Vec<Vec<(f64, f64)>> = Vec::new();
-        // Those of one shade in one path.
-        let mut boxes: BTreeMap<String, String> = BTreeMap::new();
-        for file in files {
-            let (from, to) = (self.x(key(&file.smallest)), self.x(key(&file.largest)));
-            // Below whatever newer overlaps it.
-            let is_over = |row: &Vec<(f64, f64)>| row.iter().any(|&(f, t)| f < to && from < t);
-            let row = rows.iter().rposition(is_over).map_or(0, |row| row + 1);
-            if row == rows.len() {
-                rows.push(Vec::new());
-            }
-            rows[row].push((from, to));
-            let opacity = match bits.iter().find(|(number, _)| *number == file.number) {
-                Some((_, bits)) => 0.08 + 0.92 * (bits / BITS_MAX).min(1.0),
-                None => 0.85,
-            };
-            let (y, wide) = (top + row as f64 * (ROW + 1.0), (to - from - 0.6).max(0.6));
-            let boxes = boxes.entry(format!("{opacity:.2}")).or_default();
-            let _ = write!(boxes, "M{from:.1} {y:.0}h{wide:.1}v{ROW}h-{wide:.1}z");
-        }
-        for (opacity, boxes) in boxes {
-            let _ = writeln!(
-                self.text,
-                "<path fill=\"{colour}\" fill-opacity=\"{opacity}\" d=\"{boxes}\"/>"
-            );
-        }
-        let middle = top + rows.len() as f64 * (ROW + 1.0) / 2.0 + 4.0;
-        self.small(12.0, middle, &format!("level {level}, {name}"));
-        let units: u64 = files.iter().map(|file| file.bytes).sum();
-        let units = units as f64 / f64::from(self.unit_keys);
-        let plural = if files.len() == 1 { "" } else { "s" };
-        self.small(
-            LEFT + PLOT + 10.0,
-            middle,
-            &format!("{} file{plural}, {units:.0} units", files.len()),
-        );
-        self.y = top + rows.len() as f64 * (ROW + 1.0) + GAP;
-    }
-
-    /// Where level 0 is parted.
-    fn boundaries(&mut self, tree: &Version) {
-        for boundary in tree.boundaries.iter() {
-            let (x, bottom) = (self.x(key(boundary)), self.y);
-            let _ = writeln!(
-                self.text,
-                "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" stroke=\"{SMALL}\" \
-                 stroke-width=\"0.6\" stroke-dasharray=\"2 2\"/>",
-                TOP - 4.0,
-            );
-        }
+impl Picture {
+    fn draw(&self, tree: &Version, bits: &[(u64, f64)]) -> String {
+        let mut drawing = Drawing::new(UNITS * UNIT_KEYS, UNIT_KEYS, FRAME);
+        drawing.tree(tree, &|part, file| {
+            let bits = bits.iter().find(|(number, _)| *number == file.number);
+            fill(part, bits.map_or(0.85, |(_, bits)| 0.08 + 0.92 * (bits / BITS_MAX).min(1.0)))
+        });
+        self.asked(&mut drawing);
+        self.legend(&mut drawing);
+        drawing::file(WIDTH, drawing.y + 10.0, self.title, &drawing.text)
     }
 
     /// A brace under the keys that are asked for in vain.
-    fn asked(&mut self, picture: &Picture) {
-        if picture.paint == Paint::Parts {
+    fn asked(&self, drawing: &mut Drawing) {
+        if self.paint == Paint::Parts {
             return;
         }
-        let (from, to, y) = (LEFT, self.x(f64::from(self.keys) / 3.0), self.y + 4.0);
+        let (from, to) = (drawing.x(0.0), drawing.x(f64::from(UNITS * UNIT_KEYS) / 3.0));
+        let y = drawing.y + 4.0;
         let _ = writeln!(
-            self.text,
+            drawing.text,
             "<path d=\"M{from:.1} {y:.1} v4 H{to:.1} v-4\" fill=\"none\" stroke=\"{TEXT}\"/>"
         );
-        self.small(from, y + 18.0, "all lookups of absent keys are here");
-        self.y += 24.0;
+        drawing.small(from, y + 18.0, "all lookups of absent keys are here");
+        drawing.y += 24.0;
     }
 
-    fn legend(&mut self, picture: &Picture) {
-        self.y += 14.0;
-        let keys = match picture.paint {
+    fn legend(&self, drawing: &mut Drawing) {
+        drawing.y += 14.0;
+        let keys = match self.paint {
             Paint::Parts => {
                 "From left to right: the keys. From top to bottom: what is read first. A box: a file."
             }
@@ -325,15 +208,13 @@ impl Drawing {
                 "The darker a file, the more bits of filter its keys have (white: none; full: 24)."
             }
         };
-        let y = self.y;
-        self.small(12.0, y, keys);
+        drawing.small(12.0, drawing.y, keys);
         let made = format!(
             "A simulated tree of {UNITS} units (a unit: 8 MB) after two uniform updates of every key,"
         );
-        for line in [made, format!("by `windrow lab` under the policy {}", picture.policy)] {
-            self.y += 15.0;
-            let y = self.y;
-            self.small(12.0, y, &line);
+        for line in [made, format!("by `windrow lab` under the policy {}", self.policy)] {
+            drawing.y += 15.0;
+            drawing.small(12.0, drawing.y, &line);
         }
     }
 }

@@ -17,6 +17,10 @@ fn pages() -> Result<Vec<Page>, Box<dyn Error>> {
         let svg = picture.svg().map_err(|error| error.to_string())?;
         pages.push((format!("docs/policies/pictures/{}.svg", picture.name), svg));
     }
+    for strip in windrow_lab::strip::STRIPS {
+        let svg = strip.svg().map_err(|error| error.to_string())?;
+        pages.push((format!("docs/papers/pictures/lab-{}.svg", strip.name), svg));
+    }
     Ok(pages)
 }
 

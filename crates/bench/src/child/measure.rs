@@ -79,6 +79,9 @@ impl Meter {
         for (name, value) in told(self.counters, store.counters()) {
             set(name, value);
         }
+        for (level, bytes) in by_level(self.counters, store.counters()) {
+            set(&format!("level{level}_written_mib"), mib(bytes));
+        }
     }
 }
 
@@ -105,6 +108,7 @@ fn told(old: Counters, new: Counters) -> Vec<(&'static str, f64)> {
     }
     for (name, count) in [
         ("compactions", since(|c| c.merges)),
+        ("involved_files", since(|c| c.merged_files)),
         ("moves", since(|c| c.moves)),
         ("pauses", since(|c| c.pauses)),
     ] {
@@ -120,6 +124,15 @@ fn told(old: Counters, new: Counters) -> Vec<(&'static str, f64)> {
         told.push(("tables_write_amplification", tables as f64 / user as f64));
     }
     told
+}
+
+/// Bytes that each level has got since, of those that got any.
+fn by_level(old: Counters, new: Counters) -> Vec<(usize, u64)> {
+    let Some((old, new)) = old.level_written_bytes.zip(new.level_written_bytes) else {
+        return Vec::new();
+    };
+    let since = old.into_iter().zip(new).map(|(old, new)| new.saturating_sub(old));
+    since.enumerate().filter(|(_, bytes)| *bytes > 0).collect()
 }
 
 /// Sets the mean of all reads together, of whatever kind.

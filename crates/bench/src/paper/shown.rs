@@ -26,12 +26,15 @@ pub(crate) struct Shown {
     /// Empty for an experiment that has no cases.
     #[serde(default)]
     pub(crate) cases: Vec<String>,
-    /// What categories are called on the axis; their own names if empty.
+    /// What categories are called; their own names if empty.
     #[serde(default)]
     labels: Vec<String>,
     /// Whose results, in this order; all contenders' if empty.
     #[serde(default)]
     pub(crate) contenders: Vec<String>,
+    /// Whether contenders are on the axis, and each category is a series.
+    #[serde(default)]
+    pub(crate) by_contender: bool,
     /// What the axes show.
     #[serde(default)]
     pub(crate) x: String,

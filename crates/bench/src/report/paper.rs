@@ -110,19 +110,26 @@ impl Told<'_> {
             Form::Table(_) => return None,
         };
         let measure = Measure::named(figure);
-        let series = |name: &str| Series {
-            name: name.to_owned(),
-            values: places.iter().map(|place| measure.spread(self.run, *place, name)).collect(),
+        let spread = |place: &Place<'_>, name: &str| measure.spread(self.run, *place, name);
+        let names = self.names();
+        let labels: Vec<String> = self.places.iter().map(|(_, label)| label.clone()).collect();
+        let of_contender = |name: &&str| Series {
+            name: (*name).to_owned(),
+            values: places.iter().map(|place| spread(place, name)).collect(),
+        };
+        let of_place = |(place, label): (&Place<'_>, &String)| Series {
+            name: label.clone(),
+            values: names.iter().map(|name| spread(place, name)).collect(),
+        };
+        let (labels, series) = match self.shown.by_contender {
+            false => (labels, names.iter().map(of_contender).collect()),
+            true => {
+                let series = places.iter().zip(&labels).map(of_place).collect();
+                (names.iter().map(|name| (*name).to_owned()).collect(), series)
+            }
         };
         let y = if self.shown.y.is_empty() { measure.heading() } else { self.shown.y.clone() };
-        let chart = Chart {
-            title,
-            x: self.shown.x.clone(),
-            y,
-            labels: self.places.iter().map(|(_, label)| label.clone()).collect(),
-            series: self.names().into_iter().map(series).collect(),
-            has_lines,
-        };
+        let chart = Chart { title, x: self.shown.x.clone(), y, labels, series, has_lines };
         Some((categories::picture(&chart), categories::styles(&chart)))
     }
 
@@ -218,6 +225,10 @@ pub(super) mod tests {
             (
                 "db_bench",
                 "lines = \"get_us_p99\", phases = [\"readrandom\"], labels = [\"50 B\"], x = \"values\"",
+            ),
+            (
+                "db_bench",
+                "lines = \"kops_per_s\", phases = [\"fillrandom\", \"overwrite\"], by_contender = true",
             ),
             ("ycsb-a", "curves = \"get\", phases = [\"run\"]"),
             ("ycsb-a", "timeline = true, phases = [\"load\", \"run\"]"),

@@ -245,6 +245,10 @@ pub(crate) fn counters(stats: &Stats) -> Counters {
         tables_written_bytes: Some(stats.tables_written_bytes()),
         // Into level 0 it is a flush.
         merges: Some(stats.levels.iter().skip(1).map(|level| level.merges).sum()),
+        merged_files: Some(stats.levels.iter().map(|level| level.read_files).sum()),
+        level_written_bytes: Some(std::array::from_fn(|n| {
+            stats.levels.get(n).map_or(0, |level| level.written_bytes)
+        })),
         moves: Some(stats.levels.iter().map(|level| level.moves).sum()),
         paused_us: Some(stats.pauses.iter().map(|pause| pause.total_us).sum()),
         pauses: Some(stats.pauses.iter().map(|pause| pause.count).sum()),

@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = &[
 const BY_NAME: &[(&str, &str)] = &[
     ("growth", include_str!("../../workloads/growth.toml")),
     ("ablation", include_str!("../../workloads/ablation.toml")),
+    ("matrix", include_str!("../../workloads/matrix.toml")),
 ];
 
 /// The text of a built-in workload.

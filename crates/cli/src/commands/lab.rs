@@ -12,6 +12,7 @@ use windrow_dashboard::{Film, Shot};
 use windrow_lab::evidence::{self, Compared, Page};
 use windrow_lab::play::{Step, play};
 use windrow_lab::setup::{LOAD, UNIT_KEYS};
+use windrow_lab::strip::Strip;
 use windrow_lab::{Figures, Setup, Workload, ablation, fit, reads, report, search, simulate};
 
 /// The presets, unless policies are named.
@@ -29,6 +30,9 @@ due, and how uneven that is. space: keys in tables for each distinct key. More: 
 pub(crate) fn run(args: &LabArgs, quiet: bool) -> Result<()> {
     if args.html {
         return page(args);
+    }
+    if let Some(name) = &args.paper {
+        return strip(name);
     }
     let (text, json) = match args {
         LabArgs { table: true, .. } => design_table(args)?,
@@ -49,6 +53,15 @@ pub(crate) fn run(args: &LabArgs, quiet: bool) -> Result<()> {
             }
         }
     }
+    Ok(out.flush()?)
+}
+
+/// A paper's policy and the default at work.
+fn strip(name: &str) -> Result<()> {
+    let strip = Strip::named(name).map_err(|error| Failure::usage(error.message()))?;
+    let svg = strip.svg().map_err(|error| told(name, &error))?;
+    let mut out = io::stdout().lock();
+    out.write_all(svg.as_bytes())?;
     Ok(out.flush()?)
 }
 

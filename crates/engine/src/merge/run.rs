@@ -19,6 +19,7 @@ use crate::read::merge_iter::{MergeIter, Source};
 use crate::read::table_iter::TableIterOptions;
 use crate::read::view::{ReadFile, SortedRun, pack_log};
 use crate::snapshots::{DroppedEntries, LiveSnapshots};
+use crate::stats::MergeInput;
 use crate::tree::{Tree, dropped};
 use crate::trouble::DecisionTries;
 use std::collections::HashSet;
@@ -72,6 +73,11 @@ pub(crate) fn run_decision(jobs: &Jobs, tree: &Tree, decision: &Decision) -> Res
             result => return result,
         }
     }
+}
+
+/// The tables that a merge reads.
+fn read_by(merge: &Merge) -> MergeInput {
+    MergeInput { files: merge.files().count() as u64, bytes: merge.input_bytes() }
 }
 
 fn run_move(jobs: &Jobs, tree: &Tree, step: &Move) -> Result<()> {
@@ -146,9 +152,9 @@ impl<'a> MergeJob<'a> {
         }
         let summary = done.as_ref().ok().copied().flatten().unwrap_or_default();
         if done.is_ok() {
-            let read = merge.input_bytes();
+            let read = read_by(merge);
             jobs.host.counters.merged(merge.output_level, read, summary.written_bytes);
-            tree.work.lock().chain.add(merge.output_level, read + summary.written_bytes);
+            tree.work.lock().chain.add(merge.output_level, read.bytes + summary.written_bytes);
         }
         jobs.host.events.send_with(|| Event::MergeEnd {
             job,
@@ -202,7 +208,7 @@ impl<'a> MergeJob<'a> {
         if installed == Installed::Dropped {
             return Err(dropped(&tree.name));
         }
-        jobs.host.counters.merged(merge.output_level, merge.input_bytes(), summary.written_bytes);
+        jobs.host.counters.merged(merge.output_level, read_by(merge), summary.written_bytes);
         jobs.host.counters.merges_repeated.add(1);
         Ok(None)
     }

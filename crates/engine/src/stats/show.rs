@@ -28,6 +28,7 @@ impl Stats {
         json.list("levels", &self.levels, |json, level| {
             json.number("level", level.level.into());
             json.shape(&level.shape);
+            json.number("read_files", level.read_files);
             json.number("read_bytes", level.read_bytes);
             json.number("written_bytes", level.written_bytes);
             json.number("merges", level.merges);

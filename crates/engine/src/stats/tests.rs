@@ -31,12 +31,13 @@ fn threads_add_up() {
 #[test]
 fn deep_levels_count_as_the_last() {
     let counters = Counters::default();
-    counters.merged(500, 10, 20);
+    counters.merged(500, MergeInput { files: 3, bytes: 10 }, 20);
     counters.moved(15);
     let stats = counters.snapshot();
     let last = stats.levels.last().unwrap();
     assert_eq!(stats.levels.len(), LEVELS_COUNTED);
     assert_eq!((last.read_bytes, last.written_bytes, last.merges, last.moves), (10, 20, 1, 1));
+    assert_eq!(last.read_files, 3);
 }
 
 #[test]
@@ -58,8 +59,8 @@ fn filled() -> Stats {
     here.cache_misses.add(1);
     here.filter_false_positives.add(1);
     here.filter_negatives.add(99);
-    counters.merged(0, 0, 1_000);
-    counters.merged(1, 4_000, 3_800);
+    counters.merged(0, MergeInput::default(), 1_000);
+    counters.merged(1, MergeInput { files: 4, bytes: 4_000 }, 3_800);
     counters.pauses.record(PauseReason::MemtablesFull, 2_500);
     let mut stats = counters.snapshot();
     let shape = |bytes| LevelShape { run_files: 2, log_files: 1, bytes };
