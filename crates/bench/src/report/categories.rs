@@ -22,10 +22,10 @@ const FREE: f64 = 0.22;
 /// A bar's number is written where bars are at least this wide.
 const NUMBERED: f64 = 26.0;
 
-/// Okabe and Ito's hues, and four that differ from them: series of one engine must differ, too.
-const HUES: [&str; 10] = [
+/// Okabe and Ito's hues, and others that differ from them: series of one engine must differ, too.
+const HUES: [&str; 14] = [
     "#7f7f7f", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8b5a2b", "#b5a900",
-    "#7b4fc9", "#4d4d4d",
+    "#7b4fc9", "#4d4d4d", "#66a61e", "#e7298a", "#a9c4a0", "#b15928",
 ];
 
 /// The default preset has this colour in every picture.

@@ -76,7 +76,7 @@ pub(crate) struct Measure {
 }
 
 /// (name in the lines, title, unit, which way is better)
-const KNOWN: [(&str, &str, &str, Better); 34] = [
+const KNOWN: [(&str, &str, &str, Better); 37] = [
     ("kops_per_s", "throughput", "kops/s", Better::More),
     ("undrained_kops_per_s", "before it drained", "kops/s", Better::More),
     ("sustainable_per_s", "sustainable rate", "ops/s", Better::More),
@@ -99,6 +99,9 @@ const KNOWN: [(&str, &str, &str, Better); 34] = [
     ("tables_write_amplification", "tables' write amplification", "×", Better::Less),
     ("user_written_mib", "written by the user", "MiB", Better::More),
     ("device_written_mib", "written to device", "MiB", Better::Less),
+    ("device_mib", "read and written", "MiB", Better::Less),
+    ("involved_files", "tables that merges read", "", Better::Less),
+    ("read_us_mean", "a read", "µs", Better::Less),
     ("device_read_mib", "read from device", "MiB", Better::Less),
     ("device_read_kib_per_op", "read from device per op", "KiB", Better::Less),
     ("device_written_kib_per_op", "written to device per op", "KiB", Better::Less),

@@ -130,7 +130,8 @@ impl Told<'_> {
         };
         let y = if self.shown.y.is_empty() { measure.heading() } else { self.shown.y.clone() };
         let chart = Chart { title, x: self.shown.x.clone(), y, labels, series, has_lines };
-        Some((categories::picture(&chart), categories::styles(&chart)))
+        let styles = format!("{}{}", pictures::STYLES, categories::styles(&chart));
+        Some((categories::picture(&chart), styles))
     }
 
     /// The picture's link, the table, what the paper says.
