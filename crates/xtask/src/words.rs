@@ -17,6 +17,7 @@ const UNSAFE_HOMES: &[&str] = &[
     "crates/env/src/sys/",
     "crates/bench-peers/src/leveldb/",
     "crates/capi/src/",
+    "crates/jvm/src/",
     "crates/import/src/",
 ];
 

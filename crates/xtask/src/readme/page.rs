@@ -7,8 +7,10 @@
 const MARK: &str = "<!-- commands:";
 
 /// What blocks may be.
-const LANGUAGES: &[&str] =
-    &["sh", "console", "rust", "toml", "json", "text", "c", "cpp", "cmake", "python"];
+const LANGUAGES: &[&str] = &[
+    "sh", "console", "rust", "toml", "json", "text", "c", "cpp", "cmake", "python", "java", "xml",
+    "properties",
+];
 
 /// What a comment may say of the block below it: words with commas between them, and a
 /// reason after a semicolon.

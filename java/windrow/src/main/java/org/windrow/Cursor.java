@@ -1,0 +1,95 @@
+package org.windrow;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+
+/**
+ * A position among the entries of a keyspace, moved by hand, which shows the moment at which it was made, or of the
+ * last {@link #refresh}. For one thread at a time.
+ */
+public final class Cursor extends Handle {
+    private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
+    private static final int LENGTHS_BYTES = 8;
+
+    /** Null at no entry. */
+    private byte[] entry;
+
+    Cursor(long handle) {
+        super(handle, Native::freeCursor);
+    }
+
+    private boolean move(int how, byte[] to) {
+        entry = null;
+        entry = Native.move(this, handle, how, to);
+        return entry != null;
+    }
+
+    /** To the first entry. Whether there is one, as of all moves. */
+    public boolean seekFirst() {
+        return move(0, null);
+    }
+
+    /** To the last entry. */
+    public boolean seekLast() {
+        return move(1, null);
+    }
+
+    /** To the first entry at a key or behind it. */
+    public boolean seek(byte[] to) {
+        return move(2, to);
+    }
+
+    /** To the last entry before a key. */
+    public boolean seekBefore(byte[] to) {
+        return move(3, to);
+    }
+
+    /** To the next entry. */
+    public boolean next() {
+        return move(4, null);
+    }
+
+    /** To the entry before. */
+    public boolean prev() {
+        return move(5, null);
+    }
+
+    /** To the newest state, at the same key or the one behind it. */
+    public boolean refresh() {
+        return move(6, null);
+    }
+
+    /** Whether it is at an entry. */
+    public boolean isValid() {
+        return entry != null;
+    }
+
+    /** The key that it is at. */
+    public byte[] key() {
+        return Arrays.copyOfRange(at(), LENGTHS_BYTES, LENGTHS_BYTES + keyLength());
+    }
+
+    /** The value that it is at. */
+    public byte[] value() {
+        return Arrays.copyOfRange(at(), LENGTHS_BYTES + keyLength(), entry.length);
+    }
+
+    private int keyLength() {
+        return (int) INT.get(entry, 0);
+    }
+
+    private byte[] at() {
+        if (entry == null) {
+            throw new IllegalStateException("the cursor is at no entry: seek first");
+        }
+        return entry;
+    }
+
+    @Override
+    public void close() {
+        entry = null;
+        super.close();
+    }
+}

@@ -1,0 +1,91 @@
+package org.windrow;
+
+/**
+ * What of a keyspace is read, from which end: {@code for (Entry entry : keyspace.scan().prefix(key))}. An iterator that
+ * comes to its end is closed by that; one that does not, close.
+ */
+public final class Scan implements Iterable<Entry> {
+    static final int REVERSE = 1;
+    private static final int PASS_CACHE_BY = 2;
+    private static final int KEYS_ONLY = 4;
+
+    private final Keyspace keyspace;
+    private byte[] from;
+    private byte[] to;
+    private int flags;
+    private Snapshot snapshot;
+
+    Scan(Keyspace keyspace) {
+        this.keyspace = keyspace;
+    }
+
+    /** The first key that may be returned; null: from the first one on. */
+    public Scan from(byte[] key) {
+        from = key;
+        return this;
+    }
+
+    /** The first key that is not returned any more; null: to the last one. */
+    public Scan to(byte[] key) {
+        to = key;
+        return this;
+    }
+
+    /** Keys that begin so. */
+    public Scan prefix(byte[] prefix) {
+        from = prefix;
+        to = behind(prefix);
+        return this;
+    }
+
+    /** From the last key to the first one. */
+    public Scan reverse() {
+        flags |= REVERSE;
+        return this;
+    }
+
+    /** Keys with empty values: those are not read where that spares something. */
+    public Scan keysOnly() {
+        flags |= KEYS_ONLY;
+        return this;
+    }
+
+    /** For one pass over much data: blocks that are read are not kept in the block cache. */
+    public Scan passCacheBy() {
+        flags |= PASS_CACHE_BY;
+        return this;
+    }
+
+    /** The state that is read; without: the newest when the iterator begins. */
+    public Scan at(Snapshot of) {
+        snapshot = of;
+        return this;
+    }
+
+    /** The entries, as they are now or in the snapshot. */
+    @Override
+    public EntryIterator iterator() {
+        Object owners = new Object[] {keyspace, snapshot};
+        byte[] chunk = Native.scan(owners, keyspace.handle, from, to, flags, snapshot == null ? 0 : snapshot.handle);
+        return new EntryIterator(chunk);
+    }
+
+    /** A cursor over the same, at no entry yet. */
+    public Cursor cursor() {
+        Object owners = new Object[] {keyspace, snapshot};
+        return new Cursor(Native.cursor(
+                owners, keyspace.handle, from, to, flags, snapshot == null ? 0 : snapshot.handle));
+    }
+
+    /** The first key behind all that begin with a prefix; null where there is none. */
+    static byte[] behind(byte[] prefix) {
+        for (int last = prefix.length - 1; last >= 0; last--) {
+            if (prefix[last] != (byte) 0xff) {
+                byte[] key = java.util.Arrays.copyOf(prefix, last + 1);
+                key[last]++;
+                return key;
+            }
+        }
+        return null;
+    }
+}

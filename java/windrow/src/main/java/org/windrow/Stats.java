@@ -1,0 +1,34 @@
+package org.windrow;
+
+import java.util.Collections;
+import java.util.SortedMap;
+import java.util.TreeMap;
+
+/** What a database did since it was opened, and what it holds, by names such as {@code levels.0.bytes}. */
+public final class Stats {
+    private final SortedMap<String, Number> values = new TreeMap<>();
+
+    Stats(String[] rows) {
+        for (int i = 0; i < rows.length; i += 2) {
+            String number = rows[i + 1];
+            boolean isWhole = number.chars().allMatch(c -> c == '-' || Character.isDigit(c));
+            values.put(rows[i], isWhole ? (Number) Long.parseLong(number) : (Number) Double.parseDouble(number));
+        }
+    }
+
+    /** All of them. */
+    public SortedMap<String, Number> values() {
+        return Collections.unmodifiableSortedMap(values);
+    }
+
+    /** One of them; 0 where there is none of that name, as of a level that there is not yet. */
+    public long count(String name) {
+        Number value = values.get(name);
+        return value == null ? 0 : value.longValue();
+    }
+
+    @Override
+    public String toString() {
+        return values.toString();
+    }
+}
