@@ -1,0 +1,229 @@
+package org.windrow.kafka;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.processor.StateStoreContext;
+import org.windrow.Db;
+import org.windrow.Entry;
+import org.windrow.Keyspace;
+import org.windrow.KeyspaceOptions;
+import org.windrow.Options;
+import org.windrow.Scan;
+import org.windrow.Stats;
+import org.windrow.WindrowException;
+
+/**
+ * The database of one instance of a program: of all stores whose tasks have one state directory. So there is one budget
+ * of memory and one log, and a batch may be of several stores.
+ *
+ * <p>A store is a keyspace in it. Kafka removes the state of a task with its directory: when it is wiped, cleaned up, or
+ * was not used for long. So each store has a small file there that names its keyspace, and a keyspace without it is
+ * dropped.
+ *
+ * <p>Rejected: a database for each store, as RocksDB's are. Each has a budget, a log and threads of its own, and
+ * nobody knows what they come to together.
+ *
+ * <p>Owns: the open databases, how many stores use each, which keyspace is whose. Never does: read or write a store's
+ * entries.
+ */
+final class Instance {
+    /** In the directory of all tasks; the tasks' own directories have a folder of the other name. */
+    private static final String DATABASE = "windrow.db";
+
+    private static final String MARKS = "windrow";
+    private static final String STORE_PREFIX = "store/";
+    private static final long STATS_AGE_NS = 1_000_000_000L;
+
+    private static final Map<Path, Instance> OPEN = new HashMap<>();
+
+    private final Path path;
+    private final Db db;
+    /** Offsets, positions, and the paths of the files that name a keyspace. */
+    private final Keyspace meta;
+    /** Values before changes that may be taken back; see {@link Table}. */
+    private final Keyspace undo;
+    private final long bufferBytesMax;
+    private int stores;
+
+    /** Bytes on the heap that were not committed yet, of all stores. */
+    final AtomicLong bufferBytes = new AtomicLong();
+
+    private Stats stats;
+    private long statsNs;
+
+    private Instance(Path path, WindrowConfig config) {
+        this.path = path;
+        Options options = new Options();
+        config.settings().forEach(options::set);
+        db = Db.open(path, options);
+        // Small, and written with every commit: there is nothing to gain from more levels.
+        meta = db.keyspace("meta", new KeyspaceOptions());
+        undo = db.keyspace("undo", new KeyspaceOptions());
+        // A batch is a quarter of the database's memory at most.
+        long memoryBytes = db.stats().count("memory.budget_bytes");
+        bufferBytesMax = Math.max(1, Math.min(config.bufferBytes(), memoryBytes / 8));
+        dropForgotten();
+    }
+
+    /** The instance that a task's store belongs to, opened if it is the first one. */
+    static Instance acquire(StateStoreContext context) {
+        Path path = place(context);
+        synchronized (OPEN) {
+            Instance instance = OPEN.get(path);
+            if (instance == null) {
+                instance = open(path, context);
+                OPEN.put(path, instance);
+            }
+            instance.stores++;
+            return instance;
+        }
+    }
+
+    private static Instance open(Path path, StateStoreContext context) {
+        try {
+            Files.createDirectories(path.getParent());
+            return new Instance(path, new WindrowConfig(context.appConfigs()));
+        } catch (IOException | WindrowException e) {
+            throw new ProcessorStateException("Error opening the database " + path + ": " + e.getMessage(), e);
+        }
+    }
+
+    /** The directory that all tasks of a program have in common; of a context of a test, its own. */
+    private static Path place(StateStoreContext context) {
+        File stateDir = context.stateDir().getAbsoluteFile();
+        File up = stateDir.getParentFile();
+        for (int levels = 0; levels < 2 && up != null; levels++, up = up.getParentFile()) {
+            if (up.getName().equals(context.applicationId())) {
+                return up.toPath().resolve(DATABASE);
+            }
+        }
+        return stateDir.toPath().resolve(DATABASE);
+    }
+
+    /** One store is done with it; the last one closes it. */
+    void release() {
+        synchronized (OPEN) {
+            stores--;
+            if (stores == 0) {
+                OPEN.remove(path);
+                db.close();
+            }
+        }
+    }
+
+    Db db() {
+        return db;
+    }
+
+    Keyspace meta() {
+        return meta;
+    }
+
+    Keyspace undo() {
+        return undo;
+    }
+
+    /** How much one store may have on the heap before it writes: its part, or more while others have little. */
+    boolean isOver(long ofOneStore) {
+        return bufferBytes.get() > bufferBytesMax && ofOneStore * Math.max(1, stores) * 2 > bufferBytesMax;
+    }
+
+    long bufferBytesMax() {
+        return bufferBytesMax;
+    }
+
+    /** The statistics, a second old at most. */
+    synchronized Stats stats() {
+        long now = System.nanoTime();
+        if (stats == null || now - statsNs > STATS_AGE_NS) {
+            stats = db.stats();
+            statsNs = now;
+        }
+        return stats;
+    }
+
+    // ---- whose keyspaces are
+
+    /** A store's keyspace, and whether it was made just now. */
+    record Place(String name, Keyspace keyspace, boolean isNew) {}
+
+    /** The keyspace that the file in the task's directory names, or a new one. */
+    Place place(StateStoreContext context, String store) {
+        Path mark = context.stateDir().toPath().toAbsolutePath().resolve(MARKS).resolve(store);
+        try {
+            if (Files.exists(mark)) {
+                String name = Files.readString(mark);
+                Keyspace keyspace = name.startsWith(STORE_PREFIX) ? db.findKeyspace(name) : null;
+                if (keyspace != null) {
+                    return new Place(name, keyspace, false);
+                }
+            }
+            String name = STORE_PREFIX + Long.toHexString(nextNumber());
+            Keyspace keyspace = db.keyspace(name);
+            // First: a keyspace whose file was not made is dropped by the next open.
+            meta.put(markKey(name), mark.toString().getBytes(StandardCharsets.UTF_8));
+            Files.createDirectories(mark.getParent());
+            Files.writeString(mark, name);
+            return new Place(name, keyspace, true);
+        } catch (IOException e) {
+            throw new ProcessorStateException("Error making " + mark + " for the store " + store, e);
+        }
+    }
+
+    private long nextNumber() {
+        byte[] key = "next".getBytes(StandardCharsets.UTF_8);
+        byte[] next = meta.update(key, before -> Numbers.bytes(before == null ? 1 : Numbers.number(before, 0) + 1));
+        return Numbers.number(next, 0);
+    }
+
+    private static byte[] markKey(String name) {
+        return ("mark\0" + name).getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** Drops the keyspaces of stores whose directories are gone. */
+    private void dropForgotten() {
+        for (String name : db.keyspaces()) {
+            if (name.startsWith(STORE_PREFIX) && isForgotten(name)) {
+                db.dropKeyspace(name);
+                forget(name);
+            }
+        }
+    }
+
+    private boolean isForgotten(String name) {
+        byte[] mark = meta.get(markKey(name));
+        if (mark == null) {
+            return true;
+        }
+        try {
+            Path path = Path.of(new String(mark, StandardCharsets.UTF_8));
+            return !Files.exists(path) || !Files.readString(path).equals(name);
+        } catch (IOException e) {
+            // It cannot be read now: that is no reason to drop what it names.
+            return false;
+        }
+    }
+
+    private void forget(String name) {
+        meta.delete(markKey(name));
+        byte[] prefix = metaPrefix(name);
+        for (Keyspace keyspace : new Keyspace[] {meta, undo}) {
+            Scan scan = keyspace.scan().prefix(prefix).keysOnly();
+            for (Entry entry : scan) {
+                keyspace.delete(entry.key());
+            }
+        }
+    }
+
+    /** Before all keys that a store has in {@link #meta} and in {@link #undo}. */
+    static byte[] metaPrefix(String name) {
+        return (name + "\0").getBytes(StandardCharsets.UTF_8);
+    }
+}

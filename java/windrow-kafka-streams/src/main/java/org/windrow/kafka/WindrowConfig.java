@@ -1,0 +1,50 @@
+package org.windrow.kafka;
+
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * What a program may say in its configuration besides {@code dsl.store.suppliers.class}; all of it has a default.
+ *
+ * <p>Owns: names and defaults. Never does: open anything.
+ */
+public final class WindrowConfig {
+    /** Memory outside of the heap, for all stores of an instance together: bytes, or text such as {@code 512MiB}. */
+    public static final String MEMORY = "windrow.memory.bytes";
+
+    /** Memory on the heap for what was not committed yet, for all stores of an instance together: bytes. */
+    public static final String BUFFER = "windrow.buffer.bytes";
+
+    /** Before a name of Windrow's settings: {@code windrow.option.background_threads}. */
+    public static final String OPTION = "windrow.option.";
+
+    private static final String MEMORY_DEFAULT = "256MiB";
+    private static final long BUFFER_DEFAULT_BYTES = 32 << 20;
+
+    private final Map<String, String> settings = new TreeMap<>();
+    private final long bufferBytes;
+
+    WindrowConfig(Map<String, Object> configs) {
+        settings.put("memory_bytes", text(configs.getOrDefault(MEMORY, MEMORY_DEFAULT)));
+        // Nobody reads the file: the metrics say the same.
+        settings.put("stats_period_ms", "0");
+        configs.forEach((name, value) -> {
+            if (name.startsWith(OPTION) && value != null) {
+                settings.put(name.substring(OPTION.length()), text(value));
+            }
+        });
+        bufferBytes = Long.parseLong(text(configs.getOrDefault(BUFFER, BUFFER_DEFAULT_BYTES)));
+    }
+
+    private static String text(Object value) {
+        return value.toString().trim();
+    }
+
+    Map<String, String> settings() {
+        return settings;
+    }
+
+    long bufferBytes() {
+        return bufferBytes;
+    }
+}
