@@ -140,6 +140,7 @@ impl Told<'_> {
         if let Some(name) = picture {
             let _ = writeln!(text, "![{}: {}](pictures/{name})\n", self.row.is, self.row.compares);
         }
+        text += &self.occasion();
         let names = self.names();
         let heads: Vec<String> = names.iter().map(|name| markdown::escape(name)).collect();
         let _ = writeln!(
@@ -168,6 +169,18 @@ impl Told<'_> {
             text.push_str(&line);
         }
         Ok(text)
+    }
+
+    /// When it was run, and how much of it.
+    fn occasion(&self) -> String {
+        let Some(head) = self.run.heads.first() else { return String::new() };
+        let day = head.started.split('T').next().unwrap_or_default();
+        let rounds = self.places.iter().map(|(place, _)| self.run.rounds(place.workload)).min();
+        let rounds = match rounds {
+            Some(1) => "one round".to_owned(),
+            rounds => format!("{} rounds", rounds.unwrap_or(0)),
+        };
+        format!("Scale {}, {day}, {rounds}; medians (least to greatest).\n\n", head.scale)
     }
 
     /// The paper's claims of this row: theirs, ours, the verdict.

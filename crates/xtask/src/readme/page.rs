@@ -8,7 +8,18 @@ const MARK: &str = "<!-- commands:";
 
 /// What blocks may be.
 const LANGUAGES: &[&str] = &[
-    "sh", "console", "rust", "toml", "json", "text", "c", "cpp", "cmake", "python", "java", "xml",
+    "sh",
+    "console",
+    "rust",
+    "toml",
+    "json",
+    "text",
+    "c",
+    "cpp",
+    "cmake",
+    "python",
+    "java",
+    "xml",
     "properties",
 ];
 
