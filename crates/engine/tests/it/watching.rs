@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a writer works meanwhile")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use windrow::{Db, Options};
+use windrow::{Db, KeyspaceStats, Options};
 
 fn small() -> Options {
     let mut options = Options::default();
@@ -117,10 +117,14 @@ fn the_dial_says_what_logs_may_hold() {
     let above = balanced.log_capacities[1..].iter().any(|bytes| *bytes > 0);
     assert!(above, "{:?}", balanced.log_capacities);
 
+    // Of the same tree: what it may hold depends on its shape, too, which is another one after each load.
     db.default_keyspace().set_policy("windrow use=writes").unwrap();
-    let writes = load(&db);
+    let writes = db.stats().keyspaces.remove(0);
     assert_eq!(writes.file_price_percent, 20);
-    assert!(writes.log_capacities[0] > balanced.log_capacities[0], "{writes:?} of {balanced:?}");
+    // What level 0 gathers has a bound of its own, which both may have come to.
+    assert!(writes.log_capacities[0] >= balanced.log_capacities[0], "{writes:?} of {balanced:?}");
+    let below_level0 = |stats: &KeyspaceStats| stats.log_capacities[1..].iter().sum::<u64>();
+    assert!(below_level0(&writes) > below_level0(&balanced), "{writes:?} of {balanced:?}");
     db.default_keyspace().set_policy("leveled").unwrap();
     let leveled = load(&db);
     assert_eq!(leveled.file_price_percent, 0, "it asks for no price");
