@@ -22,10 +22,13 @@ const REVERSE: jint = 1;
 const PASS_CACHE_BY: jint = 2;
 const KEYS_ONLY: jint = 4;
 
-/// Bytes of the first chunk, so that one who wants the first entries only waits for these; each is four times the one
-/// before.
+/// Bytes of the first chunk, so that one who wants the first entries only waits for these; each is twice the one
+/// before, so that of what is read half is wanted at the least.
 const FIRST_BYTES: usize = 2 << 10;
 const MOST_BYTES: usize = 64 << 10;
+
+/// A scan of this many entries at most says so, and is read at once.
+const FEW: usize = 1 << 10;
 
 enum Entries {
     Both(Iter),
@@ -35,6 +38,8 @@ enum Entries {
 struct Scan {
     entries: Entries,
     reverse: bool,
+    /// How many more entries are wanted.
+    wanted: usize,
     next_bytes: usize,
     /// Came behind entries that Java has been given first.
     failed: Option<Error>,
@@ -56,11 +61,16 @@ impl Scan {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
-        let room = self.next_bytes;
-        self.next_bytes = (room * 4).min(MOST_BYTES);
-        chunk.reserve(room);
+        // Of a few that are wanted, no chunk is cut short.
+        let room = if self.wanted <= FEW { MOST_BYTES } else { self.next_bytes };
+        self.next_bytes = (room * 2).min(MOST_BYTES);
+        chunk.reserve(self.next_bytes.min(room));
         chunk.extend_from_slice(&[0; 8]);
         while chunk.len() < room {
+            if self.wanted == 0 {
+                return Ok(false);
+            }
+            self.wanted -= 1;
             match self.step() {
                 None => return Ok(false),
                 Some(Ok((key, value))) => put_entry(chunk, &key, &value),
@@ -105,9 +115,10 @@ pub(crate) fn read_options(
 }
 
 native! {
-    /// Begins a scan from a key, to before another, of a snapshot if that is not 0. Its first chunk.
+    /// Begins a scan from a key, to before another, of so many entries at most (-1: all), of a snapshot if that is not 0.
+    /// Its first chunk.
     Java_org_windrow_Native_scan(
-        env, _owner: jobject, keyspace: jlong, from: jbyteArray, to: jbyteArray, flags: jint, snapshot: jlong
+        env, _owner: jobject, keyspace: jlong, from: jbyteArray, to: jbyteArray, flags: jint, limit: jint, snapshot: jlong
     ) -> jbyteArray {
         let keyspace = KEYSPACES.get(keyspace)?;
         let entries = keyspace.iter_with(read_options(env, from, to, flags, snapshot)?);
@@ -116,7 +127,8 @@ native! {
             _ => Entries::Keys(entries.keys()),
         };
         let reverse = flags & REVERSE != 0;
-        let mut scan = Scan { entries, reverse, next_bytes: FIRST_BYTES, failed: None };
+        let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut scan = Scan { entries, reverse, wanted, next_bytes: FIRST_BYTES, failed: None };
         let mut chunk = Vec::new();
         if !scan.chunk(&mut chunk)? {
             return env.new_bytes(&chunk);

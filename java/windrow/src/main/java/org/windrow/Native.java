@@ -118,7 +118,8 @@ final class Native {
 
     static native long ttl(Object owner, long keyspace, byte[] key);
 
-    static native byte[] scan(Object owner, long keyspace, byte[] from, byte[] to, int flags, long snapshot);
+    static native byte[] scan(
+            Object owner, long keyspace, byte[] from, byte[] to, int flags, int limit, long snapshot);
 
     static native byte[] scanOn(Object owner, long scan);
 

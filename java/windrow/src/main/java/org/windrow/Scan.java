@@ -13,6 +13,7 @@ public final class Scan implements Iterable<Entry> {
     private byte[] from;
     private byte[] to;
     private int flags;
+    private int limit = -1;
     private Snapshot snapshot;
 
     Scan(Keyspace keyspace) {
@@ -44,6 +45,15 @@ public final class Scan implements Iterable<Entry> {
         return this;
     }
 
+    /** So many entries at most: who wants few says so, and no more are read. A cursor takes no note of it. */
+    public Scan limit(int entries) {
+        if (entries < 0) {
+            throw new IllegalArgumentException("a limit of " + entries + " entries: leave it out for all");
+        }
+        limit = entries;
+        return this;
+    }
+
     /** Keys with empty values: those are not read where that spares something. */
     public Scan keysOnly() {
         flags |= KEYS_ONLY;
@@ -66,7 +76,8 @@ public final class Scan implements Iterable<Entry> {
     @Override
     public EntryIterator iterator() {
         Object owners = new Object[] {keyspace, snapshot};
-        byte[] chunk = Native.scan(owners, keyspace.handle, from, to, flags, snapshot == null ? 0 : snapshot.handle);
+        byte[] chunk = Native.scan(
+                owners, keyspace.handle, from, to, flags, limit, snapshot == null ? 0 : snapshot.handle);
         return new EntryIterator(chunk);
     }
 

@@ -145,6 +145,11 @@ class DbTest {
         assertEquals(5000, db.count(null, null));
         assertEquals(1000, db.count(b("4"), null));
         assertTrue(db.approximateCount() > 0);
+        for (int limit : new int[] {0, 1, 10, 1023, 1024, 1025, 4999, 5000, 9000}) {
+            assertEquals(all.subList(0, Math.min(limit, 5000)), keys(db.scan().limit(limit).iterator()));
+            assertEquals(back.subList(0, Math.min(limit, 5000)), keys(db.scan().reverse().limit(limit).iterator()));
+        }
+        assertThrows(IllegalArgumentException.class, () -> db.scan().limit(-1));
         for (Entry entry : db.scan().prefix(b("42")).keysOnly()) {
             assertEquals(0, entry.value().length);
         }
