@@ -18,7 +18,7 @@ import org.windrow.Snapshot;
 import org.windrow.Transaction;
 import org.windrow.TransactionOptions;
 
-/** Everything, again and again, for so many seconds: resident memory, descriptors and threads must not grow. */
+/** Everything, again and again, for a number of seconds: resident memory, descriptors and threads must not grow. */
 public class Soak {
     private static int rounds;
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Kafka Streams on Windrow with a broker: a word count with exactly-once processing on two instances with a standby, one
-# of which is killed again and again; local state wiped and restored; the same program on the built-in RocksDB
+# of them killed again and again; local state wiped and restored; the same program on the built-in RocksDB
 # stores next to it, for throughput and restoring; and the memory of an instance with 100 stores.
 #
 # It needs a JDK of version 17 or newer, Maven, and Maven Central (200 MB for the broker). It builds everything, starts

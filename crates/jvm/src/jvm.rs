@@ -68,7 +68,7 @@ impl Env {
     fn copy(self, array: jbyteArray, len: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len);
         self.read(array, &mut bytes.spare_capacity_mut()[..len]);
-        // SAFETY: the JVM has written so many.
+        // SAFETY: the JVM has written `len` bytes.
         unsafe { bytes.set_len(len) };
         bytes
     }

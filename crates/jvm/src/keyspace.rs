@@ -135,7 +135,7 @@ native! {
     }
 }
 
-/// From a key to before another, each of which may be missing.
+/// From a key to before another, either may be missing.
 pub(crate) fn range<'a>(
     from: &'a Option<Vec<u8>>,
     to: &'a Option<Vec<u8>>,

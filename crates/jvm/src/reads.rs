@@ -35,7 +35,7 @@ native! {
 }
 
 native! {
-    /// The length of the value, of which as much is in the buffer as fits; [`NO_KEY`].
+    /// The length of the value, which is in the buffer as far as it fits; [`NO_KEY`].
     Java_org_windrow_Native_getDirect(
         env, _owner: jobject, keyspace: jlong,
         key: jobject, key_at: jint, key_len: jint, value: jobject, value_at: jint, value_len: jint

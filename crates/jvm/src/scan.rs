@@ -23,7 +23,7 @@ const PASS_CACHE_BY: jint = 2;
 const KEYS_ONLY: jint = 4;
 
 /// Bytes of the first chunk, so that one who wants the first entries only waits for these; each is twice the one
-/// before, so that of what is read half is wanted at the least.
+/// before, so that half of all that is read is wanted at the least.
 const FIRST_BYTES: usize = 2 << 10;
 const MOST_BYTES: usize = 64 << 10;
 
@@ -115,7 +115,7 @@ pub(crate) fn read_options(
 }
 
 native! {
-    /// Begins a scan from a key, to before another, of so many entries at most (-1: all), of a snapshot if that is not 0.
+    /// Begins a scan from a key, to before another, of `limit` entries at most (-1: all), of a snapshot if that is not 0.
     /// Its first chunk.
     Java_org_windrow_Native_scan(
         env, _owner: jobject, keyspace: jlong, from: jbyteArray, to: jbyteArray, flags: jint, limit: jint, snapshot: jlong

@@ -45,14 +45,14 @@ final class Topics {
         }
     }
 
-    /** The word of a record: of so many different ones, in an order without a pattern. */
+    /** The word of a record: one of {@code words} different ones, in an order without a pattern. */
     static String word(long n, long words) {
         long mixed = n * 0x9E3779B97F4A7C15L;
         mixed ^= mixed >>> 29;
         return "word-%08d".formatted(Long.remainderUnsigned(mixed * 0xBF58476D1CE4E5B9L, words));
     }
 
-    /** Sends words, so many a second at most. */
+    /** Sends words, {@code perSecond} at most. */
     void fill(String topic, long records, long words, int valueBytes, long perSecond) {
         Properties properties = properties();
         properties.put(ProducerConfig.LINGER_MS_CONFIG, 20);

@@ -127,7 +127,7 @@ public class Keyspace extends Handle {
         return scan().prefix(prefix).iterator();
     }
 
-    /** All entries from one key to before another, each of which may be null. */
+    /** All entries from one key to before another (null: no bound). */
     public EntryIterator range(byte[] from, byte[] to) {
         return scan().from(from).to(to).iterator();
     }
@@ -137,7 +137,7 @@ public class Keyspace extends Handle {
         return scan().cursor();
     }
 
-    /** How many keys there are from one to before another, each of which may be null; counted one by one. */
+    /** How many keys there are from one to before another (null: no bound), counted one by one. */
     public long count(byte[] from, byte[] to) {
         return Native.count(this, handle, from, to);
     }
@@ -262,7 +262,7 @@ public class Keyspace extends Handle {
         Native.flushKeyspace(this, handle);
     }
 
-    /** Merges the keys from one to before another, each of which may be null, down to the last level. */
+    /** Merges the keys from one to before another (null: no bound), down to the last level. */
     public void compact(byte[] from, byte[] to) {
         Native.compactRange(this, handle, from, to);
     }

@@ -45,7 +45,7 @@ public final class Scan implements Iterable<Entry> {
         return this;
     }
 
-    /** So many entries at most: who wants few says so, and no more are read. A cursor takes no note of it. */
+    /** The most entries that are returned, and read: spares reading ahead. A cursor takes no note of it. */
     public Scan limit(int entries) {
         if (entries < 0) {
             throw new IllegalArgumentException("a limit of " + entries + " entries: leave it out for all");

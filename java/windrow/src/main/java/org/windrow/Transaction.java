@@ -40,7 +40,7 @@ public final class Transaction extends Handle {
         return Native.transactionGet(owners(keyspace), handle, keyspace.handle, key, FOR_SHARE);
     }
 
-    /** Entries from one key to before another, each of which may be null; so many at most. */
+    /** Entries from one key to before another (null: no bound), {@code limit} at most. */
     public List<Entry> scan(Keyspace keyspace, byte[] from, byte[] to, boolean reverse, int limit) {
         byte[] chunk = Native.transactionScan(
                 owners(keyspace), handle, keyspace.handle, from, to, reverse, Math.max(limit, 0));

@@ -6,7 +6,7 @@ import java.util.function.Consumer;
 
 /**
  * What the library calls: on the thread of a caller, or on one of its own. An exception goes back to it, which keeps
- * it as the cause of what its own caller gets to see.
+ * it as the cause of the exception that its own caller sees.
  *
  * <p>Owns: which exception an error is, and in which form answers go back. Never does: call the library.
  */

@@ -90,7 +90,7 @@ final class Buffer {
         return changes;
     }
 
-    /** The changes from one key to before another, each of which may be null, in order: it must have one. */
+    /** The changes from one key to before another (null: no bound), in order: it must have one. */
     NavigableMap<Bytes, byte[]> range(byte[] from, byte[] to) {
         NavigableMap<Bytes, byte[]> all = (NavigableMap<Bytes, byte[]>) changes;
         if (from == null && to == null) {

@@ -19,7 +19,7 @@ abstract class SegmentedStore extends AbstractStore {
     final Segments segments;
     private final boolean byTime;
     private long streamTime = ConsumerRecord.NO_TIMESTAMP;
-    /** The time as of which entries have expired. */
+    /** Entries have expired as of this time. */
     private long expiryTime = ConsumerRecord.NO_TIMESTAMP;
     private Sensor dropped;
 

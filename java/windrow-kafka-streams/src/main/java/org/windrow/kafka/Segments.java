@@ -103,7 +103,7 @@ final class Segments {
     /** A range of keys in one segment: from one to before another. */
     record Range(byte[] from, byte[] to) {}
 
-    /** The entries of some segments, each of which is scanned when the one before is at its end. */
+    /** The entries of some segments, one scanned when the one before is at its end. */
     KeyValueIterator<Bytes, byte[]> scan(
             List<Long> segments, LongFunction<Range> range, Predicate<byte[]> isWanted, boolean reverse) {
         return new Scan(segments.iterator(), range, isWanted, reverse);

@@ -120,7 +120,7 @@ final class Table {
         }
     }
 
-    /** The entries from one key to before another, each of which may be null. */
+    /** The entries from one key to before another (null: no bound). */
     TableIterator range(byte[] from, byte[] to, boolean reverse) {
         Buffer changes = orderedBuffer();
         Iterator<Map.Entry<Bytes, byte[]>> over = Collections.emptyIterator();

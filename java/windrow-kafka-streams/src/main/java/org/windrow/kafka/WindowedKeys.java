@@ -17,7 +17,7 @@ final class WindowedKeys {
         return Numbers.concat(Segments.prefix(segment), key);
     }
 
-    /** The program's key of one in a segment, behind which are so many bytes of numbers. */
+    /** The program's key of one in a segment, with that number of bytes of numbers behind it. */
     static byte[] key(byte[] inSegment, int numbersBytes) {
         return Arrays.copyOfRange(inSegment, Segments.NUMBER_BYTES, inSegment.length - numbersBytes);
     }
@@ -28,7 +28,7 @@ final class WindowedKeys {
                 && Arrays.equals(inSegment, Segments.NUMBER_BYTES, end, key, 0, key.length);
     }
 
-    /** Whether the program's key is from one to another one, each of which may be null. */
+    /** Whether the program's key is from one to another one (null: no bound). */
     static boolean isBetween(byte[] inSegment, Bytes from, Bytes to, int numbersBytes) {
         int begin = Segments.NUMBER_BYTES;
         int end = inSegment.length - numbersBytes;
@@ -41,7 +41,7 @@ final class WindowedKeys {
 
     /**
      * The keys of a segment whose program's keys are from one to another one. A key that is a prefix of the last one may
-     * come behind it, by the numbers that follow: so the end is the last of what any prefix of it can be.
+     * come behind it, by the numbers that follow: so the end is the last key that any prefix of it can have.
      */
     static Segments.Range range(long segment, Bytes from, Bytes to, int numbersBytes) {
         byte[] begin = from == null ? Segments.prefix(segment) : inSegment(segment, from.get());

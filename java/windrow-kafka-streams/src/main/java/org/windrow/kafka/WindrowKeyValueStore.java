@@ -14,7 +14,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A key-value store. A value is bytes of whoever uses it: the timestamped one and the one with headers tell Kafka alone
+ * A key-value store. A value is the caller's bytes: the timestamped one and the one with headers tell Kafka alone
  * that timestamps, and headers, are in them.
  */
 class WindrowKeyValueStore extends AbstractStore implements KeyValueStore<Bytes, byte[]> {
