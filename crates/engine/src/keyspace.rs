@@ -8,12 +8,13 @@ use crate::compact;
 use crate::handle::Handle;
 use crate::ingest::Ingest;
 use crate::key_range::{self, KeyRange};
-use crate::options::{KeyspaceSettings, ReadOptions, WriteSync};
+use crate::options::{KeyspaceSettings, WriteSync};
 use crate::read::cursor::{Cursor, Iter};
 use crate::read::scan::Scan;
 use crate::read::scan_options::ScanOptions;
 use crate::read::view::ReadView;
 use crate::read::{self, Latest};
+use crate::read_options::ReadOptions;
 use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::tree::Tree;
@@ -435,7 +436,7 @@ impl Keyspace {
     }
 
     fn scan_options(&self, options: &ReadOptions, prefix: Option<&[u8]>) -> ScanOptions {
-        let scan = ScanOptions::new(options, self.database.settings.readahead_bytes);
+        let scan = options.scan(self.database.settings.readahead_bytes);
         match prefix {
             Some(prefix) => scan.with_prefix(prefix),
             None => scan,

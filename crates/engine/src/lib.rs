@@ -81,6 +81,7 @@ mod flush;
 mod flush_sample;
 mod follow;
 mod for_reads;
+mod fork;
 mod gaps;
 mod gate;
 mod handle;
@@ -108,6 +109,7 @@ mod place;
 mod plan_sizes;
 mod progress;
 mod read;
+mod read_options;
 mod readers;
 mod repair;
 mod resume;
@@ -162,10 +164,11 @@ pub use log::left_out::RecordsLeftOut;
 pub use measure::TableSearches;
 pub use operators::{CompactionFilter, FilterDecision, MergeOperator};
 pub use options::{
-    Components, KeyspaceOptions, KeyspaceSettings, Options, ReadOptions, SettingRange, SettingRow,
-    Settings, Unit, WriteSync,
+    Components, KeyspaceOptions, KeyspaceSettings, Options, SettingRange, SettingRow, Settings,
+    Unit, WriteSync,
 };
 pub use read::cursor::{Cursor, Iter, Keys};
+pub use read_options::ReadOptions;
 pub use repair::{DamagedLog, DamagedTable, LostRange, RepairReport, repair};
 pub use slice::Slice;
 pub use snapshot::Snapshot;

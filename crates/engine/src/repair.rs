@@ -48,6 +48,7 @@ mod trees;
 pub use report::{DamagedLog, DamagedTable, LostRange, RepairReport};
 
 use crate::close::close;
+use crate::fork::refuse_forked;
 use crate::open::assemble::{Sharing, assemble};
 use crate::open::found::refuse_newer;
 use crate::open::listing::Listing;
@@ -61,7 +62,6 @@ use crate::repair::evidence::Evidence;
 use crate::repair::findings::Findings;
 use crate::repair::rebuild::Rebuild;
 use crate::repair::site::Site;
-use crate::write_state::refuse_forked;
 use std::path::Path;
 use std::sync::Arc;
 use windrow_base::{Error, Result};

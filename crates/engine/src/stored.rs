@@ -5,7 +5,7 @@
 //! what the user brings: a program may ask before it decides how to open. Never does: open with them; that is for
 //! whoever asks.
 
-use crate::follow::read_records;
+use crate::follow::manifest_tail::read_records;
 use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use crate::open::found::{fold_manifest, read_current, refuse_newer};
 use crate::open::remains::refuse_foreign;

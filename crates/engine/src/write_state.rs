@@ -5,12 +5,13 @@
 //! Owns the first failure; one that cannot go away takes the place of one that
 //! can. Never does: decide that it is over.
 
+use crate::fork::forked;
 use crate::lock_ranks;
 use std::any::Any;
 use windrow_base::{Error, ErrorKind, Result, debug_invariant, invariant};
+use windrow_env::Process;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU8, Ordering};
-use windrow_env::{Env, Process};
 
 const OPEN: u8 = 0;
 const FAILED: u8 = 1;
@@ -170,34 +171,6 @@ fn background_error(cause: &Error) -> Error {
     let way = if can_go_away(cause) { "resumed or reopened" } else { "reopened" };
     let text = format!("writing is off until the database is {way}, since: {cause}");
     Error::new(ErrorKind::ReadOnly, text).with_source(cause.clone())
-}
-
-/// What a database says in a child of the process that opened it.
-#[cold]
-pub(crate) fn forked(opener: &Process) -> Error {
-    Error::new(
-        ErrorKind::Closed,
-        format!(
-            "the database was opened by process {}, of which this one is a fork: \
-             each process has to open a database itself",
-            opener.pid()
-        ),
-    )
-}
-
-/// Refuses an environment whose background threads are not in this process:
-/// whoever waited for a job of it would wait for ever.
-///
-/// # Errors
-/// `InvalidArgument` in a child of the process that made it.
-pub(crate) fn refuse_forked(env: &Env) -> Result<()> {
-    if env.jobs.is_of_this_process() {
-        return Ok(());
-    }
-    Err(Error::invalid(
-        "the environment was made by another process, of which this one is a fork, and its \
-         background threads are not here: make one in this process",
-    ))
 }
 
 /// Whether what an error says can end while the database stays open: what the

@@ -13,11 +13,12 @@
 //! Owns: the order of a refresh, and the list of moments that are in use.
 
 mod log_tail;
-mod manifest_tail;
+pub(crate) mod manifest_tail;
 
 use crate::checkpoint::{self, Followed};
 use crate::database::Database;
 use crate::db::Db;
+use crate::fork::refuse_forked;
 use crate::lock_ranks;
 use crate::open::assemble::{Sharing, assemble, show};
 use crate::open::found::{Found, refuse_newer};
@@ -27,10 +28,8 @@ use crate::open::remains::refuse_foreign;
 use crate::options::Options;
 use crate::place::{Place, enter};
 use crate::readers::{LOST, ReaderLease};
-use crate::write_state::refuse_forked;
 use log_tail::{Known, LogTail, Read};
 use manifest_tail::ManifestTail;
-pub(crate) use manifest_tail::read_records;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -213,7 +212,7 @@ impl Follower {
     pub fn refresh(&self) -> Result<bool> {
         let Inner { env, dir, options, process, following, shown, .. } = &*self.inner;
         if !process.is_this() {
-            return Err(crate::write_state::forked(process));
+            return Err(crate::fork::forked(process));
         }
         let mut following = following.lock();
         let before = shown.lock().clone();
@@ -276,7 +275,7 @@ impl Follower {
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         let Inner { env, dir: source, options, process, following, .. } = &*self.inner;
         if !process.is_this() {
-            return Err(crate::write_state::forked(process));
+            return Err(crate::fork::forked(process));
         }
         let following = following.lock();
         let Some((manifest, logs)) = &following.read else {

@@ -28,6 +28,7 @@ pub(crate) mod undo;
 
 use crate::database::Database;
 use crate::events::Event;
+use crate::fork::refuse_forked;
 use crate::log::at_rest::{LogsAtRest, Purpose, Replayed};
 use crate::log::memtables::LogMemtables;
 use crate::manifest::folded::Folded;
@@ -43,7 +44,6 @@ use crate::open::start::start_writing;
 use crate::open::undo::Attempt;
 use crate::options::Options;
 use crate::place::{Place, enter};
-use crate::write_state::refuse_forked;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, Result, debug_invariant, unless_mutant};

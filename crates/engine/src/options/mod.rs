@@ -1,23 +1,24 @@
-//! How a database, a keyspace, a read and a write are asked for.
+//! How a database, a keyspace and a write are asked for.
 //!
 //! Owns: `Options` and its two halves, `Settings` (plain data, one table of
 //! rows, text round trip) and `Components` (behaviour the user brings).
 //! Never does: act on any of them, or touch a file.
 
 mod components;
+mod keyspace_options;
 mod keyspace_settings;
 mod nearest;
-mod read_write;
 mod settings;
 mod text;
-mod units;
+pub(crate) mod units;
+mod write_sync;
 
 pub use components::Components;
+pub use keyspace_options::KeyspaceOptions;
 pub use keyspace_settings::KeyspaceSettings;
-pub use read_write::{KeyspaceOptions, ReadOptions, WriteSync};
 pub(crate) use settings::MEMTABLES_MIN;
 pub use settings::{SettingRange, SettingRow, Settings, Unit};
-pub(crate) use units::human_bytes;
+pub use write_sync::WriteSync;
 
 use windrow_base::{Error, Result};
 

@@ -35,13 +35,13 @@ const MICROS: Suffixes = &[
 const MICROS_PRINTED: usize = 5;
 
 /// Parses `4096`, `64KiB`, `1.5 GiB`, `10MB` (decimal), `8M` (binary).
-pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     parse_scaled(text, BYTES, 1)
         .map_err(|why| format!("{why}; a size looks like 4096, 64KiB or 1.5GiB"))
 }
 
 /// Parses `250` (milliseconds), `10ms`, `1.5s`, `5min`, `1h`.
-pub(super) fn parse_millis(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_millis(text: &str) -> Result<u64, String> {
     let micros = parse_scaled(text, MICROS, 1_000)
         .map_err(|why| format!("{why}; a duration looks like 250ms, 1.5s or 5min"))?;
     if micros % 1_000 != 0 {
@@ -51,23 +51,23 @@ pub(super) fn parse_millis(text: &str) -> Result<u64, String> {
 }
 
 /// Parses `250` (microseconds), `10us`, `2ms`, `1s`.
-pub(super) fn parse_micros(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_micros(text: &str) -> Result<u64, String> {
     parse_scaled(text, MICROS, 1)
         .map_err(|why| format!("{why}; a duration looks like 250us, 1.5ms or 2s"))
 }
 
 /// Parses a whole number; underscores may group its digits.
-pub(super) fn parse_count(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     parse_scaled(text, &[], 1)
 }
 
 /// Exact: the largest binary unit that divides it, else bytes.
-pub(super) fn print_bytes(bytes: u64) -> String {
+pub(crate) fn print_bytes(bytes: u64) -> String {
     print_scaled(bytes, &BYTES[..BYTES_PRINTED], "")
 }
 
 /// Exact: the largest unit that divides it.
-pub(super) fn print_millis(ms: u64) -> String {
+pub(crate) fn print_millis(ms: u64) -> String {
     match ms.checked_mul(1_000) {
         Some(us) => print_micros(us),
         None => format!("{ms}ms"),
@@ -75,7 +75,7 @@ pub(super) fn print_millis(ms: u64) -> String {
 }
 
 /// Exact: the largest unit that divides it.
-pub(super) fn print_micros(us: u64) -> String {
+pub(crate) fn print_micros(us: u64) -> String {
     print_scaled(us, &MICROS[..MICROS_PRINTED], "us")
 }
 

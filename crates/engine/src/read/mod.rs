@@ -33,11 +33,11 @@ pub(crate) mod testing;
 mod tests;
 
 use crate::cache::{BlockCache, OpenTable, TableCache};
+use crate::fork::forked;
 use crate::gaps::Gaps;
 use crate::operators::MergeOperator;
 use crate::slice::Slice;
 use crate::stats::Counters;
-use crate::write_state;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyOrder, Result, SeqNo};
 use windrow_env::{Env, Process};
@@ -74,7 +74,7 @@ impl ReadOwner {
     /// `Closed` in a child made by `fork`.
     #[inline]
     pub(crate) fn check_process(&self) -> Result<()> {
-        if self.process.is_this() { Ok(()) } else { Err(write_state::forked(&self.process)) }
+        if self.process.is_this() { Ok(()) } else { Err(forked(&self.process)) }
     }
 
     /// The data block at `handle`, from the cache or the device.

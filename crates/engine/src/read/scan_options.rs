@@ -5,7 +5,6 @@
 use super::edge::Edge;
 use super::readahead::Readahead;
 use super::table_iter::Bounds;
-use crate::options::ReadOptions;
 use std::sync::Arc;
 use windrow_base::key::prefix_end;
 
@@ -25,24 +24,6 @@ pub(crate) struct ScanOptions {
 }
 
 impl ScanOptions {
-    /// The scan that `options` asks for, where a long one may read ahead up to
-    /// `readahead_bytes`.
-    pub(crate) fn new(options: &ReadOptions, readahead_bytes: u64) -> ScanOptions {
-        ScanOptions {
-            lower: options.lower.clone(),
-            lower_after: false,
-            upper: options.upper.clone(),
-            upper_after: false,
-            prefix: None,
-            fill_cache: options.fill_cache,
-            readahead: match options.readahead_bytes {
-                None => Readahead::Auto { max_bytes: readahead_bytes },
-                Some(0) => Readahead::None,
-                Some(bytes) => Readahead::Sequential { bytes },
-            },
-        }
-    }
-
     /// Cuts the scan to keys that start with `prefix`.
     pub(crate) fn with_prefix(mut self, prefix: &[u8]) -> ScanOptions {
         self.prefix = Some(prefix.to_vec());

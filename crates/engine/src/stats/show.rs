@@ -3,7 +3,7 @@
 //! Owns: both forms. Never does: count, or derive a figure of its own.
 
 use super::{Latency, LevelShape, MemoryStats, Stats, ratio};
-use crate::options::human_bytes;
+use crate::options::units::human_bytes;
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 

@@ -7,7 +7,7 @@
 
 use super::report::VerifyReport;
 use crate::database::Database;
-use crate::follow::read_records;
+use crate::follow::manifest_tail::read_records;
 use crate::log::chain::{Chain, Entry};
 use crate::log::file::LogFile;
 use crate::log::tail::{Tail, Took};
