@@ -4,9 +4,9 @@
 //! which are opened for it. Never does: read a data block.
 
 use crate::database::Database;
-use crate::read::view::ReadFile;
 use crate::tree::Tree;
 use windrow_base::Result;
+use windrow_read::read::view::ReadFile;
 
 /// What tables hold, together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,13 +10,11 @@
 //! cross-check a manifest that is not in the copy. The copy is opened before it counts as made.
 
 use crate::database::Database;
-use crate::events::Event;
 use crate::log_copy::LogCopy;
 use crate::manifest::log::{InForce, ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
 use crate::manifest::state::ManifestState;
 use crate::place::enter;
-use crate::read::view::ReadView;
 use crate::tree::Tree;
 use crate::workers::Kick;
 use crate::write::segments::{EMPTY_BYTES, NewWal};
@@ -29,6 +27,8 @@ use windrow_env::fs::{ReadOptions, WriteOptions, is_taken};
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::current::Current;
 use windrow_format::names;
+use windrow_read::events::Event;
+use windrow_read::read::view::ReadView;
 
 /// Bytes copied at a time where links are not to be had.
 const COPY_BYTES: usize = 1 << 20;

@@ -9,9 +9,7 @@
 //! until that has read on. Once more than `followers_keep_bytes` wait, the reader that has read
 //! least loses its lease, and the next one, until less does.
 
-use crate::events::Event;
 use crate::host::Host;
-use crate::lock_ranks;
 use crate::manifest::durable::DurableManifest;
 use crate::readers::Readers;
 use crate::workers::Workers;
@@ -22,6 +20,8 @@ use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
 use windrow_format::log::Length;
 use windrow_format::names::{self, FileKind};
+use windrow_read::events::Event;
+use windrow_read::lock_ranks;
 
 /// A file that may go.
 struct Unneeded {

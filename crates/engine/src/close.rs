@@ -4,7 +4,6 @@
 //! Owns no state. Never does: free the directory (`handle.rs`).
 
 use crate::database::Database;
-use crate::events::Event;
 use crate::jobs::Jobs;
 use crate::manifest::record::Field;
 use crate::stats_file;
@@ -14,6 +13,7 @@ use crate::write::segments::EMPTY_BYTES;
 use windrow_base::{Error, ErrorKind, Result, check_invariant, debug_invariant, unless_mutant};
 use windrow_env::fs::is_shortage;
 use windrow_env::sync::atomic::Ordering;
+use windrow_read::events::Event;
 
 /// Closes the database. See [`crate::Db::close`].
 pub(crate) fn close(database: &Database) -> Result<()> {

@@ -10,7 +10,6 @@
 //!
 //! Owns no state. Never does: run the drop (`merge/run.rs` does).
 
-use crate::cache::OpenTable;
 use crate::host::Host;
 use crate::tree::{LastLook, Tree, Work};
 use std::collections::BTreeMap;
@@ -18,6 +17,7 @@ use std::sync::Arc;
 use windrow_base::FileNumber;
 use windrow_plan::tree::{File, Part, Version, nothing_older};
 use windrow_plan::{Cover, Covered, Covers, Decision, covered};
+use windrow_read::cache::OpenTable;
 
 /// Most tables that a look opens, the newest: where more have range tombstones, these are
 /// many and short.

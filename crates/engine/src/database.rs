@@ -3,13 +3,10 @@
 //!
 //! In which order locks are taken: `lock_ranks.rs`.
 
-use crate::cache::Caches;
 use crate::cleanup::Cleanup;
 use crate::handles::Handles;
 use crate::host::Host;
 use crate::jobs::Jobs;
-use crate::lock_ranks;
-use crate::log::left_out::RecordsLeftOut;
 use crate::manifest::catalog::Catalog;
 use crate::manifest::record::KeyspaceRecord;
 use crate::schedule::Scheduler;
@@ -24,6 +21,9 @@ use std::sync::{Arc, OnceLock};
 use windrow_base::{KeyspaceId, Result, SeqNo};
 use windrow_env::sync::{Guard, Mutex};
 use windrow_plan::tree::Version;
+use windrow_read::cache::Caches;
+use windrow_read::left_out::RecordsLeftOut;
+use windrow_read::lock_ranks;
 
 /// An open database.
 pub(crate) struct Database {

@@ -12,17 +12,12 @@ use crate::handle::Handle;
 use crate::ingest::Ingest;
 use crate::key_range::KeyRange;
 use crate::keyspace::Keyspace;
-use crate::log::left_out::RecordsLeftOut;
 use crate::measure::TableSearches;
 use crate::open;
 use crate::open::left_out;
-use crate::options::{KeyspaceOptions, Options, WriteSync};
-use crate::read::cursor::{Cursor, Iter};
 use crate::read_options::ReadOptions;
 use crate::resume::resume;
-use crate::slice::Slice;
 use crate::snapshot::Snapshot;
-use crate::stats::Stats;
 use crate::stats_file::{self, RunningStats};
 use crate::stored::{self, StoredKeyspace, StoredSettings};
 use crate::tree::Tree;
@@ -36,6 +31,11 @@ use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
 use windrow_env::Env;
 use windrow_env::fs::FileLock;
 use windrow_plan::tree::Version;
+use windrow_read::left_out::RecordsLeftOut;
+use windrow_read::options::{KeyspaceOptions, Options, WriteSync};
+use windrow_read::read::cursor::{Cursor, Iter};
+use windrow_read::slice::Slice;
+use windrow_read::stats::Stats;
 
 /// An open database.
 ///

@@ -9,7 +9,6 @@
 //! Owns the two lists, and what each keyspace adds to the pressure. Decides nothing.
 
 use crate::host::Host;
-use crate::lock_ranks;
 use crate::pace::Pressure;
 use crate::tree::Tree;
 use crate::trees::Trees;
@@ -18,6 +17,7 @@ use std::sync::Arc;
 use windrow_base::{KeyspaceId, debug_invariant};
 use windrow_env::sync::Mutex;
 use windrow_plan::level0::depth_without;
+use windrow_read::lock_ranks;
 
 /// Keyspaces by id.
 type ById = BTreeMap<KeyspaceId, Arc<Tree>>;

@@ -11,17 +11,13 @@
 //! flushed through, and from which log on recovery must replay.
 
 use crate::cleanup::Cleanup;
-use crate::events::{Event, JobId};
 use crate::for_reads;
 use crate::jobs::Jobs;
 use crate::manifest::install::TreeEdit;
 use crate::manifest::record::Field;
-use crate::memtable::{MemCursor, Memtable};
 use crate::merge::dropping::{DropRules, Dropper, Sink, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs, sync_table_names};
-use crate::snapshots::LiveSnapshots;
-use crate::stats::MergeInput;
 use crate::tree::Tree;
 use crate::write::unflushed::Frozen;
 use std::sync::Arc;
@@ -32,6 +28,10 @@ use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::tree::{Edit, File, Version};
+use windrow_read::events::{Event, JobId};
+use windrow_read::memtable::{MemCursor, Memtable};
+use windrow_read::snapshots::LiveSnapshots;
+use windrow_read::stats::MergeInput;
 
 /// Most memtables of a group: as many tables are open at a time.
 const GROUP_MAX: usize = 128;

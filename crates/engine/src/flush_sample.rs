@@ -6,14 +6,14 @@
 //! flushes that see the same version, until the boundaries are part of the tree.
 //! Never does: decide where boundaries are (`plan/src/level0`).
 
-use crate::lock_ranks;
-use crate::memtable::{MemCursor, Memtable};
 use std::sync::Arc;
 use windrow_base::key::trailer_seq;
 use windrow_env::sync::Mutex;
 use windrow_plan::axes::{Sample, Sampler};
 use windrow_plan::tree::Version;
 use windrow_plan::{Policy, Settings};
+use windrow_read::lock_ranks;
+use windrow_read::memtable::{MemCursor, Memtable};
 
 /// Bytes of a table for an entry, besides its key and value.
 const TRAILER_BYTES: usize = 8;

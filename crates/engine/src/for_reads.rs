@@ -6,14 +6,14 @@
 //!
 //! Owns: what the policy is told of reads. Never does: count, or decide.
 
-use crate::events::Event;
 use crate::host::Host;
 use crate::plan_sizes::for_use;
-use crate::read::cost::worth_of;
 use crate::tree::{MeasuredUse, Tree, Work};
 use std::sync::Arc;
 use windrow_plan::usage::Use;
 use windrow_plan::{Decision, Policy, ReadCosts, View};
+use windrow_read::events::Event;
+use windrow_read::read::cost::worth_of;
 
 /// How often it is looked for tables that reads have paid for, in ms.
 pub(crate) const LOOK_MS: u64 = 1_000;

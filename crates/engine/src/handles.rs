@@ -2,10 +2,10 @@
 //!
 //! Owns: both. Never does: close, or know what a handle is for (`handle.rs`).
 
-use crate::lock_ranks;
 use windrow_env::fs::FileLock;
 use windrow_env::sync::atomic::{AtomicUsize, Ordering};
 use windrow_env::sync::{Mutex, MutexGuard};
+use windrow_read::lock_ranks;
 
 /// What the handles of a database share.
 pub(crate) struct Handles {

@@ -5,14 +5,8 @@
 //! which expiry is judged, who is woken when writing goes off, and waiting for a
 //! change. Never does: know what work there is, or change a file.
 
-use crate::budget::Shares;
-use crate::events::{Event, EventSink, JobId};
-use crate::gaps::LastGiven;
-use crate::options::{Components, Settings};
 use crate::place::Place;
 use crate::progress::Progress;
-use crate::snapshots::{LiveSnapshots, SnapshotList};
-use crate::stats::{Counters, PauseReason};
 use crate::write_state::WriteState;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -23,6 +17,12 @@ use windrow_env::Env;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_plan::tree::Version;
 use windrow_plan::{Busy, Settings as PlanSettings, View};
+use windrow_read::budget::Shares;
+use windrow_read::events::{Event, EventSink, JobId};
+use windrow_read::gaps::LastGiven;
+use windrow_read::options::{Components, Settings};
+use windrow_read::snapshots::{LiveSnapshots, SnapshotList};
+use windrow_read::stats::{Counters, PauseReason};
 
 /// A pause of a writer, being measured.
 pub(crate) struct Pause {

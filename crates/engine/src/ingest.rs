@@ -38,7 +38,6 @@ use crate::manifest::record::Field;
 use crate::merge::dropping::Sink;
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs};
-use crate::stats::{MergeInput, PauseReason};
 use crate::tree::{Tree, dropped};
 use crate::workers::{Kick, closed};
 use crate::write::batch::check_limits;
@@ -52,6 +51,7 @@ use windrow_env::sync::atomic::Ordering;
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::ingested;
 use windrow_plan::tree::{File, Part};
+use windrow_read::stats::{MergeInput, PauseReason};
 
 /// Of an ingestion whose record may be in the manifest.
 const UNSEEN: &str = "the ingestion is not visible and `resume` leaves it out, but if the database is \

@@ -10,8 +10,6 @@ use crate::host::Host;
 use crate::manifest::catalog::Catalog;
 use crate::manifest::install::TreeEdit;
 use crate::manifest::record::Field;
-use crate::read::view::ReadLevel;
-use crate::snapshots::DroppedEntries;
 use crate::tree::{Tree, dropped};
 use crate::workers::Workers;
 use crate::write::pipeline::Pipeline;
@@ -20,6 +18,8 @@ use std::sync::Arc;
 use windrow_base::{FileNumber, Result, SeqNo, debug_invariant};
 use windrow_env::sync::atomic::AtomicU64;
 use windrow_plan::tree::{Edit, Version};
+use windrow_read::read::view::ReadLevel;
+use windrow_read::snapshots::DroppedEntries;
 
 /// What came of an edit that was to be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,14 +8,7 @@ use crate::compact;
 use crate::handle::Handle;
 use crate::ingest::Ingest;
 use crate::key_range::{self, KeyRange};
-use crate::options::{KeyspaceSettings, WriteSync};
-use crate::read::cursor::{Cursor, Iter};
-use crate::read::scan::Scan;
-use crate::read::scan_options::ScanOptions;
-use crate::read::view::ReadView;
-use crate::read::{self, Latest};
 use crate::read_options::ReadOptions;
-use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::tree::Tree;
 use crate::ttl::Ttl;
@@ -26,6 +19,13 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 use windrow_base::{KeyspaceId, Result, SeqNo};
+use windrow_read::options::{KeyspaceSettings, WriteSync};
+use windrow_read::read::cursor::{Cursor, Iter};
+use windrow_read::read::scan::Scan;
+use windrow_read::read::scan_options::ScanOptions;
+use windrow_read::read::view::ReadView;
+use windrow_read::read::{self, Latest};
+use windrow_read::slice::Slice;
 
 thread_local! {
     /// The buffer of single writes: their encoding allocates nothing.
@@ -317,7 +317,9 @@ impl Keyspace {
     fn note(&self, error: &windrow_base::Error) {
         if error.is_corruption() {
             let error = error.clone();
-            self.database.events.send_with(|| crate::events::Event::CorruptionFound { error });
+            self.database
+                .events
+                .send_with(|| windrow_read::events::Event::CorruptionFound { error });
         }
     }
 

@@ -63,9 +63,6 @@
 //! no file or clock itself (`windrow-env` does).
 
 mod at_rest;
-mod budget;
-mod cache;
-mod chain;
 mod checkpoint;
 mod cleanup;
 mod close;
@@ -76,13 +73,10 @@ mod db;
 mod destroy;
 mod due;
 pub mod dump;
-mod events;
 mod flush;
 mod flush_sample;
 mod follow;
 mod for_reads;
-mod fork;
-mod gaps;
 mod gate;
 mod handle;
 mod handles;
@@ -92,23 +86,18 @@ mod jobs;
 mod key_range;
 mod keyspace;
 mod lineage;
-mod lock_ranks;
 mod log;
 mod log_copy;
 mod manifest;
 mod measure;
-mod memtable;
 mod merge;
 #[cfg(all(test, loom))]
 mod models;
 mod open;
-mod operators;
-mod options;
 mod pace;
 mod place;
 mod plan_sizes;
 mod progress;
-mod read;
 mod read_options;
 mod readers;
 mod repair;
@@ -116,16 +105,14 @@ mod resume;
 mod retry_timer;
 mod schedule;
 mod shortage;
-mod slice;
 mod snapshot;
 mod snapshot_reads;
-mod snapshots;
-mod stats;
 mod stats_file;
 mod stored;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod tombstones;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod tree;
 mod trees;
@@ -153,29 +140,15 @@ struct Async;
 struct Recipes;
 
 pub use at_rest::{KeyspaceAtRest, TablesAtRest};
-pub use chain::ChainStats;
 pub use db::Db;
-pub use events::{Event, EventListener, JobId};
 pub use follow::Follower;
 pub use ingest::{Ingest, Ingested};
 pub use key_range::KeyRange;
 pub use keyspace::Keyspace;
-pub use log::left_out::RecordsLeftOut;
 pub use measure::TableSearches;
-pub use operators::{CompactionFilter, FilterDecision, MergeOperator};
-pub use options::{
-    Components, KeyspaceOptions, KeyspaceSettings, Options, SettingRange, SettingRow, Settings,
-    Unit, WriteSync,
-};
-pub use read::cursor::{Cursor, Iter, Keys};
 pub use read_options::ReadOptions;
 pub use repair::{DamagedLog, DamagedTable, LostRange, RepairReport, repair};
-pub use slice::Slice;
 pub use snapshot::Snapshot;
-pub use stats::{
-    KeyspaceStats, Latencies, Latency, LevelShape, LevelStats, MemoryStats, PauseReason,
-    PauseStats, Stats,
-};
 pub use stats_file::RunningStats;
 pub use stored::{StoredKeyspace, StoredSettings};
 pub use transaction::{
@@ -247,4 +220,26 @@ pub use windrow_base::key::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use windrow_base::{Error, KeyspaceId, Result, SeqNo};
 pub use windrow_env as env;
 pub use windrow_plan::tree::{File, Level, Part, Version};
+#[doc(inline)]
+pub use windrow_read::events::{Event, EventListener, JobId};
+#[doc(inline)]
+pub use windrow_read::left_out::RecordsLeftOut;
+#[doc(inline)]
+pub use windrow_read::operators::{CompactionFilter, FilterDecision, MergeOperator};
+#[doc(inline)]
+pub use windrow_read::options::{
+    Components, KeyspaceOptions, KeyspaceSettings, Options, SettingRange, SettingRow, Settings,
+    Unit, WriteSync,
+};
+#[doc(inline)]
+pub use windrow_read::read::cursor::{Cursor, Iter, Keys};
+#[doc(inline)]
+pub use windrow_read::slice::Slice;
+#[doc(inline)]
+pub use windrow_read::stats::chain::ChainStats;
+#[doc(inline)]
+pub use windrow_read::stats::{
+    KeyspaceStats, Latencies, Latency, LevelShape, LevelStats, MemoryStats, PauseReason,
+    PauseStats, Stats,
+};
 pub use write::batch::{Batch, BatchOp, InKeyspace};

@@ -25,11 +25,11 @@
 //!
 //! Pure: reads no file.
 
-use crate::operators::MergeOperator;
-use crate::slice::Slice;
 use std::collections::{BTreeMap, BTreeSet};
 use windrow_base::FileNumber;
 use windrow_base::key::{self, Kind, SeqNo};
+use windrow_read::operators::MergeOperator;
+use windrow_read::slice::Slice;
 
 /// Where entries come from.
 pub(crate) enum Origin {
@@ -214,7 +214,7 @@ impl<'a> Lineage<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operators::built_in;
+    use windrow_read::operators::built_in;
 
     const LOG: usize = 0;
 

@@ -3,8 +3,6 @@
 //! Reads metadata and counters; opens a table only where a range cuts it.
 
 use crate::database::Database;
-use crate::read::view::ReadView;
-use crate::stats::{KeyspaceStats, LevelShape, MemoryStats, Stats};
 use crate::tree::Tree;
 use std::cmp::Ordering as KeyOrdering;
 use std::sync::Arc;
@@ -13,6 +11,8 @@ use windrow_base::{FileNumber, Result};
 use windrow_env::sync::atomic::Ordering;
 use windrow_plan::tree::File;
 use windrow_plan::usage::Use;
+use windrow_read::read::view::ReadView;
+use windrow_read::stats::{KeyspaceStats, LevelShape, MemoryStats, Stats};
 
 /// The statistics of a database.
 pub(crate) fn stats(database: &Database) -> Stats {

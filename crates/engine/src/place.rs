@@ -19,7 +19,6 @@
 //!
 //! Owns: what LOCK and CURRENT were. Never does: turn writing off by itself.
 
-use crate::lock_ranks;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result};
@@ -29,6 +28,7 @@ use windrow_env::{Env, FileSystem};
 use windrow_format::current::Current;
 use windrow_format::names;
 use windrow_format::owner::{Owner, of_head};
+use windrow_read::lock_ranks;
 
 /// The environment in which `dir` is held open, and the path of it that means
 /// the same wherever the process goes.

@@ -2,10 +2,10 @@
 //!
 //! Owns: which of them wins. Never does: decide what suits (`windrow_plan::sizes`).
 
-use crate::budget::Shares;
-use crate::options::Settings;
 use windrow_plan::usage::Use;
 use windrow_plan::{Policy, Settings as PlanSettings};
+use windrow_read::budget::Shares;
+use windrow_read::options::Settings;
 
 /// The sizes of a keyspace with this policy.
 pub(crate) fn plan_settings(settings: &Settings, shares: &Shares, policy: &Policy) -> PlanSettings {

@@ -4,8 +4,8 @@
 //! Changes are few and waits rare, so whoever waits looks again at every
 //! change. Never does: know what is waited for.
 
-use crate::lock_ranks;
 use windrow_env::sync::{Condvar, Mutex};
+use windrow_read::lock_ranks;
 
 /// Counts changes that somebody may wait for.
 pub(crate) struct Progress {

@@ -3,9 +3,9 @@
 //! Owns: their fields and defaults. Never does: read settings; what is not
 //! said here follows from them.
 
-use crate::read::readahead::Readahead;
-use crate::read::scan_options::ScanOptions;
 use crate::snapshot::Snapshot;
+use windrow_read::read::readahead::Readahead;
+use windrow_read::read::scan_options::ScanOptions;
 
 /// How a cursor or iterator reads.
 ///

@@ -48,14 +48,12 @@ mod trees;
 pub use report::{DamagedLog, DamagedTable, LostRange, RepairReport};
 
 use crate::close::close;
-use crate::fork::refuse_forked;
 use crate::open::assemble::{Sharing, assemble};
 use crate::open::found::refuse_newer;
 use crate::open::listing::Listing;
 use crate::open::remains::refuse_foreign;
 use crate::open::replay::Replay;
 use crate::open::start::start_writing;
-use crate::options::Options;
 use crate::place::{Place, enter};
 use crate::readers::refuse_readers;
 use crate::repair::evidence::Evidence;
@@ -68,6 +66,8 @@ use windrow_base::{Error, Result};
 use windrow_env::fs::LockMode;
 use windrow_format::names;
 use windrow_plan::Policy;
+use windrow_read::fork::refuse_forked;
+use windrow_read::options::Options;
 
 /// Makes the database in `dir` openable again, from what can be read of it.
 ///

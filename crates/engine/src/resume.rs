@@ -21,12 +21,10 @@
 //! there; a reader that did not see it could see it after a crash.
 
 use crate::database::Database;
-use crate::events::Event;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::merge::filters::OutputFilters;
 use crate::open::remains::remove_ours;
 use crate::open::undo::{Attempt, resume_needs_bytes};
-use crate::stats::MergeInput;
 use crate::tree::Tree;
 use crate::workers::Kick;
 use crate::write_state::can_go_away;
@@ -39,6 +37,8 @@ use windrow_env::WriteFile;
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
+use windrow_read::events::Event;
+use windrow_read::stats::MergeInput;
 
 /// Turns writing on again. See [`crate::Db::resume`].
 pub(crate) fn resume(database: &Database) -> Result<()> {
@@ -294,7 +294,7 @@ mod tests {
         let seen = view.seq_at(database.pipeline.queue().visible());
         assert_eq!(seen, before);
         let now = || 0;
-        let got = crate::read::get::get(&tree.reads, &view, b"behind", seen, now).unwrap();
+        let got = windrow_read::read::get::get(&tree.reads, &view, b"behind", seen, now).unwrap();
         assert!(got.is_none(), "a reader with an old view sees what failed");
         assert!(db.get("behind").unwrap().is_none());
         let reopened = {

@@ -18,13 +18,10 @@
 //! Owns: the turns of keyspaces, and the timer for jobs that are tried again. Never
 //! does: any of the work itself.
 
-use crate::budget::Shares;
-use crate::chain::Chain;
 use crate::covered;
 use crate::for_reads;
 use crate::jobs::Jobs;
 use crate::merge::run::run_decision;
-use crate::options::Settings;
 use crate::pace::Pressure;
 use crate::retry_timer::RetryTimer;
 use crate::tree::{Tree, Work};
@@ -39,6 +36,9 @@ use windrow_env::sync::MutexGuard;
 use windrow_env::sync::atomic::Ordering;
 use windrow_plan::Decision;
 use windrow_plan::tree::{Level, Version};
+use windrow_read::budget::Shares;
+use windrow_read::options::Settings;
+use windrow_read::stats::chain::Chain;
 
 /// How often it is looked whether an attempt is due, in ms.
 const LOOK_MS: u64 = 500;

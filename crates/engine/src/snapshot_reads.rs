@@ -4,10 +4,10 @@
 
 use crate::key_range::KeyRange;
 use crate::keyspace::Keyspace;
-use crate::read::cursor::Iter;
-use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use windrow_base::{KeyspaceId, Result};
+use windrow_read::read::cursor::Iter;
+use windrow_read::slice::Slice;
 
 impl Snapshot {
     fn default_keyspace(&self) -> Result<Keyspace> {

@@ -10,7 +10,6 @@
 use crate::database::Database;
 use crate::host::Host;
 use crate::measure;
-use crate::stats::Stats;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +17,7 @@ use windrow_base::Result;
 use windrow_env::Env;
 use windrow_env::fs::{WriteOptions, is_not_found};
 use windrow_format::names;
+use windrow_read::stats::Stats;
 
 /// What the file begins with.
 const MAGIC: &str = "windrow stats 1";

@@ -9,7 +9,6 @@ use crate::follow::manifest_tail::read_records;
 use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use crate::open::found::{fold_manifest, read_current, refuse_newer};
 use crate::open::remains::refuse_foreign;
-use crate::options::{KeyspaceSettings, Settings};
 use crate::place::enter;
 use crate::readers::ReaderLease;
 use std::collections::BTreeMap;
@@ -18,6 +17,7 @@ use windrow_base::{ErrorKind, Result};
 use windrow_env::Env;
 use windrow_env::fs::LockMode;
 use windrow_format::names;
+use windrow_read::options::{KeyspaceSettings, Settings};
 
 /// Settings that a database keeps in addition to its data.
 #[derive(Clone, Debug, Default, PartialEq)]

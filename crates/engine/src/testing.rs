@@ -7,11 +7,11 @@ use crate::db::Db;
 use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
 use crate::open::found::fold_manifest;
-use crate::options::Components;
 use std::path::Path;
 use windrow_base::{FileNumber, Result};
 use windrow_env::Env;
 use windrow_format::block::Charge;
+use windrow_read::options::Components;
 
 /// Memory that is taken from the readers of a database until it is dropped.
 pub struct Crowd(#[allow(dead_code)] Charge);

@@ -6,17 +6,9 @@
 //! the manifest is installed (under the manifest's lock); both take
 //! `view_lock`, which orders them. Never reads or writes a file.
 
-use crate::chain::Chain;
 use crate::flush_sample::FlushSample;
-use crate::lock_ranks;
 use crate::manifest::record::KeyspaceRecord;
-use crate::memtable::Memtable;
 use crate::merge::filter_ledger::FilterLedger;
-use crate::operators::CompactionFilter;
-use crate::options::KeyspaceSettings;
-use crate::read::ReadOwner;
-use crate::read::statistics::Estimates;
-use crate::read::view::{ReadLevel, ReadView};
 use crate::shortage::{Attempt, Retry};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -28,6 +20,14 @@ use windrow_plan::hotness::HotMap;
 use windrow_plan::measured::Measured;
 use windrow_plan::tree::{File, Version};
 use windrow_plan::{Policy, Settings};
+use windrow_read::lock_ranks;
+use windrow_read::memtable::Memtable;
+use windrow_read::operators::CompactionFilter;
+use windrow_read::options::KeyspaceSettings;
+use windrow_read::read::ReadOwner;
+use windrow_read::read::statistics::Estimates;
+use windrow_read::read::view::{ReadLevel, ReadView};
+use windrow_read::stats::chain::Chain;
 use windrow_skiplist::ChunkPool;
 
 /// Background work that is under way on a tree.

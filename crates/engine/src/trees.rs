@@ -4,12 +4,12 @@
 //! Making or dropping one of 10,000 copies a piece of the list and pointers to
 //! the others, not all of it. Changed under the manifest's lock alone.
 
-use crate::lock_ranks;
 use crate::tree::Tree;
 use std::collections::HashMap;
 use std::sync::Arc;
 use windrow_base::KeyspaceId;
 use windrow_env::sync::{ArcSwap, Guard, Mutex};
+use windrow_read::lock_ranks;
 
 /// Most keyspaces of a piece.
 const PIECE_MAX: usize = 128;

@@ -11,7 +11,6 @@
 //!
 //! Owns no state. Never tries a failed sync again: what it covered is written to other files.
 
-use crate::events::{Event, EventSink};
 use crate::host::Host;
 use crate::jobs::Jobs;
 use crate::shortage::is_short;
@@ -22,6 +21,7 @@ use windrow_base::{Error, ErrorKind, FileNumber, Result};
 use windrow_env::fs::is_shortage;
 use windrow_format::names::{self, FileKind};
 use windrow_plan::Decision;
+use windrow_read::events::{Event, EventSink};
 
 /// How often a failed job is tried again before writing is turned off.
 const ATTEMPTS_MAX: u32 = 3;

@@ -11,15 +11,15 @@ mod report;
 pub use report::VerifyReport;
 
 use crate::database::Database;
-use crate::read::level_iter::LevelIter;
-use crate::read::merge_iter::{MergeIter, Source};
-use crate::read::table_iter::TableIterOptions;
-use crate::read::view::{ReadFile, SortedRun};
 use crate::tree::Tree;
 use std::sync::Arc;
 use windrow_base::{Error, Result, unless_mutant};
 use windrow_env::fs::ReadOptions;
 use windrow_format::table::{self, Expect};
+use windrow_read::read::level_iter::LevelIter;
+use windrow_read::read::merge_iter::{MergeIter, Source};
+use windrow_read::read::table_iter::TableIterOptions;
+use windrow_read::read::view::{ReadFile, SortedRun};
 
 /// Bytes that verify reads at a time.
 const READAHEAD_BYTES: u64 = 256 << 10;

@@ -5,13 +5,13 @@
 //! Owns the first failure; one that cannot go away takes the place of one that
 //! can. Never does: decide that it is over.
 
-use crate::fork::forked;
-use crate::lock_ranks;
 use std::any::Any;
 use windrow_base::{Error, ErrorKind, Result, debug_invariant, invariant};
 use windrow_env::Process;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU8, Ordering};
+use windrow_read::fork::forked;
+use windrow_read::lock_ranks;
 
 const OPEN: u8 = 0;
 const FAILED: u8 = 1;

@@ -24,6 +24,7 @@ const PUBLISHED: &[&str] = &[
     "windrow-skiplist",
     "windrow-format",
     "windrow-plan",
+    "windrow-read",
     "windrow",
     "windrow-lab",
     "windrow-dashboard",

@@ -6,6 +6,9 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
+/// The crates that the engine is made of, by directory, lowest first.
+pub(crate) const ENGINE: [&str; 2] = ["read", "engine"];
+
 /// One Rust file.
 pub struct Source {
     /// Path from the workspace root, with `/` between its parts.

@@ -7,7 +7,6 @@ use crate::manifest::record::Record;
 use crate::manifest::state::ManifestState;
 use crate::open::found::read_current;
 use crate::open::left_out::LeftOut;
-use crate::options::Components;
 use std::path::Path;
 use windrow_base::{Error, Result, SeqNo};
 use windrow_env::Env;
@@ -16,6 +15,7 @@ use windrow_format::current::Current;
 use windrow_format::log::{Class, Length, LogKind, Reader};
 use windrow_format::names;
 use windrow_plan::tree::{File, Version};
+use windrow_read::options::Components;
 
 /// A manifest, up to where it was read.
 pub(super) struct ManifestTail {

@@ -18,14 +18,11 @@ pub(crate) mod manifest_tail;
 use crate::checkpoint::{self, Followed};
 use crate::database::Database;
 use crate::db::Db;
-use crate::fork::refuse_forked;
-use crate::lock_ranks;
 use crate::open::assemble::{Sharing, assemble, show};
 use crate::open::found::{Found, refuse_newer};
 use crate::open::listing::Listing;
 use crate::open::missing_or_remains;
 use crate::open::remains::refuse_foreign;
-use crate::options::Options;
 use crate::place::{Place, enter};
 use crate::readers::{LOST, ReaderLease};
 use log_tail::{Known, LogTail, Read};
@@ -41,6 +38,9 @@ use windrow_env::{Env, Process};
 use windrow_format::log::Length;
 use windrow_format::names;
 use windrow_plan::Policy;
+use windrow_read::fork::refuse_forked;
+use windrow_read::lock_ranks;
+use windrow_read::options::Options;
 use windrow_skiplist::ChunkPool;
 
 /// How often the manifest is read again, where a log is ahead of it.
@@ -212,7 +212,7 @@ impl Follower {
     pub fn refresh(&self) -> Result<bool> {
         let Inner { env, dir, options, process, following, shown, .. } = &*self.inner;
         if !process.is_this() {
-            return Err(crate::fork::forked(process));
+            return Err(windrow_read::fork::forked(process));
         }
         let mut following = following.lock();
         let before = shown.lock().clone();
@@ -275,7 +275,7 @@ impl Follower {
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         let Inner { env, dir: source, options, process, following, .. } = &*self.inner;
         if !process.is_this() {
-            return Err(crate::fork::forked(process));
+            return Err(windrow_read::fork::forked(process));
         }
         let following = following.lock();
         let Some((manifest, logs)) = &following.read else {

@@ -9,7 +9,6 @@
 
 use super::chain::{Batch, Chain, Entry};
 use super::file::LogFile;
-use super::left_out::RecordsLeftOut;
 use crate::manifest::folded::Folded;
 use crate::manifest::state::{ManifestState, WalState};
 use std::collections::BTreeMap;
@@ -19,6 +18,7 @@ use windrow_env::Env;
 use windrow_env::fs::ReadOptions;
 use windrow_format::log::{Length, Mark, Record};
 use windrow_format::names;
+use windrow_read::left_out::RecordsLeftOut;
 
 /// What the logs are read for: what damage and gaps mean.
 #[derive(Clone, Copy)]
@@ -143,7 +143,7 @@ impl<'a> LogsAtRest<'a> {
         let opened = opened.inspect_err(|error| self.unopened = Some(error.clone()))?;
         let mut reader = file.reader(opened)?;
         let is_open = matches!(self.purpose, Purpose::Open(_));
-        let mut left_out = RecordsLeftOut { log: number, ..RecordsLeftOut::default() };
+        let mut left_out = RecordsLeftOut::of(number);
         while let Some(record) = reader.next()? {
             let located = |error: Error| file.named(error).with_offset(record.offset);
             if known.is_none() && is_open {

@@ -9,11 +9,11 @@
 
 use super::chain::Batch;
 use crate::manifest::state::{KeyspaceState, ManifestState};
-use crate::memtable::Memtable;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_base::key::{Kind, trailer_kind, trailer_seq};
 use windrow_base::{Error, KeyOrder, KeyspaceId, Result, SeqNo};
+use windrow_read::memtable::Memtable;
 use windrow_skiplist::ChunkPool;
 
 /// The memtables of what was read of the logs.

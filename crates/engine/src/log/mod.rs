@@ -11,6 +11,5 @@
 pub(crate) mod at_rest;
 pub(crate) mod chain;
 pub(crate) mod file;
-pub(crate) mod left_out;
 pub(crate) mod memtables;
 pub(crate) mod tail;

@@ -8,7 +8,6 @@
 
 use crate::cleanup::Cleanup;
 use crate::host::Host;
-use crate::lock_ranks;
 use crate::manifest::durable::DurableManifest;
 use crate::manifest::log::{InForce, ManifestLog, set_current};
 use crate::manifest::record::{Field, Record};
@@ -21,6 +20,7 @@ use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Mutex, MutexGuard};
 use windrow_format::names;
 use windrow_plan::tree::{Edit, Version};
+use windrow_read::lock_ranks;
 
 /// The manifest, and what it folds to.
 struct Manifest {

@@ -4,11 +4,11 @@
 //! Owns: that length. Never does: wait for the lock of the catalog, which whoever
 //! writes to the log may hold.
 
-use crate::lock_ranks;
 use windrow_base::invariant;
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_format::log::Length;
+use windrow_read::lock_ranks;
 
 /// How much of the manifest is durable.
 pub(crate) struct DurableManifest {

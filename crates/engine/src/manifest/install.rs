@@ -19,13 +19,13 @@
 
 use crate::manifest::catalog::Locked;
 use crate::manifest::record::Field;
-use crate::memtable::Memtable;
 use crate::tree::Tree;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, KeyspaceId, Result, check_invariant, debug_invariant};
 use windrow_env::sync::atomic::Ordering;
 use windrow_plan::tree::{Edit, Version};
+use windrow_read::memtable::Memtable;
 
 /// An edit of a tree that is to be installed.
 pub(crate) struct TreeEdit<'a> {

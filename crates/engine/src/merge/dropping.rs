@@ -25,14 +25,14 @@
 //!
 //! Owns no file and no clock; what is kept goes to a [`Sink`].
 
-use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
-use crate::snapshots::LiveSnapshots;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow_base::key::{self, Kind, SEQ_MAX, SeqNo, VALUE_BYTES_MAX};
 use windrow_base::{Error, KeyOrder, Result};
 use windrow_format::tombstone::{FragmentRef, Tombstones};
 use windrow_plan::tree::Outside;
+use windrow_read::operators::{CompactionFilter, FilterDecision, MergeOperator};
+use windrow_read::snapshots::LiveSnapshots;
 
 /// Takes the entries that stay, in internal key order.
 pub(crate) trait Sink {

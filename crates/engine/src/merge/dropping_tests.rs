@@ -3,14 +3,14 @@
 //! `key seq kind[=value]`, newest first per key; the answer has the same form.
 
 use super::dropping::{DropRules, Dropper, Sink, surviving_tombstones};
-use crate::operators::{CompactionFilter, FilterDecision, MergeOperator};
-use crate::snapshots::LiveSnapshots;
 use std::cmp::Ordering;
 use std::sync::Arc;
 use windrow_base::key::{Kind, VALUE_BYTES_MAX, trailer, trailer_kind, trailer_seq};
 use windrow_base::{Comparator, KeyOrder, Result};
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::tree::{Outside, Place, Span, Version};
+use windrow_read::operators::{CompactionFilter, FilterDecision, MergeOperator};
+use windrow_read::snapshots::LiveSnapshots;
 
 /// Longer than a value may be; nobody touches its pages.
 fn too_long() -> Vec<u8> {

@@ -3,10 +3,10 @@
 //!
 //! Owns: a line for each job. Never does: decide how much a job takes.
 
-use crate::lock_ranks;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_env::sync::{Mutex, MutexGuard};
+use windrow_read::lock_ranks;
 
 #[derive(Default)]
 struct Lines {

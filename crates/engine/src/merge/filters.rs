@@ -10,10 +10,7 @@
 //! Owns: the estimates handed over at a merge. Never does: decide
 //! (`windrow_plan::filter_memory`), or count queries (`read/access.rs`).
 
-use crate::cache::TableCache;
 use crate::merge::filter_ledger::Reservation;
-use crate::read::statistics::Estimates;
-use crate::read::view::{ReadFile, SortedRun};
 use crate::tree::Tree;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +22,9 @@ use windrow_plan::Merge;
 use windrow_plan::filter_memory::merlin::{self, Estimate, InputStatistics};
 use windrow_plan::filter_memory::{FilterJob, FilterPlan, aimed};
 use windrow_plan::tree::{File, Part, Place, Version};
+use windrow_read::cache::TableCache;
+use windrow_read::read::statistics::Estimates;
+use windrow_read::read::view::{ReadFile, SortedRun};
 
 /// An input that hands its queries down.
 struct Input {

@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn an_update_counts_once_when_it_leaves_level_0() {
-        let map = Mutex::new(crate::lock_ranks::HOT_MAP, HotMap::new(1 << 16));
+        let map = Mutex::new(windrow_read::lock_ranks::HOT_MAP, HotMap::new(1 << 16));
         let mut heat = Heat::new(&map, &merge(1));
         for (key, seq) in [(b"hot", 150), (b"hot", 120), (b"new", 110), (b"old", 100)] {
             heat.read(key, key::trailer(seq, key::Kind::Put));
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn other_jobs_count_nothing_but_know_what_is_hot() {
-        let map = Mutex::new(crate::lock_ranks::HOT_MAP, HotMap::new(1 << 16));
+        let map = Mutex::new(windrow_read::lock_ranks::HOT_MAP, HotMap::new(1 << 16));
         Heat::new(&map, &merge(1)).map.lock().observe(filter::hash(b"hot"));
         let mut within_level0 = Heat::new(&map, &merge(0));
         within_level0.read(b"hot", key::trailer(150, key::Kind::Put));

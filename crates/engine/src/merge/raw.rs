@@ -5,7 +5,6 @@
 //! describes. Never does: decide which entries count (`lineage.rs`), or install a table.
 
 use crate::host::Host;
-use crate::memtable::{MemCursor, Memtable};
 use crate::merge::dropping::Sink;
 use crate::merge::filters::OutputFilters;
 use crate::merge::writer::{OutputSpec, Outputs};
@@ -16,6 +15,7 @@ use windrow_base::{FileNumber, Result};
 use windrow_format::table::Properties;
 use windrow_format::tombstone::{Parts, Tombstones};
 use windrow_plan::tree::File;
+use windrow_read::memtable::{MemCursor, Memtable};
 
 /// Writes a memtable to tables that are part of no tree, entry by entry.
 pub(crate) fn raw_tables(host: &Host, tree: &Tree, memtable: &Memtable) -> Result<Vec<File>> {

@@ -7,19 +7,11 @@
 //! alone. Whatever fails before the edit leaves the database as it was: the
 //! outputs are discarded, the inputs stay.
 
-use crate::events::Event;
 use crate::jobs::{Installed, Jobs};
-use crate::lock_ranks;
 use crate::merge::dropping::{DropCount, DropRules, Dropper, surviving_tombstones};
 use crate::merge::filters::OutputFilters;
 use crate::merge::heat::Heat;
 use crate::merge::writer::{OutputSpec, Outputs};
-use crate::read::level_iter::LevelIter;
-use crate::read::merge_iter::{MergeIter, Source};
-use crate::read::table_iter::TableIterOptions;
-use crate::read::view::{ReadFile, SortedRun, pack_log};
-use crate::snapshots::{DroppedEntries, LiveSnapshots};
-use crate::stats::MergeInput;
 use crate::tree::{Tree, dropped};
 use crate::trouble::DecisionTries;
 use std::collections::HashSet;
@@ -35,6 +27,14 @@ use windrow_format::tombstone::Tombstones;
 use windrow_plan::hotness::HotMap;
 use windrow_plan::tree::{File, Outside, Part, Version};
 use windrow_plan::{Decision, Drop, Input, Merge, Move, Reshape};
+use windrow_read::events::Event;
+use windrow_read::lock_ranks;
+use windrow_read::read::level_iter::LevelIter;
+use windrow_read::read::merge_iter::{MergeIter, Source};
+use windrow_read::read::table_iter::TableIterOptions;
+use windrow_read::read::view::{ReadFile, SortedRun, pack_log};
+use windrow_read::snapshots::{DroppedEntries, LiveSnapshots};
+use windrow_read::stats::MergeInput;
 
 /// Bytes of entries between two looks at what else is due: a close, a flush.
 const CHECK_BYTES: usize = 16 << 10;

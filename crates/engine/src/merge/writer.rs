@@ -496,9 +496,9 @@ pub(crate) fn codec_of(list: &str, level: u32) -> Result<Codec> {
 mod tests {
     use super::*;
     use crate::db::Db;
-    use crate::options::Options;
     use windrow_base::ErrorKind;
     use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When};
+    use windrow_read::options::Options;
 
     /// Outputs that are cut before each of `keys` but the first.
     fn outputs<'a>(db: &'a Db, tree: &'a Tree, keys: &[String]) -> Outputs<'a> {

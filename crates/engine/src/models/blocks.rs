@@ -1,14 +1,14 @@
-//! Decoded blocks ([`crate::cache::BlockCache`]): its room, and what counts against it.
+//! Decoded blocks ([`windrow_read::cache::BlockCache`]): its room, and what counts against it.
 //! `quick_cache` and [`windrow_format::block::Account`] are one step each to loom.
 
 use super::{OF_MANY, OF_STEPS, model, model_of_database};
-use crate::budget::{Budget, InUse};
-use crate::cache::{BlockCache, ReadMemory};
-use crate::options::Settings;
 use loom::sync::Mutex;
 use loom::thread;
 use std::sync::Arc;
 use windrow_env::testing;
+use windrow_read::budget::{Budget, InUse};
+use windrow_read::cache::{BlockCache, ReadMemory};
+use windrow_read::options::Settings;
 
 const ROOM_BYTES: u64 = 1 << 20;
 /// Room for some blocks of a key each.

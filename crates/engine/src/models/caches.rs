@@ -1,13 +1,13 @@
-//! Handles of tables ([`crate::cache::TableCache`]).
+//! Handles of tables ([`windrow_read::cache::TableCache`]).
 
 use super::{OF_STEPS, model};
-use crate::cache::{TableCache, TableLimits};
 use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use windrow_base::{FileNumber, KeyOrder};
 use windrow_env::testing::CrashFs;
 use windrow_plan::tree::File;
+use windrow_read::cache::{TableCache, TableLimits};
 
 /// A table of which only number and uid matter.
 fn table(number: FileNumber) -> File {

@@ -2,12 +2,12 @@
 
 use super::{OF_TWO, World, model_of_database};
 use crate::jobs::Installed;
-use crate::snapshots::DroppedEntries;
 use crate::tree::Tree;
 use loom::sync::{Arc as LoomArc, Mutex as LoomMutex};
 use std::sync::Arc;
 use windrow_base::KeyspaceId;
 use windrow_plan::tree::{Edit, Version};
+use windrow_read::snapshots::DroppedEntries;
 
 fn tree(world: &World) -> Arc<Tree> {
     world.database().tree(KeyspaceId::DEFAULT).expect("the default keyspace")

@@ -2,9 +2,9 @@
 //! with its queue and segments.
 
 use super::{OF_MANY, OF_TWO, World, model_of_database, open};
-use crate::options::WriteSync;
 use windrow_base::{Error, ErrorKind, Result};
 use windrow_env::testing::{Fault, FaultKind, Handles, Ops, When};
+use windrow_read::options::WriteSync;
 
 fn put(world: &World, key: &str) -> Result<()> {
     world.db.put(key, key)

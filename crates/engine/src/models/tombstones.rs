@@ -1,12 +1,12 @@
-//! The range tombstones of a memtable ([`crate::tombstones::MemTombstones`]).
+//! The range tombstones of a memtable ([`windrow_read::tombstones::MemTombstones`]).
 
 use super::{OF_STEPS, model};
-use crate::tombstones::MemTombstones;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 use std::sync::Arc;
 use windrow_base::{KeyOrder, SeqNo};
 use windrow_format::tombstone::RangeTombstone;
+use windrow_read::tombstones::MemTombstones;
 
 const ORDER: KeyOrder = KeyOrder::Bytewise;
 

@@ -2,11 +2,8 @@
 //!
 //! Owns: the order in which its parts are made. Never does: replay a log, or write.
 
-use crate::budget::Budget;
-use crate::cache::{BlockCache, Caches, ReadMemory, TableCache, TableLimits};
 use crate::cleanup::Cleanup;
 use crate::database::{Database, DatabaseParts};
-use crate::gaps::Gaps;
 use crate::host::{Ground, Host};
 use crate::log::memtables::LogMemtables;
 use crate::manifest::catalog::Catalog;
@@ -16,13 +13,8 @@ use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::open::found::Found;
 use crate::open::listing::Listing;
 use crate::open::logs::check_files;
-use crate::options::{Components, KeyspaceOptions, KeyspaceSettings, Options};
 use crate::place::Place;
 use crate::plan_sizes::plan_settings;
-use crate::read::ReadOwner;
-use crate::read::access::Access;
-use crate::read::cost::ReadCost;
-use crate::read::view::ReadView;
 use crate::tree::{Tree, TreeParts};
 use crate::workers::Workers;
 use crate::write::wal::Wal;
@@ -33,6 +25,14 @@ use windrow_base::{
 use windrow_env::{Env, LogFile, Process};
 use windrow_plan::tree::Version;
 use windrow_plan::{Policy, Settings as PlanSettings};
+use windrow_read::budget::Budget;
+use windrow_read::cache::{BlockCache, Caches, ReadMemory, TableCache, TableLimits};
+use windrow_read::gaps::Gaps;
+use windrow_read::options::{Components, KeyspaceOptions, KeyspaceSettings, Options};
+use windrow_read::read::ReadOwner;
+use windrow_read::read::access::Access;
+use windrow_read::read::cost::ReadCost;
+use windrow_read::read::view::ReadView;
 use windrow_skiplist::ChunkPool;
 
 /// What a database shares with others of this process.

@@ -8,7 +8,6 @@ use crate::manifest::record::{DEFAULT_KEYSPACE, KeyspaceRecord, Record};
 use crate::manifest::state::ManifestState;
 use crate::open::left_out::{self, LeftOut};
 use crate::open::listing::Listing;
-use crate::options::{Components, KeyspaceOptions, Options};
 use std::path::Path;
 use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, check_invariant};
@@ -17,6 +16,7 @@ use windrow_env::fs::ReadOptions;
 use windrow_format::current::Current;
 use windrow_format::log::{Class, Length, LogKind, Reader};
 use windrow_format::names;
+use windrow_read::options::{Components, KeyspaceOptions, Options};
 
 /// Refuses a directory of a newer format before even the lock file is touched.
 ///

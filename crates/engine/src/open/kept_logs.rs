@@ -20,7 +20,6 @@
 //! a log gives back (`replay.rs`).
 
 use crate::host::Host;
-use crate::log::left_out::RecordsLeftOut;
 use crate::open::listing::Listing;
 use crate::open::undo::MARGIN_BYTES;
 use crate::repair::originals::{self, Originals};
@@ -29,6 +28,7 @@ use std::path::{Path, PathBuf};
 use windrow_base::{ErrorKind, FileNumber, Result};
 use windrow_env::Env;
 use windrow_format::names::{self, FileKind};
+use windrow_read::left_out::RecordsLeftOut;
 
 /// How many logs that opens have kept stay in `lost/`.
 const KEPT_MAX: usize = 8;

@@ -7,10 +7,10 @@
 //! anything in an open for writing, which would lose them with the next manifest.
 
 use crate::manifest::record::{Field, KeyspaceRecord, Record};
-use crate::options::Components;
 use crate::tree;
 use std::collections::BTreeMap;
 use windrow_base::{Error, KeyspaceId, Result};
+use windrow_read::options::Components;
 
 /// What was left out so far.
 #[derive(Default)]

@@ -27,8 +27,6 @@ pub(crate) mod start;
 pub(crate) mod undo;
 
 use crate::database::Database;
-use crate::events::Event;
-use crate::fork::refuse_forked;
 use crate::log::at_rest::{LogsAtRest, Purpose, Replayed};
 use crate::log::memtables::LogMemtables;
 use crate::manifest::folded::Folded;
@@ -42,7 +40,6 @@ use crate::open::remains::refuse_foreign;
 use crate::open::replay::Replay;
 use crate::open::start::start_writing;
 use crate::open::undo::Attempt;
-use crate::options::Options;
 use crate::place::{Place, enter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +48,9 @@ use windrow_env::Env;
 use windrow_env::fs::{FileLock, LockMode};
 use windrow_format::names;
 use windrow_plan::Policy;
+use windrow_read::events::Event;
+use windrow_read::fork::refuse_forked;
+use windrow_read::options::Options;
 
 /// A database that was opened, and the lock that keeps others out.
 pub(crate) struct Opened {

@@ -11,7 +11,6 @@
 //! Never does: move or change a file.
 
 use crate::cleanup::Cleanup;
-use crate::events::Event;
 use crate::host::Host;
 use crate::manifest::catalog::Catalog;
 use crate::open::listing::Listing;
@@ -21,6 +20,7 @@ use windrow_env::Env;
 use windrow_env::fs::{EntryKind, ReadOptions, is_not_found};
 use windrow_format::names;
 use windrow_format::owner::{HEAD_BYTES, Owner, of_head};
+use windrow_read::events::Event;
 
 /// The longest that Windrow writes to a lock file: a pid of 32 bits and a line's end.
 const LOCK_BYTES_MAX: u64 = "4294967295\n".len() as u64;

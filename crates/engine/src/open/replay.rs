@@ -14,7 +14,6 @@ use crate::log::chain::Batch;
 use crate::log::memtables::keyspace;
 use crate::manifest::folded::Folded;
 use crate::manifest::state::ManifestState;
-use crate::memtable::{LIST_BYTES, Memtable, memory_bytes_of};
 use crate::merge::filters::OutputFilters;
 use crate::merge::raw::raw_tables;
 use crate::tree::Tree;
@@ -26,6 +25,7 @@ use windrow_base::{
 };
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_plan::tree::{File, Version};
+use windrow_read::memtable::{LIST_BYTES, Memtable, memory_bytes_of};
 
 /// What repair has of the logs.
 pub(crate) struct Salvaged {

@@ -11,7 +11,6 @@ use crate::log::at_rest::Proof;
 use crate::manifest::record::DEFAULT_KEYSPACE;
 use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::open::found::{Found, new_keyspace};
-use crate::options::{KeyspaceOptions, KeyspaceSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windrow_base::comparator::BYTEWISE_ID;
@@ -21,6 +20,7 @@ use windrow_format::batch;
 use windrow_format::log::{Class, LogKind, Reader};
 use windrow_format::table::{self, Expect, Properties, Table};
 use windrow_plan::tree::Version;
+use windrow_read::options::{KeyspaceOptions, KeyspaceSettings};
 
 /// What the files say of themselves.
 #[derive(Default)]

@@ -24,10 +24,6 @@ use crate::log::at_rest::Replayed;
 use crate::merge::dropping::Sink;
 use crate::merge::raw::{describe, newest_tombstones, outputs};
 use crate::open::replay::Replay;
-use crate::read::level_iter::LevelIter;
-use crate::read::merge_iter::{MergeIter, Source};
-use crate::read::table_iter::TableIterOptions;
-use crate::read::view::{ReadFile, SortedRun};
 use crate::tree::Tree;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,6 +31,10 @@ use windrow_base::{Error, FileNumber, Result, SeqNo, key};
 use windrow_env::fs::ReadOptions;
 use windrow_format::names;
 use windrow_plan::tree::{Edit, File, Part};
+use windrow_read::read::level_iter::LevelIter;
+use windrow_read::read::merge_iter::{MergeIter, Source};
+use windrow_read::read::table_iter::TableIterOptions;
+use windrow_read::read::view::{ReadFile, SortedRun};
 
 /// A table that is merged: of the database, of what was saved of one, or of a log.
 struct Gathered {

@@ -5,7 +5,6 @@
 
 use super::traces;
 use crate::open::listing::Listing;
-use crate::options::Options;
 use crate::tree::Tree;
 use std::path::{Path, PathBuf};
 use windrow_base::{Error, FileNumber, Result};
@@ -14,6 +13,7 @@ use windrow_env::fs::ReadOptions;
 use windrow_format::names;
 use windrow_format::table::{self, Expect};
 use windrow_plan::tree::File;
+use windrow_read::options::Options;
 
 /// What is repaired.
 pub(super) struct Site<'a> {

@@ -9,13 +9,13 @@ use super::retry::{ATTEMPTS_MAX, retry};
 use crate::handle::Handle;
 use crate::key_range::{self, KeyRange};
 use crate::keyspace::Keyspace;
-use crate::options::WriteSync;
-use crate::read::cursor::Iter;
-use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::write::batch::{Batch, InKeyspace};
 use std::ops::Bound;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
+use windrow_read::options::WriteSync;
+use windrow_read::read::cursor::Iter;
+use windrow_read::slice::Slice;
 
 /// What must be true of some keys for [`crate::Db::write_if`] to write.
 ///

@@ -9,13 +9,13 @@
 
 use crate::handle::Handle;
 use crate::keyspace::Keyspace;
-use crate::options::WriteSync;
-use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::write::batch::Batch;
 use crate::write::read_set::{ReadRange, ReadSet};
 use std::ops::Bound;
 use windrow_base::{ErrorKind, Result, SeqNo};
+use windrow_read::options::WriteSync;
+use windrow_read::slice::Slice;
 
 /// One attempt of a write that depends on what it reads.
 pub(super) struct LightTransaction<'a> {

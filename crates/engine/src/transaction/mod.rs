@@ -33,9 +33,6 @@ pub use scan::TransactionIter;
 
 use crate::handle::Handle;
 use crate::keyspace::Keyspace;
-use crate::options::WriteSync;
-use crate::read::{is_there, merge_operands, split_expiry};
-use crate::slice::Slice;
 use crate::snapshot::Snapshot;
 use crate::tree::Tree;
 use crate::write::batch::{Batch, BatchMark, InKeyspace};
@@ -47,6 +44,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Kind, Result, SeqNo};
+use windrow_read::options::WriteSync;
+use windrow_read::read::{is_there, merge_operands, split_expiry};
+use windrow_read::slice::Slice;
 
 /// What a transaction may keep of what it read: one in so many bytes of the memory budget.
 const READS_PART: u64 = 8;

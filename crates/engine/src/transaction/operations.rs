@@ -9,7 +9,6 @@
 use super::scan::TransactionIter;
 use super::{Transaction, TransactionMode, begin_recorded, note_writes};
 use crate::key_range::{self, KeyRange};
-use crate::slice::Slice;
 use crate::tree::Tree;
 use crate::write::batch::{Batch, InKeyspace};
 use crate::write::key_locks::{LockKey, LockMode, Owner, Refused};
@@ -18,6 +17,7 @@ use crate::write::recent::Verdict;
 use std::ops::Bound;
 use std::time::{Duration, SystemTime};
 use windrow_base::{Error, ErrorKind, Result};
+use windrow_read::slice::Slice;
 
 impl Transaction {
     // ---- ranges

@@ -2,8 +2,8 @@
 //!
 //! Owns: the choices. Never does: act on them.
 
-use crate::options::WriteSync;
 use std::time::Duration;
+use windrow_read::options::WriteSync;
 
 /// What a transaction does where others may come in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,9 +9,6 @@
 
 use super::Transaction;
 use super::own::Own;
-use crate::read::cursor::Iter;
-use crate::read::is_refused_merge;
-use crate::slice::Slice;
 use crate::tree::Tree;
 use crate::write::ordered_key::OrderedKey;
 use crate::write::read_set::{Edge, ReadRange};
@@ -21,6 +18,9 @@ use std::iter::FusedIterator;
 use std::ops::Bound;
 use std::sync::Arc;
 use windrow_base::Result;
+use windrow_read::read::cursor::Iter;
+use windrow_read::read::is_refused_merge;
+use windrow_read::slice::Slice;
 
 type Item = Result<(Slice, Slice)>;
 

@@ -2,8 +2,8 @@
 //!
 //! Owns: the type, and which problems are damage. Never does: look for any.
 
-use crate::log::left_out::RecordsLeftOut;
 use windrow_base::{Error, ErrorKind, Result};
+use windrow_read::left_out::RecordsLeftOut;
 
 /// What a verification found.
 ///

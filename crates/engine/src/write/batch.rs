@@ -5,13 +5,13 @@
 //! commit path seals that buffer in place. Limits are checked as operations
 //! come in; the first one broken is reported by the write.
 
-use crate::memtable::memory_bytes_of;
-use crate::read::split_expiry;
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 use windrow_base::key::{KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX, prefix_end};
 use windrow_base::{Error, KeyspaceId, Result};
 use windrow_format::batch::{BatchBuf, Mark, Op};
+use windrow_read::memtable::memory_bytes_of;
+use windrow_read::read::split_expiry;
 
 /// Whose keyspace an operation of a [`Batch`] is for: a [`crate::Db`] (its
 /// default keyspace) or a [`crate::Keyspace`].

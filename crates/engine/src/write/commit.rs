@@ -14,10 +14,6 @@
 //! means that it never happens. Rejected: to cut off at a resume what is not synced. Others have
 //! read it, and unsynced writes behind it were acknowledged.
 
-use crate::budget::batch_memory_max;
-use crate::options::WriteSync;
-use crate::read::access::is_sampled;
-use crate::read::{split_expiry, unregistered_operator};
 use crate::tree::Tree;
 use crate::workers::Kick;
 use crate::write::batch::{Batch, Touched};
@@ -29,6 +25,10 @@ use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Kind, Result, SeqNo, invariant};
 use windrow_format::batch::{self, BatchBuf, Op};
 use windrow_format::log::{self, Class};
+use windrow_read::budget::batch_memory_max;
+use windrow_read::options::WriteSync;
+use windrow_read::read::access::is_sampled;
+use windrow_read::read::{split_expiry, unregistered_operator};
 
 /// Most sequence numbers that may be given out (2^56 - 1, less a margin).
 const SEQ_LIMIT: SeqNo = windrow_base::key::SEQ_MAX - (1 << 32);

@@ -11,12 +11,12 @@
 //! Owns: who holds what, and who waits. Never does: read or write the database.
 
 use super::ordered_key::OrderedKey;
-use crate::lock_ranks;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use windrow_base::KeyspaceId;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex};
+use windrow_read::lock_ranks;
 
 /// What a lock takes besides its key, about.
 const LOCK_BYTES: usize = 160;

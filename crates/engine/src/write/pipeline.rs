@@ -6,14 +6,9 @@
 //! memtables that wait for a flush do not get one. Never does: flush, or call the
 //! scheduler: it signals ([`Workers::kick`]) that work may be due.
 
-use crate::cache::Caches;
 use crate::host::Host;
-use crate::lock_ranks;
-use crate::memtable::Memtable;
 use crate::pace::Pace;
-use crate::read::view::ReadView;
 use crate::shortage::Retry;
-use crate::stats::PauseReason;
 use crate::tree::Tree;
 use crate::trees::{Keyspaces, Trees};
 use crate::workers::{Kick, Workers};
@@ -27,6 +22,11 @@ use std::sync::{Arc, Weak};
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant};
 use windrow_env::sync::atomic::Ordering;
 use windrow_env::sync::{Guard, Mutex};
+use windrow_read::cache::Caches;
+use windrow_read::lock_ranks;
+use windrow_read::memtable::Memtable;
+use windrow_read::read::view::ReadView;
+use windrow_read::stats::PauseReason;
 
 /// The record of recent writes takes at most one in so many bytes of the memory budget.
 const RECENT_PART: u64 = 32;

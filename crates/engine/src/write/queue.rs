@@ -19,9 +19,7 @@
 //!   because something else set a background error, a flush say: what is before
 //!   it may still be filled, and publishes it, too.)
 
-use crate::lock_ranks;
 use crate::manifest::durable::DurableManifest;
-use crate::memtable::Memtable;
 use crate::write::unflushed::Unflushed;
 use crate::write::wal::Wal;
 use crate::write_state::WriteState;
@@ -32,6 +30,8 @@ use windrow_env::sync::atomic::{AtomicU64, Ordering};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
 use windrow_format::batch;
 use windrow_format::log::{Length, LogKind, Mark, Place};
+use windrow_read::lock_ranks;
+use windrow_read::memtable::Memtable;
 
 /// What the short lock guards.
 pub(crate) struct QueueState {

@@ -19,13 +19,13 @@
 
 use super::ordered_key::{AsOrderedKey, OrderedKey};
 use super::read_set::{ReadRange, ReadSet, SpaceReads};
-use crate::lock_ranks;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use windrow_base::{KeyOrder, KeyspaceId, Kind, SeqNo, unless_mutant};
 use windrow_env::sync::Mutex;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
 use windrow_format::batch::BatchBuf;
+use windrow_read::lock_ranks;
 
 /// Writes that are recorded after the last transaction ended before recording ends.
 const LINGER: usize = 4096;

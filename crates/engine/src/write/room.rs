@@ -10,8 +10,6 @@
 //!
 //! Owns no state. Never does: write to the log or to a memtable.
 
-use crate::memtable::LIST_BYTES;
-use crate::stats::PauseReason;
 use crate::workers::{Kick, closed};
 use crate::write::batch::Touched;
 use crate::write::observers::Watching;
@@ -25,6 +23,8 @@ use windrow_base::{Error, ErrorKind, Result, debug_invariant};
 use windrow_env::sync::MutexGuard;
 use windrow_format::batch::BatchBuf;
 use windrow_format::{batch, log};
+use windrow_read::memtable::LIST_BYTES;
+use windrow_read::stats::PauseReason;
 
 /// Range deletes that fill a memtable, however short: every read asks all of
 /// them, by the chunk.

@@ -19,7 +19,6 @@ use crate::host::Host;
 use crate::manifest::catalog::{Catalog, Locked};
 use crate::manifest::log::InForce;
 use crate::manifest::record::Field;
-use crate::memtable::Memtable;
 use crate::write::queue::{Queue, QueueState};
 use crate::write::wal::Wal;
 use crate::write::wal_sync::WalSync;
@@ -32,6 +31,7 @@ use windrow_env::Env;
 use windrow_env::sync::atomic::{AtomicBool, Ordering};
 use windrow_format::log::{self, FILE_HEADER_BYTES, FileHeader, Length, LogKind};
 use windrow_format::names;
+use windrow_read::memtable::Memtable;
 
 /// Room for the mark that may go before a record, in bytes. A longer one makes
 /// its own.

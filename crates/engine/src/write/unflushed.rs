@@ -6,13 +6,13 @@
 //! frozen for as long as it is listed here. A keyspace that nobody writes to costs
 //! nothing here. Never does: change a memtable's content.
 
-use crate::memtable::{LIST_BYTES, Memtable};
-use crate::read::view::ReadView;
 use crate::tree::Tree;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use windrow_base::{FileNumber, KeyspaceId, debug_invariant, invariant};
 use windrow_format::block::Account;
+use windrow_read::memtable::{LIST_BYTES, Memtable};
+use windrow_read::read::view::ReadView;
 
 /// The account is compared with all memtables where there are fewer than this.
 const LISTED_CHECKED_MAX: usize = 32;

@@ -10,7 +10,6 @@
 //!
 //! Owns: which segments a sync must cover, and who syncs now. Never does: write.
 
-use crate::lock_ranks;
 use crate::place::Place;
 use crate::write::wal::Wal;
 use crate::write_state::{WriteState, panicked};
@@ -19,6 +18,7 @@ use std::sync::Arc;
 use windrow_base::{Error, FileNumber, Result, check_invariant, debug_invariant};
 use windrow_env::sync::{Condvar, Mutex, MutexGuard};
 use windrow_format::log::FILE_HEADER_BYTES;
+use windrow_read::lock_ranks;
 
 #[derive(Default)]
 struct SyncState {

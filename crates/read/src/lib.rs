@@ -1,0 +1,33 @@
+//! Windrow's memory and reads: memtables, caches, gets, scans, and what is asked for and counted.
+//!
+//! A part of the key-value store [`windrow`](https://docs.rs/windrow), which re-exports what its
+//! users need of it. All else here is inside of Windrow and promises nothing.
+//!
+//! Owns: what a read sees and in which order places are asked; the settings, the counters, the
+//! split of memory, and the order in which the engine's locks are taken. Never does: write a file,
+//! or know what work there is in the background.
+
+// No promise to users, so no page for them; what an item is for is said where that is not plain.
+#![allow(
+    missing_docs,
+    clippy::len_without_is_empty,
+    clippy::should_implement_trait,
+    reason = "nothing here is for users of Windrow"
+)]
+
+pub mod budget;
+pub mod cache;
+pub mod events;
+pub mod fork;
+pub mod gaps;
+pub mod left_out;
+pub mod lock_ranks;
+pub mod memtable;
+pub mod operators;
+pub mod options;
+pub mod read;
+pub mod slice;
+pub mod snapshots;
+pub mod stats;
+pub mod tombstones;
+pub mod units;

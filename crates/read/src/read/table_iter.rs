@@ -1,0 +1,526 @@
+//! Walks the entries of one table, both ways.
+//!
+//! A positioning call runs in steps, so that the first reads of many tables
+//! can be submitted together: `begin`, then `step` until it no longer asks for
+//! a read, each of which is answered by `supply`. Everything else is that loop
+//! with the reads done at once.
+//!
+//! Owns: its place in the index and the block, and what it read ahead. Never
+//! does: look at sequence numbers or kinds.
+
+use super::ReadOwner;
+use super::readahead::{Limits, PendingRead, Planner, Readahead, Stretch};
+use crate::cache::{OpenTable, PartitionBlock, TableHandle};
+use crate::gaps::Beyond;
+use crate::gaps::edge::Edge;
+use crate::slice::Slice;
+use std::cmp::Ordering;
+use std::sync::Arc;
+use windrow_base::key;
+use windrow_base::{Error, KeyOrder, Result};
+use windrow_format::block::{Block, BlockIter};
+use windrow_format::table::{BlockHandle, BlockKind, IndexIter};
+
+/// Where to position an iterator. Keys are internal keys.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'a> {
+    /// The first entry.
+    First,
+    /// The last entry.
+    Last,
+    /// The first entry at or after a key.
+    AtOrAfter(&'a [u8]),
+    /// The last entry before a key.
+    Before(&'a [u8]),
+}
+
+impl Target<'_> {
+    /// Whether the search goes towards larger keys where a block holds no answer.
+    #[inline]
+    pub(crate) fn is_forward(self) -> bool {
+        matches!(self, Target::First | Target::AtOrAfter(_))
+    }
+
+    /// The target in blocks after the one that the key itself leads to.
+    #[inline]
+    pub fn edge(self) -> Target<'static> {
+        if self.is_forward() { Target::First } else { Target::Last }
+    }
+}
+
+/// User keys beyond which an iterator need not read: it may stop anywhere
+/// past them. Saves the block (or file) after the last one of a short scan.
+#[derive(Clone, Debug, Default)]
+pub struct Bounds {
+    pub lower: Option<Edge>,
+    pub upper: Option<Edge>,
+}
+
+impl Bounds {
+    #[inline]
+    pub(crate) fn is_above(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
+        self.upper.as_ref().is_some_and(|upper| match order.compare(&upper.key, user_key) {
+            Ordering::Less => true,
+            Ordering::Equal => !upper.after,
+            Ordering::Greater => false,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn is_below(&self, order: &KeyOrder, user_key: &[u8]) -> bool {
+        self.lower.as_ref().is_some_and(|lower| match order.compare(user_key, &lower.key) {
+            Ordering::Less => true,
+            Ordering::Equal => lower.after,
+            Ordering::Greater => false,
+        })
+    }
+
+    /// Where a scan goes on behind a gap. `None`: nothing is there within the bounds.
+    pub fn within(&self, order: &KeyOrder, is_forward: bool, beyond: Beyond) -> Option<Edge> {
+        match beyond {
+            Beyond::Nothing => None,
+            Beyond::From(edge) if is_forward && self.is_above(order, &edge.key) => None,
+            Beyond::From(edge) if !is_forward && self.is_below(order, &edge.key) => None,
+            Beyond::From(edge) => Some(edge),
+        }
+    }
+}
+
+/// How a table is walked.
+#[derive(Clone, Debug)]
+pub struct TableIterOptions {
+    /// Whether blocks that are read go into the block cache.
+    pub fill_cache: bool,
+    pub readahead: Readahead,
+    pub bounds: Bounds,
+    /// What it holds is in the caller's account: it goes past the block cache,
+    /// and reads ahead however much readers hold.
+    pub(crate) is_accounted: bool,
+}
+
+impl TableIterOptions {
+    /// For merges: long reads past the cache. The caller charges
+    /// `bytes` for each iterator that is open.
+    pub fn sequential(bytes: u64) -> TableIterOptions {
+        TableIterOptions {
+            fill_cache: false,
+            readahead: Readahead::Sequential { bytes },
+            bounds: Bounds::default(),
+            is_accounted: true,
+        }
+    }
+}
+
+/// An iterator over one table's point entries.
+pub struct TableIter {
+    owner: Arc<ReadOwner>,
+    open: Arc<OpenTable>,
+    options: Arc<TableIterOptions>,
+    plan: Planner,
+    /// Over data blocks, or over partitions of the index where there are any.
+    top: IndexIter,
+    is_partitioned: bool,
+    /// Over the data blocks of the partition at `top`.
+    part: Option<IndexIter>,
+    /// Kept when the iterator leaves its block, for its buffers.
+    block: Option<BlockIter>,
+    /// Whether `block` is at an entry, and so the iterator.
+    valid: bool,
+    data_ahead: Stretch,
+    index_ahead: Stretch,
+    is_forward: bool,
+    /// The block at hand was reached by walking, not by the target's key.
+    stepped: bool,
+}
+
+impl TableIter {
+    /// An iterator at no entry yet. Opens the table if it is not open.
+    ///
+    /// # Errors
+    /// As [`crate::cache::TableCache::open`].
+    pub fn new(
+        handle: &Arc<TableHandle>,
+        owner: Arc<ReadOwner>,
+        options: impl Into<Arc<TableIterOptions>>,
+    ) -> Result<TableIter> {
+        let options = options.into();
+        let open = owner.tables.open(handle)?.to_arc();
+        Ok(TableIter {
+            plan: Planner::new(options.readahead),
+            top: open.table.index_iter(),
+            is_partitioned: open.table.is_partitioned(),
+            part: None,
+            block: None,
+            valid: false,
+            data_ahead: Stretch::default(),
+            index_ahead: Stretch::default(),
+            is_forward: true,
+            stepped: false,
+            owner,
+            open,
+            options,
+        })
+    }
+
+    /// For scans that presumably take `bytes` from the table.
+    pub(crate) fn expecting(mut self, bytes: u64) -> TableIter {
+        self.plan = self.plan.expecting(bytes);
+        self
+    }
+
+    /// Starts a positioning; `step` goes on with it.
+    pub fn begin(&mut self, target: Target<'_>) {
+        self.plan.seek();
+        self.valid = false;
+        self.part = None;
+        self.is_forward = target.is_forward();
+        self.stepped = false;
+        position_index(&mut self.top, target);
+    }
+
+    /// Goes on with a positioning. `None`: it is done, and the iterator is at
+    /// an entry or past the end; else a read that `supply` must be given.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset of a damaged block.
+    pub fn step(&mut self, target: Target<'_>) -> Result<Option<PendingRead>> {
+        loop {
+            let target = if self.stepped { target.edge() } else { target };
+            if self.is_partitioned && self.part.is_none() {
+                let Some(partition) = self.top.partition() else {
+                    return Ok(None);
+                };
+                let index = PartitionBlock::index(&partition);
+                let Some(block) = self.index_at_hand(index)? else {
+                    return self.pending_index(index.handle).map(Some);
+                };
+                let mut part = IndexIter::new(block, self.owner.order.clone())?;
+                position_index(&mut part, target);
+                self.part = Some(part);
+            }
+            let index = self.part.as_ref().unwrap_or(&self.top);
+            if index.valid() {
+                let handle = index.handle();
+                let Some(block) = self.block_at_hand(handle)? else {
+                    return self.pending(handle).map(Some);
+                };
+                if self.enter(block, target)? {
+                    return Ok(None);
+                }
+            }
+            if !self.advance_index() {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Moves to the first entry at or after `internal`, which lies after the
+    /// current one, if that is in the block at hand: neither the index nor the
+    /// cache is asked. `false`: it may be elsewhere, `begin` finds it.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset of a damaged block.
+    pub(crate) fn seek_in_block(&mut self, internal: &[u8]) -> Result<bool> {
+        let Some(block) = self.block.as_mut().filter(|_| self.valid) else {
+            return Ok(false);
+        };
+        // The separator is before all that the next block holds.
+        let index = self.part.as_mut().unwrap_or(&mut self.top);
+        if key::compare_internal(&self.owner.order, index.last_key(), internal).is_lt() {
+            return Ok(false);
+        }
+        self.plan.seek();
+        self.is_forward = true;
+        block.seek_ahead(internal);
+        self.valid = block.valid();
+        match block.status() {
+            Ok(()) => Ok(self.valid),
+            Err(error) => Err(self.name(error)),
+        }
+    }
+
+    /// Gives the bytes of the read that `step` asked for.
+    ///
+    /// # Errors
+    /// What the read failed with.
+    pub(crate) fn supply(&mut self, read: PendingRead) -> Result<()> {
+        let ahead = read.finish()?;
+        if self.is_partitioned && self.part.is_none() {
+            self.index_ahead = ahead;
+        } else {
+            self.data_ahead = ahead;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, target: Target<'_>) -> Result<()> {
+        while let Some(mut read) = self.step(target)? {
+            read.run();
+            self.supply(read)?;
+        }
+        Ok(())
+    }
+
+    /// Positions in a block; whether there is an entry.
+    fn enter(&mut self, block: Arc<Block>, target: Target<'_>) -> Result<bool> {
+        let iter = match &mut self.block {
+            Some(iter) => {
+                iter.reset(block);
+                iter
+            }
+            none => none.insert(BlockIter::new(block, self.owner.order.clone())),
+        };
+        match target {
+            Target::First => iter.seek_first(),
+            Target::Last => iter.seek_last(),
+            Target::AtOrAfter(key) => iter.seek(key),
+            Target::Before(key) => iter.seek_before(key),
+        }
+        self.valid = iter.valid();
+        match iter.status() {
+            Ok(()) => Ok(self.valid),
+            Err(error) => Err(self.name(error)),
+        }
+    }
+
+    /// Names file and block in an error about a block's entries.
+    fn name(&self, error: Error) -> Error {
+        let index = self.part.as_ref().unwrap_or(&self.top);
+        let error = error.with_file(self.open.file.path().display().to_string());
+        if index.valid() { error.with_offset(index.handle().offset) } else { error }
+    }
+
+    /// The index of a partition, if no device read is needed for it. Merges keep none.
+    fn index_at_hand(&mut self, index: PartitionBlock) -> Result<Option<Arc<Block>>> {
+        if let Some(guard) = self.open.partitions.get(index) {
+            return Ok(Some(Arc::clone(guard.block())));
+        }
+        let Some(raw) = self.index_ahead.take(index.handle, self.is_forward) else {
+            return Ok(None);
+        };
+        let block = self.open.decode_block(raw, index.handle, BlockKind::Index)?;
+        Ok(Some(match self.options.is_accounted {
+            true => Arc::new(block),
+            false => self.owner.tables.keep(&self.open, index, block),
+        }))
+    }
+
+    #[cold]
+    fn pending_index(&mut self, handle: BlockHandle) -> Result<PendingRead> {
+        if !self.options.is_accounted {
+            self.owner.counters.partition_read(u64::from(handle.bytes));
+        }
+        PendingRead::new(&self.open, handle.offset..handle.end(), self.index_ahead.take_buffer())
+    }
+
+    /// The data block, if no device read is needed for it.
+    fn block_at_hand(&mut self, handle: BlockHandle) -> Result<Option<Arc<Block>>> {
+        let is_cached = !self.options.is_accounted;
+        if is_cached && let Some(block) = self.owner.blocks.get(self.open.cached_as, handle.offset)
+        {
+            self.owner.counters.cache_hit();
+            return Ok(Some(block));
+        }
+        // A merge uses its buffer again, and pays for it from its own share.
+        let raw = match is_cached {
+            true => self.data_ahead.take(handle, self.is_forward),
+            false => self.data_ahead.copy(handle),
+        };
+        let Some(raw) = raw else {
+            return Ok(None);
+        };
+        let block = self.open.decode_block(raw, handle, BlockKind::Data)?;
+        if !is_cached {
+            return Ok(Some(Arc::new(block)));
+        }
+        let block = self.owner.blocks.admit(block);
+        if self.options.fill_cache {
+            self.owner.blocks.insert(self.open.cached_as, handle.offset, Arc::clone(&block));
+        }
+        Ok(Some(block))
+    }
+
+    #[cold]
+    fn pending(&mut self, handle: BlockHandle) -> Result<PendingRead> {
+        let is_accounted = self.options.is_accounted;
+        let ahead_max_bytes = match is_accounted {
+            true => Some(u64::MAX),
+            false => self.owner.blocks.ahead_max_bytes(),
+        };
+        let range = match ahead_max_bytes {
+            Some(max_bytes) => {
+                let (stepped, forward) = (self.stepped, self.is_forward);
+                let wanted = self.plan.seek_bytes(handle).min(max_bytes);
+                let seek_end = if stepped { 0 } else { self.end_of_seek(handle, wanted) };
+                let limits = Limits { max_bytes, file_bytes: self.open.file_bytes };
+                self.plan.plan(handle, seek_end, stepped, forward, limits)
+            }
+            None => handle.offset..handle.end(),
+        };
+        if !is_accounted {
+            self.owner.counters.scan_block_read(range.end.saturating_sub(range.start));
+        }
+        let mut read = PendingRead::new(&self.open, range, self.data_ahead.take_buffer())?;
+        if !is_accounted {
+            read.charge_to(&self.owner.blocks);
+        }
+        Ok(read)
+    }
+
+    /// Where the blocks end that hold `wanted` bytes from the one at hand on, as
+    /// far as they lie in this partition one after the other and none is cached.
+    fn end_of_seek(&mut self, handle: BlockHandle, wanted: u64) -> u64 {
+        let index = self.part.as_mut().unwrap_or(&mut self.top);
+        let mut end = handle.offset.saturating_add(u64::from(handle.bytes));
+        let mut passed = 0;
+        while end - handle.offset < wanted {
+            index.next();
+            passed += 1;
+            if !index.valid() {
+                index.seek_last();
+                passed -= 1;
+                break;
+            }
+            let next = index.handle();
+            // One far larger than what is wanted is left for when it is reached.
+            let next_end = end.saturating_add(u64::from(next.bytes));
+            let is_huge = next_end - handle.offset > 3 * wanted;
+            if is_huge
+                || next.offset != end
+                || self.owner.blocks.get(self.open.cached_as, next.offset).is_some()
+            {
+                break;
+            }
+            end = next_end;
+        }
+        for _ in 0..passed {
+            index.prev();
+        }
+        end
+    }
+
+    /// Moves to the neighbouring data block (or partition); `false` at the end
+    /// or where all that follows lies out of bounds.
+    fn advance_index(&mut self) -> bool {
+        self.stepped = true;
+        let index = self.part.as_mut().unwrap_or(&mut self.top);
+        if index.valid() {
+            if self.is_forward {
+                // The separator is at or after everything in its block, and before the next.
+                let (last, _) = key::split(index.last_key());
+                if self.options.bounds.is_above(&self.owner.order, last) {
+                    return false;
+                }
+                index.next();
+            } else {
+                index.prev();
+                if index.valid() {
+                    let (last, _) = key::split(index.last_key());
+                    if self.options.bounds.is_below(&self.owner.order, last) {
+                        return false;
+                    }
+                }
+            }
+            if index.valid() {
+                return true;
+            }
+        }
+        if self.part.take().is_none() {
+            return false;
+        }
+        if self.is_forward {
+            self.top.next()
+        } else {
+            self.top.prev()
+        }
+        self.top.valid()
+    }
+
+    #[cold]
+    fn leave_block(&mut self, forward: bool) -> Result<()> {
+        self.valid = false;
+        if let Some(block) = &self.block {
+            block.status().map_err(|error| self.name(error))?;
+        }
+        self.is_forward = forward;
+        if !self.advance_index() {
+            return Ok(());
+        }
+        self.run(if forward { Target::First } else { Target::Last })
+    }
+
+    /// Moves to the next entry. Only while valid.
+    ///
+    /// # Errors
+    /// As [`TableIter::step`]; `Io`.
+    #[inline]
+    pub fn next(&mut self) -> Result<()> {
+        if let Some(block) = &mut self.block {
+            block.next();
+            if block.valid() {
+                return Ok(());
+            }
+        }
+        self.leave_block(true)
+    }
+
+    /// Moves to the entry before. Only while valid.
+    ///
+    /// # Errors
+    /// As [`TableIter::step`]; `Io`.
+    #[inline]
+    pub fn prev(&mut self) -> Result<()> {
+        if let Some(block) = &mut self.block {
+            block.prev();
+            if block.valid() {
+                return Ok(());
+            }
+        }
+        self.leave_block(false)
+    }
+
+    /// Whether it is at an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.valid
+    }
+
+    #[inline]
+    fn at(&self) -> &BlockIter {
+        self.block.as_ref().expect("the iterator is at an entry")
+    }
+
+    /// The internal key of the entry. Only while valid, as `value` and `value_slice`.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.at().key()
+    }
+
+    /// The stored value.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.at().value()
+    }
+
+    /// The stored value, pinning its block.
+    #[inline]
+    pub fn value_slice(&self) -> Slice {
+        let at = self.at();
+        Slice::pinned(at.block(), at.value_range())
+    }
+}
+
+/// Positions an index: at the block (or partition) in which the target's search begins.
+fn position_index(index: &mut IndexIter, target: Target<'_>) {
+    match target {
+        Target::First => index.seek_first(),
+        Target::Last => index.seek_last(),
+        Target::AtOrAfter(key) => index.seek(key),
+        Target::Before(key) => {
+            index.seek(key);
+            if !index.valid() {
+                index.seek_last();
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A scan's walk over deleted keys: where it began and how far it came. One
+//! that is long is remembered ([`crate::gaps`]), for those after it to jump over.
+//!
+//! Owns: the count, and the edge. Never does: move the scan.
+
+use super::ReadOwner;
+use crate::gaps::edge::{Edge, EdgeAt};
+use crate::gaps::{ReadPoint, Span};
+
+/// In builds that check themselves a few deleted keys make a gap, so that harnesses
+/// with few keys try them.
+const IS_TRIED: bool = cfg!(debug_assertions);
+
+/// Deleted keys in a row after which a scan looks for a gap: some 30 ns each,
+/// and a look with the seek after it takes some microseconds.
+const LOOK_EVERY: u32 = if IS_TRIED { 2 } else { 16 };
+
+/// Deleted keys in a row that are worth remembering.
+const REMEMBERED_MIN: u32 = if IS_TRIED { 4 } else { 64 };
+
+// A walk is cleared at an expired key, which going backward is counted then.
+// Where a walk begins that has no edge yet is where it is first asked for a gap: behind that key.
+const _: () = assert!(LOOK_EVERY > 1 && REMEMBERED_MIN >= LOOK_EVERY);
+
+/// Where a scan looks for a gap.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Here {
+    /// Before all keys.
+    First,
+    /// At its target.
+    Target,
+    /// At the key that it was at last, which is deleted.
+    Key,
+}
+
+impl Here {
+    /// The place; `None` is before all keys.
+    pub(super) fn place<'a>(self, target: &'a [u8], user_key: &'a [u8]) -> Option<EdgeAt<'a>> {
+        match self {
+            Here::First => None,
+            Here::Target => Some(EdgeAt::of(target)),
+            Here::Key => Some(EdgeAt::before(user_key)),
+        }
+    }
+}
+
+/// What came of that.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Jump {
+    /// There is none.
+    None,
+    /// The scan is behind it.
+    Done,
+    /// Nothing is behind it.
+    ToEnd,
+}
+
+/// Where a walk began.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    /// At the deleted key at which it first looks for a gap: what is before is not known.
+    Somewhere,
+    /// Before all keys.
+    First,
+    /// At the scan's target, as long as that is not overwritten.
+    Target,
+    /// At the edge that is kept.
+    Kept,
+}
+
+/// A walk over deleted keys, and nothing else.
+pub(super) struct Walk {
+    deleted: u32,
+    begin: Begin,
+    /// Left as it is when the walk ends: that happens at every key that a scan returns.
+    edge: Option<Edge>,
+}
+
+impl Walk {
+    /// None.
+    pub(super) fn new() -> Walk {
+        Walk { deleted: 0, begin: Begin::Somewhere, edge: None }
+    }
+
+    /// Ends it: the scan is at something that is not deleted.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        (self.deleted, self.begin) = (0, Begin::Somewhere);
+    }
+
+    /// Begins one where the scan is positioned.
+    #[inline]
+    pub(super) fn begin(&mut self, here: Here) {
+        self.deleted = 0;
+        self.begin = match here {
+            Here::First => Begin::First,
+            Here::Target => Begin::Target,
+            Here::Key => Begin::Somewhere,
+        };
+    }
+
+    /// Keeps where it began before the target is overwritten.
+    #[inline]
+    pub(super) fn leave_target(&mut self, target: &[u8]) {
+        if self.begin == Begin::Target {
+            self.keep(EdgeAt::of(target));
+        }
+    }
+
+    fn keep(&mut self, begin: EdgeAt<'_>) {
+        (self.begin, self.edge) = (Begin::Kept, Some(begin.to_edge()));
+    }
+
+    /// Counts a deleted key. Returns whether it is time to look for a gap.
+    #[inline]
+    pub(super) fn count(&mut self) -> bool {
+        self.deleted += 1;
+        self.deleted.is_multiple_of(LOOK_EVERY)
+    }
+
+    /// Makes certain that it is known where it began, at the latest at `user_key`,
+    /// which is deleted.
+    pub(super) fn settle_begin(&mut self, user_key: &[u8], is_forward: bool, target: &[u8]) {
+        self.leave_target(target);
+        if self.begin == Begin::Somewhere {
+            self.keep(EdgeAt { key: user_key, after: !is_forward });
+        }
+    }
+
+    /// Whether it is worth remembering.
+    #[inline]
+    pub(super) fn is_long(&self) -> bool {
+        self.deleted >= REMEMBERED_MIN
+    }
+
+    /// Remembers it, up to `user_key`, where it ends; `is_deleted` says whether
+    /// the key is a part of it.
+    #[cold]
+    pub(super) fn remember(
+        &mut self,
+        owner: &ReadOwner,
+        is_forward: bool,
+        (user_key, is_deleted): (&[u8], bool),
+        found: ReadPoint,
+    ) {
+        let far = EdgeAt { key: user_key, after: is_forward == is_deleted }.to_edge();
+        let (begin, edge) = (self.begin, self.edge.take());
+        self.clear();
+        let span = match (begin, edge) {
+            (Begin::First, _) => Span { start: None, end: far },
+            (Begin::Kept, Some(near)) if is_forward => Span { start: Some(near), end: far },
+            (Begin::Kept, Some(near)) => Span { start: Some(far), end: near },
+            _ => {
+                debug_assert!(false, "a long walk was never asked where it began");
+                return;
+            }
+        };
+        owner.gaps.record(&owner.order, &owner.blocks, span, found);
+    }
+}
