@@ -4,9 +4,9 @@
 //! which are opened for it. Never does: read a data block.
 
 use crate::database::Database;
-use crate::tree::Tree;
 use windrow_base::Result;
 use windrow_read::read::view::ReadFile;
+use windrow_store::tree::Tree;
 
 /// What tables hold, together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

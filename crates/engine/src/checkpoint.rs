@@ -11,14 +11,6 @@
 
 use crate::database::Database;
 use crate::log_copy::LogCopy;
-use crate::manifest::log::{InForce, ManifestLog, set_current};
-use crate::manifest::record::{Field, Record};
-use crate::manifest::state::ManifestState;
-use crate::place::enter;
-use crate::tree::Tree;
-use crate::workers::Kick;
-use crate::write::segments::{EMPTY_BYTES, NewWal};
-use crate::write::wal::Wal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, FileNumber, Result, SeqNo};
@@ -29,6 +21,14 @@ use windrow_format::current::Current;
 use windrow_format::names;
 use windrow_read::events::Event;
 use windrow_read::read::view::ReadView;
+use windrow_store::host::place::enter;
+use windrow_store::host::workers::Kick;
+use windrow_store::manifest::log::{InForce, ManifestLog, set_current};
+use windrow_store::manifest::record::{Field, Record};
+use windrow_store::manifest::state::ManifestState;
+use windrow_store::tree::Tree;
+use windrow_store::write::segments::{EMPTY_BYTES, NewWal};
+use windrow_store::write::wal::Wal;
 
 /// Bytes copied at a time where links are not to be had.
 const COPY_BYTES: usize = 1 << 20;

@@ -4,16 +4,16 @@
 //! Owns no state. Never does: free the directory (`handle.rs`).
 
 use crate::database::Database;
-use crate::jobs::Jobs;
-use crate::manifest::record::Field;
 use crate::stats_file;
-use crate::tree::Tree;
-use crate::trouble::Tries;
-use crate::write::segments::EMPTY_BYTES;
 use windrow_base::{Error, ErrorKind, Result, check_invariant, debug_invariant, unless_mutant};
 use windrow_env::fs::is_shortage;
 use windrow_env::sync::atomic::Ordering;
 use windrow_read::events::Event;
+use windrow_store::jobs::Jobs;
+use windrow_store::jobs::trouble::Tries;
+use windrow_store::manifest::record::Field;
+use windrow_store::tree::Tree;
+use windrow_store::write::segments::EMPTY_BYTES;
 
 /// Closes the database. See [`crate::Db::close`].
 pub(crate) fn close(database: &Database) -> Result<()> {

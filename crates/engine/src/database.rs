@@ -3,19 +3,7 @@
 //!
 //! In which order locks are taken: `lock_ranks.rs`.
 
-use crate::cleanup::Cleanup;
 use crate::handles::Handles;
-use crate::host::Host;
-use crate::jobs::Jobs;
-use crate::manifest::catalog::Catalog;
-use crate::manifest::record::KeyspaceRecord;
-use crate::schedule::Scheduler;
-use crate::tree::Tree;
-use crate::trees::Trees;
-use crate::workers::Workers;
-use crate::write::pipeline::Pipeline;
-use crate::write::segments::Segments;
-use crate::write::wal::Wal;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 use windrow_base::{KeyspaceId, Result, SeqNo};
@@ -24,6 +12,18 @@ use windrow_plan::tree::Version;
 use windrow_read::cache::Caches;
 use windrow_read::left_out::RecordsLeftOut;
 use windrow_read::lock_ranks;
+use windrow_store::catalog::Catalog;
+use windrow_store::catalog::cleanup::Cleanup;
+use windrow_store::host::Host;
+use windrow_store::host::workers::Workers;
+use windrow_store::jobs::Jobs;
+use windrow_store::jobs::schedule::Scheduler;
+use windrow_store::manifest::record::KeyspaceRecord;
+use windrow_store::tree::Tree;
+use windrow_store::tree::trees::Trees;
+use windrow_store::write::pipeline::Pipeline;
+use windrow_store::write::segments::Segments;
+use windrow_store::write::wal::Wal;
 
 /// An open database.
 pub(crate) struct Database {

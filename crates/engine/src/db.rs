@@ -5,7 +5,6 @@
 
 use crate::at_rest::KeyspaceAtRest;
 use crate::checkpoint;
-use crate::compact;
 use crate::database::Database;
 use crate::destroy::destroy;
 use crate::handle::Handle;
@@ -20,10 +19,8 @@ use crate::resume::resume;
 use crate::snapshot::Snapshot;
 use crate::stats_file::{self, RunningStats};
 use crate::stored::{self, StoredKeyspace, StoredSettings};
-use crate::tree::Tree;
 use crate::ttl::Ttl;
 use crate::verify::{self, VerifyReport};
-use crate::write::batch::{Batch, InKeyspace};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +33,9 @@ use windrow_read::options::{KeyspaceOptions, Options, WriteSync};
 use windrow_read::read::cursor::{Cursor, Iter};
 use windrow_read::slice::Slice;
 use windrow_read::stats::Stats;
+use windrow_store::jobs::compact;
+use windrow_store::tree::Tree;
+use windrow_store::write::batch::{Batch, InKeyspace};
 
 /// An open database.
 ///

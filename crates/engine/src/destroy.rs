@@ -4,16 +4,16 @@
 //! in it is touched, and so is a link, whose own directory is another.
 
 use crate::open::kept_logs;
-use crate::open::listing::Listing;
 use crate::open::remains::{refuse_foreign, remove_ours};
-use crate::place::enter;
-use crate::readers::refuse_readers;
 use crate::stats_file;
 use std::path::Path;
 use windrow_base::{Error, Result};
 use windrow_env::Env;
 use windrow_env::fs::{EntryKind, LockMode};
 use windrow_format::names;
+use windrow_store::host::listing::Listing;
+use windrow_store::host::place::enter;
+use windrow_store::host::readers::refuse_readers;
 
 /// Removes the files of the database in `dir`. Files that are not Windrow's
 /// stay, and then so does the directory.

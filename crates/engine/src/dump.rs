@@ -7,8 +7,6 @@
 //! printed as they are read, so that what is before a damage is seen.
 
 use crate::log::chain::{Batch, Chain, Entry};
-use crate::manifest::record::{Field, Record};
-use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::open::found::{fold_manifest, read_current};
 use std::fmt::{self, Display};
 use std::io::Write;
@@ -26,6 +24,8 @@ use windrow_format::table::{
     self, BlockHandle, BlockKind, Expect, FOOTER_BYTES, IndexIter, Locate, Table, read_block,
 };
 use windrow_plan::tree::{Edit, File, Version};
+use windrow_store::manifest::record::{Field, Record};
+use windrow_store::manifest::state::{KeyspaceState, ManifestState};
 
 /// Longest part of a key or value that is printed, in bytes.
 const SHOWN_BYTES_MAX: usize = 256;

@@ -13,11 +13,11 @@
 
 use crate::close;
 use crate::database::Database;
-use crate::workers::is_working;
 use std::ops::Deref;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
 use windrow_env::fs::FileLock;
+use windrow_store::host::workers::is_working;
 
 /// One of those that keep a database open.
 pub(crate) struct Handle(Arc<Database>);

@@ -33,15 +33,6 @@
 
 use crate::database::Database;
 use crate::handle::Handle;
-use crate::manifest::install::TreeEdit;
-use crate::manifest::record::Field;
-use crate::merge::dropping::Sink;
-use crate::merge::filters::OutputFilters;
-use crate::merge::writer::{OutputSpec, Outputs};
-use crate::tree::{Tree, dropped};
-use crate::workers::{Kick, closed};
-use crate::write::batch::check_limits;
-use crate::write::commit::outcome_unknown;
 use std::sync::Arc;
 use std::time::Duration;
 use windrow_base::key::{Kind, trailer};
@@ -52,6 +43,15 @@ use windrow_format::tombstone::Tombstones;
 use windrow_plan::ingested;
 use windrow_plan::tree::{File, Part};
 use windrow_read::stats::{MergeInput, PauseReason};
+use windrow_store::catalog::install::TreeEdit;
+use windrow_store::host::workers::{Kick, closed};
+use windrow_store::manifest::record::Field;
+use windrow_store::merge::dropping::Sink;
+use windrow_store::merge::filters::OutputFilters;
+use windrow_store::merge::writer::{OutputSpec, Outputs};
+use windrow_store::tree::{Tree, dropped};
+use windrow_store::write::batch::check_limits;
+use windrow_store::write::commit::outcome_unknown;
 
 /// Of an ingestion whose record may be in the manifest.
 const UNSEEN: &str = "the ingestion is not visible and `resume` leaves it out, but if the database is \

@@ -4,15 +4,12 @@
 //! handle outlives its keyspace; it then gives `Closed`, but for what snapshots
 //! from before see, which stays readable through it.
 
-use crate::compact;
 use crate::handle::Handle;
 use crate::ingest::Ingest;
 use crate::key_range::{self, KeyRange};
 use crate::read_options::ReadOptions;
 use crate::snapshot::Snapshot;
-use crate::tree::Tree;
 use crate::ttl::Ttl;
-use crate::write::batch::{Batch, InKeyspace};
 use std::cell::RefCell;
 use std::ops::Bound;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -26,6 +23,9 @@ use windrow_read::read::scan_options::ScanOptions;
 use windrow_read::read::view::ReadView;
 use windrow_read::read::{self, Latest};
 use windrow_read::slice::Slice;
+use windrow_store::jobs::compact;
+use windrow_store::tree::Tree;
+use windrow_store::write::batch::{Batch, InKeyspace};
 
 thread_local! {
     /// The buffer of single writes: their encoding allocates nothing.

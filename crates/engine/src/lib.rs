@@ -58,53 +58,33 @@
 //!
 //! # For readers of the source
 //!
-//! Begin with `db.rs`, then `write/commit.rs`, `read/get.rs`, `flush.rs`, `merge/run.rs`,
+//! Begin with `db.rs`, then `write/commit.rs`, `read/get.rs`, `flush.rs`, `jobs/merge.rs`,
 //! `open/mod.rs`. This crate decides nothing about the tree (`windrow-plan` does) and touches
 //! no file or clock itself (`windrow-env` does).
 
 mod at_rest;
 mod checkpoint;
-mod cleanup;
 mod close;
-mod compact;
-mod covered;
 mod database;
 mod db;
 mod destroy;
-mod due;
 pub mod dump;
-mod flush;
-mod flush_sample;
 mod follow;
-mod for_reads;
-mod gate;
 mod handle;
 mod handles;
-mod host;
 mod ingest;
-mod jobs;
 mod key_range;
 mod keyspace;
 mod lineage;
 mod log;
 mod log_copy;
-mod manifest;
 mod measure;
-mod merge;
 #[cfg(all(test, loom))]
 mod models;
 mod open;
-mod pace;
-mod place;
-mod plan_sizes;
-mod progress;
 mod read_options;
-mod readers;
 mod repair;
 mod resume;
-mod retry_timer;
-mod schedule;
-mod shortage;
 mod snapshot;
 mod snapshot_reads;
 mod stats_file;
@@ -114,15 +94,9 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 mod transaction;
-mod tree;
-mod trees;
-mod trouble;
 mod ttl;
 mod upkeep;
 mod verify;
-mod workers;
-mod write;
-mod write_state;
 
 // The code of pages, run as documentation tests; that of README.md is compiled alone, since it
 // makes its database where it is started.
@@ -242,4 +216,5 @@ pub use windrow_read::stats::{
     KeyspaceStats, Latencies, Latency, LevelShape, LevelStats, MemoryStats, PauseReason,
     PauseStats, Stats,
 };
-pub use write::batch::{Batch, BatchOp, InKeyspace};
+#[doc(inline)]
+pub use windrow_store::write::batch::{Batch, BatchOp, InKeyspace};

@@ -5,13 +5,13 @@
 
 use crate::log::chain::{Batch, Chain, Entry};
 use crate::log::file::LogFile;
-use crate::manifest::state::WalState;
-use crate::write::wal::Wal;
 use std::path::Path;
 use windrow_base::{Error, FileNumber, Result, SeqNo};
 use windrow_env::FileSystem;
 use windrow_format::batch::BatchBuf;
 use windrow_format::log::{self, Class, FILE_HEADER_BYTES, LogKind, Place};
+use windrow_store::manifest::state::WalState;
+use windrow_store::write::wal::Wal;
 
 /// A log that records are copied into.
 pub(crate) struct LogCopy<'a> {

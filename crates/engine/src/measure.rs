@@ -3,7 +3,6 @@
 //! Reads metadata and counters; opens a table only where a range cuts it.
 
 use crate::database::Database;
-use crate::tree::Tree;
 use std::cmp::Ordering as KeyOrdering;
 use std::sync::Arc;
 use windrow_base::key::{SEQ_MAX, push_internal, seek_trailer};
@@ -13,6 +12,7 @@ use windrow_plan::tree::File;
 use windrow_plan::usage::Use;
 use windrow_read::read::view::ReadView;
 use windrow_read::stats::{KeyspaceStats, LevelShape, MemoryStats, Stats};
+use windrow_store::tree::Tree;
 
 /// The statistics of a database.
 pub(crate) fn stats(database: &Database) -> Stats {

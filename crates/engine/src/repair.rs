@@ -50,12 +50,9 @@ pub use report::{DamagedLog, DamagedTable, LostRange, RepairReport};
 use crate::close::close;
 use crate::open::assemble::{Sharing, assemble};
 use crate::open::found::refuse_newer;
-use crate::open::listing::Listing;
 use crate::open::remains::refuse_foreign;
 use crate::open::replay::Replay;
 use crate::open::start::start_writing;
-use crate::place::{Place, enter};
-use crate::readers::refuse_readers;
 use crate::repair::evidence::Evidence;
 use crate::repair::findings::Findings;
 use crate::repair::rebuild::Rebuild;
@@ -68,6 +65,9 @@ use windrow_format::names;
 use windrow_plan::Policy;
 use windrow_read::fork::refuse_forked;
 use windrow_read::options::Options;
+use windrow_store::host::listing::Listing;
+use windrow_store::host::place::{Place, enter};
+use windrow_store::host::readers::refuse_readers;
 
 /// Makes the database in `dir` openable again, from what can be read of it.
 ///

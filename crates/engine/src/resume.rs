@@ -21,13 +21,8 @@
 //! there; a reader that did not see it could see it after a crash.
 
 use crate::database::Database;
-use crate::manifest::state::{KeyspaceState, ManifestState};
-use crate::merge::filters::OutputFilters;
 use crate::open::remains::remove_ours;
 use crate::open::undo::{Attempt, resume_needs_bytes};
-use crate::tree::Tree;
-use crate::workers::Kick;
-use crate::write_state::can_go_away;
 use std::sync::Arc;
 use windrow_base::{
     Error, ErrorKind, FileNumber, KeyspaceId, Result, SeqNo, check_invariant, debug_invariant,
@@ -39,6 +34,11 @@ use windrow_env::sync::atomic::Ordering;
 use windrow_format::names;
 use windrow_read::events::Event;
 use windrow_read::stats::MergeInput;
+use windrow_store::host::workers::Kick;
+use windrow_store::host::write_state::can_go_away;
+use windrow_store::manifest::state::{KeyspaceState, ManifestState};
+use windrow_store::merge::filters::OutputFilters;
+use windrow_store::tree::Tree;
 
 /// Turns writing on again. See [`crate::Db::resume`].
 pub(crate) fn resume(database: &Database) -> Result<()> {
@@ -258,10 +258,10 @@ impl Resume<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::write::queue::Memtables;
     use crate::{Db, ErrorKind, Options, WriteSync};
     use std::thread;
     use windrow_base::Error;
+    use windrow_store::write::queue::Memtables;
 
     /// A write that was filled behind one whose append failed was never visible,
     /// and is not when its sequence number is given out again: not to a reader

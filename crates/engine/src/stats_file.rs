@@ -8,7 +8,6 @@
 //! Owns: the file. Never does: fail anything, or replace a file that is not its own.
 
 use crate::database::Database;
-use crate::host::Host;
 use crate::measure;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use windrow_env::Env;
 use windrow_env::fs::{WriteOptions, is_not_found};
 use windrow_format::names;
 use windrow_read::stats::Stats;
+use windrow_store::host::Host;
 
 /// What the file begins with.
 const MAGIC: &str = "windrow stats 1";

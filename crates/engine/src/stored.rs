@@ -6,11 +6,8 @@
 //! whoever asks.
 
 use crate::follow::manifest_tail::read_records;
-use crate::manifest::record::{Field, KeyspaceRecord, Record};
 use crate::open::found::{fold_manifest, read_current, refuse_newer};
 use crate::open::remains::refuse_foreign;
-use crate::place::enter;
-use crate::readers::ReaderLease;
 use std::collections::BTreeMap;
 use std::path::Path;
 use windrow_base::{ErrorKind, Result};
@@ -18,6 +15,9 @@ use windrow_env::Env;
 use windrow_env::fs::LockMode;
 use windrow_format::names;
 use windrow_read::options::{KeyspaceSettings, Settings};
+use windrow_store::host::place::enter;
+use windrow_store::host::readers::ReaderLease;
+use windrow_store::manifest::record::{Field, KeyspaceRecord, Record};
 
 /// Settings that a database keeps in addition to its data.
 #[derive(Clone, Debug, Default, PartialEq)]

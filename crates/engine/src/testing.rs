@@ -4,14 +4,14 @@
 //! Never does: anything that a released program could use.
 
 use crate::db::Db;
-use crate::manifest::record::Record;
-use crate::manifest::state::ManifestState;
 use crate::open::found::fold_manifest;
 use std::path::Path;
 use windrow_base::{FileNumber, Result};
 use windrow_env::Env;
 use windrow_format::block::Charge;
 use windrow_read::options::Components;
+use windrow_store::manifest::record::Record;
+use windrow_store::manifest::state::ManifestState;
 
 /// Memory that is taken from the readers of a database until it is dropped.
 pub struct Crowd(#[allow(dead_code)] Charge);

@@ -3,21 +3,21 @@
 //! Owns no state: each is a sequence of steps of the owners. Never does: write to one.
 
 use crate::database::Database;
-use crate::manifest::catalog::Locked;
-use crate::manifest::record::{DEFAULT_KEYSPACE, Field};
-use crate::manifest::state::KeyspaceState;
 use crate::open::assemble::{Services, check_agrees};
 use crate::open::found::new_keyspace;
 use crate::open::left_out;
-use crate::plan_sizes::plan_settings;
-use crate::tree::{Tree, dropped};
-use crate::write::queue::QueueState;
 use std::collections::HashSet;
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, unless_mutant};
 use windrow_plan::Policy;
 use windrow_read::events::Event;
 use windrow_read::options::{KeyspaceOptions, KeyspaceSettings};
+use windrow_store::catalog::Locked;
+use windrow_store::host::plan_sizes::plan_settings;
+use windrow_store::manifest::record::{DEFAULT_KEYSPACE, Field};
+use windrow_store::manifest::state::KeyspaceState;
+use windrow_store::tree::{Tree, dropped};
+use windrow_store::write::queue::QueueState;
 
 /// Longest name of a keyspace, in bytes.
 const NAME_BYTES_MAX: usize = 255;

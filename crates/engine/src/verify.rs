@@ -11,7 +11,6 @@ mod report;
 pub use report::VerifyReport;
 
 use crate::database::Database;
-use crate::tree::Tree;
 use std::sync::Arc;
 use windrow_base::{Error, Result, unless_mutant};
 use windrow_env::fs::ReadOptions;
@@ -20,6 +19,7 @@ use windrow_read::read::level_iter::LevelIter;
 use windrow_read::read::merge_iter::{MergeIter, Source};
 use windrow_read::read::table_iter::TableIterOptions;
 use windrow_read::read::view::{ReadFile, SortedRun};
+use windrow_store::tree::Tree;
 
 /// Bytes that verify reads at a time.
 const READAHEAD_BYTES: u64 = 256 << 10;

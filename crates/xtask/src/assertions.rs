@@ -25,28 +25,29 @@ use std::path::Path;
 use syn::visit::{self, Visit};
 
 /// Crates of which each folder is a row.
-const LIBRARIES: [&str; 7] = ["base", "env", "format", "plan", "skiplist", "read", "engine"];
+const LIBRARIES: [&str; 8] =
+    ["base", "env", "format", "plan", "skiplist", "read", "store", "engine"];
 
 /// The control plane: files and folders of the engine's crates.
 const CONTROL_PLANE: [&str; 20] = [
-    "crates/engine/src/cleanup.rs",
     "crates/engine/src/close.rs",
-    "crates/engine/src/due.rs",
-    "crates/engine/src/flush.rs",
-    "crates/engine/src/gate.rs",
-    "crates/engine/src/jobs.rs",
-    "crates/engine/src/manifest/",
-    "crates/engine/src/merge/run.rs",
+    "crates/store/src/jobs/due.rs",
+    "crates/store/src/jobs/flush.rs",
+    "crates/store/src/host/gate.rs",
+    "crates/store/src/jobs/mod.rs",
+    "crates/store/src/catalog/",
+    "crates/store/src/manifest/",
+    "crates/store/src/jobs/merge.rs",
     "crates/engine/src/open/",
     "crates/engine/src/resume.rs",
-    "crates/engine/src/schedule.rs",
-    "crates/engine/src/workers.rs",
-    "crates/engine/src/write/pipeline.rs",
-    "crates/engine/src/write/queue.rs",
-    "crates/engine/src/write/room.rs",
-    "crates/engine/src/write/segments.rs",
-    "crates/engine/src/write/unflushed.rs",
-    "crates/engine/src/write_state.rs",
+    "crates/store/src/jobs/schedule.rs",
+    "crates/store/src/host/workers.rs",
+    "crates/store/src/write/pipeline.rs",
+    "crates/store/src/write/queue.rs",
+    "crates/store/src/write/room.rs",
+    "crates/store/src/write/segments.rs",
+    "crates/store/src/write/unflushed.rs",
+    "crates/store/src/host/write_state.rs",
     "crates/read/src/snapshots.rs",
     "crates/read/src/stats/chain.rs",
 ];

@@ -46,6 +46,18 @@ const LAYERS: &[Layer] = &[
     // somebody else's.
     Layer { package: "windrow-read", windrow: BELOW_ENGINE, outside: Some(&["quick_cache"]) },
     Layer {
+        package: "windrow-store",
+        windrow: &[
+            "windrow-base",
+            "windrow-env",
+            "windrow-format",
+            "windrow-plan",
+            "windrow-skiplist",
+            "windrow-read",
+        ],
+        outside: Some(&[]),
+    },
+    Layer {
         package: "windrow",
         windrow: &[
             "windrow-base",
@@ -54,6 +66,7 @@ const LAYERS: &[Layer] = &[
             "windrow-plan",
             "windrow-skiplist",
             "windrow-read",
+            "windrow-store",
         ],
         outside: Some(&[]),
     },

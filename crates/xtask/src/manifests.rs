@@ -25,6 +25,7 @@ const PUBLISHED: &[&str] = &[
     "windrow-format",
     "windrow-plan",
     "windrow-read",
+    "windrow-store",
     "windrow",
     "windrow-lab",
     "windrow-dashboard",

@@ -15,7 +15,8 @@ use std::path::Path;
 use syn::visit::{self, Visit};
 
 /// What a database consists of, but for dependencies.
-const LIBRARIES: [&str; 7] = ["base", "env", "format", "plan", "skiplist", "read", "engine"];
+const LIBRARIES: [&str; 8] =
+    ["base", "env", "format", "plan", "skiplist", "read", "store", "engine"];
 
 const TYPES_THAT_WAIT: [&str; 7] =
     ["LazyLock", "OnceLock", "Once", "Mutex", "RwLock", "Condvar", "Barrier"];

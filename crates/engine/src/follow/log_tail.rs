@@ -15,7 +15,6 @@ use crate::log::chain::{Batch, Chain, Entry};
 use crate::log::file::LogFile;
 use crate::log::memtables::LogMemtables;
 use crate::log::tail::{Tail, Took};
-use crate::manifest::state::{ManifestState, WalState};
 use std::path::Path;
 use std::sync::Arc;
 use windrow_base::{FileNumber, Kind, Result, SeqNo, unless_mutant};
@@ -23,6 +22,7 @@ use windrow_env::Env;
 use windrow_format::batch::Op;
 use windrow_format::log::{Length, Mark, Record};
 use windrow_skiplist::ChunkPool;
+use windrow_store::manifest::state::{ManifestState, WalState};
 
 /// A memtable is left for the next one at this size: what is made again is small.
 const MEMTABLE_BYTES: usize = 4 << 20;

@@ -3,8 +3,6 @@
 //! Owns: what it folds to. Never does: look at tables or logs.
 
 use crate::log::tail::{Tail, Took};
-use crate::manifest::record::Record;
-use crate::manifest::state::ManifestState;
 use crate::open::found::read_current;
 use crate::open::left_out::LeftOut;
 use std::path::Path;
@@ -16,6 +14,8 @@ use windrow_format::log::{Class, Length, LogKind, Reader};
 use windrow_format::names;
 use windrow_plan::tree::{File, Version};
 use windrow_read::options::Components;
+use windrow_store::manifest::record::Record;
+use windrow_store::manifest::state::ManifestState;
 
 /// A manifest, up to where it was read.
 pub(super) struct ManifestTail {

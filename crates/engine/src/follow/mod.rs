@@ -20,11 +20,8 @@ use crate::database::Database;
 use crate::db::Db;
 use crate::open::assemble::{Sharing, assemble, show};
 use crate::open::found::{Found, refuse_newer};
-use crate::open::listing::Listing;
 use crate::open::missing_or_remains;
 use crate::open::remains::refuse_foreign;
-use crate::place::{Place, enter};
-use crate::readers::{LOST, ReaderLease};
 use log_tail::{Known, LogTail, Read};
 use manifest_tail::ManifestTail;
 use std::path::{Path, PathBuf};
@@ -42,6 +39,9 @@ use windrow_read::fork::refuse_forked;
 use windrow_read::lock_ranks;
 use windrow_read::options::Options;
 use windrow_skiplist::ChunkPool;
+use windrow_store::host::listing::Listing;
+use windrow_store::host::place::{Place, enter};
+use windrow_store::host::readers::{LOST, ReaderLease};
 
 /// How often the manifest is read again, where a log is ahead of it.
 const TRIES: u32 = 8;
@@ -282,7 +282,7 @@ impl Follower {
             return Err(Error::invalid("the last refresh failed: refresh before a checkpoint"));
         };
         if let Some(record) = manifest.left_out.records().first() {
-            return Err(crate::tree::left_out(record));
+            return Err(windrow_store::tree::left_out(record));
         }
         let followed = Followed {
             env,

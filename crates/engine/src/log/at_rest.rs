@@ -9,8 +9,6 @@
 
 use super::chain::{Batch, Chain, Entry};
 use super::file::LogFile;
-use crate::manifest::folded::Folded;
-use crate::manifest::state::{ManifestState, WalState};
 use std::collections::BTreeMap;
 use std::path::Path;
 use windrow_base::{Error, FileNumber, Result, SeqNo, unless_mutant};
@@ -19,6 +17,8 @@ use windrow_env::fs::ReadOptions;
 use windrow_format::log::{Length, Mark, Record};
 use windrow_format::names;
 use windrow_read::left_out::RecordsLeftOut;
+use windrow_store::manifest::folded::Folded;
+use windrow_store::manifest::state::{ManifestState, WalState};
 
 /// What the logs are read for: what damage and gaps mean.
 #[derive(Clone, Copy)]

@@ -2,7 +2,6 @@
 //!
 //! Owns: that check, and the name in errors. Never does: judge a record.
 
-use crate::manifest::state::WalState;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, FileUid, Result};
@@ -10,6 +9,7 @@ use windrow_env::fs::ReadOptions;
 use windrow_env::{FileSystem, ReadFile};
 use windrow_format::log::{FileHeader, LogKind, Reader};
 use windrow_format::names;
+use windrow_store::manifest::state::WalState;
 
 /// A log that is to be read.
 #[derive(Clone, Debug)]

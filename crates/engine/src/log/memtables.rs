@@ -8,13 +8,13 @@
 //! Owns: the memtables. Never does: read a log.
 
 use super::chain::Batch;
-use crate::manifest::state::{KeyspaceState, ManifestState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windrow_base::key::{Kind, trailer_kind, trailer_seq};
 use windrow_base::{Error, KeyOrder, KeyspaceId, Result, SeqNo};
 use windrow_read::memtable::Memtable;
 use windrow_skiplist::ChunkPool;
+use windrow_store::manifest::state::{KeyspaceState, ManifestState};
 
 /// The memtables of what was read of the logs.
 pub(crate) struct LogMemtables {

@@ -1,4 +1,4 @@
-//! Keyspaces that are made and dropped ([`crate::manifest::catalog::Catalog`]).
+//! Keyspaces that are made and dropped ([`windrow_store::catalog::Catalog`]).
 
 use super::{OF_MANY, OF_TWO, World, model_of_database};
 use windrow_base::ErrorKind;

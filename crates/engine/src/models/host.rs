@@ -1,11 +1,11 @@
-//! Waiting for a change ([`crate::host::Host`] with its `Progress`), and whether writing
+//! Waiting for a change ([`windrow_store::host::Host`] with its `Progress`), and whether writing
 //! is on ([`WriteState`]).
 
 use super::{OF_STEPS, model, model_of_database};
-use crate::write_state::WriteState;
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind};
+use windrow_store::host::write_state::WriteState;
 
 #[test]
 fn who_waits_for_a_change_hears_of_it() {

@@ -1,13 +1,13 @@
-//! What jobs install, under readers ([`crate::jobs::Jobs`], trees, cleanup).
+//! What jobs install, under readers ([`windrow_store::jobs::Jobs`], trees, cleanup).
 
 use super::{OF_TWO, World, model_of_database};
-use crate::jobs::Installed;
-use crate::tree::Tree;
 use loom::sync::{Arc as LoomArc, Mutex as LoomMutex};
 use std::sync::Arc;
 use windrow_base::KeyspaceId;
 use windrow_plan::tree::{Edit, Version};
 use windrow_read::snapshots::DroppedEntries;
+use windrow_store::jobs::Installed;
+use windrow_store::tree::Tree;
 
 fn tree(world: &World) -> Arc<Tree> {
     world.database().tree(KeyspaceId::DEFAULT).expect("the default keyspace")

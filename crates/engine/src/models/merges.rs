@@ -1,8 +1,8 @@
-//! What merges side by side share ([`crate::merge`]).
+//! What merges side by side share ([`windrow_store::merge`]).
 
 use super::{OF_TWO, model_of_database};
-use crate::merge::filters::OutputFilters;
 use windrow_base::KeyspaceId;
+use windrow_store::merge::filters::OutputFilters;
 
 /// Jobs that plan their filters at once take no more than one after the other.
 #[test]

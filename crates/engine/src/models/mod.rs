@@ -41,7 +41,6 @@ mod wal_sync;
 mod workers;
 
 use crate::database::Database;
-use crate::write::segments::Segments;
 use crate::{Db, Options};
 use loom::thread::{Builder, JoinHandle};
 use std::path::Path;
@@ -49,6 +48,7 @@ use std::sync::Arc;
 use windrow_env::sync::Mutex;
 use windrow_env::testing::{Handles, env};
 use windrow_read::lock_ranks;
+use windrow_store::write::segments::Segments;
 
 /// Forced switches, where `LOOM_MAX_PREEMPTIONS` does not say: of a few steps, of two
 /// threads that each call a database, and of three, or of calls that take long.

@@ -1,4 +1,4 @@
-//! Writes, from their slot of the queue to being visible: [`crate::write::pipeline::Pipeline`]
+//! Writes, from their slot of the queue to being visible: [`windrow_store::write::pipeline::Pipeline`]
 //! with its queue and segments.
 
 use super::{OF_MANY, OF_TWO, World, model_of_database, open};

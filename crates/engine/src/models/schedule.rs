@@ -1,9 +1,9 @@
-//! Which jobs begin ([`crate::schedule::Scheduler`]), and the timer of those that wait.
+//! Which jobs begin ([`windrow_store::jobs::schedule::Scheduler`]), and the timer of those that wait.
 
 use super::{OF_MANY, OF_STEPS, OF_TWO, model, model_of_database};
-use crate::retry_timer::RetryTimer;
 use loom::sync::{Arc as LoomArc, Mutex as LoomMutex};
 use loom::thread;
+use windrow_store::jobs::retry_timer::RetryTimer;
 
 #[test]
 fn two_who_want_work_begun_begin_it_once() {

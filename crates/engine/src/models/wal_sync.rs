@@ -1,8 +1,7 @@
-//! The group sync of the log ([`crate::write::wal_sync::WalSync`]), by writers that go
+//! The group sync of the log ([`windrow_store::write::wal_sync::WalSync`]), by writers that go
 //! through the whole write path into a log of this model's.
 
 use super::{OF_TWO, World, model_of_database};
-use crate::write::wal::Wal;
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use std::sync::atomic::{AtomicU64 as Book, Ordering};
 use windrow_base::{Error, ErrorKind, FileNumber, Result};
 use windrow_env::LogFile;
 use windrow_read::options::WriteSync;
+use windrow_store::write::wal::Wal;
 
 /// A log that is written and synced by saying so. Its own fields, but for what
 /// writers share, are the standard library's: they are the test's books, not

@@ -1,4 +1,4 @@
-//! What a close waits for ([`crate::workers::Workers`], `close.rs`).
+//! What a close waits for ([`windrow_store::host::workers::Workers`], `close.rs`).
 
 use super::{OF_MANY, OF_STEPS, model_of_database, open};
 use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};

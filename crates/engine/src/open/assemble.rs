@@ -2,22 +2,10 @@
 //!
 //! Owns: the order in which its parts are made. Never does: replay a log, or write.
 
-use crate::cleanup::Cleanup;
 use crate::database::{Database, DatabaseParts};
-use crate::host::{Ground, Host};
 use crate::log::memtables::LogMemtables;
-use crate::manifest::catalog::Catalog;
-use crate::manifest::durable::DurableManifest;
-use crate::manifest::record::KeyspaceRecord;
-use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::open::found::Found;
-use crate::open::listing::Listing;
 use crate::open::logs::check_files;
-use crate::place::Place;
-use crate::plan_sizes::plan_settings;
-use crate::tree::{Tree, TreeParts};
-use crate::workers::Workers;
-use crate::write::wal::Wal;
 use std::sync::Arc;
 use windrow_base::{
     Error, ErrorKind, KeyOrder, KeyspaceId, Result, SeqNo, debug_invariant, unless_mutant,
@@ -34,6 +22,18 @@ use windrow_read::read::access::Access;
 use windrow_read::read::cost::ReadCost;
 use windrow_read::read::view::ReadView;
 use windrow_skiplist::ChunkPool;
+use windrow_store::catalog::Catalog;
+use windrow_store::catalog::cleanup::Cleanup;
+use windrow_store::catalog::durable::DurableManifest;
+use windrow_store::host::listing::Listing;
+use windrow_store::host::place::Place;
+use windrow_store::host::plan_sizes::plan_settings;
+use windrow_store::host::workers::Workers;
+use windrow_store::host::{Ground, Host};
+use windrow_store::manifest::record::KeyspaceRecord;
+use windrow_store::manifest::state::{KeyspaceState, ManifestState};
+use windrow_store::tree::{Tree, TreeParts};
+use windrow_store::write::wal::Wal;
 
 /// What a database shares with others of this process.
 #[derive(Clone, Copy)]

@@ -3,11 +3,7 @@
 //! Owns: finding that, and what it says. Never does: change a file, or look at
 //! tables and logs.
 
-use crate::manifest::folded::Folded;
-use crate::manifest::record::{DEFAULT_KEYSPACE, KeyspaceRecord, Record};
-use crate::manifest::state::ManifestState;
 use crate::open::left_out::{self, LeftOut};
-use crate::open::listing::Listing;
 use std::path::Path;
 use windrow_base::comparator::BYTEWISE_ID;
 use windrow_base::{Error, ErrorKind, FileNumber, FileUid, KeyspaceId, Result, check_invariant};
@@ -17,6 +13,10 @@ use windrow_format::current::Current;
 use windrow_format::log::{Class, Length, LogKind, Reader};
 use windrow_format::names;
 use windrow_read::options::{Components, KeyspaceOptions, Options};
+use windrow_store::host::listing::Listing;
+use windrow_store::manifest::folded::Folded;
+use windrow_store::manifest::record::{DEFAULT_KEYSPACE, KeyspaceRecord, Record};
+use windrow_store::manifest::state::ManifestState;
 
 /// Refuses a directory of a newer format before even the lock file is touched.
 ///

@@ -19,8 +19,6 @@
 //! Owns: which logs are kept, and where. Never does: find a gap (`format/src/log`), or decide what
 //! a log gives back (`replay.rs`).
 
-use crate::host::Host;
-use crate::open::listing::Listing;
 use crate::open::undo::MARGIN_BYTES;
 use crate::repair::originals::{self, Originals};
 use std::collections::BTreeMap;
@@ -29,6 +27,8 @@ use windrow_base::{ErrorKind, FileNumber, Result};
 use windrow_env::Env;
 use windrow_format::names::{self, FileKind};
 use windrow_read::left_out::RecordsLeftOut;
+use windrow_store::host::Host;
+use windrow_store::host::listing::Listing;
 
 /// How many logs that opens have kept stay in `lost/`.
 const KEPT_MAX: usize = 8;

@@ -6,11 +6,11 @@
 //! the replay passes over operations of keyspaces that are not there. Never does:
 //! anything in an open for writing, which would lose them with the next manifest.
 
-use crate::manifest::record::{Field, KeyspaceRecord, Record};
-use crate::tree;
 use std::collections::BTreeMap;
 use windrow_base::{Error, KeyspaceId, Result};
 use windrow_read::options::Components;
+use windrow_store::manifest::record::{Field, KeyspaceRecord, Record};
+use windrow_store::tree;
 
 /// What was left out so far.
 #[derive(Default)]

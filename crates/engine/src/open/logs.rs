@@ -4,9 +4,6 @@
 //! Owns: that judgement. Never does: read a record.
 
 use crate::log::file::LogFile;
-use crate::manifest::folded::Folded;
-use crate::manifest::state::ManifestState;
-use crate::open::listing::Listing;
 use std::cmp::Ordering;
 use std::path::Path;
 use windrow_base::{Error, ErrorKind, FileNumber, FileUid, Result};
@@ -14,6 +11,9 @@ use windrow_env::Env;
 use windrow_env::fs::ReadOptions;
 use windrow_format::log::{FileHeader, Length, LogKind, Reader};
 use windrow_format::names;
+use windrow_store::host::listing::Listing;
+use windrow_store::manifest::folded::Folded;
+use windrow_store::manifest::state::ManifestState;
 
 /// Checks that what the manifest names is there and not shorter than it was,
 /// and that the manifest is as long as the logs remember it (rules R4, R11).

@@ -18,7 +18,6 @@ pub(crate) mod assemble;
 pub(crate) mod found;
 pub(crate) mod kept_logs;
 pub(crate) mod left_out;
-pub(crate) mod listing;
 pub(crate) mod logs;
 pub(crate) mod remains;
 pub(crate) mod replay;
@@ -29,18 +28,14 @@ pub(crate) mod undo;
 use crate::database::Database;
 use crate::log::at_rest::{LogsAtRest, Purpose, Replayed};
 use crate::log::memtables::LogMemtables;
-use crate::manifest::folded::Folded;
-use crate::manifest::state::ManifestState;
 use crate::open::assemble::{Sharing, assemble, show};
 use crate::open::found::{check_no_remains, find_manifest, missing, refuse_newer};
 use crate::open::kept_logs::Keep;
-use crate::open::listing::Listing;
 use crate::open::logs::wal_header;
 use crate::open::remains::refuse_foreign;
 use crate::open::replay::Replay;
 use crate::open::start::start_writing;
 use crate::open::undo::Attempt;
-use crate::place::{Place, enter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, Result, debug_invariant, unless_mutant};
@@ -51,6 +46,10 @@ use windrow_plan::Policy;
 use windrow_read::events::Event;
 use windrow_read::fork::refuse_forked;
 use windrow_read::options::Options;
+use windrow_store::host::listing::Listing;
+use windrow_store::host::place::{Place, enter};
+use windrow_store::manifest::folded::Folded;
+use windrow_store::manifest::state::ManifestState;
 
 /// A database that was opened, and the lock that keeps others out.
 pub(crate) struct Opened {

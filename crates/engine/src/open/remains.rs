@@ -10,10 +10,6 @@
 //! Owns: whose a directory is, and the removal of what no manifest names.
 //! Never does: move or change a file.
 
-use crate::cleanup::Cleanup;
-use crate::host::Host;
-use crate::manifest::catalog::Catalog;
-use crate::open::listing::Listing;
 use std::path::Path;
 use windrow_base::{Error, Result, debug_invariant};
 use windrow_env::Env;
@@ -21,6 +17,10 @@ use windrow_env::fs::{EntryKind, ReadOptions, is_not_found};
 use windrow_format::names;
 use windrow_format::owner::{HEAD_BYTES, Owner, of_head};
 use windrow_read::events::Event;
+use windrow_store::catalog::Catalog;
+use windrow_store::catalog::cleanup::Cleanup;
+use windrow_store::host::Host;
+use windrow_store::host::listing::Listing;
 
 /// The longest that Windrow writes to a lock file: a pid of 32 bits and a line's end.
 const LOCK_BYTES_MAX: u64 = "4294967295\n".len() as u64;

@@ -8,15 +8,9 @@
 //! (`log/at_rest.rs`).
 
 use crate::database::Database;
-use crate::flush::Flushed;
 use crate::log::at_rest::{LogsAtRest, Proof, Purpose, Replayed};
 use crate::log::chain::Batch;
 use crate::log::memtables::keyspace;
-use crate::manifest::folded::Folded;
-use crate::manifest::state::ManifestState;
-use crate::merge::filters::OutputFilters;
-use crate::merge::raw::raw_tables;
-use crate::tree::Tree;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +20,12 @@ use windrow_base::{
 use windrow_env::fs::is_out_of_descriptors;
 use windrow_plan::tree::{File, Version};
 use windrow_read::memtable::{LIST_BYTES, Memtable, memory_bytes_of};
+use windrow_store::jobs::flush::Flushed;
+use windrow_store::manifest::folded::Folded;
+use windrow_store::manifest::state::ManifestState;
+use windrow_store::merge::filters::OutputFilters;
+use windrow_store::merge::raw::raw_tables;
+use windrow_store::tree::Tree;
 
 /// What repair has of the logs.
 pub(crate) struct Salvaged {

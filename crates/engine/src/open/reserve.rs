@@ -10,12 +10,12 @@
 //! whatever happens to it is harmless. Never does: give it up under a running
 //! database, but where that is resumed (`resume.rs`).
 
-use crate::host::Host;
-use crate::open::listing::Listing;
 use crate::open::remains::remove_ours;
 use crate::open::undo::{Attempt, MARGIN_BYTES};
 use windrow_base::Result;
 use windrow_format::names;
+use windrow_store::host::Host;
+use windrow_store::host::listing::Listing;
 
 /// Gives the reserve up where a recovery of these files may lack room. What
 /// is replayed takes about as much in tables as it does in logs.

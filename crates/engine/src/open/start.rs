@@ -4,19 +4,19 @@
 //! before the log is made, so that the logs of before can go in between: on a
 //! device that is nearly full their room is the room there is.
 //!
-//! [`Catalog::begin`]: crate::manifest::catalog::Catalog::begin
+//! [`Catalog::begin`]: windrow_store::catalog::Catalog::begin
 
 use crate::database::Database;
-use crate::for_reads;
-use crate::jobs::Jobs;
 use crate::log::at_rest::Replayed;
-use crate::open::listing::Listing;
 use crate::open::remains::remove_orphans;
 use crate::repair::traces;
 use crate::stats_file;
 use std::sync::Arc;
 use windrow_base::{Result, check_invariant};
 use windrow_env::sync::atomic::Ordering;
+use windrow_store::host::listing::Listing;
+use windrow_store::jobs::Jobs;
+use windrow_store::jobs::for_reads;
 
 /// How often an idle database looks for work, in ms.
 const IDLE_LOOK_MS: u64 = 30_000;

@@ -8,15 +8,15 @@
 //! Their numbers may be given out again: what CURRENT names has another uid.
 //! Never does: remove a file that was there before.
 
-use crate::host::Host;
-use crate::manifest::catalog::Catalog;
 use crate::open::found::read_current;
-use crate::open::listing::Listing;
 use windrow_base::{Error, ErrorKind, FileNumber, debug_invariant};
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_env::sync::atomic::Ordering;
 use windrow_format::log::{LogKind, Reader};
 use windrow_format::names;
+use windrow_store::catalog::Catalog;
+use windrow_store::host::Host;
+use windrow_store::host::listing::Listing;
 
 /// Room for a manifest, the first step of a log, and for what a file system takes for itself.
 pub(crate) const MARGIN_BYTES: u64 = 1 << 20;

@@ -8,8 +8,6 @@ use super::findings::Findings;
 use super::identity::Identity;
 use super::site::Site;
 use crate::log::at_rest::Proof;
-use crate::manifest::record::DEFAULT_KEYSPACE;
-use crate::manifest::state::{KeyspaceState, ManifestState};
 use crate::open::found::{Found, new_keyspace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,6 +19,8 @@ use windrow_format::log::{Class, LogKind, Reader};
 use windrow_format::table::{self, Expect, Properties, Table};
 use windrow_plan::tree::Version;
 use windrow_read::options::{KeyspaceOptions, KeyspaceSettings};
+use windrow_store::manifest::record::DEFAULT_KEYSPACE;
+use windrow_store::manifest::state::{KeyspaceState, ManifestState};
 
 /// What the files say of themselves.
 #[derive(Default)]

@@ -12,7 +12,6 @@ use super::findings::Findings;
 use super::originals;
 use super::report::DamagedLog;
 use super::site::Site;
-use crate::manifest::state::{ManifestState, WalState};
 use crate::open::replay::{Replay, Salvaged};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +22,7 @@ use windrow_env::fs::ReadOptions;
 use windrow_format::log::{FILE_HEADER_BYTES, LogKind, Reader};
 use windrow_format::names;
 use windrow_read::left_out::RecordsLeftOut;
+use windrow_store::manifest::state::{ManifestState, WalState};
 
 /// Bytes read at a time to see whether there is anything.
 const BLANK_CHUNK_BYTES: usize = 1 << 20;

@@ -8,14 +8,14 @@ use super::findings::Findings;
 use super::identity::Identity;
 use super::site::Site;
 use crate::log::file::is_log;
-use crate::manifest::folded::Folded;
-use crate::manifest::record::Record;
-use crate::manifest::state::ManifestState;
 use crate::open::found::{Found, fold_manifest, read_current};
 use crate::open::logs::is_own;
 use windrow_base::{KeyspaceId, Result};
 use windrow_env::fs::ReadOptions;
 use windrow_format::log::{Class, Length, LogKind, Mark, Reader};
+use windrow_store::manifest::folded::Folded;
+use windrow_store::manifest::record::Record;
+use windrow_store::manifest::state::ManifestState;
 
 /// The state that the manifest in force gives: the one that CURRENT names,
 /// or, where CURRENT cannot be read, the newest. `None` if it is damaged or

@@ -9,13 +9,13 @@
 //!
 //! Owns: which files that are. Never does: overwrite what is in `lost/`.
 
-use crate::open::listing::Listing;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use windrow_base::{ErrorKind, Result};
 use windrow_env::Env;
 use windrow_env::fs::ReadOptions;
 use windrow_format::names::{self, FileKind};
+use windrow_store::host::listing::Listing;
 
 /// Directory that damaged files are kept in.
 const LOST: &str = "lost";

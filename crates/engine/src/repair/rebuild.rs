@@ -21,10 +21,7 @@ use super::trees::apply;
 use crate::database::Database;
 use crate::lineage::{Entry, Lineage, Origin};
 use crate::log::at_rest::Replayed;
-use crate::merge::dropping::Sink;
-use crate::merge::raw::{describe, newest_tombstones, outputs};
 use crate::open::replay::Replay;
-use crate::tree::Tree;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use windrow_base::{Error, FileNumber, Result, SeqNo, key};
@@ -35,6 +32,9 @@ use windrow_read::read::level_iter::LevelIter;
 use windrow_read::read::merge_iter::{MergeIter, Source};
 use windrow_read::read::table_iter::TableIterOptions;
 use windrow_read::read::view::{ReadFile, SortedRun};
+use windrow_store::merge::dropping::Sink;
+use windrow_store::merge::raw::{describe, newest_tombstones, outputs};
+use windrow_store::tree::Tree;
 
 /// A table that is merged: of the database, of what was saved of one, or of a log.
 struct Gathered {

@@ -7,10 +7,6 @@
 use super::findings::Findings;
 use super::report::{DamagedTable, LostRange};
 use super::site::Site;
-use crate::host::Host;
-use crate::merge::dropping::Sink;
-use crate::merge::raw::{describe, newest_tombstones, outputs};
-use crate::tree::Tree;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +18,10 @@ use windrow_format::names;
 use windrow_format::table::{self, BlockHandle, BlockKind, Properties, Remains};
 use windrow_format::tombstone::Tombstones;
 use windrow_plan::tree::File;
+use windrow_store::host::Host;
+use windrow_store::merge::dropping::Sink;
+use windrow_store::merge::raw::{describe, newest_tombstones, outputs};
+use windrow_store::tree::Tree;
 
 /// What is known of a damaged table before it is looked into.
 pub(super) struct Damaged<'a> {

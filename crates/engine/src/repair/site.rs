@@ -4,8 +4,6 @@
 //! one file at a time.
 
 use super::traces;
-use crate::open::listing::Listing;
-use crate::tree::Tree;
 use std::path::{Path, PathBuf};
 use windrow_base::{Error, FileNumber, Result};
 use windrow_env::Env;
@@ -14,6 +12,8 @@ use windrow_format::names;
 use windrow_format::table::{self, Expect};
 use windrow_plan::tree::File;
 use windrow_read::options::Options;
+use windrow_store::host::listing::Listing;
+use windrow_store::tree::Tree;
 
 /// What is repaired.
 pub(super) struct Site<'a> {

@@ -17,13 +17,13 @@
 //! depends on whether its sources are still there, file by file.
 
 use crate::open::found::read_current;
-use crate::open::listing::Listing;
 use crate::open::remains::remove_ours;
 use std::path::Path;
 use windrow_base::{FileNumber, Result};
 use windrow_env::Env;
 use windrow_env::fs::WriteOptions;
 use windrow_format::names;
+use windrow_store::host::listing::Listing;
 
 /// The repair that was cut short, by the number from which on files are its
 /// own, if there was one.

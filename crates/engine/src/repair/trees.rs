@@ -9,11 +9,11 @@ use super::originals;
 use super::salvage::{Damaged, salvage};
 use super::site::Site;
 use crate::database::Database;
-use crate::tree::Tree;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
 use windrow_format::names;
 use windrow_plan::tree::{Edit, File};
+use windrow_store::tree::Tree;
 
 /// Repairs every tree.
 ///

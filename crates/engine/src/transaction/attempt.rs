@@ -8,10 +8,10 @@ use super::{Transaction, TransactionOptions};
 use crate::db::Db;
 use crate::handle::Handle;
 use crate::key_range::KeyRange;
-use crate::write::batch::Batch;
 use windrow_base::{Error, ErrorKind, Result, SeqNo};
 use windrow_read::options::WriteSync;
 use windrow_read::slice::Slice;
+use windrow_store::write::batch::Batch;
 
 /// Runs `work` in a transaction, and again where it conflicts.
 fn transact<T, E: From<Error>>(

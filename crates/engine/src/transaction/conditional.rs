@@ -10,12 +10,12 @@ use crate::handle::Handle;
 use crate::key_range::{self, KeyRange};
 use crate::keyspace::Keyspace;
 use crate::snapshot::Snapshot;
-use crate::write::batch::{Batch, InKeyspace};
 use std::ops::Bound;
 use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
 use windrow_read::options::WriteSync;
 use windrow_read::read::cursor::Iter;
 use windrow_read::slice::Slice;
+use windrow_store::write::batch::{Batch, InKeyspace};
 
 /// What must be true of some keys for [`crate::Db::write_if`] to write.
 ///

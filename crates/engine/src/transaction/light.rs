@@ -10,12 +10,12 @@
 use crate::handle::Handle;
 use crate::keyspace::Keyspace;
 use crate::snapshot::Snapshot;
-use crate::write::batch::Batch;
-use crate::write::read_set::{ReadRange, ReadSet};
 use std::ops::Bound;
 use windrow_base::{ErrorKind, Result, SeqNo};
 use windrow_read::options::WriteSync;
 use windrow_read::slice::Slice;
+use windrow_store::write::batch::Batch;
+use windrow_store::write::read_set::{ReadRange, ReadSet};
 
 /// One attempt of a write that depends on what it reads.
 pub(super) struct LightTransaction<'a> {

@@ -2,7 +2,7 @@
 //!
 //! Owns: which. Never does: ask for one, or give one back.
 
-use crate::write::key_locks::{LockKey, Owner};
+use windrow_store::write::key_locks::{LockKey, Owner};
 
 /// The locks of a transaction.
 #[derive(Debug)]

@@ -34,10 +34,6 @@ pub use scan::TransactionIter;
 use crate::handle::Handle;
 use crate::keyspace::Keyspace;
 use crate::snapshot::Snapshot;
-use crate::tree::Tree;
-use crate::write::batch::{Batch, BatchMark, InKeyspace};
-use crate::write::read_set::{ReadRange, ReadSet};
-use crate::write::recent::Verdict;
 use locks::Locks;
 use own::{Base, Own, OwnWrites};
 use std::cell::RefCell;
@@ -47,6 +43,10 @@ use windrow_base::{Error, ErrorKind, KeyspaceId, Kind, Result, SeqNo};
 use windrow_read::options::WriteSync;
 use windrow_read::read::{is_there, merge_operands, split_expiry};
 use windrow_read::slice::Slice;
+use windrow_store::tree::Tree;
+use windrow_store::write::batch::{Batch, BatchMark, InKeyspace};
+use windrow_store::write::read_set::{ReadRange, ReadSet};
+use windrow_store::write::recent::Verdict;
 
 /// What a transaction may keep of what it read: one in so many bytes of the memory budget.
 const READS_PART: u64 = 8;

@@ -9,15 +9,15 @@
 use super::scan::TransactionIter;
 use super::{Transaction, TransactionMode, begin_recorded, note_writes};
 use crate::key_range::{self, KeyRange};
-use crate::tree::Tree;
-use crate::write::batch::{Batch, InKeyspace};
-use crate::write::key_locks::{LockKey, LockMode, Owner, Refused};
-use crate::write::ordered_key::OrderedKey;
-use crate::write::recent::Verdict;
 use std::ops::Bound;
 use std::time::{Duration, SystemTime};
 use windrow_base::{Error, ErrorKind, Result};
 use windrow_read::slice::Slice;
+use windrow_store::tree::Tree;
+use windrow_store::write::batch::{Batch, InKeyspace};
+use windrow_store::write::key_locks::{LockKey, LockMode, Owner, Refused};
+use windrow_store::write::ordered_key::OrderedKey;
+use windrow_store::write::recent::Verdict;
 
 impl Transaction {
     // ---- ranges

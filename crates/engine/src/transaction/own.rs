@@ -3,11 +3,11 @@
 //! Owns: the newest write of each key, and the ranges that were removed before
 //! it. Never does: read the database; write.
 
-use crate::write::ordered_key::{AsOrderedKey, OrderedKey};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use windrow_base::{KeyOrder, Kind};
 use windrow_read::read::is_expired;
+use windrow_store::write::ordered_key::{AsOrderedKey, OrderedKey};
 
 /// What a key's newest writes come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

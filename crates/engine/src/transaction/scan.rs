@@ -9,9 +9,6 @@
 
 use super::Transaction;
 use super::own::Own;
-use crate::tree::Tree;
-use crate::write::ordered_key::OrderedKey;
-use crate::write::read_set::{Edge, ReadRange};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::iter::FusedIterator;
@@ -21,6 +18,9 @@ use windrow_base::Result;
 use windrow_read::read::cursor::Iter;
 use windrow_read::read::is_refused_merge;
 use windrow_read::slice::Slice;
+use windrow_store::tree::Tree;
+use windrow_store::write::ordered_key::OrderedKey;
+use windrow_store::write::read_set::{Edge, ReadRange};
 
 type Item = Result<(Slice, Slice)>;
 

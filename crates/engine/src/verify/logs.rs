@@ -11,15 +11,15 @@ use crate::follow::manifest_tail::read_records;
 use crate::log::chain::{Chain, Entry};
 use crate::log::file::LogFile;
 use crate::log::tail::{Tail, Took};
-use crate::manifest::record::Record;
 use crate::open::found::read_current;
-use crate::write::wal::Wal;
 use std::sync::Arc;
 use windrow_base::{Error, Result};
 use windrow_env::ReadFile;
 use windrow_env::fs::{ReadOptions, is_not_found};
 use windrow_format::log::{FILE_HEADER_BYTES, LogKind, Reader, Record as LogRecord};
 use windrow_format::names;
+use windrow_store::manifest::record::Record;
+use windrow_store::write::wal::Wal;
 
 /// A log that is read.
 struct Segment {

@@ -13,13 +13,13 @@ const HOME: &str = "crates/base/src/mutants/";
 /// The path of a write, and where edits become the tree: nothing there is left out but
 /// by a patch.
 const WITHOUT: &[&str] = &[
-    "crates/engine/src/flush.rs",
-    "crates/engine/src/jobs.rs",
-    "crates/engine/src/manifest/catalog.rs",
-    "crates/engine/src/manifest/state.rs",
-    "crates/engine/src/write/commit.rs",
-    "crates/engine/src/write/pipeline.rs",
-    "crates/engine/src/write/queue.rs",
+    "crates/store/src/jobs/flush.rs",
+    "crates/store/src/jobs/mod.rs",
+    "crates/store/src/catalog/mod.rs",
+    "crates/store/src/manifest/state.rs",
+    "crates/store/src/write/commit.rs",
+    "crates/store/src/write/pipeline.rs",
+    "crates/store/src/write/queue.rs",
 ];
 
 /// The mutant of each hook, and what is wrong with hooks.
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn no_hook_is_in_commit_and_install() {
-        let (_, findings) = found("crates/engine/src/jobs.rs", "unless_mutant!(One, f()?);");
+        let (_, findings) = found("crates/store/src/jobs/mod.rs", "unless_mutant!(One, f()?);");
         assert!(findings[0].contains("jobs.rs:2: no hook may be here"), "{findings:?}");
         let (_, findings) = find(&[]);
         assert_eq!(findings.len(), WITHOUT.len());

@@ -1,0 +1,137 @@
+//! Background work that found no room on the device.
+//!
+//! Such a failure changed nothing and is no background error: what was to be flushed
+//! is still in memory and in a log, and what was to be merged is as it was. So the
+//! job is tried again, after longer and longer delays, and at once when somebody asks
+//! for what it does. Meanwhile writes go on while they fit into memory and the log. A
+//! write that does not fit is refused with the job's error, before anything of it is
+//! written. Rejected: to turn writing off (a merge that needs more room than
+//! there is would keep out the deletes that make room); to have writers wait
+//! (nobody says when there will be room).
+//!
+//! A merge that reads more than there is room for may all the same fit, since it drops what newer
+//! entries hide; nobody knows before. So the policy is asked for one that surely fits first
+//! (`plan/src/pick/scarce.rs`). Only where there is none the large one is tried, and again
+//! only once it is another one or there is more room: one that finds none has written
+//! all the room there is, and merges in a loop took a core.
+//! Owns: when flushes, and a tree's merges, are tried again. Never does: try again
+//! what touched the log, the manifest or a directory's names: that is a background error.
+
+use crate::host::Host;
+use windrow_base::{Error, ErrorKind, FileNumber, Result};
+use windrow_plan::{Decision, Merge};
+
+/// Until the first further attempt, in ns; doubled by each that fails.
+const DELAY_NS_MIN: u64 = 10_000_000;
+/// At most.
+const DELAY_NS_MAX: u64 = 2_000_000_000;
+
+/// How much more room there is to be at least before the same merge is tried again.
+const ROOM_BYTES_MIN: u64 = 64 << 10;
+
+/// When a kind of job of a tree is tried again.
+#[derive(Default)]
+pub struct Retry {
+    /// Why the last attempt failed; `None` where it did not.
+    error: Option<Error>,
+    until_ns: u64,
+    delay_ns: u64,
+}
+
+impl Retry {
+    fn failed(&mut self, error: &Error, now_ns: u64) {
+        self.delay_ns = (self.delay_ns * 2).clamp(DELAY_NS_MIN, DELAY_NS_MAX);
+        self.until_ns = now_ns.saturating_add(self.delay_ns);
+        self.error = Some(error.clone());
+    }
+
+    /// The next attempt may begin, and what came of the last is of no matter.
+    pub fn ask(&mut self) {
+        (self.error, self.until_ns) = (None, 0);
+    }
+
+    /// The next attempt may begin.
+    pub fn is_due(&self, now_ns: u64) -> bool {
+        self.error.is_none() || self.until_ns <= now_ns
+    }
+
+    /// Why the last attempt failed.
+    pub fn error(&self) -> Option<&Error> {
+        self.error.as_ref()
+    }
+
+    /// Notes how an attempt ended. Whether it is to be tried again later.
+    pub fn note(&mut self, host: &Host, result: &Result<()>) -> bool {
+        match result {
+            Ok(()) => *self = Retry::default(),
+            Err(error) if is_short(host, error) => {
+                self.failed(error, host.env.clock.monotonic_ns());
+                return true;
+            }
+            Err(_) => {}
+        }
+        false
+    }
+}
+
+/// The last merge of a tree that was begun though it might find no room.
+#[derive(Default)]
+pub struct Attempt {
+    /// The tables that it reads, in its order.
+    files: Vec<FileNumber>,
+    /// How much room there was for merges, in bytes.
+    room_bytes: u64,
+    retry: Retry,
+    /// What was picked last is not tried.
+    is_held: bool,
+}
+
+impl Attempt {
+    /// Whether to begin this merge, for which there may be too little room.
+    pub(crate) fn is_worth(&mut self, merge: &Merge, room_bytes: u64, now_ns: u64) -> bool {
+        let files: Vec<FileNumber> = merge.files().map(|(_, _, file)| file.number).collect();
+        let has_more_room = self.room_bytes + self.room_bytes / 4 + ROOM_BYTES_MIN < room_bytes;
+        let is_new = files != self.files && self.retry.is_due(now_ns);
+        self.is_held = self.retry.error.is_some() && !has_more_room && !is_new;
+        if !self.is_held {
+            (self.files, self.room_bytes) = (files, room_bytes);
+        }
+        !self.is_held
+    }
+
+    /// Another merge is due first, or none.
+    pub fn let_go(&mut self) {
+        self.is_held = false;
+    }
+
+    /// Notes how a merge ended.
+    pub fn note(&mut self, host: &Host, decision: &Decision, result: &Result<()>) {
+        let numbers = decision.files().into_iter().map(|(_, _, file)| file.number);
+        if !self.files.is_empty() && numbers.eq(self.files.iter().copied()) {
+            self.retry.note(host, result);
+            if result.is_ok() {
+                *self = Attempt::default();
+            }
+        }
+    }
+
+    /// Why the merge that the policy wants is not tried.
+    pub fn error(&self) -> Option<&Error> {
+        self.retry.error().filter(|_| self.is_held)
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Attempt {
+    /// One that failed, and is not tried again.
+    pub fn held() -> Attempt {
+        let mut attempt = Attempt { is_held: true, ..Attempt::default() };
+        attempt.retry.failed(&Error::new(ErrorKind::NoSpace, "no room (simulated)"), 0);
+        attempt
+    }
+}
+
+/// Whether a job failed for a shortage that turned nothing off.
+pub(crate) fn is_short(host: &Host, error: &Error) -> bool {
+    error.kind() == ErrorKind::NoSpace && host.write_state.check().is_ok()
+}

@@ -1,0 +1,59 @@
+//! Merges that reads have paid for, and the use that a keyspace is measured to have.
+//!
+//! Readers count (`read/cost.rs`) and never start anything: a timer looks whether tables have
+//! cost as much as their size, and has the policy asked. It is asked wherever it has nothing else to do,
+//! so that such merges follow each other, and yield to all others. At most one runs on a tree.
+//!
+//! Owns: what the policy is told of reads. Never does: count, or decide.
+
+use crate::host::Host;
+use crate::host::plan_sizes::for_use;
+use crate::tree::{MeasuredUse, Tree, Work};
+use std::sync::Arc;
+use windrow_plan::usage::Use;
+use windrow_plan::{Decision, Policy, ReadCosts, View};
+use windrow_read::events::Event;
+use windrow_read::read::cost::worth_of;
+
+/// How often it is looked for tables that reads have paid for, in ms.
+pub const LOOK_MS: u64 = 1_000;
+
+/// The job that reads have paid for, where the policy is idle without it.
+pub fn pick(tree: &Tree, work: &Work, policy: &Policy, view: &View<'_>) -> Decision {
+    if work.merging > 0 || !policy.merges_for_reads() {
+        return Decision::Idle;
+    }
+    let pinned = tree.view();
+    let over = pinned.runs.iter().filter(|run| run.is_sst_log).flat_map(|run| &run.files);
+    let costs = over.map(|file| (file.file.number, worth_of(file.table.read_cost())));
+    let costs: ReadCosts = costs.collect();
+    policy.pick_for_reads(view, &costs)
+}
+
+/// A job begins: tables that it moves lie over others afterwards, and have cost nothing there.
+pub(crate) fn forget_moved(tree: &Tree, decision: &Decision) {
+    if let Decision::Move(_) = decision {
+        for (_, _, file) in decision.files() {
+            tree.reads.tables.handle(&file, &tree.reads.order).forget_read_cost();
+        }
+    }
+}
+
+/// A flush of a keyspace wrote so many bytes: what was read and written since the one before may
+/// come to another use, where the policy goes by that.
+pub(crate) fn measure_use(host: &Host, tree: &Tree, put_bytes: u64) {
+    if tree.policy.load().usage != Use::Measured {
+        return;
+    }
+    let mut work = tree.work.lock();
+    let all = tree.reads.cost.of_one_table();
+    let MeasuredUse { measured, read_bytes } = work.notes().measured.get_or_insert_default();
+    let since = all.saturating_sub(std::mem::replace(read_bytes, all));
+    let (sizes, now_ms) = (tree.sizes.load_full(), host.env.clock.monotonic_ns() / 1_000_000);
+    let changed = measured.flushed(put_bytes, since, sizes.memtable_bytes, now_ms);
+    let Some(usage) = changed else { return };
+    tree.sizes.store(Arc::new(for_use(&host.settings, (*sizes).clone(), usage)));
+    let reason = measured.to_string();
+    drop(work);
+    host.events.send_with(|| Event::UseMeasured { keyspace: tree.name.clone(), reason });
+}

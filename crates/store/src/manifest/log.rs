@@ -1,0 +1,201 @@
+//! The manifest file: records appended one by one, each synced unless nothing
+//! is lost with it, rolled over into a new file with a full snapshot when it
+//! has grown to twice that.
+//!
+//! Order (rules R1, R7, R9): a new manifest is written and synced, its name
+//! made durable, and only then named by CURRENT, which is replaced by
+//! temporary file, sync, rename, and sync of the directory. Any failure
+//! is a background error: no file is unlinked and no number reused after it.
+
+use crate::host::place::Place;
+use crate::manifest::record::{Field, Record};
+use std::path::{Path, PathBuf};
+use windrow_base::{
+    Error, FileNumber, FileUid, Result, check_invariant, debug_invariant, unless_mutant,
+};
+use windrow_env::fs::{FileId, WriteOptions};
+use windrow_env::{Env, WriteFile};
+use windrow_format::current::Current;
+use windrow_format::log::{self, Class, FileHeader, Framer, Length, LogKind};
+use windrow_format::names;
+
+/// The manifest that is written now.
+pub struct ManifestLog {
+    pub number: FileNumber,
+    pub uid: FileUid,
+    path: PathBuf,
+    file: Box<dyn WriteFile>,
+    /// Which file its name was for when it was made.
+    id: Option<FileId>,
+    /// Bytes that are durable.
+    durable_bytes: u64,
+    snapshot_bytes: u64,
+    /// What a write or sync of it failed with: it takes no record any more.
+    failed: Option<Error>,
+}
+
+/// The manifest in force, and how much of it is durable.
+#[derive(Clone, Copy)]
+pub struct InForce {
+    pub uid: FileUid,
+    pub durable: Length,
+}
+
+impl ManifestLog {
+    /// Writes a new manifest that begins with `snapshot`, durable with its name.
+    /// CURRENT does not name it yet.
+    pub fn create(
+        env: &Env,
+        dir: &Path,
+        number: FileNumber,
+        snapshot: &Record,
+    ) -> Result<ManifestLog> {
+        let is_whole = matches!(snapshot.0.first(), Some(Field::Snapshot));
+        check_invariant!(R2, is_whole, "manifest {number} would go on from another one");
+        let path = dir.join(names::manifest(number));
+        let uid = env.random.next_u64();
+        let header = FileHeader {
+            kind: LogKind::Manifest,
+            framing: LogKind::Manifest.framing(),
+            number,
+            uid,
+            manifest_number: number,
+            manifest_durable_bytes: 0,
+            manifest_uid: uid,
+        };
+        let mut file = env.fs.create(&path, WriteOptions::default())?;
+        let id = env.fs.stamp(&path)?.map(|stamp| stamp.id);
+        file.append(&log::encode_file_header(&header))?;
+        let mut manifest = ManifestLog {
+            number,
+            uid,
+            path,
+            file,
+            id,
+            durable_bytes: 0,
+            snapshot_bytes: 0,
+            failed: None,
+        };
+        manifest.append(snapshot)?;
+        manifest.snapshot_bytes = manifest.durable_bytes;
+        unless_mutant!(ManifestNameSync, env.fs.sync_dir(dir)?);
+        Ok(manifest)
+    }
+
+    /// Whether its name stands for it still, and it is as long as it was made.
+    ///
+    /// # Errors
+    /// `Io` that says that it was replaced.
+    pub(crate) fn check_in_place(&self, place: &Place) -> Result<()> {
+        place.check()?;
+        place.check_file(&self.path, self.id, self.durable_bytes)
+    }
+
+    /// Appends a record and makes it durable, and all before it.
+    ///
+    /// # Errors
+    /// What the file system said; the manifest takes no record after that.
+    pub fn append(&mut self, record: &Record) -> Result<()> {
+        let before = self.durable_bytes;
+        self.write(record)?;
+        let synced = self.file.sync();
+        self.failed = synced.as_ref().err().cloned();
+        synced?;
+        self.durable_bytes = self.file.len();
+        let after = self.durable_bytes;
+        check_invariant!(R7, before < after, "a record is durable up to {after}, after {before}");
+        Ok(())
+    }
+
+    /// Appends a record that power loss may take: one that no file's existence
+    /// depends on, such as a move. What follows it cannot be durable without it.
+    ///
+    /// # Errors
+    /// As [`ManifestLog::append`].
+    pub fn append_unsynced(&mut self, record: &Record) -> Result<()> {
+        self.write(record)
+    }
+
+    fn write(&mut self, record: &Record) -> Result<()> {
+        if let Some(first) = &self.failed {
+            return Err(Error::after(first, "an earlier write of the manifest failed")
+                .with_file(self.path.display().to_string()));
+        }
+        let before = self.file.len();
+        let written = self.write_fields(record);
+        let after = self.file.len();
+        debug_invariant!(R5, written.is_err() || before < after, "a record takes no bytes");
+        self.failed = written.as_ref().err().cloned();
+        written
+    }
+
+    /// Field by field: a record with the bounds of all tables is not held as bytes.
+    fn write_fields(&mut self, record: &Record) -> Result<()> {
+        let (offset, durable) = (self.file.len(), self.durable_bytes);
+        check_invariant!(
+            R5,
+            durable <= offset,
+            "a record at {offset} says that {durable} is durable"
+        );
+        let framing = LogKind::Manifest.framing();
+        let place = log::Place { framing, uid: self.uid, offset, durable_up_to: durable };
+        let mut framer = Framer::new(Class::Edit, place);
+        let mut put = |_, fragment: &[u8]| self.file.append(fragment);
+        record.encode_parts(|part| framer.push(part, &mut put))?;
+        framer.finish(put)
+    }
+
+    /// Bytes of the manifest, durable or not.
+    pub fn bytes(&self) -> u64 {
+        self.file.len()
+    }
+
+    /// How much of the manifest is durable.
+    pub fn durable(&self) -> Length {
+        Length { number: self.number, bytes: self.durable_bytes }
+    }
+
+    /// What a log made now remembers of it.
+    pub fn in_force(&self) -> InForce {
+        InForce { uid: self.uid, durable: self.durable() }
+    }
+
+    /// What CURRENT says when it names this manifest.
+    pub fn current(&self, database_uid: FileUid) -> Current {
+        Current {
+            format_version: windrow_format::current::FORMAT_VERSION,
+            required_features: 0,
+            manifest_number: self.number,
+            manifest_uid: self.uid,
+            database_uid,
+        }
+    }
+
+    /// Whether it has grown beyond `bytes_min`, and to where a new one with a
+    /// snapshot is shorter.
+    pub(crate) fn wants_roll(&self, bytes_min: u64) -> bool {
+        debug_assert!(self.snapshot_bytes <= self.bytes(), "a manifest shorter than its snapshot");
+        self.bytes() > bytes_min.max(self.snapshot_bytes * 2)
+    }
+
+    /// Closes the file; nothing is lost if it fails, since every record that
+    /// matters was synced.
+    pub fn finish(&mut self) -> Result<()> {
+        self.file.finish()
+    }
+}
+
+/// Makes CURRENT name a manifest, durably (rule R9).
+pub fn set_current(env: &Env, dir: &Path, current: &Current) -> Result<()> {
+    let temporary = dir.join(names::temp(current.manifest_number));
+    let encoded = current.encode();
+    let mut file = env.fs.create(&temporary, WriteOptions::default())?;
+    file.append(&encoded)?;
+    let (len, due) = (file.len(), encoded.len() as u64);
+    check_invariant!(R9, len == due, "CURRENT would have {len} bytes of {due}");
+    file.sync()?;
+    file.finish()?;
+    env.fs.rename(&temporary, &dir.join(names::CURRENT))?;
+    unless_mutant!(CurrentNameSync, env.fs.sync_dir(dir)?);
+    Ok(())
+}

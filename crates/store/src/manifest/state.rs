@@ -1,0 +1,278 @@
+//! What the records of a manifest fold to: keyspaces with their versions,
+//! the logs to replay, the counters that must not run backwards.
+//!
+//! Pure data: recovery, repair and `dump` fold records into it, the running
+//! database keeps it with the file, and a snapshot record is made of it.
+
+use crate::manifest::record::{Field, KeyspaceRecord, Record};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use windrow_base::{
+    Error, FileNumber, FileUid, KeyOrder, KeyspaceId, Result, SeqNo, debug_invariant,
+};
+use windrow_plan::tree::Version;
+
+/// A keyspace as the manifest knows it.
+#[derive(Clone)]
+pub struct KeyspaceState {
+    pub record: Arc<KeyspaceRecord>,
+    /// What it has of its own, as text; `None` of nothing.
+    pub settings: Option<Arc<str>>,
+    pub version: Arc<Version>,
+}
+
+impl KeyspaceState {
+    pub fn new(record: KeyspaceRecord, version: Arc<Version>) -> KeyspaceState {
+        KeyspaceState { record: Arc::new(record), settings: None, version }
+    }
+}
+
+/// A log as the manifest knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WalState {
+    pub uid: FileUid,
+    /// Its length when it was made; it only grew.
+    pub bytes: u64,
+    /// Up to where it is known to be on the device.
+    pub synced_bytes: u64,
+}
+
+/// The fold of all records so far.
+#[derive(Clone, Default)]
+pub struct ManifestState {
+    pub keyspaces: BTreeMap<KeyspaceId, KeyspaceState>,
+    pub next_file: FileNumber,
+    pub next_keyspace: u32,
+    pub last_seq: SeqNo,
+    pub log_number: FileNumber,
+    pub log_first_seq: SeqNo,
+    /// Logs at or above `log_number` that are known to exist.
+    pub wals: BTreeMap<FileNumber, WalState>,
+    pub clean_close: Option<(FileNumber, u64)>,
+    pub time_floor_ms: u64,
+    pub(crate) settings_text: Arc<str>,
+}
+
+/// What a record makes of a state: all of it but the keyspaces that it does not name.
+pub struct Change {
+    /// The keyspaces that it names; none of those before are there where it says all again.
+    named: Option<BTreeSet<KeyspaceId>>,
+    after: ManifestState,
+}
+
+/// Finds the order for a comparator id stored in the manifest.
+pub type OrderOf<'a> = dyn Fn(&str) -> Result<KeyOrder> + 'a;
+
+impl ManifestState {
+    /// Folds one record in.
+    ///
+    /// # Errors
+    /// `Corruption` where the record contradicts what came before;
+    /// `InvalidArgument` for a comparator that is not registered.
+    pub fn apply(&mut self, record: &Record, order_of: &OrderOf<'_>) -> Result<()> {
+        // Whatever follows a clean close undoes it: the database was reopened.
+        self.clean_close = None;
+        let before = self.counters();
+        for field in &record.0 {
+            self.apply_field(field, order_of)?;
+        }
+        let is_whole = record.0.contains(&Field::Snapshot);
+        let mut pairs = before.into_iter().zip(self.counters());
+        let ascend = is_whole || pairs.all(|(before, after)| before <= after);
+        debug_invariant!(R8, ascend, "counters go from {before:?} back to {:?}", self.counters());
+        Ok(())
+    }
+
+    /// What folding a record in would make of the state, which stays as it is: so it is known
+    /// that a record folds before it is written. Keyspaces are many, and a record names few.
+    ///
+    /// # Errors
+    /// As [`ManifestState::apply`].
+    pub fn change(&self, record: &Record, order_of: &OrderOf<'_>) -> Result<Change> {
+        let named: BTreeSet<_> = record.0.iter().filter_map(Field::keyspace).collect();
+        let there = |id: &KeyspaceId| Some((*id, self.keyspaces.get(id)?.clone()));
+        let mut after = ManifestState {
+            keyspaces: named.iter().filter_map(there).collect(),
+            wals: self.wals.clone(),
+            settings_text: self.settings_text.clone(),
+            ..*self
+        };
+        after.apply(record, order_of)?;
+        let is_whole = record.0.contains(&Field::Snapshot);
+        Ok(Change { named: (!is_whole).then_some(named), after })
+    }
+
+    /// Takes over what a record makes of this state.
+    pub fn adopt(&mut self, Change { named, mut after }: Change) {
+        if let Some(named) = named {
+            let changed =
+                std::mem::replace(&mut after.keyspaces, std::mem::take(&mut self.keyspaces));
+            let gone = named.iter().filter(|id| !changed.contains_key(id));
+            gone.for_each(|id| drop(after.keyspaces.remove(id)));
+            after.keyspaces.extend(changed);
+        }
+        *self = after;
+    }
+
+    /// That no log and no keyspace has a number that can be given out again, and that a
+    /// replay begins with the oldest log. For a manifest of this open: of one that was
+    /// found, none of it is said.
+    pub fn check_numbers(&self) {
+        if !cfg!(debug_assertions) {
+            return;
+        }
+        let (oldest, newest) = (self.wals.keys().next(), self.wals.keys().next_back());
+        let (begin, next) = (self.log_number, self.next_file);
+        debug_invariant!(R4, oldest.is_none_or(|n| begin <= *n), "{oldest:?} is before {begin}");
+        debug_invariant!(R8, newest.is_none_or(|n| *n < next), "{newest:?}, and {next} is next");
+        let (last, next) = (self.keyspaces.keys().next_back(), self.next_keyspace);
+        let is_free = last.is_none_or(|id| id.0 < next || next == u32::MAX);
+        debug_invariant!(R8, is_free, "keyspace {last:?} is there, and {next} is next");
+        let closed = self.clean_close.map(|(wal, _)| wal);
+        let is_known = closed.is_none_or(|wal| self.wals.contains_key(&wal));
+        debug_invariant!(R10, is_known, "a clean close leaves log {closed:?}, which is not there");
+    }
+
+    /// What never runs backwards, but where a record says all again.
+    fn counters(&self) -> [u64; 5] {
+        let next_keyspace = u64::from(self.next_keyspace);
+        [self.next_file, next_keyspace, self.last_seq, self.log_number, self.time_floor_ms]
+    }
+
+    fn apply_field(&mut self, field: &Field, order_of: &OrderOf<'_>) -> Result<()> {
+        match field {
+            Field::Snapshot => *self = ManifestState::default(),
+            Field::KeyspaceCreate(record) => {
+                let version = Arc::new(Version::empty(order_of(&record.comparator)?));
+                let state = KeyspaceState::new(record.clone(), version);
+                if self.keyspaces.insert(record.id, state).is_some() {
+                    return Err(corrupt(format!("keyspace {} is made twice", record.id)));
+                }
+                self.next_keyspace = self.next_keyspace.max(record.id.0.saturating_add(1));
+            }
+            Field::KeyspaceDrop(id) => {
+                let Some(dropped) = self.keyspaces.remove(id) else {
+                    return Err(corrupt(format!("keyspace {id} is dropped but was not made")));
+                };
+                // Its tables may be all that knows of these sequence numbers.
+                self.last_seq = self.last_seq.max(dropped.version.flushed_through);
+            }
+            Field::KeyspaceEdit(id, edit) => {
+                let Some(keyspace) = self.keyspaces.get_mut(id) else {
+                    return Err(corrupt(format!("keyspace {id} is edited but was not made")));
+                };
+                keyspace.version = Arc::new(keyspace.version.apply(edit)?);
+            }
+            Field::KeyspaceSettings(id, text) => {
+                let Some(keyspace) = self.keyspaces.get_mut(id) else {
+                    return Err(corrupt(format!("keyspace {id} has settings but was not made")));
+                };
+                keyspace.settings = Some(text.as_str().into()).filter(|_| !text.is_empty());
+            }
+            Field::NextFile(number) => self.next_file = self.next_file.max(*number),
+            Field::LastSeq(seq) => self.last_seq = self.last_seq.max(*seq),
+            Field::LogBegin { number, first_seq } => {
+                if *number < self.log_number {
+                    return Err(corrupt(format!("log {number} comes after {}", self.log_number)));
+                }
+                self.log_number = *number;
+                self.log_first_seq = *first_seq;
+                self.wals = self.wals.split_off(number);
+            }
+            Field::WalAdded { number, uid, bytes } => {
+                let wal = WalState { uid: *uid, bytes: *bytes, synced_bytes: 0 };
+                if self.wals.insert(*number, wal).is_some() {
+                    return Err(corrupt(format!("log {number} is made twice")));
+                }
+            }
+            Field::WalSynced { number, bytes } => {
+                let Some(wal) = self.wals.get_mut(number) else {
+                    return Err(corrupt(format!("log {number} is synced but was not made")));
+                };
+                wal.synced_bytes = wal.synced_bytes.max(*bytes);
+            }
+            Field::CleanClose { wal, bytes } => self.clean_close = Some((*wal, *bytes)),
+            Field::NextKeyspace(id) => self.next_keyspace = self.next_keyspace.max(*id),
+            Field::TimeFloor(ms) => self.time_floor_ms = self.time_floor_ms.max(*ms),
+            Field::Settings(text) => self.settings_text = text.as_str().into(),
+        }
+        Ok(())
+    }
+
+    /// The whole state as one record, from which it can be folded again.
+    pub fn snapshot(&self) -> Record {
+        let mut fields = vec![Field::Snapshot];
+        for (id, keyspace) in &self.keyspaces {
+            fields.push(Field::KeyspaceCreate(KeyspaceRecord::clone(&keyspace.record)));
+            let own = keyspace.settings.as_deref().map(str::to_owned);
+            fields.extend(own.map(|text| Field::KeyspaceSettings(*id, text)));
+            let edits = keyspace.version.snapshot_edits().into_iter();
+            fields.extend(edits.map(|edit| Field::KeyspaceEdit(*id, edit)));
+        }
+        fields.push(Field::NextFile(self.next_file));
+        fields.push(Field::NextKeyspace(self.next_keyspace));
+        fields.push(Field::LastSeq(self.last_seq));
+        fields.push(Field::LogBegin { number: self.log_number, first_seq: self.log_first_seq });
+        for (&number, wal) in &self.wals {
+            fields.push(Field::WalAdded { number, uid: wal.uid, bytes: wal.bytes });
+            if wal.synced_bytes > 0 {
+                fields.push(Field::WalSynced { number, bytes: wal.synced_bytes });
+            }
+        }
+        fields.push(Field::TimeFloor(self.time_floor_ms));
+        if !self.settings_text.is_empty() {
+            fields.push(Field::Settings(self.settings_text.to_string()));
+        }
+        let snapshot = Record(fields);
+        if cfg!(debug_assertions) {
+            let is_whole = self.is_all_of(&snapshot);
+            debug_invariant!(R2, is_whole, "a snapshot does not say all of the manifest");
+        }
+        snapshot
+    }
+
+    /// Whether a snapshot folds to this state again.
+    fn is_all_of(&self, snapshot: &Record) -> bool {
+        let order_of = |comparator: &str| {
+            let mut keyspaces = self.keyspaces.values();
+            let of_it = keyspaces.find(|keyspace| keyspace.record.comparator == comparator);
+            of_it
+                .map(|keyspace| keyspace.version.order.clone())
+                .ok_or_else(|| corrupt(String::new()))
+        };
+        let mut again = ManifestState::default();
+        let folded = again.apply(snapshot, &order_of);
+        folded.is_ok()
+            && again.counters() == self.counters()
+            && again.wals == self.wals
+            && again.live_tables() == self.live_tables()
+            && again.own_settings().eq(self.own_settings())
+    }
+
+    fn own_settings(&self) -> impl Iterator<Item = Option<&str>> {
+        self.keyspaces.values().map(|keyspace| keyspace.settings.as_deref())
+    }
+
+    /// The state of a new database: the default keyspace and nothing in it.
+    pub fn new_database(default: KeyspaceRecord, settings_text: String) -> Record {
+        Record(vec![
+            Field::Snapshot,
+            Field::KeyspaceCreate(default),
+            Field::NextKeyspace(1),
+            Field::LastSeq(0),
+            Field::Settings(settings_text),
+        ])
+    }
+
+    /// Every table file that a version names.
+    pub fn live_tables(&self) -> BTreeSet<FileNumber> {
+        let versions = self.keyspaces.values().map(|k| &k.version);
+        versions
+            .flat_map(|v| v.files().map(|(_, _, file)| file.number).collect::<Vec<_>>())
+            .collect()
+    }
+}
+
+fn corrupt(message: String) -> Error {
+    Error::corruption(message)
+}

@@ -1,0 +1,499 @@
+//! Output tables of a flush or merge: cut, filled, synced, described.
+//!
+//! Tables are synced together: their bytes go out while they are written, and one
+//! sync at the end answers for many. At most [`UNSYNCED_MAX`] wait for it.
+//!
+//! Range tombstones are dealt out to the outputs: the table that ends before
+//! key `k` takes what lies between its lower cut and `k`, so that together
+//! the outputs cover exactly what the inputs did, gaps between them included.
+//!
+//! A table whose writing fails is discarded with its siblings; the job may be
+//! run again under new numbers. Nothing here touches the manifest.
+
+use crate::host::Host;
+use crate::merge::dropping::Sink;
+use crate::merge::filters::{OutputFilters, TableSoFar};
+use crate::merge::heat::Heat;
+use crate::tree::Tree;
+use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::Arc;
+use windrow_base::key::{TRAILER_BYTES, push_internal};
+use windrow_base::{Epoch, FileNumber, FileUid, Result, SeqNo, check_invariant};
+use windrow_env::WriteFile;
+use windrow_env::fs::{WriteOptions, is_out_of_descriptors};
+use windrow_format::codec::Codec;
+use windrow_format::names;
+use windrow_format::table::{TableOptions, TableSummary, TableWriter};
+use windrow_format::tombstone::{FragmentRef, Tombstones};
+use windrow_plan::Cutter;
+use windrow_plan::tree::File;
+
+/// A table that grows large writes partitions of its filter before it is
+/// complete: its filter is decided again now and then, at multiples of this.
+const DECIDE_ENTRIES: u64 = 256;
+
+/// A table that is likely to be smaller is not preallocated.
+const PREALLOCATED_MIN: u64 = 256 << 10;
+
+/// At the latest after so many entries.
+const DECIDE_ENTRIES_MAX: u64 = 1 << 14;
+
+/// Most tables of a merge that wait to be synced with others: each holds a descriptor, and what
+/// a failure or a crash takes is to be bounded.
+pub const UNSYNCED_MAX: usize = 16;
+/// They take at most this part of the files that the process may hold open.
+const UNSYNCED_FILES_PART: usize = 16;
+
+/// What the outputs have in common.
+pub struct OutputSpec {
+    pub level: u32,
+    pub cutter: Cutter,
+    pub filters: Arc<OutputFilters>,
+    /// Range tombstones that survive, to be dealt out.
+    pub tombstones: Tombstones,
+}
+
+struct Open {
+    number: FileNumber,
+    uid: FileUid,
+    table: TableWriter,
+}
+
+struct Finished {
+    number: FileNumber,
+    uid: FileUid,
+    summary: TableSummary,
+    hotness: u64,
+    statistics: Vec<u8>,
+}
+
+/// What a job borrows, and what an ingestion has a share of.
+enum Shared<'a, T> {
+    Borrowed(&'a T),
+    Counted(Arc<T>),
+}
+
+impl<T> Deref for Shared<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        match self {
+            Shared::Borrowed(it) => it,
+            Shared::Counted(it) => it,
+        }
+    }
+}
+
+impl<T> Clone for Shared<'_, T> {
+    fn clone(&self) -> Self {
+        match self {
+            Shared::Borrowed(it) => Shared::Borrowed(it),
+            Shared::Counted(it) => Shared::Counted(it.clone()),
+        }
+    }
+}
+
+/// Files of tables that are written and not durable yet.
+pub type Unfinished = Vec<Box<dyn WriteFile>>;
+
+/// Writes the outputs of one job.
+pub struct Outputs<'a> {
+    host: Shared<'a, Host>,
+    tree: Shared<'a, Tree>,
+    spec: OutputSpec,
+    /// Where the last output was cut: the next one's tombstones begin there.
+    lower: Option<Vec<u8>>,
+    open: Option<Open>,
+    finished: Vec<Finished>,
+    internal: Vec<u8>,
+    /// `None` where nobody asks how hot keys are.
+    pub(crate) heat: Option<Heat<'a>>,
+    /// The tables that are rewritten: their own numbers, and those of the
+    /// tables that they were made of and that are still there. `None` where
+    /// that is not known.
+    pub made_of: Option<Vec<(Arc<File>, FileNumber)>>,
+    /// Entries kept so far.
+    pub entries: u64,
+    /// Most that may still be kept, this one included.
+    pub(crate) entries_left: u64,
+    /// Most bytes that all tables together may get, about: no more is reserved.
+    pub(crate) bytes_max: u64,
+    /// Tables that are written and not finished.
+    unfinished: Unfinished,
+    /// The caller finishes them, with those of others.
+    pub(crate) leaves_unfinished: bool,
+    /// The entries are given a sequence number above this one by the tree.
+    pub given_above: Option<SeqNo>,
+}
+
+impl Outputs<'static> {
+    /// Those of somebody who goes on after the call that began them.
+    pub fn shared(host: Arc<Host>, tree: Arc<Tree>, spec: OutputSpec) -> Outputs<'static> {
+        Outputs::over(Shared::Counted(host), Shared::Counted(tree), spec)
+    }
+}
+
+impl<'a> Outputs<'a> {
+    pub fn new(host: &'a Host, tree: &'a Tree, spec: OutputSpec) -> Outputs<'a> {
+        Outputs::over(Shared::Borrowed(host), Shared::Borrowed(tree), spec)
+    }
+
+    fn over(host: Shared<'a, Host>, tree: Shared<'a, Tree>, spec: OutputSpec) -> Outputs<'a> {
+        Outputs {
+            host,
+            tree,
+            spec,
+            lower: None,
+            open: None,
+            finished: Vec::new(),
+            internal: Vec::new(),
+            heat: None,
+            made_of: Some(Vec::new()),
+            entries: 0,
+            entries_left: u64::MAX,
+            bytes_max: u64::MAX,
+            unfinished: Vec::new(),
+            leaves_unfinished: false,
+            given_above: None,
+        }
+    }
+
+    /// How many tables were cut, and how many are not finished yet.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn counts(&self) -> (usize, usize) {
+        (self.finished.len(), self.unfinished.len())
+    }
+
+    /// Bytes to reserve for the next table: of its size, as far as that can be told, and of what
+    /// is left to write. None where the system's cache gathers what is written and finds room
+    /// for all of it at once: reserved blocks would only have to be marked as written, and what
+    /// of them is not used be given back.
+    pub fn preallocate_bytes(&self) -> u64 {
+        let sizes = self.finished.iter().map(|file| file.summary.file_bytes);
+        let left = self.bytes_max.saturating_sub(sizes.clone().sum());
+        // Where cuts are not by size, tables are about as large as those before.
+        let before = sizes.max().unwrap_or(u64::MAX);
+        let likely = self.tree.sizes.load().file_bytes.min(left).min(before);
+        if !self.host.settings.direct_io || likely < PREALLOCATED_MIN {
+            // For a small table it is one more change of the file, and no use.
+            return 0;
+        }
+        likely.saturating_add(likely / 8)
+    }
+
+    fn begin_table(&mut self) -> Result<()> {
+        let host = self.host.clone();
+        // Not into a directory that was restored under the database.
+        host.place.check()?;
+        let number = host.new_file_number();
+        let uid = host.env.random.next_u64();
+        let settings = &host.settings;
+        let own = self.tree.settings();
+        let list = own.compression.as_deref().unwrap_or(settings.compression.as_str());
+        let codec = codec_of(list, self.spec.level)?;
+        let options = TableOptions {
+            uid,
+            keyspace: self.tree.id,
+            order: self.tree.reads.order.clone(),
+            block_bytes: settings.block_bytes as usize,
+            restart_interval: 16,
+            hash_index: settings.hash_index,
+            codec,
+            codec_level: settings.zstd_level as i32,
+            filter_bits_per_key: self.spec.filters.bits_at_first(),
+            late_filter: self.spec.filters.decides_late(),
+            partition_bytes: settings.partition_bytes as usize,
+            level_hint: self.spec.level,
+            created_ms: host.env.clock.wall_ms(),
+            given_above: self.given_above,
+            database_uid: Some(host.database_uid),
+        };
+        let path = host.dir.join(names::table(number));
+        let preallocate_bytes = self.preallocate_bytes();
+        let write = WriteOptions { direct: settings.direct_io, preallocate_bytes };
+        let file = match host.env.fs.create(&path, write) {
+            // Others took them meanwhile: those that are written hold some.
+            Err(error) if is_out_of_descriptors(&error) && self.may_finish() => {
+                self.finish_tables()?;
+                host.env.fs.create(&path, write)?
+            }
+            file => file?,
+        };
+        let table = TableWriter::new(file, options)?;
+        self.open = Some(Open { number, uid, table });
+        Ok(())
+    }
+
+    /// The open table as its filter sees it.
+    fn so_far<'k>(&'k self, upper: Option<&'k [u8]>) -> TableSoFar<'k> {
+        let table = self.open.as_ref().map(|open| &open.table);
+        let (pending_keys, own_bytes) = table.map_or((0, 0), TableWriter::filter_progress);
+        let before: u64 = self.finished.iter().map(|f| f.summary.filter_bytes).sum();
+        TableSoFar {
+            lower: self.lower.as_deref(),
+            upper,
+            entries: table.map_or(0, TableWriter::entries),
+            job_entries: self.entries,
+            pending_keys,
+            written_bytes: before + own_bytes,
+            pieces: table.map_or(1, TableWriter::filter_pieces_max) as u64,
+        }
+    }
+
+    /// Decides the open table's filter by what is known now. `more_keys` may
+    /// follow before it is decided again.
+    fn decide_filter(&mut self, upper: Option<&[u8]>, more_keys: u64) {
+        let mut table = self.so_far(upper);
+        table.pending_keys += more_keys as usize;
+        let bits = self.spec.filters.bits(&table);
+        if let Some(open) = &mut self.open {
+            open.table.set_filter_bits(bits);
+        }
+    }
+
+    /// Decides it at every doubling of the table, and every so many entries.
+    #[cold]
+    fn decide_while_open(&mut self, user_key: &[u8]) {
+        let entries = self.open.as_ref().map_or(0, |open| open.table.entries());
+        if entries.is_power_of_two() || entries.is_multiple_of(DECIDE_ENTRIES_MAX) {
+            self.decide_filter(Some(user_key), entries.min(DECIDE_ENTRIES_MAX));
+        }
+    }
+
+    /// Ends the open table; its tombstones reach up to `upper`.
+    fn end_table(&mut self, upper: Option<&[u8]>) -> Result<()> {
+        if self.open.is_none() {
+            let none = self.tombstones_to(upper).all(|layer| layer.count() == 0);
+            if none {
+                return Ok(());
+            }
+            self.begin_table()?;
+        }
+        if self.spec.filters.decides_late() {
+            self.decide_filter(upper, 0);
+        }
+        let statistics = self.spec.filters.statistics(&self.so_far(upper));
+        let mut open = self.open.take().expect("begun just above");
+        self.add_tombstones(&mut open.table, upper)?;
+        let Open { number, uid, mut table } = open;
+        if let Some(numbers) = self.made_of(upper) {
+            table.set_made_of(numbers);
+        }
+        let (summary, file) = match table.write_out() {
+            Ok(written) => written,
+            Err(error) => {
+                self.discard(number);
+                return Err(error);
+            }
+        };
+        self.unfinished.push(file);
+        let hotness = self.heat.as_mut().map_or(0, Heat::end_table);
+        self.finished.push(Finished { number, uid, summary, hotness, statistics });
+        self.lower = upper.map(<[u8]>::to_vec);
+        let most = UNSYNCED_MAX.min(self.host.env.fs.open_files_max() / UNSYNCED_FILES_PART);
+        if !self.leaves_unfinished && self.unfinished.len() >= most {
+            self.finish_tables()?;
+        }
+        Ok(())
+    }
+
+    /// Whether some tables wait to be synced, and may be now.
+    fn may_finish(&self) -> bool {
+        !self.leaves_unfinished && !self.unfinished.is_empty()
+    }
+
+    /// Makes durable what waits for it, but for the names.
+    fn finish_tables(&mut self) -> Result<()> {
+        match std::mem::take(&mut self.unfinished) {
+            files if files.is_empty() => Ok(()),
+            files => self.host.env.fs.finish_all(files),
+        }
+    }
+
+    /// Adds what lies between the last cut and `upper` to a table. One that takes
+    /// all, as a flush's does, shares it.
+    fn add_tombstones(&self, table: &mut TableWriter, upper: Option<&[u8]>) -> Result<()> {
+        if self.lower.is_none() && upper.is_none() {
+            let mut layers = self.spec.tombstones.layers().iter();
+            return layers.try_for_each(|layer| table.add_tombstone_layer(layer));
+        }
+        for layer in self.tombstones_to(upper) {
+            { layer }.try_for_each(|fragment| table.add_fragment(fragment))?;
+            table.end_tombstone_layer();
+        }
+        Ok(())
+    }
+
+    /// By layer, the fragments of range tombstones that the open table takes.
+    fn tombstones_to<'k>(
+        &'k self,
+        upper: Option<&'k [u8]>,
+    ) -> impl Iterator<Item = impl Iterator<Item = FragmentRef<'k>>> {
+        let (order, lower) = (&self.tree.reads.order, self.lower.as_deref());
+        let layers = self.spec.tombstones.layers().iter();
+        layers.map(move |layer| layer.iter().filter_map(move |f| f.within(order, lower, upper)))
+    }
+
+    /// What the open table is made of, whose keys reach up to `upper`. That
+    /// matters for merge operands alone.
+    fn made_of(&self, upper: Option<&[u8]>) -> Option<Vec<FileNumber>> {
+        let order = &self.tree.reads.order;
+        let meets = |file: &File| {
+            let after = |lower| order.compare(&file.largest, lower).is_ge();
+            let before = |upper| order.compare(&file.smallest, upper).is_lt();
+            self.lower.as_deref().is_none_or(after) && upper.is_none_or(before)
+        };
+        let made_of =
+            self.made_of.as_ref().filter(|_| self.tree.record.merge_operator.is_some())?;
+        let met = made_of.iter().filter(|(file, _)| meets(file));
+        let numbers: BTreeSet<FileNumber> = met.map(|(_, number)| *number).collect();
+        Some(numbers.into_iter().collect())
+    }
+
+    /// Ends the last table and makes all durable, and their names. Returns the
+    /// files, by key ascending, each with `epoch`.
+    ///
+    /// # Errors
+    /// What the file system said; the outputs are discarded then.
+    pub fn finish(mut self, epoch: Epoch) -> Result<Vec<File>> {
+        self.end_last()?;
+        self.finish_tables()?;
+        if !self.finished.is_empty() {
+            sync_table_names(&self.host)?;
+        }
+        Ok(self.describe_all(epoch))
+    }
+
+    /// Ends the last table. What is not in these files yet is the caller's to
+    /// finish, and to make their names durable.
+    ///
+    /// # Errors
+    /// As [`Outputs::finish`].
+    pub(crate) fn write_out(mut self, epoch: Epoch) -> Result<(Vec<File>, Unfinished)> {
+        self.end_last()?;
+        let unfinished = std::mem::take(&mut self.unfinished);
+        Ok((self.describe_all(epoch), unfinished))
+    }
+
+    fn end_last(&mut self) -> Result<()> {
+        self.end_table(None)?;
+        let written: u64 = self.finished.iter().map(|f| f.summary.entries).sum();
+        let due = self.entries;
+        check_invariant!(R16, written == due, "a job wrote {written} entries of {due}");
+        Ok(())
+    }
+
+    fn describe_all(&mut self, epoch: Epoch) -> Vec<File> {
+        let created_ms = self.host.env.clock.wall_ms();
+        let finished = std::mem::take(&mut self.finished);
+        finished.into_iter().map(|f| describe(f, epoch, created_ms)).collect()
+    }
+}
+
+impl Outputs<'_> {
+    /// Removes a table that no manifest ever named, at once: what failed may
+    /// have failed for want of its room. One that stays goes at the next open. In
+    /// a directory that was replaced the name may be another table's.
+    fn discard(&self, number: FileNumber) {
+        if self.host.place.check().is_ok() {
+            let _ = self.host.env.fs.remove(&self.host.dir.join(names::table(number)));
+        }
+    }
+}
+
+/// Makes the names of tables durable.
+///
+/// # Errors
+/// What the file system said, a background error.
+pub(crate) fn sync_table_names(host: &Host) -> Result<()> {
+    host.env.fs.sync_dir(&host.dir).inspect_err(|error| {
+        // Without a descriptor it was no sync yet.
+        if !is_out_of_descriptors(error) {
+            host.set_background_error(error);
+        }
+    })
+}
+
+impl Sink for Outputs<'_> {
+    #[inline]
+    fn keep(&mut self, user_key: &[u8], trailer: u64, value: &[u8], first: bool) -> Result<()> {
+        if first {
+            // The cutter follows every key, also one that begins a table.
+            let (bytes, entries) = self
+                .open
+                .as_ref()
+                .map_or((0, 0), |open| (open.table.estimated_bytes(), open.table.entries()));
+            let left = || self.entries_left.saturating_mul(bytes / entries.max(1));
+            if self.spec.cutter.cut_before(&self.tree.reads.order, user_key, bytes, left) {
+                self.end_table(Some(user_key))?;
+            }
+            if let Some(heat) = &mut self.heat {
+                heat.wrote(user_key);
+            }
+        }
+        if self.open.is_none() {
+            self.begin_table()?;
+        }
+        self.internal.clear();
+        self.internal.reserve(user_key.len() + TRAILER_BYTES);
+        push_internal(&mut self.internal, user_key, trailer);
+        self.entries += 1;
+        let open = self.open.as_mut().expect("begun just above");
+        open.table.add(&self.internal, value)?;
+        if open.table.entries().is_multiple_of(DECIDE_ENTRIES) && self.spec.filters.decides_late() {
+            self.decide_while_open(user_key);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Outputs<'_> {
+    /// What was not handed over is of no use: the job failed.
+    fn drop(&mut self) {
+        // What is open keeps its room on the device.
+        self.unfinished.clear();
+        if let Some(open) = self.open.take() {
+            open.table.abandon();
+            self.discard(open.number);
+        }
+        for finished in std::mem::take(&mut self.finished) {
+            self.discard(finished.number);
+        }
+    }
+}
+
+fn describe(finished: Finished, epoch: Epoch, created_ms: u64) -> File {
+    let Finished { number, uid, summary, hotness, statistics } = finished;
+    let (smallest, largest, largest_exclusive) = summary.bounds;
+    File {
+        number,
+        uid,
+        bytes: summary.file_bytes,
+        entries: summary.entries,
+        point_tombstones: summary.point_tombstones,
+        range_tombstones: summary.range_tombstones,
+        smallest,
+        largest,
+        largest_exclusive,
+        point_bounds: summary.point_bounds,
+        seq_min: summary.seq_min,
+        seq_max: summary.seq_max,
+        is_ingested: false,
+        epoch,
+        created_ms,
+        expiring_entries: summary.expiring_entries,
+        expiry_min_ms: summary.expiry_min_ms,
+        filter_bytes: summary.filter_bytes,
+        hotness,
+        statistics,
+    }
+}
+
+/// The codec of a level: the list goes from level 0 on, its last one repeats.
+pub(crate) fn codec_of(list: &str, level: u32) -> Result<Codec> {
+    let codecs: Vec<&str> = list.split(',').map(str::trim).collect();
+    let at = (level as usize).min(codecs.len() - 1);
+    Codec::parse(codecs[at])
+}

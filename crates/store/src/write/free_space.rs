@@ -1,0 +1,104 @@
+//! Whether the device has room for what the log holds and is to hold: what is in
+//! memory must find room in tables, or it could not be flushed, and not replayed
+//! by an open either.
+//!
+//! Owns no state. Never does: flush, or wait for room (`room.rs`, `shortage.rs`).
+
+use crate::write::segments::Segments;
+use crate::write::wal::Wal;
+use std::sync::Arc;
+use windrow_base::{Error, ErrorKind, Result};
+
+/// Room in addition to the log and the tables: for the manifest, and what tables have besides entries.
+const MARGIN_BYTES: u64 = 16 << 10;
+/// Room that the next log takes at most when it is made.
+const NEXT_LOG_BYTES: u64 = 64 << 10;
+/// Room that a log reserves at once where there is enough.
+const STEP_BYTES_MIN: u64 = 64 << 10;
+/// With less than this free, in addition to room to flush, no log is made ahead.
+const SPARE_BYTES_MIN: u64 = 1 << 20;
+
+/// What the next log takes of so much free space: a flush lets a log go only where
+/// there is another.
+fn next_log_bytes(free: u64) -> u64 {
+    (free / 16).min(NEXT_LOG_BYTES)
+}
+
+impl Segments {
+    /// Has a merge give up where it would take the room that what is in memory
+    /// needs in tables: nothing is lost if it waits, and much is if that finds none.
+    /// `step`: what it may write before it asks again, in bytes; so may each of the
+    /// others of so many that run.
+    ///
+    /// # Errors
+    /// `NoSpace`.
+    pub fn leave_room_to_flush(&self, step: u64, merges: usize) -> Result<()> {
+        let Ok(free) = self.host.env.fs.free_bytes(&self.host.dir) else { return Ok(()) };
+        let steps = step.saturating_mul(merges.max(1) as u64);
+        let needed = self.bytes_to_flush(free).saturating_add(steps);
+        if needed <= free {
+            return Ok(());
+        }
+        let text = format!(
+            "a merge leaves {free} bytes free, of which a flush of what is in memory needs {needed}"
+        );
+        Err(Error::new(ErrorKind::NoSpace, text))
+    }
+
+    /// What merges may write without taking that room, in bytes.
+    pub(crate) fn room_to_merge(&self) -> u64 {
+        match self.host.env.fs.free_bytes(&self.host.dir) {
+            Ok(free) => free.saturating_sub(self.bytes_to_flush(free)),
+            Err(_) => u64::MAX,
+        }
+    }
+
+    /// What a flush of what is in memory, or comes there without anybody asking, takes of so much
+    /// free space.
+    fn bytes_to_flush(&self, free: u64) -> u64 {
+        let to_come = self.bytes_in_memory().saturating_add(self.reserved_ahead());
+        to_come.saturating_add(next_log_bytes(free) + MARGIN_BYTES)
+    }
+
+    /// Whether so little is free that a log is made when it is needed and not ahead.
+    pub(crate) fn is_short_of_room(&self) -> bool {
+        let needed = self.bytes_in_memory().saturating_add(SPARE_BYTES_MIN);
+        self.host.env.fs.free_bytes(&self.host.dir).is_ok_and(|free| free < needed)
+    }
+
+    /// What memtables hold, in bytes: about what it takes in tables, at most.
+    pub fn bytes_in_memory(&self) -> u64 {
+        self.queue.lock().unflushed.bytes() as u64
+    }
+
+    /// What logs have room for already, in bytes: it comes into memory without anybody
+    /// asking whether a flush has room for it.
+    fn reserved_ahead(&self) -> u64 {
+        let queue = self.queue.lock();
+        let rest = |wal: &Wal, written: u64| match wal.file.reserved_bytes() {
+            // The file system reserves nothing.
+            u64::MAX => 0,
+            reserved => reserved.saturating_sub(written),
+        };
+        let spare = queue.spare.as_ref().map_or(0, |spare| rest(spare, 0));
+        rest(&queue.wal, queue.wal_offset) + spare
+    }
+
+    pub(super) fn too_little_is_left(&self, (wal, end): &(Arc<Wal>, u64)) -> Option<Error> {
+        let free = self.host.env.fs.free_bytes(&self.host.dir).ok()?;
+        let reserved = wal.file.reserved_bytes();
+        // A step doubles what is reserved, is 64 KiB at least, takes a quarter of what is
+        // free at most, or else what is asked for.
+        let step = reserved.max(STEP_BYTES_MIN).min(free / 4).max(end.saturating_sub(reserved));
+        let to_come = self.bytes_in_memory().saturating_add(self.reserved_ahead());
+        let needed = to_come.saturating_add(2 * step + next_log_bytes(free) + MARGIN_BYTES);
+        if needed <= free {
+            return None;
+        }
+        let text = format!(
+            "{free} bytes are free, and {needed} are needed to log and to flush what is in memory: \
+             nothing of the write was done; make room and retry"
+        );
+        Some(Error::new(ErrorKind::NoSpace, text))
+    }
+}
