@@ -9,7 +9,6 @@
 //! it read them, and an open replays that. The log is the copy's own, since the source's logs
 //! cross-check a manifest that is not in the copy. The copy is opened before it counts as made.
 
-use crate::database::Database;
 use crate::log_copy::LogCopy;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +20,7 @@ use windrow_format::current::Current;
 use windrow_format::names;
 use windrow_read::events::Event;
 use windrow_read::read::view::ReadView;
+use windrow_recover::database::Database;
 use windrow_store::host::place::enter;
 use windrow_store::host::workers::Kick;
 use windrow_store::manifest::log::{InForce, ManifestLog, set_current};

@@ -3,24 +3,13 @@
 //! Acts on the default keyspace, and on the database as a whole. What keeps it
 //! open is in `handle.rs`.
 
-use crate::at_rest::KeyspaceAtRest;
 use crate::checkpoint;
-use crate::database::Database;
-use crate::destroy::destroy;
-use crate::handle::Handle;
 use crate::ingest::Ingest;
 use crate::key_range::KeyRange;
 use crate::keyspace::Keyspace;
-use crate::measure::TableSearches;
-use crate::open;
-use crate::open::left_out;
 use crate::read_options::ReadOptions;
-use crate::resume::resume;
 use crate::snapshot::Snapshot;
-use crate::stats_file::{self, RunningStats};
-use crate::stored::{self, StoredKeyspace, StoredSettings};
 use crate::ttl::Ttl;
-use crate::verify::{self, VerifyReport};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +22,17 @@ use windrow_read::options::{KeyspaceOptions, Options, WriteSync};
 use windrow_read::read::cursor::{Cursor, Iter};
 use windrow_read::slice::Slice;
 use windrow_read::stats::Stats;
+use windrow_recover::database::Database;
+use windrow_recover::destroy::destroy;
+use windrow_recover::found::left_out;
+use windrow_recover::handle::Handle;
+use windrow_recover::measure::TableSearches;
+use windrow_recover::measure::at_rest::KeyspaceAtRest;
+use windrow_recover::measure::stats_file::{self, RunningStats};
+use windrow_recover::open;
+use windrow_recover::resume::resume;
+use windrow_recover::stored::{self, StoredKeyspace, StoredSettings};
+use windrow_recover::verify::{self, VerifyReport};
 use windrow_store::jobs::compact;
 use windrow_store::tree::Tree;
 use windrow_store::write::batch::{Batch, InKeyspace};
@@ -530,7 +530,7 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` that says why not.
     pub fn check_keyspace_name(name: &str) -> Result<()> {
-        crate::upkeep::check_name(name)
+        windrow_recover::upkeep::check_name(name)
     }
 
     /// Keyspaces that are there and cannot be used: a read-only open leaves out
@@ -661,7 +661,7 @@ impl Db {
     /// # Ok::<(), windrow::Error>(())
     /// ```
     pub fn stats(&self) -> Stats {
-        crate::measure::stats(self.database())
+        windrow_recover::measure::stats(self.database())
     }
 
     /// The program itself holds `bytes` that are to count within `memory_bytes`, such as buffers of its clients:
@@ -699,13 +699,13 @@ impl Db {
     /// # Errors
     /// `Corruption` for a table whose index or properties are damaged; `Io`; `Closed`.
     pub fn at_rest(&self) -> Result<Vec<KeyspaceAtRest>> {
-        crate::at_rest::at_rest(self.database())
+        windrow_recover::measure::at_rest::at_rest(self.database())
     }
 
     /// How often each table was searched, estimated from a sample of all gets.
     /// Empty unless the policy shares filter memory out by it (`mnemosyne`).
     pub fn table_searches(&self) -> Vec<TableSearches> {
-        crate::measure::table_searches(self.database())
+        windrow_recover::measure::table_searches(self.database())
     }
 
     /// Each keyspace's name and tree, as it is now.

@@ -31,8 +31,6 @@
 //! Owns: the writing of the tables, and that order. Never does: choose a place
 //! (`windrow_plan::ingested`), or give out a number (`write/commit.rs`).
 
-use crate::database::Database;
-use crate::handle::Handle;
 use std::sync::Arc;
 use std::time::Duration;
 use windrow_base::key::{Kind, trailer};
@@ -43,6 +41,8 @@ use windrow_format::tombstone::Tombstones;
 use windrow_plan::ingested;
 use windrow_plan::tree::{File, Part};
 use windrow_read::stats::{MergeInput, PauseReason};
+use windrow_recover::database::Database;
+use windrow_recover::handle::Handle;
 use windrow_store::catalog::install::TreeEdit;
 use windrow_store::host::workers::{Kick, closed};
 use windrow_store::manifest::record::Field;

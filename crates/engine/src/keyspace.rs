@@ -4,7 +4,6 @@
 //! handle outlives its keyspace; it then gives `Closed`, but for what snapshots
 //! from before see, which stays readable through it.
 
-use crate::handle::Handle;
 use crate::ingest::Ingest;
 use crate::key_range::{self, KeyRange};
 use crate::read_options::ReadOptions;
@@ -23,6 +22,7 @@ use windrow_read::read::scan_options::ScanOptions;
 use windrow_read::read::view::ReadView;
 use windrow_read::read::{self, Latest};
 use windrow_read::slice::Slice;
+use windrow_recover::handle::Handle;
 use windrow_store::jobs::compact;
 use windrow_store::tree::Tree;
 use windrow_store::write::batch::{Batch, InKeyspace};
@@ -239,7 +239,7 @@ impl Keyspace {
     /// `Closed`.
     pub fn approximate_len(&self) -> Result<u64> {
         self.check()?;
-        Ok(crate::measure::approximate_len(&self.tree))
+        Ok(windrow_recover::measure::approximate_len(&self.tree))
     }
 
     /// The value of `key` as a snapshot sees it.
@@ -628,7 +628,7 @@ impl Keyspace {
     /// `Corruption`, `Io` from a table that must be opened.
     pub fn approximate_bytes(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<u64> {
         self.check()?;
-        crate::measure::approximate_bytes(&self.tree, from.as_ref(), to.as_ref())
+        windrow_recover::measure::approximate_bytes(&self.tree, from.as_ref(), to.as_ref())
     }
 
     /// Takes sorted entries, and adds them at once when it is finished: far faster than puts,

@@ -58,45 +58,30 @@
 //!
 //! # For readers of the source
 //!
-//! Begin with `db.rs`, then `write/commit.rs`, `read/get.rs`, `flush.rs`, `jobs/merge.rs`,
-//! `open/mod.rs`. This crate decides nothing about the tree (`windrow-plan` does) and touches
-//! no file or clock itself (`windrow-env` does).
+//! The engine is four crates: this one is its face, over `windrow-recover` (a database as a whole),
+//! `windrow-store` (writes, flushes, merges) and `windrow-read` (reads). Begin with `db.rs`, then
+//! `write/commit.rs`, `jobs/flush.rs` and `jobs/merge.rs` of store, `read/get.rs` of read,
+//! `open/mod.rs` of recover. None of them decides anything about the tree (`windrow-plan` does) or
+//! touches a file or clock itself (`windrow-env` does).
 
-mod at_rest;
 mod checkpoint;
-mod close;
-mod database;
 mod db;
-mod destroy;
-pub mod dump;
 mod follow;
-mod handle;
-mod handles;
 mod ingest;
 mod key_range;
 mod keyspace;
-mod lineage;
-mod log;
 mod log_copy;
-mod measure;
 #[cfg(all(test, loom))]
 mod models;
-mod open;
 mod read_options;
-mod repair;
-mod resume;
 mod snapshot;
 mod snapshot_reads;
-mod stats_file;
-mod stored;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(test)]
 mod tests;
 mod transaction;
 mod ttl;
-mod upkeep;
-mod verify;
 
 // The code of pages, run as documentation tests; that of README.md is compiled alone, since it
 // makes its database where it is started.
@@ -113,23 +98,17 @@ struct Async;
 #[doc = include_str!("../../../docs/guide/recipes.md")]
 struct Recipes;
 
-pub use at_rest::{KeyspaceAtRest, TablesAtRest};
 pub use db::Db;
 pub use follow::Follower;
 pub use ingest::{Ingest, Ingested};
 pub use key_range::KeyRange;
 pub use keyspace::Keyspace;
-pub use measure::TableSearches;
 pub use read_options::ReadOptions;
-pub use repair::{DamagedLog, DamagedTable, LostRange, RepairReport, repair};
 pub use snapshot::Snapshot;
-pub use stats_file::RunningStats;
-pub use stored::{StoredKeyspace, StoredSettings};
 pub use transaction::{
     Conditions, Savepoint, Transaction, TransactionIter, TransactionMode, TransactionOptions,
 };
 pub use ttl::Ttl;
-pub use verify::VerifyReport;
 /// An order of a keyspace's keys other than the bytewise one.
 ///
 /// ```
@@ -216,5 +195,19 @@ pub use windrow_read::stats::{
     KeyspaceStats, Latencies, Latency, LevelShape, LevelStats, MemoryStats, PauseReason,
     PauseStats, Stats,
 };
+#[doc(inline)]
+pub use windrow_recover::dump;
+#[doc(inline)]
+pub use windrow_recover::measure::TableSearches;
+#[doc(inline)]
+pub use windrow_recover::measure::at_rest::{KeyspaceAtRest, TablesAtRest};
+#[doc(inline)]
+pub use windrow_recover::measure::stats_file::RunningStats;
+#[doc(inline)]
+pub use windrow_recover::repair::{DamagedLog, DamagedTable, LostRange, RepairReport, repair};
+#[doc(inline)]
+pub use windrow_recover::stored::{StoredKeyspace, StoredSettings};
+#[doc(inline)]
+pub use windrow_recover::verify::VerifyReport;
 #[doc(inline)]
 pub use windrow_store::write::batch::{Batch, BatchOp, InKeyspace};

@@ -3,13 +3,13 @@
 //! Owns: the order of what is copied: without a gap from the first to the last that the
 //! copy is to have. Never does: make a file, or decide which logs there are.
 
-use crate::log::chain::{Batch, Chain, Entry};
-use crate::log::file::LogFile;
 use std::path::Path;
 use windrow_base::{Error, FileNumber, Result, SeqNo};
 use windrow_env::FileSystem;
 use windrow_format::batch::BatchBuf;
 use windrow_format::log::{self, Class, FILE_HEADER_BYTES, LogKind, Place};
+use windrow_recover::log::chain::{Batch, Chain, Entry};
+use windrow_recover::log::file::LogFile;
 use windrow_store::manifest::state::WalState;
 use windrow_store::write::wal::Wal;
 

@@ -5,9 +5,9 @@
 //! snapshots that are alive, by which merges go, is in `snapshots.rs`. Never does:
 //! keep a file itself.
 
-use crate::handle::Handle;
 use std::sync::Arc;
 use windrow_base::{Error, Result, SeqNo};
+use windrow_recover::handle::Handle;
 
 /// A state of all keyspaces at one moment, readable for as long as it is held,
 /// after [`crate::Db::close`] too; a keyspace that was dropped since, through a

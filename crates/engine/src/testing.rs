@@ -4,12 +4,12 @@
 //! Never does: anything that a released program could use.
 
 use crate::db::Db;
-use crate::open::found::fold_manifest;
 use std::path::Path;
 use windrow_base::{FileNumber, Result};
 use windrow_env::Env;
 use windrow_format::block::Charge;
 use windrow_read::options::Components;
+use windrow_recover::found::fold_manifest;
 use windrow_store::manifest::record::Record;
 use windrow_store::manifest::state::ManifestState;
 

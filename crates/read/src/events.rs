@@ -70,7 +70,8 @@ pub enum Event {
     /// last valid record of a log or the manifest: they were never written
     /// whole, or the last sync group is damaged.
     Opened { wal_files: u64, batches: u64, torn_bytes: u64, duration_us: u64 },
-    /// The open left whole batches of a log out ([`Db::records_left_out`](struct.Db.html#method.records_left_out)).
+    /// The open left whole batches of a log out
+    /// ([`Db::records_left_out`](struct.Db.html#method.records_left_out)).
     RecordsLeftOut { records: RecordsLeftOut },
     /// A frozen memtable begins to be written to level 0.
     FlushBegin { job: JobId, keyspace: Arc<str>, entries: u64, memtable_bytes: u64 },

@@ -12,6 +12,7 @@
     missing_docs,
     clippy::len_without_is_empty,
     clippy::should_implement_trait,
+    rustdoc::private_intra_doc_links,
     reason = "nothing here is for users of Windrow"
 )]
 

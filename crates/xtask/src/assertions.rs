@@ -25,12 +25,12 @@ use std::path::Path;
 use syn::visit::{self, Visit};
 
 /// Crates of which each folder is a row.
-const LIBRARIES: [&str; 8] =
-    ["base", "env", "format", "plan", "skiplist", "read", "store", "engine"];
+const LIBRARIES: [&str; 9] =
+    ["base", "env", "format", "plan", "skiplist", "read", "store", "recover", "engine"];
 
 /// The control plane: files and folders of the engine's crates.
-const CONTROL_PLANE: [&str; 20] = [
-    "crates/engine/src/close.rs",
+const CONTROL_PLANE: [&str; 21] = [
+    "crates/recover/src/close.rs",
     "crates/store/src/jobs/due.rs",
     "crates/store/src/jobs/flush.rs",
     "crates/store/src/host/gate.rs",
@@ -38,8 +38,9 @@ const CONTROL_PLANE: [&str; 20] = [
     "crates/store/src/catalog/",
     "crates/store/src/manifest/",
     "crates/store/src/jobs/merge.rs",
-    "crates/engine/src/open/",
-    "crates/engine/src/resume.rs",
+    "crates/recover/src/found/",
+    "crates/recover/src/open/",
+    "crates/recover/src/resume.rs",
     "crates/store/src/jobs/schedule.rs",
     "crates/store/src/host/workers.rs",
     "crates/store/src/write/pipeline.rs",
@@ -149,7 +150,7 @@ fn is_control_plane(path: &str) -> bool {
 
 /// Paths, without `.rs`, of the modules in files of their own that a file declares for
 /// tests alone.
-fn test_modules(source: &Source) -> Vec<String> {
+pub(crate) fn test_modules(source: &Source) -> Vec<String> {
     let stem = source.path.trim_end_matches(".rs");
     let dir = match stem.rsplit_once('/') {
         Some((dir, "mod" | "lib" | "main")) => dir,
@@ -164,7 +165,7 @@ fn test_modules(source: &Source) -> Vec<String> {
 }
 
 /// Whether the file is one of these modules, or below one.
-fn is_within(path: &str, modules: &[String]) -> bool {
+pub(crate) fn is_within(path: &str, modules: &[String]) -> bool {
     let rest = |module: &String| path.strip_prefix(module.as_str());
     modules.iter().filter_map(rest).any(|rest| rest == ".rs" || rest.starts_with('/'))
 }
@@ -295,7 +296,7 @@ mod tests {
         for part in CONTROL_PLANE {
             assert!(crate::root().join(part).exists(), "{part} is not there");
         }
-        assert!(is_control_plane("crates/engine/src/open/mod.rs"));
+        assert!(is_control_plane("crates/recover/src/open/mod.rs"));
         assert!(!is_control_plane("crates/engine/src/opening.rs"));
         assert!(!is_control_plane("crates/plan/src/open/mod.rs"));
     }

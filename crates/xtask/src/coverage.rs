@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 use syn::visit::{self, Visit};
 
 /// The crates that are measured, by directory.
-const CRATES: [&str; 6] = ["engine", "store", "read", "format", "plan", "env"];
+const CRATES: [&str; 7] = ["engine", "recover", "store", "read", "format", "plan", "env"];
 /// Files that the table names.
 const FILES: usize = 20;
 

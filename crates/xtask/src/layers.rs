@@ -58,6 +58,19 @@ const LAYERS: &[Layer] = &[
         outside: Some(&[]),
     },
     Layer {
+        package: "windrow-recover",
+        windrow: &[
+            "windrow-base",
+            "windrow-env",
+            "windrow-format",
+            "windrow-plan",
+            "windrow-skiplist",
+            "windrow-read",
+            "windrow-store",
+        ],
+        outside: Some(&[]),
+    },
+    Layer {
         package: "windrow",
         windrow: &[
             "windrow-base",
@@ -67,6 +80,7 @@ const LAYERS: &[Layer] = &[
             "windrow-skiplist",
             "windrow-read",
             "windrow-store",
+            "windrow-recover",
         ],
         outside: Some(&[]),
     },

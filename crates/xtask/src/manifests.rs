@@ -26,6 +26,7 @@ const PUBLISHED: &[&str] = &[
     "windrow-plan",
     "windrow-read",
     "windrow-store",
+    "windrow-recover",
     "windrow",
     "windrow-lab",
     "windrow-dashboard",

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// The crates that the engine is made of, by directory, lowest first.
-pub(crate) const ENGINE: [&str; 3] = ["read", "store", "engine"];
+pub(crate) const ENGINE: [&str; 4] = ["read", "store", "recover", "engine"];
 
 /// One Rust file.
 pub struct Source {

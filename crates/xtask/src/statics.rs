@@ -15,8 +15,8 @@ use std::path::Path;
 use syn::visit::{self, Visit};
 
 /// What a database consists of, but for dependencies.
-const LIBRARIES: [&str; 8] =
-    ["base", "env", "format", "plan", "skiplist", "read", "store", "engine"];
+const LIBRARIES: [&str; 9] =
+    ["base", "env", "format", "plan", "skiplist", "read", "store", "recover", "engine"];
 
 const TYPES_THAT_WAIT: [&str; 7] =
     ["LazyLock", "OnceLock", "Once", "Mutex", "RwLock", "Condvar", "Barrier"];

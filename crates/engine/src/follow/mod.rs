@@ -12,18 +12,8 @@
 //!
 //! Owns: the order of a refresh, and the list of moments that are in use.
 
-mod log_tail;
-pub(crate) mod manifest_tail;
-
 use crate::checkpoint::{self, Followed};
-use crate::database::Database;
 use crate::db::Db;
-use crate::open::assemble::{Sharing, assemble, show};
-use crate::open::found::{Found, refuse_newer};
-use crate::open::missing_or_remains;
-use crate::open::remains::refuse_foreign;
-use log_tail::{Known, LogTail, Read};
-use manifest_tail::ManifestTail;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -38,6 +28,13 @@ use windrow_plan::Policy;
 use windrow_read::fork::refuse_forked;
 use windrow_read::lock_ranks;
 use windrow_read::options::Options;
+use windrow_recover::database::Database;
+use windrow_recover::found::manifest_tail::ManifestTail;
+use windrow_recover::found::remains::refuse_foreign;
+use windrow_recover::found::{Found, refuse_newer};
+use windrow_recover::log::log_tail::{Known, LogTail, Read};
+use windrow_recover::open::assemble::{Sharing, assemble, show};
+use windrow_recover::open::missing_or_remains;
 use windrow_skiplist::ChunkPool;
 use windrow_store::host::listing::Listing;
 use windrow_store::host::place::{Place, enter};

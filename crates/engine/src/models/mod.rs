@@ -40,7 +40,6 @@ mod tombstones;
 mod wal_sync;
 mod workers;
 
-use crate::database::Database;
 use crate::{Db, Options};
 use loom::thread::{Builder, JoinHandle};
 use std::path::Path;
@@ -48,6 +47,7 @@ use std::sync::Arc;
 use windrow_env::sync::Mutex;
 use windrow_env::testing::{Handles, env};
 use windrow_read::lock_ranks;
+use windrow_recover::database::Database;
 use windrow_store::write::segments::Segments;
 
 /// Forced switches, where `LOOM_MAX_PREEMPTIONS` does not say: of a few steps, of two

@@ -6,11 +6,11 @@ use super::conditional::{Conditions, write_if};
 use super::retry::retry;
 use super::{Transaction, TransactionOptions};
 use crate::db::Db;
-use crate::handle::Handle;
 use crate::key_range::KeyRange;
 use windrow_base::{Error, ErrorKind, Result, SeqNo};
 use windrow_read::options::WriteSync;
 use windrow_read::slice::Slice;
+use windrow_recover::handle::Handle;
 use windrow_store::write::batch::Batch;
 
 /// Runs `work` in a transaction, and again where it conflicts.

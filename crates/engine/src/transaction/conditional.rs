@@ -6,7 +6,6 @@
 
 use super::light::LightTransaction;
 use super::retry::{ATTEMPTS_MAX, retry};
-use crate::handle::Handle;
 use crate::key_range::{self, KeyRange};
 use crate::keyspace::Keyspace;
 use crate::snapshot::Snapshot;
@@ -15,6 +14,7 @@ use windrow_base::{Error, ErrorKind, KeyspaceId, Result, SeqNo};
 use windrow_read::options::WriteSync;
 use windrow_read::read::cursor::Iter;
 use windrow_read::slice::Slice;
+use windrow_recover::handle::Handle;
 use windrow_store::write::batch::{Batch, InKeyspace};
 
 /// What must be true of some keys for [`crate::Db::write_if`] to write.

@@ -7,13 +7,13 @@
 //!
 //! Owns: what it has read. Never does: hold writes back until its commit, or try again.
 
-use crate::handle::Handle;
 use crate::keyspace::Keyspace;
 use crate::snapshot::Snapshot;
 use std::ops::Bound;
 use windrow_base::{ErrorKind, Result, SeqNo};
 use windrow_read::options::WriteSync;
 use windrow_read::slice::Slice;
+use windrow_recover::handle::Handle;
 use windrow_store::write::batch::Batch;
 use windrow_store::write::read_set::{ReadRange, ReadSet};
 

@@ -31,7 +31,6 @@ pub use conditional::Conditions;
 pub use options::{TransactionMode, TransactionOptions};
 pub use scan::TransactionIter;
 
-use crate::handle::Handle;
 use crate::keyspace::Keyspace;
 use crate::snapshot::Snapshot;
 use locks::Locks;
@@ -43,6 +42,7 @@ use windrow_base::{Error, ErrorKind, KeyspaceId, Kind, Result, SeqNo};
 use windrow_read::options::WriteSync;
 use windrow_read::read::{is_there, merge_operands, split_expiry};
 use windrow_read::slice::Slice;
+use windrow_recover::handle::Handle;
 use windrow_store::tree::Tree;
 use windrow_store::write::batch::{Batch, BatchMark, InKeyspace};
 use windrow_store::write::read_set::{ReadRange, ReadSet};

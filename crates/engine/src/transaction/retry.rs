@@ -2,7 +2,7 @@
 //!
 //! Owns: both. Never does: know what is tried.
 
-use crate::handle::Handle;
+use windrow_recover::handle::Handle;
 
 /// After so many conflicts in a row the caller is told.
 pub(super) const ATTEMPTS_MAX: u32 = 100;

@@ -38,8 +38,8 @@ pub struct Components {
     pub listener: Option<Arc<dyn EventListener>>,
     /// Orders of user keys other than the bytewise one, found by their id. A keyspace
     /// whose order is not among them is left out of a read-only open and of followers
-    /// ([`Db::keyspaces_left_out`](struct.Db.html#method.keyspaces_left_out); of the default keyspace every call then fails), and
-    /// keeps a database from being opened for writing.
+    /// ([`Db::keyspaces_left_out`](struct.Db.html#method.keyspaces_left_out); of the default
+    /// keyspace every call then fails), and keeps a database from being opened for writing.
     pub comparators: Vec<Arc<dyn Comparator>>,
     /// Merge operators other than the built-in ones, found by their name. Where a
     /// keyspace's is not among them, its operands stay as they are, and reads

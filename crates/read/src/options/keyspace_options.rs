@@ -27,13 +27,14 @@ use super::KeyspaceSettings;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceOptions {
-    /// Id of the comparator, one of [`Components::comparators`](crate::options::Components::comparators);
-    /// `None`: bytewise for a new keyspace, the stored one for an old.
+    /// Id of the comparator, one of
+    /// [`Components::comparators`](crate::options::Components::comparators); `None`: bytewise for a
+    /// new keyspace, the stored one for an old.
     pub comparator: Option<String>,
     /// Name of the merge operator, built in (`add`, which takes and keeps `i64::to_le_bytes`,
     /// `append`, `max` of bytes) or one of
-    /// [`Components::merge_operators`](crate::options::Components::merge_operators); `None`: merges are refused in a
-    /// new keyspace, the stored one is used for an old.
+    /// [`Components::merge_operators`](crate::options::Components::merge_operators); `None`: merges
+    /// are refused in a new keyspace, the stored one is used for an old.
     pub merge_operator: Option<String>,
     /// What it has of its own. What is given for a keyspace that exists is from then on
     /// stored with it, unless the database is open for reading only.

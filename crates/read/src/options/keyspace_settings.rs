@@ -11,7 +11,8 @@ use windrow_plan::Policy;
 
 /// Settings of one keyspace, stored with it. `None` is what the database has.
 ///
-/// Given when the keyspace is made or opened ([`KeyspaceOptions::settings`](crate::options::KeyspaceOptions::settings)), or by
+/// Given when the keyspace is made or opened
+/// ([`KeyspaceOptions::settings`](crate::options::KeyspaceOptions::settings)), or by
 /// [`Keyspace::configure`](struct.Keyspace.html#method.configure).
 ///
 /// ```
@@ -35,16 +36,16 @@ use windrow_plan::Policy;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceSettings {
-    /// Its policy, as [`Keyspace::set_policy`](struct.Keyspace.html#method.set_policy) takes it. `None`: the `preset` of the
-    /// database's settings.
+    /// Its policy, as [`Keyspace::set_policy`](struct.Keyspace.html#method.set_policy) takes it.
+    /// `None`: the `preset` of the database's settings.
     pub policy: Option<String>,
-    /// Its codecs by level, as [`Settings::compression`](crate::options::Settings::compression). Tables that are there keep
-    /// theirs until they are merged.
+    /// Its codecs by level, as [`Settings::compression`](crate::options::Settings::compression).
+    /// Tables that are there keep theirs until they are merged.
     pub compression: Option<String>,
     /// How long what is put is there for, where the put does not say
-    /// ([`Keyspace::put_with_ttl`](struct.Keyspace.html#method.put_with_ttl); `Duration::MAX` is for ever). Whole milliseconds,
-    /// one at the least. Merge operands do not expire by it, and nothing that was written
-    /// before does.
+    /// ([`Keyspace::put_with_ttl`](struct.Keyspace.html#method.put_with_ttl); `Duration::MAX` is
+    /// for ever). Whole milliseconds, one at the least. Merge operands do not expire by it, and
+    /// nothing that was written before does.
     pub ttl: Option<Duration>,
 }
 

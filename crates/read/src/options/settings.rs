@@ -222,7 +222,8 @@ macro_rules! settings {
         /// Everything about a database that is plain data; [`Settings::table`]
         /// describes each field. An open uses the settings that it is given. One
         /// for writing stores them with the data, from where
-        /// [`Db::stored_settings`](struct.Db.html#method.stored_settings) gives back what was last used.
+        /// [`Db::stored_settings`](struct.Db.html#method.stored_settings) gives back what was last
+        /// used.
         ///
         /// Most users set `memory_bytes`, `background_threads` and `preset`:
         /// the rest follows from them.

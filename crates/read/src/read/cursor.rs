@@ -160,8 +160,8 @@ const STEPS_PARKED: u64 = 32;
 
 /// An iterator over the entries of a range, from both ends. The ends meet: no
 /// entry is returned twice. After an error it ends, but for
-/// [`ErrorKind::MergeRefused`](windrow_base::ErrorKind::MergeRefused): that is about one key alone, and
-/// the next call goes on past it.
+/// [`ErrorKind::MergeRefused`](windrow_base::ErrorKind::MergeRefused): that is about one key alone,
+/// and the next call goes on past it.
 ///
 /// Thousands of iterators may be idle: once what they hold has taken half
 /// of the block cache's memory, one that made few steps keeps its key alone,

@@ -72,8 +72,8 @@ macro_rules! tickers {
             pub wal_live_bytes: u64,
             /// Snapshots alive, those that iterators took while memory was short included.
             pub readers_open: u64,
-            /// Files that are not needed and not removed yet: [`Follower`](struct.Follower.html)s read them, as a
-            /// rule.
+            /// Files that are not needed and not removed yet: [`Follower`](struct.Follower.html)s
+            /// read them, as a rule.
             pub files_waiting: u64,
             /// Events that the listener panicked on.
             pub listener_panics: u64,
@@ -154,7 +154,8 @@ tickers! {
     wal_syncs,
     /// Memtables flushed.
     flushes,
-    /// Times writing was turned on again after a failure ([`Db::resume`](struct.Db.html#method.resume)).
+    /// Times writing was turned on again after a failure
+    /// ([`Db::resume`](struct.Db.html#method.resume)).
     resumes,
     /// Entries that merges and flushes read.
     merge_entries_in,
@@ -500,7 +501,8 @@ pub struct MemoryStats {
     /// What was written recently, and which keys are locked, as far as open transactions
     /// need it.
     pub transactions_bytes: u64,
-    /// Memory of the program itself, by its own account ([`Db::set_outside_memory`](struct.Db.html#method.set_outside_memory)).
+    /// Memory of the program itself, by its own account
+    /// ([`Db::set_outside_memory`](struct.Db.html#method.set_outside_memory)).
     pub outside_bytes: u64,
 }
 

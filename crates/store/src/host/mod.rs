@@ -1,6 +1,10 @@
 //! What every part of an open database uses: the environment and the directory,
 //! the settings, events and counters, and whether writing is on.
 //!
+//! Next to it is what needs nothing above it: `place` and `listing` (the directory), `readers` (other
+//! processes' leases), `write_state`, `shortage` (what is tried again), `workers` and `gate`
+//! (background work, and how a close ends it).
+//!
 //! Owns: the numbers and ids that it gives out, the list of snapshots, the time by
 //! which expiry is judged, who is woken when writing goes off, and waiting for a
 //! change. Never does: know what work there is, or change a file.

@@ -1,6 +1,10 @@
 //! What flushes, merges and compactions work on, and how what merges made becomes part of a tree
 //! (`catalog/install.rs`) while snapshots come and go.
 //!
+//! Over it are the jobs: `flush`, `merge`, `compact`, `covered` (tables that range tombstones hide
+//! whole) and `for_reads` (merges that reads have paid for); `trouble` judges their failures, and
+//! `schedule` says which begins next.
+//!
 //! Owns: which keyspaces are due, which the jobs' edits change, and up to where
 //! memtables may be flushed. Never does: begin a job, or decide what one does.
 

@@ -1,0 +1,43 @@
+//! How many handles keep a database open, and the lock on its directory.
+//!
+//! Owns: both. Never does: close, or know what a handle is for (`handle.rs`).
+
+use windrow_env::fs::FileLock;
+use windrow_env::sync::atomic::{AtomicUsize, Ordering};
+use windrow_env::sync::{Mutex, MutexGuard};
+use windrow_read::lock_ranks;
+
+/// What the handles of a database share.
+pub struct Handles {
+    count: AtomicUsize,
+    lock: Mutex<Option<Box<dyn FileLock>>>,
+}
+
+impl Default for Handles {
+    fn default() -> Handles {
+        Handles { count: AtomicUsize::new(0), lock: Mutex::new(lock_ranks::CLOSING, None) }
+    }
+}
+
+impl Handles {
+    /// There is one, of a database whose directory is locked.
+    pub fn begin(&self, lock: Box<dyn FileLock>) {
+        self.count.store(1, Ordering::Relaxed);
+        *self.lock.lock() = Some(lock);
+    }
+
+    /// There is one more.
+    pub fn add(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// There is one less. Whether it was the last.
+    pub fn remove(&self) -> bool {
+        self.count.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// The lock on the directory; `None` once it is free.
+    pub fn directory(&self) -> MutexGuard<'_, Option<Box<dyn FileLock>>> {
+        self.lock.lock()
+    }
+}

@@ -1,0 +1,151 @@
+//! The records that somebody has appended to a log, from where reading ended before.
+//!
+//! Where the log is written to there may be a part of a record, or one that is complete
+//! behind one that is not: reading stops there, and goes on later. Damage looks the same.
+//! So if there is a reason to believe that a whole record should be there, the end is
+//! judged (`windrow_format::log::Reader`), and judged again: the evidence against it was
+//! written after what it is evidence of, but may have been read before it was.
+//!
+//! Owns: that rule. Never does: know what a record says.
+
+use windrow_base::Result;
+use windrow_format::log::{Reader, Record};
+
+/// What becomes of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Took {
+    /// It was taken, and the next one may follow.
+    It,
+    /// It was not, and is to come again.
+    Nothing,
+}
+
+/// A log that is read from where reading ended before.
+pub struct Tail<'a> {
+    /// Opens it from its start.
+    pub open: &'a dyn Fn() -> Result<Reader>,
+    /// Where reading ended; 0 for a log of which nothing was read.
+    pub at: u64,
+}
+
+impl Tail<'_> {
+    /// Passes the whole records that are there now to `take`. Returns whether all were taken.
+    ///
+    /// # Errors
+    /// What `take` says; `Io`.
+    pub fn read(&mut self, mut take: impl FnMut(&Record<'_>) -> Result<Took>) -> Result<bool> {
+        let mut reader = self.reader()?.of_live();
+        self.pass(&mut reader, &mut take)
+    }
+
+    /// The same where somebody was promised more than that.
+    ///
+    /// # Errors
+    /// `Corruption` where what is durable is damaged; as [`Tail::read`].
+    pub(crate) fn read_promised(
+        &mut self,
+        mut take: impl FnMut(&Record<'_>) -> Result<Took>,
+    ) -> Result<bool> {
+        let mut judged = None;
+        loop {
+            match self.reader().and_then(|mut reader| self.pass(&mut reader, &mut take)) {
+                // The same place, judged twice, is damaged.
+                Err(error) if error.is_corruption() && judged != Some(self.at) => {
+                    judged = Some(self.at);
+                }
+                passed => return passed,
+            }
+        }
+    }
+
+    fn reader(&self) -> Result<Reader> {
+        let reader = (self.open)()?;
+        Ok(if self.at == 0 { reader } else { reader.go_on_at(self.at) })
+    }
+
+    fn pass(
+        &mut self,
+        reader: &mut Reader,
+        take: &mut impl FnMut(&Record<'_>) -> Result<Took>,
+    ) -> Result<bool> {
+        while let Some(record) = reader.next()? {
+            let (offset, end) = (record.offset, record.end);
+            match take(&record).map_err(|error| error.with_offset(offset))? {
+                Took::It => self.at = end,
+                Took::Nothing => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::path::Path;
+    use windrow_env::fs::ReadOptions;
+    use windrow_env::testing::env;
+    use windrow_format::log::{
+        Class, FileHeader, Framing, LogKind, Place, encode_file_header, frame,
+    };
+
+    const UID: u64 = 0x1122_3344_5566_7788;
+
+    /// A log of records whose payload is their number, each of which says that those before
+    /// it were durable.
+    fn log(records: u8) -> (Vec<u8>, Vec<usize>) {
+        let framing = Framing::Fixed;
+        let header = FileHeader {
+            kind: LogKind::Wal,
+            framing,
+            number: 1,
+            uid: UID,
+            manifest_number: 2,
+            manifest_durable_bytes: 0,
+            manifest_uid: 3,
+        };
+        let (mut bytes, mut begins) = (encode_file_header(&header), Vec::new());
+        for number in 0..records {
+            let offset = bytes.len() as u64;
+            begins.push(bytes.len());
+            let place = Place { framing, uid: UID, offset, durable_up_to: offset };
+            frame(&mut bytes, &[number; 40], Class::Batch, place);
+        }
+        (bytes, begins)
+    }
+
+    /// The numbers of the records that are read where the log is `images[n]` when it is opened
+    /// for the `n`th time, and how that ended.
+    fn read(images: &[Vec<u8>]) -> (Vec<u8>, Result<bool>) {
+        let (env, handles) = env(1);
+        let (path, opened) = (Path::new("/log"), Cell::new(0));
+        let open = || {
+            let image = &images[opened.get().min(images.len() - 1)];
+            opened.set(opened.get() + 1);
+            handles.fs.write_file(path, image);
+            Reader::open(env.fs.open(path, ReadOptions::default())?, LogKind::Wal, None)
+        };
+        let (mut tail, mut taken) = (Tail { open: &open, at: 0 }, Vec::new());
+        let ended = tail.read_promised(|record| {
+            taken.push(record.payload[0]);
+            Ok(Took::It)
+        });
+        (taken, ended)
+    }
+
+    /// What is missing may be written between the look at it and the look behind it.
+    #[test]
+    fn a_place_is_damaged_if_it_was_judged_twice() {
+        let (whole, begins) = log(6);
+        let without = |number: usize| {
+            let mut bytes = whole.clone();
+            bytes[begins[number]..begins[number + 1]].fill(0);
+            bytes
+        };
+        let (taken, ended) = read(&[without(1), without(3), without(4), whole.clone()]);
+        assert_eq!((taken, ended.unwrap()), ((0..6).collect(), true));
+        let (taken, ended) = read(&[without(3), without(3), whole.clone()]);
+        assert!(taken == [0, 1, 2] && ended.unwrap_err().is_corruption());
+    }
+}

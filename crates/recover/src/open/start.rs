@@ -1,0 +1,109 @@
+//! Beginning to write: a new manifest, a new log, and the timers.
+//!
+//! Owns: their order. The manifest comes first ([`Catalog::begin`]) and is in force
+//! before the log is made, so that the logs of before can go in between: on a
+//! device that is nearly full their room is the room there is.
+//!
+//! [`Catalog::begin`]: windrow_store::catalog::Catalog::begin
+
+use crate::database::Database;
+use crate::found::remains::remove_orphans;
+use crate::found::traces;
+use crate::log::at_rest::Replayed;
+use crate::measure::stats_file;
+use std::sync::Arc;
+use windrow_base::{Result, check_invariant};
+use windrow_env::sync::atomic::Ordering;
+use windrow_store::host::listing::Listing;
+use windrow_store::jobs::Jobs;
+use windrow_store::jobs::for_reads;
+
+/// How often an idle database looks for work, in ms.
+const IDLE_LOOK_MS: u64 = 30_000;
+
+/// How often files are looked for that readers have let go, in ms.
+const READERS_LOOK_MS: u64 = 1_000;
+
+/// Makes what was replayed durable, starts a new manifest and a new log,
+/// and removes what neither names.
+///
+/// # Errors
+/// `ReadOnly` where the replay kept what it found in memory, or a sync of its
+/// tables failed: a manifest would name less than the logs hold. `Io`, `NoSpace`.
+pub(crate) fn start_writing(
+    database: &Arc<Database>,
+    listing: &Listing,
+    replayed: &Replayed,
+) -> Result<()> {
+    database.write_state.check()?;
+    let last_seq = replayed.last_seq;
+    check_replayed(database, listing)?;
+    let begun = database.catalog.begin(database.catalog.state(), last_seq)?;
+    database.catalog.lock().adopt(begun);
+    traces::remove(&database.env, &database.dir, listing);
+    remove_orphans((database, &database.cleanup), &database.catalog, listing);
+    let segments = &database.pipeline.segments;
+    let wal = segments.create_first(&mut database.catalog.lock())?;
+    let found = listing.wals.contains(&wal.number);
+    check_invariant!(R2, !found, "log {} was there before this open", wal.number);
+    segments.begin(last_seq, Arc::new(wal));
+    database.cleanup.arm();
+    start_timers(database);
+    database.scheduler.note_all_due();
+    database.scheduler.schedule();
+    stats_file::start(database);
+    Ok(())
+}
+
+/// That all of the replay is in tables, and that no file number that was found in the
+/// directory can be given out.
+pub fn check_replayed(database: &Database, listing: &Listing) -> Result<()> {
+    for tree in database.trees().iter() {
+        let view = tree.view();
+        let left = view.frozen.len() + usize::from(view.memtable.entries() > 0);
+        let is_stored = left == 0;
+        check_invariant!(R3, is_stored, "{left} memtables of `{}` are in no table", tree.name);
+    }
+    let (next, found) = (database.next_file.load(Ordering::Relaxed), listing.number_max());
+    let is_free = found < next;
+    check_invariant!(R8, is_free, "file {next} is to be made, and {found} is there");
+    Ok(())
+}
+
+/// Work that only time brings: entries that expire in an idle database, and
+/// the sync of the log, as often as the settings ask.
+fn start_timers(database: &Database) {
+    let scheduler = Arc::downgrade(&database.scheduler);
+    let look = move || {
+        let Some(scheduler) = scheduler.upgrade() else { return false };
+        let Jobs { host, workers, .. } = &*scheduler.jobs;
+        let look = || scheduler.schedule_if_open() && host.watch_place().is_ok();
+        workers.contain(look).unwrap_or(false)
+    };
+    database.env.jobs.every(IDLE_LOOK_MS, Arc::new(look));
+    let scheduler = Arc::downgrade(&database.scheduler);
+    let look = move || {
+        let Some(scheduler) = scheduler.upgrade() else { return false };
+        let workers = &scheduler.jobs.workers;
+        workers.contain(|| scheduler.schedule_for_reads());
+        !workers.gate.is_closing()
+    };
+    database.env.jobs.every(for_reads::LOOK_MS, Arc::new(look));
+    let waiting = Arc::downgrade(&database.cleanup);
+    let look = move || waiting.upgrade().is_some_and(|waiting| waiting.look_again());
+    database.env.jobs.every(READERS_LOOK_MS, Arc::new(look));
+    let interval_ms = database.settings.wal_sync_interval_ms;
+    if interval_ms == 0 {
+        return;
+    }
+    let pipeline = Arc::downgrade(&database.pipeline);
+    let sync = move || match pipeline.upgrade() {
+        Some(pipeline) => {
+            // It goes on where writing is off: that may end.
+            pipeline.workers.contain(|| pipeline.segments.sync());
+            !pipeline.workers.gate.is_closing()
+        }
+        None => false,
+    };
+    database.env.jobs.every(interval_ms, Arc::new(sync));
+}

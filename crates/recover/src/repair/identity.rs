@@ -1,0 +1,75 @@
+//! Which database it is that is repaired, and which tables in its directory are another's.
+//!
+//! CURRENT has the database's uid, which is the same in its copies, and each table has that
+//! of the database that it was made for. CURRENT is believed where another file of the directory
+//! bears it out: a table with that uid, or a manifest or log that knows the manifest that it
+//! names. Otherwise the uid is that of most of the tables.
+//!
+//! Tables of earlier versions do not say whose they are, and count.
+//!
+//! Owns: that judgement. Never does: read an entry, or move a file.
+
+use super::site::Site;
+use crate::found::read_current;
+use std::collections::BTreeMap;
+use windrow_base::FileNumber;
+use windrow_env::fs::ReadOptions;
+use windrow_format::current::Current;
+use windrow_format::log::{LogKind, Reader};
+use windrow_format::names;
+use windrow_format::table::Properties;
+
+/// The uid of the database that is repaired.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Identity {
+    pub(super) uid: u64,
+    /// Some tables have another one, and nothing but their number says which is right.
+    pub(super) is_assumed: bool,
+}
+
+impl Identity {
+    /// The identity that the files of a directory give, with what their tables say. Drawn at
+    /// random where nothing says any.
+    pub(super) fn find<'p>(
+        site: &Site<'_>,
+        tables: impl Iterator<Item = (FileNumber, &'p Properties)>,
+    ) -> Identity {
+        // How many tables have each uid, and the newest of them.
+        let mut uids: BTreeMap<u64, (u64, FileNumber)> = BTreeMap::new();
+        for (number, uid) in tables.filter_map(|(n, p)| Some((n, p.database_uid?))) {
+            let (count, newest) = uids.entry(uid).or_default();
+            (*count, *newest) = (*count + 1, (*newest).max(number));
+        }
+        let current = read_current(&site.env, site.dir).ok();
+        let believed =
+            current.as_ref().filter(|c| uids.contains_key(&c.database_uid) || is_known(site, c));
+        if let Some(current) = believed {
+            return Identity { uid: current.database_uid, is_assumed: false };
+        }
+        let of_most = uids.iter().max_by_key(|(_, of)| **of).map(|(uid, _)| *uid);
+        let stated = current.map(|current| current.database_uid);
+        let uid = of_most.or(stated).unwrap_or_else(|| site.env.random.next_u64());
+        Identity { uid, is_assumed: uids.len() > 1 }
+    }
+
+    /// Whether a table was made for another database.
+    pub(super) fn is_another(&self, table: &Properties) -> bool {
+        table.database_uid.is_some_and(|uid| uid != self.uid)
+    }
+}
+
+/// Whether the manifest that CURRENT names is in the directory, or a log that was made
+/// while it was in force.
+fn is_known(site: &Site<'_>, current: &Current) -> bool {
+    let (number, uid) = (current.manifest_number, current.manifest_uid);
+    let open = |name: String, kind| {
+        let file = site.env.fs.open(&site.dir.join(name), ReadOptions::default()).ok()?;
+        Some(Reader::open(file, kind, None).ok()?.header().clone())
+    };
+    open(names::manifest(number), LogKind::Manifest).is_some_and(|header| header.uid == uid)
+        || site.listing.wals.iter().any(|&wal| {
+            open(names::wal(wal), LogKind::Wal).is_some_and(|header| {
+                (header.manifest_number, header.manifest_uid) == (number, uid)
+            })
+        })
+}

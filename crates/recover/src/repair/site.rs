@@ -1,0 +1,61 @@
+//! What is repaired: a directory, what is in it, and how the repair was asked for.
+//!
+//! Owns: that, as it was when the repair began. Never does: change, or judge, more than
+//! one file at a time.
+
+use crate::found::traces;
+use std::path::{Path, PathBuf};
+use windrow_base::{Error, FileNumber, Result};
+use windrow_env::Env;
+use windrow_env::fs::ReadOptions;
+use windrow_format::names;
+use windrow_format::table::{self, Expect};
+use windrow_plan::tree::File;
+use windrow_read::options::Options;
+use windrow_store::host::listing::Listing;
+use windrow_store::tree::Tree;
+
+/// What is repaired.
+pub(super) struct Site<'a> {
+    pub(super) env: Env,
+    pub(super) dir: &'a Path,
+    pub(super) options: &'a Options,
+    /// Without what a repair that was cut short had written.
+    pub(super) listing: Listing,
+    /// The largest number of a file, what such a repair had written included.
+    pub(super) number_max: FileNumber,
+    /// There was such a repair: its trace is there.
+    pub(super) is_begun: bool,
+}
+
+impl<'a> Site<'a> {
+    /// Reads the directory, and removes what a repair that was cut short has written.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub(super) fn new(env: Env, dir: &'a Path, options: &'a Options) -> Result<Site<'a>> {
+        let mut listing = Listing::read(&env, dir)?;
+        let number_max = listing.number_max();
+        let is_begun = traces::forget(&env, dir, &mut listing)?.is_some();
+        Ok(Site { env, dir, options, listing, number_max, is_begun })
+    }
+
+    pub(super) fn table_path(&self, number: FileNumber) -> PathBuf {
+        self.dir.join(names::table(number))
+    }
+
+    pub(super) fn wal_path(&self, number: FileNumber) -> PathBuf {
+        self.dir.join(names::wal(number))
+    }
+
+    /// What is wrong with a table, if something is.
+    ///
+    /// # Errors
+    /// What kept it from being opened: it may be whole.
+    pub(super) fn check(&self, tree: &Tree, file: &File) -> Result<Option<Error>> {
+        let raw = self.env.fs.open(&self.table_path(file.number), ReadOptions::default())?;
+        let expect =
+            Expect { file_bytes: file.bytes, uid: file.uid, order: tree.reads.order.clone() };
+        Ok(table::verify(&raw, expect).err())
+    }
+}
