@@ -45,6 +45,7 @@ const RANGE_FLUSH_BYTES: usize = 112;
 /// Memory that an operation takes whose key and value (or ends of a range) have
 /// so many bytes. Reads keep a second copy of the latest range tombstones; their
 /// flush has a set of all, and that as bytes.
+#[inline]
 pub fn memory_bytes_of(kind: Kind, user_bytes: usize) -> usize {
     match kind {
         Kind::RangeDelete => 4 * user_bytes + ENTRY_OVERHEAD_BYTES + RANGE_FLUSH_BYTES,
@@ -110,26 +111,31 @@ impl Memtable {
     }
 
     /// A cursor over its point entries, if there are any.
+    #[inline]
     pub fn cursor(&self) -> Option<MemCursor> {
         self.list().map(|list| MemCursor::new(Arc::clone(list)))
     }
 
     /// The order of its keys.
+    #[inline]
     pub fn order(&self) -> &KeyOrder {
         &self.order
     }
 
     /// Number of its point entries.
+    #[inline]
     pub fn entries(&self) -> u64 {
         self.list().map_or(0, |list| list.len() as u64)
     }
 
     /// How many of its point entries are deletes and single deletes.
+    #[inline]
     pub fn point_tombstones(&self) -> u64 {
         self.point_tombstones.load(Ordering::Relaxed)
     }
 
     /// Bytes that it took from the allocator, range tombstones included.
+    #[inline]
     pub fn allocated_bytes(&self) -> usize {
         let points = self.list().map_or(0, |list| list.allocated_bytes());
         points + self.tombstones.get().map_or(0, |tombstones| tombstones.memory_bytes())
@@ -137,17 +143,20 @@ impl Memtable {
 
     /// Counts bytes that a writer is about to insert, whose record is in
     /// log `wal`. Called under the commit queue's lock.
+    #[inline]
     pub fn reserve(&self, bytes: usize, wal: FileNumber) {
         self.reserved_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.first_wal.fetch_min(wal, Ordering::Relaxed);
     }
 
     /// Bytes promised to writers so far.
+    #[inline]
     pub fn reserved_bytes(&self) -> usize {
         self.reserved_bytes.load(Ordering::Relaxed)
     }
 
     /// The oldest log that holds a record of it, if any does.
+    #[inline]
     pub fn first_wal(&self) -> Option<FileNumber> {
         let wal = self.first_wal.load(Ordering::Relaxed);
         (wal != NO_WAL).then_some(wal)
@@ -159,6 +168,7 @@ impl Memtable {
     }
 
     /// The last sequence number of a frozen memtable.
+    #[inline]
     pub fn last_seq(&self) -> SeqNo {
         self.last_seq.load(Ordering::Acquire)
     }

@@ -30,6 +30,7 @@ impl Handle {
     }
 
     /// Whether two are of the same open database.
+    #[inline]
     pub fn is_of(&self, other: &Handle) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

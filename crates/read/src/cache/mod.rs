@@ -182,6 +182,7 @@ impl ReadMemory {
     }
 
     /// The memory of all memtables.
+    #[inline]
     pub fn chunks(&self) -> &Arc<ChunkPool> {
         &self.chunks
     }
@@ -233,6 +234,7 @@ impl ReadMemory {
     /// So much is in use now, and memtables hold `beyond_bytes` more than their share. Said
     /// under the lock of the queue that they are in, so that the last word is the latest one;
     /// [`ReadMemory::share`] follows.
+    #[inline]
     pub fn count(
         &self,
         (active_bytes, frozen_bytes): (u64, u64),

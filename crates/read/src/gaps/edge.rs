@@ -31,12 +31,14 @@ pub struct EdgeAt<'a> {
 impl<'a> EdgeAt<'a> {
     /// Where an internal key is that is before or after all versions which a
     /// reader may see of its user key.
+    #[inline]
     pub fn of(internal: &'a [u8]) -> EdgeAt<'a> {
         let (key, trailer) = key::split(internal);
         EdgeAt { key, after: trailer == AFTER_VERSIONS }
     }
 
     /// Before all versions of a user key.
+    #[inline]
     pub fn before(key: &'a [u8]) -> EdgeAt<'a> {
         EdgeAt { key, after: false }
     }
@@ -49,16 +51,19 @@ impl<'a> EdgeAt<'a> {
 
 impl Edge {
     /// Borrowed.
+    #[inline]
     pub fn at(&self) -> EdgeAt<'_> {
         EdgeAt { key: &self.key, after: self.after }
     }
 
     /// What its key takes of memory, with the counts that go with it.
+    #[inline]
     pub fn bytes(&self) -> usize {
         2 * size_of::<usize>() + self.key.len()
     }
 
     /// On which side of another one it is.
+    #[inline]
     pub fn compare(&self, order: &KeyOrder, other: EdgeAt<'_>) -> Ordering {
         order.compare(&self.key, other.key).then(self.after.cmp(&other.after))
     }

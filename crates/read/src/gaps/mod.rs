@@ -77,6 +77,7 @@ pub struct LastGiven(OnceLock<Box<AskLastGiven>>);
 
 impl LastGiven {
     /// From here on `ask` tells; it takes the queue's lock.
+    #[inline]
     pub fn ask_by(&self, ask: impl Fn() -> Option<SeqNo> + Send + Sync + 'static) {
         let _ = self.0.set(Box::new(ask));
     }

@@ -74,6 +74,7 @@ impl Access {
     }
 
     /// Whether queries are recorded.
+    #[inline]
     pub fn is_on(&self) -> bool {
         self.rate.load(Ordering::Relaxed) != 0
     }
@@ -85,11 +86,13 @@ impl Access {
     }
 
     /// Lookups for each that is recorded.
+    #[inline]
     pub fn sample(&self) -> f64 {
         f64::from(1u32 << self.rate.load(Ordering::Relaxed).saturating_sub(1))
     }
 
     /// Queries recorded so far: Merlin's D.
+    #[inline]
     pub fn queries(&self) -> u64 {
         self.queries.load(Ordering::Relaxed)
     }

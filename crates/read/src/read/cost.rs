@@ -97,6 +97,7 @@ impl ReadCost {
     }
 
     /// A part of a read begins.
+    #[inline]
     pub fn begin(&self, counters: &Counters, clock: &dyn Clock) -> Counted {
         Counted { begin_ns: clock.monotonic_ns(), blocks: counters.here().blocks_read.get() }
     }

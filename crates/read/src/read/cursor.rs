@@ -57,6 +57,7 @@ impl Cursor {
     ///
     /// `MergeRefused` is about one key alone, which [`Cursor::key`] then gives: the next move
     /// goes on from there.
+    #[inline]
     pub fn seek_first(&mut self) -> Result<bool> {
         self.scan.seek_first()
     }
@@ -65,6 +66,7 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::seek_first`].
+    #[inline]
     pub fn seek_last(&mut self) -> Result<bool> {
         self.scan.seek_last()
     }
@@ -73,6 +75,7 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::seek_first`].
+    #[inline]
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.scan.seek(key.as_ref())
     }
@@ -81,6 +84,7 @@ impl Cursor {
     ///
     /// # Errors
     /// As [`Cursor::seek_first`].
+    #[inline]
     pub fn seek_before(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.scan.seek_before(key.as_ref())
     }
@@ -124,12 +128,14 @@ impl Cursor {
     }
 
     /// The entry's value, to be kept: pins its block instead of copying.
+    #[inline]
     pub fn value_slice(&self) -> Slice {
         self.scan.value_slice()
     }
 
     /// When the entry expires, in ms since 1970; `None` if it never does. Of a
     /// merged value: when the first of its parts does.
+    #[inline]
     pub fn expiry_ms(&self) -> Option<u64> {
         self.scan.expiry_ms()
     }
@@ -138,6 +144,7 @@ impl Cursor {
     ///
     /// # Errors
     /// The error that it failed with.
+    #[inline]
     pub fn status(&self) -> Result<()> {
         self.scan.status()
     }

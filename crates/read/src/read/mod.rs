@@ -184,6 +184,7 @@ fn refused_merge(operator: &str, key: &[u8], base: Option<&[u8]>, operands: usiz
 }
 
 /// Whether what a get gave says that the key is there.
+#[inline]
 pub fn is_there(value: Result<Option<Slice>>) -> Result<bool> {
     match value {
         Err(error) if is_refused_merge(&error) => Ok(true),
@@ -192,6 +193,7 @@ pub fn is_there(value: Result<Option<Slice>>) -> Result<bool> {
 }
 
 /// Whether what a read failed with is about one key alone, so that a scan may go on.
+#[inline]
 pub fn is_refused_merge(error: &Error) -> bool {
     error.kind() == ErrorKind::MergeRefused
 }

@@ -211,6 +211,7 @@ impl ReadLevel {
     }
 
     /// All files of the level.
+    #[inline]
     pub fn files(&self) -> impl Iterator<Item = &ReadFile> {
         self.run.iter().chain(&self.sst_log).flat_map(|run| &run.files)
     }
@@ -315,12 +316,14 @@ impl ReadView {
     }
 
     /// This view, that comes after another one by an install.
+    #[inline]
     pub fn installed_after(mut self, before: &ReadView) -> ReadView {
         self.installs = before.installs + 1;
         self
     }
 
     /// All memtables, newest first.
+    #[inline]
     pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.memtable).chain(&self.frozen)
     }

@@ -54,6 +54,7 @@ impl Default for Timings {
 
 impl Timings {
     /// One took so long.
+    #[inline]
     pub fn record(&self, ns: u64) {
         self.buckets[bucket_of(ns)].fetch_add(1, Ordering::Relaxed);
         self.total_ns.fetch_add(ns, Ordering::Relaxed);

@@ -35,6 +35,7 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
+    #[inline]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -370,6 +371,7 @@ impl Stripe {
 
 impl Pauses {
     /// A writer paused for `us` microseconds.
+    #[inline]
     pub fn record(&self, reason: PauseReason, us: u64) {
         let counters = &self.0[reason as usize];
         counters.count.add(1);

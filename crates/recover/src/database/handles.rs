@@ -27,11 +27,13 @@ impl Handles {
     }
 
     /// There is one more.
+    #[inline]
     pub fn add(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// There is one less. Whether it was the last.
+    #[inline]
     pub fn remove(&self) -> bool {
         self.count.fetch_sub(1, Ordering::AcqRel) == 1
     }

@@ -116,6 +116,7 @@ impl Database {
     ///
     /// # Errors
     /// `Closed` if it was dropped.
+    #[inline]
     pub fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
         match &self.substitute {
             Some(tree) if tree.id == id => Ok(tree.clone()),

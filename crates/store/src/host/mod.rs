@@ -135,6 +135,7 @@ impl Host {
 
     /// The wall clock as this database judges expiry by: never before the
     /// time that a merge judged by.
+    #[inline]
     pub fn now_ms(&self) -> u64 {
         self.env.clock.wall_ms().max(self.time_floor_ms.load(Ordering::Relaxed))
     }

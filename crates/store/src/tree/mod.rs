@@ -92,6 +92,7 @@ impl Work {
     }
 
     /// What is noted, to be changed.
+    #[inline]
     pub fn notes(&mut self) -> &mut Notes {
         self.notes.get_or_insert_default()
     }
@@ -211,6 +212,7 @@ impl Tree {
     }
 
     /// What the keyspace has of its own.
+    #[inline]
     pub fn settings(&self) -> KeyspaceSettings {
         self.settings.load().as_deref().cloned().unwrap_or_default()
     }

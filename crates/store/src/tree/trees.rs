@@ -34,6 +34,7 @@ impl Trees {
     }
 
     /// All of them, by id ascending.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Tree>> {
         self.pieces.iter().flat_map(|piece| piece.iter())
     }

@@ -191,11 +191,13 @@ pub struct BatchMark {
 
 impl Batch {
     /// An empty batch.
+    #[inline]
     pub fn new() -> Batch {
         Batch::default()
     }
 
     /// Sets `key` to `value`.
+    #[inline]
     pub fn put(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         match ks.default_ttl() {
             None => self.push(ks, Kind::Put, key.as_ref(), value.as_ref()),
@@ -247,6 +249,7 @@ impl Batch {
     }
 
     /// Removes `key`, which need not be there.
+    #[inline]
     pub fn delete(&mut self, ks: &impl InKeyspace, key: impl AsRef<[u8]>) {
         self.push(ks, Kind::Delete, key.as_ref(), &[]);
     }
@@ -261,6 +264,7 @@ impl Batch {
     }
 
     /// Adds an operand for the keyspace's merge operator.
+    #[inline]
     pub fn merge(
         &mut self,
         ks: &impl InKeyspace,
@@ -351,16 +355,19 @@ impl Batch {
     }
 
     /// Number of operations.
+    #[inline]
     pub fn len(&self) -> usize {
         self.buf.count() as usize
     }
 
     /// Whether there are none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Bytes the batch takes in the log.
+    #[inline]
     pub fn byte_len(&self) -> usize {
         self.buf.byte_len()
     }
@@ -373,6 +380,7 @@ impl Batch {
     }
 
     /// The operations in their order, each with the keyspace that it is for.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (KeyspaceId, BatchOp<'_>)> {
         self.buf.ops().map(|op| (op.keyspace, BatchOp::new(op)))
     }
@@ -415,12 +423,14 @@ impl Batch {
 
     /// The present end, for [`Batch::truncate_to`].
     #[doc(hidden)]
+    #[inline]
     pub fn mark(&self) -> BatchMark {
         BatchMark { buf: self.buf.mark(), touched: self.touched.clone() }
     }
 
     /// Whether it goes as far as `mark`.
     #[doc(hidden)]
+    #[inline]
     pub fn holds(&self, mark: &BatchMark) -> bool {
         self.buf.holds(mark.buf)
     }

@@ -39,6 +39,7 @@ impl Pipeline {
     /// # Errors
     /// `InvalidArgument` for a broken limit, `NoSpace`, `ReadOnly`, `Closed`: nothing is written
     /// then; `OutcomeUnknown` where the log failed, a background error.
+    #[inline]
     pub fn write_batch(&self, batch: &mut Batch, sync: WriteSync) -> Result<SeqNo> {
         self.write_batch_after(batch, sync, None)
     }
@@ -47,6 +48,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// As [`Pipeline::write_batch`]; `Conflict`: nothing is written then.
+    #[inline]
     pub fn write_batch_after(
         &self,
         batch: &mut Batch,

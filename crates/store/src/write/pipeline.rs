@@ -145,6 +145,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// `Closed` if it was dropped.
+    #[inline]
     pub fn tree(&self, id: KeyspaceId) -> Result<Arc<Tree>> {
         self.trees().get(id).cloned().ok_or_else(|| {
             let text = format!("keyspace {id}, which a batch writes to, was dropped");

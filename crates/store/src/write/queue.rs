@@ -210,6 +210,7 @@ impl Queue {
     }
 
     /// Takes the short lock.
+    #[inline]
     pub fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock()
     }
@@ -501,6 +502,7 @@ impl QueueState {
     }
 
     /// The last sequence number given out.
+    #[inline]
     pub fn last_seq(&self) -> SeqNo {
         self.next_seq - 1
     }

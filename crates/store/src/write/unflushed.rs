@@ -188,11 +188,13 @@ impl Unflushed {
     }
 
     /// Keyspaces whose active memtable holds something, by id.
+    #[inline]
     pub fn active(&self) -> impl ExactSizeIterator<Item = &Arc<Tree>> {
         self.active.values()
     }
 
     /// The frozen memtables that wait for their flush, oldest first.
+    #[inline]
     pub fn frozen(&self) -> impl ExactSizeIterator<Item = &Frozen> {
         self.frozen.values()
     }
