@@ -1,7 +1,7 @@
 //! The workspace's checks on itself, and the documentation it generates.
 //!
 //! Owns: what a review would otherwise have to look for by hand: layers, circles,
-//! lengths, `unsafe`, statics, mutants, manifests, licences, stale pages, links that lead nowhere. `cargo test` runs them
+//! lengths, sizes of crates, `unsafe`, statics, mutants, manifests, licences, stale pages, links that lead nowhere. `cargo test` runs them
 //! (`tests/tidy.rs`). Never does: change code, or run in a database.
 
 #![allow(
@@ -26,6 +26,7 @@ pub mod path;
 pub mod readme;
 pub mod repeat;
 pub mod same;
+pub mod sizes;
 pub mod source;
 pub mod statics;
 pub mod supply;
@@ -40,6 +41,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("layers", layers::check),
     ("circles", circles::check),
     ("lengths", lengths::check),
+    ("sizes", sizes::check),
     ("statics", statics::check),
     ("words", words::check),
     ("language", language::check),

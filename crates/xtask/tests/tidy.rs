@@ -24,6 +24,11 @@ fn lengths() {
 }
 
 #[test]
+fn sizes() {
+    run("sizes");
+}
+
+#[test]
 fn statics() {
     run("statics");
 }
@@ -85,6 +90,7 @@ fn every_check_is_a_test() {
         "layers",
         "circles",
         "lengths",
+        "sizes",
         "statics",
         "words",
         "language",

@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn no_hook_is_in_commit_and_install() {
         let (_, findings) = found("crates/store/src/jobs/mod.rs", "unless_mutant!(One, f()?);");
-        assert!(findings[0].contains("jobs.rs:2: no hook may be here"), "{findings:?}");
+        assert!(findings[0].contains("jobs/mod.rs:2: no hook may be here"), "{findings:?}");
         let (_, findings) = find(&[]);
         assert_eq!(findings.len(), WITHOUT.len());
     }
