@@ -1,6 +1,8 @@
-//! Integers and byte strings as they are on disk: little endian, LEB128
-//! varints, length-prefixed slices, and a reader that checks every length
-//! against what is left before it believes it (rule R12).
+//! Integers and byte strings as they are on disk: little endian, LEB128 varints, length-prefixed
+//! slices, and a reader that checks every length against the rest of its input before it uses it
+//! (rule R12).
+//!
+//! Owns: these codings. Never does: check a checksum, or allocate for a length it has read.
 
 use crate::error::{Error, Result};
 use alloc::vec::Vec;
@@ -18,7 +20,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Writes `value` as a varint from `out[at]` on; gives where it ends.
+/// Writes `value` as a varint from `out[at]` on; returns where it ends.
 ///
 /// # Panics
 /// If there is no room for it.
@@ -33,7 +35,7 @@ pub fn put_varint_at(out: &mut [u8], mut at: usize, mut value: u64) -> usize {
     at + 1
 }
 
-/// Bytes that [`put_varint`] writes for `value`.
+/// Returns the bytes that [`put_varint`] writes for `value`.
 #[inline]
 pub const fn varint_len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
@@ -77,12 +79,12 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder over `input`.
+    /// Makes a decoder over `input`.
     pub fn new(input: &'a [u8]) -> Decoder<'a> {
         Decoder { rest: input, total: input.len() }
     }
 
-    /// Bytes not read yet.
+    /// Returns the bytes not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -92,7 +94,7 @@ impl<'a> Decoder<'a> {
         self.rest.is_empty()
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub fn position(&self) -> usize {
         self.total - self.rest.len()
     }
@@ -105,7 +107,7 @@ impl<'a> Decoder<'a> {
         ))
     }
 
-    /// The next `len` bytes.
+    /// Reads the next `len` bytes.
     ///
     /// # Errors
     /// `Corruption` if fewer are left.
@@ -117,7 +119,7 @@ impl<'a> Decoder<'a> {
         Ok(head)
     }
 
-    /// One byte.
+    /// Reads one byte.
     ///
     /// # Errors
     /// `Corruption` if nothing is left.
@@ -125,7 +127,7 @@ impl<'a> Decoder<'a> {
         Ok(self.bytes(1)?[0])
     }
 
-    /// A u32, little endian.
+    /// Reads a u32, little endian.
     ///
     /// # Errors
     /// `Corruption` if fewer than four bytes are left.
@@ -134,7 +136,7 @@ impl<'a> Decoder<'a> {
         Ok(u32::from_le_bytes([b[0], b[1], b[2], b[3]]))
     }
 
-    /// A u64, little endian.
+    /// Reads a u64, little endian.
     ///
     /// # Errors
     /// `Corruption` if fewer than eight bytes are left.
@@ -143,7 +145,7 @@ impl<'a> Decoder<'a> {
         Ok(u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]))
     }
 
-    /// A varint.
+    /// Reads a varint.
     ///
     /// # Errors
     /// `Corruption` if it is cut short or longer than 64 bits.
@@ -157,7 +159,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// A length-prefixed slice.
+    /// Reads a length-prefixed slice.
     ///
     /// # Errors
     /// `Corruption` if its length passes the end of the input.
@@ -169,7 +171,7 @@ impl<'a> Decoder<'a> {
         self.bytes(len as usize)
     }
 
-    /// A length-prefixed UTF-8 string.
+    /// Reads a length-prefixed UTF-8 string.
     ///
     /// # Errors
     /// `Corruption` as [`Decoder::slice`], or if it is not UTF-8.

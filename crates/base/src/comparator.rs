@@ -1,7 +1,10 @@
 //! The order of user keys: bytewise by default, anything total by a trait.
 //!
-//! `KeyOrder` is what the engine carries: an enum, so that the bytewise case
-//! is a `memcmp` inlined in the hot paths and not a virtual call.
+//! The engine carries a [`KeyOrder`]: an enum, so that the bytewise case is a `memcmp` inlined in
+//! the hot paths and not a virtual call.
+//!
+//! Owns: the order, and the short keys of index blocks. Never does: order entries of one key
+//! (`key.rs`).
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -15,9 +18,9 @@ pub trait Comparator: Send + Sync + 'static {
     /// Identity, stored with the keyspace. Change it when the order changes.
     fn id(&self) -> &str;
 
-    /// Compares two user keys. Must be total, never change for an id, and not
-    /// panic on any bytes: writing is off then, and as the key is in the log,
-    /// the database cannot be opened until the comparator takes it.
+    /// Compares two user keys. Must be total, never change for an id, and not panic on any bytes: a
+    /// panic turns writing off, and as the key is in the log, the database cannot be opened until
+    /// the comparator takes it.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 
     /// Whether `Equal` means equal bytes. Where it does not, filters and hash
@@ -42,7 +45,7 @@ pub const BYTEWISE_ID: &str = "windrow.bytewise";
 /// The order of a keyspace's user keys.
 #[derive(Clone, Default)]
 pub enum KeyOrder {
-    /// Lexicographic by unsigned bytes; a prefix comes before what extends it.
+    /// Lexicographic by unsigned bytes; a prefix comes before its extensions.
     #[default]
     Bytewise,
     /// A comparator given by the user.
@@ -122,7 +125,7 @@ impl fmt::Debug for KeyOrder {
     }
 }
 
-/// A short key at or after `a`: as little of it as can be raised.
+/// Writes a short key at or after `a`: as little of it as can be raised.
 fn bytewise_successor(a: &[u8], from: usize, out: &mut Vec<u8>) {
     out.clear();
     match a.iter().skip(from).position(|&byte| byte < 0xff) {
@@ -134,7 +137,7 @@ fn bytewise_successor(a: &[u8], from: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// A short key in `[a, b)`: the common prefix and one byte more, raised by one.
+/// Writes a short key in `[a, b)`: the common prefix and one byte more, raised by one.
 fn bytewise_separator(a: &[u8], b: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
@@ -145,7 +148,7 @@ fn bytewise_separator(a: &[u8], b: &[u8], out: &mut Vec<u8>) {
         // b is longer than the first differing byte: b's prefix separates.
         out.extend_from_slice(&b[..=common]);
     } else if common < a.len() {
-        // b ends at that byte, one above: what is raised in a is behind it.
+        // b ends at that byte, one above: the byte raised in a is after it.
         bytewise_successor(a, common + 1, out);
     } else {
         out.extend_from_slice(a);

@@ -1,7 +1,8 @@
-//! The one error type: a kind that tells the caller what to do, a sentence
-//! that says what happened, and the file and offset where it did.
+//! The one error type: a kind by which the caller acts, a sentence that says what happened, and the
+//! file and offset where it did.
 //!
-//! Absence is never an error: a key that is not there is `Ok(None)`.
+//! Owns: the kinds, and the form of a message. Never does: report absence; a key that is not there
+//! is `Ok(None)`.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -12,8 +13,8 @@ use core::fmt;
 /// `Result` with Windrow's [`Error`].
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
-/// What a caller can do about an error. A new kind exists only if a caller
-/// would act differently on it.
+/// The kind of an error, by which a caller can act. A new kind exists only if a caller would act
+/// differently on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -33,13 +34,14 @@ pub enum ErrorKind {
     /// Writing is off: opened read-only, or a background error has turned it off. `Db::resume`
     /// or reopening turns it on again.
     ReadOnly,
-    /// Somebody else holds what was asked for: try again later.
+    /// Another user holds the resource: try again later.
     Busy,
     /// A write failed half-way: whether it is there is not known, and may be known only once
     /// writing is on again (`Db::resume`, or reopening). Look then, before you write it again: a
     /// merge would count twice. The message says what failed ([`Error::first_failure`]).
     OutcomeUnknown,
-    /// A transaction read what somebody has written since: nothing of it is written. Run it again.
+    /// A transaction read a key that another write has changed since: nothing of it is written. Run
+    /// it again.
     Conflict,
     /// The keyspace's merge operator does not take the value that a merge is applied to: nothing is
     /// damaged. `put` or `delete` of the key heals it. A cursor and an iterator go on past it.
@@ -85,7 +87,7 @@ struct Inner {
 pub struct Error(Box<Inner>);
 
 impl Error {
-    /// An error of `kind` with a message.
+    /// Makes an error of `kind` with a message.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Error {
         Error(Box::new(Inner {
@@ -97,26 +99,26 @@ impl Error {
         }))
     }
 
-    /// [`ErrorKind::Corruption`] with a message.
+    /// Makes an [`ErrorKind::Corruption`] with a message.
     #[cold]
     pub fn corruption(message: impl Into<Cow<'static, str>>) -> Error {
         Error::new(ErrorKind::Corruption, message)
     }
 
-    /// [`ErrorKind::InvalidArgument`] with a message.
+    /// Makes an [`ErrorKind::InvalidArgument`] with a message.
     #[cold]
     pub fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
         Error::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// [`ErrorKind::NotSupported`] with a message.
+    /// Makes an [`ErrorKind::NotSupported`] with a message.
     #[cold]
     pub fn not_supported(message: impl Into<Cow<'static, str>>) -> Error {
         Error::new(ErrorKind::NotSupported, message)
     }
 
-    /// The error of what was not tried any more, since `first` had failed: of the same kind, with
-    /// it as source. It tells of no failure of its own ([`Error::first_failure`]).
+    /// The error of an operation that was not tried any more, since `first` had failed: of the same
+    /// kind, with it as source. It reports no failure of its own ([`Error::first_failure`]).
     #[cold]
     #[must_use]
     pub fn after(first: &Error, why: &'static str) -> Error {
@@ -157,19 +159,19 @@ impl Error {
         self
     }
 
-    /// What the caller can do about it.
+    /// The kind, by which the caller can act.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The failure that this error tells of: itself, or an earlier one for which something was
-    /// not tried, or for which writing is off.
+    /// Returns the failure that this error reports: itself, or an earlier one for which an
+    /// operation was not tried, or for which writing is off.
     pub fn first_failure(&self) -> &Error {
         let source = self.0.source.as_deref();
         source.and_then(|s| s.downcast_ref::<Error>()).map_or(self, Error::first_failure)
     }
 
-    /// What happened, without kind, file and offset.
+    /// The sentence that says what happened, without kind, file and offset.
     pub fn message(&self) -> &str {
         &self.0.message
     }

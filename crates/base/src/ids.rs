@@ -1,7 +1,9 @@
 //! Identities: files, keyspaces, and the epochs that order an SST-log.
 //!
-//! Plain integers by type alias where arithmetic is what they are for (file numbers,
-//! epochs), a newtype where mixing them up would be silent (keyspace ids).
+//! Plain integers by type alias where code counts with them (file numbers, epochs), a newtype where
+//! mixing them up would be silent (keyspace ids).
+//!
+//! Owns: the types and their limits. Never does: give one out.
 
 /// Number of a file in a database directory; never reused (rule R8).
 pub type FileNumber = u64;

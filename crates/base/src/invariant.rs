@@ -11,25 +11,24 @@
 //!   for each key or entry, and where a broken one only costs (filter memory F1 to
 //!   F3, hotness H1).
 //!
-//! Owns: the form of the message, by which a panic is known to be one of these.
-//! Never does: check what comes from disk (that is `Corruption`) or from a caller
-//! (`InvalidArgument`).
+//! Owns: the form of the message, by which a panic is known to be one of these. Never does: check
+//! data from disk (that is `Corruption`) or arguments of a caller (`InvalidArgument`).
 
 use crate::error::{Error, ErrorKind};
 use alloc::string::String;
 use core::fmt::Arguments;
 
-/// How the message of each of them begins.
+/// The beginning of the message of each of them.
 const BEGINS: &str = "Windrow contradicts itself (";
 
-/// What a broken invariant says.
+/// Makes the message of a broken invariant.
 #[doc(hidden)]
 #[cold]
 pub fn message(name: &str, what: Arguments<'_>) -> String {
     alloc::format!("{BEGINS}{name}): {what}; this is a defect of Windrow: please report it")
 }
 
-/// Whether this is what a broken invariant panicked with.
+/// Whether a panic's text is that of a broken invariant.
 pub fn is_message(text: &str) -> bool {
     text.starts_with(BEGINS)
 }
@@ -43,8 +42,8 @@ pub fn broken(name: &str, what: Arguments<'_>) -> ! {
 }
 
 impl Error {
-    /// The error, where what was found wrong does not come from disk but was made by
-    /// Windrow just now: [`ErrorKind::Internal`] in the place of [`ErrorKind::Corruption`].
+    /// Returns the error of a fault that Windrow made just now, and that does not come from disk:
+    /// [`ErrorKind::Internal`] in the place of [`ErrorKind::Corruption`].
     #[must_use]
     pub fn of_our_making(self) -> Error {
         match self.kind() {

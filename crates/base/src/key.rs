@@ -3,6 +3,9 @@
 //! Order: user key ascending by the keyspace's comparator, then trailer
 //! descending, so that the newest entry of a key comes first. The trailer is
 //! `sequence << 8 | kind`, eight bytes little endian at the key's end.
+//!
+//! Owns: the trailer, the kinds, and the limits of keys and values. Never does: order user keys
+//! (`comparator.rs`).
 
 use crate::KeyOrder;
 use crate::error::{Error, Result};
@@ -25,13 +28,12 @@ pub const KEY_BYTES_MAX: usize = 65_535;
 /// Longest value, in bytes (1 GiB).
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
-/// Most entries (or range tombstones) in a table for each byte of its file: no
-/// codec is let decompress to more than 255 times its input, and an entry
-/// takes more than one byte. What claims more is damaged, and would overflow
-/// sums over tables.
+/// Most entries (or range tombstones) in a table for each byte of its file: no codec may decompress
+/// to more than 255 times its input, and an entry takes more than one byte. A file that claims more
+/// is damaged, and would overflow sums over tables.
 pub const ENTRIES_PER_BYTE_MAX: u64 = 256;
 
-/// What an entry says. The numbers are on disk and never change.
+/// The meaning of an entry. The numbers are on disk and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -59,7 +61,7 @@ pub enum Kind {
 pub const KIND_MAX: u8 = 0xff;
 
 impl Kind {
-    /// The kind for a byte from disk.
+    /// Returns the kind for a byte from disk.
     ///
     /// # Errors
     /// `NotSupported` for a kind this version does not know: it is never skipped.
@@ -78,7 +80,7 @@ impl Kind {
         })
     }
 
-    /// Whether a point entry of this kind hides what is older and has no value.
+    /// Whether a point entry of this kind hides older ones and has no value.
     #[inline]
     pub fn is_point_tombstone(self) -> bool {
         matches!(self, Kind::Delete | Kind::SingleDelete)
@@ -108,19 +110,19 @@ pub const fn trailer(seq: SeqNo, kind: Kind) -> u64 {
     (seq << 8) | kind as u64
 }
 
-/// The trailer that sorts before every entry with a sequence number <= `seq`.
+/// Returns the trailer that sorts before every entry with a sequence number <= `seq`.
 #[inline]
 pub const fn seek_trailer(seq: SeqNo) -> u64 {
     (seq << 8) | KIND_MAX as u64
 }
 
-/// The sequence number in a trailer.
+/// Returns the sequence number in a trailer.
 #[inline]
 pub const fn trailer_seq(trailer: u64) -> SeqNo {
     trailer >> 8
 }
 
-/// The kind byte in a trailer.
+/// Returns the kind byte in a trailer.
 #[inline]
 pub const fn trailer_kind(trailer: u64) -> u8 {
     trailer as u8
@@ -163,7 +165,7 @@ pub fn compare_internal(order: &KeyOrder, a: &[u8], b: &[u8]) -> Ordering {
     order.compare(a_user, b_user).then(b_trailer.cmp(&a_trailer))
 }
 
-/// The first eight bytes of a key as a big-endian integer, zeros after its end.
+/// Returns the first eight bytes of a key as a big-endian integer, zeros after its end.
 ///
 /// Under the bytewise order `prefix(a) < prefix(b)` implies `a < b`; equal
 /// prefixes say nothing.
@@ -177,8 +179,8 @@ pub fn prefix_u64(key: &[u8]) -> u64 {
     u64::from_be_bytes(head)
 }
 
-/// The smallest key above every key that starts with `prefix` in bytewise
-/// order, or `None` if there is none (the prefix is empty or all 0xff).
+/// Returns the smallest key above every key that starts with `prefix` in bytewise order, or `None`
+/// if there is none (the prefix is empty or all 0xff).
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&b| b != 0xff)?;
     let mut end = prefix[..=last].to_vec();

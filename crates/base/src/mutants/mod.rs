@@ -13,8 +13,8 @@
 //! it breaks. `mutant!` in the source's own conditions was rejected, too: it
 //! hampered reading exactly where reading matters.)
 //!
-//! Owns: the table, and which mutant is active. Never does: decide
-//! what must notice it (`sim` does).
+//! Owns: the table, and which mutant is active. Never does: decide which harness must notice it
+//! (`sim` does).
 
 #[cfg(feature = "mutants")]
 mod table;
@@ -54,7 +54,7 @@ macro_rules! unless_mutant {
     };
 }
 
-/// What `mutant!` is without the feature.
+/// The value of `mutant!` without the feature.
 #[cfg(not(feature = "mutants"))]
 pub const NONE: bool = false;
 

@@ -17,9 +17,9 @@ pub struct Entry {
     pub name: &'static str,
     /// The promises that it breaks.
     pub promises: &'static str,
-    /// The rule or invariant that asks for what it takes out.
+    /// The rule or invariant that asks for the safeguard that it takes out.
     pub rule: &'static str,
-    /// What it does.
+    /// The wrong thing that it does.
     pub what: &'static str,
     /// The defect that it re-creates, by its public number.
     pub origin: Option<&'static str>,
@@ -57,13 +57,13 @@ macro_rules! mutants {
     };
 }
 
-// Left out, since nothing can tell them from the original (a second safeguard
-// does the same), or only threads can:
+// These are left out, since no harness can tell them from the original (a second safeguard does the
+// same), or only threads can:
 // - the sync of CURRENT's temporary file alone: closing the file syncs it too;
 // - the sync of a checkpoint's directory before its manifest: making the manifest
 //   syncs it too, before CURRENT is there;
 // - a checkpoint's CURRENT before its tables: a table that is missing is refused;
-// - the check of a merge's counts alone: what it is there for is `MergeEndsAtError`;
+// - the check of a merge's counts alone: `MergeEndsAtError` covers its purpose;
 // - the footer's check of the uid alone: every block's checksum is seeded with it;
 // - the manifest's uid in CURRENT alone: its tables and logs are known by theirs;
 // - the kind of a block alone: a checksum seeded with the place implies it;
@@ -121,7 +121,7 @@ mutants! {
         after "RocksDB #12556: close did not make the log's end durable";
     32 ObsoleteTooSoon ["P4", "R7"] "a table goes while readers still hold it";
 
-    // Checksums, and what else tells damage.
+    // Checksums, and other signs of damage.
     40 LogHeaderCrc ["P5 P6", "R5"] "the checksum of a log record's header is not compared";
     41 LogPayloadCrc ["P2 P3 P5", "R5"] "the checksum of a log record's payload is not compared"
         after "LevelDB #251: a record that had reached the device in part was replayed";
@@ -193,7 +193,7 @@ mutants! {
         after "RocksDB #7621: a table's number was used again in recovery, and the table removed";
     102 KeyspaceIdReuse ["P2", "R8"] "a dropped keyspace's id is given to the next one";
 
-    // What merges may drop.
+    // Merges: the entries that they may drop.
     108 CoveredInPart ["P2", "I6"] "a table goes although range tombstones hide but its first keys";
     109 CoveredUnderSnapshot ["P4", "I6"] "a table that range tombstones hide goes although a snapshot sees it";
     110 TombstoneDropped ["P2", "I6"] "a tombstone is dropped although there is older data below";
@@ -260,7 +260,7 @@ mutants! {
     178 FollowedAhead ["P26", "P26"] "a follower reads on where the log knows more of the manifest than it has read";
     179 CopiedMarks ["P26", "R11"] "a follower's copy has marks of manifests that it does not have";
 
-    // Policies: what only costs.
+    // Policies: mutants that only cost.
     180 LevelsUpsideDown ["S1", "S1"] "each level from 3 on holds less than the one above";
     181 FiltersOverMemory ["F2", "F2"] "filters share out four times the memory that there is";
     182 LayersStay ["H1", "H1"] "a HotMap that turns keeps the layer that it retires";
