@@ -1,6 +1,6 @@
-//! What the environment's hot calls cost on this machine: log writes through
-//! a mapping against `pwrite`, one batch of reads against single reads, and
-//! checksums. `cargo run --release -p windrow-env --example io_cost [dir]`.
+//! Measures the environment's hot calls on this machine: log writes through a mapping against
+//! `pwrite`, one batch of reads against single reads, and checksums. `cargo run --release -p
+//! windrow-env --example io_cost [dir]`.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
     result
 }
 
-/// Runs `work` and gives nanoseconds per round.
+/// Runs `work` and returns nanoseconds per round.
 fn ns_each(rounds: u64, work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start_ns = OsClock.monotonic_ns();
     work()?;
@@ -124,7 +124,7 @@ fn reads(fs: &OsFs, dir: &Path) -> Result<()> {
     })?;
     println!("direct write: {:.0} MB/s", FILE_BYTES as f64 / write_ns * 1e3);
     let file = fs.open(&path, ReadOptions { direct: true })?;
-    // Not a multiple of the alignment, as blocks in tables are.
+    // Not a multiple of the alignment, like the offsets of blocks in tables.
     let place = || OsRandom.next_u64() % (FILE_BYTES - 2 * BLOCK_BYTES as u64);
     for batch in [1, 2, 4, 8, 16, 64] {
         let mut bufs = vec![vec![0u8; BLOCK_BYTES]; batch];

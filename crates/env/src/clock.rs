@@ -1,4 +1,6 @@
-//! What time it is. Wall time judges expiry; monotonic time measures.
+//! The clock trait. Wall time decides on expiry; monotonic time measures.
+//!
+//! Owns: the trait. Never does: read a clock (`os`, `testing`).
 
 /// A clock.
 pub trait Clock: Send + Sync + 'static {

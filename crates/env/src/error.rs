@@ -1,14 +1,15 @@
-//! From the system's error numbers to Windrow's one error type.
+//! Conversion of the system's error numbers to Windrow's one error type.
 //!
-//! Owns: which numbers mean a full device. Every error names what was tried
-//! and the path, and carries the `io::Error` as its source.
+//! Every error names the action that was tried and the path, and carries the `io::Error` as its
+//! source.
+//!
+//! Owns: the numbers that mean a full device. Never does: decide what to do about a failure.
 
 use std::io;
 use std::path::Path;
 use windrow_base::{Error, ErrorKind};
 
-/// What failed while trying to `action` (a verb and its object: "open the
-/// file") on `path`.
+/// The error for a failure to `action` (a verb and its object: "open the file") on `path`.
 #[cold]
 pub(crate) fn io_error(action: &str, path: &Path, cause: impl Into<io::Error>) -> Error {
     let cause = cause.into();
@@ -21,7 +22,7 @@ pub(crate) fn io_error(action: &str, path: &Path, cause: impl Into<io::Error>) -
         .with_source(cause)
 }
 
-/// The file is shorter than whoever reads it was told.
+/// The error for a file that is shorter than its reader was told.
 #[cold]
 pub(crate) fn ends_early(path: &Path, offset: u64, wanted: usize, got: usize) -> Error {
     Error::corruption(format!("the file ends {got} bytes into a read of {wanted}"))

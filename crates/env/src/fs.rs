@@ -1,16 +1,17 @@
-//! What the engine asks of a file system, and what it may rely on.
+//! The file system traits: the calls of the engine, and the guarantees that it may rely on.
 //!
-//! Paths are `&Path`; every error names the path it was about. A file's name
-//! is durable only after [`FileSystem::sync_dir`] of its directory: syncing a
-//! file never makes its name durable.
+//! Paths are `&Path`; every error names its path. A file's name is durable only after
+//! [`FileSystem::sync_dir`] of its directory: syncing a file never makes its name durable.
+//!
+//! Owns: the traits, and the kinds of errors that callers tell apart. Never does: call the system
+//! (`os`, `testing`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, Result};
 
-/// Alignment of offsets, lengths and buffers of direct writes, in bytes, and of
-/// direct reads where the system does not say that less will do
-/// ([`ReadFile::direct_align`]).
+/// Alignment of offsets, lengths and buffers of direct writes, in bytes, and of direct reads unless
+/// the system says that less is enough ([`ReadFile::direct_align`]).
 pub const DIRECT_ALIGN_BYTES: usize = 4096;
 
 /// Whether an error says that a file or directory was absent.
@@ -29,16 +30,16 @@ fn cause_of(error: &Error) -> Option<std::io::ErrorKind> {
     Some(source.kind())
 }
 
-/// Whether an error says that the process or the system is short of
-/// descriptors or memory, which may pass. Nothing was done then; but of a sync
-/// that failed for want of memory that is not known.
+/// Whether an error says that the process or the system is short of descriptors or memory, which
+/// may pass. The call did nothing then, except that a sync that failed for want of memory may have
+/// done something.
 pub fn is_shortage(error: &Error) -> bool {
     // ENOMEM, ENFILE, EMFILE: the same numbers on every Linux.
     system_number(error).is_some_and(|number| matches!(number, 12 | 23 | 24))
 }
 
-/// Whether an error says that no descriptor was to be had: whatever was to be
-/// done to the file was not even begun.
+/// Whether an error says that no descriptor was available: the operation on the file did not even
+/// begin.
 pub fn is_out_of_descriptors(error: &Error) -> bool {
     system_number(error).is_some_and(|number| matches!(number, 23 | 24))
 }
@@ -64,17 +65,17 @@ pub struct ReadOptions {
     pub direct: bool,
 }
 
-/// Which file an open file or a name is, whatever names it has: two are equal
-/// for one file, for as long as it is open or has a name.
+/// The identity of a file, independent of its names: two are equal for one file, for as long as it
+/// is open or has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileId {
-    /// The device it is on.
+    /// The device that holds the file.
     pub device: u64,
-    /// Its number there.
+    /// The file's number on the device.
     pub inode: u64,
 }
 
-/// What a name may stand for.
+/// The kinds of directory entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file.
@@ -87,65 +88,64 @@ pub enum EntryKind {
     Other,
 }
 
-/// What is under a name, and its state now.
+/// The state of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
-    /// Which one it is.
+    /// Its identity.
     pub id: FileId,
     /// Its length in bytes.
     pub bytes: u64,
-    /// When it was last changed, in ns since some moment. Two changes may share
-    /// one; a change that others see here need not be one of its bytes.
+    /// The time of its last change, in ns since some moment. Two changes may share one time, and
+    /// not every change is one of its bytes.
     pub changed_ns: u64,
 }
 
 /// A file system. All methods may be called from any thread.
 pub trait FileSystem: Send + Sync + 'static {
-    /// The path from the root on, made of a relative one by where the process
-    /// is now: it means the same after a change of directory.
+    /// Makes a relative path absolute, by the process's current directory, so that it means the
+    /// same after a change of directory.
     ///
     /// # Errors
     /// `Io` where the process's own directory is gone.
     fn absolute(&self, path: &Path) -> Result<PathBuf>;
 
-    /// This file system with the directory `dir` held open: every path that
-    /// begins with `dir`, as it is written here, leads into that directory,
-    /// wherever it is moved to and whatever is in its place later. Anchors
-    /// of before stay.
+    /// Returns this file system with the directory `dir` held open: every path that begins with
+    /// `dir`, as it is written here, leads into that directory, even after it is moved or another
+    /// takes its place. Earlier anchors stay.
     ///
     /// # Errors
     /// `Io` if it is absent, no directory, or cannot be opened.
     fn anchor(&self, dir: &Path) -> Result<Arc<dyn FileSystem>>;
 
-    /// What is under a name; `None` if nothing is. Links are not followed.
+    /// Returns the entry of a name; `None` if there is none. Links are not followed.
     ///
     /// # Errors
-    /// `Io` where it cannot be told.
+    /// `Io` if the system does not tell.
     fn stamp(&self, path: &Path) -> Result<Option<Stamp>>;
 
-    /// Creates a file to be written front to back. One of this name, a link
-    /// included, is never touched.
+    /// Creates a file for writing front to back. An existing entry of this name, a link included,
+    /// is never touched.
     ///
     /// # Errors
     /// `Io` if the name is taken; `NoSpace` on a full device or quota.
     fn create(&self, path: &Path, options: WriteOptions) -> Result<Box<dyn WriteFile>>;
 
-    /// Creates a log file of `len_bytes` zeros, as [`FileSystem::create`] does.
-    /// A first step of it is reserved on the device: the rest is a hole that
-    /// [`LogFile::reserve`] and [`LogFile::write_at`] fill in growing steps.
+    /// Creates a log file of `len_bytes` zeros, as [`FileSystem::create`] does. Its first step is
+    /// reserved on the device; the rest is a hole that [`LogFile::reserve`] and
+    /// [`LogFile::write_at`] fill in growing steps.
     ///
     /// # Errors
-    /// `Io` if the name is taken; `NoSpace` if the first step cannot be
-    /// reserved. A file that was created is removed then.
+    /// `Io` if the name is taken; `NoSpace` if the first step cannot be reserved. The file that was
+    /// created is removed then.
     fn create_log(&self, path: &Path, len_bytes: u64) -> Result<Arc<dyn LogFile>>;
 
-    /// Finishes files ([`WriteFile::finish`]), at the same time where the system
-    /// can: it answers many syncs with one flush of the device.
+    /// Finishes files ([`WriteFile::finish`]), concurrently where the system can, which answers
+    /// many syncs with one flush of the device.
     ///
     /// # Errors
-    /// The first failure. All files must be discarded then.
+    /// The first failure. All files must be discarded after it.
     fn finish_all(&self, files: Vec<Box<dyn WriteFile>>) -> Result<()> {
         files.into_iter().try_for_each(|mut file| file.finish())
     }
@@ -153,7 +153,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Opens a regular file for positional reads. Never waits for a writer of a pipe.
     ///
     /// # Errors
-    /// `Io` (its source's kind says whether it was absent).
+    /// `Io` (its source's kind says whether the file was absent).
     fn open(&self, path: &Path, options: ReadOptions) -> Result<Arc<dyn ReadFile>>;
 
     /// Reads a whole file. For small files only (CURRENT, tests).
@@ -162,8 +162,8 @@ pub trait FileSystem: Send + Sync + 'static {
     /// As [`FileSystem::open`].
     fn read_all(&self, path: &Path) -> Result<Vec<u8>>;
 
-    /// Fills every request, all at once where the system can (one submission,
-    /// device depth = number of requests). Each request gets its own result.
+    /// Runs every request, all at once where the system can (one submission, device depth = number
+    /// of requests). Each request gets its own result.
     fn read_many(&self, requests: &mut [ReadRequest<'_>]);
 
     /// Names of the entries of a directory, in no order.
@@ -175,7 +175,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Whether a file or directory of this name exists.
     ///
     /// # Errors
-    /// `Io` where it cannot be told.
+    /// `Io` if the system does not tell.
     fn exists(&self, path: &Path) -> Result<bool>;
 
     /// Length of a file in bytes.
@@ -220,84 +220,85 @@ pub trait FileSystem: Send + Sync + 'static {
     /// `Io`. Never retried by callers (rule R13).
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 
-    /// Takes an advisory lock on `path`, creating the file. Exclusive holders
-    /// write their pid into it. Released when the guard drops or the process dies.
-    /// Locks the file of that name, not one that a link leads to.
+    /// Takes an advisory lock on `path`, creating the file. Exclusive holders write their pid into
+    /// it. The lock ends when the guard drops or the process dies. A link of that name is not
+    /// followed.
     ///
     /// # Errors
-    /// `Busy`, naming the holder's pid, if somebody else (this process
-    /// included) holds it, by whatever path; `Io` if it is no regular file.
+    /// `Busy`, naming the holder's pid, if another holder (this process included) has it, by any
+    /// path; `Io` if it is no regular file.
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn FileLock>>;
 
-    /// Takes the lease at `path`, creating its file. It ends when the guard drops or the
-    /// process dies; the file stays, with what was written to it last.
+    /// Takes the lease at `path`, creating its file. The lease ends when the guard drops or the
+    /// process dies; the file stays, with its last content.
     ///
     /// # Errors
-    /// `Busy` if somebody else (this process included) holds it; `Io` if it is no regular
-    /// file, or cannot be made.
+    /// `Busy` if another holder (this process included) has it; `Io` if it is no regular file, or
+    /// cannot be created.
     fn lease(&self, path: &Path) -> Result<Box<dyn Lease>>;
 
-    /// Whether somebody holds the lease at `path`. Writes nothing.
+    /// Returns whether the lease at `path` is held. Writes nothing.
     ///
     /// # Errors
-    /// `Io` where it cannot be told.
+    /// `Io` if the system does not tell.
     fn lease_state(&self, path: &Path) -> Result<LeaseState>;
 
-    /// Most files this process may hold open, less a reserve for others.
+    /// The most files that the database may hold open: the process's limit, less a reserve for the
+    /// rest of the process.
     fn open_files_max(&self) -> usize;
 
-    /// Memory that the process keeps for [`Buffer`](crate::Buffer)s beyond those in use, in bytes:
-    /// the part of it that is due to who holds `bytes` of them. None in simulation, where a
-    /// run must not depend on others in its process.
+    /// The memory that the process keeps for [`Buffer`](crate::Buffer)s beyond those in use, in
+    /// bytes: the part in proportion to a holder of `bytes` of them. 0 in simulation, where a run
+    /// must not depend on others in its process.
     fn spare_memory(&self, bytes: u64) -> u64 {
         _ = bytes;
         0
     }
 
-    /// Bytes free for unprivileged users on the device of `dir`.
+    /// The bytes free for unprivileged users on the device of `dir`.
     ///
     /// # Errors
     /// `Io`.
     fn free_bytes(&self, dir: &Path) -> Result<u64>;
 }
 
-/// Who may hold a lock at the same time as its holder.
+/// The modes of a lock, by the other holders that it admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockMode {
-    /// Nobody: a writer. Creates the file and writes the pid.
+    /// Admits no other holder: for a writer. Creates the file and writes the pid.
     Exclusive,
-    /// Other readers: a read-only open. Creates and writes nothing; an absent
-    /// lock file counts as held by nobody.
+    /// Admits other readers: for a read-only open. Creates and writes nothing; an absent lock file
+    /// counts as free.
     Shared,
 }
 
-/// A held lock; dropping it releases.
+/// A held lock; dropping it releases it.
 pub trait FileLock: Send + Sync {
-    /// Which file is locked; `None` where there was none to lock.
+    /// The file that is locked; `None` if there was none to lock.
     fn id(&self) -> Option<FileId>;
 }
 
-/// What becomes of a lease.
+/// The states of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseState {
-    /// There is no file.
+    /// The file does not exist.
     Absent,
-    /// Nobody holds it, or its holder died.
+    /// It has no holder, or its holder died.
     Free,
-    /// Somebody holds it.
+    /// It is held.
     Live,
 }
 
-/// A small file that is this process's for as long as the process lives, in which it
-/// tells others something. Dropping it gives the lease up.
+/// A small file that this process holds until it drops the lease or dies, and through which it
+/// tells other processes its state.
 pub trait Lease: Send + Sync {
-    /// Overwrites the first bytes of the file. A reader may see a part of them.
+    /// Overwrites the first bytes of the file. A reader may see a partial write.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
     fn write(&self, bytes: &[u8]) -> Result<()>;
 
-    /// Which file it is: another one, or none, may have its name by now.
+    /// The identity of the file: its name may belong to another one, or to none, by now.
     fn id(&self) -> FileId;
 }
 
@@ -309,7 +310,7 @@ pub trait WriteFile: Send {
     /// `NoSpace`, `Io`. After any error the file must be discarded.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Bytes appended so far.
+    /// The bytes appended so far.
     fn len(&self) -> u64;
 
     /// Whether nothing was appended yet.
@@ -323,9 +324,8 @@ pub trait WriteFile: Send {
     /// `Io`, `NoSpace`.
     fn sync(&mut self) -> Result<()>;
 
-    /// Hands everything to the system and lets go of the buffer: for a file to
-    /// which nothing will be appended, and which is finished later, with others.
-    /// Makes nothing durable.
+    /// Hands all bytes to the system and frees the buffer: for a complete file that is finished
+    /// later, with others. Makes nothing durable.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
@@ -333,16 +333,16 @@ pub trait WriteFile: Send {
         Ok(())
     }
 
-    /// Flushes, cuts preallocation to the length, makes both durable, and closes.
+    /// Flushes, cuts preallocation to the length, makes bytes and length durable, and closes.
     ///
     /// # Errors
     /// `Io`, `NoSpace`.
     fn finish(&mut self) -> Result<()>;
 }
 
-/// A write-ahead log segment: positional writes from many threads into
-/// preallocated space. What `write_at` returned from has reached the kernel
-/// (it survives the death of the process, not of the machine).
+/// A write-ahead log segment: positional writes from many threads into preallocated space. When
+/// `write_at` returns, its bytes have reached the kernel (they survive the death of the process,
+/// not of the machine).
 pub trait LogFile: Send + Sync {
     /// Writes bytes at an offset. Writers own disjoint ranges. Extends the
     /// reserved space where needed.
@@ -351,8 +351,8 @@ pub trait LogFile: Send + Sync {
     /// `NoSpace`, `Io`.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Up to where a write finds space, in bytes from the start.
-    /// `u64::MAX` where the file system reserves nothing.
+    /// The end of the reserved space, in bytes from the start. `u64::MAX` where the file system
+    /// reserves nothing.
     fn reserved_bytes(&self) -> u64 {
         u64::MAX
     }
@@ -360,16 +360,16 @@ pub trait LogFile: Send + Sync {
     /// Reserves space up to `end` at least, and ahead of it where there is room.
     ///
     /// # Errors
-    /// `NoSpace`, `Io`. Nothing is written then, and the log is as sound as before.
+    /// `NoSpace`, `Io`. Nothing is written then, and the log is still usable.
     fn reserve(&self, _end: u64) -> Result<()> {
         Ok(())
     }
 
-    /// Gives back what is reserved beyond `end`, if the file system can; the
-    /// length stays. Nobody writes there any more. A failure costs only space.
+    /// Frees the reserved space beyond `end`, if the file system can; the length stays. No thread
+    /// may write there any more. A failure costs only space.
     fn release(&self, _end: u64) {}
 
-    /// Makes everything written so far durable (`fdatasync`). Never retried.
+    /// Makes all bytes written so far durable (`fdatasync`). Never retried.
     ///
     /// # Errors
     /// `Io`.
@@ -385,10 +385,10 @@ pub trait ReadFile: Send + Sync {
     /// its metadata says), `Io` otherwise.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
 
-    /// Length in bytes when it was opened.
+    /// The length in bytes when the file was opened.
     fn len(&self) -> u64;
 
-    /// Whether it was empty when opened.
+    /// Whether the file was empty when opened.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -396,18 +396,17 @@ pub trait ReadFile: Send + Sync {
     /// Tells the system that `len` bytes from `offset` will be read soon.
     fn read_ahead(&self, _offset: u64, _len: u64) {}
 
-    /// The path it was opened by, for messages.
+    /// The path that it was opened by, for messages.
     fn path(&self) -> &Path;
 
-    /// The file descriptor, where there is one that `read_many` can submit:
-    /// open for reading, and for as long as this value lives.
+    /// The file descriptor, if there is one that `read_many` can submit: open for reading, for as
+    /// long as this value lives.
     fn raw_fd(&self) -> Option<i32> {
         None
     }
 
-    /// Where reads bypass the page cache: what offsets, lengths and buffers must
-    /// be multiples of for a read without a copy, at most
-    /// [`DIRECT_ALIGN_BYTES`]. `None` where reads go through it.
+    /// The alignment of offsets, lengths and buffers for a direct read without a copy, at most
+    /// [`DIRECT_ALIGN_BYTES`]. `None` where reads go through the page cache.
     fn direct_align(&self) -> Option<usize> {
         None
     }
@@ -417,10 +416,10 @@ pub trait ReadFile: Send + Sync {
 pub struct ReadRequest<'a> {
     /// The file.
     pub file: &'a dyn ReadFile,
-    /// Where to read.
+    /// The offset in the file.
     pub offset: u64,
     /// Filled on success.
     pub buf: &'a mut [u8],
-    /// The request's own outcome; `Ok` before it was run.
+    /// The request's own result; `Ok` before it is run.
     pub result: Result<()>,
 }

@@ -1,19 +1,20 @@
-//! Who does background work. A job is a boxed closure; the engine decides
-//! what is in it.
+//! The trait of background work. A job is a boxed closure of the engine.
 //!
-//! In production a pool of threads at a lower scheduling priority runs jobs.
-//! In simulation one seeded stepper holds them in a queue, and a writer that
-//! would block steps the queue instead, so that a seed reproduces a whole run.
+//! In production a pool of threads at a lower scheduling priority runs jobs. In simulation one
+//! seeded stepper holds them in a queue, and a writer that would block steps the queue instead, so
+//! that a seed reproduces a whole run.
+//!
+//! Owns: the trait. Never does: run a job (`os`, `testing`), or know its work.
 
 use std::sync::Arc;
 
-/// How urgent a job is. Long jobs of less urgency let urgent ones in between
+/// The urgency of a job. Long jobs of less urgency let urgent ones run in between
 /// ([`Jobs::run_urgent`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     /// Writers may be waiting for it: flush, log sync, preparing a log.
     High,
-    /// Merges, and the removal of what they leave.
+    /// Merges, and the removal of obsolete files.
     Normal,
 }
 
@@ -22,22 +23,22 @@ pub type Job = Box<dyn FnOnce() + Send + 'static>;
 
 /// Runs jobs in the background.
 pub trait Jobs: Send + Sync + 'static {
-    /// Queues a job. A job that panics is contained; its owner learns of it
-    /// by its own means (in the engine, a panic of a job is a background error).
+    /// Queues a job. A panic of a job is contained; the job's owner detects it by its own means (in
+    /// the engine, a panic of a job is a background error).
     fn submit(&self, urgency: Urgency, job: Job);
 
-    /// Runs a job on a thread of its own, which nobody waits for: one that waits
-    /// for other jobs, and comes from within one. Where the system has no thread
-    /// to give, it is not run. (A stepper queues it with the others.)
+    /// Runs a job on its own thread, which is never joined: for a job that waits for other jobs,
+    /// and is started by one. If the system gives no thread, the job is not run. (A stepper queues
+    /// it with the others.)
     fn run_apart(&self, job: Job) {
         self.submit(Urgency::Normal, job);
     }
 
-    /// How many jobs can run at the same time.
+    /// The number of jobs that can run at the same time.
     fn parallelism(&self) -> usize;
 
-    /// Whether what the running process submits is ever run: a child made by
-    /// `fork` has a copy of its parent's pool, and none of the threads.
+    /// Whether jobs of the running process are ever run: a child made by `fork` has a copy of its
+    /// parent's pool, and none of the threads.
     fn is_of_this_process(&self) -> bool {
         true
     }
@@ -52,15 +53,15 @@ pub trait Jobs: Send + Sync + 'static {
         false
     }
 
-    /// Called by a long job between two of its steps. If an urgent job waits and
-    /// nobody is free to take it, runs it on the calling thread and returns `true`.
+    /// Called by a long job between two of its steps. If an urgent job waits and no thread is free
+    /// to take it, runs it on the calling thread and returns `true`.
     ///
     /// The caller must hold no locks.
     fn run_urgent(&self) -> bool {
         false
     }
 
-    /// Runs `work` now and again, every `interval_ms`, until it returns
-    /// `false`. A stepper never calls it by itself.
+    /// Runs `work` every `interval_ms` until it returns `false`. A stepper never calls it by
+    /// itself.
     fn every(&self, interval_ms: u64, work: Arc<dyn Fn() -> bool + Send + Sync>);
 }

@@ -1,8 +1,8 @@
 //! The outside world behind traits: files, clock, jobs, checksums, locks.
 //!
-//! Owns: every system call, every thread, every look at a clock, and the
-//! in-memory versions of them that crash and fail by seed (feature `testing`).
-//! Never does: decide anything about keys, files' contents or when to work.
+//! Owns: every system call, every thread, every reading of a clock, and the in-memory versions of
+//! them that crash and fail by seed (feature `testing`). Never does: decide anything about keys,
+//! files' contents or the time of work.
 
 pub mod checksum;
 pub mod clock;
@@ -29,16 +29,16 @@ pub use sys::process::{NotInherited, Process};
 
 use std::sync::Arc;
 
-/// The environment of a database: its files, its clock, and who does its background work.
+/// The environment of a database: its files, clock, background jobs and random numbers.
 #[derive(Clone)]
 pub struct Env {
-    /// Where files live.
+    /// The files.
     pub fs: Arc<dyn FileSystem>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Who runs background jobs.
+    /// The runner of background jobs.
     pub jobs: Arc<dyn Jobs>,
-    /// Where random numbers (file uids, jitter) come from.
+    /// The source of random numbers (file uids, jitter).
     pub random: Arc<dyn Random>,
 }
 

@@ -1,4 +1,4 @@
-//! Where random numbers come from.
+//! The source of random numbers.
 //!
 //! Owns: the trait. Never does: draw (`os`, `testing`).
 

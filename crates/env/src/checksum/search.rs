@@ -1,15 +1,14 @@
-//! Finding what a checksum was written for where nothing says any more where
-//! it begins or ends.
+//! Finds stretches of bytes that are followed by their own checksum, when their beginnings and ends
+//! are not known.
 //!
-//! A CRC is linear: what bytes `s..e` add to it follows from what the bytes
-//! before `s` and those before `e` add. So a value can be given to each place
-//! as a beginning and one to each place as an end, such that the two are the
-//! same where the checksum behind the end is that of the bytes between, begun
-//! at the seed of that place (rule R6). To compare every pair takes as many
-//! steps as there are places, not as there are pairs.
+//! A CRC is linear: the contribution of bytes `s..e` follows from the CRCs of the bytes before `s`
+//! and before `e`. So each place gets one value as a beginning and one as an end, such that the two
+//! are equal where the checksum behind the end is that of the bytes between, seeded with the
+//! beginning (rule R6). Comparing all pairs then takes a number of steps linear in the places, not
+//! in the pairs.
 //!
-//! Never does: say that what it found is what was written: of 2^32 pairs one
-//! agrees by chance. Callers look at the contents.
+//! Owns: the search. Never does: judge a stretch that it found: of 2^32 pairs one agrees by chance,
+//! so callers check the contents.
 
 use super::seed;
 use std::ops::Range;
@@ -21,7 +20,7 @@ const ONE: u32 = 1 << 31;
 /// Bytes of a stored checksum.
 const STORED_BYTES: usize = 4;
 
-/// What a byte does to a register of zeros.
+/// The register after one byte, from a register of zeros.
 const TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -66,7 +65,7 @@ fn product(mut a: u32, mut b: u32) -> u32 {
 pub struct Running(u32);
 
 impl Running {
-    /// The checksum of no bytes at a place, as [`super::checksum`] begins it.
+    /// The checksum of no bytes at an offset, as [`super::checksum`] begins it.
     pub fn new(seed_uid: u64, offset: u64) -> Running {
         Running(!seed(seed_uid, offset))
     }
@@ -84,10 +83,9 @@ impl Running {
     }
 }
 
-/// Every stretch of `bytes` that is followed by its own checksum, as
-/// [`super::checksum`] makes it for a stretch that begins there; `bytes` begin
-/// at `offset` of their file. Only stretches whose last byte `may_end`.
-/// In the order of their beginnings.
+/// Returns every stretch of `bytes` that is followed by its own checksum, seeded as
+/// [`super::checksum`] does for the stretch's offset; `bytes` begin at `offset` of their file. Only
+/// stretches whose last byte `may_end` count. They are in the order of their beginnings.
 pub fn sealed(
     bytes: &[u8],
     seed_uid: u64,
@@ -100,7 +98,7 @@ pub fn sealed(
         registers.push(step(registers.last().copied().unwrap_or(0), byte));
     }
     let (mut begins, mut ends) = (Vec::with_capacity(bytes.len()), Vec::new());
-    // What as many bytes as follow do to a register.
+    // The factor by which the bytes after `at` change a register.
     let mut rest = ONE;
     for at in (0..=bytes.len()).rev() {
         let stored = bytes[at..].first_chunk::<STORED_BYTES>();
@@ -130,7 +128,7 @@ mod tests {
 
     const UID: u64 = 0x1234_5678_9abc_def0;
 
-    /// Bytes that repeat nothing for long.
+    /// Bytes without long repetitions.
     fn noise(len: usize) -> Vec<u8> {
         let mut state = 1_u64;
         let mut next = || {
@@ -167,7 +165,7 @@ mod tests {
         let last = |range: &Range<usize>| bytes[range.end - 1];
         let some: Vec<_> = want.iter().filter(|r| last(r) == last(&want[0])).cloned().collect();
         assert_eq!(sealed(&bytes, UID, OFFSET, |byte| byte == last(&want[0])), some);
-        // Another file's, or at another place: nothing.
+        // With another file's uid, or at another offset: nothing.
         assert_eq!(sealed(&bytes, UID + 1, OFFSET, |_| true), []);
         assert_eq!(sealed(&bytes, UID, OFFSET + 1, |_| true), []);
         assert_eq!(sealed(&[], UID, OFFSET, |_| true), []);

@@ -1,8 +1,9 @@
-//! Where a path leads: through a directory that is held open, if it lies in one.
+//! Resolves paths through directories that are held open.
 //!
-//! Owns: anchors, which are directories held open, so that a path under one of
-//! them goes on meaning what it meant when the directory was opened, through a
+//! A path under such a directory keeps its meaning from when the directory was opened, through a
 //! change of the process's directory and a move or replacement of this one.
+//!
+//! Owns: anchors, which are the directories held open. Never does: open a file in one.
 
 use super::place::Place;
 use crate::error::io_error;
@@ -12,19 +13,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::Result;
 
-/// Directories held open; of two that a path lies in, the inner one counts.
+/// Directories held open; of two that contain a path, the inner one counts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Anchors(Vec<Arc<Anchor>>);
 
 impl Anchors {
-    /// Where a path leads.
+    /// The place that a path leads to.
     pub(super) fn place<'a>(&'a self, path: &'a Path) -> Place<'a> {
         let within = |anchor: &'a Arc<Anchor>| Some((anchor.depth(), anchor.place(path)?));
         let innermost = self.0.iter().filter_map(within).max_by_key(|(depth, _)| *depth);
         innermost.map_or(Place::from(path), |(_, place)| place)
     }
 
-    /// Holds one more directory open.
+    /// Opens one more directory, and holds it open.
     ///
     /// # Errors
     /// If it cannot be opened.

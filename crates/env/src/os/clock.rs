@@ -1,4 +1,6 @@
 //! The system's clocks.
+//!
+//! Owns: the choice of the system's clocks. Never does: correct a jump of the wall clock.
 
 use crate::Clock;
 use rustix::time::{ClockId, clock_gettime};

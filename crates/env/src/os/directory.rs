@@ -1,4 +1,7 @@
-//! Directories: making them durable, creating them with their parents, what is in them.
+//! Directories: syncing, listing, and creating them with their parents.
+//!
+//! Owns: the order of creating and syncing. Never does: follow a directory's name to another one
+//! that took its place.
 
 use super::anchors::Anchors;
 use super::place::{Place, id_of};
@@ -21,13 +24,13 @@ pub(super) fn sync(dir: Place<'_>) -> Result<()> {
     rustix::fs::fsync(&fd).map_err(failed)
 }
 
-/// Names of what is in a directory.
+/// The names of a directory's entries.
 pub(super) fn list(dir: Place<'_>) -> Result<Vec<String>> {
     let failed = |errno| io_error("list the directory", dir.path, errno);
     let fd = dir.open(OFlags::RDONLY | OFlags::DIRECTORY).map_err(failed)?;
     let mut names = Vec::new();
     for entry in Dir::new(fd).map_err(failed)? {
-        // A name that is not UTF-8 is none of ours.
+        // A name that is not UTF-8 is not one of Windrow's.
         if let Ok(name) = entry.map_err(failed)?.file_name().to_str()
             && !matches!(name, "." | "..")
         {
@@ -37,10 +40,10 @@ pub(super) fn list(dir: Place<'_>) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The directory that is held open, by its path from the root.
+/// Returns the directory that is held open as a place by its path.
 ///
 /// # Errors
-/// `Io` where another directory is there now.
+/// `Io` if another directory has that path now.
 pub(super) fn named<'a>(dir: Place<'a>) -> Result<Place<'a>> {
     let by_name = Place::from(dir.path);
     match (dir.stat(), by_name.stat()) {
@@ -65,12 +68,12 @@ pub(super) fn create(anchors: &Anchors, dir: &Path) -> Result<()> {
         at = path.parent();
     }
     if missing.is_empty() {
-        // It may have been made just before a crash of the process that made
-        // it: its name is not known to be durable.
+        // It may have been created just before a crash of its creator: its name is not known to be
+        // durable.
         return sync_found(anchors.place(&parent(dir)));
     }
     if let Some(found) = at.filter(|path| !path.as_os_str().is_empty()) {
-        // So may have been the innermost that is there.
+        // So may have been the innermost existing directory.
         sync_found(anchors.place(&parent(found)))?;
     }
     for path in missing.into_iter().rev() {
@@ -90,7 +93,7 @@ fn is_dir(place: Place<'_>) -> bool {
     place.stat().is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir())
 }
 
-/// Makes the names in a directory durable that somebody made before.
+/// Syncs the parent of a directory that existed before, where the system allows that.
 fn sync_found(parent: Place<'_>) -> Result<()> {
     match sync(parent) {
         Err(error) if is_refused(&error) => Ok(()),
@@ -107,8 +110,8 @@ pub(super) fn parent(path: &Path) -> PathBuf {
     }
 }
 
-/// Whether it is the parent of a directory that was not made by us: it may not
-/// be opened, or its file system is read-only or does not sync directories.
+/// Whether the parent cannot be synced because it belongs to others: it may not be opened, or its
+/// file system is read-only or does not sync directories.
 fn is_refused(error: &windrow_base::Error) -> bool {
     use std::error::Error as _;
     use std::io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem};

@@ -1,9 +1,12 @@
-//! The advisory lock that keeps two processes, or one twice, out of a database.
+//! The advisory lock that keeps a second opener, in this process or another, out of a database.
 //!
-//! `flock`, which dies with its holder, on the lock file and, for who finds none
-//! (a copy that is opened for reading), on the directory. A register of this process's own locks
-//! is before it: on network file systems `flock` is a lock of the whole
-//! process, and closing a second descriptor would drop the first one's.
+//! A writer locks the lock file and the directory by `flock`, which dies with its holder. A reader
+//! locks the file or, if there is none (in a copy that is opened for reading), the directory. A
+//! register of this process's own locks is asked first: on network file systems `flock` is a lock
+//! of the whole process, and closing a second descriptor would drop the first one's lock.
+//!
+//! Owns: the files and directories that a lock consists of. Never does: wait for a lock, or follow
+//! a link.
 
 use super::lock_register::{Locked, register};
 use super::place::{Place, check_regular, id_of};
@@ -16,11 +19,11 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use windrow_base::{Error, ErrorKind, Result};
 
-/// A writer's lock on the file and its directory; a reader's on the file, or
-/// on the directory where there is no file, which a reader does not make.
+/// A writer's lock is on the file and its directory. A reader's is on the file, or on the directory
+/// if there is no file, since a reader creates none.
 struct OsFileLock {
     locks: Vec<Locked>,
-    /// The first of them is the file's.
+    /// Whether the first of them is the file's.
     has_file: bool,
 }
 
@@ -30,12 +33,12 @@ impl FileLock for OsFileLock {
     }
 }
 
-/// Locks the lock file `place` in the directory `dir`. Both are looked up in a
-/// directory that is held open, where the caller has one.
+/// Locks the lock file `place` in the directory `dir`. Both are looked up in a directory that is
+/// held open, if the caller has one.
 pub(super) fn lock(place: Place<'_>, dir: Place<'_>, mode: LockMode) -> Result<Box<dyn FileLock>> {
     let path = place.path;
     let mut locks = Vec::new();
-    // Never what a link leads to: a pid would be written into it.
+    // A link is not followed: the pid would be written into its target.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let flags = match mode {
         LockMode::Exclusive => flags | OFlags::RDWR | OFlags::CREATE,
@@ -49,7 +52,8 @@ pub(super) fn lock(place: Place<'_>, dir: Place<'_>, mode: LockMode) -> Result<B
         match lock_one(dir, path, flags, mode) {
             Ok(dir) => locks.extend(dir),
             Err(error) if error.kind() == ErrorKind::Busy => return Err(error),
-            // Network file systems lock no directory: there a reader without a lock file has none.
+            // Network file systems lock no directory: a reader without a lock file has no lock
+            // there.
             Err(_) => {}
         }
     }
@@ -60,8 +64,7 @@ pub(super) fn lock(place: Place<'_>, dir: Place<'_>, mode: LockMode) -> Result<B
     Ok(Box::new(OsFileLock { locks, has_file }))
 }
 
-/// Locks a file or directory, on behalf of the lock file at `name`; `None` if
-/// it is not there.
+/// Locks a file or directory, on behalf of the lock file at `name`; `None` if it does not exist.
 pub(super) fn lock_one(
     place: Place<'_>,
     name: &Path,
@@ -70,7 +73,7 @@ pub(super) fn lock_one(
 ) -> Result<Option<Locked>> {
     let path = place.path;
     let is_dir = flags.contains(OFlags::DIRECTORY);
-    // A directory may be found by a link; a lock file may not.
+    // A directory may be reached by a link; a lock file may not.
     let named = || match is_dir {
         true => place.stat().ok().map(|stat| id_of(&stat)),
         false => place.stamp().ok().flatten().map(|stamp| stamp.id),
@@ -94,7 +97,7 @@ pub(super) fn lock_one(
         take(&fd, name, mode)?;
         let id = id_of(&stat);
         if named() != Some(id) {
-            // The database was destroyed between open and lock: this file has no name.
+            // The database was destroyed between open and lock: this file has lost its name.
             continue;
         }
         return Ok(Some(register.add(fd, id, mode)));
@@ -121,8 +124,8 @@ fn take(fd: &OwnedFd, path: &Path, mode: LockMode) -> Result<()> {
     }
 }
 
-/// Who holds the lock, in words. The pid in the file is that of the last
-/// writer; readers write nothing, so their presence is tried first.
+/// Describes the lock's holder. The pid in the file is that of the last writer; readers write
+/// nothing, so they are tested for first.
 fn holder(fd: &OwnedFd) -> String {
     if rustix::fs::flock(fd, FlockOperation::NonBlockingLockShared).is_ok() {
         let _ = rustix::fs::flock(fd, FlockOperation::Unlock);

@@ -1,4 +1,7 @@
 //! [`FileSystem`] over system calls.
+//!
+//! Owns: the process's limit of open files, and the anchors. Never does: keep an open file for
+//! itself.
 
 use super::anchors::Anchors;
 use super::log_file::OsLogFile;
@@ -19,9 +22,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windrow_base::{Error, ErrorKind, Result};
 
-/// The descriptor limit is raised up to this where the hard limit allows.
+/// The limit of descriptors is raised up to this where the hard limit allows.
 const OPEN_FILES_WANTED: u64 = 65_536;
-/// Descriptors left to the rest of the process: an eighth, but at least this many.
+/// The least number of descriptors left to the rest of the process, which else gets an eighth.
 const OPEN_FILES_RESERVE_MIN: u64 = 32;
 
 /// The operating system's files.
@@ -39,18 +42,17 @@ impl OsFs {
         OsFs { map_logs: false, open_files_max: raise_open_files(), anchors: Anchors::default() }
     }
 
-    /// Whether logs are written through memory mappings, where that is safe
-    /// against a full device, and not by `pwrite` (the default). A mapping costs
-    /// a tenth per record, until the log is first synced; against it, a file
-    /// system that shuts down under a writer may end the process by SIGBUS where
-    /// `pwrite` would return an error.
+    /// Sets whether logs are written through memory mappings, where that is safe against a full
+    /// device, instead of `pwrite` (the default). A mapping costs a tenth per record, until the log
+    /// is first synced; against it, a file system that shuts down under a writer may end the
+    /// process by SIGBUS where `pwrite` would return an error.
     #[must_use]
     pub fn with_mapped_logs(mut self, map: bool) -> OsFs {
         self.map_logs = map;
         self
     }
 
-    /// Where a path leads.
+    /// The place that a path leads to.
     fn place<'a>(&'a self, path: &'a Path) -> Place<'a> {
         self.anchors.place(path)
     }
@@ -64,7 +66,7 @@ impl Default for OsFs {
 
 fn raise_open_files() -> usize {
     let limit = getrlimit(Resource::Nofile);
-    // No limit given means none that matters.
+    // A limit that is not given does not matter.
     let hard = limit.maximum.unwrap_or(OPEN_FILES_WANTED);
     let wanted = hard.min(OPEN_FILES_WANTED);
     let mut soft = limit.current.unwrap_or(OPEN_FILES_WANTED);
@@ -82,7 +84,7 @@ impl FileSystem for OsFs {
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
         let path = std::path::absolute(path)
             .map_err(|cause| io_error("find the directory of this process for", path, cause))?;
-        // Without a slash at its end, which would have a link at its end followed.
+        // Drops a slash at the end, which would make a link at the end be followed.
         Ok(path.components().collect())
     }
 
@@ -176,7 +178,7 @@ impl FileSystem for OsFs {
 
     fn remove_dir(&self, dir: &Path) -> Result<()> {
         let place = self.place(dir);
-        // What is held open is removed by its name, if that still stands for it.
+        // An anchor is removed by its name, if that still belongs to it.
         let by_name = if place.is_anchor() { directory::named(place)? } else { place };
         by_name
             .unlink(AtFlags::REMOVEDIR)

@@ -1,6 +1,6 @@
 //! The jobs that wait for a thread, the most urgent first.
 //!
-//! Owns: the order, and what came of jobs that panicked. Never does: make threads.
+//! Owns: the order, and the count of panics. Never does: make threads.
 
 use crate::jobs::{Job, Urgency};
 use crate::lock_ranks;
@@ -9,12 +9,12 @@ use crate::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What threads, timers and the pool share.
+/// The queue that threads, timers and the pool share.
 pub(super) struct JobQueue {
     state: Mutex<State>,
     /// Wakes a thread that has nothing to do.
     any: Condvar,
-    /// Urgent jobs in the queue, to be looked at without the lock.
+    /// The number of urgent jobs in the queue, for a check without the lock.
     urgent: AtomicU64,
     panics: AtomicU64,
 }
@@ -43,7 +43,7 @@ impl JobQueue {
     pub(super) fn push(&self, urgency: Urgency, job: Job) {
         let mut state = self.state.lock();
         if state.shut_down {
-            // Dropped outside the lock: what it holds may come back here.
+            // Dropped outside the lock: its drop may call this queue.
             drop(state);
             drop(job);
             return;
@@ -98,7 +98,7 @@ impl JobQueue {
         }
     }
 
-    /// Runs the most urgent job there is, if any.
+    /// Runs the most urgent job, if there is one.
     pub(super) fn run_next(&self) -> bool {
         let job = self.take(&mut self.state.lock());
         job.map(|job| self.run(job)).is_some()
@@ -119,7 +119,7 @@ impl JobQueue {
         job.map(|job| self.run(job)).is_some()
     }
 
-    /// How many jobs have panicked.
+    /// The number of jobs that have panicked.
     pub(super) fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
@@ -130,8 +130,8 @@ impl JobQueue {
         self.state.lock().idle
     }
 
-    /// Has its threads end after the job they are at. Gives the jobs that nobody will
-    /// run, to be dropped where no lock is held: what they hold may come back here.
+    /// Lets the threads end after their current jobs. Returns the jobs that will not run; the
+    /// caller must drop them without holding a lock, since their drop may call this queue.
     pub(super) fn shut_down(&self) -> Vec<Job> {
         let mut state = self.state.lock();
         state.shut_down = true;

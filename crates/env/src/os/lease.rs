@@ -1,8 +1,10 @@
-//! Leases: files that are locked for as long as their holder lives.
+//! Leases: files that are locked until their holder drops them or dies.
 //!
 //! The lock is a `flock` of the file alone, by the register of this process's locks
 //! (`lock_register.rs`): it dies with the process, and a forked child holds none.
-//! Never does: remove the file, whose next holder may be about to lock it.
+//!
+//! Owns: the lease's lock, and the write of its content. Never does: remove the file, whose next
+//! holder may be about to lock it.
 
 use super::file_lock::lock_one;
 use super::lock_register::Locked;
@@ -22,7 +24,7 @@ struct OsLease {
 impl Lease for OsLease {
     fn write(&self, bytes: &[u8]) -> Result<()> {
         let write = |fd: &_| retry(|| rustix::io::pwrite(fd, bytes, 0));
-        // A forked child has nothing to say.
+        // A forked child writes nothing.
         let Some(written) = self.locked.with(write) else { return Ok(()) };
         match written {
             Ok(written) if written == bytes.len() => Ok(()),
@@ -46,7 +48,7 @@ pub(super) fn take(place: Place<'_>) -> Result<Box<dyn Lease>> {
 
 /// As [`crate::FileSystem::lease_state`].
 pub(super) fn state(place: Place<'_>) -> Result<LeaseState> {
-    // Without a descriptor, which there may be none of.
+    // Tested without a descriptor, since there may be none left.
     if place.stamp()?.is_none() {
         return Ok(LeaseState::Absent);
     }

@@ -1,14 +1,12 @@
 //! The locks that this process holds, with their descriptors.
 //!
-//! A child made by `fork` has copies of the descriptors, and a lock is held for
-//! as long as any copy is open: a child that lives on would keep everyone out
-//! after its parent has died. So the child closes its copies before it does
-//! anything else, which releases nothing of the parent's. (Children by `exec`
-//! never see them. Those by a bare `clone` keep them until they end.)
+//! A child made by `fork` has copies of the descriptors, and a lock is held for as long as any copy
+//! is open: a child that outlives its parent would keep others out of the database. So the child
+//! closes its copies before it does anything else, which releases no lock of the parent. (Children
+//! by `exec` never see the copies. Those by a bare `clone` keep them until they end.)
 //!
-//! Owns: the descriptors, and the register's own lock across a fork: no thread
-//! of the parent can be in it, so that a child can open databases of its own.
-//! Never does: lock a file.
+//! Owns: the descriptors, and the register's own lock across a fork: no other thread of the parent
+//! holds it then, so that a child can open databases of its own. Never does: lock a file.
 
 use crate::fs::{FileId, LockMode};
 use crate::lock_ranks;
@@ -28,7 +26,7 @@ struct Lock {
     fd: OwnedFd,
 }
 
-/// What this process holds; one entry per guard.
+/// The locks that this process holds, one entry per guard.
 #[derive(Debug)]
 pub(super) struct Register {
     held: Vec<Lock>,
@@ -43,14 +41,14 @@ thread_local! {
     static ACROSS_FORK: Cell<Option<MutexGuard<'static, Register>>> = const { Cell::new(None) };
 }
 
-/// The register, locked: held while a file is opened and locked, so that no
-/// fork comes between and leaves the child with a lock that nobody knows of.
+/// Locks the register. Callers hold it while a file is opened and locked, so that no fork happens
+/// in between and leaves the child with a lock that no register has.
 pub(super) fn register() -> MutexGuard<'static, Register> {
-    // Not a `Once`, which a child would wait for if another thread was in it. Where two
-    // threads register, the handlers run twice, and the second time they do nothing.
+    // Not a `Once`, on which a child would wait if another thread of the parent was in it. If two
+    // threads register the handlers, these run twice, and the second time they do nothing.
     static FORKS: AtomicBool = AtomicBool::new(false);
     if !FORKS.load(Ordering::Acquire) {
-        // Where the system has no memory for three pointers, a child keeps its copies.
+        // If the system has no memory for three pointers, a child keeps its copies.
         let _ = at_fork(before_fork, after_fork, in_child);
         FORKS.store(true, Ordering::Release);
     }
@@ -64,7 +62,7 @@ impl Register {
         self.held.iter().any(|h| h.file == file && excludes(h))
     }
 
-    /// Takes a locked descriptor over. It is unlocked and closed when the guard drops.
+    /// Takes over a locked descriptor. It is unlocked and closed when the guard drops.
     pub(super) fn add(&mut self, fd: OwnedFd, file: FileId, mode: LockMode) -> Locked {
         let id = self.next_id;
         self.next_id += 1;
@@ -81,12 +79,12 @@ pub(super) struct Locked {
 }
 
 impl Locked {
-    /// What is locked.
+    /// The file that is locked.
     pub(super) fn file(&self) -> FileId {
         self.file
     }
 
-    /// Does something with the descriptor; `None` in a forked child.
+    /// Calls `act` with the descriptor; `None` in a forked child.
     pub(super) fn with<T>(&self, act: impl FnOnce(&OwnedFd) -> T) -> Option<T> {
         register().held.iter().find(|held| held.id == self.id).map(|held| act(&held.fd))
     }
@@ -103,9 +101,9 @@ impl Drop for Locked {
     }
 }
 
-/// Waits for whoever is in the register. A signal handler that forks while the thread
-/// it interrupted is in there waits for ever: `fork` is not for signal handlers
-/// (POSIX.1-2024; `_Fork` is, and does not come here).
+/// Waits until no thread is in the register. A signal handler that forks while the thread that it
+/// interrupted is in the register waits for ever: `fork` is not for signal handlers (POSIX.1-2024;
+/// `_Fork` is, and does not run this).
 extern "C" fn before_fork() {
     let _ = ACROSS_FORK.try_with(|guard| {
         let held = guard.take().unwrap_or_else(|| REGISTER.lock());
@@ -132,7 +130,7 @@ mod tests {
     use crate::sys::fork::{ForkedChild, in_child};
     use crate::{FileSystem, OsFs};
 
-    /// The parent's lock goes with the parent, whatever children it leaves.
+    /// The parent's lock ends with the parent, even if it leaves children.
     #[test]
     fn a_forked_child_holds_no_lock_and_releases_none() {
         let dir = tempfile::tempdir().unwrap();
@@ -145,7 +143,7 @@ mod tests {
                 Err(error) => error.to_string().contains(from),
                 Ok(_) => false,
             };
-            // Its copy of the guard is of no account, dropped or not.
+            // The child's copy of the guard has no effect, dropped or not.
             let before = refused(&pid);
             drop(held.take());
             before && refused(&pid)
@@ -160,7 +158,7 @@ mod tests {
         });
         let child = child.unwrap();
         std::io::Read::read_exact(&mut begun, &mut [0]).unwrap();
-        // As the death of this process would: all of its copies are closed.
+        // Closes all of this process's copies, as its death would.
         let stat = rustix::fs::stat(&path).unwrap();
         let dir_stat = rustix::fs::stat(dir.path()).unwrap();
         let inodes = [stat.st_ino, dir_stat.st_ino];

@@ -1,22 +1,23 @@
-//! A write-ahead log segment: many threads write disjoint ranges of
-//! preallocated space, through mapped windows where the file system is known
-//! to keep what it reserved, by `pwrite` everywhere else.
+//! A write-ahead log segment: many threads write disjoint ranges of preallocated space, through
+//! mapped windows where the file system is known to keep reserved space, by `pwrite` everywhere
+//! else.
 //!
-//! The file has its full length from the start, which the manifest records, and
-//! is a hole but for what was reserved: in steps, ahead of the writers
-//! (`space.rs`). So a segment takes about what it holds, a sync of a record
-//! never has a new length to write, and the length says where a file was cut.
-//! Rejected: to reserve the whole length at once, which kept 80 MiB of a device
-//! for a log of one record, and refused to open where that was not free.
+//! The file has its full length from the start, which the manifest records, and is a hole except
+//! for the reserved space, which grows in steps ahead of the writers (`space.rs`). So a segment
+//! takes about the space of its records, a sync of a record never has a new length to write, and
+//! the length shows a truncated file. Rejected: reserving the whole length at once, which took 80
+//! MiB of a device for a log of one record, and refused to open where that was not free.
 //!
-//! Measured on ext4, 116-byte records: about 40 ns by a mapping, 360 by
-//! `pwrite`. Once a sync is asked for, the segment is written by `pwrite` for
-//! good. A store into a mapped page dirties, and a sync then writes, the whole
-//! folio (`block_page_mkwrite` and `fault_dirty_shared_page` mark every block of
-//! it), and folios of a mapping are large where the file system has them (ext4
-//! from Linux 6.16 on, XFS): a synced put of 100 bytes wrote half a MiB.
-//! `pwrite` marks the blocks it touches. It also answers with an error, not a
-//! signal, where the device fails while a sync has the pages protected.
+//! Measured on ext4, 116-byte records: about 40 ns by a mapping, 360 by `pwrite`. From the first
+//! sync on, the segment is written by `pwrite`. A store into a mapped page dirties, and a sync then
+//! writes, the whole folio (`block_page_mkwrite` and `fault_dirty_shared_page` mark every block of
+//! it), and folios of a mapping are large where the file system has them (ext4 from Linux 6.16 on,
+//! XFS): a synced put of 100 bytes wrote half a MiB. `pwrite` marks only the blocks that it writes.
+//! It also returns an error, instead of a signal, if the device fails while a sync has the pages
+//! protected.
+//!
+//! Owns: the reservation, the windows, and the first failure. Never does: choose offsets, or write
+//! after a failure.
 
 use super::place::Place;
 use super::retry::retry;
@@ -35,7 +36,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use windrow_base::{Error, Result, debug_invariant};
 
-/// What file systems allocate at least, or a multiple of it.
+/// The unit of allocation of file systems, or a divisor of it.
 const BLOCK_BYTES: u64 = 4096;
 /// File systems on which a reserved page can be stored to: ext2/3/4, XFS, tmpfs.
 /// Elsewhere (copy on write, network) a store into a reserved page may still
@@ -43,7 +44,7 @@ const BLOCK_BYTES: u64 = 4096;
 const MAPPABLE: [u64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
 /// In `OsLogFile::mode`: a write or sync failed.
 const FAILED: u32 = 1;
-/// In `OsLogFile::mode`: a sync was asked for, the windows are not used any more.
+/// In `OsLogFile::mode`: there was a sync, and the windows are not used any more.
 const BY_CALL: u32 = 2;
 
 pub(super) struct OsLogFile {
@@ -51,13 +52,13 @@ pub(super) struct OsLogFile {
     path: PathBuf,
     windows: Box<[Window]>,
     mapped_bytes: u64,
-    /// The length it was made with.
+    /// The length that it was created with.
     len_bytes: u64,
-    /// Bytes that need no reservation any more.
+    /// The end of the space that needs no reservation any more.
     reserved_bytes: AtomicU64,
     growing: Mutex<()>,
     mode: AtomicU32,
-    /// What failed first, which is known before `mode` has `FAILED`.
+    /// The first failure, which is set before `mode` has `FAILED`.
     failure: OnceLock<Error>,
 }
 
@@ -75,7 +76,7 @@ impl OsLogFile {
         let reserved = match reserve(&fd, 0, first).and_then(set_len) {
             Ok(reserved) => reserved,
             Err(errno) => {
-                // Give back what was reserved before it failed.
+                // Free the space that was reserved before the failure.
                 let _ = place.unlink(AtFlags::empty());
                 return Err(io_error("reserve space for the log", path, errno));
             }
@@ -111,8 +112,8 @@ impl OsLogFile {
         error
     }
 
-    /// Refuses what comes after a failure, with that one's kind and cause: it is told
-    /// once, by whoever met it.
+    /// The error of every call after a failure, with that failure's kind and cause. The call that
+    /// failed returned the failure itself.
     #[cold]
     fn failed_before(&self) -> Error {
         let first = self.failure.get().expect("set before the mode says so");
@@ -132,7 +133,7 @@ impl OsLogFile {
         let reserved = match reserve(&self.fd, from, ahead - from) {
             Ok(true) => ahead,
             Ok(false) => u64::MAX,
-            // The step does not fit; what is asked for may.
+            // The step does not fit; `end` alone may.
             Err(Errno::NOSPC | Errno::DQUOT) if end < ahead => {
                 self.give_back(from, ahead);
                 reserve(&self.fd, from, end - from)
@@ -150,8 +151,8 @@ impl OsLogFile {
         Ok(())
     }
 
-    /// Gives back what is reserved between two offsets, or was before a
-    /// reservation failed half-way. Nobody writes there.
+    /// Frees the space between two offsets, also after a reservation that failed half-way. No
+    /// thread writes there.
     fn give_back(&self, from: u64, to: u64) {
         let from = from.next_multiple_of(BLOCK_BYTES);
         if from < to {
@@ -175,7 +176,7 @@ impl OsLogFile {
         Ok(())
     }
 
-    /// Writes as much of `bytes` through the windows as lies in them and they take.
+    /// Writes the first part of `bytes` that lies in windows which accept it. Returns its length.
     fn write_mapped(&self, offset: u64, bytes: &[u8]) -> usize {
         let mut done = 0;
         while done < bytes.len() {
@@ -210,7 +211,8 @@ impl LogFile for OsLogFile {
         if end > self.reserved_bytes.load(Ordering::Relaxed) {
             self.grow(end).map_err(|errno| self.fail("reserve space for the log", errno))?;
         }
-        // The file's header is synced at once, for which no window is to be left.
+        // The file's header is written by `pwrite`: it is synced at once, which would end the use
+        // of windows.
         let maps = mode == 0 && offset > 0;
         let done = if maps { self.write_mapped(offset, bytes) } else { 0 };
         if done == bytes.len() {
@@ -254,15 +256,15 @@ impl LogFile for OsLogFile {
         let synced = rustix::fs::fdatasync(&self.fd);
         synced.map_err(|errno| self.fail("sync the log", errno))?;
         if leaves_windows {
-            // The folios that faults have read ahead: smaller ones take their
-            // place as records are written. Of no matter if it fails.
+            // Drops the folios that faults read ahead: smaller ones replace them as records are
+            // written. A failure does not matter.
             let _ = rustix::fs::fadvise(&self.fd, 0, None, rustix::fs::Advice::DontNeed);
         }
         Ok(())
     }
 }
 
-/// Reserves zeros, and sets the length if they pass it. `false` where the file system cannot
+/// Reserves zeros, and extends the length if they pass it. `false` where the file system cannot
 /// reserve: then only the length is set.
 fn reserve(fd: &OwnedFd, offset: u64, len: u64) -> rustix::io::Result<bool> {
     if len == 0 {
@@ -282,14 +284,14 @@ fn reserve(fd: &OwnedFd, offset: u64, len: u64) -> rustix::io::Result<bool> {
     }
 }
 
-/// Bytes that are free on the file system for who is not privileged.
+/// The bytes that are free on the file system for unprivileged users.
 fn free_bytes(fd: &OwnedFd) -> u64 {
     let stat = retry(|| rustix::fs::fstatvfs(fd));
     stat.map_or(u64::MAX, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// The size of the file system, free or not. To reserve more than that would
-/// take all that is free before it failed, from everyone else on the device.
+/// The size of the file system, free or not. Reserving more than that would take all free space
+/// from others on the device before it failed.
 fn device_bytes(fd: &OwnedFd) -> u64 {
     let stat = retry(|| rustix::fs::fstatvfs(fd));
     let bytes = stat.map_or(0, |stat| stat.f_blocks.saturating_mul(stat.f_frsize));
@@ -302,7 +304,8 @@ mod tests {
     use super::*;
     use windrow_base::ErrorKind;
 
-    /// A full device may get room again, and what follows from it is nothing else.
+    /// Errors that follow from a full device are of the same kind, since the device may get room
+    /// again.
     #[test]
     fn what_comes_after_a_failure_has_its_kind_and_cause() {
         let path = std::env::temp_dir().join(format!("windrow-log-{}", std::process::id()));

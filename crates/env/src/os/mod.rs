@@ -1,7 +1,7 @@
-//! The real world: files by system calls, the system's clocks, threads.
+//! The operating system's environment: files by system calls, the system's clocks, threads.
 //!
-//! Owns: what Linux is asked for. Never does: retry a failed sync (rule R13),
-//! or look at what is in a file.
+//! Owns: the calls of Linux. Never does: retry a failed sync (rule R13), or interpret a file's
+//! contents.
 
 mod anchors;
 mod clock;

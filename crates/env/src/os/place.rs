@@ -1,7 +1,7 @@
-//! A place: a name, and the directory that it is looked up in.
+//! A place: a name, and the directory in which it is looked up.
 //!
-//! Owns: opening, looking at and removing what the name stands for. Never does:
-//! decide which directory a path is looked up in (`anchors.rs`).
+//! Owns: opening, examining and removing the entry of the name. Never does: choose the directory of
+//! a path (`anchors.rs`).
 
 use super::retry::retry;
 use crate::error::io_error;
@@ -17,37 +17,37 @@ use windrow_base::Result;
 pub(super) struct Place<'a> {
     /// The directory.
     pub(super) at: BorrowedFd<'a>,
-    /// The name in it, `.` for itself; may be of several parts.
+    /// The name in it, `.` for the directory itself; may have several components.
     pub(super) name: &'a Path,
     /// The path that was given, for messages.
     pub(super) path: &'a Path,
 }
 
 impl<'a> From<&'a Path> for Place<'a> {
-    /// By where the process is.
+    /// A path relative to the process's current directory.
     fn from(path: &'a Path) -> Place<'a> {
         Place { at: CWD, name: path, path }
     }
 }
 
 impl Place<'_> {
-    /// Whether it is the directory that is held open.
+    /// Whether this is the directory that is held open.
     pub(super) fn is_anchor(&self) -> bool {
         self.name == Path::new(".") && self.path != self.name
     }
 
-    /// Opens it. A file that is made may be read by all.
+    /// Opens the entry. A created file may be read by all users.
     pub(super) fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let mode = Mode::from_raw_mode(0o644);
         retry(|| rustix::fs::openat(self.at, self.name, flags | OFlags::CLOEXEC, mode))
     }
 
-    /// Its metadata, or those of what a link leads to.
+    /// The entry's metadata; a link is followed.
     pub(super) fn stat(&self) -> rustix::io::Result<rustix::fs::Stat> {
         retry(|| rustix::fs::statat(self.at, self.name, AtFlags::empty()))
     }
 
-    /// Which file the name stands for, where a link is itself.
+    /// The entry's state; a link is not followed.
     pub(super) fn stamp(&self) -> Result<Option<Stamp>> {
         match retry(|| rustix::fs::statat(self.at, self.name, AtFlags::SYMLINK_NOFOLLOW)) {
             Ok(stat) => Ok(Some(stamp_of(&stat))),
@@ -77,7 +77,7 @@ fn stamp_of(stat: &rustix::fs::Stat) -> Stamp {
     Stamp { kind, id: id_of(stat), bytes: stat.st_size as u64, changed_ns }
 }
 
-/// Refuses what is no regular file.
+/// Refuses an entry that is no regular file.
 pub(super) fn check_regular(stat: &rustix::fs::Stat, action: &str, path: &Path) -> Result<()> {
     if FileType::from_raw_mode(stat.st_mode).is_file() {
         return Ok(());

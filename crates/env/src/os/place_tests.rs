@@ -1,5 +1,7 @@
-//! Directories that are held open, names that are taken, and what is no file,
-//! in a temporary directory.
+//! Tests of directories that are held open, names that are taken, and entries that are no files, in
+//! a temporary directory.
+//!
+//! Owns: the cases. Never does: use the simulated file system.
 
 use super::*;
 use crate::FileSystem;
@@ -53,7 +55,7 @@ fn a_directory_held_open_is_followed_wherever_it_goes() {
     assert_eq!(fs.list(&db).unwrap(), ["before"], "another's directory");
     assert_eq!(fs.read_all(&db.join("before")).unwrap(), b"another's");
     assert!(fs.exists(&moved.join("lost/c")).unwrap());
-    // A second one next to it, and out of it.
+    // A second anchor, and operations from one to the other.
     let both = held.anchor(&dir.path().join("moved")).unwrap();
     both.link(&db.join("b"), &moved.join("d")).unwrap();
     held.link(&db.join("b"), &dir.path().join("out")).unwrap();
@@ -111,7 +113,7 @@ fn what_is_no_regular_file_is_neither_read_nor_locked() {
     let dir = tempfile::tempdir().unwrap();
     let (fs, path) = (OsFs::new(), dir.path().join("f"));
     let refused = |locks: bool| {
-        // A pipe that nobody writes to must not be waited for.
+        // A pipe without a writer must not block.
         for direct in [false, true] {
             let error = fs.open(&path, ReadOptions { direct }).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Io);
@@ -165,7 +167,7 @@ fn a_lock_is_one_by_every_path() {
     busy(&*by_link, &link.join("LOCK"));
     fs.rename(&db, &moved).unwrap();
     busy(&fs, &moved.join("LOCK"));
-    // The directory is locked as well as the file.
+    // The directory is locked too.
     fs.remove(&moved.join("LOCK")).unwrap();
     busy(&fs, &moved.join("LOCK"));
     drop(lock);

@@ -1,12 +1,12 @@
-//! Background threads.
+//! The pool of background threads.
 //!
-//! Each of N threads takes the most urgent job there is. A flush does not wait
-//! for a merge to end: merges ask for urgent jobs as they go (`run_urgent`).
-//! No thread is kept for flushes: with two, one was idle nine tenths of a
-//! load that the other's merges held back. A job's panic is contained and
-//! counted; whoever owns the job notices by its own means. Should the system
-//! give no thread at all, the pool runs its jobs in `step`, on threads that
-//! wait for them.
+//! Each of N threads takes the most urgent job. A flush does not wait for a merge to end: merges
+//! run urgent jobs between their steps (`run_urgent`). Rejected: a thread reserved for flushes. Of
+//! two threads it was idle for nine tenths of a load that the other thread's merges held back. A
+//! job's panic is contained and counted; the job's owner detects it by its own means. If the system
+//! gives no thread at all, the pool runs its jobs in `step`, on the threads that wait for them.
+//!
+//! Owns: the threads, the queue and the timers. Never does: know the work of a job.
 
 use super::job_queue::JobQueue;
 use super::timer::Timers;
@@ -16,9 +16,9 @@ use crate::sync::Arc;
 use crate::sync::thread::{self, Builder, JoinHandle};
 use crate::sys::sched;
 
-/// [`Jobs`] on threads of its own. Dropping it waits for running jobs and
-/// discards queued ones. A forked child has no such threads: it is to make its
-/// own pool, and dropping its copy of this one does nothing.
+/// [`Jobs`] on threads of its own. Dropping it waits for running jobs and discards queued ones. A
+/// forked child has none of the threads: it must make its own pool, and dropping its copy of this
+/// one does nothing.
 pub struct ThreadPool {
     inner: NotInherited<Pool>,
 }
@@ -38,7 +38,7 @@ impl ThreadPool {
         for index in 0..threads {
             let shared = queue.clone();
             let spawned = Builder::new().name(format!("windrow-bg-{index}")).spawn(move || {
-                // A model checker's threads all are the one that runs the test.
+                // All threads of a model checker are the thread that runs the test.
                 if cfg!(not(any(loom, shuttle))) {
                     sched::lower_priority_of_this_thread();
                 }
@@ -53,7 +53,7 @@ impl ThreadPool {
         ThreadPool { inner: NotInherited::new(Pool { queue, timers, threads: handles }) }
     }
 
-    /// How many jobs have panicked.
+    /// The number of jobs that have panicked.
     pub fn panics(&self) -> u64 {
         self.inner.queue.panics()
     }
@@ -98,8 +98,8 @@ impl Drop for Pool {
         let discarded = self.queue.shut_down();
         let timer = self.timers.shut_down();
         drop(discarded);
-        // A job may have held the last handle to the pool: its own thread
-        // cannot wait for itself, and ends when the job returns.
+        // A job may have held the last handle to the pool: its thread cannot join itself, and ends
+        // when the job returns.
         let me = thread::current().id();
         for handle in self.threads.drain(..).filter(|handle| handle.thread().id() != me) {
             let _ = handle.join();
@@ -137,8 +137,8 @@ mod tests {
         let tell = report.clone();
         pool.submit(Urgency::Normal, Box::new(move || tell.send("third merge").unwrap()));
         pool.submit(Urgency::High, Box::new(move || report.send("flush").unwrap()));
-        // Both threads are in a merge: one lets the flush in, none a merge,
-        // however often it asks.
+        // Both threads are in a merge: one runs the flush, neither runs a merge, however often it
+        // asks.
         assert_eq!(done.recv(), Ok("flush"));
         (0..1_000).for_each(|_| assert!(!pool.run_urgent()));
         assert!(done.try_recv().is_err());
@@ -228,8 +228,7 @@ mod tests {
         assert!(done.recv().is_err(), "both senders are gone");
     }
 
-    /// A child that makes threads must not meet its parent's, who wait, in what a
-    /// library keeps of threads.
+    /// A child that makes threads must not find its parent's waiting threads in a library's tables.
     #[test]
     fn a_forked_child_makes_a_pool_of_its_own() {
         let pool = ThreadPool::new(8);
@@ -251,7 +250,7 @@ mod tests {
         }
     }
 
-    /// Its threads are not there: to wait for them would be to wait for ever.
+    /// The child has none of the threads: it would wait for them for ever.
     #[test]
     fn a_forked_child_may_drop_its_copy() {
         let mut pool = Some(ThreadPool::new(2));

@@ -1,4 +1,7 @@
 //! Random numbers of the operating system.
+//!
+//! Owns: no state. Never does: fail: without the system call it falls back to the standard
+//! library's.
 
 use crate::Random;
 use rustix::io::Errno;
@@ -16,8 +19,8 @@ impl Random for OsRandom {
             match getrandom(&mut bytes, GetRandomFlags::empty()) {
                 Ok(8) => return u64::from_ne_bytes(bytes),
                 Ok(_) | Err(Errno::INTR) => {}
-                // A sandbox without the call: the standard library's hash keys
-                // are random per process, and counted on per hasher.
+                // A sandbox without the call: the standard library's hash keys are random per
+                // process, and different for each hasher.
                 Err(_) => return RandomState::new().hash_one(0u64),
             }
         }

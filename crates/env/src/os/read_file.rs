@@ -1,4 +1,7 @@
 //! A file open for positional reads, through the page cache or around it.
+//!
+//! Owns: the descriptor, and each thread's scratch memory for unaligned direct reads. Never does:
+//! return fewer bytes than were asked for; that is an error.
 
 use super::place::{Place, check_regular};
 use super::retry::retry;
@@ -14,8 +17,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use windrow_base::Result;
 
-/// Scratch memory a thread keeps for unaligned direct reads; longer reads go
-/// through it piece by piece.
+/// Scratch memory that a thread keeps for unaligned direct reads; longer reads go through it in
+/// pieces.
 const SCRATCH_BYTES: usize = 256 << 10;
 
 thread_local! {
@@ -26,7 +29,7 @@ pub(super) struct OsReadFile {
     fd: OwnedFd,
     path: PathBuf,
     len: u64,
-    /// Alignment of its direct reads, if they are direct.
+    /// Alignment of its reads, if they are direct.
     direct_align: Option<usize>,
 }
 
@@ -136,8 +139,8 @@ pub(super) fn hull(offset: u64, len: usize, align: usize) -> (u64, usize) {
     (start, ((offset - start) as usize + len).next_multiple_of(align))
 }
 
-/// The file, and the alignment of its reads if they are direct. The open does not
-/// wait, as that of a pipe would; what is read afterwards does.
+/// Opens the file, and returns the alignment of its reads if they are direct. The open does not
+/// wait, as that of a pipe would; later reads do.
 fn open_for_reading(
     place: Place<'_>,
     direct: bool,
@@ -161,8 +164,8 @@ fn open_for_reading(
     Ok((fd, None))
 }
 
-/// What direct reads of the file are aligned to, as the kernel says it, where it
-/// does (since Linux 6.1). `None` for more than our buffers are.
+/// The alignment of direct reads of the file, as the kernel states it (since Linux 6.1). `None` for
+/// an alignment beyond that of Windrow's buffers.
 fn alignment(fd: &OwnedFd) -> Option<usize> {
     let asked = retry(|| rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN));
     match asked {
@@ -177,8 +180,8 @@ fn alignment(fd: &OwnedFd) -> Option<usize> {
 /// Devices take 512 bytes or 4 KiB; a block of 4 KiB that starts anywhere is
 /// read as 4.5 KiB instead of 8 where they take 512.
 fn stated_alignment(offset: u32, memory: u32) -> Option<usize> {
-    // Zeros say that there is no direct I/O on the file, whatever `open` said:
-    // then the file system serves any read, and pages suit it.
+    // Zeros mean that there is no direct I/O on the file, although `open` accepted it: the file
+    // system serves any read then, and pages suit it.
     if offset == 0 || memory == 0 {
         return Some(DIRECT_ALIGN_BYTES);
     }
@@ -197,7 +200,7 @@ mod tests {
             ((512, 512), Some(512)),
             ((512, 4096), Some(4096)),
             ((4096, 4), Some(4096)),
-            // Blocks larger than pages; nonsense.
+            // Blocks larger than pages; an invalid alignment.
             ((16_384, 512), None),
             ((520, 4), None),
             // Not stated.

@@ -1,8 +1,11 @@
 //! Many reads at once: one submission, device depth = number of reads.
 //!
-//! Direct files read the aligned hull of each range into scratch memory that
-//! the thread keeps. Whatever the ring did not do, or did not do in full, is
-//! read again by itself, which also names its error.
+//! Direct files read the aligned hull of each range into scratch memory that the thread keeps. A
+//! read that the ring did not run, or did not complete, is run again alone, which also names its
+//! error.
+//!
+//! Owns: the route of each read, and the scratch memory. Never does: return the ring's error
+//! numbers.
 
 use super::read_file::{hull, is_aligned};
 use crate::fs::{DIRECT_ALIGN_BYTES, ReadRequest};
@@ -13,7 +16,7 @@ use std::cell::RefCell;
 /// Scratch memory kept between batches: 64 reads of a 4 KiB block that
 /// straddles two.
 const SCRATCH_KEPT_BYTES: usize = 512 << 10;
-/// Longest single read given to the ring.
+/// The longest single read that is given to the ring.
 const READ_BYTES_MAX: usize = 1 << 30;
 
 thread_local! {
@@ -23,17 +26,17 @@ thread_local! {
 /// How a request goes to the ring.
 #[derive(Clone, Copy)]
 enum Route {
-    /// Not at all.
+    /// Not through the ring.
     Alone,
-    /// Straight into its buffer.
+    /// Directly into its buffer.
     Straight,
     /// Through scratch memory: hull start and bytes.
     Hull(u64, usize),
 }
 
 impl Route {
-    /// Scratch memory that it takes: whole pages, so that the next one's begins
-    /// aligned whatever its file asks.
+    /// The scratch memory that it takes: whole pages, so that the next request's part is aligned
+    /// for any file.
     fn scratch_bytes(self) -> usize {
         match self {
             Route::Hull(_, bytes) => bytes.next_multiple_of(DIRECT_ALIGN_BYTES),
@@ -97,7 +100,7 @@ fn route(request: &ReadRequest<'_>) -> Route {
     }
 }
 
-/// Runs what has a route; gives the outcome of each request.
+/// Runs the requests that go to the ring; returns the outcome of each request.
 fn run(requests: &mut [ReadRequest<'_>], routes: &[Route], mut scratch: &mut [u8]) -> Vec<i32> {
     let mut outcomes = vec![NOT_RUN; requests.len()];
     let mut places = Vec::with_capacity(requests.len());

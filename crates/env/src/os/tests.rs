@@ -1,4 +1,6 @@
-//! The operating system's files in a temporary directory.
+//! Tests of the operating system's files, in a temporary directory.
+//!
+//! Owns: the cases. Never does: use the simulated file system.
 
 use super::*;
 use crate::fs::{
@@ -90,8 +92,8 @@ fn unaligned_reads_direct_or_not() {
     }
 }
 
-/// What the system said is what it takes: reads at every multiple of the file's
-/// alignment, straight into memory of that alignment, alone and in a batch.
+/// The stated alignment is enough: reads at every multiple of it, directly into memory of that
+/// alignment, alone and in a batch.
 #[test]
 fn direct_reads_take_the_alignment_that_the_file_states() {
     let dir = tempfile::tempdir().unwrap();
@@ -100,7 +102,7 @@ fn direct_reads_take_the_alignment_that_the_file_states() {
     write(&fs, &path, &wanted, WriteOptions::default(), 1 << 20);
     assert_eq!(fs.open(&path, ReadOptions::default()).unwrap().direct_align(), None);
     let file = fs.open(&path, ReadOptions { direct: true }).unwrap();
-    // A file system without direct I/O has nothing to state.
+    // A file system without direct I/O states no alignment.
     let Some(align) = file.direct_align() else { return };
     assert!(align.is_power_of_two() && align <= DIRECT_ALIGN_BYTES, "{align}");
     let mut memory = AlignedBuf::new(wanted.len());
@@ -162,7 +164,7 @@ fn read_many_answers_each_request() {
     }
 }
 
-/// The parent's ring is not the child's: what the one submits, the other neither sees nor answers.
+/// Parent and child have rings of their own: neither sees or completes the reads of the other.
 #[test]
 fn a_forked_child_reads_many_and_so_does_its_parent_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -277,20 +279,21 @@ fn a_reservation_that_does_not_fit_is_no_space() {
     let dir = tempfile::tempdir().unwrap();
     let (fs, path) = (OsFs::new(), dir.path().join("log"));
     assert!(fs.free_bytes(dir.path()).unwrap() > 0);
-    // More than any device holds: what is free must stay so, for the tests that run concurrently too.
+    // More than any device holds: the free space must stay free, also for the tests that run
+    // concurrently.
     let log = fs.create_log(&path, 1 << 20).unwrap();
     let error = log.reserve(1 << 62).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
     assert_eq!(error.file(), path.to_str());
     assert_eq!((log.reserved_bytes(), fs.len(&path).unwrap()), (64 << 10, 1 << 20));
     log.write_at(0, b"as sound as before").unwrap();
-    // A length that no file has: nothing of it stays behind.
+    // A length that no file can have: no file is left behind.
     let other = dir.path().join("other");
     assert!(fs.create_log(&other, u64::MAX >> 1).is_err());
     assert!(!fs.exists(&other).unwrap(), "the file is gone with what it reserved");
 }
 
-/// Bytes that a file takes of the device.
+/// The bytes that a file takes on the device.
 #[allow(clippy::disallowed_methods)] // what no trait tells
 fn allocated_bytes(path: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
@@ -325,7 +328,7 @@ fn a_log_takes_space_in_steps_and_gives_back_what_it_does_not_use() {
         assert!(allocated_bytes(&path) < (3 << 20) + (256 << 10), "{}", allocated_bytes(&path));
         let got = fs.read_all(&path).unwrap();
         assert!(got[..wanted.len()] == wanted[..] && got[wanted.len()..].iter().all(|&b| b == 0));
-        // Who writes on all the same finds space.
+        // A later write there still finds space.
         log.write_at(LEN - 2, b"late").unwrap();
         assert!(fs.read_all(&path).unwrap()[LEN as usize - 2..].starts_with(b"late"));
     }
@@ -339,7 +342,7 @@ fn what_is_reserved_ahead_goes_back_or_is_not_taken_at_all() {
     let fs = OsFs::new();
     let free = fs.free_bytes(dir.path()).unwrap();
     let taken = |path: &Path| std::fs::metadata(path).unwrap().blocks() * 512;
-    // More than may be taken from others; more than is used.
+    // More than the share of the free space; more than is used.
     for (name, preallocate_bytes) in [("much", free / 4), ("some", 1 << 20)] {
         let path = dir.path().join(name);
         let options = WriteOptions { direct: false, preallocate_bytes };
@@ -383,7 +386,7 @@ fn a_reader_without_a_lock_file_keeps_writers_out() {
     let readers = [LockMode::Shared; 2].map(|mode| fs.lock(&path, mode).unwrap());
     assert!(!fs.exists(&path).unwrap(), "a shared lock creates nothing");
     assert_eq!(fs.lock(&path, LockMode::Exclusive).err().unwrap().kind(), ErrorKind::Busy);
-    // It left its file, which a reader may lock as well as those without.
+    // It left its file, which a reader may lock next to readers of the directory.
     drop(fs.lock(&path, LockMode::Shared).unwrap());
     drop(readers);
     drop(fs.lock(&path, LockMode::Exclusive).unwrap());
@@ -399,7 +402,7 @@ fn a_lock_of_another_process_is_named() {
         file.finish().unwrap();
     };
     write(b"1234\n");
-    // A descriptor of its own, as another process would have: not in the register.
+    // A separate descriptor, as another process would have: not in the register.
     let open = || rustix::fs::open(&path, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty());
     let (holder, reader) = (open().unwrap(), open().unwrap());
     rustix::fs::flock(&holder, rustix::fs::FlockOperation::LockExclusive).unwrap();
@@ -415,7 +418,7 @@ fn a_lock_of_another_process_is_named() {
     assert_eq!(error.message(), "database is open in another process, for reading");
     drop(fs.lock(&path, LockMode::Shared).unwrap());
     drop(reader);
-    // The pid of a dead holder blocks nobody.
+    // The pid of a dead holder does not block.
     drop(fs.lock(&path, LockMode::Exclusive).unwrap());
 }
 

@@ -1,6 +1,8 @@
-//! Repeated work: a thread that sleeps until something is due, made when the
-//! first timer is. The work itself runs as an urgent job, so that a slow one
-//! does not hold up the others, and is due again an interval after it ended.
+//! Timers: a thread that sleeps until work is due, started with the first timer. The work itself
+//! runs as an urgent job, so that slow work does not delay the others, and is due again an interval
+//! after it ended.
+//!
+//! Owns: the thread, and the times at which work is due. Never does: run the work itself.
 
 use super::job_queue::JobQueue;
 use crate::jobs::Urgency;
@@ -70,7 +72,7 @@ impl Timers {
         let mut state = this.state.lock();
         if state.thread.is_none() && !state.shut_down {
             let timers = this.clone();
-            // If no thread is to be had now, the next timer tries again.
+            // If the system gives no thread now, the next timer tries again.
             state.thread =
                 Builder::new().name("windrow-timer".into()).spawn(move || timers.serve()).ok();
         }
@@ -113,7 +115,7 @@ impl Timers {
     fn fire(self: Arc<Timers>, timer: Timer) {
         let queue = self.queue.clone();
         let job = move || {
-            // A panic in the work ends the timer with it.
+            // A panic in the work ends the timer.
             if !self.queue.is_shut_down() && (timer.work)() {
                 self.arm(timer.interval, timer.work);
             }
@@ -121,7 +123,8 @@ impl Timers {
         queue.push(Urgency::High, Box::new(job));
     }
 
-    /// Stops; gives the thread to be joined, where that is not the one that asks.
+    /// Stops the timers. Returns the thread for the caller to join, unless the caller is that
+    /// thread.
     pub(super) fn shut_down(&self) -> Option<JoinHandle<()>> {
         let mut state = self.state.lock();
         state.shut_down = true;

@@ -1,9 +1,12 @@
 //! A file written once, front to back: tables, CURRENT, temporaries.
 //!
-//! Buffers in the process. A buffered file starts write-out as it goes, a
-//! direct one writes whole aligned buffers and pads its last block, which
-//! `finish` cuts off again. What was reserved ahead and is not used goes back
-//! there too; where room is short nothing is reserved, since a log may need it.
+//! It has a buffer in the process. A buffered file starts write-out as it grows, a direct one
+//! writes whole aligned buffers and pads its last block; `finish` cuts the padding off again, and
+//! frees reserved space that is not used. Where space is short nothing is reserved, since a log may
+//! need it.
+//!
+//! Owns: the descriptor, the buffer, and the first failure. Never does: write after a failure, or
+//! retry a sync.
 
 use super::place::Place;
 use super::retry::retry;
@@ -24,14 +27,14 @@ use windrow_base::{Error, ErrorKind, Result};
 
 /// Buffer of a file that goes through the page cache.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Buffer of a direct file: each write is a request to the device.
+/// Buffer of a direct file: each write is one request to the device.
 const DIRECT_BUFFER_BYTES: usize = 256 << 10;
 /// A buffered file starts write-out each time this much is dirty.
 const WRITEBACK_BYTES: u64 = 1 << 20;
-/// What is reserved ahead is at most one in this of what is free.
+/// At most one part in this of the free space is reserved ahead.
 const RESERVED_SHARE: u64 = 8;
 
-/// How a file is made: never one that is there, nor what a link leads to.
+/// The flags that create a file: an existing entry, or a link, is refused.
 pub(super) const NEW_FILE: OFlags = OFlags::CREATE.union(OFlags::EXCL);
 
 pub(super) struct OsWriteFile {
@@ -49,9 +52,9 @@ pub(super) struct OsWriteFile {
     synced_bytes: Option<u64>,
     preallocated_bytes: u64,
     direct: bool,
-    /// What failed: the file is worthless after it, nothing may be built on it.
+    /// The first failure: the file must not be used after it.
     failed: Option<Error>,
-    /// Who made it: the descriptor of a forked child is the parent's too.
+    /// The process that created it: a forked child shares the descriptor.
     process: Process,
 }
 
@@ -117,7 +120,7 @@ impl OsWriteFile {
         Ok(())
     }
 
-    /// Starts write-out if so much is dirty.
+    /// Starts write-out if at least `bytes_min` are dirty.
     fn start_writeback(&mut self, bytes_min: u64) {
         let dirty = self.flushed - self.written_back;
         if self.direct || dirty < bytes_min {
@@ -129,9 +132,8 @@ impl OsWriteFile {
         }
     }
 
-    /// Hands everything to the kernel. Direct: pads the last block, keeps it
-    /// in the buffer to be written again when it is full, and cuts the file
-    /// back to its length.
+    /// Hands all bytes to the kernel. A direct file pads the last block, keeps it in the buffer to
+    /// write it again when it is full, and cuts the file back to its length.
     fn flush_all(&mut self) -> Result<()> {
         if self.filled == 0 {
             return Ok(());
@@ -168,7 +170,7 @@ impl WriteFile for OsWriteFile {
         while !bytes.is_empty() {
             let room = self.buf.len() - self.filled;
             if !self.direct && self.filled == 0 && bytes.len() >= self.buf.len() {
-                // Nothing to join it with: no copy.
+                // The buffer is empty: write without a copy.
                 let Some(fd) = &self.fd else { return self.check_usable() };
                 let result = write_all(fd, bytes, self.flushed, &mut false);
                 result.map_err(|errno| self.fail("write to the file", errno))?;
@@ -206,7 +208,7 @@ impl WriteFile for OsWriteFile {
             self.cut(self.len())?;
         }
         self.preallocated_bytes = 0;
-        // What a direct file keeps of its last block is written as well.
+        // The last block, which a direct file keeps in its buffer, is written too.
         self.flushed = self.len();
         self.filled = 0;
         self.buf = AlignedBuf::new(0);
@@ -229,10 +231,10 @@ impl WriteFile for OsWriteFile {
     }
 }
 
-/// Threads that sync at the same time. Measured on ext4, 256 files of 1 KB: one
+/// The most threads that sync at the same time. Measured on ext4, 256 files of 1 KB: one thread
 /// takes 180 to 380 ms, 4 take 30 to 40, 16 take 22 to 30, and 64 no less.
 const SYNCS_MAX: usize = 16;
-/// So many files are worth a thread.
+/// The number of files that is worth a thread.
 const FILES_OF_THREAD: usize = 2;
 
 /// Finishes files on several threads: the file system then answers many syncs
@@ -253,7 +255,7 @@ pub(super) fn finish_all(files: Vec<Box<dyn WriteFile>>) -> Result<()> {
             }
         }
     };
-    // Where no thread is to be had there are fewer.
+    // The system may give fewer threads.
     let others: Vec<_> = (1..threads).filter_map(|_| Builder::new().spawn(run()).ok()).collect();
     run()();
     let ended: Vec<_> = others.into_iter().map(JoinHandle::join).collect();
@@ -264,9 +266,8 @@ pub(super) fn finish_all(files: Vec<Box<dyn WriteFile>>) -> Result<()> {
     failed.map_or(Ok(()), Err)
 }
 
-/// Reserves space behind the end of an empty file. A hint: without it the writes
-/// will say whether there is room. Returns whether it did; if not, nothing is
-/// reserved.
+/// Reserves space behind the end of an empty file. It is a hint: without it the writes show whether
+/// there is room. Returns whether it did; if not, nothing is reserved.
 fn preallocate(fd: &OwnedFd, bytes: u64) -> bool {
     if bytes == 0 {
         return false;
@@ -278,7 +279,7 @@ fn preallocate(fd: &OwnedFd, bytes: u64) -> bool {
     }
     let done = rustix::fs::fallocate(fd, FallocateFlags::KEEP_SIZE, 0, bytes).is_ok();
     if !done {
-        // Some file systems keep what they had reserved before they failed.
+        // Some file systems keep the part that they reserved before they failed.
         let _ = retry(|| rustix::fs::ftruncate(fd, 0));
     }
     done
@@ -287,7 +288,7 @@ fn preallocate(fd: &OwnedFd, bytes: u64) -> bool {
 fn open_for_writing(place: Place<'_>, direct: bool) -> rustix::io::Result<(OwnedFd, bool)> {
     if direct {
         match place.open(NEW_FILE | OFlags::WRONLY | OFlags::DIRECT) {
-            // It may have been made before the flag was refused.
+            // The file may have been created before the flag was refused.
             Err(Errno::INVAL) => _ = place.unlink(AtFlags::empty()),
             result => return result.map(|fd| (fd, true)),
         }

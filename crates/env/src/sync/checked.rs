@@ -1,5 +1,5 @@
-//! The same names on top of a model checker, loom or shuttle, whose types
-//! follow `std`: guards come in a `Result`, and a wait takes its guard by value.
+//! The names of `real` on top of a model checker, loom or shuttle, whose types follow `std`: guards
+//! come in a `Result`, and a wait takes its guard by value.
 //!
 //! Owns: the difference in form to the locks of `real` and `arc_swap`. Never does:
 //! poison, as those do not; time out, as no time passes.
@@ -14,7 +14,7 @@ use super::ranks::checked::{Holding, Kept};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, PoisonError};
 
-/// Of the checker's threads, which share those of the system.
+/// The thread-locals of the checker's threads, which share those of the system.
 pub use checker::thread_local;
 
 /// Atomic integers, flags and pointers, and the fences between them.
@@ -25,7 +25,7 @@ pub mod atomic {
     };
 }
 
-/// Threads, for who runs jobs.
+/// Threads, for the runners of jobs.
 pub mod thread {
     pub use super::checker::thread::{Builder, JoinHandle, current};
 }
@@ -37,7 +37,7 @@ pub struct Mutex<T> {
     value: checker::sync::Mutex<T>,
 }
 
-/// What a [`Mutex`] guards, until it is dropped.
+/// The right to a [`Mutex`]'s value, until it is dropped.
 #[derive(Debug)]
 pub struct MutexGuard<'a, T> {
     value: Option<checker::sync::MutexGuard<'a, T>>,
@@ -45,12 +45,13 @@ pub struct MutexGuard<'a, T> {
 }
 
 impl<T> Mutex<T> {
-    /// A lock around a value. A thread takes it only while all that it holds is of lower rank.
+    /// A lock around a value. A thread takes it only while all locks that it holds are of lower
+    /// rank.
     pub fn new(rank: Rank, value: T) -> Mutex<T> {
         Mutex { rank: Kept::new(rank), value: checker::sync::Mutex::new(value) }
     }
 
-    /// Takes the lock, once nobody holds it.
+    /// Takes the lock, once no other thread holds it.
     #[track_caller]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         let holding = self.rank.take();
@@ -73,17 +74,17 @@ impl<T> DerefMut for MutexGuard<'_, T> {
     }
 }
 
-/// Where threads wait for a change of what a [`Mutex`] guards.
+/// A condition, on which threads wait for a change of a [`Mutex`]'s value.
 #[derive(Debug, Default)]
 pub struct Condvar(checker::sync::Condvar);
 
 impl Condvar {
-    /// Nobody waits.
+    /// A condition without waiting threads.
     pub fn new() -> Condvar {
         Condvar(checker::sync::Condvar::new())
     }
 
-    /// Lets go of the lock, and takes it again after being woken.
+    /// Releases the lock, and takes it again after being woken.
     #[track_caller]
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         let inner = guard.value.take().expect("taken out only within a wait");
@@ -93,27 +94,27 @@ impl Condvar {
         guard.value = Some(inner);
     }
 
-    /// The same; here no time passes, so it is never over.
+    /// As [`Condvar::wait`]: no time passes here, so it never returns that the time is over.
     #[track_caller]
     pub fn wait_ns<T>(&self, guard: &mut MutexGuard<'_, T>, _ns: u64) -> bool {
         self.wait(guard);
         false
     }
 
-    /// Wakes one who waits.
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }
 }
 
-/// A shared pointer that is replaced whole. A lock stands for the atomic: it
-/// orders a load before a later store too, which `arc_swap` does not promise.
-/// It has no rank, as an atomic has none.
+/// A shared pointer that is replaced whole. A lock takes the place of the atomic: it orders a load
+/// before a later store too, which `arc_swap` does not promise. It has no rank, as an atomic has
+/// none.
 #[derive(Debug)]
 pub struct Swap<P>(checker::sync::Mutex<P>);
 
@@ -123,12 +124,12 @@ pub type ArcSwap<T> = Swap<Arc<T>>;
 /// A pointer that may be absent.
 pub type ArcSwapOption<T> = Swap<Option<Arc<T>>>;
 
-/// What [`Swap::load`] found.
+/// The pointer that [`Swap::load`] found.
 #[derive(Clone, Debug)]
 pub struct Guard<P>(P);
 
 impl<P: Clone> Swap<P> {
-    /// Holds this pointer.
+    /// A swap that holds this pointer.
     pub fn new(pointer: P) -> Swap<P> {
         Swap(checker::sync::Mutex::new(pointer))
     }
@@ -143,10 +144,10 @@ impl<P: Clone> Swap<P> {
         self.lock().clone()
     }
 
-    /// Puts another pointer in place.
+    /// Replaces the pointer.
     pub fn store(&self, pointer: P) {
         let old = std::mem::replace(&mut *self.lock(), pointer);
-        // What it pointed to may come back here when it drops.
+        // Dropped outside the lock: its value's drop may call this swap.
         drop(old);
     }
 
@@ -162,21 +163,21 @@ impl<P: Clone + Default> Default for Swap<P> {
 }
 
 impl<T> Swap<Arc<T>> {
-    /// Holds a pointer to this value.
+    /// A swap that holds a pointer to this value.
     pub fn from_pointee(value: T) -> Swap<Arc<T>> {
         Swap::new(Arc::new(value))
     }
 }
 
 impl<T> Swap<Option<Arc<T>>> {
-    /// Holds none.
+    /// A swap without a pointer.
     pub fn empty() -> Swap<Option<Arc<T>>> {
         Swap::new(None)
     }
 }
 
 impl<P> Guard<P> {
-    /// As if this had been loaded.
+    /// A guard of a pointer that was not loaded.
     pub fn from_inner(pointer: P) -> Guard<P> {
         Guard(pointer)
     }

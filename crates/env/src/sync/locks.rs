@@ -1,15 +1,15 @@
-//! Locks and conditions that do not poison: a guard is had without a `Result`.
+//! Locks and conditions that do not poison: `lock` returns a guard without a `Result`.
 //!
-//! They are the standard library's, which keep nothing but a word in themselves.
-//! Rejected: `parking_lot`, whose waiting threads are in one table of the
-//! process. A child made by `fork` inherits that table with threads that are not
-//! there and whose memory its own threads take over, so the first wait of a
-//! database that it opens may follow a pointer into nothing.
+//! They are the standard library's, whose only state is a word. Rejected: `parking_lot`, whose
+//! waiting threads are in one table of the process. A child made by `fork` inherits that table with
+//! threads that do not exist in it, and whose memory its own threads reuse, so the first wait of a
+//! database that it opens may follow an invalid pointer.
 //!
-//! Where ranks are checked (`ranks.rs`), a lock has one and a thread knows what it holds.
+//! Where ranks are checked (`ranks.rs`), a lock has a rank, and a thread knows the locks that it
+//! holds.
 //!
-//! Owns nothing. Never does: tell that a holder panicked; the engine's
-//! background error says so where it matters.
+//! Owns: no state beyond a lock's. Never does: tell that a holder panicked; the engine's background
+//! error says so where it matters.
 
 #![allow(clippy::disallowed_types, reason = "this is what the names to be used are made of")]
 #![cfg_attr(
@@ -40,24 +40,25 @@ pub struct MutexGuard<'a, T: ?Sized> {
     holding: Holding,
 }
 
-/// What threads wait for that hold a [`Mutex`].
+/// A condition, on which threads that hold a [`Mutex`] wait.
 #[derive(Debug, Default)]
 pub struct Condvar(std::sync::Condvar);
 
 impl<T> Mutex<T> {
-    /// Holds `value`. A thread takes it only while all that it holds is of lower rank.
+    /// A lock around `value`. A thread takes it only while all locks that it holds are of lower
+    /// rank.
     pub const fn new(rank: Rank, value: T) -> Mutex<T> {
         Mutex { rank: Kept::new(rank), value: std::sync::Mutex::new(value) }
     }
 
-    /// The value, which nobody else can have any more.
+    /// Returns the value: no other thread can have the lock any more.
     pub fn into_inner(self) -> T {
         self.value.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Waits until nobody else has it.
+    /// Takes the lock, once no other thread holds it.
     #[inline]
     #[cfg_attr(any(debug_assertions, test, feature = "testing"), track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
@@ -68,7 +69,7 @@ impl<T: ?Sized> Mutex<T> {
         MutexGuard { value, holding }
     }
 
-    /// The value, of a lock that nobody else knows.
+    /// The value, without taking the lock: the borrow is unique.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,12 +94,12 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
 }
 
 impl Condvar {
-    /// Nobody waits.
+    /// A condition without waiting threads.
     pub const fn new() -> Condvar {
         Condvar(std::sync::Condvar::new())
     }
 
-    /// Gives the lock away until somebody notifies, or for no reason.
+    /// Releases the lock until a notification, or a spurious wake-up, and takes it again.
     #[cfg_attr(any(debug_assertions, test, feature = "testing"), track_caller)]
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         let held = guard.value.take().expect(WAITS);
@@ -108,7 +109,7 @@ impl Condvar {
         guard.value = Some(held);
     }
 
-    /// The same, but not beyond `until`.
+    /// As [`Condvar::wait`], but not beyond `until`.
     #[cfg_attr(any(debug_assertions, test, feature = "testing"), track_caller)]
     pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, until: Instant) {
         #[allow(clippy::disallowed_methods, reason = "the time by which the caller's is reckoned")]
@@ -120,7 +121,7 @@ impl Condvar {
         guard.value = Some(held);
     }
 
-    /// The same, for at most so many nanoseconds. Whether they are over.
+    /// As [`Condvar::wait`], for at most `ns` nanoseconds. Returns whether they are over.
     #[cfg_attr(any(debug_assertions, test, feature = "testing"), track_caller)]
     pub fn wait_ns<T>(&self, guard: &mut MutexGuard<'_, T>, ns: u64) -> bool {
         let held = guard.value.take().expect(WAITS);
@@ -132,19 +133,19 @@ impl Condvar {
         over.timed_out()
     }
 
-    /// Wakes one who waits.
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }
 }
 
-/// A stretch of a thread in which no lock may be taken, such as a forked child's
-/// use of what its parent opened: in the parent, any lock may have been held.
+/// A part of a thread's run in which no lock may be taken, such as a forked child's use of a
+/// database that its parent opened: in the parent, any lock may have been held.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod forbidden {
     use std::cell::Cell;

@@ -1,9 +1,7 @@
-//! Locks, atomics, threads and shared pointers: the one place where the core
-//! takes them.
+//! Locks, atomics, threads and shared pointers: the one module from which the core takes them.
 //!
-//! Owns: which implementation each name has. Normally that is
-//! `real`. Built with `--cfg loom` or `--cfg shuttle` it is a model
-//! checker's, which then decides who runs next at every use of one:
+//! Owns: the implementation of each name. Normally that is `real`. Built with `--cfg loom` or
+//! `--cfg shuttle` it is a model checker's, which then decides at every use which thread runs next:
 //!
 //! - `loom` tries every interleaving, and every value that a weak memory model
 //!   lets an atomic read return: for small parts (`engine/src/models`, and the
@@ -11,16 +9,14 @@
 //! - `shuttle` draws interleavings, one sequentially consistent memory: for the
 //!   whole database (`sim/tests/shuttle.rs`).
 //!
-//! What neither sees: the counts of `std`'s `Arc` (loom's own has no weak
-//! pointers and holds nothing unsized; what runs when the last one drops is
-//! seen), the inside of `arc_swap` and of the block cache's `quick_cache` (one
-//! indivisible step each, which is what they promise), statistics, and what
-//! lies in `os` and `sys` but the thread pool. Shuttle moreover takes an
-//! operation on the skiplist for one step.
+//! Neither sees the counts of `std`'s `Arc` (loom's own has no weak pointers and holds nothing
+//! unsized; the drop of the value is seen), the inside of `arc_swap` and of the block cache's
+//! `quick_cache` (one indivisible step each, as they promise), statistics, and the code in `os` and
+//! `sys` except the thread pool. Shuttle moreover takes an operation on the skiplist for one step.
 //!
-//! Every lock has a rank (`ranks.rs`), which says what may be held when it is taken.
+//! Every lock has a rank (`ranks.rs`), which says which locks a thread may hold when it takes it.
 //!
-//! Never does: add behaviour of its own, but for that check.
+//! Never does: add behaviour of its own, except the check of ranks.
 
 #[cfg(any(loom, shuttle))]
 mod checked;

@@ -1,17 +1,17 @@
 //! Ranks of locks: the order in which a thread may take several.
 //!
-//! Two threads that take two locks in opposite orders may wait for each other for ever,
-//! which a test meets once in a while at most. So every lock has a rank, and a thread
-//! takes a lock only if its rank is greater than that of every lock that the thread holds.
-//! Where that is checked (debug builds, the feature `testing`, under a model checker) any
-//! one thread that takes two locks in the wrong order panics, whatever others do. Elsewhere
-//! a lock has no rank, and none of this costs anything.
+//! Two threads that take two locks in opposite orders may wait for each other for ever, which a
+//! test finds seldom at best. So every lock has a rank, and a thread takes a lock only if its rank
+//! is greater than that of every lock that the thread holds. Where that is checked (debug builds,
+//! the feature `testing`, under a model checker) a single thread that takes two locks in the wrong
+//! order panics, independently of other threads. Elsewhere a lock has no rank, and the check costs
+//! nothing.
 //!
-//! Two locks of one rank are never held at once: of locks that there are many of (files,
-//! trees), a thread takes one at a time.
+//! Two locks of one rank are never held at once: a thread takes the locks of files, or of trees,
+//! one at a time.
 //!
-//! Owns: which locks each thread holds. Never does: know what a lock is for: the crate that
-//! has the lock has the table (`lock_ranks.rs` here, and in the engine).
+//! Owns: the locks that each thread holds. Never does: know a lock's purpose: the crate that has
+//! the lock has the table (`lock_ranks.rs` here, and in the engine).
 
 /// The place of a lock in the order. A name for messages, and a number: greater ones are
 /// taken later.
@@ -22,13 +22,13 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// Of a lock that is held while a database is called: it is taken before all others.
+    /// The rank of a lock that is held while a database is called: it is taken before all others.
     pub const OUTERMOST: Rank = Rank::new(0, "a caller's lock");
-    /// Of a lock under which no other is taken.
+    /// The rank of a lock under which no other is taken.
     pub const INNERMOST: Rank = Rank::new(u16::MAX, "a lock that is held alone");
 
-    /// The number from which on ranks are those of the environment: what holds a lock of
-    /// a lower one may read a file or queue a job.
+    /// The first number of the environment's ranks: a thread that holds only locks of lower ranks
+    /// may read a file or queue a job.
     pub const ENVIRONMENT: u16 = 1000;
 
     /// A rank of this number.
@@ -37,7 +37,7 @@ impl Rank {
     }
 }
 
-/// Where nothing is checked.
+/// The implementation without checks.
 #[cfg_attr(
     all(not(any(loom, shuttle)), any(debug_assertions, test, feature = "testing")),
     allow(dead_code, reason = "there ranks are checked")
@@ -73,7 +73,7 @@ pub(super) mod unchecked {
     }
 }
 
-/// Where every lock that is taken is checked.
+/// The implementation that checks every lock that is taken.
 #[cfg(any(loom, shuttle, debug_assertions, test, feature = "testing"))]
 pub(super) mod checked {
     use super::Rank;
@@ -81,7 +81,7 @@ pub(super) mod checked {
     use std::cell::Cell;
     use std::panic::Location;
 
-    /// Most locks that a thread holds at once.
+    /// The most locks that a thread holds at once.
     const HELD_MAX: usize = 16;
 
     /// The locks that a thread holds, in the order in which it took them.
@@ -106,7 +106,7 @@ pub(super) mod checked {
 
         fn add(&self, rank: Rank, place: &Location<'_>) {
             let highest = self.ranks().max_by_key(|held| held.number);
-            // One panic says enough: what it unwinds may hold anything.
+            // One panic is enough: the code that it unwinds may hold any lock.
             if let Some(held) = highest.filter(|held| rank.number <= held.number)
                 && !std::thread::panicking()
             {
@@ -122,7 +122,7 @@ pub(super) mod checked {
             self.count.set(count + 1);
         }
 
-        /// The order in which locks are let go of is free.
+        /// Locks may be released in any order.
         fn remove(&self, rank: Rank) {
             let Some(last) = self.count.get().checked_sub(1) else { return };
             let Some(at) = self.ranks[..=last].iter().rposition(|held| held.get() == rank) else {
@@ -154,7 +154,7 @@ pub(super) mod checked {
         }
     }
 
-    /// Where the thread is going down, nothing is checked.
+    /// At a thread's end, when its thread-locals are gone, nothing is checked.
     #[track_caller]
     fn note(rank: Rank) {
         let place = Location::caller();
@@ -162,12 +162,12 @@ pub(super) mod checked {
     }
 
     impl Holding {
-        /// The thread lets go of the lock for a while.
+        /// Notes that the thread releases the lock for a wait.
         pub(in crate::sync) fn pause(&self) {
             let _ = HELD.try_with(|held| held.remove(self.0));
         }
 
-        /// The thread takes it again.
+        /// Notes that the thread takes the lock again.
         #[track_caller]
         pub(in crate::sync) fn go_on(&self) {
             note(self.0);
@@ -191,7 +191,7 @@ mod tests {
     const SECOND: Rank = Rank::new(2, "the second");
     const THIRD: Rank = Rank::new(3, "the third");
 
-    /// What a panic of `work` says.
+    /// The message of the panic of `work`.
     fn refusal(work: impl FnOnce()) -> String {
         let panic = catch_unwind(AssertUnwindSafe(work)).expect_err("no panic");
         *panic.downcast::<String>().expect("a message")
@@ -207,7 +207,7 @@ mod tests {
         for part in ["the first", "rank 1", "the second", "rank 2", "ranks.rs"] {
             assert!(said.contains(part), "{said}");
         }
-        // What was held is forgotten, and neither lock is lost.
+        // The record of held locks is empty again, and neither lock stays locked.
         let _first = first.lock();
         let _second = second.lock();
     }
@@ -240,7 +240,8 @@ mod tests {
         std::thread::scope(|scope| {
             let mut set = third.lock();
             scope.spawn(|| {
-                // Only while the other waits: no rank of this thread is in the way.
+                // It gets the lock only while the other thread waits; no rank of its own forbids
+                // it.
                 *third.lock() = true;
                 changed.notify_one();
             });

@@ -1,7 +1,9 @@
-//! What runs in production, and what talks to the operating system always takes.
+//! The implementation in production, which code that talks to the operating system always uses.
 //!
-//! Locks are the standard library's, without poison (`locks.rs`); threads are the
-//! C library's (`sys/threads.rs`). Owns nothing.
+//! Locks are the standard library's, without poison (`locks.rs`); threads are the C library's
+//! (`sys/threads.rs`).
+//!
+//! Owns: the list of names. Never does: add anything to them.
 #![cfg_attr(
     any(loom, shuttle),
     allow(unreachable_pub, unused_imports, reason = "there `sync` is made of the other names")
@@ -20,7 +22,7 @@ pub mod atomic {
     };
 }
 
-/// Threads, for who runs jobs.
+/// Threads, for the runners of jobs.
 pub mod thread {
     pub use crate::sys::threads::{Builder, JoinHandle, current};
 }

@@ -1,11 +1,12 @@
 //! A byte buffer aligned for direct I/O.
+//!
+//! Owns: the alignment. Never does: allocate by itself (`buffer.rs`), or grow.
 
 use super::buffer::Buffer;
 use crate::fs::DIRECT_ALIGN_BYTES;
 use std::ops::{Deref, DerefMut};
 
-/// A part of a buffer that starts at a multiple of [`DIRECT_ALIGN_BYTES`] and is a
-/// multiple of it long.
+/// A part of a buffer whose start and length are multiples of [`DIRECT_ALIGN_BYTES`].
 pub(crate) struct AlignedBuf {
     buffer: Buffer,
     start: usize,
@@ -13,7 +14,7 @@ pub(crate) struct AlignedBuf {
 }
 
 impl AlignedBuf {
-    /// At least `len` bytes (and at least one block) that hold anything.
+    /// A buffer of at least `len` bytes (and at least one block) of any content.
     pub(crate) fn new(len: usize) -> AlignedBuf {
         let len = len.max(1).next_multiple_of(DIRECT_ALIGN_BYTES);
         let buffer = Buffer::new(len + DIRECT_ALIGN_BYTES);

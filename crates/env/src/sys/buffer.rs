@@ -1,12 +1,12 @@
-//! Buffers of the engine: blocks, chunks of memtables, what is read and written at once.
+//! Buffers of the engine: blocks, chunks of memtables, and the bytes of single reads and writes.
 //!
-//! They are most of what a database has in memory, and come and go on many threads. So
-//! they are not the general allocator's: what it keeps of memory that was freed, it
-//! keeps for each of its heaps (`regions.rs`). A buffer of middle size is a run in a
-//! region; a larger one has a mapping of its own, which goes as the buffer does. Small
-//! ones, and all where the system maps nothing more, come from the heap.
+//! They are most of a database's memory, and many threads allocate and free them. So they do not
+//! come from the general allocator, which keeps freed memory for each of its heaps (`regions.rs`).
+//! A buffer of middle size is a run in a region; a larger one has a mapping of its own, which is
+//! unmapped with the buffer. Small ones, and all when the system maps nothing more, come from the
+//! heap.
 //!
-//! Owns: where a buffer's memory is from, and that it goes back there. Never does: grow.
+//! Owns: the source of a buffer's memory, and its return to that source. Never does: grow.
 
 use super::{mapping, regions};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -14,17 +14,17 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// What starts a buffer is at a multiple of this: a cache line.
+/// The alignment of a buffer's start: a cache line.
 const ALIGN: usize = 64;
 
-/// Smaller buffers come from the heap, whose small blocks are the better packed.
+/// Smaller buffers come from the heap, which packs small blocks better.
 const RUN_BYTES_MIN: usize = 1 << 10;
 
-/// Bytes of a length that is fixed when they are made.
+/// A buffer of bytes, whose length is fixed when it is made.
 pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
-    /// What it was asked to hold.
+    /// The length that it was made with.
     asked: usize,
     home: Home,
 }
@@ -36,13 +36,13 @@ enum Home {
     Mapping,
 }
 
-// SAFETY: it owns its memory as a `Box<[u8]>` does; giving it back may be done by any thread.
+// SAFETY: it owns its memory as a `Box<[u8]>` does; any thread may free it.
 unsafe impl Send for Buffer {}
 // SAFETY: shared references only read.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A buffer of `len` bytes that holds anything: zeros, or what another one held.
+    /// A buffer of `len` bytes of any content: zeros, or the bytes of an earlier buffer.
     pub fn new(len: usize) -> Buffer {
         let mapped = match len {
             0..RUN_BYTES_MIN => None,
@@ -67,10 +67,10 @@ impl Buffer {
         buffer
     }
 
-    /// A buffer of `len` bytes that holds anything: this one, if it has room for them.
+    /// A buffer of `len` bytes of any content: this one, if it has room for them.
     pub fn reused(mut self, len: usize) -> Buffer {
         if len > self.asked {
-            // First: then the two are not there at the same time.
+            // Dropped first, so that both do not take memory at the same time.
             drop(self);
             return Buffer::new(len);
         }
@@ -78,17 +78,17 @@ impl Buffer {
         self
     }
 
-    /// The same bytes, without memory behind them that another length took.
+    /// Returns a buffer of the same content without spare memory.
     pub fn shrunk(self) -> Buffer {
         if self.len == self.asked { self } else { Buffer::copy_of(&self) }
     }
 
-    /// Leaves out what lies behind the first `len` bytes, whose memory stays its own.
+    /// Shortens the buffer to `len` bytes; it keeps its memory.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// Memory that it takes, in bytes.
+    /// The memory that it takes, in bytes.
     pub fn memory_bytes(&self) -> usize {
         match self.home {
             Home::Heap => self.asked,
@@ -97,14 +97,14 @@ impl Buffer {
         }
     }
 
-    /// Where it begins, at a multiple of 64. Stays there for as long as it lives.
+    /// Its start, at a multiple of 64, which never changes.
     pub fn as_non_null(&self) -> NonNull<u8> {
         self.start
     }
 }
 
-/// Memory that is kept for buffers and in none of them, in bytes, as far as it is due to `bytes` of
-/// those in use.
+/// The memory that is kept for buffers beyond those in use, in bytes: the part in proportion to
+/// `bytes` of those in use.
 pub(crate) fn spare_memory(bytes: u64) -> u64 {
     regions::idle_bytes(bytes)
 }
@@ -113,7 +113,7 @@ fn layout(len: usize) -> Layout {
     Layout::from_size_align(len, ALIGN).expect("a buffer within the address space")
 }
 
-/// Where a buffer of no bytes is said to begin.
+/// The type whose dangling address is the start of empty buffers.
 #[repr(align(64))]
 struct Aligned;
 
@@ -134,7 +134,7 @@ impl Drop for Buffer {
         if !matches!(self.home, Home::Heap) {
             super::heap::CountingHeap.sub(self.memory_bytes());
         }
-        // SAFETY: `new` had it from there, for `asked` bytes; it is dropped once.
+        // SAFETY: `new` took it from that source, for `asked` bytes; it is dropped once.
         unsafe {
             match self.home {
                 Home::Heap if self.asked == 0 => {}
@@ -149,7 +149,7 @@ impl Drop for Buffer {
 }
 
 impl Default for Buffer {
-    /// Nothing, which takes no memory.
+    /// An empty buffer, which takes no memory.
     fn default() -> Buffer {
         Buffer::new(0)
     }
@@ -160,8 +160,8 @@ impl Deref for Buffer {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the memory is its own, `len` bytes of it are initialised: the heap's and
-        // the system's with zeros, a region's also with what was written to it before.
+        // SAFETY: the memory is its own, `len` bytes of it are initialised: the heap's and the
+        // system's with zeros, a region's also with the bytes of earlier buffers.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
@@ -190,7 +190,7 @@ impl fmt::Debug for Buffer {
 mod tests {
     use super::*;
 
-    /// One on each side of the bounds between the kinds of memory.
+    /// Sizes on each side of the bounds between the kinds of memory.
     const SIZES: [usize; 8] = [
         0,
         1,
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// A page stays for the one block of it that is held.
+    /// A page stays while one block of it is held.
     #[cfg(not(any(miri, heap_only)))]
     #[test]
     fn what_is_kept_next_to_buffers_is_due_to_those_who_hold_them() {
@@ -231,13 +231,13 @@ mod tests {
             number % 2 == 0
         });
         let held = (blocks.len() * BLOCK_BYTES) as u64;
-        // Next to other tests, which hold at most a few megabytes more.
+        // Other tests run at the same time, and hold at most a few megabytes more.
         let due = spare_memory(held);
         assert!(held / 4 < due && due <= spare_memory(held * 2), "{due} next to {held}");
         assert_eq!(spare_memory(0), 0);
     }
 
-    /// Buffers that two have at the same time would overwrite each other.
+    /// Memory that two threads got at the same time would be overwritten.
     #[test]
     fn threads_share_the_regions() {
         const ROUNDS: usize = if cfg!(miri) { 20 } else { 20_000 };

@@ -1,29 +1,29 @@
-//! Forked children, for tests of what they inherit.
+//! Forked children, for tests of the state that they inherit.
 //!
-//! Owns: the child until it ends; one that hangs is ended by a signal, and says so.
-//! Never does: anything in a released program.
+//! Owns: the child until it ends; a signal ends one that hangs, and `wait` shows it. Never does:
+//! anything in a released program.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A child that takes longer hangs: on a lock that nobody there will release.
+/// A child that takes longer hangs on a lock that no thread of it will release.
 const HANGS_S: u32 = 60;
-/// Its work panicked.
+/// The exit code of a child whose work panicked.
 const PANICKED: i32 = 101;
 
-/// A child made by `fork`: one thread, and copies of all else.
+/// A child made by `fork`: one thread, and copies of all other state.
 #[derive(Debug)]
 pub struct ForkedChild {
     pid: libc::pid_t,
 }
 
 impl ForkedChild {
-    /// Runs `work` in a child, which then ends by `_exit` with what it returns
-    /// (0 to 255), unless `work` ends it in another way. A child that takes more
-    /// than a minute is ended by SIGALRM.
+    /// Runs `work` in a child, which then ends by `_exit` with the code that `work` returns (0 to
+    /// 255), unless `work` ends it in another way. A child that takes more than a minute is ended
+    /// by SIGALRM.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system.
     pub fn start(work: impl FnOnce() -> i32) -> std::io::Result<ForkedChild> {
         // SAFETY: the child has this thread alone. It runs nothing of the
         // others', and leaves by `_exit`, without their stacks or destructors.
@@ -44,15 +44,15 @@ impl ForkedChild {
         Ok(ForkedChild { pid })
     }
 
-    /// Its process id.
+    /// The child's process id.
     pub fn id(&self) -> u32 {
         self.pid.unsigned_abs()
     }
 
-    /// Waits for its end. Its exit code, or `None` where a signal ended it.
+    /// Waits for the child's end. Returns its exit code, or `None` if a signal ended it.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system.
     pub fn wait(self) -> std::io::Result<Option<i32>> {
         let mut status = 0;
         // SAFETY: `status` lives throughout the call, which writes one integer.
@@ -66,20 +66,20 @@ impl ForkedChild {
     }
 }
 
-/// Says what a child panicked with. What the hook says goes into a buffer of the
-/// test, whose child's copy nobody reads.
+/// Writes the message of a child's panic. The panic hook's output goes into a buffer of the test,
+/// and the child's copy of that is never read.
 fn tell(panic: &(dyn Any + Send)) {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref().copied()).unwrap_or("a panic");
     let line = format!("forked child {}: {text}\n", std::process::id());
-    // SAFETY: the pointer is to so many bytes, which live throughout the call.
+    // SAFETY: the pointer is to `line.len()` bytes, which live throughout the call.
     unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }
 
-/// Whether `work` is true in a forked child, and the child ends as it should.
+/// Returns whether `work` is true in a forked child, and the child ends by itself.
 ///
 /// # Panics
-/// If there is no child to be had.
+/// If the system gives no child process.
 pub fn in_child(work: impl FnOnce() -> bool) -> bool {
     let child = ForkedChild::start(|| i32::from(!work())).expect("a child process");
     child.wait().expect("its end") == Some(0)

@@ -1,7 +1,7 @@
-//! A global allocator that counts, and aborts the process at the n-th
-//! allocation: what running out of memory does to a Rust program.
+//! A global allocator that counts, and aborts the process at the n-th allocation, as running out of
+//! memory does to a Rust program.
 //!
-//! Owns: the counts, of buffers too, which are no allocator's (`buffer.rs`). Never does: serve
+//! Owns: the counts, also of buffers, which come from no allocator (`buffer.rs`). Never does: serve
 //! memory itself; the system's allocator does.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static COUNT: AtomicU64 = AtomicU64::new(0);
-/// The allocation at which the process ends.
+/// The number of the allocation at which the process ends.
 static LAST: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// See the module. For a program's `#[global_allocator]`; where it is not that, it
+/// The allocator; see the module. It is meant for a program's `#[global_allocator]`; otherwise it
 /// counts buffers alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingHeap;
@@ -24,29 +24,29 @@ impl CountingHeap {
         LAST.store(self.count().saturating_add(n), Ordering::Relaxed);
     }
 
-    /// Allocations so far, growing ones included.
+    /// The number of allocations so far, those that grow included.
     pub fn count(self) -> u64 {
         COUNT.load(Ordering::Relaxed)
     }
 
-    /// Bytes asked for and not given back.
+    /// The bytes allocated and not freed.
     pub fn live_bytes(self) -> usize {
         LIVE.load(Ordering::Relaxed)
     }
 
-    /// The most of them at a time.
+    /// The most bytes at a time.
     pub fn peak_bytes(self) -> usize {
         PEAK.load(Ordering::Relaxed)
     }
 
-    /// Something was allocated: here, or where buffers are.
+    /// Counts an allocation, here or of a buffer.
     pub(super) fn add(self, bytes: usize) {
         if COUNT.fetch_add(1, Ordering::Relaxed) >= LAST.load(Ordering::Relaxed) {
-            // Not by a panic, which would unwind and allocate.
+            // A panic would unwind and allocate.
             std::process::abort();
         }
         let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        // Looking first keeps the line shared while nothing is broken.
+        // Loading first keeps the cache line shared while the peak does not rise.
         if live > PEAK.load(Ordering::Relaxed) {
             PEAK.fetch_max(live, Ordering::Relaxed);
         }

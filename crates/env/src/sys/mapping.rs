@@ -1,27 +1,28 @@
-//! Memory that the system maps for us alone, zeroed, in whole pages.
+//! Private memory mappings, zeroed, in whole pages.
 //!
-//! Owns: the calls that map, unmap and give pages back. Never does: keep any of it
-//! for later, or serve less than a page.
+//! Owns: the calls that map, unmap and give pages back. Never does: keep memory for later, or serve
+//! less than a page.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ptr::{self, NonNull};
 
-/// Pages are this, or a multiple of it that [`system_pages`] says.
+/// The unit of pages: the system's page is this, or the multiple of it that [`system_pages`]
+/// returns.
 pub(super) const PAGE_BYTES: usize = 4 << 10;
 
-/// How many of these pages one of the system's is: one, or up to 16 on some processors.
+/// The number of these pages in one of the system's: one, or up to 16 on some processors.
 pub(super) fn system_pages() -> usize {
     rustix::param::page_size() / PAGE_BYTES
 }
 
-/// Bytes that a mapping for `bytes` takes.
+/// The bytes that a mapping for `bytes` takes.
 pub(super) fn mapped_bytes(bytes: usize) -> usize {
     bytes.max(1).next_multiple_of(PAGE_BYTES)
 }
 
-/// Maps `bytes` (whole pages) of zeros; `None` where the system refuses. It always does
-/// under Miri, and built with `--cfg heap_only`: checkers of memory know the heap's
-/// allocations, and cannot tell one run of a region from another.
+/// Maps `bytes` (whole pages) of zeros; `None` if the system refuses. Under Miri, and built with
+/// `--cfg heap_only`, it is always `None`: checkers of memory know the heap's allocations, and
+/// cannot tell one run of a region from another.
 pub(super) fn map(bytes: usize) -> Option<NonNull<u8>> {
     if cfg!(any(miri, loom, heap_only)) {
         return None;
@@ -34,18 +35,18 @@ pub(super) fn map(bytes: usize) -> Option<NonNull<u8>> {
     start.ok().and_then(|start| NonNull::new(start.cast()))
 }
 
-/// Takes a mapping away.
+/// Unmaps a mapping.
 ///
 /// # Safety
-/// [`map`] gave it with this size, and nobody uses it any more.
+/// [`map`] returned it for this size, and it is not used any more.
 pub(super) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     // SAFETY: the caller's promise.
     let unmapped = unsafe { rustix::mm::munmap(start.as_ptr().cast(), bytes) };
     debug_assert!(unmapped.is_ok(), "{unmapped:?}");
 }
 
-/// Has the system keep a mapping in pages of the usual size: what is given back page by
-/// page would else come back with the huge page that the system makes of the rest.
+/// Tells the system to keep a mapping in pages of the usual size: pages that are given back one by
+/// one would otherwise return with a huge page that the system makes of the rest.
 ///
 /// # Safety
 /// It lies in a mapping.
@@ -55,11 +56,12 @@ pub(super) unsafe fn keep_pages_small(start: NonNull<u8>, bytes: usize) {
     let _ = unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxNoHugepage) };
 }
 
-/// Gives pages back: they hold zeros when they are used again. Whether the system took them.
+/// Gives pages back to the system: they hold zeros when they are used again. Returns whether the
+/// system took them.
 ///
 /// # Safety
-/// They lie in a mapping, are whole pages of the system, and nobody uses what is in them.
+/// They lie in a mapping, are whole pages of the system, and their content is not used any more.
 pub(super) unsafe fn give_back(start: NonNull<u8>, bytes: usize) -> bool {
-    // SAFETY: the caller's promise; zeros are as good as what was there.
+    // SAFETY: the caller's promise; zeros are as good as the old content.
     unsafe { rustix::mm::madvise(start.as_ptr().cast(), bytes, Advice::LinuxDontNeed).is_ok() }
 }

@@ -1,8 +1,10 @@
 //! The unsafe rim of the environment: aligned memory, mapped log windows,
 //! the io_uring submission, and a few system calls that have no safe wrapper.
 //!
-//! Owns: every `unsafe` block of this crate, each with the promise it rests on.
-//! Never does: decide anything. What it offers is safe to call in any order.
+//! Its functions are safe to call in any order.
+//!
+//! Owns: every `unsafe` block of this crate, each with the promise that it relies on. Never does:
+//! decide anything.
 
 #![allow(unsafe_code)]
 

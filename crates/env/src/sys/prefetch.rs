@@ -1,20 +1,22 @@
-//! Asking the processor for memory that will be read soon.
+//! Prefetching of memory that will be read soon.
+//!
+//! Owns: no state. Never does: read the memory, or fault.
 
-/// Bytes of a cache line of the processors that are asked.
+/// Bytes of a cache line of the processors that are supported.
 const LINE_BYTES: usize = 64;
 
-/// Asks for the cache lines of `bytes`, so that they are fetched together and not each
-/// where it is first read. Reads nothing; does nothing where the processor cannot be asked.
+/// Prefetches the cache lines of `bytes`, so that they are fetched together and not each at its
+/// first read. Reads nothing; does nothing on other processors.
 #[inline]
 pub fn prefetch(bytes: &[u8]) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let mut line = bytes.as_ptr();
-        // The last line as well where the bytes begin inside of one.
+        // Begins at a line's start, so that the last line is included too.
         let end = line.wrapping_add(bytes.len());
         line = line.wrapping_sub(line.addr() % LINE_BYTES);
         while line < end {
-            // SAFETY: a prefetch never faults, whatever the address.
+            // SAFETY: a prefetch never faults, at any address.
             unsafe {
                 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
                 _mm_prefetch::<_MM_HINT_T0>(line.cast());

@@ -1,14 +1,12 @@
-//! Which process this is, told without a system call: a child made by `fork`
-//! has copies of its parent's memory, threads not included, and of its
-//! descriptors, locks included. What a database holds must be used, and torn
-//! down, by the process that opened it and by no other.
+//! The identity of the running process, without a system call: a child made by `fork` has copies of
+//! its parent's memory, threads not included, and of its descriptors, locks included. The resources
+//! of a database must be used, and torn down, only by the process that opened it.
 //!
-//! A page that the kernel hands to a child filled with zeros (`MADV_WIPEONFORK`,
-//! Linux 4.14) holds the number of the process, so that one relaxed load tells.
-//! Where the kernel refuses, `getpid` is asked each time. Rejected: a counter
-//! that a handler of `pthread_atfork` raises, since a bare `clone` runs none.
+//! A page that is zeros in a child (`MADV_WIPEONFORK`, Linux 4.14) holds the number of the process,
+//! so that one relaxed load is enough. If the kernel refuses, each check calls `getpid`. Rejected:
+//! a counter that a handler of `pthread_atfork` raises, since a bare `clone` runs no handler.
 //!
-//! Owns: that page, and who was made where. Never does: forbid anything.
+//! Owns: that page, and the numbers of processes. Never does: forbid anything.
 
 use crate::sync::real::atomic::{AtomicPtr, AtomicU64, Ordering};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -16,15 +14,16 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 
-/// Numbers given out, the parent's included: a child never has one of its.
+/// The count of numbers given out, the parent's included: a child never gets a number of its
+/// parent.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
-/// Read where there is no such page: no process has this number.
+/// Read instead if there is no such page: no process has this number.
 static NO_PAGE: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// The process that made something.
 #[derive(Clone, Copy, Debug)]
 pub struct Process {
-    /// Where the number of the running process is stored.
+    /// The word that holds the number of the running process.
     running: &'static AtomicU64,
     number: u64,
     pid: u32,
@@ -41,14 +40,14 @@ impl Process {
         let mut number = running.load(Ordering::Relaxed);
         if number == 0 {
             let next = NUMBERS.fetch_add(1, Ordering::Relaxed) + 1;
-            // Another thread may be first: its number counts.
+            // If another thread was first, its number counts.
             let set = running.compare_exchange(0, next, Ordering::Relaxed, Ordering::Relaxed);
             number = set.map_or_else(|found| found, |_| next);
         }
         Process { running, number, pid }
     }
 
-    /// Whether this is still that process, and not a child that it forked.
+    /// Whether the running process is this one, and not a child that it forked.
     #[inline]
     pub fn is_this(&self) -> bool {
         self.running.load(Ordering::Relaxed) == self.number || self.is_this_by_pid()
@@ -65,13 +64,13 @@ impl Process {
     }
 }
 
-/// The one page of this process and its children; [`NO_PAGE`] where there is none.
+/// The one page of this process and its children; [`NO_PAGE`] if there is none.
 ///
-/// Not a `OnceLock`: a child that is forked while another thread fills one waits
-/// for that thread for ever.
+/// Not a `OnceLock`: a child that is forked while another thread initialises one waits for that
+/// thread for ever.
 fn page() -> &'static AtomicU64 {
     static PAGE: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
-    // SAFETY: what is stored below lives for ever and is only read as shared.
+    // SAFETY: the page stored below lives for ever and is only read through shared references.
     if let Some(page) = unsafe { PAGE.load(Ordering::Acquire).as_ref() } {
         return page;
     }
@@ -86,8 +85,8 @@ fn page() -> &'static AtomicU64 {
     }
 }
 
-/// A word in a page that is all zeros in every child; `None` where the kernel
-/// has no such pages. It is never given back.
+/// A word in a page that is all zeros in every child; `None` if the kernel has no such pages. It is
+/// never unmapped.
 fn wiped_page() -> Option<&'static AtomicU64> {
     let bytes = rustix::param::page_size();
     // SAFETY: a fresh private mapping at an address of the kernel's choice
@@ -99,30 +98,30 @@ fn wiped_page() -> Option<&'static AtomicU64> {
     let page = page.ok()?;
     // SAFETY: the page was mapped just above and holds nothing yet.
     if unsafe { libc::madvise(page, bytes, libc::MADV_WIPEONFORK) } != 0 {
-        // SAFETY: as above; nobody has seen the address.
+        // SAFETY: as above; no other code has the address.
         let _ = unsafe { rustix::mm::munmap(page, bytes) };
         return None;
     }
-    // SAFETY: the page is never unmapped, it is aligned for any integer, and
-    // zeros are a valid one; all who use it do so through this shared reference.
+    // SAFETY: the page is never unmapped, it is aligned for any integer, and zeros are a valid one;
+    // all uses go through this shared reference.
     Some(unsafe { &*page.cast::<AtomicU64>() })
 }
 
-/// A value that a child made by `fork` does not tear down: it is dropped in the
-/// process that made it, and forgotten in any other, where its threads do not
-/// run, its locks may be held for good, and its descriptors are the parent's too.
+/// A value that a child made by `fork` does not tear down: it is dropped in the process that made
+/// it, and leaked in any other, where its threads do not run, its locks may be held for ever, and
+/// its descriptors are shared with the parent.
 pub struct NotInherited<T> {
     value: ManuallyDrop<T>,
     process: Process,
 }
 
 impl<T> NotInherited<T> {
-    /// Of this process.
+    /// A value of the running process.
     pub fn new(value: T) -> NotInherited<T> {
         NotInherited { value: ManuallyDrop::new(value), process: Process::current() }
     }
 
-    /// The process that it was made by.
+    /// The process that made it.
     #[inline]
     pub fn process(&self) -> &Process {
         &self.process
@@ -154,11 +153,11 @@ impl<T> Drop for NotInherited<T> {
     }
 }
 
-/// Has `prepare` run before every `fork` of this process, `parent` after it,
-/// and `child` first thing in the child. A bare `clone` runs none of them.
+/// Registers handlers: `prepare` runs before every `fork` of this process, `parent` after it, and
+/// `child` at the beginning of the child. A bare `clone` runs none of them.
 ///
-/// `child` may be run where other threads of the parent held any lock: it must
-/// take none but those that `prepare` has taken.
+/// When `child` runs, other threads of the parent may have held any lock: it must use only those
+/// that `prepare` has taken.
 pub(crate) fn at_fork(
     prepare: extern "C" fn(),
     parent: extern "C" fn(),

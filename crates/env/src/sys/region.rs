@@ -1,16 +1,16 @@
-//! A region: a mebibyte that is handed out in runs of granules.
+//! A region: a mebibyte of memory that is allocated in runs of granules.
 //!
-//! A bit for each granule says whether it is in use. A run is searched for by one thread
-//! at a time, the first that fits from the front, so that what is in use gathers there;
-//! another thread does not wait but goes to another region. Giving a run back is one
-//! atomic operation for each word of the bitmap and needs nobody's leave: neither waits,
-//! so that a child of `fork` cannot find anything held for ever that it needs.
+//! A bit for each granule says whether it is in use. One thread at a time searches a region, for
+//! the first fit from the front, so that the used granules gather there; another thread does not
+//! wait but goes to another region. Freeing a run is one atomic operation for each word of the
+//! bitmap and needs no lock. Neither waits, so that a child of `fork` never needs anything that
+//! stays held for ever.
 //!
-//! Rejected: a list of free slots for each of some sizes. A cache of one size that gives
-//! way to another leaves slots of the first one, which no other size can have.
+//! Rejected: a list of free slots for each of some sizes. When a cache of blocks of one size gives
+//! way to one of another, it leaves free slots that no other size can use.
 //!
-//! Owns: the bitmaps, and which pages the system may have behind them. Never does:
-//! choose among regions, or count over all of them.
+//! Owns: the bitmaps of used granules and of touched pages. Never does: choose among regions, or
+//! count over all of them.
 
 use super::mapping::{self, PAGE_BYTES};
 use crate::sync::real::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use std::ptr::{self, NonNull};
 
 /// Bytes of a region.
 pub(super) const REGION_BYTES: usize = 1 << 20;
-/// What runs are rounded up to: of a block of 4 KiB, 6 % are lost on average.
+/// The unit that runs are rounded up to: a block of 4 KiB loses 6 % on average.
 pub(super) const GRANULE_BYTES: usize = 512;
 
 const GRANULES: usize = REGION_BYTES / GRANULE_BYTES;
@@ -26,10 +26,10 @@ const WORD_BITS: usize = u64::BITS as usize;
 const PAGES: usize = REGION_BYTES / PAGE_BYTES;
 const PAGE_GRANULES: usize = PAGE_BYTES / GRANULE_BYTES;
 
-/// An upper bound of the longest free run, in granules, for those who look for a place.
+/// An upper bound of the longest free run, in granules, for threads that search.
 ///
-/// Above the bound is the number of runs that were given back: a search may lower the
-/// bound to what it found if none was since it began.
+/// The bits above the bound count the runs that were freed: a search may lower the bound to the
+/// longest run that it found, if no run was freed since the search began.
 pub(super) struct Room(AtomicU64);
 
 const BOUND_BITS: u32 = 16;
@@ -48,14 +48,14 @@ impl Room {
         (self.state() & BOUND_MAX) as usize
     }
 
-    /// A run was given back, whose bits are clear.
+    /// Notes that a run was freed; its bits are clear already.
     pub(super) fn given_back(&self) {
         self.0.fetch_add(1 << BOUND_BITS, Ordering::Release);
         self.0.fetch_or(BOUND_MAX, Ordering::Release);
     }
 
-    /// What `search` finds. Where it asked everywhere in vain, it says how long the
-    /// longest run may be, which is the bound from then on.
+    /// Runs `search`. If it finds no run anywhere, it returns the greatest length of a free run,
+    /// which becomes the bound.
     pub(super) fn search<T>(&self, search: impl FnOnce() -> Result<T, usize>) -> Option<T> {
         let state = self.state();
         let longest = match search() {
@@ -64,40 +64,40 @@ impl Room {
         };
         let lowered = state & !BOUND_MAX | longest;
         let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
-        // Where it fails a run came back meanwhile, or somebody else has lowered it.
+        // It fails if a run was freed meanwhile, or another thread has lowered the bound.
         let _ = self.0.compare_exchange(state, lowered, set, get);
         None
     }
 }
 
-/// See the module.
+/// A region; see the module.
 pub(super) struct Region {
-    /// Null: not mapped yet.
+    /// The region's memory; null if it is not mapped yet.
     start: AtomicPtr<u8>,
-    /// Somebody searches it, or gives its pages back.
+    /// A thread searches the region, or gives its pages back.
     is_searched: AtomicBool,
     room: Room,
     used: [AtomicU64; GRANULES / WORD_BITS],
-    /// Pages that were handed out since they were last given back. Changed by who
-    /// searches the region.
+    /// Pages that were allocated from since they were last given back to the system. Only the
+    /// thread that searches the region changes them.
     touched: [AtomicU64; PAGES / WORD_BITS],
 }
 
-/// A run of granules, and how many pages of it the system is about to add.
+/// A run of granules, and the number of its pages that the system will add.
 pub(super) struct Run {
     pub(super) start: NonNull<u8>,
     pub(super) pages_touched: usize,
 }
 
-/// Why there is no run.
+/// The reason why there is no run.
 pub(super) enum Refused {
-    /// None of its length is free, or another thread is searching.
+    /// No run of this length is free, or another thread is searching.
     NoRoom,
     /// The system maps nothing more.
     NoMemory,
 }
 
-/// The right to change which granules are used, until it is dropped.
+/// The right to allocate granules, until it is dropped.
 struct Searching<'a>(&'a Region);
 
 impl Drop for Searching<'_> {
@@ -117,17 +117,17 @@ impl Region {
         }
     }
 
-    /// An upper bound of its longest free run.
+    /// An upper bound of the longest free run.
     pub(super) fn room_bound(&self) -> usize {
         self.room.bound()
     }
 
     fn search_alone(&self) -> Option<Searching<'_>> {
-        // Not `then_some`: a `Searching` that is made gives the region up as it is dropped.
+        // Not `then_some`, which would always make a `Searching`, whose drop releases the region.
         (!self.is_searched.swap(true, Ordering::Acquire)).then(|| Searching(self))
     }
 
-    /// A run of so many granules, if there is one and nobody else is searching here.
+    /// Allocates a run of `granules`, if there is one and no other thread is searching here.
     pub(super) fn take(&self, granules: usize) -> Result<Run, Refused> {
         let searching = self.search_alone().ok_or(Refused::NoRoom)?;
         let base = searching.mapped().ok_or(Refused::NoMemory)?;
@@ -141,28 +141,28 @@ impl Region {
         Ok(Run { start, pages_touched })
     }
 
-    /// Takes a run back.
+    /// Frees a run.
     ///
     /// # Safety
-    /// [`Region::take`] of this region gave it with this size, and nobody uses it any more.
+    /// [`Region::take`] of this region returned it for this size, and it is not used any more.
     pub(super) unsafe fn give_back(&self, start: NonNull<u8>, granules: usize) {
         let base = self.start.load(Ordering::Relaxed);
         let first = (start.addr().get() - base.addr()) / GRANULE_BYTES;
         self.each_word(first, granules, |word, mask| {
-            // Release: whoever is given it writes after what we read.
+            // Release: the next owner writes the run after the reads of this one.
             let before = word.fetch_and(!mask, Ordering::Release);
             debug_assert_eq!(before & mask, mask, "a run is given back once");
         });
         self.room.given_back();
     }
 
-    /// Gives the system what pages nothing is left on; how many. None while another
-    /// thread searches here.
+    /// Gives the free pages back to the system, and returns their number. 0 while another thread
+    /// searches here.
     pub(super) fn give_back_pages(&self) -> usize {
         self.search_alone().map_or(0, |searching| searching.give_back_pages())
     }
 
-    /// Bytes that the system has behind free granules, about.
+    /// About the bytes of memory behind free granules.
     pub(super) fn idle_bytes(&self) -> usize {
         let count = |words: &[AtomicU64]| -> usize {
             words.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
@@ -171,7 +171,7 @@ impl Region {
         (count(&self.touched) * PAGE_BYTES).saturating_sub(used)
     }
 
-    /// The first free run of at least so many granules, or the length of the longest one.
+    /// Finds the first free run of at least `granules`, or else the length of the longest one.
     fn find(&self, granules: usize) -> Result<usize, usize> {
         let (mut run, mut longest) = (0, 0);
         for (index, word) in self.used.iter().enumerate() {
@@ -192,7 +192,7 @@ impl Region {
         Err(longest.max(run))
     }
 
-    /// The words of the bitmap that a run is in, each with its bits.
+    /// Calls `change` with each word of the bitmap that has bits of a run, and these bits.
     fn each_word(&self, first: usize, granules: usize, change: impl Fn(&AtomicU64, u64)) {
         let (mut at, end) = (first, first + granules);
         while at < end {
@@ -203,7 +203,7 @@ impl Region {
         }
     }
 
-    /// Whether nothing is left on a page.
+    /// Whether no granule of a page is used.
     fn is_page_free(&self, page: usize) -> bool {
         let first = page * PAGE_GRANULES;
         let used = self.used[first / WORD_BITS].load(Ordering::Acquire);
@@ -216,7 +216,7 @@ impl Region {
 }
 
 impl Searching<'_> {
-    /// Where the region is, mapped now if it was not.
+    /// The region's memory, mapped now if it was not.
     fn mapped(&self) -> Option<NonNull<u8>> {
         if let Some(start) = NonNull::new(self.0.start.load(Ordering::Relaxed)) {
             return Some(start);
@@ -228,7 +228,7 @@ impl Searching<'_> {
         Some(start)
     }
 
-    /// Notes that a run's pages are in use; how many were not.
+    /// Marks a run's pages as touched. Returns the number that were not.
     fn touch(&self, first: usize, granules: usize) -> usize {
         let pages = first / PAGE_GRANULES..(first + granules).div_ceil(PAGE_GRANULES);
         let fresh = pages.filter(|&page| !self.0.is_page_touched(page));
@@ -242,7 +242,7 @@ impl Searching<'_> {
     fn give_back_pages(&self) -> usize {
         let Some(base) = NonNull::new(self.0.start.load(Ordering::Relaxed)) else { return 0 };
         let is_idle = |page: &usize| self.0.is_page_free(*page) && self.0.is_page_touched(*page);
-        // The system rounds up what it is given to pages of its own.
+        // The system rounds a length up to its own pages.
         let whole = mapping::system_pages();
         let (mut given, mut page) = (0, 0);
         while let Some(idle) = (page..PAGES).find(is_idle) {
@@ -251,8 +251,8 @@ impl Searching<'_> {
             if first >= end {
                 continue;
             }
-            // SAFETY: the pages lie in the region's mapping, and are whole ones. Nothing is
-            // left on them, and nobody is given any while this has the region.
+            // SAFETY: the pages lie in the region's mapping, and are whole ones. No granule of them
+            // is used, and none is allocated while this holds the region.
             let done = unsafe {
                 mapping::give_back(base.add(first * PAGE_BYTES), (end - first) * PAGE_BYTES)
             };
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(taken(&region, 1), Some(100));
     }
 
-    /// A run that comes back while somebody searches in vain is found by the next.
+    /// A run that is freed during a search in vain is found by the next search.
     #[test]
     fn the_bound_is_not_lowered_over_what_came_back() {
         let room = Room::unknown();
@@ -320,18 +320,18 @@ mod tests {
         let touched: usize = blocks.iter().map(|block| block.pages_touched).sum();
         assert_eq!(touched, (100 * 9usize).div_ceil(PAGE_GRANULES));
         for (index, block) in blocks.iter().enumerate() {
-            // SAFETY: each block is 9 granules long and nobody else's.
+            // SAFETY: each block is 9 granules long and used only here.
             unsafe { block.start.write_bytes(index as u8 + 1, 9 * GRANULE_BYTES) };
         }
         assert_eq!(region.give_back_pages(), 0);
         let stays = |index: usize| index % 10 == 3;
         for (index, block) in blocks.iter().enumerate().filter(|(index, _)| !stays(*index)) {
-            // SAFETY: the block has bytes, and nobody writes to them now.
+            // SAFETY: the block has bytes, and no thread writes to them now.
             assert_eq!(index as u8 + 1, unsafe { *block.start.as_ptr() });
             // SAFETY: taken above and not used again.
             unsafe { region.give_back(block.start, 9) };
         }
-        // A block that stays holds two pages, or three where it straddles two bounds.
+        // A block that stays holds two pages, or three if it crosses two bounds.
         let given = region.give_back_pages();
         assert!(given >= touched - 10 * 3 && given <= touched - 10 * 2, "{given} of {touched}");
         assert_eq!(region.give_back_pages(), 0);

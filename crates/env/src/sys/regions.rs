@@ -1,34 +1,34 @@
-//! All regions of the process, and how much of them it keeps.
+//! All regions of the process, and the memory that it keeps in them.
 //!
-//! A general allocator has a heap for each of some threads, and what one of them gives
-//! back is of no use to the others; nor does it return what is free between blocks that
-//! stay. A cache that many threads fill, and that gives way to memtables, then takes twice
-//! what it counts. Here all threads share all regions, and free pages go back to the
-//! system once they are more than a little.
+//! A general allocator has several heaps for its threads, and memory freed in one is of no use to
+//! the others; nor does it return free memory between blocks that stay. A cache that many threads
+//! fill, and that gives way to memtables, then takes twice the memory that it counts. Here all
+//! threads share all regions, and free pages go back to the system once they are more than a small
+//! part.
 //!
-//! Owns: the list of regions, which only grows, and the counts over all of them. Never
-//! does: wait. A region that another thread searches is passed by.
+//! Owns: the list of regions, which only grows, and the counts over all of them. Never does: wait;
+//! a region that another thread searches is skipped.
 
 use super::mapping::PAGE_BYTES;
 use super::region::{GRANULE_BYTES, Refused, Region, Room, Run};
 use crate::sync::real::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::ptr::{self, NonNull};
 
-/// Most bytes of a run; who needs more has a mapping of its own.
+/// The most bytes of a run; a larger buffer has a mapping of its own.
 pub(super) const RUN_BYTES_MAX: usize = 512 << 10;
 
 const GROUP_REGIONS: usize = 64;
-/// A tebibyte in all.
+/// The most groups: a tebibyte in all.
 const GROUPS_MAX: usize = 1 << 14;
 const _: () = assert!(GROUPS_MAX <= 1 << 16 && GROUP_REGIONS <= 1 << 16);
 
-/// Regions that are passed by together where none of them has room.
+/// Regions that are skipped together when none of them has room.
 pub(super) struct Group {
     room: Room,
     regions: [Region; GROUP_REGIONS],
 }
 
-/// Made one after the other, and never freed.
+/// The groups, made one after the other and never freed.
 static GROUPS: [AtomicPtr<Group>; GROUPS_MAX] =
     [const { AtomicPtr::new(ptr::null_mut()) }; GROUPS_MAX];
 
@@ -36,17 +36,17 @@ static GROUPS: [AtomicPtr<Group>; GROUPS_MAX] =
 static USED_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of pages that the system has, or may have, behind runs and free space.
 static TOUCHED_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// Touched bytes that are not used may come to this before pages are given back.
+/// The bytes that may be touched and not used before pages are given back.
 static IDLE_BYTES_MAX: AtomicUsize = AtomicUsize::new(IDLE_BYTES_MIN);
-/// Somebody gives pages back.
+/// A thread gives pages back.
 static IS_SWEEPING: AtomicBool = AtomicBool::new(false);
 
-/// So much may always be idle, or this part of what is used: it is for the next block.
+/// The bytes that may always be idle, for the next block; or this part of the used bytes.
 const IDLE_BYTES_MIN: usize = 1 << 20;
 const IDLE_PART: usize = 32;
 
-/// The region of a run in use, which [`give_back`] has to be given: small, since each block of an
-/// open table has one.
+/// The region of a run in use, which [`give_back`] needs: small, since each block of an open table
+/// has one.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     group: u16,
@@ -57,13 +57,13 @@ fn granules(bytes: usize) -> usize {
     bytes.div_ceil(GRANULE_BYTES)
 }
 
-/// Bytes that a run for `bytes` takes.
+/// The bytes that a run for `bytes` takes.
 pub(super) fn run_bytes(bytes: usize) -> usize {
     granules(bytes) * GRANULE_BYTES
 }
 
-/// A run of [`run_bytes`], if there may be one more. Its bytes are initialised, with
-/// zeros or with what somebody wrote before.
+/// Allocates a run of [`run_bytes`], if there is memory for one more. Its bytes are initialised,
+/// with zeros or with earlier content.
 pub(super) fn take(bytes: usize) -> Option<(NonNull<u8>, Place)> {
     debug_assert!(0 < bytes && bytes <= RUN_BYTES_MAX);
     let granules = granules(bytes);
@@ -76,10 +76,10 @@ pub(super) fn take(bytes: usize) -> Option<(NonNull<u8>, Place)> {
     Some((run.start, place))
 }
 
-/// Takes a run back.
+/// Frees a run.
 ///
 /// # Safety
-/// [`take`] gave it, for so many bytes, with this place, and nobody uses it any more.
+/// [`take`] returned it for this number of bytes, with this place, and it is not used any more.
 pub(super) unsafe fn give_back(start: NonNull<u8>, bytes: usize, place: Place) {
     let group = group(&GROUPS[usize::from(place.group)]);
     let region = &group.regions[usize::from(place.region)];
@@ -96,22 +96,22 @@ pub(super) unsafe fn give_back(start: NonNull<u8>, bytes: usize, place: Place) {
     }
 }
 
-/// Touched bytes that are not used, as far as they are due to `bytes` of what is used.
+/// The bytes that are touched and not used: the part in proportion to `bytes` of the used ones.
 pub(super) fn idle_bytes(bytes: u64) -> u64 {
     let used = USED_BYTES.load(Ordering::Relaxed);
     let idle = TOUCHED_BYTES.load(Ordering::Relaxed).saturating_sub(used) as u64;
-    // In `u128`: the product of two lengths.
+    // In `u128`, since it is a product of two lengths.
     let part = u128::from(idle) * u128::from(bytes) / (used as u128).max(1);
     idle.min(u64::try_from(part).unwrap_or(u64::MAX))
 }
 
-/// By how much the idle bytes may grow.
+/// The bytes by which the idle ones may grow until the next sweep.
 fn idle_slack(used_bytes: usize) -> usize {
     (used_bytes / IDLE_PART).max(IDLE_BYTES_MIN)
 }
 
-/// Gives all pages back that nothing is left on. What is free next to what is used on
-/// one page stays, so that the next time comes when there is a slack more of it all.
+/// Gives all free pages back to the system. Free granules on pages with used ones stay, so the next
+/// sweep comes when the idle bytes have grown by the slack.
 #[cold]
 fn sweep() {
     if IS_SWEEPING.swap(true, Ordering::Acquire) {
@@ -123,18 +123,18 @@ fn sweep() {
         TOUCHED_BYTES.fetch_sub(bytes, Ordering::Relaxed);
         left += region.idle_bytes();
     }
-    // Not by the counts of all: what others gave back meanwhile is for the next time.
+    // Not by the global counts: runs that other threads freed meanwhile are for the next sweep.
     let most = left + idle_slack(USED_BYTES.load(Ordering::Relaxed));
     IDLE_BYTES_MAX.store(most, Ordering::Relaxed);
     IS_SWEEPING.store(false, Ordering::Release);
 }
 
 fn made_groups() -> impl Iterator<Item = &'static Group> {
-    // SAFETY: what is stored in `GROUPS` was leaked and is only read as shared.
+    // SAFETY: a group in `GROUPS` was leaked and is only read through shared references.
     GROUPS.iter().map_while(|slot| unsafe { slot.load(Ordering::Acquire).as_ref() })
 }
 
-/// The group of a slot, made now if there is none.
+/// The group of a slot, created now if there is none.
 fn group(slot: &AtomicPtr<Group>) -> &'static Group {
     // SAFETY: as in `made_groups`.
     if let Some(group) = unsafe { slot.load(Ordering::Acquire).as_ref() } {
@@ -146,14 +146,14 @@ fn group(slot: &AtomicPtr<Group>) -> &'static Group {
         // SAFETY: as in `made_groups`.
         return unsafe { &*mine };
     };
-    // Another thread was first: its group counts.
-    // SAFETY: it was made above, and nobody has seen it.
+    // Another thread was first: its group counts. SAFETY: it was made above, and no other thread
+    // has its address.
     drop(unsafe { Box::from_raw(mine) });
     // SAFETY: as in `made_groups`.
     unsafe { &*first }
 }
 
-/// A run and the number of its region, or that there is no memory for more.
+/// A run and the number of its region, or the refusal of the system.
 type Answer = Result<(usize, Run), Refused>;
 
 impl Group {
@@ -161,7 +161,7 @@ impl Group {
         Group { room: Room::unknown(), regions: [const { Region::new() }; GROUP_REGIONS] }
     }
 
-    /// `None` where none of its regions has room.
+    /// Allocates from one of the regions; `None` if none of them has room.
     fn take(&self, granules: usize) -> Option<Answer> {
         if self.room.bound() < granules {
             return None;

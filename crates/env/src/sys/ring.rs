@@ -1,14 +1,15 @@
 //! Many reads in one io_uring submission.
 //!
-//! Each thread has a ring of its own, made at its first batch: no lock, and
-//! completions are reaped by the thread that waits for them. Where the kernel
-//! or a seccomp filter refuses rings, `read_batch` says so and callers read
-//! one after the other.
+//! Each thread has a ring of its own, made at its first batch: there is no lock, and the thread
+//! that waits for completions reaps them. If the kernel or a seccomp filter refuses rings,
+//! `read_batch` returns `false` and callers read one after the other.
 //!
-//! A ring's queues are memory that a child made by `fork` would share with its
-//! parent: what the one pushes the other submits, into buffers at addresses of
-//! the wrong process. So the child does not get the memory, and makes a ring of
-//! its own.
+//! A ring's queues are memory that a child made by `fork` would share with its parent: an entry
+//! that one pushes the other submits, into buffers at addresses of the wrong process. So the child
+//! does not get the memory, and makes its own ring.
+//!
+//! Owns: the rings, and the reads in flight. Never does: return while a read that was submitted may
+//! still write to its buffer.
 
 use super::process::NotInherited;
 use crate::sync::real::atomic::{AtomicBool, Ordering};
@@ -20,18 +21,17 @@ use std::os::fd::RawFd;
 /// Reads in flight at once, per thread.
 pub(crate) const DEPTH: usize = 64;
 
-/// A kernel that refused a ring once refuses it for good.
+/// A kernel that refused a ring once always refuses it.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static RING: RefCell<Option<NotInherited<IoUring>>> = const { RefCell::new(None) };
 }
 
-/// Calls in a row that bring no completion before something else is tried: a
-/// ring that works needs one, or a few where signals come in between.
+/// The number of calls in a row without a completion before the ring counts as broken: a working
+/// ring needs one, or a few if signals interrupt them.
 const FRUITLESS_CALLS_MAX: u32 = 1000;
-/// How long completions of a ring that answers to no call are looked for, in
-/// steps of a millisecond.
+/// The time for which completions of a broken ring are polled, in steps of a millisecond.
 const LAST_LOOKS_MAX: u32 = 30_000;
 
 /// One read of a batch.
@@ -40,7 +40,7 @@ pub(crate) struct RingRead<'a> {
     pub(crate) fd: RawFd,
     /// Byte offset in its file.
     pub(crate) offset: u64,
-    /// Where to.
+    /// The buffer that it fills.
     pub(crate) buf: &'a mut [u8],
     /// Bytes read, or a negated error number; [`NOT_RUN`] before.
     pub(crate) outcome: i32,
@@ -49,8 +49,8 @@ pub(crate) struct RingRead<'a> {
 /// The outcome of a read that was not run.
 pub(crate) const NOT_RUN: i32 = -libc::ECANCELED;
 
-/// Runs the reads, all at once up to [`DEPTH`]. On `false` some were not run:
-/// their outcome is [`NOT_RUN`].
+/// Runs the reads, up to [`DEPTH`] at once. Returns `false` if some were not run: their outcome is
+/// [`NOT_RUN`].
 pub(crate) fn read_batch(reads: &mut [RingRead<'_>]) -> bool {
     if REFUSED.load(Ordering::Relaxed) {
         return false;
@@ -58,8 +58,8 @@ pub(crate) fn read_batch(reads: &mut [RingRead<'_>]) -> bool {
     let run = RING.try_with(|slot| {
         let mut slot = slot.borrow_mut();
         if !slot.as_ref().is_some_and(|ring| ring.process().is_this()) {
-            // The parent's is forgotten, not torn down, with a descriptor that
-            // a bare copy of holds nothing up.
+            // The parent's ring is leaked, not torn down; the copy of its descriptor blocks
+            // nothing.
             *slot = make_ring().map(NotInherited::new);
         }
         let Some(ring) = slot.as_mut() else { return false };
@@ -78,8 +78,8 @@ pub(crate) fn read_batch(reads: &mut [RingRead<'_>]) -> bool {
 
 fn make_ring() -> Option<IoUring> {
     let entries = DEPTH as u32;
-    // Completions handled only when this thread asks save an interrupt to it
-    // per read (Linux 6.1); the plain ring works from 5.6 on.
+    // Handling completions only when this thread asks saves it an interrupt per read (Linux 6.1);
+    // the plain ring works from 5.6 on.
     let ring = IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()
@@ -89,7 +89,7 @@ fn make_ring() -> Option<IoUring> {
     match ring {
         Ok(ring) => Some(ring),
         Err(error) => {
-            // Out of memory or descriptors may pass; the rest does not.
+            // A shortage of memory or descriptors may pass; other errors do not.
             let passing = [libc::ENOMEM, libc::EMFILE, libc::ENFILE];
             if !error.raw_os_error().is_some_and(|code| passing.contains(&code)) {
                 REFUSED.store(true, Ordering::Relaxed);
@@ -111,9 +111,9 @@ fn run_chunk(ring: &mut IoUring, reads: &mut [RingRead<'_>]) -> bool {
                 .offset(read.offset)
                 .build()
                 .user_data(index as u64);
-            // SAFETY: the buffer is borrowed mutably until this function
-            // returns, and it returns only after every submitted read has
-            // completed; what was never submitted dies with the ring.
+            // SAFETY: the buffer is borrowed mutably until this function returns, and it returns
+            // only after every submitted read has completed; an entry that was never submitted is
+            // freed with the ring.
             if unsafe { queue.push(&entry) }.is_err() {
                 break;
             }
@@ -130,14 +130,14 @@ fn run_chunk(ring: &mut IoUring, reads: &mut [RingRead<'_>]) -> bool {
         if in_flight == 0 {
             return !failed;
         }
-        // After a failure only what is in flight is waited for.
+        // After a failure, only reads in flight are waited for.
         let called = match failed {
             true => wait_only(ring, in_flight),
             false => ring.submit_and_wait(in_flight),
         };
         let before = reaped;
         for done in ring.completion() {
-            // None is another's: nobody else can push.
+            // All completions are of these reads: no other thread can push to this ring.
             if let Some(read) = reads.get_mut(done.user_data() as usize) {
                 read.outcome = done.result();
                 reaped += 1;
@@ -161,10 +161,9 @@ fn wait_only(ring: &IoUring, count: usize) -> io::Result<usize> {
     unsafe { ring.submitter().enter::<libc::sigset_t>(0, count as u32, GETEVENTS, None) }
 }
 
-/// Between two looks at a ring that answers to no call. The kernel may still
-/// write to the buffers of the reads, so they cannot be given back, and nothing
-/// is left that would bring them to an end: neither a wrong answer nor a wait
-/// for ever is better than an end that says why.
+/// Waits between two polls of a broken ring, or aborts. The kernel may still write to the buffers
+/// of the reads, so they cannot be freed, and no call is left that would end the reads: an abort
+/// with a message is better than a wrong result or an endless wait.
 #[cold]
 #[allow(clippy::disallowed_methods)] // no clock is at hand here
 fn look_once_more(looks: u32) {

@@ -1,5 +1,7 @@
-//! The forced shutdown of a mounted file system: a power cut without the
-//! machine. XFS invented the call, ext4 answers to the same number.
+//! The forced shutdown of a mounted file system, which has the effect of a power cut. The call is
+//! from XFS; ext4 has the same number for it.
+//!
+//! Owns: the call. Never does: run outside of tests.
 
 use crate::error::io_error;
 use rustix::fs::{Mode, OFlags};
@@ -10,28 +12,28 @@ use windrow_base::Result;
 /// `_IOR('X', 125, __u32)`: `XFS_IOC_GOINGDOWN`, `EXT4_IOC_SHUTDOWN`.
 const SHUTDOWN: Opcode = 0x8004_587d;
 
-/// What the file system still does before it refuses everything.
+/// The writes that the file system still does before it refuses all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
-    /// Writes out all it has: the plug is pulled a moment too late.
+    /// Writes out all data, as if the power failed a moment later.
     FlushAll = 0,
-    /// Writes out its journal, not the files' bytes.
+    /// Writes out the journal, not the files' bytes.
     FlushJournal = 1,
-    /// Nothing: what has not reached the device is gone.
+    /// Writes nothing: data that has not reached the device is lost.
     FlushNothing = 2,
 }
 
-/// Ends the file system that `dir` lies on: from here on nothing reaches its
-/// device until it is mounted again. Needs the right to administer the system.
+/// Shuts down the file system of `dir`: from here on nothing reaches its device until it is mounted
+/// again. Needs the right to administer the system.
 ///
 /// # Errors
-/// `Io`, also where the file system does not know the call.
+/// `Io`, also if the file system does not have the call.
 pub fn shut_down_file_system(dir: &Path, how: Shutdown) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd = rustix::fs::open(dir, flags, Mode::empty())
         .map_err(|errno| io_error("open the directory", dir, errno))?;
-    // SAFETY: the call reads one `u32` through its pointer and writes nothing,
-    // which is what a `Setter` of a `u32` passes.
+    // SAFETY: the call reads one `u32` through its pointer and writes nothing, and a `Setter` of a
+    // `u32` passes such a pointer.
     unsafe { rustix::ioctl::ioctl(&fd, Setter::<SHUTDOWN, u32>::new(how as u32)) }
         .map_err(|errno| io_error("shut down the file system of", dir, errno))
 }

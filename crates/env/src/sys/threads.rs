@@ -1,13 +1,12 @@
-//! Threads made by the C library's call, not by the standard library's.
+//! Threads made by the C library, not by the standard library.
 //!
-//! A thread of the standard library takes a lock of the whole process as it begins
-//! and as it ends (for its message about a stack that overflows). A child made by
-//! `fork` at such a moment has that lock held for good, and every such thread that
-//! it starts waits for it: a database that it opened hung in its first job. The C
-//! library makes its own locks whole again in the child.
+//! A thread of the standard library takes a lock of the whole process when it begins and when it
+//! ends (for its message about a stack overflow). In a child made by `fork` at such a moment that
+//! lock stays held for ever, and every such thread that it starts waits for it: a database that it
+//! opened hung in its first job. The C library resets its own locks in the child.
 //!
-//! Owns: the start of a thread, and its end. Never does: say more than the kernel
-//! does where a stack overflows.
+//! Owns: the start of a thread, and its end. Never does: report a stack overflow; the kernel's
+//! signal is all.
 
 use std::any::Any;
 use std::ffi::{CString, c_void};
@@ -17,12 +16,12 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-/// As much as the standard library gives its threads.
+/// The stack size of the standard library's threads.
 const STACK_BYTES: usize = 2 << 20;
-/// The kernel keeps so much of a name.
+/// The bytes of a name that the kernel keeps.
 const NAME_BYTES_MAX: usize = 15;
 
-/// What a thread is made with.
+/// The attributes of a thread to start.
 #[derive(Debug, Default)]
 pub struct Builder {
     name: String,
@@ -34,11 +33,11 @@ pub struct Thread {
     id: ThreadId,
 }
 
-/// Tells threads that live apart.
+/// The identity of a thread among those that live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadId(libc::pthread_t);
 
-/// The right to wait for a thread. Dropped, it lets the thread go.
+/// The right to wait for a thread. Dropping it detaches the thread.
 #[derive(Debug)]
 pub struct JoinHandle<T> {
     thread: Thread,
@@ -51,21 +50,21 @@ struct Main {
 }
 
 impl Builder {
-    /// Of a thread without a name.
+    /// A builder of a thread without a name.
     pub fn new() -> Builder {
         Builder::default()
     }
 
-    /// Gives it a name, of which the system shows 15 bytes.
+    /// Sets the thread's name. The system shows 15 bytes of it.
     #[must_use]
     pub fn name(self, name: String) -> Builder {
         Builder { name }
     }
 
-    /// Starts the thread. A panic in it ends it, and [`JoinHandle::join`] says so.
+    /// Starts the thread. A panic ends it, and [`JoinHandle::join`] returns the error.
     ///
     /// # Errors
-    /// What the system said: too many threads, or too little memory.
+    /// The error of the system: too many threads, or too little memory.
     pub fn spawn<F: FnOnce() + Send + 'static>(self, work: F) -> io::Result<JoinHandle<()>> {
         let mut name = self.name.into_bytes();
         name.truncate(NAME_BYTES_MAX);
@@ -74,7 +73,7 @@ impl Builder {
         match create(main) {
             Ok(id) => Ok(JoinHandle { thread: Thread { id: ThreadId(id) }, _result: PhantomData }),
             Err(error) => {
-                // SAFETY: no thread was started, so nobody else has it.
+                // SAFETY: no thread was started, so no other has it.
                 drop(unsafe { Box::from_raw(main) });
                 Err(error)
             }
@@ -82,8 +81,7 @@ impl Builder {
     }
 }
 
-/// Starts a thread, which owns `main` from then on. Where none is started, the
-/// caller still does.
+/// Starts a thread, which owns `main` from then on. On an error the caller still owns it.
 fn create(main: *mut Main) -> io::Result<libc::pthread_t> {
     let check = |code| match code {
         0 => Ok(()),
@@ -107,9 +105,9 @@ fn create(main: *mut Main) -> io::Result<libc::pthread_t> {
     started.map(|()| unsafe { id.assume_init() })
 }
 
-/// The first thing that a thread does. Returns a null pointer unless it panicked.
+/// The main function of a thread. Returns a null pointer unless it panicked.
 extern "C" fn start(main: *mut c_void) -> *mut c_void {
-    // SAFETY: `spawn` made it for this thread alone, and lets it go.
+    // SAFETY: `spawn` made it for this thread alone, and does not use it any more.
     let Main { name, work } = *unsafe { Box::from_raw(main.cast::<Main>()) };
     if !name.is_empty() {
         // SAFETY: a string that ends with a zero, of this thread.
@@ -118,7 +116,7 @@ extern "C" fn start(main: *mut c_void) -> *mut c_void {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(()) => ptr::null_mut(),
         Err(panic) => {
-            // What it carries may panic when it is dropped, and nothing catches that.
+            // The panic's payload may panic when it is dropped, and nothing would catch that.
             std::mem::forget(panic);
             ptr::without_provenance_mut(1)
         }
@@ -126,7 +124,7 @@ extern "C" fn start(main: *mut c_void) -> *mut c_void {
 }
 
 impl Thread {
-    /// What tells it from others.
+    /// The thread's identity.
     pub fn id(&self) -> ThreadId {
         self.id
     }
@@ -138,15 +136,15 @@ impl<T> JoinHandle<T> {
         &self.thread
     }
 
-    /// Waits for its end.
+    /// Waits for the thread's end.
     ///
     /// # Errors
-    /// If it has panicked, what it says of that.
+    /// A message, if the thread panicked.
     pub fn join(self) -> Result<(), Box<dyn Any + Send>> {
         let mut ended = ptr::null_mut();
         let ThreadId(id) = self.thread.id;
         std::mem::forget(self);
-        // SAFETY: the handle was the only one, and has neither joined nor let go.
+        // SAFETY: the handle was the only one, and has neither joined nor detached.
         let code = unsafe { libc::pthread_join(id, &raw mut ended) };
         assert_eq!(code, 0, "a thread cannot wait for itself");
         if ended.is_null() { Ok(()) } else { Err(Box::new("the thread panicked")) }
@@ -155,7 +153,7 @@ impl<T> JoinHandle<T> {
 
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
-        // SAFETY: it was not joined: that would have forgotten the handle.
+        // SAFETY: it was not joined: `join` forgets the handle.
         unsafe { libc::pthread_detach(self.thread.id.0) };
     }
 }
@@ -205,8 +203,8 @@ mod tests {
         assert_eq!(ran.load(Ordering::Relaxed), 100);
     }
 
-    /// While threads of the standard library begin and end all the time. (With its
-    /// own threads one child in some hundreds hung.)
+    /// Forks while threads of the standard library begin and end all the time. (When the children
+    /// used its threads, one child in some hundreds hung.)
     #[test]
     #[allow(clippy::disallowed_methods, reason = "these are the threads that are in the way")]
     fn a_child_starts_threads_whenever_it_is_forked() {

@@ -1,20 +1,19 @@
 //! A stretch of a log file mapped into memory, written by many threads.
 //!
-//! A store into a shared mapping is in the page cache, hence with the kernel,
-//! as soon as it is made; it costs a memcpy where `pwrite` costs a system call
-//! and the inode's lock. A window goes through `Unmapped -> Mapped -> Closed`
-//! and never back. Writers pin it while they copy; it is unmapped by whoever
-//! leaves it last once it is closed, and it closes itself when as many bytes
-//! were written as it is long, since a log is written once.
+//! A store into a shared mapping is in the page cache, hence with the kernel, at once; it costs a
+//! memcpy where `pwrite` costs a system call and the inode's lock. A window goes through `Unmapped
+//! -> Mapped -> Closed` and never back. Writers pin it while they copy. Once it is closed, the last
+//! writer to leave unmaps it. It closes itself when as many bytes were written as it is long, since
+//! a log is written once.
 //!
-//! A page the file system cannot give (device gone, file system shut down)
-//! shows as SIGBUS on a store. So pages are first made writable by
-//! `MADV_POPULATE_WRITE`, which reports the same failure as an error: the
-//! writer then goes through `pwrite`, which names it. What stays open: the
-//! kernel's own periodic write-out protects pages again, and a file system
-//! that dies between that and the next store into the same page still raises
-//! the signal.
-//! Never does: fall back by itself. `write` says no, and the caller uses `pwrite`.
+//! A page that the file system cannot provide (device gone, file system shut down) raises SIGBUS on
+//! a store. So pages are first made writable by `MADV_POPULATE_WRITE`, which reports the same
+//! failure as an error: the writer then uses `pwrite`, which names it. One gap stays: the kernel's
+//! periodic write-out protects pages again, and a file system that fails between that and the next
+//! store into the same page still raises the signal.
+//!
+//! Owns: the mapping of its part of the file. Never does: fall back by itself: `write` returns
+//! `false`, and the caller uses `pwrite`.
 
 use crate::lock_ranks;
 use crate::sync::real::Mutex;
@@ -27,11 +26,10 @@ use std::ptr;
 pub(crate) const WINDOW_BYTES: u64 = 4 << 20;
 
 const PAGE_BYTES: usize = 4096;
-/// Most pages made writable ahead of the writers: 64 KiB. Every page made
-/// writable is dirty and goes to the device at the next sync, so the step
-/// starts at one page and doubles.
+/// The most pages made writable ahead of the writers: 64 KiB. Every page made writable is dirty and
+/// goes to the device at the next sync, so the step starts at one page and doubles.
 const POPULATE_PAGES_MAX: u64 = 16;
-/// From Linux 5.14; older kernels answer EINVAL and the log uses `pwrite`.
+/// From Linux 5.14; older kernels return EINVAL, and the log uses `pwrite`.
 const MADV_POPULATE_WRITE: libc::c_int = 23;
 
 // The state word: pins in the low bits, two flags, bytes written in the upper half.
@@ -45,7 +43,7 @@ const WRITTEN_SHIFT: u32 = 32;
 pub(crate) struct Window {
     state: AtomicU64,
     base: AtomicPtr<u8>,
-    /// Pages that were made writable: `first << 16 | end`.
+    /// The pages that were made writable: `first << 16 | end`.
     writable: AtomicU64,
     mapping: Mutex<()>,
     file_offset: u64,
@@ -91,10 +89,9 @@ impl Window {
         let base = self.base.load(Ordering::Relaxed);
         let written = self.make_writable(base, at, bytes.len());
         if written {
-            // SAFETY: the mapping is `len` bytes long (asserted above that the
-            // range is inside) and stays while the pin is held. Nothing in the
-            // process ever reads it or makes a reference to it; writers own
-            // disjoint ranges (`LogFile::write_at`).
+            // SAFETY: the mapping is `len` bytes long (asserted above that the range is inside) and
+            // stays while the pin is held. No code of the process reads it or makes a reference to
+            // it; writers own disjoint ranges (`LogFile::write_at`).
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), base.add(at), bytes.len()) };
         } else {
             self.close();
@@ -103,7 +100,7 @@ impl Window {
         written
     }
 
-    /// Whether it was ever mapped.
+    /// Whether the window was ever mapped.
     pub(crate) fn is_used(&self) -> bool {
         self.state.load(Ordering::Relaxed) & MAPPED != 0
     }
@@ -192,8 +189,8 @@ impl Window {
                 return false;
             }
         }
-        // Pages in a row extend the claim; a jump starts a new one. Losing the
-        // race only means that somebody populates once more.
+        // Pages in a row extend the claim; a jump starts a new one. Losing the race only means that
+        // a thread populates pages once more.
         let joins = have_first <= first && first <= have_end && have_end != have_first;
         let claim = if joins { have_first << 16 | end.max(have_end) } else { first << 16 | end };
         let _ = self.writable.compare_exchange(word, claim, Ordering::Relaxed, Ordering::Relaxed);
@@ -220,9 +217,9 @@ impl Window {
         };
         match mapped {
             Ok(base) => {
-                // A child made by `fork` has no business with the log. What it
-                // cannot do is no loss: kernels have this since 2.6.16.
-                // SAFETY: the mapping was made just above; the advice changes no byte.
+                // A child made by `fork` must not have the log mapped. A failure does not matter:
+                // kernels have this since 2.6.16. SAFETY: the mapping was made just above; the
+                // advice changes no byte.
                 let _ = unsafe { libc::madvise(base, self.len, libc::MADV_DONTFORK) };
                 self.base.store(base.cast(), Ordering::Relaxed);
                 // Closing at the same moment leaves `MAPPED | CLOSED` without

@@ -1,10 +1,12 @@
 //! Starting write-out of dirty pages without waiting for it.
+//!
+//! Owns: no state. Never does: make anything durable, or report a failure.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Asks the kernel to start writing the dirty pages of a range to the device,
-/// so that the `fdatasync` at the file's end finds little left and does not
-/// stall the syncs of other files. A hint: failures show at that `fdatasync`.
+/// Asks the kernel to start writing the dirty pages of a range to the device, so that the
+/// `fdatasync` at the file's end finds little left and does not stall the syncs of other files. It
+/// is a hint: that `fdatasync` reports failures.
 pub(crate) fn start(fd: BorrowedFd<'_>, offset: u64, len: u64) {
     // SAFETY: takes no pointers; the descriptor is open while borrowed.
     unsafe {

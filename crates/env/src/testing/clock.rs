@@ -1,4 +1,6 @@
-//! A clock that moves only when it is told to.
+//! A clock that moves only by calls.
+//!
+//! Owns: the two times. Never does: read a real clock, or wait.
 
 use crate::Clock;
 use crate::sync::real::atomic::{AtomicU64, Ordering};
@@ -6,12 +8,12 @@ use crate::sync::real::atomic::{AtomicU64, Ordering};
 /// 2030-01-01, so that tests do not depend on today.
 const START_WALL_MS: u64 = 1_893_456_000_000;
 
-/// [`Clock`] by hand. Sleeping advances both times and returns at once.
+/// A [`Clock`] that is set by hand. Sleeping advances both times and returns at once.
 #[derive(Debug)]
 pub struct ManualClock {
     wall_ms: AtomicU64,
     monotonic_ns: AtomicU64,
-    /// What is left of slept nanoseconds below a millisecond of wall time.
+    /// The remainder of slept nanoseconds, below a millisecond of wall time.
     slept_ns: AtomicU64,
 }
 
@@ -45,7 +47,7 @@ impl ManualClock {
         assert!(before <= monotonic_ns, "monotonic time never runs backwards");
     }
 
-    /// Lets time pass on both clocks.
+    /// Advances both times.
     pub fn advance_ms(&self, ms: u64) {
         self.sleep_ns(ms * 1_000_000);
     }

@@ -1,4 +1,7 @@
 //! [`FileSystem`] of the crash file system, and its open files.
+//!
+//! Owns: the handles, and their counts of descriptors. Never does: decide on a failure; the gate
+//! does (`crash_state.rs`).
 
 use super::crash_fs::CrashFs;
 use super::crash_state::{
@@ -18,13 +21,13 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use windrow_base::{Error, ErrorKind, Result};
 
-/// An open file: what every kind of handle has.
+/// An open file: the common part of every kind of handle.
 struct Handle {
     shared: Arc<Mutex<State>>,
     node: Node,
     path: PathBuf,
     generation: u64,
-    /// Counted while it lives: an open file takes a descriptor.
+    /// Counts as a descriptor while it lives.
     _descriptor: Arc<()>,
 }
 
@@ -60,7 +63,7 @@ struct CrashWriteFile {
 
 impl CrashWriteFile {
     fn check_open(&self) -> Result<()> {
-        // As for real files: nothing is built on a file after an error.
+        // As a real file, it refuses all calls after an error.
         match &self.failed {
             Some(first) => Err(follows(first, &self.handle.path)),
             None if self.finished => Err(os_error(9, &self.handle.path)),
@@ -69,7 +72,7 @@ impl CrashWriteFile {
     }
 }
 
-/// The error of what real files refuse since another error came before.
+/// The error of a call that real files refuse because of an earlier error.
 fn follows(first: &Error, path: &Path) -> Error {
     Error::after(first, "an earlier write to the file failed (simulated)")
         .with_file(path.display().to_string())
@@ -99,13 +102,13 @@ impl WriteFile for CrashWriteFile {
     fn finish(&mut self) -> Result<()> {
         self.check_open()?;
         self.finished = true;
-        // As the real one: nothing is synced twice.
+        // As a real file, it does not sync twice.
         if self.synced_bytes == Some(self.len) { Ok(()) } else { self.handle.sync() }
     }
 }
 
-/// A log. As a real one it takes nothing after a write that failed. After a sync that failed
-/// it goes on, as the system does: so a harness sees who syncs again (rule R13).
+/// A log. As a real one, it refuses writes after a write that failed. After a sync that failed it
+/// goes on, as the system does, so that a harness detects a repeated sync (rule R13).
 struct CrashLogFile {
     handle: Handle,
     failed: OnceLock<Error>,
@@ -200,7 +203,7 @@ struct Locked {
     id: FileId,
 }
 
-/// A lock; `None` where there was no file to lock.
+/// A lock; `None` if there was no file to lock.
 struct CrashLock(Option<Locked>);
 
 impl FileLock for CrashLock {
@@ -226,14 +229,14 @@ impl Drop for CrashLock {
     }
 }
 
-/// A lease: what is locked, and the file that is written to.
+/// A lease: its lock, and the file that it writes to.
 struct CrashLease {
     handle: Handle,
     id: FileId,
     _lock: CrashLock,
 }
 
-/// What a lease locks: the file, whatever its name is. A lock file is locked by its place.
+/// The key of a lease's lock: the file, under any name. A lock file is locked by its place.
 fn lease_key(node: &Node) -> LockKey {
     (node.lock().id, String::new())
 }
@@ -270,8 +273,7 @@ impl CrashFs {
         }
     }
 
-    /// Runs an operation that changes names, or does not. It is given where
-    /// the path leads.
+    /// Runs an operation that changes names, wholly or not at all. It gets the resolved path.
     fn change(
         &self,
         attempt: &Attempt<'_>,
@@ -286,7 +288,7 @@ impl CrashFs {
         result
     }
 
-    /// Runs an operation that changes nothing. It is given where the path leads.
+    /// Runs an operation that changes nothing. It gets the resolved path.
     fn look<T>(
         &self,
         op: Ops,
@@ -328,7 +330,8 @@ impl CrashFs {
 }
 
 impl FileSystem for CrashFs {
-    /// As it is: relative paths have a root of their own, and nobody moves there.
+    /// Returns the path unchanged: relative paths have a root of their own, and there is no current
+    /// directory to change.
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
         Ok(path.to_path_buf())
     }
@@ -464,7 +467,7 @@ impl FileSystem for CrashFs {
     fn remove_dir(&self, dir: &Path) -> Result<()> {
         self.change(&Attempt::on(Ops::REMOVE_DIR, dir), |state, path| {
             if path != normal(dir) {
-                // It was moved: another may be under its name.
+                // The directory was moved: another may have its name.
                 return Err(os_error(2, dir));
             }
             let has_child =
@@ -484,8 +487,8 @@ impl FileSystem for CrashFs {
         let place = state.resolve(&self.anchors, dir);
         match effect {
             Effect::Part(_, error) => {
-                // Nothing says that a failed sync of names forgets them; a
-                // power loss decides about what is pending.
+                // A failed sync of names need not drop them: a power loss decides on the pending
+                // ones.
                 state.dir(&place)?;
                 Err(error)
             }

@@ -1,9 +1,11 @@
-//! A file system in memory that is weaker than ext4: the test's side of it.
+//! A file system in memory that gives weaker guarantees than ext4: the test's interface to it.
 //!
-//! Bytes are durable after their file was synced, names after their directory
-//! was; everything else is at the mercy of [`CrashFs::crash`]. Operations are
-//! counted, so that a test can crash or fail at exactly the n-th, and traced,
-//! so that two runs can be shown to be the same.
+//! Bytes are durable after their file was synced, names after their directory was;
+//! [`CrashFs::crash`] may damage everything else. Operations are counted, so that a test can crash
+//! or fail at exactly the n-th, and traced, so that two runs can be shown to be equal.
+//!
+//! Owns: crashes, injected faults, and the test's direct changes. Never does: touch the real file
+//! system, or a clock.
 
 use super::crash_state::{Anchor, Injected, State, Visit, normal, split};
 use super::directory::{Directory, Node};
@@ -17,17 +19,17 @@ use crate::sync::{Arc, Mutex};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The file system; clones are the same one.
+/// The file system; clones share it.
 #[derive(Clone)]
 pub struct CrashFs {
     pub(super) shared: Arc<Mutex<State>>,
-    /// Directories that this one holds open.
+    /// Directories that this handle holds open.
     pub(super) anchors: Vec<Anchor>,
 }
 
 impl CrashFs {
-    /// An empty file system with the directory `/` (and `.`, for relative paths).
-    /// The seed draws what partial failures leave.
+    /// An empty file system with the directory `/` (and `.`, for relative paths). The seed draws
+    /// the effects of partial failures.
     pub fn new(seed: u64) -> CrashFs {
         CrashFs {
             shared: Arc::new(Mutex::new(lock_ranks::CRASH_FS, State::new(seed))),
@@ -35,17 +37,17 @@ impl CrashFs {
         }
     }
 
-    /// Mutating operations attempted so far.
+    /// The number of mutating operations attempted so far.
     pub fn operations(&self) -> u64 {
         self.shared.lock().operations
     }
 
-    /// Reading operations attempted so far.
+    /// The number of reading operations attempted so far.
     pub fn reads(&self) -> u64 {
         self.shared.lock().reads
     }
 
-    /// Syncs of files and directories attempted so far.
+    /// The number of syncs of files and directories attempted so far.
     pub fn syncs(&self) -> u64 {
         self.shared.lock().syncs
     }
@@ -73,8 +75,8 @@ impl CrashFs {
         self.shared.lock().dead
     }
 
-    /// Loses power: damages everything that was not synced as the seed says.
-    /// Handles and locks from before are dead. Faults stay injected.
+    /// Loses power: damages everything that was not synced, as drawn from the seed. Handles and
+    /// locks from before are dead. Faults stay injected.
     pub fn crash(&self, seed: u64) {
         self.crash_with(PowerLoss { seed, ..PowerLoss::default() });
     }
@@ -90,7 +92,7 @@ impl CrashFs {
             damage_names(dir, &loss, &mut rng);
             nodes.extend(dir.visible.values().map(|node| (node.lock().id, node.clone())));
         }
-        // In the order of their making, so that a seed means the same again.
+        // In the order of their creation, so that a seed always means the same.
         let nodes: Vec<Node> = nodes.into_values().collect();
         for node in &nodes {
             let draw = rng.next_u64();
@@ -106,9 +108,9 @@ impl CrashFs {
         }
     }
 
-    /// Kills the process, not the machine: what reached the kernel stays
-    /// visible and stays unsynced; files written through a buffer may lose
-    /// their tail. Handles and locks from before are dead.
+    /// Kills the process, not the machine: bytes that reached the kernel stay visible and stay
+    /// unsynced; files written through a buffer may lose their tail. Handles and locks from before
+    /// are dead.
     pub fn kill(&self, seed: u64) {
         let mut state = self.shared.lock();
         state.restart();
@@ -139,31 +141,31 @@ impl CrashFs {
         id
     }
 
-    /// Takes a fault back.
+    /// Removes a fault.
     pub fn remove_fault(&self, id: FaultId) {
         self.shared.lock().faults.retain(|injected| injected.id != id);
     }
 
-    /// Has `act` run once, just before a file whose path contains `text` is opened for
-    /// reading, and `opens` others of such a path were: what another process may do between two
-    /// looks of a reader. It is called without a lock of the file system held.
+    /// Runs `act` once, just before a file whose path contains `text` is opened for reading, after
+    /// `opens` others of such a path: it acts as another process between two opens of a reader. No
+    /// lock of the file system is held then.
     pub fn before_open(&self, text: &str, opens: u64, act: impl FnOnce() + Send + 'static) {
         let visit = Visit { path: text.to_owned(), opens_left: opens, act: Box::new(act) };
         self.shared.lock().visits.push(visit);
     }
 
-    /// Takes all faults back.
+    /// Removes all faults.
     pub fn clear_faults(&self) {
         self.shared.lock().faults.clear();
     }
 
-    /// While it is quiet no fault strikes and descriptors do not run out, so
-    /// that a harness can look at what is there.
+    /// While the file system is quiet no fault strikes and descriptors do not run out, so that a
+    /// harness can examine its files.
     pub fn set_quiet(&self, quiet: bool) {
         self.shared.lock().quiet = quiet;
     }
 
-    /// Bytes that fit on the device; `None`: any number.
+    /// The bytes that fit on the device; `None`: any number.
     pub fn capacity_bytes(&self) -> Option<u64> {
         self.shared.lock().capacity_bytes
     }
@@ -173,30 +175,30 @@ impl CrashFs {
         self.shared.lock().capacity_bytes = capacity_bytes;
     }
 
-    /// Bytes of all files that have a name.
+    /// The bytes of all files that have a name.
     pub fn used_bytes(&self) -> u64 {
         self.shared.lock().used_bytes()
     }
 
-    /// Sets what `open_files_max` answers (1,000 at first). Not enforced: that
-    /// is [`CrashFs::set_descriptors_max`].
+    /// Sets the result of `open_files_max` (1,000 at first). It is not enforced;
+    /// [`CrashFs::set_descriptors_max`] sets a limit that is.
     pub fn set_open_files_max(&self, count: usize) {
         self.shared.lock().open_files_max = count;
     }
 
-    /// Limits how many files may be open at a time; opening one more gives
-    /// `EMFILE`. `None` is no limit. Locks and directories count as none.
+    /// Limits the number of files that may be open at a time; opening one more gives `EMFILE`.
+    /// `None` is no limit. Locks and directories count as none.
     pub fn set_descriptors_max(&self, count: Option<usize>) {
         self.shared.lock().descriptors_max = count;
     }
 
-    /// Files that are open now.
+    /// The number of files that are open now.
     pub fn descriptors(&self) -> usize {
         Arc::strong_count(&self.shared.lock().descriptors) - 1
     }
 
-    /// A copy that goes its own way: same files, unsynced changes, counters
-    /// and faults. Open handles stay with the original.
+    /// A separate copy, with the same files, unsynced changes, counters and faults. Open handles
+    /// stay with the original.
     #[must_use]
     pub fn fork(&self) -> CrashFs {
         let state = self.shared.lock();
@@ -222,7 +224,7 @@ impl CrashFs {
             locks: BTreeMap::new(),
             faults,
             visits: Vec::new(),
-            // No handle of the original works on the copy, nor the other way round.
+            // No handle of the original works on the copy, nor vice versa.
             generation: state.generation,
             descriptors: Arc::default(),
             rng: state.rng.clone(),
@@ -240,13 +242,13 @@ impl CrashFs {
         state.dir(dir).map(|dir| dir.visible.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// A file's bytes as processes see them. Not an operation.
+    /// A file's bytes as processes see them. It does not count as an operation.
     pub fn read_file(&self, path: &Path) -> Option<Vec<u8>> {
         self.shared.lock().node(path).ok().map(|node| node.lock().visible.to_vec())
     }
 
-    /// Replaces a file's bytes, on the device too, or makes a durable file
-    /// (and its directory). Not an operation.
+    /// Replaces a file's bytes, on the device too, or creates a durable file (and its directory).
+    /// It does not count as an operation.
     ///
     /// # Panics
     /// If the path names no file.
@@ -268,8 +270,8 @@ impl CrashFs {
         dir.durable.insert(name, node);
     }
 
-    /// Moves a directory with all that is in it, on the device too, as another
-    /// process does. Not an operation.
+    /// Moves a directory with its contents, on the device too, as another process does. It does not
+    /// count as an operation.
     ///
     /// # Panics
     /// If there is no such directory, or there is one of the new name.
@@ -287,17 +289,18 @@ impl CrashFs {
         }
     }
 
-    /// Removes a file, from the device too. Not an operation.
+    /// Removes a file, from the device too. It does not count as an operation.
     pub fn remove_file(&self, path: &Path) {
         if let Ok((dir, name)) = self.shared.lock().place(path) {
-            // What is pending may mention it: settle that first.
+            // Pending changes may refer to it: apply them first.
             dir.sync();
             dir.visible.remove(&name);
             dir.durable.remove(&name);
         }
     }
 
-    /// Flips the bits of `mask` in one byte, in the cache and on the device. Not an operation.
+    /// Flips the bits of `mask` in one byte, in the cache and on the device. It does not count as
+    /// an operation.
     ///
     /// # Panics
     /// If there is no such byte.
@@ -314,7 +317,7 @@ impl CrashFs {
         }
     }
 
-    /// Cuts or extends a file, on the device too. Not an operation.
+    /// Cuts or extends a file, on the device too. It does not count as an operation.
     ///
     /// # Panics
     /// If there is no such file.
@@ -329,7 +332,7 @@ impl CrashFs {
 }
 
 impl State {
-    /// A new session: nothing from before works, nothing is locked.
+    /// Begins a new session: no earlier handle works, and nothing is locked.
     fn restart(&mut self) {
         self.generation += 1;
         self.descriptors = Arc::default();

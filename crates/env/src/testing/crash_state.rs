@@ -1,5 +1,8 @@
-//! The state of a crash file system, and the gate that every operation passes:
-//! it counts, traces, and says whether the operation fails and how.
+//! The state of a crash file system, and the gate that every operation passes: it counts and traces
+//! the operation, and decides whether it fails, and how.
+//!
+//! Owns: names, files, locks, counters and faults. Never does: damage anything by itself
+//! (`power_loss.rs`).
 
 use super::directory::{Directory, NameOp, Node};
 use super::fault::{Fault, FaultId, FaultKind, Ops, When};
@@ -15,19 +18,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use windrow_base::{Error, ErrorKind, Result};
 
-/// What the gate lets an operation do.
+/// The gate's decision on an operation.
 pub(super) enum Effect {
     Whole,
-    /// A part of it, drawn from the number, and then this error.
+    /// A part of it happens, drawn from the number, and then this error.
     Part(u64, Error),
     LoseSync,
-    /// All of it, but only in the cache.
+    /// All of it happens, but only in the cache.
     LoseWrite,
-    /// All of it, with the bit that the number says the wrong way round.
+    /// All of it happens, with one bit flipped, drawn from the number.
     FlipBit(u64),
-    /// All of it, with the sector that the number says in another place.
+    /// All of it happens, with one sector in another place, drawn from the number.
     Misdirect(u64),
-    /// A part of what was to be read, drawn from the number.
+    /// A part of the bytes is read, drawn from the number.
     ShortRead(u64),
 }
 
@@ -50,26 +53,26 @@ impl<'a> Attempt<'a> {
 pub(super) struct Injected {
     pub(super) id: FaultId,
     pub(super) fault: Fault,
-    /// Operations that have matched.
+    /// The number of operations that have matched.
     pub(super) matched: u64,
 }
 
-/// What somebody else does just before a file is opened.
+/// An action of another process just before a file is opened.
 pub(super) struct Visit {
-    /// Of the paths that contain this text.
+    /// The text that the opened paths contain.
     pub(super) path: String,
-    /// How many are opened before.
+    /// The number of files to open before.
     pub(super) opens_left: u64,
     pub(super) act: Box<dyn FnOnce() + Send>,
 }
 
-/// A directory that is held open: the path it was opened by, and which one it is.
+/// A directory that is held open: the path that it was opened by, and its id.
 pub(super) type Anchor = (PathBuf, u64);
 
-/// What a lock is on: a name in a directory, whatever the directory's name.
+/// The object of a lock: a name in a directory, under any name of the directory.
 pub(super) type LockKey = (u64, String);
 
-/// Who holds the lock on a path.
+/// The holders of the lock on a path.
 #[derive(Clone, Copy)]
 pub(super) struct Holders {
     pub(super) exclusive: bool,
@@ -81,7 +84,7 @@ pub(super) struct State {
     pub(super) locks: BTreeMap<LockKey, Holders>,
     pub(super) faults: Vec<Injected>,
     pub(super) visits: Vec<Visit>,
-    /// Faults do not strike, and descriptors are not counted.
+    /// Whether faults do not strike, and descriptors are not counted.
     pub(super) quiet: bool,
     /// Handles of an earlier generation are dead.
     pub(super) generation: u64,
@@ -90,13 +93,13 @@ pub(super) struct State {
     pub(super) reads: u64,
     pub(super) syncs: u64,
     pub(super) crash_at: Option<u64>,
-    /// Everything fails until `crash` or `kill`.
+    /// Whether everything fails until `crash` or `kill`.
     pub(super) dead: bool,
     pub(super) capacity_bytes: Option<u64>,
     pub(super) open_files_max: usize,
-    /// Files that may be open at a time; `None`: any number.
+    /// The most files that may be open at a time; `None`: any number.
     pub(super) descriptors_max: Option<usize>,
-    /// Files that are open in this process, each handle holding a clone.
+    /// Counts the files that are open in this process: each handle holds a clone.
     pub(super) descriptors: Arc<()>,
     pub(super) trace: u64,
     pub(super) rng: Rng,
@@ -128,7 +131,7 @@ impl State {
         }
     }
 
-    /// What comes before a file is opened now.
+    /// Takes the action that is due before a file is opened now.
     pub(super) fn take_visit(&mut self, path: &Path) -> Option<Box<dyn FnOnce() + Send>> {
         let text = path.to_string_lossy();
         let at = self.visits.iter().position(|visit| text.contains(&visit.path))?;
@@ -141,7 +144,7 @@ impl State {
         }
     }
 
-    /// Counts and traces an operation, and decides what becomes of it.
+    /// Counts and traces an operation, and decides its effect.
     pub(super) fn begin(&mut self, attempt: &Attempt<'_>) -> Result<Effect> {
         if self.dead {
             return Err(power_is_off(attempt.path));
@@ -229,8 +232,8 @@ impl State {
         }
     }
 
-    /// Where a path leads for who holds directories open: one that begins with
-    /// such a directory's leads into it, wherever it is now.
+    /// Resolves a path under directories that are held open: a path that begins with the path of
+    /// such a directory leads into it, wherever it is now.
     pub(super) fn resolve(&self, anchors: &[Anchor], path: &Path) -> PathBuf {
         let path = normal(path);
         let within = anchors.iter().filter(|(anchor, _)| path.starts_with(anchor));
@@ -244,12 +247,12 @@ impl State {
         let rest = path.strip_prefix(anchor).expect("filtered by it");
         match self.dirs.iter().find(|(_, dir)| dir.id == *id) {
             Some((moved, _)) => normal(&moved.join(rest)),
-            // It is gone, and so is everything in it.
+            // The directory was removed, and everything in it.
             None => PathBuf::from("/directory that was removed").join(rest),
         }
     }
 
-    /// What is under a name.
+    /// The entry of a name.
     pub(super) fn stamp(&mut self, path: &Path) -> Option<Stamp> {
         let entry = |kind, inode, bytes, changed_ns| {
             Some(Stamp { kind, id: FileId { device: 1, inode }, bytes, changed_ns })
@@ -328,7 +331,7 @@ impl State {
         }
     }
 
-    /// Reserves space for a log up to `end` at least; `false` if there is none.
+    /// Reserves space for a log up to `end` at least; `false` if there is no space.
     pub(super) fn reserve(&mut self, node: &Node, end: u64) -> bool {
         let free_bytes = self.free_bytes();
         let mut inode = node.lock();
@@ -344,7 +347,7 @@ impl State {
         fits
     }
 
-    /// Writes what the effect and the capacity let through.
+    /// Writes the bytes that the effect and the capacity allow.
     pub(super) fn write(
         &mut self,
         node: &Node,
@@ -388,7 +391,7 @@ impl State {
         let mut inode = node.lock();
         match effect {
             Effect::Part(_, error) => {
-                // A crash during the sync keeps what is pending open to damage.
+                // After a crash during the sync, a power loss may still damage the pending changes.
                 if !self.dead {
                     inode.sync_failed();
                 }
@@ -403,7 +406,7 @@ impl State {
     }
 }
 
-/// For changes that happen or do not: whether this one does, and what to return.
+/// For a change that happens wholly or not at all: returns whether it happens, and its result.
 pub(super) fn all_or_nothing(effect: Effect) -> (bool, Result<()>) {
     match effect {
         Effect::Part(draw, error) => (draw & 1 == 1, Err(error)),

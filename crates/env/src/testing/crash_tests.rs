@@ -1,4 +1,6 @@
-//! Each rule of the crash file system, one test.
+//! Tests of the crash file system, one for each rule.
+//!
+//! Owns: the cases. Never does: use the real file system.
 
 use super::*;
 use crate::fs::{LockMode, ReadOptions, ReadRequest, WriteOptions, is_not_found};
@@ -68,7 +70,7 @@ fn what_is_synced_survives_every_damage() {
         let log = fs.read_file(path(B)).unwrap();
         assert_eq!(log.len(), 10_000, "seed {seed}");
         assert!(log[..3_000].iter().all(|&byte| byte == 1), "seed {seed}");
-        // The log's space was durable zeros: stale bytes of others cannot show in it.
+        // The log's space was durable zeros: stale bytes of other files cannot appear in it.
         assert!(log[3_000..].iter().all(|&byte| byte == 0 || byte == 2), "seed {seed}");
     }
 }
@@ -227,7 +229,7 @@ fn a_shared_lock_writes_nothing() {
     assert_eq!((fs.operations(), fs.files(path("/db"))), before);
 }
 
-/// A little database: a log, then a table whose name is synced.
+/// A small database: a log, then a table whose name is synced.
 fn workload(fs: &CrashFs) -> windrow_base::Result<()> {
     let log = fs.create_log(path(A), 1_000)?;
     fs.sync_dir(path("/db"))?;
@@ -328,7 +330,7 @@ fn a_misdirected_sector_leaves_the_rest_of_its_write() {
         let stale = bytes[6_000..8_000].iter().filter(|b| **b == 1).count();
         let astray = [&bytes[..6_000], &bytes[8_000..]].concat();
         let astray = astray.iter().filter(|b| **b == 2).count();
-        // A sector that is put on a part of the same write shows as stale only.
+        // A sector that is moved onto a part of the same write shows only as stale bytes.
         assert!((1..=512).contains(&stale) && astray <= stale, "{stale} {astray}");
     }
 }
@@ -399,14 +401,14 @@ fn a_log_takes_its_space_in_steps_here_too() {
     assert_eq!((fs.used_bytes(), log.reserved_bytes()), (128 << 10, 128 << 10));
     log.reserve((128 << 10) + 1).unwrap();
     assert_eq!(log.reserved_bytes(), 256 << 10);
-    // Little is left: no more than is asked for, and an error that changes nothing.
+    // With little space left: at most the requested space, and an error that changes nothing.
     log.reserve(1 << 20).unwrap();
     assert_eq!(fs.free_bytes(path("/db")).unwrap(), 0);
     assert_eq!(log.reserve((1 << 20) + 1).unwrap_err().kind(), ErrorKind::NoSpace);
     log.write_at((1 << 20) - 1, &[1]).unwrap();
     let first = log.write_at(1 << 20, &[1]).unwrap_err();
     assert_eq!(first.kind(), ErrorKind::NoSpace);
-    // As a real log, it takes nothing after that.
+    // As a real log, it refuses everything after that.
     for later in [log.write_at(0, &[1]), log.sync()].map(Result::unwrap_err) {
         assert_eq!(later.kind(), ErrorKind::NoSpace);
         assert_eq!(later.first_failure().to_string(), first.to_string());
@@ -430,7 +432,7 @@ fn a_killed_process_keeps_what_the_kernel_had() {
         assert!(fs.read_file(path(A)).unwrap().starts_with(b"record"));
         tables.insert(fs.read_file(path(B)).unwrap());
         assert!(log.sync().is_err());
-        // Not synced all the same: a power loss may still take it.
+        // It is not synced in any case: a power loss may still drop it.
         lose(&fs, FileDamage::DropAll, NameDamage::KeepAll, seed);
         assert_eq!(fs.read_file(path(A)).unwrap(), b"");
     }
@@ -562,7 +564,7 @@ fn a_directory_held_open_is_followed_wherever_it_goes() {
     assert_eq!(fs.files(path("/moved")), ["LOCK", "a"]);
     assert_eq!(fs.files(path("/moved/lost")), ["b"]);
     assert_eq!(fs.read_file(path("/out")).unwrap(), b"held");
-    // The lock has moved as well.
+    // The lock has moved too.
     let again = |path| FileSystem::lock(&fs, path, LockMode::Exclusive);
     assert_eq!(again(path("/moved/LOCK")).err().unwrap().kind(), ErrorKind::Busy);
     drop(again(path("/db/LOCK")).unwrap());

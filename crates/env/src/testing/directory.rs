@@ -1,5 +1,7 @@
-//! A directory: its names on the device, the names processes see, and the
-//! changes between the two that no directory sync has covered.
+//! A directory: its names on the device, the names that processes see, and the changes between the
+//! two that no directory sync has covered.
+//!
+//! Owns: the names. Never does: decide which changes survive (`power_loss.rs`).
 
 use super::inode::Inode;
 use crate::sync::{Arc, Mutex};
@@ -36,12 +38,12 @@ impl NameOp {
 
 #[derive(Clone, Default)]
 pub(super) struct Directory {
-    /// Which one it is, wherever it is moved to.
+    /// Its identity, which stays when it is moved.
     pub(super) id: u64,
     pub(super) visible: BTreeMap<String, Node>,
     pub(super) durable: BTreeMap<String, Node>,
     pub(super) pending: Vec<NameOp>,
-    /// Removed, but its parent was not synced since: a power loss may bring it back.
+    /// Whether it was removed without a later sync of its parent: a power loss may bring it back.
     pub(super) removed: bool,
 }
 

@@ -1,4 +1,6 @@
-//! Faults to inject: what fails, where, when, and how.
+//! Faults to inject: the operations, paths, moments and kinds of failures.
+//!
+//! Owns: the description of a fault. Never does: strike (`crash_state.rs`).
 
 use std::ops::BitOr;
 use std::path::Path;
@@ -36,11 +38,11 @@ impl Ops {
     pub const LOOK: Ops = Ops(1 << 13);
     /// Reserving space for a log ahead of a write.
     pub const RESERVE: Ops = Ops(1 << 14);
-    /// Everything that does not change anything: counted by `CrashFs::reads`.
+    /// All operations that change nothing: counted by `CrashFs::reads`.
     pub const READING: Ops = Ops(Ops::OPEN.0 | Ops::READ.0 | Ops::LOOK.0);
-    /// Everything else: counted by `CrashFs::operations`.
+    /// All other operations: counted by `CrashFs::operations`.
     pub const MUTATING: Ops = Ops(Ops::ALL.0 & !Ops::READING.0);
-    /// Everything.
+    /// All operations.
     pub const ALL: Ops = Ops((1 << 15) - 1);
 
     /// Whether the two have a kind in common.
@@ -64,36 +66,35 @@ impl BitOr for Ops {
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// `EIO`. A write may have reached the file in part. A sync has lost what
-    /// was not synced, and the next one succeeds.
+    /// `EIO`. A write may have reached the file in part. A sync has lost the unsynced bytes, and
+    /// the next one succeeds.
     Io,
     /// `ENOSPC`, otherwise as [`FaultKind::Io`].
     NoSpace,
     /// `EMFILE`: no descriptors left.
     TooManyFiles,
-    /// `EINTR` that nobody beneath has tried again, otherwise as [`FaultKind::Io`].
+    /// `EINTR` that no lower layer has retried, otherwise as [`FaultKind::Io`].
     Interrupted,
-    /// A read gives a part of what was asked for, as at the end of a shorter file.
+    /// A read returns a part of the bytes, as at the end of a shorter file.
     ShortRead,
-    /// A sync says it is done and has done nothing: the device lies. What it
-    /// covered is still pending.
+    /// A sync reports success and does nothing, as with a device that lies. The changes stay
+    /// pending.
     LostSync,
-    /// A write says it is done, and the cache shows it; the device never gets
-    /// it, whatever is synced afterwards.
+    /// A write reports success, and the cache shows it; the device never gets it, not even by later
+    /// syncs.
     LostWrite,
-    /// One bit is wrong, in what was read or in what is written.
+    /// One bit is flipped in the bytes that are read or written.
     FlipBit,
-    /// One sector of a write goes to another place of the file, a few sectors
-    /// further on or back. What was there is gone, and the sector's own
-    /// place keeps what it held.
+    /// One sector of a write goes to another place of the file, a few sectors further on or back.
+    /// It overwrites the bytes there, and the sector's own place keeps its old bytes.
     Misdirect,
-    /// The operation panics before it does anything, as a bug in its caller would.
+    /// The operation panics before it does anything, as if by a defect of its caller.
     Panic,
     /// The file system has no such operation, as some have no links.
     NotSupported,
 }
 
-/// When a fault strikes. Indexes are from 0.
+/// The moment at which a fault strikes. Indexes are from 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum When {
     /// At the n-th operation that matches, counted from the injection; once.
@@ -112,13 +113,13 @@ pub enum When {
 /// A fault to inject.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// How it fails.
+    /// The kind of failure.
     pub kind: FaultKind,
-    /// Which operations.
+    /// The operations that it strikes.
     pub on: Ops,
-    /// Which paths: those that contain this text; all if it is empty.
+    /// The text that the struck paths contain; empty for all paths.
     pub path: String,
-    /// When.
+    /// The moment at which it strikes.
     pub when: When,
 }
 
@@ -132,7 +133,7 @@ impl Fault {
         self.path.is_empty() || path.to_string_lossy().contains(&self.path)
     }
 
-    /// Only on paths that contain `text`.
+    /// Limits the fault to paths that contain `text`.
     #[must_use]
     pub fn on_path(mut self, text: &str) -> Fault {
         self.path = text.to_string();
@@ -140,6 +141,6 @@ impl Fault {
     }
 }
 
-/// Names an injected fault, to take it back.
+/// The id of an injected fault, to remove it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultId(pub(super) u64);

@@ -1,5 +1,7 @@
-//! The bytes of a file, sparse and shared: pages of zeros take no memory, and
-//! a copy shares all pages until one side writes.
+//! The bytes of a file, sparse and shared: pages of zeros take no memory, and a copy shares all
+//! pages until one side writes.
+//!
+//! Owns: the pages. Never does: know what is durable.
 
 use std::sync::Arc;
 
@@ -7,8 +9,8 @@ const PAGE_BYTES: usize = 4096;
 
 type Page = Arc<[u8; PAGE_BYTES]>;
 
-/// A file's contents. What lies beyond the stored pages is zeros up to `len`;
-/// stored bytes beyond `len` are zeros as well.
+/// A file's contents. The bytes beyond the stored pages are zeros up to `len`; stored bytes beyond
+/// `len` are zeros as well.
 #[derive(Clone, Default)]
 pub(super) struct Image {
     pages: Vec<Option<Page>>,
@@ -26,7 +28,7 @@ impl Image {
         self.len
     }
 
-    /// Fills `buf` from `offset` and returns how much of it lies within the file.
+    /// Fills `buf` from `offset`, and returns the number of bytes within the file.
     pub(super) fn read(&self, offset: u64, buf: &mut [u8]) -> usize {
         let got = self.len.saturating_sub(offset).min(buf.len() as u64) as usize;
         let mut done = 0;

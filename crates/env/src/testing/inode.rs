@@ -1,10 +1,12 @@
-//! A file without its name: what is on the device, what the page cache shows,
-//! and the operations between the two that no sync has covered.
+//! A file without its name: its bytes on the device, its bytes in the page cache, and the
+//! operations between the two that no sync has covered.
+//!
+//! Owns: the bytes of one file. Never does: decide which operations survive (`power_loss.rs`).
 
 use super::image::Image;
 use std::sync::Arc;
 
-/// What the device writes whole or not at all, in bytes.
+/// The unit that the device writes whole or not at all, in bytes.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
 /// One operation on a file since its last sync.
@@ -26,17 +28,19 @@ impl Pending {
 #[derive(Clone)]
 pub(super) struct Inode {
     pub(super) id: u64,
-    /// What reads see.
+    /// The contents that reads see.
     pub(super) visible: Image,
-    /// What a power loss leaves at least.
+    /// The contents that a power loss leaves at least.
     pub(super) durable: Image,
-    /// In order; `durable` and all of these give `visible`, unless a sync has failed.
+    /// The unsynced operations, in order; `durable` and all of these give `visible`, unless a sync
+    /// has failed.
     pub(super) pending: Vec<Pending>,
-    /// Written through a buffer in the process, whose tail dies with it.
+    /// Whether it is written through a buffer in the process, whose content is lost with the
+    /// process.
     pub(super) buffered: bool,
-    /// How often processes have seen it change.
+    /// The number of changes that processes have seen.
     pub(super) changes: u64,
-    /// A log: up to where it has space, the rest of its length being a hole.
+    /// For a log, the end of its reserved space; the rest of its length is a hole.
     pub(super) reserved: Option<u64>,
 }
 
@@ -53,7 +57,7 @@ impl Inode {
         }
     }
 
-    /// What it takes of the device.
+    /// The bytes that it takes on the device.
     pub(super) fn used_bytes(&self) -> u64 {
         self.reserved.unwrap_or(self.visible.len())
     }
@@ -66,8 +70,8 @@ impl Inode {
         }
     }
 
-    /// Writes all but one sector, whose bytes go up to eight sectors further
-    /// on or back; which and where, `draw` says.
+    /// Writes all but one sector, whose bytes go up to eight sectors further on or back. `draw`
+    /// decides the sector and its place.
     pub(super) fn write_misdirected(&mut self, offset: u64, bytes: &[u8], draw: u64) {
         let end = offset + bytes.len() as u64;
         let first = offset / SECTOR_BYTES;
@@ -98,8 +102,8 @@ impl Inode {
         }
     }
 
-    /// What a failed sync does: the pages count as clean, the cache goes on
-    /// showing them, the device never gets them, and the next sync succeeds.
+    /// Applies a failed sync: the pages count as clean, the cache goes on showing them, the device
+    /// never gets them, and the next sync succeeds.
     pub(super) fn sync_failed(&mut self) {
         self.pending.clear();
     }

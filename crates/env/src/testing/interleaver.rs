@@ -1,14 +1,12 @@
 //! Background jobs that overlap, in an order drawn from a seed.
 //!
-//! A [`Stepper`](super::Stepper) runs each job to its end before the next one
-//! begins. Here jobs are coroutines: each has a thread of its own, but only one
-//! thread in all goes on at a time. Whoever steps hands its turn to a job, new or
-//! begun, and has it back when that job asks what else is due (`run_urgent`) or
-//! ends. So jobs see each other half done, as they do on a pool, and a seed gives
-//! one run.
+//! A [`Stepper`](super::Stepper) runs each job to its end before the next one begins. Here jobs are
+//! coroutines: each has a thread of its own, but only one thread in all runs at a time. A thread
+//! that steps hands its turn to a job, new or begun, and gets it back when that job asks for urgent
+//! work (`run_urgent`) or ends. So jobs run while others are half done, as on a pool, and a seed
+//! gives one run.
 //!
-//! Owns: those threads and the turn. Never does: let two threads go on at once,
-//! or look at a clock.
+//! Owns: those threads and the turn. Never does: let two threads run at once, or read a clock.
 
 use crate::jobs::{Job, Jobs, Urgency};
 use crate::lock_ranks;
@@ -19,18 +17,18 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How often a job that asks what else is due is made to wait.
+/// The probability that a job that asks for urgent work has to wait.
 const YIELD_CHANCE: f64 = 0.5;
 
-/// The thread that no job runs on.
+/// The number of the thread that runs no job.
 const FOREGROUND: u64 = 0;
 
 thread_local! {
-    /// Who this thread is.
+    /// The number of this thread.
     static ME: Cell<u64> = const { Cell::new(FOREGROUND) };
 }
 
-/// [`Jobs`] that take turns. All else that uses it is one thread.
+/// [`Jobs`] that take turns. All its other users are one thread.
 pub struct Interleaver {
     shared: Arc<Shared>,
     parallelism: usize,
@@ -38,7 +36,7 @@ pub struct Interleaver {
 
 struct Shared {
     state: Mutex<State>,
-    /// The turn has changed.
+    /// Notified when the turn has changed.
     turned: Condvar,
 }
 
@@ -46,11 +44,11 @@ struct State {
     queue: Vec<Job>,
     /// Jobs that have begun and wait to be stepped.
     parked: Vec<u64>,
-    /// Jobs that have begun and not ended.
+    /// The number of jobs that have begun and not ended.
     under_way: usize,
-    /// Whose turn it is.
+    /// The number of the thread whose turn it is.
     turn: u64,
-    /// Who stepped a job, and waits for it.
+    /// For each stepped job, the thread that stepped it and waits for it.
     steppers: BTreeMap<u64, u64>,
     last: u64,
     rng: Rng,
@@ -59,7 +57,7 @@ struct State {
 }
 
 impl Interleaver {
-    /// At most `parallelism` jobs under way, in an order drawn from `seed`.
+    /// At most `parallelism` begun jobs at a time, in an order drawn from `seed`.
     pub fn new(seed: u64, parallelism: usize) -> Interleaver {
         let state = State {
             queue: Vec::new(),
@@ -81,19 +79,19 @@ impl Interleaver {
         while self.step() {}
     }
 
-    /// How often a job began while another was under way.
+    /// The number of jobs that began while another had begun and not ended.
     pub fn overlaps(&self) -> u64 {
         self.shared.state.lock().overlaps
     }
 
-    /// Jobs that have panicked.
+    /// The number of jobs that have panicked.
     pub fn panics(&self) -> u64 {
         self.shared.state.lock().panics
     }
 }
 
 impl State {
-    /// Draws whom to step. A new job gets a thread, which waits for its turn.
+    /// Draws the job to step. A new job gets a thread, which waits for its turn.
     fn draw(&mut self, shared: &Arc<Shared>, parallelism: usize) -> Option<u64> {
         let new = if self.under_way < parallelism { self.queue.len() } else { 0 };
         let drawn = self.rng.below((new + self.parked.len()) as u64) as usize;
@@ -132,13 +130,13 @@ impl Shared {
         self.await_turn(me);
     }
 
-    /// Gives the turn back to whoever stepped this job.
+    /// Gives the turn back to the thread that stepped this job.
     fn give_back(&self, me: u64, state: &mut State) {
         state.turn = state.steppers.remove(&me).unwrap_or(FOREGROUND);
         self.turned.notify_all();
     }
 
-    /// A job's thread, from its first turn to its last.
+    /// Runs a job on its thread, from its first turn to its last.
     fn run(&self, me: u64, job: Job) {
         self.await_turn(me);
         ME.set(me);
@@ -164,8 +162,8 @@ impl Jobs for Interleaver {
         drawn.inspect(|&to| self.shared.pass(ME.get(), to)).is_some()
     }
 
-    /// A job parks now and then; the foreground, which merges as well in a
-    /// manual compaction, steps a job instead.
+    /// A job parks now and then. The foreground, which also merges in a manual compaction, steps a
+    /// job instead.
     fn run_urgent(&self) -> bool {
         let me = ME.get();
         let mut state = self.shared.state.lock();
@@ -192,7 +190,7 @@ mod tests {
     use super::*;
     use crate::sync::Rank;
 
-    /// What three jobs of four parts each did, in order.
+    /// The order in which the parts of three jobs of four parts each ran.
     fn order(seed: u64) -> (Vec<u32>, u64) {
         let jobs = Arc::new(Interleaver::new(seed, 2));
         let seen = Arc::new(Mutex::new(Rank::INNERMOST, Vec::new()));

@@ -1,6 +1,7 @@
-//! The production thread pool with timers that fire only by hand: real
-//! concurrency, but nothing depends on what time it is. Under a model checker
-//! its threads are the checker's.
+//! The production thread pool with timers that fire only by hand: real concurrency, but nothing
+//! depends on the time. Under a model checker its threads are the checker's.
+//!
+//! Owns: the timers. Never does: fire one by itself.
 
 use crate::ThreadPool;
 use crate::jobs::{Job, Jobs, Urgency};
@@ -24,14 +25,14 @@ impl ManualTimers {
         }
     }
 
-    /// Runs every timer's work once, on the calling thread, and drops those that are done.
+    /// Runs every timer's work once, on the calling thread, and drops the timers that are done.
     pub fn fire(&self) {
         let mut timers = std::mem::take(&mut *self.timers.lock());
         timers.retain(|work| work());
         self.timers.lock().append(&mut timers);
     }
 
-    /// How many jobs have panicked.
+    /// The number of jobs that have panicked.
     pub fn panics(&self) -> u64 {
         self.pool.panics()
     }

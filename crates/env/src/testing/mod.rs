@@ -1,10 +1,10 @@
-//! The outside world in memory, by seed: a file system that loses what was
-//! not synced and fails where it is told to, a clock that moves only when told, random
-//! numbers that repeat, and background jobs that run only when stepped.
+//! The outside world in memory, by seed: a file system that loses unsynced changes and fails on
+//! demand, a clock that moves only by calls, random numbers that repeat, and background jobs that
+//! run only when stepped.
 //!
-//! Owns: nothing that production code links (feature `testing`).
-//! Never does: sleep, look at a real clock, or, but for [`ManualTimers`], leave the
-//! order of anything to the system. One seed gives one trace ([`CrashFs::trace_hash`]).
+//! Owns: nothing that production code links (feature `testing`). Never does: sleep, read a real
+//! clock, or, except for [`ManualTimers`], leave the order of anything to the system. One seed
+//! gives one trace ([`CrashFs::trace_hash`]).
 
 mod clock;
 mod crash_files;
@@ -53,7 +53,7 @@ pub struct Handles {
 }
 
 impl Handles {
-    /// An environment over these handles; several share everything.
+    /// Returns an environment over these handles; several environments share everything.
     pub fn env(&self) -> Env {
         Env {
             fs: Arc::new(self.fs.clone()),
@@ -63,14 +63,15 @@ impl Handles {
         }
     }
 
-    /// The same world with no background job queued, as after the process died.
+    /// Returns the handles of the same world without queued background jobs, as after the death of
+    /// the process.
     #[must_use]
     pub fn reborn(&self, seed: u64) -> Handles {
         Handles { jobs: Arc::new(Stepper::new(seed)), ..self.clone() }
     }
 }
 
-/// A whole environment in memory, every choice in it made by `seed`.
+/// Makes a whole environment in memory, with every choice drawn from `seed`.
 pub fn env(seed: u64) -> (Env, Handles) {
     let mut rng = Rng::new(seed);
     let handles = Handles {

@@ -1,8 +1,8 @@
-//! What a power loss leaves of unsynced changes, drawn from a seed.
+//! The effect of a power loss on unsynced changes, drawn from a seed.
 //!
-//! Owns: the damage model, weaker than ext4's. Synced bytes and names always
-//! stay; of the rest anything may be missing, in any order, in pieces of a
-//! sector, and a missing sector of new space may show what another file left.
+//! Owns: the damage model, with weaker guarantees than ext4's: of unsynced changes any part may be
+//! missing, in any order, in pieces of a sector, and a missing sector of new space may show another
+//! file's bytes. Never does: damage synced bytes or names.
 
 use super::directory::Directory;
 use super::image::Image;
@@ -12,14 +12,14 @@ use super::random::Rng;
 /// Damage to a file's unsynced changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileDamage {
-    /// All are lost.
+    /// All changes are lost.
     DropAll,
-    /// All have made it.
+    /// All changes have reached the device.
     KeepAll,
-    /// The first few have made it, and a part of the next.
+    /// The first few changes have reached the device, and a part of the next.
     Prefix,
-    /// Each sector has made it or not. A missing one keeps its old bytes; in
-    /// new space it reads as zeros, or as another file's bytes.
+    /// Each sector has reached the device or not. A missing one keeps its old bytes; in new space
+    /// it reads as zeros, or as another file's bytes.
     Sectors,
 }
 
@@ -28,27 +28,27 @@ pub enum FileDamage {
 pub enum NameDamage {
     /// All changes are lost.
     DropAll,
-    /// All have made it.
+    /// All changes have reached the device.
     KeepAll,
-    /// The first few have made it.
+    /// The first few changes have reached the device.
     Prefix,
-    /// Each has made it or not.
+    /// Each change has reached the device or not.
     Subset,
 }
 
-/// A power loss: a seed, and the kinds of damage if they are not to be drawn
-/// for each file and directory.
+/// A power loss: a seed, and the kinds of damage, unless they are drawn for each file and
+/// directory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PowerLoss {
-    /// Draws everything that is open.
+    /// The seed from which all other choices are drawn.
     pub seed: u64,
-    /// The same damage for every file.
+    /// The damage to every file; `None`: drawn for each.
     pub files: Option<FileDamage>,
-    /// The same damage for every directory.
+    /// The damage to every directory; `None`: drawn for each.
     pub names: Option<NameDamage>,
 }
 
-/// Applies the damage to a directory. What is left is durable.
+/// Applies the damage to a directory. The names that are left are durable.
 pub(super) fn damage_names(dir: &mut Directory, loss: &PowerLoss, rng: &mut Rng) {
     let damage = loss.names.unwrap_or_else(|| {
         use NameDamage::*;
@@ -71,8 +71,8 @@ pub(super) fn damage_names(dir: &mut Directory, loss: &PowerLoss, rng: &mut Rng)
     dir.visible = dir.durable.clone();
 }
 
-/// Applies the damage to a file. What is left is durable. `donor` is what
-/// missing sectors of new space may show.
+/// Applies the damage to a file. The bytes that are left are durable. Missing sectors of new space
+/// may show the bytes of `donor`.
 pub(super) fn damage_file(
     inode: &mut Inode,
     loss: &PowerLoss,
@@ -103,7 +103,7 @@ pub(super) fn damage_file(
     inode.visible = inode.durable.clone();
 }
 
-/// How much of a torn write has made it: any byte, or up to a sector's end.
+/// Draws the length of a torn write that has reached the device: to any byte, or to a sector's end.
 fn torn_len(offset: u64, len: usize, rng: &mut Rng) -> usize {
     let any = rng.below(len as u64 + 1);
     if rng.chance(0.5) {
@@ -123,7 +123,7 @@ fn keep_sectors(
     let probability = probability(rng);
     let keep_len = rng.chance(0.5);
     let donor = donor.filter(|_| rng.chance(0.5));
-    // A synced byte must stay: other files' bytes show only beyond what was durable.
+    // A synced byte must stay: other files' bytes show only beyond the durable length.
     let mut new_from = image.len();
     for op in pending {
         match op {

@@ -1,11 +1,13 @@
 //! Random numbers that repeat.
+//!
+//! Owns: the generator. Never does: ask the system for a number.
 
 use crate::Random;
 use crate::lock_ranks;
 use crate::sync::real::Mutex;
 
-/// A small generator (SplitMix64: a counter through a mixing function; Steele,
-/// Lea and Flood, OOPSLA 2014). Any seed is a good one.
+/// A small generator (SplitMix64: a counter through a mixing function; Steele, Lea and Flood,
+/// OOPSLA 2014). Every seed is good.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
@@ -33,7 +35,7 @@ impl Rng {
 
     /// True with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
-        // 53 bits: what a double between 0 and 1 holds.
+        // 53 bits: the precision of a double between 0 and 1.
         ((self.next_u64() >> 11) as f64) < probability * (1u64 << 53) as f64
     }
 }

@@ -1,5 +1,8 @@
-//! Background work that runs only when somebody steps it, in an order drawn
-//! from a seed: what makes a whole run of a database reproducible.
+//! Background work that runs only when it is stepped, in an order drawn from a seed, which makes a
+//! whole run of a database reproducible.
+//!
+//! Owns: the queue, the timers and the order. Never does: start a thread, or fire a timer by
+//! itself.
 
 use crate::jobs::{Job, Jobs, Urgency};
 use crate::lock_ranks;
@@ -9,15 +12,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type Work = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Jobs that can run at the same time, as the engine is told.
+/// The number of concurrent jobs that the engine is told.
 const PARALLELISM: usize = 2;
-/// How often a job that asks for urgent ones gets one.
+/// The probability that a job that asks for an urgent one gets one.
 const URGENT_CHANCE: f64 = 0.25;
-/// Steps after which a queue is taken to be running in circles.
+/// The number of steps after which jobs count as queueing each other without end.
 const STEPS_MAX: usize = 10_000_000;
 
-/// [`Jobs`] in a queue. Steps draw among all queued jobs, whatever their
-/// urgency: more orders than any pool would show.
+/// [`Jobs`] in a queue. Steps draw among all queued jobs of any urgency: that gives more orders
+/// than any pool would.
 pub struct Stepper {
     state: Mutex<State>,
 }
@@ -50,7 +53,7 @@ impl Stepper {
     /// Runs jobs until none is left, those that jobs queue included. Returns how many ran.
     ///
     /// # Panics
-    /// If there is no end to it.
+    /// If jobs queue each other without end.
     pub fn run_until_idle(&self) -> usize {
         let mut ran = 0;
         while self.step() {
@@ -70,27 +73,27 @@ impl Stepper {
         }
     }
 
-    /// Queued jobs.
+    /// The number of queued jobs.
     pub fn queued(&self) -> usize {
         self.state.lock().queue.len()
     }
 
-    /// Queued jobs of an urgency.
+    /// The number of queued jobs of an urgency.
     pub fn queued_of(&self, urgency: Urgency) -> usize {
         self.state.lock().queue.iter().filter(|(of, _)| *of == urgency).count()
     }
 
-    /// Intervals of the timers, in milliseconds.
+    /// The intervals of the timers, in milliseconds.
     pub fn timers(&self) -> Vec<u64> {
         self.state.lock().timers.iter().map(|(interval_ms, _)| *interval_ms).collect()
     }
 
-    /// Jobs run so far.
+    /// The number of jobs run so far.
     pub fn steps(&self) -> u64 {
         self.state.lock().steps
     }
 
-    /// Jobs and timers that have panicked.
+    /// The number of jobs and timers that have panicked.
     pub fn panics(&self) -> u64 {
         self.state.lock().panics
     }
@@ -99,7 +102,7 @@ impl Stepper {
     pub fn discard(&self) {
         let mut state = self.state.lock();
         let dropped = (std::mem::take(&mut state.queue), std::mem::take(&mut state.timers));
-        // What they hold may come back here when it drops.
+        // Dropped outside the lock: their drop may call this stepper.
         drop(state);
         drop(dropped);
     }
@@ -136,7 +139,7 @@ impl Jobs for Stepper {
         true
     }
 
-    /// Now and then, so that urgent jobs begin in the middle of others.
+    /// Runs an urgent job now and then, so that urgent jobs begin in the middle of others.
     fn run_urgent(&self) -> bool {
         let mut state = self.state.lock();
         let is_urgent = |(urgency, _): &(Urgency, Job)| *urgency == Urgency::High;
