@@ -92,7 +92,7 @@ fn write(keys: &[Vec<u8>], values: &[u8], codec: Codec, out: &Mem) {
 
 fn main() {
     let keys: Vec<Vec<u8>> = (0..ENTRIES).map(key).collect();
-    // Half of each value compresses, as db_bench has it.
+    // Half of each value compresses, as in db_bench.
     let values: Vec<u8> = (0..1_000_000u64)
         .map(|i| if i % 100 < 50 { filter::hash(&i.to_le_bytes()) as u8 } else { b'x' })
         .collect();
@@ -192,7 +192,7 @@ fn data_blocks(table: &Table, file: &dyn ReadFile) -> Vec<BlockHandle> {
 
 fn point_reads(keys: &[Vec<u8>], table: &Table, hot: &[Arc<Block>]) {
     let order = KeyOrder::Bytewise;
-    // Which block of the hot ones each of the first keys is in.
+    // The number of the hot block that holds each of the first keys.
     let mut block_of = Vec::new();
     for (n, block) in hot.iter().enumerate() {
         let mut iter = BlockIter::new(Arc::clone(block), order.clone());
@@ -307,7 +307,7 @@ fn logs() {
     search();
 }
 
-/// The search for evidence in a segment that holds garbage, behind a record that is not whole.
+/// The search for evidence in a segment that holds garbage, behind an incomplete record.
 fn search() {
     type Byte = fn(u64) -> u8;
     let kinds: [(&str, Byte); 3] = [

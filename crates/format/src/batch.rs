@@ -1,27 +1,29 @@
 //! The payload of a batch record: sequence number, count, operations.
 //!
-//! It has two forms, as the log has ([`Framing`]); the short one is written, and both are
-//! read. `BatchBuf` keeps room for the log's record header and the batch's in front, so that
-//! the commit path seals the buffer in place and writes it without a copy.
-//! Layout in `docs/format/batch.md`.
-//! Never does: apply an operation, or believe bytes from disk unchecked
-//! (`decode` for those, `BatchBuf::ops` for the process's own).
+//! It has two forms, as the log has ([`Framing`]); the short one is written, and both are read.
+//! `BatchBuf` keeps room for the log's record header and the batch's in front, so that the commit
+//! path seals the buffer in place and writes it without a copy. Layout in `docs/format/batch.md`.
+//!
+//! Owns: the encoding of a batch, and the buffer that one is built in. Never does: apply an
+//! operation, or believe bytes from disk unchecked (`decode` is for those, `BatchBuf::ops` for the
+//! process's own).
 
 use crate::log::{self, Class, Framing, Place};
 use windrow_base::coding::{Decoder, get_varint, put_slice, put_varint, put_varint_at, varint_len};
 use windrow_base::key::{KEY_BYTES_MAX, SEQ_MAX, VALUE_BYTES_MAX};
 use windrow_base::{Error, KeyspaceId, Kind, Result, SeqNo};
 
-/// Most bytes of sequence number and count before the operations.
+/// The most bytes of sequence number and count before the operations.
 pub const BATCH_HEADER_BYTES_MAX: usize = varint_len(SEQ_MAX) + varint_len(u32::MAX as u64);
 
 /// Bytes of the expiry before the value of an `*Expiry` operation.
 pub const EXPIRY_BYTES: usize = 8;
 
-/// Where the operations begin in a `BatchBuf`'s buffer.
+/// The offset of the operations in a `BatchBuf`'s buffer.
 const OPS_AT: usize = log::HEADER_BYTES + BATCH_HEADER_BYTES_MAX;
 
-/// In the byte of an operation's kind: the keyspace follows. It is the default one else.
+/// The bit in the byte of an operation's kind that says that the keyspace follows. Without it the
+/// keyspace is the default one.
 const KEYSPACE_FOLLOWS: u8 = 0x80;
 
 /// Whether an operation of this kind is stored with a value.
@@ -32,9 +34,9 @@ fn has_value(kind: Kind) -> bool {
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op<'a> {
-    /// What it does.
+    /// The kind of operation.
     pub kind: Kind,
-    /// To which keyspace.
+    /// The keyspace that it applies to.
     pub keyspace: KeyspaceId,
     /// User key; start of the range for `RangeDelete`.
     pub key: &'a [u8],
@@ -43,7 +45,7 @@ pub struct Op<'a> {
     pub value: &'a [u8],
 }
 
-/// A place in a [`BatchBuf`] to go back to.
+/// A place in a [`BatchBuf`], to which it can be truncated.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
     bytes: usize,
@@ -61,7 +63,7 @@ pub fn payload_bytes(first_seq: SeqNo, count: u32, op_bytes: usize) -> usize {
 pub struct BatchBuf {
     buf: Vec<u8>,
     count: u32,
-    /// Where the payload begins, once the sequence number is set.
+    /// The offset of the payload, once the sequence number is set.
     begin: usize,
 }
 
@@ -100,7 +102,7 @@ impl BatchBuf {
         self.count == 0
     }
 
-    /// Most bytes that the payload can take: header and operations.
+    /// The most bytes that the payload can take: header and operations.
     pub fn byte_len(&self) -> usize {
         BATCH_HEADER_BYTES_MAX + self.op_bytes()
     }
@@ -116,8 +118,8 @@ impl BatchBuf {
         self.buf.capacity()
     }
 
-    /// Appends an operation. The caller has checked the limits of key, value
-    /// and count. `value` is left out for deletes.
+    /// Appends an operation. The caller has checked the limits of key, value and count. For point
+    /// deletes `value` is not stored.
     #[inline]
     pub fn push(&mut self, kind: Kind, keyspace: KeyspaceId, key: &[u8], value: &[u8]) {
         debug_assert!(!kind.has_expiry() || value.len() >= EXPIRY_BYTES);
@@ -163,8 +165,8 @@ impl BatchBuf {
         self.set_count(self.count + other.count);
     }
 
-    /// Sets the sequence number of the first operation; the others follow by one. The
-    /// payload is whole from here on, until an operation is added or dropped.
+    /// Sets the sequence number of the first operation; each next operation has the next number.
+    /// The payload is complete from here on, until an operation is added or dropped.
     pub fn set_first_seq(&mut self, seq: SeqNo) {
         debug_assert!(seq <= SEQ_MAX);
         let begin = OPS_AT - payload_bytes(seq, self.count, 0);
@@ -205,7 +207,7 @@ impl BatchBuf {
         Mark { bytes: self.buf.len(), count: self.count }
     }
 
-    /// Whether it goes as far as `mark`.
+    /// Whether the batch reaches to `mark`.
     pub fn holds(&self, mark: Mark) -> bool {
         mark.bytes <= self.buf.len() && mark.count <= self.count
     }
@@ -228,7 +230,8 @@ impl BatchBuf {
     }
 }
 
-/// Operations of a batch this process built. Ends early only at a bug.
+/// The operations of a batch that this process built. Ends early only after a defect of the
+/// program.
 #[derive(Clone, Debug)]
 pub struct TrustedOps<'a> {
     rest: &'a [u8],
@@ -294,8 +297,8 @@ fn short_count(count: u64) -> Result<u32> {
     u32::try_from(count).map_err(|_| Error::corruption("count of a batch beyond 32 bits"))
 }
 
-/// Operations of a batch from disk. Yields exactly the counted operations, or
-/// an error and then nothing: a batch is whole only if no item was an error.
+/// The operations of a batch from disk. Yields exactly the counted operations, or an error and then
+/// nothing more: a batch is whole only if no item was an error.
 #[derive(Clone, Debug)]
 pub struct Ops<'a> {
     decoder: Decoder<'a>,
@@ -372,7 +375,7 @@ mod tests {
         b
     }
 
-    /// A batch in the form of logs of version 1, as `docs/format/batch.md` has it.
+    /// A batch in the form of logs of version 1, as `docs/format/batch.md` describes it.
     fn fixed(first_seq: SeqNo, ops: &[Op<'_>]) -> Vec<u8> {
         let mut out = first_seq.to_le_bytes().to_vec();
         out.extend_from_slice(&(ops.len() as u32).to_le_bytes());
@@ -409,7 +412,7 @@ mod tests {
         }
     }
 
-    /// What a put takes around its key and value, on disk.
+    /// The bytes on disk that a put takes around its key and value.
     #[test]
     fn a_record_takes_few_bytes_around_what_it_holds() {
         let around = |keyspace, count: u32, first_seq, durable_up_to| {
@@ -432,7 +435,7 @@ mod tests {
         assert_eq!(around(KeyspaceId(9), 1, 10_000_000, 0), (20, 48));
         assert_eq!(around(ks, 100, 10_000_000, 0), (317, 444));
         assert_eq!(around(KeyspaceId(9), 100, 10_000_000, 0), (417, 444));
-        // The largest there can be.
+        // The largest possible one.
         assert_eq!(around(KeyspaceId(u32::MAX), 1, SEQ_MAX, early), (32, 52));
     }
 

@@ -1,9 +1,11 @@
-//! Block compression: which codecs there are, and using them with checked sizes.
+//! Block compression: the codecs, and their use with checked sizes.
 //!
-//! A compressed payload starts with its raw length (u32), which is checked
-//! against the codec's greatest ratio before anything is allocated (R12).
-//! Never does: decide whether a codec is worth it for a table (the writer's
-//! options), or compute checksums (they cover the compressed bytes).
+//! A compressed payload starts with its raw length (u32), which is checked against the codec's
+//! greatest ratio before anything is allocated (R12).
+//!
+//! Owns: the numbers of the codecs, and the form of a compressed payload. Never does: choose a
+//! codec for a table (the writer's options do), or compute checksums (they cover the compressed
+//! bytes).
 
 use windrow_base::{Error, Result};
 use windrow_env::Buffer;
@@ -12,7 +14,7 @@ use windrow_env::Buffer;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Codec {
-    /// As it is.
+    /// Not compressed.
     #[default]
     None = 0,
     /// LZ4 block format.
@@ -24,8 +26,8 @@ pub enum Codec {
 /// Bytes of the raw length before compressed data.
 const RAW_LEN_BYTES: usize = 4;
 
-/// No LZ4 block expands more than this per byte. Zstandard could; the
-/// compressor never keeps a frame that does, so a reader may hold both to it.
+/// The greatest ratio of raw to compressed bytes. No LZ4 block exceeds it. A Zstandard frame could,
+/// but the compressor never keeps such a frame, so a reader may require it of both.
 const RATIO_MAX: usize = 255;
 
 /// Raw bytes allowed beyond the ratio, for small payloads.
@@ -88,9 +90,8 @@ impl Codec {
     /// Decompresses a payload.
     ///
     /// # Errors
-    /// `NotSupported` for a codec that is not built in, `Corruption` if the
-    /// payload is not what the codec wrote. Allocates at most 255 times the
-    /// payload and 4 KiB.
+    /// `NotSupported` for a codec that is not built in, `Corruption` if the payload is not of the
+    /// codec's form. Allocates at most 255 times the payload and 4 KiB.
     pub fn decompress(self, payload: &[u8]) -> Result<Buffer> {
         self.require()?;
         if self == Codec::None {
@@ -139,7 +140,7 @@ pub struct Compressor {
 }
 
 impl Compressor {
-    /// A compressor for `codec`. `level` is Zstandard's; the others have none.
+    /// A compressor for `codec`. `level` is the level of Zstandard; the other codecs ignore it.
     ///
     /// # Errors
     /// `NotSupported` for a codec that is not built in; `InvalidArgument` for a bad level.
@@ -163,7 +164,7 @@ impl Compressor {
         })
     }
 
-    /// Compresses `raw` if that saves at least an eighth: else gives it back as it is.
+    /// Compresses `raw` if that saves at least an eighth; else returns it unchanged.
     pub fn compress<'a>(&'a mut self, raw: &'a [u8]) -> (Codec, &'a [u8]) {
         if self.codec == Codec::None || raw.len() > u32::MAX as usize {
             return (Codec::None, raw);

@@ -1,8 +1,11 @@
-//! CURRENT: which manifest is in force, and what a program must understand
-//! before it may touch the directory (P21).
+//! CURRENT: the manifest in force, and the features that a program must understand before it may
+//! touch the directory (P21).
 //!
-//! Layout in `docs/format/current.md`. The 48 bytes here are frozen: a later
-//! version may append, so an older program can always read far enough to refuse.
+//! Layout in `docs/format/current.md`. The 48 bytes here are frozen: a later version may append, so
+//! an older program can always read far enough to refuse.
+//!
+//! Owns: the content of CURRENT, and the format version. Never does: write, rename or sync the
+//! file.
 
 use windrow_base::coding::Decoder;
 use windrow_base::{Error, FileNumber, FileUid, Result};
@@ -10,8 +13,8 @@ use windrow_env::checksum::crc32c;
 
 /// The format version this build writes, and the newest it reads.
 ///
-/// In version 1 the write-ahead log has headers of fixed length. Up to version 2 the index blocks of
-/// tables have no compact form.
+/// In version 1 the write-ahead log has headers of fixed length. Up to version 2 the index blocks
+/// of tables have no compact form.
 pub const FORMAT_VERSION: u32 = 3;
 
 /// Feature bits this build understands.
@@ -20,10 +23,10 @@ pub const KNOWN_FEATURES: u64 = 0;
 /// Bytes of the file in format versions 1 to 3.
 pub const CURRENT_BYTES: usize = 48;
 
-/// How the file begins.
+/// The first bytes of the file.
 pub(crate) const MAGIC: [u8; 8] = *b"WndrCurr";
 
-/// What CURRENT says.
+/// The content of CURRENT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Current {
     /// Format version of the whole directory.
@@ -32,8 +35,8 @@ pub struct Current {
     pub required_features: u64,
     /// Number of the manifest in force.
     pub manifest_number: FileNumber,
-    /// Its identity: a manifest of another database, or an older one of the
-    /// same number, is not it.
+    /// The identity of that manifest, which tells it from a manifest of another database, and from
+    /// an older one of the same number.
     pub manifest_uid: FileUid,
     /// Random identity of the database; the same in its copies.
     pub database_uid: u64,
@@ -58,8 +61,8 @@ impl Current {
     /// Reads the file's bytes.
     ///
     /// # Errors
-    /// `Corruption` if they are not what was written; `NotSupported` for a
-    /// newer format version or a feature this build does not know.
+    /// `Corruption` if they fail the checksum; `NotSupported` for a newer format version or a
+    /// feature this build does not know.
     pub fn decode(bytes: &[u8]) -> Result<Current> {
         if bytes.len() < CURRENT_BYTES {
             return Err(Error::corruption(format!(
@@ -77,8 +80,8 @@ impl Current {
             database_uid: d.u64()?,
         };
         let covered = &bytes[..d.position()];
-        // The checksum before any field is believed, or a flipped bit of the
-        // version would pass for a newer program's file.
+        // The checksum is tested before any field is believed, or a flipped bit of the version
+        // would pass for a newer program's file.
         let is_whole = d.u32()? == crc32c(covered);
         if !is_whole || magic != MAGIC {
             return Err(Error::corruption("CURRENT fails its checksum"));

@@ -1,9 +1,10 @@
 //! Tagged fields: a record that later versions may extend.
 //!
-//! Each field is `varint(tag << 1 | required)`, a length and its bytes, in
-//! ascending order of tags. A reader skips what it does not know unless the
-//! field is marked required: then it refuses the record.
-//! Never does: give fields a meaning.
+//! Each field is `varint(tag << 1 | required)`, a length and its bytes, in ascending order of tags.
+//! A reader skips a field that it does not know, unless the field is marked required: then it
+//! refuses the record.
+//!
+//! Owns: the encoding of a field, and the rule for unknown ones. Never does: give fields a meaning.
 
 use windrow_base::coding::{Decoder, put_slice, put_varint};
 use windrow_base::{Error, Result};
@@ -51,7 +52,7 @@ impl Field<'_> {
         Err(Error::corruption(format!("field {} is longer than its number", self.tag)))
     }
 
-    /// What to do with a field nobody knows: pass over it, or refuse.
+    /// Decides on a field that the caller does not know: skips it, or refuses the record.
     pub(crate) fn unknown(&self, what: &str) -> Result<()> {
         if self.required {
             let tag = self.tag;

@@ -1,12 +1,11 @@
 //! Cache-line-blocked Bloom filter over user keys.
 //!
-//! A key's bits all lie in one line of 64 bytes, so a look costs one cache
-//! miss whatever the bits per key. Any fractional number of bits per key
-//! works: it sets the number of lines, and the number of probes is the best
-//! one for that load by [`false_positive_rate`]'s own formula.
-//! Owns: the hash (fixed for ever), the line layout, the probe sequence.
-//! Never does: speak for range tombstones (I8), or hash under an order whose
-//! equality is not of bytes (the table writer builds no filter there).
+//! A key's bits all lie in one line of 64 bytes, so a lookup costs one cache miss at any number of
+//! bits per key. That number may be fractional: it sets the number of lines, and the number of
+//! probes is the best one for that load by [`false_positive_rate`]'s own formula. Owns: the hash
+//! (fixed for ever), the line layout, the probe sequence. Never does: answer for range tombstones
+//! (I8), or hash under an order whose equality is not bytewise (the table writer builds no filter
+//! there).
 
 use windrow_base::{Error, Result, debug_invariant};
 use windrow_env::Buffer;
@@ -20,7 +19,7 @@ pub const LINE_BYTES: usize = 64;
 
 const LINE_BITS: f64 = 512.0;
 
-/// Most probes a filter uses; beyond it more bits buy no lower rate worth their time.
+/// The most probes of a filter. More probes would cost time without lowering the rate much.
 const PROBES_MAX: u32 = 16;
 
 /// Bits per key, in eighths, from which on one more probe is used, the second first:
@@ -34,7 +33,7 @@ const TAIL_BYTES: usize = 2;
 /// Multiplier of the probe sequence: 2^64 divided by the golden ratio, made odd.
 const PROBE_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Most bits per key that are of use.
+/// The most bits per key that are of use.
 pub const BITS_PER_KEY_MAX: f64 = 64.0;
 
 /// The hash of a user key that filters and hash indexes use: XXH3 of 64 bits, fixed seed.
@@ -61,7 +60,7 @@ impl FilterBuilder {
         FilterBuilder::default()
     }
 
-    /// Adds a key by its [`hash`]. A key added twice only costs space.
+    /// Adds a key by its [`hash`]. Adding a key twice only costs space.
     #[inline]
     pub fn add_hash(&mut self, hash: u64) {
         self.hashes.push(hash);
@@ -82,8 +81,8 @@ impl FilterBuilder {
         self.hashes.capacity() * size_of::<u64>()
     }
 
-    /// Builds the filter of all hashes added, and forgets them.
-    /// Empty if there are none or `bits_per_key` is not above zero: no filter.
+    /// Builds the filter of all hashes added, and drops them. Returns an empty one, which means no
+    /// filter, if there are no hashes or `bits_per_key` is not above zero.
     pub fn finish(&mut self, bits_per_key: f64) -> Vec<u8> {
         let count = self.hashes.len();
         let out = self.finish_first(count, bits_per_key);
@@ -91,7 +90,7 @@ impl FilterBuilder {
         out
     }
 
-    /// Builds the filter of the `count` hashes added first, and forgets them.
+    /// Builds the filter of the `count` hashes added first, and drops them.
     pub(crate) fn finish_first(&mut self, count: usize, bits_per_key: f64) -> Vec<u8> {
         let out = build(&self.hashes[..count], bits_per_key);
         check_knows(&out, &self.hashes[..count]);
@@ -100,7 +99,7 @@ impl FilterBuilder {
     }
 }
 
-/// That a filter, if it is one, rules out none of its own keys. In debug builds.
+/// Checks, in debug builds, that a filter rules out none of its own keys.
 fn check_knows(filter: &[u8], hashes: &[u64]) {
     if cfg!(debug_assertions) && !filter.is_empty() {
         let knows = |filter: FilterRef<'_>| hashes.iter().all(|&hash| filter.may_contain(hash));
@@ -109,7 +108,7 @@ fn check_knows(filter: &[u8], hashes: &[u64]) {
     }
 }
 
-/// Whether there is a filter at all; not for a NaN either.
+/// Whether this number of bits asks for a filter; a NaN does not.
 fn wants_filter(bits_per_key: f64) -> bool {
     bits_per_key > 0.0
 }
@@ -149,7 +148,7 @@ fn build(hashes: &[u64], bits_per_key: f64) -> Vec<u8> {
     out
 }
 
-/// The probes come of the lower half of the hash, which the choice of a line left unused.
+/// The probes come from the lower half of the hash, which the choice of a line does not use.
 #[inline]
 fn probe_start(hash: u64) -> u64 {
     hash.rotate_left(32).wrapping_mul(PROBE_STEP)
@@ -168,7 +167,7 @@ fn line_may_contain(line: &[u8; LINE_BYTES], probes: u32, hash: u64) -> bool {
     all != 0
 }
 
-/// Whether a key of this hash may be in these lines, which are not none.
+/// Whether a key of this hash may be in these lines. There must be at least one line.
 #[inline]
 pub(crate) fn lines_may_contain(lines: &[u8], probes: u32, hash: u64) -> bool {
     let lines = lines.as_chunks::<LINE_BYTES>().0;
@@ -224,7 +223,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Takes a filter's bytes in.
+    /// Takes over a filter's bytes.
     ///
     /// # Errors
     /// `Corruption` if they do not have a filter's shape.
@@ -234,12 +233,12 @@ impl Filter {
         Ok(Filter { lines: bytes, probes })
     }
 
-    /// The lines of one whose lines and number of probes were kept apart.
+    /// A filter of lines and a number of probes that were kept apart.
     pub(crate) fn of_parts(lines: Buffer, probes: u32) -> Filter {
         Filter { lines, probes }
     }
 
-    /// Its lines and its number of probes.
+    /// The filter's lines and number of probes.
     pub(crate) fn into_parts(self) -> (Buffer, u32) {
         (self.lines, self.probes)
     }
@@ -274,7 +273,7 @@ fn rate(bits_per_key: f64, probes: u32) -> f64 {
     let mean = LINE_BITS / bits_per_key;
     let k = f64::from(probes);
     let empty_of_one = (1.0 - 1.0 / LINE_BITS).powf(k);
-    // Ten standard deviations hold all that a double can tell from zero.
+    // Beyond ten standard deviations a double cannot tell the weights from zero.
     let spread = 10.0 * mean.sqrt() + 10.0;
     let (from, to) = ((mean - spread).max(0.0) as u64, (mean + spread) as u64);
     let mut log_p = -mean;
@@ -361,7 +360,7 @@ mod tests {
             assert!(rate > theory * 0.9 - noise, "{bits} bits: {rate} against {theory}");
             assert_eq!(bytes.len(), filter_bytes(100_000, bits));
         }
-        // The shape of the curve is what filter memory policies lean on.
+        // The policies of filter memory rely on the shape of the curve.
         assert!(false_positive_rate(10.0) < 0.0105 && false_positive_rate(0.0) == 1.0);
         let curve: Vec<f64> = (1..160).map(|i| false_positive_rate(f64::from(i) / 8.0)).collect();
         assert!(curve.windows(2).all(|w| w[1] <= w[0] * 1.02));
@@ -390,7 +389,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_fixed() {
-        // On disk: if these change, every filter written before lies.
+        // On disk: if these change, every filter written before gives false answers.
         assert_eq!([hash(b""), hash(b"windrow"), hash(&[0; 300])], HASHES_OF_VERSION_1);
     }
 

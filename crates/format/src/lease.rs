@@ -1,8 +1,10 @@
-//! A reader's lease: up to where in the manifest a process that reads next to a writer
-//! has read. It needs the files that were removed from the tree after that.
+//! A reader's lease: the length of the manifest that a follower, a process that reads next to a
+//! writer, has read. The follower needs the files that were removed from the tree after that.
 //!
-//! Layout in `docs/format/lease.md`. It is overwritten in place and never synced: who
-//! finds it torn goes by a reader that needs everything.
+//! Layout in `docs/format/lease.md`. The file is overwritten in place and never synced: a torn
+//! lease counts as that of a reader that needs every file.
+//!
+//! Owns: the content of a lease. Never does: lock, write or remove the file.
 
 use crate::log::Length;
 use windrow_base::coding::Decoder;
@@ -12,10 +14,10 @@ use windrow_env::checksum::crc32c;
 /// Bytes of a lease.
 pub const LEASE_BYTES: usize = 28;
 
-/// How the file begins.
+/// The first bytes of the file.
 pub(crate) const MAGIC: [u8; 8] = *b"WndrRead";
 
-/// The bytes of a lease of who has read so much of a manifest.
+/// Encodes the lease of a reader that has read this length of a manifest.
 pub fn encode(read: Length) -> [u8; LEASE_BYTES] {
     let mut out = [0; LEASE_BYTES];
     out[..8].copy_from_slice(&MAGIC);
@@ -26,10 +28,10 @@ pub fn encode(read: Length) -> [u8; LEASE_BYTES] {
     out
 }
 
-/// How much of which manifest the holder of a lease has read.
+/// Decodes a lease: the manifest, and the length of it that the reader has read.
 ///
 /// # Errors
-/// `Corruption` if they are not what was written.
+/// `Corruption` if the bytes fail the checksum.
 pub fn decode(bytes: &[u8]) -> Result<Length> {
     let mut d = Decoder::new(bytes);
     let magic = d.bytes(8)?;

@@ -1,9 +1,10 @@
 //! The bytes on disk: logs, batches, blocks, tables, filters, CURRENT, file names.
 //!
-//! Owns: every encoding that outlives a process, and its checks. What is
-//! written here is described byte by byte in `docs/format/`.
-//! Never does: create, name, sync or delete files by itself (it is handed open
-//! ones), decide what is merged when, or trust a byte it has not checked.
+//! `docs/format/` describes the encodings byte by byte.
+//!
+//! Owns: every encoding that outlives a process, and its checks. Never does: create, name, sync or
+//! delete files by itself (it is handed open ones), choose merges, or trust a byte that it has not
+//! checked.
 
 pub mod batch;
 pub mod block;

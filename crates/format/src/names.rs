@@ -1,8 +1,9 @@
-//! Names of the files in a database directory, and back.
+//! Names of the files in a database directory, and their parsing.
 //!
-//! Never does: accept a name it would not have written itself. `parse` is the
-//! exact inverse of the functions that make names, so a stranger's file is
-//! never taken for one of ours.
+//! `parse` is the exact inverse of the functions that make names, so another program's file is
+//! never taken for one of Windrow's.
+//!
+//! Owns: the form of each name. Never does: accept a name that these functions do not make.
 
 use windrow_base::{COUNTER_MAX, FileNumber};
 
@@ -15,13 +16,13 @@ pub const LOCK: &str = "LOCK";
 /// Name of the file that keeps room for a recovery on a full device.
 pub const RESERVE: &str = "RESERVE";
 
-/// Name of the file in which a running database says what it counts.
+/// Name of the file in which a running database publishes its statistics.
 pub const STATS: &str = "STATS";
 
-/// Digits a file number is padded to.
+/// The digits that a file number is padded to.
 const DIGITS_MIN: usize = 6;
 
-/// What a file of a database directory is.
+/// The kinds of files in a database directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileKind {
     /// A sorted table of entries.
@@ -34,16 +35,16 @@ pub enum FileKind {
     Current,
     /// The lock file; its number is 0.
     Lock,
-    /// Room set aside, without content; its number is 0.
+    /// Reserved space, without content; its number is 0.
     Reserve,
-    /// What a running database counts; its number is 0.
+    /// The statistics of a running database; its number is 0.
     Stats,
     /// A file being written that will be renamed; worthless after a crash.
     Temp,
     /// The lease of a process that reads next to a writer.
     Reader,
-    /// The trace of a repair under way, without content. What is numbered above
-    /// it is that repair's.
+    /// The trace of a repair in progress, without content. Files with higher numbers belong to that
+    /// repair.
     Repair,
 }
 
@@ -67,19 +68,19 @@ pub fn temp(number: FileNumber) -> String {
     format!("{number:06}.tmp")
 }
 
-/// Name of the trace of a repair whose files are numbered above it.
+/// Name of the trace of a repair. The repair's files have higher numbers.
 pub fn repair(number: FileNumber) -> String {
     format!("REPAIR-{number:06}")
 }
 
-/// Name of the lease of a reader, by its place among them.
+/// Name of the lease of a reader, by the reader's index.
 pub fn reader(place: u64) -> String {
     format!("READER-{place:06}")
 }
 
-/// The kind and number of a file name; `None` for names that Windrow does not
-/// write, numbers beyond [`COUNTER_MAX`] among them: new files are numbered on
-/// from the largest, which must never wrap (R8).
+/// The kind and number of a file name; `None` for names that Windrow does not write, numbers beyond
+/// [`COUNTER_MAX`] among them: new files get the numbers after the largest, which must never wrap
+/// (R8).
 pub fn parse(name: &str) -> Option<(FileKind, FileNumber)> {
     match name {
         CURRENT => return Some((FileKind::Current, 0)),

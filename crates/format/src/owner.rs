@@ -1,33 +1,33 @@
-//! Whose a file is, by its first bytes: asked before a file that lies in a
-//! database's directory is removed, or the directory taken for a database's.
+//! The owner of a file by its first bytes: asked before a file in a database's directory is
+//! removed, or the directory taken for a database's.
 //!
-//! Owns: no format; it knows the magic numbers of all. Never does: check more
-//! than them. A damaged file is its owner's all the same.
+//! Owns: no format; it knows the magic numbers of all. Never does: check more than these. A damaged
+//! file still belongs to its owner.
 
 use crate::{current, lease, log, table};
 
-/// How much of a file [`of_head`] wants to see: what a device writes whole.
+/// The bytes of a file that [`of_head`] asks for: a sector, which a device writes whole.
 pub const HEAD_BYTES: usize = 512;
 
-/// Whose a file is.
+/// The owner of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// It begins as Windrow's files do.
     Windrow,
-    /// It is empty, or holds zeros, or no more than a lock file's pid, as a file
-    /// that a crash or a power loss left may: nobody's bytes are in it.
+    /// It is empty, or holds zeros or only a lock file's pid, as a file after a crash or a power
+    /// loss may: it holds no program's data.
     Blank,
-    /// It is a CURRENT of LevelDB or of those that came of it, RocksDB among them.
+    /// It is a CURRENT of LevelDB or of a store derived from it, such as RocksDB.
     LevelDb,
-    /// It begins with zeros or with digits, and not all of it is such. A power
-    /// loss may have torn it from a file of ours, and it may be anybody's: it says
-    /// nothing about the directory, and is nobody's to remove.
+    /// It begins with zeros or with digits, followed by other bytes. A power loss may have torn it
+    /// from a file of Windrow, and it may be another program's: it says nothing about the
+    /// directory, and must not be removed.
     Torn,
     /// It begins in another way.
     Other,
 }
 
-/// Whose a file with these first bytes is: up to [`HEAD_BYTES`], or all it has.
+/// Returns the owner of a file with these first bytes: up to [`HEAD_BYTES`], or all that it has.
 pub fn of_head(head: &[u8]) -> Owner {
     let magics = [current::MAGIC, log::MAGIC, table::MAGIC, lease::MAGIC];
     let written = head.len() - head.iter().rev().take_while(|&&byte| byte == 0).count();
@@ -35,17 +35,17 @@ pub fn of_head(head: &[u8]) -> Owner {
     if written.is_empty() {
         return Owner::Blank;
     }
-    // A sector of one file may show what another left: any magic will do, and
-    // a part of one, since a write may be torn.
+    // A sector of one file may show bytes of another: any magic number counts, and a part of one,
+    // since a write may be torn.
     let begins = |magic: &[u8; 8]| written.starts_with(magic) || magic.starts_with(written);
     if magics.iter().any(begins) {
         return Owner::Windrow;
     }
-    // And so will a lock file's pid.
+    // A lock file's pid counts too.
     if is_pid(written) && written.ends_with(b"\n") {
         return Owner::Blank;
     }
-    // Of two writes to one sector a power loss may have kept the later alone.
+    // A power loss may have kept only the later of two writes to one sector.
     let begin = &head[..head.len().min(current::MAGIC.len())];
     let zeros = begin.iter().rev().take_while(|&&byte| byte == 0).count();
     if is_pid(&begin[..begin.len() - zeros]) {

@@ -1,4 +1,6 @@
-//! Files in memory for this crate's tests: the bytes and nothing else.
+//! Files in memory, and orders of keys, for this crate's tests.
+//!
+//! Owns: the bytes of the files. Never does: fail a call, or lose a byte.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +36,7 @@ impl ReadFile for MemFile {
     }
 }
 
-/// A file being written whose bytes can be had afterwards.
+/// A file being written, whose bytes a test can read afterwards.
 #[derive(Clone)]
 pub(crate) struct MemWriter(Arc<Mutex<Vec<u8>>>);
 

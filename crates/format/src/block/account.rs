@@ -1,9 +1,9 @@
-//! An account of memory: how much of it is held now, whoever holds it.
+//! An account of memory: the bytes that are held now, by any holder.
 //!
-//! A cache knows what it keeps, and not what readers still hold of it after it
-//! let go. So blocks carry their charge with them, and it ends when they do.
+//! A cache knows the blocks that it keeps, but not the blocks that readers still hold after it
+//! dropped them. So a block carries its charge, which ends with the block.
 //!
-//! Owns: the count. Never does: limit it; who opened the account decides.
+//! Owns: the count. Never does: limit it; the owner of the account does.
 
 use windrow_env::sync::Arc;
 use windrow_env::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ impl Account {
         Charge { account: self.clone(), bytes }
     }
 
-    /// Bytes that are charged now.
+    /// The bytes that are charged now.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)

@@ -1,22 +1,26 @@
 //! Builds the payload of a data block.
+//!
+//! Owns: the block being built, its restart points and its hash index. Never does: compress,
+//! checksum or write it.
 
 use super::{BUCKET_COLLISION, BUCKET_EMPTY, HASH_RESTARTS_MAX, TAIL_BYTES, bucket_of};
 use windrow_base::coding::{put_varint, varint_len};
 use windrow_base::key::TRAILER_BYTES;
 
-/// Hash buckets per key: two, so that most buckets tell apart, but four thirds where
-/// two would take more than this part of the entries' bytes.
+/// Hash buckets per key: two, so that most buckets are of one key, but down to four thirds where
+/// two would take more than one byte per `BYTES_PER_BUCKET` of the entries.
 const BUCKETS_PER_KEY_MAX: usize = 2;
 const BUCKETS_PER_3_KEYS_MIN: usize = 4;
 const BYTES_PER_BUCKET: usize = 32;
 
-/// A restart interval ends where it has so many bytes, if not by the number of its entries.
+/// The number of bytes at which a restart interval ends, if the number of its entries did not end
+/// it before.
 const INTERVAL_BYTES: usize = 1024;
 
-/// Most buckets of a hash index.
+/// The most buckets of a hash index.
 const BUCKETS_MAX: usize = u16::MAX as usize;
 
-/// A data block in the making; reused block after block.
+/// A data block being built; reused block after block.
 pub(crate) struct BlockBuilder {
     buf: Vec<u8>,
     restarts: Vec<u32>,
@@ -24,7 +28,7 @@ pub(crate) struct BlockBuilder {
     /// Entries since the last restart.
     since_restart: u32,
     entries: u32,
-    /// Their bytes.
+    /// The bytes of the entries.
     entries_bytes: usize,
     /// Hash and restart index of each distinct user key.
     hashes: Vec<(u32, u8)>,
@@ -59,16 +63,16 @@ impl BlockBuilder {
         self.buf.capacity() + self.restarts.capacity() * 4 + self.hashes.capacity() * 8
     }
 
-    /// Most bytes that one more entry can add.
+    /// The most bytes that one more entry can add.
     pub(crate) fn bytes_of_entry(key_bytes: usize, value_bytes: usize) -> usize {
         let entry_bytes = key_bytes + TRAILER_BYTES + value_bytes + varint_len(value_bytes as u64);
-        // Two lengths of a key take up to three bytes each; restart and buckets up to six,
-        // and large entries bring earlier ones nearer to two buckets each.
+        // Two lengths of a key take up to three bytes each, restart and buckets up to six, and a
+        // large entry lets earlier ones have nearly two buckets each.
         entry_bytes + 12 + entry_bytes.div_ceil(BYTES_PER_BUCKET)
     }
 
-    /// Adds an entry after all others. `shared` bytes of `user_key` are the
-    /// last entry's too. `hash` is given where the user key is new to the block.
+    /// Adds an entry after all others. `user_key` shares its first `shared` bytes with the last
+    /// entry's. `hash` is given where the user key is new to the block.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -88,8 +92,8 @@ impl BlockBuilder {
         if self.hash_index {
             match hash {
                 Some(hash) => self.hashes.push((hash as u32, restart.min(255) as u8)),
-                // A further version in a later interval: the bucket must not
-                // promise that all versions are in the first.
+                // A further version in a later interval: the bucket must not say that all versions
+                // are in the first.
                 None if self.since_restart == 0 => {
                     if let Some(&(hash, _)) = self.hashes.last() {
                         self.hashes.push((hash, restart.min(255) as u8));
@@ -156,7 +160,7 @@ impl BlockBuilder {
         &self.buf
     }
 
-    /// Empties the builder; keeps its memory, but for the room of one giant entry.
+    /// Empties the builder; keeps its memory, except that of a giant entry.
     pub(crate) fn reset(&mut self) {
         self.buf.clear();
         self.buf.shrink_to(1 << 20);

@@ -1,6 +1,6 @@
 //! Numbers in the columns of an index block.
 //!
-//! Owns: nothing. Never does: read outside the bytes.
+//! Owns: no state. Never does: read outside the bytes.
 
 /// The 16-bit number at an offset; 0 where the bytes end before.
 #[inline]

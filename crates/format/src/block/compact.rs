@@ -1,9 +1,9 @@
 //! The compact form of an index block over data blocks: an entry takes 8.5 bytes, or 12.5, and the
 //! rest of its key, where the plain form takes 16 bytes and the whole key.
 //!
-//! Columns: the first 4 or 8 bytes of each key (after what all keys share), the ends of blocks in
-//! groups of eight, the ends of the keys' tails; then the tails, which are what follows those
-//! first bytes. Layout in `docs/format/table.md`.
+//! Columns: the first 4 or 8 bytes of each key (after the prefix that all keys share), the ends of
+//! blocks in groups of eight, the ends of the keys' tails; then the tails, which are the bytes
+//! after the first ones. Layout in `docs/format/table.md`.
 //!
 //! Owns: the form. Never does: hold the block, or know keys of another order than bytewise.
 
@@ -18,13 +18,14 @@ pub(crate) const GROUP: usize = 8;
 /// Set in a tail's end where the key is stored with its trailer (else it is 0).
 pub(crate) const TAIL_HAS_TRAILER: u16 = 1 << 15;
 
-/// Set where the key is shorter than its column of first bytes: the tail's last byte says how long.
+/// Set where the key is shorter than its column of first bytes: the tail's last byte has its
+/// length.
 pub(crate) const TAIL_IS_SHORT: u16 = 1 << 14;
 
-/// Most bytes of all tails.
+/// The most bytes of all tails.
 pub(crate) const TAILS_BYTES_MAX: usize = TAIL_IS_SHORT as usize - 1;
 
-/// Where the columns lie, from the end of the head.
+/// The positions of the columns, from the end of the head.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compact {
     count: usize,
@@ -43,7 +44,7 @@ struct Parts<'a> {
 }
 
 impl Compact {
-    /// Columns of so many entries from `at` on, `width` bytes of each key in the first.
+    /// The columns of `count` entries from `at` on, the first with `width` bytes of each key.
     #[inline]
     pub(super) fn new(at: usize, count: usize, width: usize, shared_len: usize) -> Compact {
         Compact { count, width, at, shared_len }
@@ -74,7 +75,7 @@ impl Compact {
         self.shared_at() + self.shared_len
     }
 
-    /// Where a data block ends, from the base.
+    /// The end of a data block, from the base.
     #[inline]
     pub(super) fn block_end(&self, bytes: &[u8], i: usize) -> u32 {
         let group = u32_at(bytes, self.groups_at() + i / GROUP * 4);
@@ -95,7 +96,7 @@ impl Compact {
         }
     }
 
-    /// The key of an entry without what all share.
+    /// The key of an entry without the shared prefix.
     fn key<'a>(&self, bytes: &'a [u8], i: usize) -> Parts<'a> {
         let offset = |end: u16| usize::from(end & TAILS_BYTES_MAX as u16);
         let from = if i == 0 { 0 } else { offset(self.tail_end(bytes, i - 1)) };
@@ -112,7 +113,7 @@ impl Compact {
         Parts { first: self.prefix(bytes, i).to_be_bytes(), first_len, rest, trailer }
     }
 
-    /// Appends the key of an entry, without what all share, to `out`; returns its trailer.
+    /// Appends the key of an entry, without the shared prefix, to `out`; returns its trailer.
     pub(super) fn push_key(&self, bytes: &[u8], i: usize, out: &mut Vec<u8>) -> u64 {
         let key = self.key(bytes, i);
         out.extend_from_slice(&key.first[..key.first_len]);
@@ -120,7 +121,8 @@ impl Compact {
         key.trailer
     }
 
-    /// Whether ends ascend to the end of the bytes, and keys are of legal length. `None` if not.
+    /// Checks that ends ascend to the end of the bytes, and that keys are of legal length. `None`
+    /// if not.
     pub(super) fn check(&self, bytes: &[u8], base: u64) -> Option<()> {
         // No more entries than bytes, so that no offset overflows.
         if self.count > bytes.len() || self.tails_at() > bytes.len() {
@@ -157,7 +159,8 @@ impl Compact {
         (self.tails_at() + from == bytes.len()).then_some(())
     }
 
-    /// Index of the first entry whose key is at or after a key, both without what all share.
+    /// Returns the index of the first entry whose key is at or after a key, both without the shared
+    /// prefix.
     #[inline]
     pub(super) fn search(&self, bytes: &[u8], target: &[u8], trailer: u64) -> usize {
         let wide = prefix_u64(target);

@@ -4,14 +4,16 @@
 //! shared varint | rest varint | value length varint | trailer 8 | rest of key | value
 //! ```
 //!
-//! The user key is prefix-compressed, the trailer is not: so a search can
-//! compare user keys by the lengths alone, and versions of one key share all of it.
+//! The user key is prefix-compressed, the trailer is not: so a search can compare user keys by the
+//! lengths alone, and versions of one key share the whole key.
+//!
+//! Owns: the form of an entry. Never does: compare keys, or check their order.
 
 use windrow_base::coding::get_varint;
 use windrow_base::key::TRAILER_BYTES;
 use windrow_base::{Error, Result};
 
-/// Where an entry's parts lie. Offsets are within the entries' bytes.
+/// The positions of an entry's parts. Offsets are within the entries' bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     /// Bytes of the user key taken from the entry before.

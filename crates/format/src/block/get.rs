@@ -1,4 +1,7 @@
-//! Point look-up in a data block, without an iterator and without building keys.
+//! Point lookup in a data block, without an iterator and without building keys.
+//!
+//! Owns: the lookup by hash index or binary search, and the scan of a restart interval. Never does:
+//! read a block, or search a second one.
 
 use super::entry::{Entry, malformed};
 use super::{BUCKET_COLLISION, BUCKET_EMPTY, Block, DataLayout, bucket_of};
@@ -7,11 +10,11 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use windrow_base::{KeyOrder, Result};
 
-/// Most bytes of a restart interval that are asked for at once: a processor has a
-/// dozen or so misses under way.
+/// The most bytes of a restart interval that are prefetched at once: a processor has a dozen or so
+/// misses in flight.
 const ASKED_BYTES_MAX: usize = 1 << 10;
 
-/// What a data block says of a key.
+/// The result of a point lookup in a data block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockGet {
     /// The newest entry at or below the trailer asked for.
@@ -23,13 +26,12 @@ pub enum BlockGet {
     },
     /// The block holds no such entry, and none can lie in a later block.
     Absent,
-    /// The block ends before the place of the key: whether a later block has
-    /// it, the block does not know. After `Table::locate` it means absent too,
-    /// since index keys tell versions of one user key apart.
+    /// The block ends before the place of the key; a later block may have it. After `Table::locate`
+    /// it means absent too, since index keys tell versions of one user key apart.
     Passed,
 }
 
-/// Where a search among entries stopped.
+/// The entry at which a search stopped.
 pub(super) struct Stop {
     /// Offset of the entry.
     pub(super) at: usize,
@@ -39,8 +41,8 @@ pub(super) struct Stop {
 }
 
 impl Block {
-    /// The newest entry of `user_key` with a trailer of at most `trailer`
-    /// (from [`windrow_base::key::seek_trailer`]).
+    /// Finds the newest entry of `user_key` with a trailer of at most `trailer` (from
+    /// [`windrow_base::key::seek_trailer`]).
     ///
     /// # Errors
     /// `Corruption` for malformed entries in a block whose checksum holds.
@@ -84,7 +86,7 @@ impl Block {
                 BUCKET_EMPTY => return Ok(BlockGet::Absent),
                 BUCKET_COLLISION => {}
                 restart => {
-                    // All versions of the key are in this interval, if any are.
+                    // All versions of the key in this block are in this interval.
                     let restart = restart as usize;
                     let range = self.restart(layout, restart)..self.restart_end(layout, restart);
                     self.ask_for(&range);
@@ -101,7 +103,7 @@ impl Block {
         self.scan(from..layout.entries_end, order, user_key, trailer)
     }
 
-    /// Asks for the entries of a restart interval: where one begins is told by the one
+    /// Prefetches the entries of a restart interval: the place of each follows from the entry
     /// before it, so the processor would fetch them one by one.
     #[inline]
     fn ask_for(&self, range: &Range<usize>) {
@@ -109,7 +111,7 @@ impl Block {
         windrow_env::prefetch(self.bytes.get(range.start..end).unwrap_or_default());
     }
 
-    /// Looks through entries for the first one at or after `(user_key, trailer)`.
+    /// Scans entries for the first one at or after `(user_key, trailer)`.
     fn scan(
         &self,
         range: Range<usize>,
@@ -139,14 +141,13 @@ impl Block {
         })
     }
 
-    /// The first entry at or after `(user_key, trailer)` in a range of entries
-    /// that begins at a restart point, under the bytewise order.
+    /// Finds the first entry at or after `(user_key, trailer)` in a range of entries that begins at
+    /// a restart point, under the bytewise order.
     ///
-    /// Keys are never assembled: `matched` bytes of the last key are the
-    /// target's too, and the last key was below the target there. An entry
-    /// that shares more than that with it is below as well; one that shares
-    /// less has left the target's prefix upwards. So the search always stops
-    /// at an entry whose shared bytes are the target's own.
+    /// Keys are never assembled. The last key shares its first `matched` bytes with the target, and
+    /// is below it at the next byte. An entry that shares more than `matched` bytes with the last
+    /// key is below the target as well; one that shares less is above it. So the search always
+    /// stops at an entry whose shared bytes are the target's own.
     pub(super) fn find_bytewise(
         &self,
         range: Range<usize>,
@@ -165,7 +166,7 @@ impl Block {
             let rest = entry.rest(entries);
             key_len = entry.shared + rest.len();
             if entry.shared == 0 {
-                // A restart point stores its key whole, shared or not.
+                // A restart point stores its whole key.
                 matched = 0;
             }
             if entry.shared < matched {

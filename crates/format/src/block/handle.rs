@@ -1,8 +1,8 @@
-//! Where a block lies, and where a key may be.
+//! Handles of blocks and partitions, and the result of locating a key.
 //!
-//! Owns: handles, as indexes give them. Never does: read.
+//! Owns: the handles that indexes return. Never does: read.
 
-/// Where a block lies in its file.
+/// The place of a block in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BlockHandle {
     /// Byte offset in the file.
@@ -21,7 +21,7 @@ impl BlockHandle {
 /// A partition of a large table's index and filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionHandle {
-    /// Which of the table's partitions it is, from 0.
+    /// The number of the partition in its table, from 0.
     pub number: u32,
     /// The partition's index block, for [`decode_partition`](crate::table::decode_partition).
     pub index: BlockHandle,
@@ -30,13 +30,13 @@ pub struct PartitionHandle {
     pub filter: Option<BlockHandle>,
 }
 
-/// Where a key may be.
+/// The place where a key may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locate {
     /// In this data block.
     Block(BlockHandle),
-    /// In this partition: read it first and ask again.
+    /// In this partition: read its index, and locate the key in it.
     Partition(PartitionHandle),
-    /// Nowhere: the key is beyond the table's last.
+    /// In no block: the key is after the table's last key.
     None,
 }

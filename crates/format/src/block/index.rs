@@ -1,9 +1,9 @@
-//! Index blocks: where their columns lie, and the search in them.
+//! Index blocks: their columns, and the search in them.
 //!
-//! The compact form (`compact.rs`) is written where it can be. The plain one's columns:
-//! eight-byte prefixes of the user keys (after what all keys share), key
-//! ends, places; then the keys. A search is a branch-free binary search over
-//! the dense prefixes and a full comparison only among equal ones.
+//! The compact form (`compact.rs`) is written where it can be. The plain one's columns: eight-byte
+//! prefixes of the user keys (after the prefix that all keys share), key ends, places; then the
+//! keys. A search is a branch-free binary search over the dense prefixes and a full comparison only
+//! among equal ones.
 //!
 //! Owns: the form of an index block. Never does: hold the block, or read others.
 
@@ -22,7 +22,7 @@ pub(crate) const HEAD_BYTES: usize = 16;
 /// The block is in the compact form.
 pub(crate) const IS_COMPACT: u8 = 1;
 
-/// Of a compact block: eight first bytes of each key, not four.
+/// In a compact block: the column has eight first bytes of each key, not four.
 pub(crate) const IS_WIDE: u8 = 2;
 
 /// Set in a key's end where the key is stored with its trailer (else it is 0).
@@ -31,7 +31,7 @@ pub(crate) const HAS_TRAILER: u32 = 1 << 31;
 const PREFIX_BYTES: usize = 8;
 const END_BYTES: usize = 4;
 
-/// What an index block is over. The numbers are on disk.
+/// The level of an index block: the kind of its entries. The numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum IndexLevel {
@@ -50,7 +50,7 @@ impl IndexLevel {
     }
 }
 
-/// Where the columns of an index block lie; checked against its bytes once.
+/// The positions of an index block's columns, checked once against its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexLayout {
     base: u64,
@@ -61,7 +61,7 @@ pub(crate) struct IndexLayout {
 }
 
 impl IndexLayout {
-    /// Finds the columns and checks that nothing in them leads outside.
+    /// Finds the columns, and checks that every position in them is within the bytes.
     pub(super) fn parse(bytes: &[u8]) -> Result<IndexLayout> {
         let bad = || Error::corruption("index block of an impossible shape");
         let mut d = Decoder::new(bytes);
@@ -103,7 +103,8 @@ impl IndexLayout {
         (self.flags & IS_COMPACT != 0).then(columns)
     }
 
-    /// Key ends ascend to the end of the bytes; places ascend; keys are of legal length.
+    /// Checks that key ends ascend to the end of the bytes, that places ascend, and that keys are
+    /// of legal length.
     fn check_columns(&self, bytes: &[u8]) -> Option<()> {
         let mut key_from = 0;
         let mut place_from = self.base;
@@ -133,7 +134,7 @@ impl IndexLayout {
         (self.keys_at() + key_from == bytes.len()).then_some(())
     }
 
-    /// Where the ends of keys begin.
+    /// The offset of the column of key ends.
     #[inline]
     fn ends_at(&self) -> usize {
         HEAD_BYTES + self.count() * PREFIX_BYTES
@@ -154,7 +155,7 @@ impl IndexLayout {
         self.shared_at() + usize::from(self.shared_len)
     }
 
-    /// What it is over.
+    /// The level of the block.
     #[inline]
     pub(crate) fn level(&self) -> IndexLevel {
         self.level
@@ -172,7 +173,7 @@ impl IndexLayout {
         self.base
     }
 
-    /// What all keys begin with.
+    /// The prefix that all keys share.
     #[inline]
     pub(crate) fn shared<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         let at = self.compact().map_or_else(|| self.shared_at(), |compact| compact.shared_at());
@@ -184,7 +185,7 @@ impl IndexLayout {
         u64_at(bytes, HEAD_BYTES + i * PREFIX_BYTES)
     }
 
-    /// Where a data block ends, from the base.
+    /// The end of a data block, from the base.
     #[inline]
     pub(crate) fn block_end(&self, bytes: &[u8], i: usize) -> u32 {
         match self.compact() {
@@ -229,7 +230,7 @@ impl IndexLayout {
         }
     }
 
-    /// Appends the key of an entry, with what all share, to `out`; returns its trailer.
+    /// Appends the key of an entry, with the shared prefix, to `out`; returns its trailer.
     pub(crate) fn push_key(&self, bytes: &[u8], i: usize, out: &mut Vec<u8>) -> u64 {
         out.extend_from_slice(self.shared(bytes));
         if let Some(compact) = self.compact() {
@@ -240,7 +241,7 @@ impl IndexLayout {
         trailer
     }
 
-    /// The key of an entry of the plain form without what all share, and its trailer.
+    /// The key of an entry of the plain form without the shared prefix, and its trailer.
     #[inline]
     fn key<'a>(&self, bytes: &'a [u8], i: usize) -> (&'a [u8], u64) {
         let from = if i == 0 { 0 } else { u32_at(bytes, self.ends_at() + (i - 1) * END_BYTES) };
@@ -250,7 +251,7 @@ impl IndexLayout {
         if to & HAS_TRAILER == 0 { (key, 0) } else { split(key) }
     }
 
-    /// Index of the first entry whose key is at or after an internal key.
+    /// Returns the index of the first entry whose key is at or after an internal key.
     #[inline]
     pub(crate) fn search(
         &self,
@@ -261,7 +262,7 @@ impl IndexLayout {
     ) -> usize {
         let (mut lo, mut hi) = (0, self.count());
         let mut target = user_key;
-        // No writer gives another order's keys the compact form.
+        // Writers use the compact form for the bytewise order only.
         if order.is_bytewise() || self.flags & IS_COMPACT != 0 {
             let shared = self.shared(bytes);
             match user_key.strip_prefix(shared) {

@@ -1,8 +1,11 @@
-//! Walks a data block's entries both ways.
+//! The iterator over a data block's entries, in both directions.
 //!
-//! Forward is the hot path of scans and merges: one bounds check per entry,
-//! one key buffer as long as the iterator exists. Backward, a restart interval is
-//! decoded once and its entries are then handed out from a small cache.
+//! Forward is the hot path of scans and merges: one bounds check per entry, one key buffer for all
+//! entries. Backward, a restart interval is decoded once, and its entries are then returned from a
+//! small cache.
+//!
+//! Owns: its position, the current key, and the cache. Never does: read a block, or trust an offset
+//! unchecked.
 
 use super::entry::{Entry, malformed};
 use super::{Block, DataLayout};
@@ -14,8 +17,8 @@ use windrow_base::{Error, KeyOrder, Result};
 /// Entries that [`BlockIter::seek_ahead`] steps over before it searches the block.
 const AHEAD_STEPS_MAX: u32 = 4;
 
-/// Iterator over a data block. Owns its block; positioning methods leave it
-/// invalid past either end, or at a malformed entry (then `status` says so).
+/// Iterator over a data block. Owns its block. Positioning methods leave the iterator invalid past
+/// either end, and at a malformed entry, which `status` reports.
 pub struct BlockIter {
     block: Arc<Block>,
     order: KeyOrder,
@@ -36,7 +39,7 @@ pub struct BlockIter {
 struct Before {
     keys: Vec<u8>,
     entries: Vec<Cached>,
-    /// The cache speaks for the entries right before this offset.
+    /// The cache holds the entries right before this offset.
     of: usize,
 }
 
@@ -48,7 +51,7 @@ struct Cached {
 }
 
 impl BlockIter {
-    /// An iterator that is not positioned yet. A block that is not of entries reads as empty.
+    /// An iterator that is not positioned yet. A block of another kind reads as empty.
     pub fn new(block: Arc<Block>, order: KeyOrder) -> BlockIter {
         let layout = block.data();
         BlockIter {
@@ -65,7 +68,7 @@ impl BlockIter {
         }
     }
 
-    /// Starts over on another block of the same order; keeps the buffers.
+    /// Exchanges the block for another of the same order; keeps the buffers.
     pub fn reset(&mut self, block: Arc<Block>) {
         self.layout = block.data();
         self.block = block;
@@ -74,7 +77,7 @@ impl BlockIter {
         self.before.entries.clear();
     }
 
-    /// Whether it is at an entry.
+    /// Whether the iterator is at an entry.
     #[inline]
     pub fn valid(&self) -> bool {
         self.valid
@@ -103,7 +106,7 @@ impl BlockIter {
         &self.block
     }
 
-    /// Whether all entries met so far were well formed.
+    /// Returns `Ok` if all entries so far were well formed.
     ///
     /// # Errors
     /// `Corruption` otherwise; the iterator stays invalid.
@@ -120,12 +123,12 @@ impl BlockIter {
         self.error = Some(malformed());
     }
 
-    /// To the first entry.
+    /// Moves to the first entry.
     pub fn seek_first(&mut self) {
         self.start_at(0);
     }
 
-    /// To the last entry.
+    /// Moves to the last entry.
     pub fn seek_last(&mut self) {
         if self.layout.restarts == 0 || self.error.is_some() {
             self.valid = false;
@@ -135,7 +138,7 @@ impl BlockIter {
         self.step_back();
     }
 
-    /// To the first entry at or after an internal key.
+    /// Moves to the first entry at or after an internal key.
     pub fn seek(&mut self, internal_key: &[u8]) {
         if self.layout.restarts == 0 || self.error.is_some() {
             self.valid = false;
@@ -155,7 +158,7 @@ impl BlockIter {
         }
     }
 
-    /// Finds the place without building the keys on the way to it.
+    /// Finds the place without building the keys before it.
     fn seek_bytewise(&mut self, restart: usize, user_key: &[u8], trailer: u64) {
         let range = self.block.restart(&self.layout, restart)..self.layout.entries_end;
         match self.block.find_bytewise(range, user_key, trailer) {
@@ -173,8 +176,8 @@ impl BlockIter {
         }
     }
 
-    /// [`BlockIter::seek`] for a key after the current entry: steps as long as
-    /// the place is a few entries away.
+    /// [`BlockIter::seek`] for a key after the current entry: steps if the place is a few entries
+    /// away.
     pub fn seek_ahead(&mut self, internal_key: &[u8]) {
         let (user_key, trailer) = split(internal_key);
         debug_assert!(!self.valid || self.is_before(user_key, trailer));
@@ -187,7 +190,7 @@ impl BlockIter {
         self.seek(internal_key);
     }
 
-    /// To the last entry before an internal key.
+    /// Moves to the last entry before an internal key.
     pub fn seek_before(&mut self, internal_key: &[u8]) {
         self.seek(internal_key);
         if self.valid {
@@ -215,7 +218,7 @@ impl BlockIter {
         self.next();
     }
 
-    /// To the next entry. Does nothing when not valid.
+    /// Moves to the next entry. Does nothing when not valid.
     #[inline]
     pub fn next(&mut self) {
         if !self.valid {
@@ -240,14 +243,14 @@ impl BlockIter {
         }
     }
 
-    /// To the previous entry. Does nothing when not valid.
+    /// Moves to the previous entry. Does nothing when not valid.
     pub fn prev(&mut self) {
         if self.valid {
             self.step_back();
         }
     }
 
-    /// To the entry that ends at `self.at`.
+    /// Moves to the entry that ends at `self.at`.
     fn step_back(&mut self) {
         if self.at == 0 {
             self.valid = false;
@@ -270,7 +273,8 @@ impl BlockIter {
         self.valid = true;
     }
 
-    /// Decodes the entries of the restart interval that ends at, or holds, `self.at`, up to there.
+    /// Decodes the entries of the restart interval that ends at, or holds, `self.at`, up to that
+    /// offset.
     fn fill_before(&mut self) -> Option<()> {
         let before = &mut self.before;
         before.keys.clear();
@@ -294,7 +298,7 @@ impl BlockIter {
             before.entries.push(Cached { key_at, at, value_at: entry.value_at, end: entry.end });
             at = entry.end;
         }
-        // Entries must meet `self.at` exactly.
+        // The last entry must end at `self.at` exactly.
         (at == self.at).then_some(())
     }
 }

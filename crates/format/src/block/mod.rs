@@ -1,15 +1,15 @@
 //! Blocks: the unit that tables are read, checked, compressed and cached in.
 //!
-//! On disk a block is a payload, a tag byte (kind and codec) and a CRC over
-//! both, seeded with the file's uid and the block's offset (R6). In memory a
-//! [`Block`] is the payload after those checks, decompressed, with its own
-//! structure checked once: what a reader then follows inside it (restart
-//! offsets, index columns) cannot lead outside.
+//! On disk a block is a payload, a tag byte (kind and codec) and a CRC over both, seeded with the
+//! file's uid and the block's offset (R6). In memory a [`Block`] is the payload after those checks,
+//! decompressed, with its own structure checked once: no restart offset or index column can then
+//! lead a reader outside of it.
 //!
-//! Data blocks hold entries with prefix-compressed user keys, restart points,
-//! and a hash index from user key to restart interval. Layout in
-//! `docs/format/block.md`.
-//! Never does: read files (`table::read`), or know what lies in other blocks.
+//! Data blocks hold entries with prefix-compressed user keys, restart points, and a hash index from
+//! user key to restart interval. Layout in `docs/format/block.md`.
+//!
+//! Owns: the bytes of a block, and the checks of them. Never does: read files (`table::read`), or
+//! know other blocks.
 
 mod account;
 mod builder;
@@ -44,22 +44,22 @@ pub const BLOCK_TRAILER_BYTES: usize = 5;
 /// Bytes at the end of a data block's payload: restart count, hash buckets, flags.
 const TAIL_BYTES: usize = 8;
 
-/// The trailers of puts that are to be given a sequence number.
+/// The trailers of puts without a sequence number, which [`Block::give_seq`] sets.
 const PUT_WITHOUT_SEQ: u64 = Kind::Put as u64;
 const PUT_EXPIRY_WITHOUT_SEQ: u64 = Kind::PutExpiry as u64;
 
-/// Most restarts a hash index can name.
+/// The most restarts that a hash index can name.
 const HASH_RESTARTS_MAX: usize = 253;
-/// Restart points that are asked for together before a search among them: the search
-/// would wait for one after the other.
+/// The number of restart points that are prefetched before a search among them: the search would
+/// wait for one after the other.
 const ASKED_RESTARTS_MAX: usize = 16;
 
-/// Bucket of keys in more than one restart interval: ask the binary search.
+/// Bucket of keys in more than one restart interval, which need the binary search.
 const BUCKET_COLLISION: u8 = 254;
-/// Bucket of no key.
+/// Bucket without a key.
 const BUCKET_EMPTY: u8 = 255;
 
-/// What a block holds. The numbers are on disk.
+/// The kind of a block's content. The numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum BlockKind {
@@ -76,7 +76,7 @@ pub enum BlockKind {
 }
 
 impl BlockKind {
-    /// What messages call it.
+    /// The name of the kind in messages.
     pub fn name(self) -> &'static str {
         match self {
             BlockKind::Data => "data",
@@ -114,17 +114,18 @@ pub(crate) fn trailer(
     [tag, crc[0], crc[1], crc[2], crc[3]]
 }
 
-/// Where the parts of a data block's payload lie.
+/// The positions of the parts of a data block's payload.
 #[derive(Clone, Copy, Debug)]
 struct DataLayout {
     /// Entries take `0..entries_end`; the restart offsets follow.
     entries_end: usize,
     restarts: usize,
-    /// Bytes of the hash index, behind the restart offsets; 0 without one.
+    /// Bytes of the hash index, after the restart offsets; 0 without one.
     buckets: usize,
 }
 
-/// What was found in a block's bytes. Small: a get from the cache waits for this line of memory.
+/// The structure that was found in a block's bytes. Small: a get from the cache waits for this line
+/// of memory.
 enum Parsed {
     /// A [`DataLayout`].
     Data {
@@ -133,7 +134,7 @@ enum Parsed {
         buckets: u16,
     },
     Index(IndexLayout),
-    /// The block's bytes are its lines.
+    /// The lines of a filter, which are all of the block's bytes.
     Filter {
         probes: u32,
     },
@@ -144,12 +145,12 @@ enum Parsed {
 pub struct Block {
     bytes: Buffer,
     parsed: Parsed,
-    /// Ends with the block.
+    /// The charge for its memory, which ends with the block.
     charge: Option<Charge>,
 }
 
 impl Block {
-    /// Checks a block as it is on disk, trailer included, and takes it in.
+    /// Checks a block in its form on disk, trailer included, and decompresses it.
     ///
     /// # Errors
     /// `Corruption` if the checksum fails, the block is of another kind, or
@@ -190,12 +191,12 @@ impl Block {
         Ok(Block { bytes, parsed, charge: None })
     }
 
-    /// Has the block carry a charge for its memory for as long as it lives.
+    /// Attaches a charge for the block's memory, which ends with the block.
     pub fn carry(&mut self, charge: Charge) {
         self.charge = Some(charge);
     }
 
-    /// The payload; of a filter, its lines.
+    /// The payload; for a filter, its lines.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -222,9 +223,10 @@ impl Block {
         }
     }
 
-    /// Gives the entries of a data block a sequence number, where they have none of their own
-    /// ([`crate::table::Properties::given_above`]). Other blocks stay as they are: an index
-    /// leads to a key all the same, since such a table holds each key once.
+    /// Sets the sequence number of a data block's entries, in a table whose entries have none
+    /// ([`crate::table::Properties::given_above`]). Blocks of other kinds are not changed: their
+    /// keys, without a number, still lead to the right block, since such a table holds each key
+    /// once.
     ///
     /// # Errors
     /// `Corruption` if an entry has a number, is no put, or is malformed.
@@ -271,7 +273,7 @@ impl Block {
         }
     }
 
-    /// The bytes that entries take.
+    /// The bytes of the entries.
     #[inline]
     fn entries(&self, layout: &DataLayout) -> &[u8] {
         &self.bytes[..layout.entries_end]
@@ -287,7 +289,7 @@ impl Block {
         }
     }
 
-    /// Where a restart interval ends.
+    /// The end of a restart interval.
     #[inline]
     fn restart_end(&self, layout: &DataLayout, index: usize) -> usize {
         if index + 1 < layout.restarts {
@@ -375,7 +377,7 @@ fn parse_data(bytes: &[u8]) -> Result<Parsed> {
     if (restarts == 0) != (entries_end == 0) || !hash_index.iter().all(names_restart) {
         return Err(bad());
     }
-    // Restart points of four bytes name no more.
+    // Restart points of four bytes reach no further.
     let entries_end = u32::try_from(entries_end).map_err(|_| bad())?;
     Ok(Parsed::Data { entries_end, restarts: restarts as u32, buckets })
 }

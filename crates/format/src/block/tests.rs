@@ -1,5 +1,8 @@
-//! Blocks against a sorted list: iteration both ways, seeks, gets, and bytes
-//! that no builder wrote.
+//! Blocks against a sorted list: iteration in both directions, seeks, gets, and bytes that no
+//! builder wrote.
+//!
+//! Owns: the cases, and the sorted list that answers are compared with. Never does: read or write a
+//! file.
 
 use super::entry::Entry;
 use super::*;
@@ -49,7 +52,7 @@ fn block_of(entries: &Entries, order: &KeyOrder, interval: u32, hash_index: bool
     Arc::new(Block::parse(Buffer::copy_of(&payload), BlockKind::Data).unwrap())
 }
 
-/// Short keys of few letters: many shared prefixes, prefixes of one another, and versions.
+/// Short keys of few letters: many shared prefixes, keys that are prefixes of others, and versions.
 fn raw_entries() -> impl Strategy<Value = Vec<(Vec<u8>, u64, Vec<u8>)>> {
     let key = prop_oneof![
         prop::collection::vec(prop::sample::select(b"abAB\xff\0".to_vec()), 0..5),
@@ -90,7 +93,7 @@ fn check_target(block: &Arc<Block>, order: &KeyOrder, entries: &Entries, user: &
     let mut iter = BlockIter::new(Arc::clone(block), order.clone());
     iter.seek(&target);
     assert_eq!(iter.valid().then(|| iter.key()), entries.get(at).map(|e| &e.0[..]));
-    // Turn about twice from wherever the seek went.
+    // Change direction twice from the place that the seek found.
     if iter.valid() {
         iter.prev();
         assert_eq!(iter.valid(), at > 0);
@@ -218,7 +221,7 @@ fn every_flip_of_a_block_on_disk_is_found() {
     for len in 0..disk.len() {
         assert!(decode(&disk[..len], 7, 4096, BlockKind::Data).is_err());
     }
-    // Elsewhere, in another file, or as another kind, the same bytes do not pass.
+    // At another offset, in another file, and as another kind, these bytes fail their checks.
     for (uid, offset, kind) in
         [(8, 4096, BlockKind::Data), (7, 0, BlockKind::Data), (7, 4096, BlockKind::Index)]
     {
@@ -236,9 +239,9 @@ fn codecs_of_the_future_are_refused() {
     assert_eq!(e.kind(), windrow_base::ErrorKind::NotSupported);
 }
 
-/// An interval has few bytes where values are large and few entries where they are
-/// small. Restarts and buckets take no more than a fiftieth of the block beyond what
-/// intervals of sixteen and four buckets for three keys took.
+/// An interval has few bytes where values are large and few entries where they are small. Restarts
+/// and buckets take at most a fiftieth of the block more than intervals of sixteen entries and four
+/// buckets for three keys did.
 #[test]
 fn intervals_are_bounded_in_bytes_and_entries() {
     let order = KeyOrder::Bytewise;

@@ -1,25 +1,24 @@
-//! What lies behind the place where reading a log stopped: evidence, which is a fragment that
-//! says that more was durable, and batches that are whole.
+//! The search behind the place where reading a log stopped: for evidence, which is a fragment that
+//! says that more was durable, and for whole batches.
 //!
-//! After damage nothing says where fragments begin: a header is looked for at every byte.
+//! After damage nothing says where fragments begin: the search tries every byte.
 //!
-//! A header of fixed length carries the log's uid, eight bytes that are known. A short
-//! header has its checksum alone. So each place whose byte for the kind may be one, and
-//! that would be evidence, is one try, and bytes at random pass a try with a chance of
-//! 2^-32. Short headers are believed in one of two ways:
+//! A header of fixed length carries the log's uid, eight bytes that are known. A short header has
+//! only its checksum. So each place that has a valid kind byte, and whose header would be evidence,
+//! is one try, and random bytes pass a try with a probability of 2^-32. A short header is believed
+//! in one of two cases:
 //!
-//! - with a payload whose checksum holds as well: 2^-64 a try, and no more than one try for
-//!   each byte;
-//! - alone, among the first [`TRIES_MAX`] tries: 2^-25 altogether. It is the record that a
-//!   crash cut short, next to the damage.
+//! - with a payload whose checksum holds as well: 2^-64 a try, and at most one try for each byte;
+//! - alone, among the first [`TRIES_MAX`] tries: 2^-25 altogether. Such a header is that of the
+//!   record that a crash cut short, next to the damage.
 //!
-//! Fragments do not overlap. So the search goes on behind a header that is valid, and its
-//! payload, whose checksum is tested once: the search is linear in the bytes.
+//! Fragments do not overlap. So the search goes on behind a valid header and its payload, whose
+//! checksum is tested once: the search is linear in the bytes.
 //!
 //! A batch counts as whole if both checksums of each of its fragments hold: 2^-64 for each place
 //! that is tried.
 //!
-//! Owns: that search. Never does: judge what the rest of a log means (`reader.rs`).
+//! Owns: that search. Never does: judge the end of a log (`reader.rs`).
 
 use super::fragment::{Class, Fragment, FragmentHeader, HEADER_BYTES};
 use super::framing::Framing;
@@ -31,20 +30,20 @@ use std::ops::Range;
 use windrow_base::{FileUid, Result};
 use windrow_env::ReadFile;
 
-/// A short header counts without its payload among so many that were tried: the chance that
-/// bytes which are no header are taken for one is this many times 2^-32.
+/// The number of tries among which a short header counts without its payload: the probability that
+/// other bytes are taken for a header is this number times 2^-32.
 pub(super) const TRIES_MAX: u32 = 128;
 
-/// What a fragment says.
+/// A fragment that says that more was durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Evidence {
-    /// Where it begins.
+    /// Its offset.
     pub(super) place: u64,
-    /// Up to where all was durable when it was written.
+    /// The length of the log that was durable when the fragment was written.
     pub(super) durable_up_to: u64,
 }
 
-/// Where the last byte from `from` on ends that is not zero; `from` if all are.
+/// Returns the end of the last nonzero byte from `from` on; `from` if all are zero.
 ///
 /// # Errors
 /// `Io`.
@@ -61,16 +60,16 @@ pub(super) fn written_end(file: &dyn ReadFile, window: &mut Window, from: u64) -
     Ok(end)
 }
 
-/// What a search is for.
+/// The purpose of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
-    /// What tells damage from a torn end: it ends at the first evidence.
+    /// To tell damage from a torn tail: the search ends at the first evidence.
     Judgement,
-    /// Where reading can go on: it ends at the first whole batch.
+    /// To find where reading can go on: the search ends at the first whole batch.
     FirstBatch,
 }
 
-/// Looks for fragments that begin within `within`, behind the place where reading stopped.
+/// Searches for fragments that begin within `within`, behind the place where reading stopped.
 ///
 /// # Errors
 /// `Io`.
@@ -98,7 +97,7 @@ pub(super) fn search(
             if is_last {
                 break;
             }
-            // Windows overlap, so that a header across their edge is seen.
+            // Windows overlap, so that a header across their edge is found.
             at += len - (HEADER_BYTES as u64 - 1);
             continue;
         };
@@ -125,26 +124,27 @@ pub(super) fn search(
     Ok(behind)
 }
 
-/// What lies behind the place where reading stopped.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Behind {
     /// The first fragment that says that more was durable.
     pub(super) evidence: Option<Evidence>,
-    /// How many batches are whole.
+    /// The number of whole batches.
     pub(super) batches: u64,
-    /// Where the first of them begins.
+    /// The offset of the first of them.
     pub(super) first_batch: Option<u64>,
 }
 
 /// The fragments of a batch, being put together.
 #[derive(Default)]
 struct Pieces {
-    /// Where the batch begins, and the next fragment must.
+    /// The offset of the batch, and the offset that its next fragment must have.
     open: Option<(u64, u64)>,
 }
 
 impl Pieces {
-    /// Takes the next whole fragment. Gives where its batch begins, if it makes one whole.
+    /// Takes the next whole fragment. Returns the offset of its batch if the fragment completes
+    /// one.
     fn join(&mut self, place: Range<u64>, header: &FragmentHeader) -> Option<u64> {
         let open = self.open.take();
         let fragment = Fragment::from_u8(header.fragment)?;
@@ -163,18 +163,18 @@ impl Pieces {
     }
 }
 
-/// A search under way.
+/// A search in progress.
 struct Search {
     uid: FileUid,
-    /// Where reading stopped.
+    /// The offset where reading stopped.
     end: u64,
-    /// How many places were tried that would have been evidence.
+    /// The number of places tried whose headers would have been evidence.
     tries: u32,
 }
 
 impl Search {
-    /// Looks through bytes from file offset `at` for the first header of fixed length that is
-    /// valid, as [`Search::short`] does.
+    /// Searches bytes from file offset `at` for the first valid header of fixed length, as
+    /// [`Search::short`] does for short ones.
     fn fixed(&self, bytes: &[u8], at: u64) -> Option<(u64, FragmentHeader, usize)> {
         let uid_bytes = self.uid.to_le_bytes();
         for (i, candidate) in bytes.windows(HEADER_BYTES).enumerate() {
@@ -191,15 +191,15 @@ impl Search {
         None
     }
 
-    /// Looks through bytes from file offset `at` for the first short header that is valid,
-    /// evidence or not. Gives its offset, what it says, and its length.
+    /// Searches bytes from file offset `at` for the first valid short header, evidence or not.
+    /// Returns its offset, its fields and its length.
     fn short(
         &mut self,
         bytes: &[u8],
         at: u64,
         is_last: bool,
     ) -> Option<(u64, FragmentHeader, usize)> {
-        // The last of them are seen whole with the next window.
+        // The last places are tried with the next window, which has their headers whole.
         let places = if is_last { bytes.len() } else { bytes.len() - (HEADER_BYTES - 1) };
         let kinds = bytes.get(short::KIND_AT..)?;
         for (i, &kind) in kinds.iter().enumerate().take(places) {

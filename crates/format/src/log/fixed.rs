@@ -19,7 +19,7 @@ pub(super) fn write(header: &FragmentHeader, out: &mut [u8], uid: FileUid, offse
     out[..4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// `None` unless these bytes are a header that was written for this log and offset.
+/// Reads a header. `None` unless these bytes are one that was written for this log and offset.
 pub(super) fn read(
     bytes: &[u8; HEADER_BYTES],
     uid: FileUid,

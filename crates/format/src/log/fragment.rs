@@ -1,20 +1,20 @@
 //! Fragments: the pieces of a record, each with a header that has a checksum of its own.
 //!
-//! Owns: what a fragment may be, and what its header says. Never does: know the header's
-//! bytes (`fixed.rs`, `short.rs`), or put records together.
+//! Owns: the kinds of fragments, and the fields of a header. Never does: know the header's bytes
+//! (`fixed.rs`, `short.rs`), or put records together.
 
 use windrow_base::{Error, Result};
 
-/// Bytes of a fragment's header of fixed length, and most bytes of any that is written.
+/// The bytes of a fragment's header of fixed length, which no header that is written exceeds.
 pub const HEADER_BYTES: usize = 32;
 
-/// Most payload bytes in one fragment (1 MiB).
+/// The most payload bytes of one fragment (1 MiB).
 ///
-/// Large, since nothing is gained from small ones: a record is valid only as
-/// a whole, and fragments only bound what a writer must hold in one piece.
+/// Large, since small fragments gain nothing: a record is valid only as a whole, and fragments only
+/// bound the bytes that a writer must hold in one piece.
 pub const FRAGMENT_BYTES_MAX: usize = 1 << 20;
 
-/// What a record holds. The numbers are on disk.
+/// The class of a record's payload. The numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Class {
@@ -22,7 +22,7 @@ pub enum Class {
     Batch = 1,
     /// An edit of the manifest.
     Edit = 2,
-    /// A note in a write-ahead log about how much of other files was durable ([`Mark`](super::Mark)).
+    /// A note in a write-ahead log of the durable lengths of other files ([`Mark`](super::Mark)).
     Mark = 3,
 }
 
@@ -72,7 +72,7 @@ impl Fragment {
     }
 }
 
-/// What a fragment's header says, in either form.
+/// The fields of a fragment's header, in either form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FragmentHeader {
     pub(super) payload_crc: u32,

@@ -1,16 +1,16 @@
 //! Frames a record whose payload comes in parts, and hands out each fragment as
 //! it is full: a record of any size is written with one fragment in memory.
 //!
-//! Owns: the fragment in the making. Never does: write to files.
+//! Owns: the fragment being built. Never does: write to files.
 
 use super::fragment::{Class, FRAGMENT_BYTES_MAX, Fragment};
 use super::place::{Place, seal_fragment};
 use windrow_base::Result;
 
-/// One record in the making.
+/// A record being framed.
 pub struct Framer {
     class: Class,
-    /// Where the fragment in the making goes.
+    /// The place of the fragment being built.
     place: Place,
     is_first: bool,
     /// Bytes of room for its header, at the beginning of `framed`.
@@ -20,23 +20,23 @@ pub struct Framer {
 }
 
 impl Framer {
-    /// A record in this place.
+    /// A framer for a record in this place.
     pub fn new(class: Class, place: Place) -> Framer {
         let room = place.room_bytes();
         Framer { class, place, is_first: true, room, framed: vec![0; room] }
     }
 
-    /// Makes room for so many bytes of payload, but for no more than a fragment has.
+    /// Reserves room for `bytes` more of payload, up to the room of a fragment.
     pub fn reserve(&mut self, bytes: usize) {
         let payload_bytes = self.framed.len() - self.room;
         self.framed.reserve(bytes.min(FRAGMENT_BYTES_MAX - payload_bytes));
     }
 
-    /// Appends to the payload. Hands out the fragments that it fills, header and
-    /// payload together, with where each goes in the file.
+    /// Appends to the payload. Hands the fragments that it fills, header and payload together, to
+    /// `put`, each with its offset in the file.
     ///
     /// # Errors
-    /// What `put` said. The record must not be gone on with then.
+    /// The error of `put`. The record must not be continued after it.
     pub fn push(
         &mut self,
         mut bytes: &[u8],
@@ -45,7 +45,7 @@ impl Framer {
         while !bytes.is_empty() {
             let room = self.room + FRAGMENT_BYTES_MAX - self.framed.len();
             if room == 0 {
-                // More follows, so it is not the last one.
+                // More bytes follow, so it is not the last fragment.
                 self.seal(
                     if self.is_first { Fragment::First } else { Fragment::Middle },
                     &mut put,
@@ -62,7 +62,7 @@ impl Framer {
     /// Hands out the last fragment.
     ///
     /// # Errors
-    /// What `put` said.
+    /// The error of `put`.
     pub fn finish(mut self, put: impl FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
         self.seal(if self.is_first { Fragment::Full } else { Fragment::Last }, put)
     }

@@ -1,4 +1,4 @@
-//! The forms that a log has had, by the version in the file's header.
+//! The forms of a log, by the version in the file's header.
 //!
 //! Owns: their numbers. Never does: read or write one (`place.rs`, `batch.rs`).
 
@@ -9,6 +9,7 @@
 pub enum Framing {
     /// A header of 32 bytes, with the log's uid. Manifests, and logs of format version 1.
     Fixed = 1,
-    /// A header of 11 bytes and more: what can be short is a varint. Write-ahead logs.
+    /// A header of 11 bytes or more, with varints for the numbers that are mostly small.
+    /// Write-ahead logs.
     Short = 2,
 }

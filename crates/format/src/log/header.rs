@@ -1,5 +1,7 @@
-//! The header of a log file: what it is, whose it is, and (R11) which
-//! manifest was in force, and how much of it was on the device, when the log began.
+//! The header of a log file: its kind, its identity, and (R11) the manifest that was in force when
+//! the log began, with the length of it that was on the device.
+//!
+//! Owns: the file header, byte by byte. Never does: write or read a file.
 
 use super::framing::Framing;
 use windrow_base::coding::Decoder;
@@ -9,7 +11,7 @@ use windrow_env::checksum::crc32c;
 /// Bytes of the file header, in every format version.
 pub const FILE_HEADER_BYTES: usize = 64;
 
-/// What a log or manifest begins with.
+/// The first bytes of a log or manifest.
 pub const MAGIC: [u8; 8] = *b"WndrLog\0";
 
 /// Which of the two logs a file is. The numbers are on disk.
@@ -42,9 +44,9 @@ impl LogKind {
 /// The head of a log file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileHeader {
-    /// What it is a log of.
+    /// Write-ahead log or manifest.
     pub kind: LogKind,
-    /// The form of what is in it: the version.
+    /// The form of its fragment headers and batches: the version.
     pub framing: Framing,
     /// The file's number.
     pub number: FileNumber,
@@ -54,7 +56,8 @@ pub struct FileHeader {
     pub manifest_number: FileNumber,
     /// Bytes of that manifest that were on the device then.
     pub manifest_durable_bytes: u64,
-    /// The uid of that manifest: which database, and which of its lives, the log is of.
+    /// The uid of that manifest, which identifies the database, and the generation of it, that the
+    /// log belongs to.
     pub manifest_uid: FileUid,
 }
 
@@ -76,7 +79,7 @@ pub fn encode_file_header(header: &FileHeader) -> Vec<u8> {
     out
 }
 
-/// Reads a file header off the head of `bytes`.
+/// Decodes the file header that `bytes` begin with.
 ///
 /// # Errors
 /// `Corruption` if it is cut short or fails its checksum, `NotSupported` if a
@@ -113,9 +116,9 @@ pub fn decode_file_header(bytes: &[u8]) -> Result<FileHeader> {
     })
 }
 
-/// Whether these bytes from a file's start show that no header ever reached
-/// it: fewer than a header's, or all zeros. A log that was created but never
-/// synced looks so after a crash; nothing can have been promised of it.
+/// Whether these first bytes of a file show that no header ever reached it: fewer than a header's,
+/// or all zeros. A log that was created but never synced looks so after a crash; no record of it
+/// can have been promised durable.
 pub fn is_blank(head: &[u8]) -> bool {
     head.len() < FILE_HEADER_BYTES || head[..FILE_HEADER_BYTES].iter().all(|&b| b == 0)
 }

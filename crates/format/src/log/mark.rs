@@ -1,16 +1,15 @@
-//! A mark: what a write-ahead log remembers of other files.
+//! A mark: the durable lengths of other files, recorded in a write-ahead log.
 //!
-//! The last records of a file have no later record in it to speak for them. A
-//! mark, written into the log that goes on, does: so much of the manifest, and
-//! of each older log, was on the device before this was written. Whatever a
-//! crash does to the mark itself, a mark that can be read tells the truth.
+//! No later record in a file says that its last records were durable. A mark in the next log says
+//! it: these lengths of the manifest, and of each older log, were on the device before the mark was
+//! written. A crash may destroy a mark, but a mark that can be read is true.
 //!
 //! Owns: the payload of a record of class `Mark`. Never does: compare it with files.
 
 use windrow_base::coding::{Decoder, put_varint};
 use windrow_base::{Error, FileNumber, Result};
 
-/// How much of a file was durable.
+/// The durable length of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Length {
     /// The file's number.
@@ -19,7 +18,7 @@ pub struct Length {
     pub bytes: u64,
 }
 
-/// What was durable when the mark was written.
+/// The durable lengths of the other files when the mark was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     /// The manifest in force.

@@ -6,12 +6,12 @@
 //! with the log's uid and the fragment's offset, so that a fragment that was
 //! copied, misplaced or left over from another log never passes.
 //!
-//! Every fragment says up to where the log was known to be on the device when
-//! it was written (`durable_up_to`). That is what tells a torn tail (bytes
-//! nobody was promised) from damage to what had been synced: see [`Reader`].
+//! Every fragment records the length of the log that was known to be on the device when it was
+//! written (`durable_up_to`). This tells a torn tail (bytes that were never promised durable) from
+//! damage to synced bytes: see [`Reader`].
 //!
-//! Owns: the file header, the fragments, and the rule for the torn tail.
-//! Never does: write to files, or know what a payload means.
+//! Owns: the file header, the fragments, and the rule for the torn tail. Never does: write to
+//! files, or know the meaning of a payload.
 
 mod evidence;
 mod fixed;
@@ -39,8 +39,8 @@ use fragment::Fragment;
 use place::seal_fragment;
 use windrow_base::Result;
 
-/// Fills in the header of a record of one fragment, in place: `buf` is [`HEADER_BYTES`] of
-/// room, or more, and from `payload_at` on the payload. Gives the record, header and payload.
+/// Fills in the header of a record of one fragment, in place: `buf` is [`HEADER_BYTES`] of room, or
+/// more, and from `payload_at` on the payload. Returns the record, header and payload.
 ///
 /// # Panics
 /// If there is no room, or the payload is over [`FRAGMENT_BYTES_MAX`] (use [`frame`]).
@@ -62,11 +62,11 @@ pub fn frame(out: &mut Vec<u8>, payload: &[u8], class: Class, place: Place) {
     debug_assert!(appended.is_ok(), "appending to memory does not fail");
 }
 
-/// As [`frame`], but hands out each fragment, header and payload together, with
-/// where it goes in the file: a large record is never copied whole.
+/// As [`frame`], but hands each fragment, header and payload together, to `put` with its offset in
+/// the file: a large record is never copied whole.
 ///
 /// # Errors
-/// What `put` said, which is not called again then.
+/// The error of `put`, which is not called again after it.
 pub fn frame_pieces(
     payload: &[u8],
     class: Class,

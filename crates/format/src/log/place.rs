@@ -1,7 +1,7 @@
 //! Places in a log, and the headers of fragments there, in either form.
 //!
-//! Owns: how many bytes a record takes in its place, and the sealing of a fragment. Never
-//! does: know the bytes of a header (`fixed.rs`, `short.rs`).
+//! Owns: the length of a record in its place, and the sealing of a fragment. Never does: know the
+//! bytes of a header (`fixed.rs`, `short.rs`).
 
 use super::fragment::{Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES};
 use super::framing::Framing;
@@ -9,21 +9,21 @@ use super::{fixed, short};
 use windrow_base::{FileUid, debug_invariant};
 use windrow_env::checksum::checksum;
 
-/// Where a record goes, and what is known there.
+/// The place of a record in a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// The form of the log's headers.
     pub framing: Framing,
     /// The log's uid.
     pub uid: FileUid,
-    /// Where the record begins in the file.
+    /// The record's offset in the file.
     pub offset: u64,
-    /// Up to where the log is known to be on the device: no further than `offset`.
+    /// The length of the log that is known to be on the device: at most `offset`.
     pub durable_up_to: u64,
 }
 
 impl Place {
-    /// Bytes that have room for a header anywhere.
+    /// The bytes that a header takes at most, at any place.
     pub(super) fn room_bytes(&self) -> usize {
         match self.framing {
             Framing::Fixed => HEADER_BYTES,
@@ -62,13 +62,13 @@ impl Place {
     }
 }
 
-/// No record of such a payload takes more bytes on disk, wherever it goes.
+/// The most bytes on disk of a record with this payload, at any place.
 pub fn framed_bytes_max(payload_bytes: usize) -> u64 {
     let fragments = payload_bytes.div_ceil(FRAGMENT_BYTES_MAX).max(1);
     (payload_bytes + fragments * HEADER_BYTES) as u64
 }
 
-/// The header that `bytes` begin with, and its length. `None` unless it was written for this
+/// Reads the header that `bytes` begin with, and its length. `None` unless it was written for this
 /// log and offset.
 pub(super) fn read_header(
     framing: Framing,
@@ -86,14 +86,14 @@ pub(super) fn read_header(
     }
 }
 
-/// The payload's checksum is taken at the payload's own offset, so that it
-/// never equals a header's by the same seed.
+/// The checksum of a payload, seeded with the payload's own offset, so that header and payload
+/// never have the same seed.
 pub(super) fn payload_crc(uid: FileUid, payload_offset: u64, payload: &[u8]) -> u32 {
     checksum(uid, payload_offset, &[payload])
 }
 
-/// Fills in the header of a fragment, in place, right before its payload at `payload_at`.
-/// Gives where the header begins in `buf`.
+/// Fills in the header of a fragment, in place, right before its payload at `payload_at`. Returns
+/// the header's offset in `buf`.
 ///
 /// # Panics
 /// If there is no room for it.

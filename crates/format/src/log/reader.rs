@@ -1,20 +1,22 @@
-//! Reading a log to the end of what is valid, and judging how it ends.
+//! The reader of a log: it reads to the end of the valid records, and judges that end.
 //!
-//! The rule. Reading stops at the first place `p` where there is no whole valid
-//! record (zeros and the end of the file included). What follows is a torn
-//! tail, and is dropped, unless somebody was promised it:
+//! The rule. Reading stops at the first place `p` where there is no whole valid record (zeros and
+//! the end of the file included). The bytes after it are a torn tail, and are dropped, unless they
+//! were promised durable:
 //!
-//! 1. a length known from elsewhere (R4, R10, R11) lies beyond `p`, or
+//! 1. a durable length known from elsewhere (R4, R10, R11) lies beyond `p`, or
 //! 2. some fragment after `p` says that the log was durable beyond `p` when it
 //!    was written (`evidence.rs`).
 //!
-//! Then it is `Corruption`. No later record confirms the last sync group; only
-//! rule 1 can.
+//! In either case it is `Corruption`. No later record confirms the last sync group; only rule 1
+//! can.
 //!
 //! Whole batches may lie behind a gap that is no corruption: a power loss takes sectors in any
 //! order, writers fill their slots in any order, and a damaged byte that was not synced looks the
-//! same. They are counted ([`Reader::batches_behind`]) and not read on: what a log gives back is a
-//! prefix of what was written. Who shows what there is goes on there ([`Reader::pass_gap`]).
+//! same. They are counted ([`Reader::batches_behind`]) and not replayed: a log gives back a prefix
+//! of its records. A tool that shows all batches goes on behind the gap ([`Reader::pass_gap`]).
+//!
+//! Owns: the rule, and the place in the log. Never does: apply a record, or change the file.
 
 use super::evidence::{self, Evidence, For};
 use super::fragment::{Class, FRAGMENT_BYTES_MAX, Fragment, FragmentHeader, HEADER_BYTES};
@@ -30,17 +32,17 @@ use windrow_env::ReadFile;
 /// One record.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// What the payload is.
+    /// The class of the payload.
     pub class: Class,
-    /// The log's form, which a batch in it has, too.
+    /// The form of the log, and of a batch in it.
     pub framing: Framing,
-    /// All fragments' bytes together.
+    /// The payloads of all its fragments together.
     pub payload: &'a [u8],
-    /// Where the record begins in the file.
+    /// The record's offset in the file.
     pub offset: u64,
-    /// Where it ends.
+    /// The record's end in the file.
     pub end: u64,
-    /// Up to where the log said it was durable when this was written.
+    /// The length of the log that was known to be durable when the record was written.
     pub durable_up_to: u64,
 }
 
@@ -49,14 +51,14 @@ pub struct Reader {
     file: Arc<dyn ReadFile>,
     header: FileHeader,
     known_durable_bytes: u64,
-    /// Somebody still writes to it: its end says nothing.
+    /// Whether another process still writes to the log, so that its end proves nothing.
     is_live: bool,
     window: Window,
-    /// Where the next record begins; at the end, where the valid part ends.
+    /// The offset of the next record; at the end, the end of the valid part.
     at: u64,
     /// Payload of a record of several fragments.
     assembled: Vec<u8>,
-    /// Where the end was judged: what lies behind it.
+    /// The bytes behind the end, once it was judged.
     torn: Torn,
     state: State,
 }
@@ -67,16 +69,16 @@ enum State {
     Failed(Error),
 }
 
-/// What lies behind the end of a log.
+/// The bytes behind the end of a log.
 #[derive(Clone, Copy, Debug, Default)]
 struct Torn {
-    /// Where the last byte ends that is not zero.
+    /// The end of the last nonzero byte.
     end: u64,
-    /// How many batches are whole.
+    /// The number of whole batches.
     batches: u64,
 }
 
-/// Where a record's payload is found after its fragments were read.
+/// A record whose fragments were read, with the place of its payload.
 struct Found {
     class: Class,
     end: u64,
@@ -87,18 +89,18 @@ struct Found {
 
 /// The payload of a fragment.
 struct Payload {
-    /// Where it ends in the file.
+    /// The payload's end in the file.
     end: u64,
     in_window: Range<usize>,
 }
 
 impl Reader {
-    /// Opens a log and checks its header. `known_durable_bytes`: up to where
-    /// somebody else remembers this log to be on the device.
+    /// Opens a log and checks its header. `known_durable_bytes`: the length of this log that
+    /// another file records as durable.
     ///
     /// # Errors
-    /// `Corruption` if the header is damaged, of another kind, or the file is
-    /// shorter than what is known of it; `NotSupported` if it is newer; `Io`.
+    /// `Corruption` if the header is damaged or of another kind, or the file is shorter than its
+    /// known length; `NotSupported` if it is newer; `Io`.
     pub fn open(
         file: Arc<dyn ReadFile>,
         expect: LogKind,
@@ -131,7 +133,7 @@ impl Reader {
         })
     }
 
-    /// Goes on at a place where a record begins, as an earlier reader found.
+    /// Goes on at the offset of a record that an earlier reader found.
     #[must_use]
     pub fn go_on_at(mut self, at: u64) -> Reader {
         debug_assert!(FILE_HEADER_BYTES as u64 <= at, "a record begins within the header");
@@ -139,8 +141,8 @@ impl Reader {
         self
     }
 
-    /// Takes the first place where there is no whole record for the end, and does not judge
-    /// it: where somebody writes to the log, a record is about to be there.
+    /// Takes the first place without a whole record for the end, and does not judge it: in a log
+    /// that is being written, the next record may be about to appear there.
     #[must_use]
     pub fn of_live(mut self) -> Reader {
         self.is_live = true;
@@ -152,7 +154,7 @@ impl Reader {
         &self.header
     }
 
-    /// The next record; `None` at the end of what is valid.
+    /// Returns the next record; `None` at the end of the valid part.
     ///
     /// # Errors
     /// `Corruption`, naming file and offset, where synced bytes are damaged or
@@ -191,26 +193,26 @@ impl Reader {
         Ok(Some(Record { class, framing, payload, offset, end, durable_up_to }))
     }
 
-    /// After the end: where the valid part ends.
+    /// After the end: the length of the valid part.
     pub fn valid_bytes(&self) -> u64 {
         self.at
     }
 
-    /// After the end: how many bytes were behind the valid part that were
-    /// not preallocated zeros; `None` if there were none.
+    /// After the end: the number of bytes behind the valid part, without the preallocated zeros at
+    /// the file's end; `None` if there are none.
     pub fn torn(&self) -> Option<u64> {
         matches!(self.state, State::Ended)
             .then(|| self.torn.end.saturating_sub(self.at))
             .filter(|bytes| *bytes > 0)
     }
 
-    /// After the end: how many whole batches are behind the valid part.
+    /// After the end: the number of whole batches behind the valid part.
     pub fn batches_behind(&self) -> u64 {
         if matches!(self.state, State::Ended) { self.torn.batches } else { 0 }
     }
 
-    /// After the end: goes on with the first whole batch behind it, if there is one, as for a
-    /// log that is live: what it reads from here on is no part of what the log gives back.
+    /// After the end: goes on with the first whole batch behind it, if there is one, as in a live
+    /// log. The records that it reads from here on are not part of the log's content.
     ///
     /// # Errors
     /// `Io`.
@@ -237,7 +239,7 @@ impl Reader {
     fn read_record(&mut self) -> Result<Option<Found>> {
         self.assembled.clear();
         if self.assembled.capacity() > 4 * FRAGMENT_BYTES_MAX {
-            // Records of several fragments are rare: none pays for the last one.
+            // Records of several fragments are rare: do not keep the memory of a large one.
             self.assembled = Vec::new();
         }
         let mut at = self.at;
@@ -280,7 +282,8 @@ impl Reader {
         }
     }
 
-    /// The fragment at `at` if both its checksums hold: header, and payload in the window.
+    /// Reads the fragment at `at`, if both its checksums hold: its header, and its payload in the
+    /// window.
     fn read_fragment(&mut self, at: u64) -> Result<Option<(FragmentHeader, Payload)>> {
         let FileHeader { framing, uid, .. } = self.header;
         let head = self.window.load_from(&*self.file, at, HEADER_BYTES)?;
@@ -298,8 +301,8 @@ impl Reader {
         Ok(is_whole.then_some((header, payload)))
     }
 
-    /// Reading stopped at `self.at`: was anything promised beyond it? Gives what lies there,
-    /// if nothing was.
+    /// Judges the end at `self.at`: returns the bytes behind it, if none of them was promised
+    /// durable.
     fn judge_end(&mut self) -> Result<Torn> {
         let end = self.at;
         if self.known_durable_bytes > end {

@@ -1,9 +1,9 @@
-//! The short fragment header: both checksums, a byte for class and fragment, and two
-//! varints, the payload's length and the distance back to what was durable.
+//! The short fragment header: both checksums, a byte for class and fragment, and two varints, the
+//! payload's length and the distance back to the end of the durable part.
 //!
-//! The log's uid is not in it: both checksums are seeded with it. The kind's byte is at a
-//! fixed place and has its highest bit set, so that zeros and text are passed over at the
-//! speed of a scan where headers are searched for.
+//! The header does not hold the log's uid: both checksums are seeded with it. The kind byte is at a
+//! fixed place and has its highest bit set, so that a search for headers skips zeros and text at
+//! the speed of a scan.
 //!
 //! Owns: the header, byte by byte. Never does: decide what a header proves (`evidence.rs`).
 
@@ -12,23 +12,23 @@ use windrow_base::FileUid;
 use windrow_base::coding::{get_varint, put_varint_at, varint_len};
 use windrow_env::checksum::checksum;
 
-/// Where the byte for class and fragment is; before it are the two checksums.
+/// The offset of the kind byte, for class and fragment, after the two checksums.
 pub(super) const KIND_AT: usize = 8;
 
-/// Where the varints begin.
+/// The offset of the varints.
 const VARINTS_AT: usize = KIND_AT + 1;
 
-/// Most bytes of a header that is written.
+/// The most bytes of a header that is written.
 pub(super) const HEADER_BYTES_MAX: usize =
     VARINTS_AT + varint_len(FRAGMENT_BYTES_MAX as u64) + varint_len(u64::MAX);
 
-/// Most bytes of a header that can be read: lengths of 32 bits.
+/// The most bytes of a header that can be read: lengths of 32 bits.
 const READ_BYTES_MAX: usize = VARINTS_AT + varint_len(u32::MAX as u64) + varint_len(u64::MAX);
 
-// Who has looked at as many bytes as the longer header takes has seen this one.
+// A reader that has loaded the bytes of a header of fixed length has loaded this one whole.
 const _: () = assert!(READ_BYTES_MAX <= HEADER_BYTES);
 
-/// The kind's bytes: this bit, five of class, and two of fragment.
+/// The bits of the kind byte: this one, five for the class, and two for the fragment.
 const KIND_BIT: u8 = 0x80;
 const CLASS_MAX: u8 = 31;
 
@@ -40,7 +40,8 @@ pub(super) fn is_kind(byte: u8) -> bool {
     (FIRST..=LAST).contains(&byte)
 }
 
-/// How far back what was durable lies: 0 where nothing is known, else the distance and one.
+/// The stored distance back to the end of the durable part: 0 where nothing is known, else the
+/// distance and one.
 fn distance(offset: u64, durable_up_to: u64) -> u64 {
     debug_assert!(durable_up_to <= offset, "{durable_up_to} is durable before {offset}");
     if durable_up_to == 0 { 0 } else { offset.saturating_sub(durable_up_to) + 1 }
@@ -65,7 +66,7 @@ pub(super) fn write(header: &FragmentHeader, out: &mut [u8], uid: FileUid, offse
     out[..4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// What the bytes at `offset` say, if a header can say it. Its checksum is not tested yet.
+/// Parses the bytes at `offset`, if they have the form of a header. The checksum is not tested yet.
 #[inline]
 pub(super) fn parse(bytes: &[u8], offset: u64) -> Option<(FragmentHeader, usize)> {
     let kind = *bytes.get(KIND_AT)?;
@@ -76,7 +77,8 @@ pub(super) fn parse(bytes: &[u8], offset: u64) -> Option<(FragmentHeader, usize)
     let (back, back_width) = get_varint(&bytes[VARINTS_AT + len_width..])?;
     let durable_up_to = match back {
         0 => 0,
-        // What begins with the file's first byte is not said: it is the file's header.
+        // A durable length of 0 is not stored as a distance: 0 means unknown, and the file's header
+        // is at 0.
         _ => offset.checked_sub(back - 1).filter(|&durable| durable > 0)?,
     };
     let header = FragmentHeader {

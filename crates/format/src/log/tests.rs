@@ -1,5 +1,8 @@
-//! The log's promise under damage: a prefix of the records, or `Corruption`
-//! wherever a record's loss would break what was known to be durable.
+//! The log's promise under damage: a prefix of the records, or `Corruption` wherever the loss of a
+//! record would break a promise of durability.
+//!
+//! Owns: the cases, and the judgement of an outcome by the records that were written. Never does:
+//! take the reader's verdict for the expectation.
 
 use super::*;
 use crate::test_files::mem_file;
@@ -29,7 +32,7 @@ struct Log {
     payloads: Vec<Vec<u8>>,
     /// End of each record.
     ends: Vec<u64>,
-    /// What each record says was durable.
+    /// The durable length that each record states.
     marks: Vec<u64>,
 }
 
@@ -67,12 +70,12 @@ fn log_of(framing: Framing, sizes: &[usize], preallocated: usize) -> Log {
     log
 }
 
-/// A record's place in a log of which nothing is known to be durable.
+/// A record's place in a log without a known durable length.
 fn place(framing: Framing, offset: u64) -> Place {
     Place { framing, uid: UID, offset, durable_up_to: 0 }
 }
 
-/// The header of a fragment there.
+/// The header of a fragment in this place.
 fn header_of(place: Place, class: u8, fragment: u8, payload: &[u8]) -> FragmentHeader {
     let payload_at = place.offset + place.header_bytes(payload.len()) as u64;
     FragmentHeader {
@@ -97,7 +100,7 @@ struct Outcome {
     torn: Option<u64>,
     /// Whole batches behind the end, by the reader's count.
     behind: u64,
-    /// The same, as they are read on from there.
+    /// The batches behind the end, as `pass_gap` reads them.
     passed: Vec<Vec<u8>>,
 }
 
@@ -123,8 +126,8 @@ fn read(bytes: &[u8], known: Option<u64>) -> Result<Outcome> {
     Ok(Outcome { records, valid_bytes: end, torn, behind, passed })
 }
 
-/// Judges what reading a damaged log gave: records must be a prefix, and none
-/// may be missing that a surviving later record, or `known`, says was durable.
+/// Judges the outcome of reading a damaged log: its records must be a prefix, and none may be
+/// missing that a surviving later record, or `known`, says was durable.
 fn judge(log: &Log, damaged: &[u8], known: Option<u64>, what: &str) {
     match read(damaged, known) {
         Err(e) => assert!(e.is_corruption(), "{what}: {e}"),
@@ -256,7 +259,7 @@ fn a_large_record_is_all_or_nothing() {
             assert_eq!(read(&log.bytes[..from + place], None).unwrap().records.len(), 1);
         }
         assert_eq!(read(&log.bytes[..to], None).unwrap().records.len(), 2);
-        // A fragment alone is not a record, however valid.
+        // A valid fragment alone is not a record.
         for fragment in [Fragment::Middle, Fragment::Last, Fragment::First] {
             let place = place(framing, from as u64);
             let header = header_of(place, Class::Batch as u8, fragment as u8, b"alone");
@@ -274,7 +277,7 @@ fn fragments_of_elsewhere_do_not_pass() {
     for framing in BOTH {
         let log = log_of(framing, &[50, 50, 50], 0);
         let record = log.ends[0] as usize..log.ends[1] as usize;
-        // The same record again, where another should be.
+        // A record repeated in the place of another.
         let mut stale = log.bytes.clone();
         let again = stale[record.clone()].to_vec();
         stale.extend_from_slice(&again);
@@ -340,8 +343,8 @@ fn a_length_is_checked_before_it_is_believed() {
     }
 }
 
-/// A payload that comes in parts is framed as one that comes whole, and no more of
-/// it than a fragment is held.
+/// A payload that comes in parts is framed as one that comes whole, and at most a fragment of it is
+/// held in memory.
 #[test]
 fn a_payload_in_parts_is_framed_as_a_whole_one() {
     for framing in BOTH {
@@ -367,7 +370,7 @@ fn a_payload_in_parts_is_framed_as_a_whole_one() {
     }
 }
 
-/// Whatever happens to a log in several places at once.
+/// Damage of several kinds and in several places at once.
 #[test]
 fn random_damage_gives_a_prefix_or_corruption() {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
@@ -395,7 +398,7 @@ fn random_damage_gives_a_prefix_or_corruption() {
     }
 }
 
-/// A log that ends in what is no record, and then this.
+/// A log that ends in damage, followed by this record.
 fn behind(framing: Framing, damage: &[u8], record: impl FnOnce(Place) -> Vec<u8>) -> Vec<u8> {
     let mut bytes = encode_file_header(&file_header(LogKind::Wal, framing));
     let durable_up_to = bytes.len() as u64 + 1;
@@ -433,7 +436,7 @@ fn a_header_without_its_payload_is_evidence_near_the_damage() {
             record
         };
         assert!(read(&behind(framing, &[0x84; 100], cut), None).is_err());
-        // Nearly every byte of this is where the kind of a short header may be.
+        // Nearly every byte of this may be the kind byte of a short header.
         let tried: Vec<u8> = (0..3000u32).map(|i| 0x84 | ((i * i) >> 3) as u8 & 3).collect();
         let far: Vec<u8> = tried.iter().flat_map(|&kind| [kind, 9, 1]).collect();
         let read_far = read(&behind(framing, &far, cut), None);
@@ -454,7 +457,7 @@ fn a_torn_tail_is_no_evidence() {
         let tail: Vec<u8> = (0..2 << 20).map(|_| noise()).chain([1]).collect();
         let outcome = read(&behind(framing, &tail, |_| Vec::new()), None).unwrap();
         assert_eq!((outcome.records.len(), outcome.torn), (0, Some(tail.len() as u64)));
-        // What was written after the last sync, of which something in the middle is missing.
+        // Records after the last sync, with one in the middle missing.
         let log = log_of(framing, &[100, 100, 100], 0);
         let mut lost = log.bytes.clone();
         lost[log.ends[0] as usize..log.ends[1] as usize].fill(0);
@@ -464,8 +467,8 @@ fn a_torn_tail_is_no_evidence() {
     }
 }
 
-/// One damaged byte in what nobody was promised, and 200 batches behind it, large ones and a
-/// mark among them.
+/// One damaged byte that was not synced, and 200 batches behind it, large ones and a mark among
+/// them.
 #[test]
 fn whole_batches_behind_a_gap_are_counted() {
     for framing in BOTH {

@@ -1,6 +1,6 @@
 //! A stretch of a file in memory, for readers that go through it from front to back.
 //!
-//! Owns: those bytes. Never does: believe a length: it reads no more than the file has.
+//! Owns: those bytes. Never does: believe a length; it reads only bytes that the file has.
 
 use std::ops::Range;
 use windrow_base::Result;
@@ -17,8 +17,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Makes `len` bytes from file offset `at` available; gives their place in
-    /// `self.bytes`, or `None` if the file ends before (nothing is allocated then, R12).
+    /// Makes `len` bytes from file offset `at` available. Returns their range in `self.bytes`, or
+    /// `None` if the file ends before (nothing is allocated then, R12).
     pub(super) fn load(
         &mut self,
         file: &dyn ReadFile,
@@ -44,8 +44,8 @@ impl Window {
         Ok(Some(from..from + len))
     }
 
-    /// As [`Window::load`], but gives what is there from `at` on: `at_least` bytes, unless the
-    /// file ends before, and all that is in memory already.
+    /// As [`Window::load`], but returns all bytes in memory from `at` on: `at_least` bytes or more,
+    /// unless the file ends before.
     pub(super) fn load_from(
         &mut self,
         file: &dyn ReadFile,

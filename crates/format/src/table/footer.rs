@@ -1,8 +1,11 @@
 //! The fixed ends of a table file: header at byte 0, footer at the end.
 //!
-//! Both sizes, and the places of magic, version, uid and checksum in them,
-//! are the same in every format version, so that an older program can tell a
-//! newer table (`NotSupported`) from a damaged one (`Corruption`).
+//! Both sizes, and the places of magic, version, uid and checksum in them, are the same in every
+//! format version, so that an older program can tell a newer table (`NotSupported`) from a damaged
+//! one (`Corruption`).
+//!
+//! Owns: the bytes of header and footer. Never does: read a file, or the blocks that the footer
+//! points to.
 
 use super::BlockHandle;
 use windrow_base::coding::Decoder;
@@ -15,7 +18,7 @@ pub const HEADER_BYTES: usize = 28;
 /// Bytes of the footer.
 pub const FOOTER_BYTES: usize = 84;
 
-/// What a table begins with.
+/// The first bytes of a table.
 pub const HEADER_MAGIC: [u8; 8] = *b"WndrTabl";
 const FOOTER_MAGIC: [u8; 8] = *b"WndrTEnd";
 
@@ -40,7 +43,7 @@ pub(super) fn encode_header(uid: FileUid) -> [u8; HEADER_BYTES] {
     out
 }
 
-/// Checks the file header; gives the uid in it.
+/// Checks the file header, and returns the uid in it.
 pub(super) fn decode_header(bytes: &[u8; HEADER_BYTES]) -> Result<FileUid> {
     let mut d = Decoder::new(bytes);
     let magic = d.bytes(8)?;
@@ -70,7 +73,7 @@ fn check_version(version: u32, scheme: u8) -> Result<()> {
     Ok(())
 }
 
-/// Where the meta blocks are. A handle of 0 bytes stands for no block.
+/// The places of the meta blocks. A handle of 0 bytes means no block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Footer {
     pub(super) uid: FileUid,
@@ -146,18 +149,18 @@ impl Footer {
         Ok(footer)
     }
 
-    /// The meta blocks in the order in which they lie.
+    /// The meta blocks in their order in the file.
     pub(super) fn handles(&self) -> [BlockHandle; 4] {
         [self.tombstones, self.filter, self.index, self.properties]
     }
 
-    /// Where the meta blocks begin.
+    /// The offset of the first meta block.
     pub(super) fn meta_offset(&self) -> u64 {
         let present = self.handles().into_iter().find(|h| h.bytes > 0);
         present.map_or(self.file_bytes, |h| h.offset)
     }
 
-    /// The meta blocks lie back to back before the footer.
+    /// Checks that the meta blocks lie back to back before the footer.
     fn check(&self, stored_bytes: u64) -> Result<()> {
         let mut at = self.meta_offset();
         let mut ordered = stored_bytes == self.file_bytes && at >= HEADER_BYTES as u64;

@@ -1,13 +1,14 @@
 //! The index of a table: from internal keys to the data blocks that may hold them.
 //!
-//! One block, searched in place, of the same form whether it is the whole
-//! index, a partition of it, or the top level over partitions: see
-//! `block/index.rs` for its columns.
+//! The whole index, a partition of it, and the top level over partitions are blocks of the same
+//! form, searched in place: see `block/index.rs` for their columns.
 //!
-//! An entry's key is at or after the last key of its block and before the
-//! first key of the next, shortened where it can be, with trailer 0 then (after
-//! every version of its user key). Layout in `docs/format/table.md`.
-//! Never does: read files, or hold anything but the block.
+//! An entry's key is at or after the last key of its block and before the first key of the next,
+//! shortened where possible, and then with trailer 0 (after every version of its user key). Layout
+//! in `docs/format/table.md`.
+//!
+//! Owns: the meaning of an index block's entries. Never does: read files, or hold more than the
+//! block.
 
 use super::{BlockHandle, Locate, PartitionHandle};
 use crate::block::{Block, IndexLayout, IndexLevel};
@@ -22,7 +23,7 @@ pub struct IndexPart<'a> {
     layout: &'a IndexLayout,
 }
 
-/// Reads an index partition in place; costs nothing.
+/// Views an index block in place, without a copy.
 ///
 /// # Errors
 /// `Corruption` if the block is not an index.
@@ -45,7 +46,7 @@ impl IndexPart<'_> {
         self.layout.count() == 0
     }
 
-    /// The block (or, of a top level, the partition) that may hold an internal key.
+    /// Returns the block (in a top level, the partition) that may hold an internal key.
     #[inline]
     pub fn locate(&self, order: &KeyOrder, internal_key: &[u8]) -> Locate {
         let (user_key, trailer) = split(internal_key);
@@ -64,7 +65,7 @@ impl IndexPart<'_> {
         self.layout.place(self.bytes, entry)
     }
 
-    /// File offset where the data of the entry that may hold the key begins.
+    /// The file offset of the data under the entry that may hold the key.
     pub(super) fn data_offset(&self, order: &KeyOrder, internal_key: &[u8]) -> u64 {
         let (user_key, trailer) = split(internal_key);
         let at = self.layout.search(self.bytes, order, user_key, trailer);
@@ -77,7 +78,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// File offset where the first entry's data begins.
+    /// The file offset of the first entry's data.
     pub(super) fn base(&self) -> u64 {
         self.layout.base()
     }
@@ -93,7 +94,7 @@ impl IndexPart<'_> {
     }
 }
 
-/// Walks an index: over data blocks, or over partitions. Owns its block.
+/// The iterator over an index: over data blocks, or over partitions. Owns its block.
 pub struct IndexIter {
     block: Arc<Block>,
     order: KeyOrder,
@@ -122,23 +123,23 @@ impl IndexIter {
         decode_partition(&self.block).ok()
     }
 
-    /// Whether it is at an entry.
+    /// Whether the iterator is at an entry.
     #[inline]
     pub fn valid(&self) -> bool {
         self.at < self.count
     }
 
-    /// To the first entry.
+    /// Moves to the first entry.
     pub fn seek_first(&mut self) {
         self.at = 0;
     }
 
-    /// To the last entry.
+    /// Moves to the last entry.
     pub fn seek_last(&mut self) {
         self.at = self.count.wrapping_sub(1);
     }
 
-    /// To the entry that may hold the first key at or after an internal key.
+    /// Moves to the entry that may hold the first key at or after an internal key.
     pub fn seek(&mut self, internal_key: &[u8]) {
         let (user_key, trailer) = split(internal_key);
         self.at = match self.part() {
@@ -147,7 +148,7 @@ impl IndexIter {
         };
     }
 
-    /// To the next entry. Does nothing when not valid.
+    /// Moves to the next entry. Does nothing when not valid.
     #[inline]
     pub fn next(&mut self) {
         if self.valid() {
@@ -155,7 +156,7 @@ impl IndexIter {
         }
     }
 
-    /// To the previous entry. Does nothing when not valid.
+    /// Moves to the previous entry. Does nothing when not valid.
     #[inline]
     pub fn prev(&mut self) {
         if self.valid() {

@@ -1,4 +1,7 @@
-//! Builds index blocks: leaves over data blocks, and the top level over them.
+//! Builds index blocks: leaves over data blocks, and the top level over the leaves.
+//!
+//! Owns: the entries that are not written yet, and the choice of a block's form and columns. Never
+//! does: write a block, or decide on partitions (`partition.rs`).
 
 use crate::block::{
     GROUP, HAS_TRAILER, HEAD_BYTES, IS_COMPACT, IS_WIDE, IndexLevel, TAIL_HAS_TRAILER,
@@ -7,7 +10,7 @@ use crate::block::{
 use windrow_base::KeyOrder;
 use windrow_base::key::{TRAILER_BYTES, prefix_u64, split};
 
-/// Where an entry leads.
+/// The place that an entry points to.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     /// A data block that ends at this file offset.
@@ -16,12 +19,12 @@ pub(super) enum Place {
     Partition { data_end: u64, index_offset: u64, index_bytes: u32, filter_bytes: u32 },
 }
 
-/// What all keys share counts as if it were not taken off them up to so many bytes:
-/// sizes are estimates, and of short keys simple ones.
+/// The length up to which a prefix that all keys share counts as if it were stored with each key:
+/// the sizes are estimates, and for short keys simple ones.
 const SHORT_BYTES: usize = 64;
 
-/// Where more than one in so many keys begins with the four bytes of the one before, eight of each
-/// are in the column.
+/// The column has eight bytes of each key, not four, where more than one key in this number begins
+/// with the four bytes of the key before it.
 const ALIKE_PART: usize = 8;
 
 /// The columns of a block in the compact form.
@@ -36,7 +39,8 @@ struct CompactColumns {
 }
 
 impl CompactColumns {
-    /// Adds a key without what all share. Tails that become too long are for the caller to see.
+    /// Adds a key without the shared prefix. The caller checks that the tails do not become too
+    /// long.
     fn add_key(&mut self, key: &[u8], trailer: u64, width: usize) {
         let first = prefix_u64(key);
         match width {
@@ -67,7 +71,7 @@ impl CompactColumns {
 }
 
 struct Entry {
-    /// Bytes of its user key that the entry before has as well.
+    /// The length of the prefix that its user key shares with that of the entry before.
     shared: usize,
     user_key_bytes: usize,
     trailer: u64,
@@ -77,20 +81,20 @@ struct Entry {
 }
 
 impl Entry {
-    /// Bytes of its key in a block that takes `shared` bytes off all.
+    /// Bytes of its key in a block that takes `shared` bytes off all keys.
     fn key_bytes(&self, shared: usize) -> usize {
         let trailer = if self.trailer == 0 { 0 } else { TRAILER_BYTES };
         self.user_key_bytes - shared + trailer
     }
 }
 
-/// Entries of an index block in the making. Keys of 64 KiB may differ in their
-/// last bytes only: of each the part that the one before lacks is held.
+/// The entries of an index block being built. Keys of 64 KiB may differ in their last bytes only,
+/// so only the part of each key that differs from the key before is held.
 pub(super) struct IndexBuilder {
     level: IndexLevel,
     base: u64,
-    /// Whether what all keys share is taken off them. A custom comparator is given
-    /// whole keys.
+    /// Whether the prefix that all keys share is taken off them. A custom comparator needs whole
+    /// keys.
     shares: bool,
     rests: Vec<u8>,
     entries: Vec<Entry>,
@@ -98,8 +102,8 @@ pub(super) struct IndexBuilder {
     last_key: Vec<u8>,
     /// Sum of the entries' internal keys.
     key_bytes: usize,
-    /// Bytes that all user keys begin with, whether or not they are taken off: asked for with
-    /// every key of the table.
+    /// The length of the prefix that all user keys share, whether or not it is taken off. It is
+    /// kept up to date because it is needed with every key of the table.
     common_bytes: usize,
 }
 
@@ -141,33 +145,34 @@ impl IndexBuilder {
         self.entries.len()
     }
 
-    /// Bytes at most of a block of so many keys that share so much.
+    /// The most bytes of a block of `count` keys that share `shared` bytes.
     fn block_bytes(&self, count: usize, key_bytes: usize, shared: usize) -> usize {
         let place = if self.level == IndexLevel::Blocks { 4 } else { 24 };
         let taken_off = count.saturating_sub(1) * shared.saturating_sub(SHORT_BYTES);
         HEAD_BYTES + count * (12 + place) + key_bytes - taken_off
     }
 
-    /// Bytes that all of the first `count` user keys begin with: as they ascend,
-    /// the least that any two neighbours share.
+    /// The length of the prefix that the first `count` user keys share: as they ascend, the least
+    /// that any two neighbours share.
     fn common_of(&self, count: usize) -> usize {
         let Some(first) = self.entries.first().filter(|_| count > 0) else { return 0 };
         let between = self.entries[1..count].iter().map(|entry| entry.shared).min();
         between.map_or(first.user_key_bytes, |shared| shared.min(first.user_key_bytes))
     }
 
-    /// Bytes that all keys begin with, and that are taken off them.
+    /// The length of the shared prefix that is taken off all keys.
     pub(super) fn shared_bytes(&self) -> usize {
         if self.shares { self.common_bytes } else { 0 }
     }
 
-    /// Bytes of the block at most, if it were finished now. O(1): asked for with every key.
+    /// The most bytes of the block, if it were finished now. O(1), since it is called with every
+    /// key.
     pub(super) fn bytes(&self) -> usize {
         self.block_bytes(self.len(), self.key_bytes, self.shared_bytes())
     }
 
-    /// How many bytes longer the block gets with this key: by what all then no longer
-    /// share, or by the rest of the key itself, whichever is more.
+    /// The bytes by which this key makes the block longer: by the bytes that all keys then no
+    /// longer share, or by the rest of the key itself, whichever is more.
     pub(super) fn bytes_more_with(&self, internal_key: &[u8]) -> usize {
         let (user_key, _) = split(internal_key);
         let shared = self.shared_bytes();
@@ -176,9 +181,9 @@ impl IndexBuilder {
         lost.max(user_key.len() - common)
     }
 
-    /// How many of the first entries make a block of about `target` bytes besides
-    /// the first one's key; and whether the next would not go with them, since
-    /// all would share much less.
+    /// The number of first entries that make a block of about `target` bytes, not counting the
+    /// first one's key; and whether the next entry does not belong to them because all would share
+    /// much less.
     pub(super) fn first_within(&self, target: usize) -> (usize, bool) {
         let (mut key_bytes, mut shared, mut before) = (0, usize::MAX, 0);
         let mut most = target;
@@ -205,7 +210,7 @@ impl IndexBuilder {
             + self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// Calls `see` with the first `count` user keys, in turn, each with its entry.
+    /// Calls `see` with each of the first `count` user keys and its entry.
     fn for_each_key(&self, count: usize, mut see: impl FnMut(&[u8], &Entry)) {
         let (mut key, mut at) = (Vec::new(), 0);
         for entry in &self.entries[..count] {
@@ -227,12 +232,12 @@ impl IndexBuilder {
         internal
     }
 
-    /// Data bytes that the entries are over.
+    /// The bytes of data under the entries.
     pub(super) fn span_bytes(&self) -> u64 {
         self.entries.len().checked_sub(1).map_or(0, |last| self.data_end(last) - self.base)
     }
 
-    /// File offset where an entry's data ends.
+    /// The file offset at which an entry's data ends.
     pub(super) fn data_end(&self, i: usize) -> u64 {
         match self.entries[i].place {
             Place::BlockEnd(end) => end,
@@ -240,8 +245,8 @@ impl IndexBuilder {
         }
     }
 
-    /// The block of the first `count` entries, appended to `out`; they are
-    /// forgotten, and the data of the rest begins where theirs ends.
+    /// Appends the block of the first `count` entries to `out`, and drops them. The data of the
+    /// other entries begins where theirs ends.
     pub(super) fn finish_first(&mut self, count: usize, out: &mut Vec<u8>) {
         debug_assert!(self.common_bytes == self.common_of(self.len()), "{}", self.common_bytes);
         let shared_len = if self.shares { self.common_of(count) } else { 0 };
@@ -282,7 +287,7 @@ impl IndexBuilder {
         let (mut alike, mut last) = (0, None);
         self.for_each_key(count, |user_key, entry| {
             let first = prefix_u64(&user_key[shared_len..]) >> 32;
-            // The trailer is in the key that is compared then, and no longer column helps.
+            // A key with a trailer is compared whole in any case, and a wider column does not help.
             alike += usize::from(last.replace(first) == Some(first) && entry.trailer == 0);
         });
         let width = if alike > count / ALIKE_PART { 8 } else { 4 };
@@ -334,7 +339,7 @@ impl IndexBuilder {
         self.base = self.data_end(count - 1);
         let gone = self.entries[count - 1].rest_end;
         let next = (count < self.len()).then(|| self.key_of(count));
-        // The next one is the first, and so stored whole.
+        // The next entry becomes the first, and so is stored whole.
         let whole = next.as_deref().map_or(&[][..], |next| split(next).0);
         let shared = self.entries.get(count).map_or(0, |next| next.shared);
         self.rests.splice(..gone, whole[..shared].iter().copied());
@@ -348,7 +353,7 @@ impl IndexBuilder {
         self.common_bytes = self.common_of(self.len());
     }
 
-    /// Sets where the data of the first entry begins; only while there are none.
+    /// Sets the offset of the first entry's data; only while there are no entries.
     pub(super) fn set_base(&mut self, base: u64) {
         debug_assert!(self.entries.is_empty());
         self.base = base;
@@ -361,15 +366,14 @@ mod tests {
     use std::format;
     use windrow_base::key::push_internal;
 
-    /// What all keys begin with is known after every key and every partition, whichever keys
-    /// those were.
+    /// The shared prefix is right after every key and every partition, for any keys.
     #[test]
     fn what_all_keys_share_is_kept_up_to_date() {
         let mut index = IndexBuilder::new(IndexLevel::Blocks, 0, &KeyOrder::Bytewise);
         let (mut end, mut key, mut most) = (0, Vec::new(), 0);
         for round in 0..40u64 {
             for n in 0..round % 7 {
-                // Some rounds share "key00001", some begin with another letter.
+                // Some rounds share "key00001", others begin with another letter.
                 let user_key = format!("{}key{:05}{n}", (b'a' + (round / 9) as u8) as char, round);
                 key.clear();
                 push_internal(&mut key, user_key.as_bytes(), 0);

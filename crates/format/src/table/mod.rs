@@ -1,13 +1,12 @@
 //! Tables: immutable sorted files of entries.
 //!
-//! A header, data blocks in key order, (partitions of a large index and
-//! filter between them), then tombstones, filter, index, properties, and a
-//! footer of fixed size that says where those are. Layout in
+//! A header, data blocks in key order, (partitions of a large index and filter between them), then
+//! tombstones, filter, index, properties, and a footer of fixed size with their places. Layout in
 //! `docs/format/table.md`.
-//! Owns: writing a table front to back, opening one, finding the block for a
-//! key, verifying all of it, and finding what is left of a damaged one.
-//! Never does: cache blocks, name or delete files, or judge versions (which
-//! entry of a key counts is the engine's business).
+//!
+//! Owns: writing a table front to back, opening one, finding the block for a key, verifying all of
+//! it, and finding the undamaged parts of a damaged one. Never does: cache blocks, name or delete
+//! files, or choose among the versions of a key (the engine does).
 
 mod footer;
 mod index;
@@ -46,7 +45,7 @@ pub struct TableOptions {
     pub keyspace: KeyspaceId,
     /// Order of the user keys.
     pub order: KeyOrder,
-    /// Bytes of a data block before compression; larger only for an entry that is.
+    /// Bytes of a data block before compression; exceeded only by a block of one larger entry.
     pub block_bytes: usize,
     /// Entries per restart point.
     pub restart_interval: u32,
@@ -58,19 +57,19 @@ pub struct TableOptions {
     pub codec_level: i32,
     /// Filter bits per distinct user key; 0 for none.
     pub filter_bits_per_key: f64,
-    /// Whether [`TableWriter::set_filter_bits`] may still decide: then keys are
-    /// hashed even where the bits so far are 0.
+    /// Whether [`TableWriter::set_filter_bits`] may still set the bits: then keys are hashed even
+    /// where the bits so far are 0.
     pub late_filter: bool,
     /// Index and filter together beyond this many bytes are partitioned.
     pub partition_bytes: usize,
-    /// Level of the tree the table is made for; only kept in the properties.
+    /// Level of the tree that the table is made for; only stored in the properties.
     pub level_hint: u32,
     /// When the table is made, ms since 1970.
     pub created_ms: u64,
-    /// The entries have sequence number 0, and are given one above this by the tree that the
-    /// table becomes part of ([`Properties::given_above`]).
+    /// If set, the entries have sequence number 0, and the tree that the table becomes part of
+    /// gives them one above this ([`Properties::given_above`]).
     pub given_above: Option<SeqNo>,
-    /// The database that the table is made for; `None` leaves it unsaid.
+    /// The database that the table is made for; `None`: not stored.
     pub database_uid: Option<u64>,
 }
 
@@ -97,7 +96,7 @@ impl TableOptions {
     }
 }
 
-/// What the opener of a table knows of it from the manifest.
+/// The facts that the opener of a table knows from the manifest.
 #[derive(Clone, Debug)]
 pub struct Expect {
     /// Length of the file.

@@ -1,4 +1,7 @@
-//! An open table: what of it stays in memory, and which block a key is in.
+//! An open table: the parts of it that stay in memory, and the lookup of a key's block.
+//!
+//! Owns: the properties, the index or its top level, the whole filter, and the range tombstones.
+//! Never does: hold the file, or read a data block.
 
 use super::footer::{FOOTER_BYTES, Footer, HEADER_BYTES};
 use super::index::{IndexPart, decode_partition};
@@ -11,24 +14,24 @@ use windrow_base::key::{ENTRIES_PER_BYTE_MAX, split};
 use windrow_base::{Error, KeyOrder, Result};
 use windrow_env::{Buffer, ReadFile};
 
-/// The meta blocks of a table take about this share of it, or little where its index is in
+/// The meta blocks of a table take about this share of it, or less where its index is in
 /// partitions: as a rule one read at open gets them all.
 const META_SHARE: u64 = 32;
 const TAIL_BYTES_MIN: u64 = 4 << 10;
 const TAIL_BYTES_MAX: u64 = 32 << 10;
 
-/// What kind of filter a table has.
+/// The kinds of filters of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterKind {
-    /// None: every key may be there (I8).
+    /// No filter: every key may be there (I8).
     None,
-    /// One, held in memory: [`Table::may_contain`].
+    /// One filter, held in memory: [`Table::may_contain`].
     Whole,
-    /// One per partition, read with it: [`super::PartitionHandle::filter`].
+    /// One filter per partition, read with it: [`super::PartitionHandle::filter`].
     Partitioned,
 }
 
-/// What is held of an open table: properties, index (the top level of a
+/// The parts of an open table that stay in memory: properties, index (the top level of a
 /// partitioned one), filter (unless partitioned), range tombstones.
 pub struct Table {
     properties: Properties,
@@ -46,9 +49,9 @@ impl Table {
     /// Opens a table: reads and checks its footer and meta blocks.
     ///
     /// # Errors
-    /// `Corruption` if the file's length, uid or any of those bytes are not
-    /// what was written; `NotSupported` for a newer format; `InvalidArgument`
-    /// if the keys are in another comparator's order; `Io`.
+    /// `Corruption` if the file's length or uid is another, or any of those bytes is damaged;
+    /// `NotSupported` for a newer format; `InvalidArgument` if the keys are in another comparator's
+    /// order; `Io`.
     pub fn open(file: &Arc<dyn ReadFile>, expect: Expect) -> Result<Table> {
         Table::open_file(&**file, expect)
             .map_err(|e| e.with_file(file.path().display().to_string()))
@@ -132,7 +135,7 @@ impl Table {
             + bounds
     }
 
-    /// What the table says of itself.
+    /// The table's properties.
     pub fn properties(&self) -> &Properties {
         &self.properties
     }
@@ -147,7 +150,7 @@ impl Table {
         &self.tombstones
     }
 
-    /// What filter it has.
+    /// The kind of its filter.
     pub fn filter(&self) -> FilterKind {
         self.filter_kind
     }
@@ -157,7 +160,7 @@ impl Table {
         self.partitioned
     }
 
-    /// How many partitions the index is in.
+    /// The number of partitions of the index; 0 for one that is not partitioned.
     pub fn partitions(&self) -> usize {
         match decode_partition(&self.index) {
             Ok(top) if self.partitioned => top.len(),
@@ -165,13 +168,13 @@ impl Table {
         }
     }
 
-    /// Bytes that were read of the file to open it.
+    /// The bytes that were read to open the table.
     pub fn opening_bytes(&self) -> u64 {
         self.opening_bytes
     }
 
-    /// Whether a user key of this [`crate::filter::hash`] may be among the
-    /// point entries, by the whole filter; `true` where there is none.
+    /// Whether a user key of this [`crate::filter::hash`] may be among the point entries, by the
+    /// whole filter; `true` without one.
     #[inline]
     pub fn may_contain(&self, hash: u64) -> bool {
         match &self.filter {
@@ -180,9 +183,9 @@ impl Table {
         }
     }
 
-    /// The data block (or partition) that holds the first entry at or after an
-    /// internal key, if any does. An entry of that user key with that or an
-    /// older trailer is in this block or nowhere.
+    /// Returns the data block (or partition) that holds the first entry at or after an internal
+    /// key, if there is one. An entry of that user key with that or an older trailer is in this
+    /// block, or not in the table.
     #[inline]
     pub fn locate(&self, internal_key: &[u8]) -> Locate {
         let (user_key, trailer) = split(internal_key);
@@ -204,8 +207,8 @@ impl Table {
         IndexIter::over(Arc::clone(&self.index), self.order.clone())
     }
 
-    /// Bytes of the file before the data that may hold an internal key:
-    /// to a block's size, or a partition's where partitioned.
+    /// The bytes of data before the data that may hold an internal key, exact to a block, or to a
+    /// partition of a partitioned index.
     pub fn data_bytes_before(&self, internal_key: &[u8]) -> u64 {
         match decode_partition(&self.index) {
             Ok(part) => part.data_offset(&self.order, internal_key) - part.base(),
@@ -214,7 +217,7 @@ impl Table {
     }
 }
 
-/// Counts are summed over tables: none may be more than its file can hold.
+/// Refuses counts that are more than the file can hold: counts are summed over tables.
 fn check_counts(p: &Properties, file_bytes: u64) -> Result<()> {
     let counts_max = file_bytes.saturating_mul(ENTRIES_PER_BYTE_MAX);
     let suits = p.entries <= counts_max
@@ -243,7 +246,7 @@ fn check_properties(properties: &Properties, expect: &Expect) -> Result<()> {
     Ok(())
 }
 
-/// The index is of the level the footer says, and points before the meta blocks.
+/// Checks that the index is of the footer's level, and points before the meta blocks.
 fn check_index(index: IndexPart<'_>, footer: &Footer) -> Result<()> {
     let level = if footer.partitioned { IndexLevel::Partitions } else { IndexLevel::Blocks };
     let last_end = match index.len().checked_sub(1).map_or(Locate::None, |last| index.get(last)) {
@@ -273,7 +276,7 @@ impl Tail {
         Ok(Tail { start, bytes })
     }
 
-    /// Bytes at a file offset; empty if they are not all here.
+    /// Bytes at a file offset; empty if they are not all in this tail.
     fn get(&self, offset: u64, len: usize) -> &[u8] {
         let from = offset.wrapping_sub(self.start) as usize;
         self.bytes.get(from..).and_then(|b| b.get(..len)).unwrap_or_default()

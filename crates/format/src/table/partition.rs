@@ -1,9 +1,12 @@
 //! The writer's index and filter: one of each while they are small, else partitions.
 //!
-//! Partitions are written when the table is complete, and so are its filter's bits
-//! known. Where more than a writer should hold is pending before, the table goes
-//! over to partitions for good: from then on index entries and hashes are held for
-//! one partition only, so a table of any size is written in bounded memory.
+//! Partitions are written when the table is complete, and its filter's bits are known. If more is
+//! pending before than a writer should hold, the table changes to partitions for good: from then on
+//! index entries and hashes are held for one partition only, so a table of any size is written in
+//! bounded memory.
+//!
+//! Owns: the index entries and hashes that are not written yet, and the decision on partitions.
+//! Never does: build a data block, or choose the filter's bits.
 
 use super::footer::Footer;
 use super::index_builder::{IndexBuilder, Place};
@@ -17,25 +20,25 @@ use windrow_base::{KeyOrder, Result};
 /// for one get, large enough that the top level stays a few KiB per GiB.
 const PARTITION_TARGET_BYTES: usize = 16 << 10;
 
-/// How many times what need not be in partitions may be pending, before partitions are written
-/// though the table is not complete.
+/// The number of times that the size of an unpartitioned index and filter may be pending before
+/// partitions are written although the table is not complete.
 const PENDING_MAX: usize = 16;
 
-/// More filter bits per key than are worth having.
+/// More filter bits per key than are worth having: a bound for the estimate of pieces.
 const BITS_MOST: f64 = 32.0;
 
-/// A filter of so few bits per key is one line; it says maybe to almost all.
+/// The bits per key of a filter that is only one line and says maybe to almost all keys.
 const BITS_LEAST: f64 = 1.0 / 64.0;
 
-/// Most data bytes under one index block: places are 32-bit offsets from its base.
+/// The most data bytes under one index block: places are 32-bit offsets from its base.
 const SPAN_BYTES_MAX: u64 = 1 << 31;
 
 /// Index entries and filter hashes that are not written yet.
 pub(super) struct Directory {
     bits_per_key: f64,
-    /// Whether keys are hashed: there are bits, or there may be later.
+    /// Whether keys are hashed: there are filter bits, or there may be later.
     filtered: bool,
-    /// Most bytes of an index and filter that are not in partitions.
+    /// The most bytes of an index and filter that are not in partitions.
     whole_bytes_max: usize,
     leaf: IndexBuilder,
     /// Hashes added up to the end of each block of `leaf`.
@@ -81,9 +84,8 @@ impl Directory {
         self.filtered
     }
 
-    /// Changes the bits per key of filters that are not written yet. All
-    /// partitions of a table have a filter or none has: once some are written,
-    /// bits stay none, or above none.
+    /// Changes the bits per key of filters that are not written yet. All partitions of a table have
+    /// a filter or none has: once some are written, the bits stay 0, or above 0.
     pub(super) fn set_bits_per_key(&mut self, bits_per_key: f64) {
         if self.filtered {
             self.bits_per_key = match (self.partitioned, self.filter_bytes > 0) {
@@ -117,12 +119,12 @@ impl Directory {
             + self.scratch.capacity()
     }
 
-    /// Bytes that are still to be written for what was added so far, about.
+    /// About the bytes that are still to write for the entries added so far.
     pub(super) fn pending_bytes(&self) -> usize {
         self.leaf.bytes() + self.top.bytes() + filter_bytes(self.hashes.len(), self.bits_per_key)
     }
 
-    /// The table is complete: whether its index and filter go into partitions.
+    /// Decides, for a complete table, whether its index and filter go into partitions.
     pub(super) fn complete(&mut self) -> bool {
         self.partitioned |= self.splittable_bytes() > self.whole_bytes_max;
         self.partitioned
@@ -138,7 +140,7 @@ impl Directory {
         self.filter_bytes
     }
 
-    /// Enters a data block that was written; writes partitions if it is time.
+    /// Adds a data block that was written, and writes partitions if enough is pending.
     pub(super) fn add_block(
         &mut self,
         separator: &[u8],
@@ -169,7 +171,7 @@ impl Directory {
         }
     }
 
-    /// Most filters that the pending keys may be cut into.
+    /// The most filters that the pending keys may be split into.
     pub(super) fn pieces_max(&self) -> usize {
         let bytes = self.leaf.bytes() + filter_bytes(self.hashes.len(), BITS_MOST);
         match self.partitioned || bytes > self.whole_bytes_max {
@@ -182,10 +184,9 @@ impl Directory {
         PARTITION_TARGET_BYTES.min(self.whole_bytes_max).max(1)
     }
 
-    /// Before a data block is written: long keys go into partitions with those that
-    /// share most of them, so what is pending is written where the block's key shares
-    /// much less with it. Later would be too late: the blocks of a partition lie
-    /// back to back.
+    /// Writes the pending partitions, before a data block is written, if the block's key shares
+    /// much less with their keys: long keys go into partitions with those that share most of them.
+    /// It must be done before the block, since the blocks of a partition lie back to back.
     pub(super) fn make_way(&mut self, separator: &[u8], sink: &mut BlockSink) -> Result<()> {
         let more = self.leaf.bytes_more_with(separator);
         if more > self.target_bytes() && self.splittable_bytes() + more > self.limit() {
@@ -195,8 +196,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Bytes of pending index and filter, but for what all keys share, which
-    /// would be in each partition.
+    /// The bytes of pending index and filter, without the prefix that all keys share, which would
+    /// be in each partition.
     fn splittable_bytes(&self) -> usize {
         let index = self.leaf.bytes() - self.leaf.shared_bytes();
         index + filter_bytes(self.hashes.len(), self.bits_per_key)

@@ -1,7 +1,9 @@
-//! What a table says of itself: counts, bounds, and how it was made.
+//! The properties of a table: counts, bounds, and how it was made.
 //!
-//! Tagged fields ([`crate::fields`]): a later version may add some, and marks
-//! those required without which the table would be misread.
+//! Tagged fields ([`crate::fields`]): a later version may add some, and marks those as required
+//! without which the table would be misread.
+//!
+//! Owns: the fields of the properties block, and their tags. Never does: count; the writer does.
 
 use crate::codec::Codec;
 use crate::fields::{Field, FieldReader, FieldWriter};
@@ -65,14 +67,14 @@ pub struct Properties {
     pub block_bytes: u64,
     /// Entries per restart point.
     pub restart_interval: u32,
-    /// Numbers of the tables that its merge operands may be in as well:
-    /// those that it was merged of. `None`: nothing is known.
+    /// Numbers of the tables that it was merged from, which may hold its merge operands as well.
+    /// `None`: not known.
     pub made_of: Option<Vec<FileNumber>>,
-    /// The entries have no sequence number of their own (they have 0): the tree that the table
-    /// is part of gives them one, above this. `None`: each has its own.
+    /// If set, the entries have no sequence number of their own (they have 0): the tree that the
+    /// table is part of gives them one, above this. `None`: each has its own.
     pub given_above: Option<SeqNo>,
     /// Identity of the database that the table was made for, which is the same in its copies.
-    /// `None`: an earlier version made it, and did not say.
+    /// `None`: made by an earlier version, which did not store it.
     pub database_uid: Option<u64>,
 }
 
@@ -198,7 +200,7 @@ impl Properties {
         Err(Error::corruption("table properties are incomplete or contradict each other"))
     }
 
-    /// Whether it is of points without a sequence number alone, none of them a tombstone.
+    /// Whether it has only points without a sequence number, none of them a tombstone.
     fn is_without_numbers(&self) -> bool {
         (self.seq_max, self.point_tombstones, self.range_tombstones) == (0, 0, 0)
     }

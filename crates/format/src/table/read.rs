@@ -1,4 +1,7 @@
 //! Reading single blocks of a table.
+//!
+//! Owns: the checks of a handle against its file, and the file name and offset in errors. Never
+//! does: cache a block, or read ahead.
 
 use super::{BLOCK_TRAILER_BYTES, Block, BlockHandle, BlockKind};
 use std::path::Path;
@@ -17,7 +20,7 @@ pub fn read_block(
     handle: BlockHandle,
     kind: BlockKind,
 ) -> Result<Block> {
-    // Before anything is allocated (R12).
+    // Checked before anything is allocated (R12).
     if handle.end() > file.len() || (handle.bytes as usize) < BLOCK_TRAILER_BYTES {
         return Err(Error::corruption(format!(
             "a {} block would lie outside its file",
@@ -34,7 +37,7 @@ pub fn read_block(
 /// Checks and decompresses a block whose bytes were read already.
 ///
 /// # Errors
-/// As [`read_block`], but for `Io`.
+/// As [`read_block`], without `Io`.
 pub fn decode_block(
     raw: Buffer,
     file_path: &Path,

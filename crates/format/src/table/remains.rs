@@ -1,15 +1,14 @@
-//! What is left of a damaged table: every block that is whole, whether or not
-//! an index or the footer still says where it is.
+//! The remains of a damaged table: every whole block, whether or not an index or the footer still
+//! points to it.
 //!
-//! Blocks lie back to back, end with their kind and a checksum, and their
-//! checksums are seeded with the file's uid and the place where they begin
-//! (rule R6). So where the beginning of a block is known its end is found by
-//! reading on until the checksum agrees, and behind a damaged block the next
-//! whole one by comparing all beginnings with all ends (`checksum::sealed`).
-//! Of what was found by chance nothing passes for entries: those are decoded.
-//! An index that is whole is asked first: it knows where a damaged block ends.
+//! Blocks lie back to back, end with their kind and a checksum, and their checksums are seeded with
+//! the file's uid and the block's offset (rule R6). So if the offset of a block is known, its end
+//! is found by reading on until the checksum agrees. Behind a damaged block the next whole one is
+//! found by comparing all beginnings with all ends (`checksum::sealed`). A block that agrees by
+//! chance does not pass for entries, because entries are decoded. A whole index is used first: it
+//! knows the end of a damaged block.
 //!
-//! Owns: finding them. Never does: say which entries count, or invent one.
+//! Owns: the search for whole blocks. Never does: choose among versions, or invent an entry.
 
 use super::footer::{Footer, decode_header};
 use super::{
@@ -28,25 +27,25 @@ use windrow_env::checksum::{Running, sealed};
 
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Bytes of which all beginnings are compared with all ends at a time. Behind
-/// damage a block longer than half of this is found by an index alone.
+/// The bytes in which all beginnings are compared with all ends at a time. Behind damage, a block
+/// longer than half of this is found only through an index.
 const WINDOW_BYTES: usize = 1 << 20;
 
-/// What is left of a table.
+/// The remains of a table.
 #[derive(Debug, Default)]
 pub struct Remains {
-    /// Its data blocks that are whole, in their order.
+    /// Its whole data blocks, in their order.
     pub data: Vec<BlockHandle>,
-    /// What it says of itself.
+    /// Its properties, if their block is whole.
     pub properties: Option<Properties>,
-    /// Its range tombstones. Where there is no such block and nothing says
-    /// that there was one, there are none.
+    /// Its range tombstones. A table without such a block, and without a sign that there was one,
+    /// has none.
     pub tombstones: Option<Tombstones>,
-    /// Where there may have been more.
+    /// The ranges of the file that may have held more.
     pub gaps: Vec<Range<u64>>,
 }
 
-/// The identities that a table's header and footer give, whichever can be read.
+/// The uids in a table's header and footer, as far as they can be read.
 pub fn uids(file: &dyn ReadFile) -> Vec<FileUid> {
     let mut head = [0; HEADER_BYTES];
     let header = file.read_at(0, &mut head).and_then(|()| decode_header(&head)).ok();
@@ -59,8 +58,8 @@ pub fn uids(file: &dyn ReadFile) -> Vec<FileUid> {
     uids
 }
 
-/// Looks for all blocks of a table of this identity and order. What cannot be
-/// read counts as damaged.
+/// Searches for all blocks of a table of this identity and order. Unreadable bytes count as
+/// damaged.
 pub fn remains(file: &Arc<dyn ReadFile>, uid: FileUid, order: &KeyOrder) -> Remains {
     let mut search = Search {
         file: &**file,
@@ -81,14 +80,14 @@ pub fn remains(file: &Arc<dyn ReadFile>, uid: FileUid, order: &KeyOrder) -> Rema
     found
 }
 
-/// Where blocks are, as far as the index and the footer can be read.
+/// The places of blocks, as far as the index and the footer can be read.
 fn known_blocks(
     file: &Arc<dyn ReadFile>,
     uid: FileUid,
     order: &KeyOrder,
 ) -> BTreeMap<u64, (BlockHandle, BlockKind)> {
     let mut known = BTreeMap::new();
-    // An index of a right checksum may still lead outside the file.
+    // An index with a right checksum may still point outside the file.
     let mut add = |handle: BlockHandle, kind| {
         if handle.bytes > 0 && handle.end() <= file.len() {
             known.insert(handle.offset, (handle, kind));
@@ -133,7 +132,7 @@ struct Search<'a> {
     file: &'a dyn ReadFile,
     uid: FileUid,
     order: &'a KeyOrder,
-    /// By their places.
+    /// Blocks known from the index and the footer, by their offsets.
     known: BTreeMap<u64, (BlockHandle, BlockKind)>,
     chunk: Chunk,
     found: Remains,
@@ -144,14 +143,14 @@ struct Search<'a> {
 impl Search<'_> {
     fn run(&mut self) {
         let mut at = HEADER_BYTES as u64;
-        // Behind the last block there is nothing but the footer.
+        // The footer follows the last block.
         let end = self.file.len().saturating_sub(FOOTER_BYTES as u64);
         while at < self.file.len() && !(at == end && self.found.properties.is_some()) {
             let known = self.known.get(&at).copied();
             let next = match known {
                 Some((handle, kind)) if self.take(handle, kind) => handle.end(),
                 Some((handle, kind)) => {
-                    // A filter holds no entry, and an index none that is not found without it.
+                    // A filter holds no entry, and the search finds an index's entries without it.
                     if !matches!(kind, BlockKind::Filter | BlockKind::Index) {
                         self.found.gaps.push(at..handle.end());
                     }
@@ -164,13 +163,13 @@ impl Search<'_> {
         }
     }
 
-    /// Takes a block that is whole.
+    /// Takes a block, if it is whole.
     fn take(&mut self, handle: BlockHandle, kind: BlockKind) -> bool {
         let Ok(block) = read_block(self.file, self.uid, handle, kind) else { return false };
         match kind {
             BlockKind::Data => return self.take_data(handle, block),
             BlockKind::Tombstones => {
-                // The footer may be lost, which says whether there are several layers.
+                // The footer says whether there are several layers, but it may be lost.
                 let decode = |layered| Tombstones::decode(block.bytes(), self.order, layered);
                 match decode(false).or_else(|_| decode(true)) {
                     Ok(tombstones) => self.found.tombstones = Some(tombstones),
@@ -188,7 +187,7 @@ impl Search<'_> {
         true
     }
 
-    /// Takes a block of entries that ascend, also from the last one found.
+    /// Takes a block if its entries ascend, also from the last entry found.
     fn take_data(&mut self, handle: BlockHandle, block: Block) -> bool {
         let mut iter = BlockIter::new(Arc::new(block), self.order.clone());
         let mut last = self.last_key.clone();
@@ -214,10 +213,10 @@ impl Search<'_> {
         true
     }
 
-    /// The end of the block that begins here, which is taken, if it is whole.
+    /// Takes the block that begins here, if it is whole, and returns its end.
     fn block_at(&mut self, at: u64) -> Option<u64> {
         let mut running = Running::new(self.uid, at);
-        // A block that is known begins no later than this one ends.
+        // This block ends at or before the next known block.
         let limit = self.known.range(at + 1..).next().map_or(self.file.len(), |(next, _)| *next);
         let mut place = at;
         while place < limit {
@@ -237,13 +236,13 @@ impl Search<'_> {
         None
     }
 
-    /// Where the next whole block begins behind one that is not.
+    /// Returns the beginning of the next whole block behind a damaged one.
     fn after_gap(&mut self, at: u64) -> u64 {
         let limit = self.known.range(at + 1..).next().map_or(self.file.len(), |(next, _)| *next);
         let mut from = at + 1;
         while from < limit {
             let bytes = readable(self.file, from, WINDOW_BYTES.min((limit - from) as usize));
-            // A range tombstone that was there by chance would delete.
+            // Tombstone blocks do not count here: one that agrees by chance would delete entries.
             let kind_of = |byte| {
                 BlockKind::of_tag(byte)
                     .filter(|kind| matches!(kind, BlockKind::Data | BlockKind::Properties))
@@ -279,10 +278,10 @@ fn readable(file: &dyn ReadFile, from: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Bytes of the smallest stretch that a device fails to read.
+/// The least bytes that a device fails to read.
 const SECTOR_BYTES: usize = 512;
 
-/// The bytes that are read one by one.
+/// A buffer for reading the file byte by byte.
 #[derive(Default)]
 struct Chunk {
     start: u64,
@@ -300,7 +299,7 @@ impl Chunk {
         self.bytes.get((at - self.start) as usize).copied()
     }
 
-    /// The checksum stored at a place.
+    /// The checksum stored at an offset.
     fn stored(&mut self, file: &dyn ReadFile, at: u64) -> Option<u32> {
         let mut bytes = [0; 4];
         for (n, byte) in bytes.iter_mut().enumerate() {

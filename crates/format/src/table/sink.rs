@@ -1,6 +1,6 @@
-//! Where a table's blocks go: the file, each block with its trailer.
+//! The sink of a table's blocks: the file, which gets each block with its trailer.
 //!
-//! Owns: the file while it is written. Never does: decide what is in a block.
+//! Owns: the file while it is written. Never does: decide a block's content.
 
 use super::{BlockHandle, BlockKind};
 use crate::block::{BLOCK_TRAILER_BYTES, trailer};
@@ -15,7 +15,7 @@ pub(super) struct BlockSink {
 }
 
 impl BlockSink {
-    /// Where the next block goes.
+    /// The offset of the next block.
     pub(super) fn offset(&self) -> u64 {
         self.file.len()
     }

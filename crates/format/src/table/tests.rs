@@ -1,5 +1,7 @@
-//! Tables against the list they were written from, whole and partitioned, in
-//! every order and codec; and the sweep: every byte flipped, every length cut.
+//! Tables against the list that they were written from, whole and partitioned, in every order and
+//! codec; and the sweep: every byte flipped, every length cut.
+//!
+//! Owns: the cases. Never does: use a file system; the files are in memory.
 
 use super::*;
 use crate::block::{BlockGet, BlockIter};
@@ -42,7 +44,7 @@ fn options(order: &KeyOrder) -> TableOptions {
 
 fn write(options: TableOptions, entries: &Entries, tombstones: &Tombstones) -> Written {
     let order = options.order.clone();
-    // The block in the making counts as it is before compression.
+    // The block being built counts uncompressed.
     let pending_max = if options.codec == Codec::None { 0 } else { options.block_bytes as u64 };
     let file = MemWriter::default();
     let mut writer = TableWriter::new(Box::new(file.clone()), options).unwrap();
@@ -82,7 +84,7 @@ fn read_entries(
     iter.status()
 }
 
-/// Everything a reader can have of a table, in order.
+/// All entries and range tombstones of a table, in order.
 fn read_all(file: &Arc<dyn ReadFile>, expect: Expect) -> Result<(Entries, Vec<RangeTombstone>)> {
     let order = expect.order.clone();
     let table = Table::open(file, expect)?;
@@ -108,7 +110,7 @@ fn read_all(file: &Arc<dyn ReadFile>, expect: Expect) -> Result<(Entries, Vec<Ra
     Ok((entries, table.tombstones().to_tombstones()))
 }
 
-/// A get as the engine does it: filter, index, block.
+/// A get in the way of the engine: filter, index, block.
 fn get(
     file: &dyn ReadFile,
     table: &Table,
@@ -165,7 +167,7 @@ fn check(written: &Written, entries: &Entries, tombstones: &Tombstones, asked: &
     check_summary(written, &table, entries);
 }
 
-/// The index leads a seek to the block with the first entry at or after the target.
+/// Checks that the index leads a seek to the block with the first entry at or after the target.
 fn check_seek(
     file: &dyn ReadFile,
     table: &Table,
@@ -191,7 +193,7 @@ fn check_seek(
     if iter.valid() {
         assert_eq!(Some(iter.key()), expected.map(|e| &e.0[..]));
     } else if let Some((key, _)) = expected {
-        // The target lies in the gap after the block: then the next block's first entry.
+        // The target lies in the gap after the block: expect the next block's first entry.
         let mut next = table.index_iter();
         next.seek(key);
         assert!(next.valid());
@@ -305,13 +307,14 @@ fn a_large_table_goes_over_to_partitions_for_good() {
     }
     assert!(partitions >= 10, "{partitions}");
     assert!(table.memory_bytes() < 4096, "{}", table.memory_bytes());
-    // Sizes grow with the key.
+    // The bytes before a key grow with the key.
     let at = |i: u64| table.data_bytes_before(&point(format!("key{i:08}").as_bytes(), 0, b"").0);
     assert!(at(0) == 0 && at(60_000) < at(120_000) && at(120_000) <= written.summary.file_bytes);
 }
 
-/// Bits that are decided late: for a filter that is written at the end, for partitions that
-/// are written before from there on, and then none or some for the whole table.
+/// Filter bits that are set late: they hold for a filter that is written at the end, and for the
+/// partitions that are not written yet; a table with partitions written has none or some
+/// throughout.
 #[test]
 fn filter_bits_may_be_decided_late() {
     let entries = numbered(60_000);
@@ -371,7 +374,7 @@ fn giant_entries_and_longest_keys() {
     );
 }
 
-/// Damages a file in every way given and demands the right answer or `Corruption`.
+/// Damages a file in every given way, and requires the right answer or `Corruption`.
 fn sweep(written: &Written, damaged: impl Iterator<Item = (String, Vec<u8>)>) {
     let right = read_all(&written.file(), written.expect()).unwrap();
     let mut harmless = 0u64;
@@ -387,7 +390,7 @@ fn sweep(written: &Written, damaged: impl Iterator<Item = (String, Vec<u8>)>) {
         let verified = verify(&file, written.expect());
         assert!(verified.is_err_and(|e| e.is_corruption()), "{what}: verify finds nothing");
     }
-    // Only the header and partition filters, which this reading does not use, may pass.
+    // Only damage to the header and partition filters, which this reading does not use, may pass.
     let unused = HEADER_BYTES as u64 + written.summary.filter_bytes;
     assert!(harmless <= unused * 8, "{harmless} flips unnoticed");
 }
@@ -450,7 +453,7 @@ fn swapped_blocks_and_files_are_found() {
     assert_eq!(e.kind(), ErrorKind::InvalidArgument);
 }
 
-/// Every key comes after every other.
+/// An order in which every key comes after every other.
 struct NoOrder;
 
 impl Comparator for NoOrder {
@@ -519,13 +522,14 @@ fn expiry_and_tombstones_are_counted() {
     let s = writer.finish().unwrap();
     assert_eq!((s.expiring_entries, s.expiry_min_ms, s.point_tombstones), (2, 300, 1));
     assert_eq!((s.range_tombstones, s.seq_min, s.seq_max), (3, 3, 20));
-    // The exclusive end "c" of the range and the point "c": the point is in.
+    // Both the exclusive end "c" of the range and the point "c": the point makes the bound
+    // inclusive.
     assert_eq!(s.bounds, (b"0".as_slice().into(), b"c".as_slice().into(), false));
     let expect = Expect { file_bytes: s.file_bytes, uid: UID, order };
     assert_eq!(verify(&mem_file(file.bytes()), expect).unwrap().range_tombstones, 3);
 }
 
-/// What is left of a table whose bytes are these, whose undamaged blocks lie at `blocks`.
+/// Checks the remains of a table of these bytes, whose undamaged blocks are `blocks`.
 fn check_remains(bytes: Vec<u8>, blocks: &[(BlockHandle, Entries)], damaged: &[usize], what: &str) {
     let len = bytes.len() as u64;
     let file = mem_file(bytes);
@@ -541,15 +545,15 @@ fn check_remains(bytes: Vec<u8>, blocks: &[(BlockHandle, Entries)], damaged: &[u
         read_entries(&*file, &KeyOrder::Bytewise, *at, &mut got).unwrap();
         assert_eq!(&got, want, "{what}");
     }
-    // What is lost lies where it says.
+    // The gaps cover the lost blocks.
     for (at, _) in blocks.iter().filter(|(at, _)| !is_whole(at) && at.end() <= len) {
         let covers = |gap: &std::ops::Range<u64>| gap.start <= at.offset && at.end() <= gap.end;
         assert!(found.gaps.iter().any(covers), "{what}: {at:?} is in none of {:?}", found.gaps);
     }
 }
 
-/// Wherever one byte is damaged, and wherever one is outside of the index or the
-/// footer, every block that it is not in is found; and of a table that was cut.
+/// With one damaged byte anywhere, and with a second one in the index or the footer, every block
+/// without a damaged byte is found; likewise in a truncated table.
 #[test]
 fn damage_costs_the_block_that_it_is_in() {
     let order = KeyOrder::Bytewise;
@@ -588,7 +592,7 @@ fn damage_costs_the_block_that_it_is_in() {
     }
 }
 
-/// A file that nobody may read beyond the end of.
+/// A file that fails the test when it is read beyond its end.
 struct Ended(Arc<dyn ReadFile>);
 
 impl ReadFile for Ended {
@@ -606,8 +610,8 @@ impl ReadFile for Ended {
     }
 }
 
-/// An index with a right checksum that leads far behind the end of its file: the
-/// search walked there from the last block, by half a MiB.
+/// An index with a right checksum that points far behind the end of its file. The search once went
+/// on there from the last block, in steps of half a MiB.
 #[test]
 fn an_index_that_leads_outside_its_file_is_not_followed() {
     let order = KeyOrder::Bytewise;
@@ -631,7 +635,7 @@ fn an_index_that_leads_outside_its_file_is_not_followed() {
         bytes[to - 4..to].copy_from_slice(&crc.to_le_bytes());
         let read = read_block(&*mem_file(bytes.clone()), UID, footer.index, BlockKind::Index);
         assert!(read.is_ok(), "{:?}", read.err());
-        // With no properties it asks what comes behind the last block.
+        // Without the properties the search goes on behind the last block.
         bytes[footer.properties.offset as usize] ^= 1;
         let file: Arc<dyn ReadFile> = Arc::new(Ended(mem_file(bytes)));
         let found = remains(&file, UID, &order);
@@ -640,7 +644,7 @@ fn an_index_that_leads_outside_its_file_is_not_followed() {
     }
 }
 
-/// The uid is in the header and in the footer.
+/// The uid is both in the header and in the footer.
 #[test]
 fn either_end_of_a_table_says_whose_it_is() {
     let order = KeyOrder::Bytewise;
@@ -681,7 +685,8 @@ fn an_index_of_the_longest_keys_is_small() {
         assert!(held < 3 << 20, "the writer holds {held} bytes");
     }
     let summary = writer.finish().unwrap();
-    // Each group has the part that its keys share once in its partition and once above.
+    // Each group stores the prefix that its keys share once in its partition and once in the top
+    // level.
     let groups = 1 + COUNT / 20;
     let most = (2 * groups + 4) * windrow_base::key::KEY_BYTES_MAX;
     assert!(summary.index_bytes < most as u64, "{} bytes of index", summary.index_bytes);

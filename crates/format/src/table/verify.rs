@@ -1,9 +1,10 @@
 //! Checks every byte of a table, and that its parts agree with each other.
 //!
-//! Blocks must tile the file from header to footer without a gap; every block
-//! passes its checksum; keys ascend through all blocks and lie where the
-//! index says; the filter knows every key; a get finds every entry that the
-//! scan saw; counts and bounds are those of the properties.
+//! Blocks must tile the file from header to footer without a gap; every block passes its checksum;
+//! keys ascend through all blocks and lie where the index says; the filter knows every key; a get
+//! finds every entry that the scan found; counts and bounds are those of the properties.
+//!
+//! Owns: the walk over a table. Never does: repair, or go on after the first problem.
 
 use super::footer::decode_header;
 use super::{
@@ -19,7 +20,7 @@ use windrow_base::key::{
 use windrow_base::{Error, FileUid, KeyOrder, Result};
 use windrow_env::ReadFile;
 
-/// What was verified.
+/// The counts of a verified table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VerifyCount {
     /// Bytes of the file.
@@ -35,7 +36,7 @@ pub struct VerifyCount {
 /// Verifies a table.
 ///
 /// # Errors
-/// `Corruption` at the first thing that is wrong; otherwise as [`Table::open`].
+/// `Corruption` at the first problem; otherwise as [`Table::open`].
 pub fn verify(file: &Arc<dyn ReadFile>, expect: Expect) -> Result<VerifyCount> {
     let uid = expect.uid;
     let table = Table::open(file, expect)?;
@@ -57,14 +58,14 @@ struct Walk<'a> {
     file: &'a dyn ReadFile,
     uid: FileUid,
     order: KeyOrder,
-    /// Every block met, to see that they tile the file.
+    /// Every block so far, to check that they tile the file.
     handles: Vec<BlockHandle>,
     /// Internal key of the last entry.
     last_key: Vec<u8>,
     entries: u64,
     point_tombstones: u64,
     seq: (u64, u64),
-    /// The filter of the partition at hand.
+    /// The filter of the current partition.
     filter: Option<Block>,
 }
 
@@ -132,7 +133,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The last entry lies at or before the index key over it.
+    /// Checks that the last entry is at or before the index key of its block.
     fn bounded_by(&self, index_key: &[u8], offset: u64) -> Result<()> {
         if self.last_key.is_empty()
             || compare_internal(&self.order, &self.last_key, index_key).is_gt()
@@ -162,7 +163,7 @@ impl Walk<'_> {
             if !known {
                 return Err(wrong("the filter does not know a key of its table", handle.offset));
             }
-            // The hash index and the searches must lead where the scan is.
+            // The hash index and the searches must lead to the scan's entry.
             let found = block.get_hashed(&self.order, user_key, hash, trailer)?;
             if found != (BlockGet::Found { trailer, value: iter.value_range() }) {
                 return Err(wrong("a get misses an entry of its block", handle.offset));
@@ -179,7 +180,7 @@ impl Walk<'_> {
         iter.status().map_err(|e| e.with_offset(handle.offset))
     }
 
-    /// No byte of the file is outside header, blocks and footer.
+    /// Checks that no byte of the file is outside header, blocks and footer.
     fn tiles(&mut self) -> Result<()> {
         self.handles.sort_unstable_by_key(|h| h.offset);
         let mut at = HEADER_BYTES as u64;
@@ -195,7 +196,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Counts, sequence numbers and bounds are those of the properties.
+    /// Checks that counts, sequence numbers and bounds are those of the properties.
     fn agrees(&mut self, table: &Table) -> Result<()> {
         let p = table.properties();
         for fragment in table.tombstones().fragments() {

@@ -1,9 +1,11 @@
 //! Writes a table front to back.
 //!
-//! Nothing is allocated per entry: the last key, the block in the making and
-//! the compressor's output are reused. Order is asserted for every entry (the
-//! reader's `verify` does so again): what comes in may come from damaged
-//! tables, so a breach is an error and not a panic.
+//! Nothing is allocated per entry: the last key, the block being built and the compressor's output
+//! are reused. Order is checked for every entry (and again by the reader's `verify`): entries may
+//! come from damaged tables, so a breach is an error and not a panic.
+//!
+//! Owns: the file while it is written, and the table's properties. Never does: name or delete the
+//! file, or choose which entries are written.
 
 use super::footer::{Footer, encode_header};
 use super::partition::Directory;
@@ -21,10 +23,10 @@ use windrow_base::key::{
 use windrow_base::{Error, FileNumber, KeyOrder, Result, SeqNo, check_invariant};
 use windrow_env::WriteFile;
 
-/// Most bytes of a data block that can be asked for.
+/// The most bytes of a data block that options can ask for.
 const BLOCK_BYTES_MAX: usize = 16 << 20;
 
-/// What was written.
+/// The summary of a written table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableSummary {
     /// Length of the file.
@@ -130,10 +132,10 @@ impl TableWriter {
     /// Adds a point entry; keys must ascend.
     ///
     /// # Errors
-    /// `Corruption` if the key is malformed (the caller read it from somewhere),
-    /// `InvalidArgument` beyond the limits and where a comparator contradicts itself,
-    /// `NotSupported` for an unknown kind, `Internal` if the key is not after the last
-    /// one; errors of the file. The table must be abandoned then.
+    /// `Corruption` if the key is malformed (the caller read it from somewhere), `InvalidArgument`
+    /// beyond the limits and where a comparator contradicts itself, `NotSupported` for an unknown
+    /// kind, `Internal` if the key is not after the last one; errors of the file. After an error
+    /// the table must be abandoned.
     #[inline]
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         let Some((user_key, tail)) = internal_key.split_last_chunk::<TRAILER_BYTES>() else {
@@ -149,8 +151,8 @@ impl TableWriter {
         if full && !self.block.is_empty() {
             self.end_block(Some(user_key))?;
         }
-        // Every block has the hashes of all its keys: a partition's filter
-        // must know a key whose versions began in the block before.
+        // Every block adds the hashes of all its keys: a partition's filter must know a key whose
+        // versions began in the block before.
         let hash = if self.hash_keys && (!same || self.block.is_empty()) {
             let hash = filter::hash(user_key);
             if self.directory.filtered() {
@@ -167,7 +169,8 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Whether the user key is the last one's; an error if the entry is out of order.
+    /// Returns whether the user key is that of the last entry; an error if the entry is out of
+    /// order.
     #[inline]
     fn check_order(&self, user_key: &[u8], entry_trailer: u64, shared: usize) -> Result<bool> {
         if self.properties.entries == 0 {
@@ -192,7 +195,8 @@ impl TableWriter {
         Ok(same)
     }
 
-    /// Who orders the keys is at fault where they are not in order, if it is a user's.
+    /// Returns an error if the order is a user's comparator: keys that are not in order are its
+    /// fault.
     #[cold]
     fn blame_comparator(&self) -> Result<()> {
         let KeyOrder::Custom(comparator) = &self.order else { return Ok(()) };
@@ -233,7 +237,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Adds a range tombstone: by key, and of one fragment newest first.
+    /// Adds a range tombstone. They must come by key, and those of one fragment newest first.
     /// Points and range tombstones may be added in any interleaving.
     ///
     /// # Errors
@@ -254,7 +258,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Adds a layer of range tombstones, newer than those before, and shares its memory.
+    /// Adds a layer of range tombstones, newer than the layers before, and shares its memory.
     ///
     /// # Errors
     /// `Corruption` if it is not newer, or its fragments are out of order.
@@ -264,8 +268,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Ends a layer of range tombstones: those that follow are newer, and begin
-    /// at the first key again.
+    /// Ends a layer of range tombstones: the next ones are newer, and begin at the first key again.
     pub fn end_tombstone_layer(&mut self) {
         self.tombstones.end_layer();
     }
@@ -279,31 +282,30 @@ impl TableWriter {
         }
     }
 
-    /// Bytes the file would have if it were finished now, about.
+    /// About the bytes that the file would have if it were finished now.
     pub fn estimated_bytes(&self) -> u64 {
         let pending = self.block.bytes() + self.directory.pending_bytes();
         self.sink.offset() + (pending + self.tombstones.memory_bytes() + FOOTER_BYTES) as u64
     }
 
-    /// Point entries added.
+    /// The number of point entries added.
     pub fn entries(&self) -> u64 {
         self.properties.entries
     }
 
-    /// Sets the filter bits per key from here on: of the whole filter until the
-    /// table is finished, of partitions those that are not written yet. Needs
-    /// [`TableOptions::late_filter`] or bits above 0 from the start. The first
-    /// partition says whether the table has filters at all.
+    /// Sets the bits per key of the filters that are not written yet: the whole filter, or those of
+    /// later partitions. Needs [`TableOptions::late_filter`] or bits above 0 from the start. The
+    /// first partition decides whether the table has filters at all.
     pub fn set_filter_bits(&mut self, bits_per_key: f64) {
         self.directory.set_bits_per_key(bits_per_key);
     }
 
-    /// Keys whose filter is not written yet, and bytes of filters that are.
+    /// The number of keys whose filter is not written yet, and the bytes of written filters.
     pub fn filter_progress(&self) -> (usize, u64) {
         (self.directory.pending_keys(), self.directory.filter_bytes())
     }
 
-    /// Most pieces that the filter of those keys may be written in.
+    /// The most pieces that the filter of the pending keys may be written in.
     pub fn filter_pieces_max(&self) -> usize {
         self.directory.pieces_max()
     }
@@ -316,7 +318,7 @@ impl TableWriter {
             + self.tombstones.memory_bytes()
     }
 
-    /// Writes the block in the making. `next_key` is the user key after it, if any.
+    /// Writes the block being built. `next_key` is the user key after it, if there is one.
     fn end_block(&mut self, next_key: Option<&[u8]>) -> Result<()> {
         self.separate(next_key);
         self.directory.make_way(&self.separator, &mut self.sink)?;
@@ -358,8 +360,8 @@ impl TableWriter {
         Ok(summary)
     }
 
-    /// Writes the rest. The table is durable once the file is finished, which
-    /// is left to the caller: many are made durable together at less cost.
+    /// Writes the rest. The table is durable once the caller finishes the file: several files are
+    /// made durable together at less cost.
     ///
     /// # Errors
     /// As [`TableWriter::finish`].
@@ -419,12 +421,13 @@ impl TableWriter {
         })
     }
 
-    /// Says which tables it is made of; none for one that no table went into.
+    /// Sets the numbers of the tables that it is merged from; none for a table that was made of no
+    /// other.
     pub fn set_made_of(&mut self, numbers: Vec<FileNumber>) {
         self.properties.made_of = Some(numbers);
     }
 
-    /// Gives up; the caller removes the file.
+    /// Abandons the table; the caller removes the file.
     pub fn abandon(self) {}
 }
 

@@ -1,7 +1,9 @@
-//! A finished layer: sorted, disjoint fragments, searched, and their form on disk.
+//! A finished layer: sorted, disjoint fragments, the search in them, and their form on disk.
 //!
 //! Immutable; shared by reference count.
-//! Never does: cut tombstones (`sweep.rs`), or choose what goes into a layer.
+//!
+//! Owns: the fragments of one layer. Never does: cut tombstones (`sweep.rs`), or choose those of a
+//! layer.
 
 use super::layer::{Fragment, FragmentRef, Layer};
 use super::{Parts, sweep};
@@ -18,9 +20,9 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// Cuts tombstones, in any order and overlapping anyhow, into fragments.
-    /// Those with `start >= end` cover nothing and vanish. Time and memory are
-    /// quadratic in how many overlap: for sets that are bounded.
+    /// Cuts tombstones, in any order and with any overlaps, into fragments. Those with `start >=
+    /// end` cover nothing and are dropped. Time and memory are quadratic in the number that
+    /// overlap, so this is for bounded sets.
     pub fn build<'a>(tombstones: impl Iterator<Item = Parts<'a>>, order: &KeyOrder) -> Fragments {
         let mut list = Vec::from_iter(tombstones);
         let all = sweep::cut(&mut list, order, usize::MAX, &sweep::all);
@@ -32,7 +34,7 @@ impl Fragments {
         Fragments { layer }
     }
 
-    /// Whether nothing is covered.
+    /// Whether no key is covered.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.layer.is_none()
@@ -43,7 +45,8 @@ impl Fragments {
         self.layer.as_ref().map_or(0, |layer| layer.fragments.len())
     }
 
-    /// Newest tombstone with a sequence number of at most `max_seq` that covers the user key.
+    /// The sequence number of the newest tombstone that covers the user key, of those up to
+    /// `max_seq`.
     #[inline]
     pub fn newest_covering(&self, order: &KeyOrder, key: &[u8], max_seq: SeqNo) -> Option<SeqNo> {
         self.covering(order, key)?.newest(max_seq)
@@ -62,7 +65,8 @@ impl Fragments {
         layer.get(layer.fragments.partition_point(ended))
     }
 
-    /// The last fragment that starts at or before a user key: the one over it, or else the previous.
+    /// The last fragment that starts at or before a user key: the one over it, or else the
+    /// previous.
     pub fn at_or_before(&self, order: &KeyOrder, key: &[u8]) -> Option<FragmentRef<'_>> {
         let layer = self.layer.as_deref()?;
         let begun = |f: &Fragment| order.compare(layer.key(f.start), key).is_le();
@@ -85,10 +89,10 @@ impl Fragments {
         Some((*seqs.iter().min()?, *seqs.iter().max()?))
     }
 
-    /// Tombstones that make the same fragments, as few as there may be: what
-    /// was cut at the ends of others is one again.
+    /// Appends the fewest tombstones that make the same fragments: the pieces of a tombstone that
+    /// was cut at the ends of others are joined again.
     pub(super) fn rejoined<'a>(&'a self, out: &mut Vec<Parts<'a>>) {
-        // What goes on: by sequence number, where it began and has got to.
+        // The tombstones that go on, by sequence number, with their start and their end so far.
         let mut open: BTreeMap<SeqNo, (&[u8], &[u8])> = BTreeMap::new();
         for f in self.iter() {
             open.retain(|seq, (start, end)| {
@@ -116,7 +120,7 @@ impl Fragments {
         self.layer.as_deref().map_or(0, |layer| layer.seqs.len() as u64)
     }
 
-    /// Appends its form on disk.
+    /// Appends the layer's form on disk.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.len() as u64);
         for f in self.iter() {
@@ -130,7 +134,7 @@ impl Fragments {
     /// Reads one layer; checks the order and disjointness.
     ///
     /// # Errors
-    /// `Corruption` if it is not what [`Fragments::encode`] writes.
+    /// `Corruption` if it is not in the form of [`Fragments::encode`].
     pub(super) fn decode(d: &mut Decoder<'_>, order: &KeyOrder) -> Result<Fragments> {
         let count = d.varint()?;
         let mut layer = Layer::default();

@@ -1,12 +1,13 @@
-//! A layer in the making: fragments that are added in key order.
+//! A layer being built: fragments that are added in key order.
 //!
-//! Keys lie in one buffer, and where a fragment begins at the last one's end
-//! they share it.
-//! Never does: cut tombstones (`sweep.rs`), or search (`fragments.rs`).
+//! Keys are in one buffer, and a fragment that begins at the end of the last one shares that key.
+//!
+//! Owns: the keys and sequence numbers of the fragments. Never does: cut tombstones (`sweep.rs`),
+//! or search (`fragments.rs`).
 
 use windrow_base::{KeyOrder, SeqNo};
 
-/// Where a key lies in `Layer::keys`.
+/// The place of a key in `Layer::keys`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
     at: usize,
@@ -17,11 +18,11 @@ pub(super) struct Key {
 pub(super) struct Fragment {
     pub(super) start: Key,
     pub(super) end: Key,
-    /// Where its sequence numbers lie in `Layer::seqs`.
+    /// The range of its sequence numbers in `Layer::seqs`.
     seqs: (usize, usize),
 }
 
-/// Fragments in the making.
+/// Fragments being collected.
 #[derive(Debug, Default)]
 pub(crate) struct Layer {
     keys: Vec<u8>,
@@ -34,7 +35,7 @@ pub(crate) struct Layer {
 pub struct FragmentRef<'a> {
     /// First user key covered.
     pub start: &'a [u8],
-    /// First user key not covered any more.
+    /// First user key after it that is not covered.
     pub end: &'a [u8],
     /// Sequence numbers of the tombstones over it, newest first; at least one.
     pub seqs: &'a [SeqNo],
@@ -48,7 +49,7 @@ impl<'a> FragmentRef<'a> {
         self.seqs.get(at).copied()
     }
 
-    /// What of it lies in `[from, to)` (unbounded where `None`).
+    /// The part of the fragment within `[from, to)` (unbounded where `None`).
     pub fn within(
         self,
         order: &KeyOrder,
@@ -90,7 +91,7 @@ impl Layer {
         self.fragments.last().map(|f| self.key(f.end))
     }
 
-    /// An empty one, with room for so many fragments of a sequence number each.
+    /// An empty layer with room for `count` fragments of one sequence number each.
     pub(super) fn with_room(count: usize) -> Layer {
         let (fragments, seqs) = (Vec::with_capacity(count), Vec::with_capacity(count));
         Layer { keys: Vec::new(), fragments, seqs }
@@ -111,14 +112,15 @@ impl Layer {
         self.fragments.push(Fragment { start, end, seqs });
     }
 
-    /// As `push`, but what goes on where the last fragment ends, with the same
-    /// sequence numbers, is part of it.
+    /// As `push`, but extends the last fragment if the new one begins at its end and has the same
+    /// sequence numbers.
     pub(super) fn push_or_extend(&mut self, start: &[u8], end: &[u8], seqs: &[SeqNo]) {
         let goes_on = self.last().is_some_and(|last| *last.end == *start && *last.seqs == *seqs);
         if !goes_on {
             return self.push(start, end, seqs);
         }
-        // An end is the last key that was put, so that the longer range takes its place.
+        // The end of the last fragment is the last key in the buffer, so that the new end replaces
+        // it.
         let last = self.fragments.last().map_or(self.keys.len(), |f| f.end.at);
         self.keys.truncate(last);
         let end = self.put_key(end);

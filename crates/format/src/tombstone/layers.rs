@@ -1,9 +1,11 @@
 //! A set of range tombstones of any size, in layers.
 //!
-//! Every sequence number of a layer is above those of the layers before it.
-//! A layer holds at most [`PAIRS_PER_TOMBSTONE`] pairs of fragment and sequence
-//! number for each of its tombstones; nearly every set is one layer.
-//! Never does: fragment (`sweep.rs`), or judge what may be dropped.
+//! Every sequence number of a layer is above those of the layers before it. A layer holds at most
+//! [`PAIRS_PER_TOMBSTONE`] pairs of fragment and sequence number for each of its tombstones; nearly
+//! every set is one layer.
+//!
+//! Owns: the division of a set into layers. Never does: fragment (`sweep.rs`), or decide that a
+//! tombstone may be dropped.
 
 use super::fragments::Fragments;
 use super::layer::{FragmentRef, Layer};
@@ -14,7 +16,8 @@ use windrow_base::coding::Decoder;
 use windrow_base::key::SEQ_MAX;
 use windrow_base::{Error, KeyOrder, Result, SeqNo};
 
-/// Fewer cost a look-up more layers, more cost memory and bytes on disk.
+/// The pairs of a layer for each of its tombstones. Fewer make more layers for a lookup, more cost
+/// memory and bytes on disk.
 const PAIRS_PER_TOMBSTONE: usize = 64;
 
 /// Range tombstones, fragmented. Cheap to clone.
@@ -30,16 +33,16 @@ impl Tombstones {
         Tombstones::default()
     }
 
-    /// Tombstones in any order and overlapping anyhow; those with
-    /// `start >= end` cover nothing and vanish.
+    /// Builds a set of tombstones in any order and with any overlaps. Those with `start >= end`
+    /// cover nothing and are dropped.
     pub fn build<'a>(tombstones: impl Iterator<Item = Parts<'a>>, order: &KeyOrder) -> Tombstones {
         Tombstones::layered(tombstones.collect(), order, &sweep::all)
     }
 
-    /// As [`Tombstones::build`], but each fragment has the newest sequence number
-    /// of each stripe of its layer only: of those that the same of the
-    /// `snapshots`, ascending, see. What a stripe hides of itself, its newest
-    /// tombstone hides.
+    /// As [`Tombstones::build`], but each fragment has only the newest sequence number of each
+    /// stripe of its layer. A stripe is the sequence numbers that the same snapshots see
+    /// (`snapshots` ascend). The newest tombstone of a stripe hides all that the others of the
+    /// stripe hide.
     pub fn newest_of_stripes(
         tombstones: Vec<Parts<'_>>,
         order: &KeyOrder,
@@ -56,12 +59,12 @@ impl Tombstones {
         order: &KeyOrder,
         pick: &impl Fn(&Active, &mut Vec<SeqNo>),
     ) -> Tombstones {
-        // As they come from a memtable or a table of one layer. Sorted in place: what
-        // a stable sort holds besides is as large again.
+        // By sequence number, as they come from a memtable or a table of one layer. Sorted in
+        // place: a stable sort would take as much memory again.
         list.sort_unstable_by_key(|t| t.2);
         let mut layers = Vec::new();
         let mut pending = vec![list.as_mut_slice()];
-        // Oldest last, so that it is taken first.
+        // The oldest part is last, so that it is taken first.
         while let Some(part) = pending.pop() {
             let pairs_max = part.len() * PAIRS_PER_TOMBSTONE;
             let middle = split_point(part);
@@ -102,12 +105,12 @@ impl Tombstones {
         newest_first.filter_map(|layer| layer.newest_covering(order, key, max_seq)).next()
     }
 
-    /// All fragments, layer by layer, oldest first, and in each by key.
+    /// All fragments, layer by layer, oldest first, and in each layer by key.
     pub fn fragments(&self) -> impl Iterator<Item = FragmentRef<'_>> {
         self.layers().iter().flat_map(Fragments::iter)
     }
 
-    /// Tombstones that make the same layers, as few as there may be.
+    /// Returns the fewest tombstones that make the same layers.
     pub fn rejoined(&self) -> Vec<Parts<'_>> {
         let mut out = Vec::new();
         self.layers().iter().for_each(|layer| layer.rejoined(&mut out));
@@ -128,7 +131,7 @@ impl Tombstones {
         })
     }
 
-    /// Of each fragment those sequence numbers, by index, that `keep` says.
+    /// Returns a set with those sequence numbers of each fragment for whose index `keep` is true.
     pub fn retain(&self, mut keep: impl FnMut(FragmentRef<'_>, usize) -> bool) -> Tombstones {
         let mut seqs = Vec::new();
         let mut kept_of = |fragments: &Fragments| {
@@ -175,8 +178,8 @@ impl Tombstones {
     /// Reads the payload of a tombstone block.
     ///
     /// # Errors
-    /// `Corruption` if it is not what [`Tombstones::encode`] writes, or of several
-    /// layers where it is not `layered`.
+    /// `Corruption` if it is not in the form of [`Tombstones::encode`], or has several layers
+    /// without being `layered`.
     pub(crate) fn decode(payload: &[u8], order: &KeyOrder, layered: bool) -> Result<Tombstones> {
         let mut d = Decoder::new(payload);
         let mut layers: Vec<Fragments> = Vec::new();
@@ -200,8 +203,8 @@ impl Tombstones {
     }
 }
 
-/// Where a list, sorted by sequence number, is split in two: near the middle,
-/// and not within a sequence number. 0: nowhere.
+/// Returns the index at which a list, sorted by sequence number, is split in two: near the middle,
+/// and not within a sequence number. 0: not at all.
 fn split_point(list: &[Parts<'_>]) -> usize {
     let Some(middle) = list.get(list.len() / 2) else { return 0 };
     let at = list.partition_point(|t| t.2 < middle.2);
@@ -211,7 +214,7 @@ fn split_point(list: &[Parts<'_>]) -> usize {
     }
 }
 
-/// Collects layers of fragments that come in order, as a table writer is given them.
+/// Collects layers of fragments that come in order, as a table writer gets them.
 #[derive(Default)]
 pub(crate) struct Collector {
     done: Vec<Fragments>,
@@ -223,8 +226,8 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// Adds one tombstone: the fragment of the last one with an older sequence
-    /// number, or a fragment at or after the last one's end.
+    /// Adds one tombstone: an older sequence number of the last one's fragment, or a fragment at or
+    /// after the last one's end.
     ///
     /// # Errors
     /// `Corruption` if it is out of order.
@@ -256,7 +259,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Adds a layer as it is, newer than those before, and shares its memory.
+    /// Adds a whole layer, newer than those before, and shares its memory.
     ///
     /// # Errors
     /// As [`Collector::add`].
@@ -275,7 +278,7 @@ impl Collector {
         Ok(())
     }
 
-    /// The layer at hand is newer than those before.
+    /// Checks that the current layer is newer than those before.
     fn check_layer(&self, seq: SeqNo) -> Result<()> {
         if !self.done.is_empty() && seq <= self.newest_done {
             return Err(misplaced());
@@ -283,7 +286,7 @@ impl Collector {
         Ok(())
     }
 
-    /// What follows is of a newer layer.
+    /// Ends the current layer: the next fragments are of a newer one.
     pub(crate) fn end_layer(&mut self) {
         let mut layer = std::mem::take(&mut self.layer);
         layer.shrink();

@@ -1,26 +1,25 @@
-//! Range tombstones, and the fragments a set of them is cut into.
+//! Range tombstones, and the fragments that a set of them is cut into.
 //!
-//! Overlapping tombstones are cut at each other's ends into disjoint
-//! fragments, each with the sequence numbers that cover it, newest first: the
-//! question "what is the newest tombstone over this key, as of that snapshot"
-//! is then one binary search. N tombstones nested in each other, each of which
-//! a snapshot tells from the next, make N fragments with N (N + 1) / 2 sequence
-//! numbers, so a set that overlaps much is cut into *layers*: each holds
-//! tombstones of neighbouring sequence numbers and is fragmented alone, and a
-//! question goes from the newest layer to the oldest. Memory, and bytes on
-//! disk, are then in proportion to the tombstones.
+//! Overlapping tombstones are cut at each other's ends into disjoint fragments, each with the
+//! sequence numbers that cover it, newest first: the newest tombstone over a key, as of a snapshot,
+//! is then found by one binary search. N nested tombstones, with a snapshot between each and the
+//! next, make N fragments with N (N + 1) / 2 sequence numbers. So a set that overlaps much is
+//! divided into *layers*: each holds tombstones of neighbouring sequence numbers and is fragmented
+//! alone, and a lookup goes from the newest layer to the oldest. Memory, and bytes on disk, are
+//! then in proportion to the tombstones.
 //!
-//! Fragmenting lazily, as each range is asked about, was considered: it saves
-//! nothing where the whole set is written to a table, as each flush and merge does.
+//! Rejected: fragmenting lazily, as ranges are looked up. It saves nothing where the whole set is
+//! written to a table, as by each flush and merge.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `layer.rs` | one layer in the making |
+//! | `layer.rs` | one layer being built |
 //! | `fragments.rs` | [`Fragments`]: one layer, searched, and its form on disk |
-//! | `sweep.rs` | how tombstones are cut into one |
+//! | `sweep.rs` | the cutting of tombstones into a layer |
 //! | `layers.rs` | [`Tombstones`]: a set of any size |
 //!
-//! Never does: decide whether a tombstone may be dropped (the engine's I6).
+//! Owns: the form of range tombstones in memory and on disk. Never does: decide whether a tombstone
+//! may be dropped (the engine's I6).
 
 mod fragments;
 mod layer;
@@ -41,14 +40,14 @@ use windrow_base::SeqNo;
 pub struct RangeTombstone {
     /// First user key covered.
     pub start: Vec<u8>,
-    /// First user key not covered any more.
+    /// First user key after it that is not covered.
     pub end: Vec<u8>,
-    /// Hides entries with a lower sequence number.
+    /// Its sequence number: it hides entries with a lower one.
     pub seq: SeqNo,
 }
 
 impl RangeTombstone {
-    /// The same, borrowed.
+    /// The tombstone, borrowed.
     pub fn parts(&self) -> Parts<'_> {
         (&self.start, &self.end, self.seq)
     }

@@ -1,15 +1,17 @@
 //! Cuts overlapping tombstones at each other's ends.
 //!
-//! A sweep from the first key to the last: between two neighbouring ends the
-//! set of tombstones over the stretch is the same. Never holds more than the
-//! tombstones, an order of their ends, and what is active.
+//! A sweep from the first key to the last: between two neighbouring ends the set of tombstones over
+//! the stretch is the same.
+//!
+//! Owns: the cutting of one layer. Never does: hold more than the tombstones, an order of their
+//! ends, and the active sequence numbers.
 
 use super::Parts;
 use super::layer::Layer;
 use std::collections::BTreeMap;
 use windrow_base::{KeyOrder, SeqNo};
 
-/// Sequence numbers over a stretch, and of how many tombstones each is.
+/// The sequence numbers over a stretch, each with its number of tombstones.
 pub(super) type Active = BTreeMap<SeqNo, usize>;
 
 /// Picks every sequence number, newest first.
@@ -17,8 +19,8 @@ pub(super) fn all(active: &Active, seqs: &mut Vec<SeqNo>) {
     seqs.extend(active.keys().rev());
 }
 
-/// Picks the newest sequence number of each stripe: of those that the same of
-/// the `snapshots`, ascending, see.
+/// Picks the newest sequence number of each stripe: of the numbers that the same snapshots see
+/// (`snapshots` ascend).
 pub(super) fn newest_of_stripes(snapshots: &[SeqNo], active: &Active, seqs: &mut Vec<SeqNo>) {
     let mut newest = active.last_key_value();
     while let Some((&seq, _)) = newest {
@@ -28,9 +30,8 @@ pub(super) fn newest_of_stripes(snapshots: &[SeqNo], active: &Active, seqs: &mut
     }
 }
 
-/// The fragments of `list`, which is sorted; `pick` chooses among the sequence
-/// numbers that cover each stretch. `None` once there are more than `pairs_max`
-/// pairs of fragment and sequence number.
+/// Sorts `list` and cuts it into fragments; `pick` chooses among the sequence numbers that cover
+/// each stretch. `None` once there are more than `pairs_max` pairs of fragment and sequence number.
 pub(super) fn cut(
     list: &mut [Parts<'_>],
     order: &KeyOrder,
@@ -48,7 +49,7 @@ pub(super) fn cut(
     let covers = |t: &&Parts<'_>| order.compare(t.0, t.1).is_lt();
     let mut starting = list.iter().filter(covers).peekable();
     let mut ending = by_end.iter().map(|&i| &list[i as usize]).peekable();
-    // Where they neither overlap nor repeat, there are as many fragments.
+    // Tombstones that neither overlap nor repeat make as many fragments.
     let mut layer = Layer::with_room(list.len());
     let mut active = Active::new();
     let mut seqs = Vec::new();

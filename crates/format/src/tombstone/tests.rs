@@ -1,4 +1,6 @@
-//! Sets of tombstones against lists of them, and through the form on disk.
+//! Sets of tombstones against lists of them, in memory and through the form on disk.
+//!
+//! Owns: the cases. Never does: search a list by the code of a set.
 
 use super::*;
 use proptest::prelude::*;
@@ -14,7 +16,7 @@ fn build(list: &[RangeTombstone]) -> Tombstones {
     Tombstones::build(list.iter().map(RangeTombstone::parts), &ORDER)
 }
 
-/// What a table writer is given, read back from the form on disk.
+/// The set as a table writer gets it, read back from the form on disk.
 fn written(set: &Tombstones) -> Tombstones {
     let mut collector = Collector::default();
     for layer in set.layers() {
@@ -55,13 +57,14 @@ fn nested_tombstones_cost_what_snapshots_tell_apart() {
     let all = || nested.iter().map(|(end, seq)| (&[][..], &end[..], *seq));
     let f = Tombstones::newest_of_stripes(all().collect(), &ORDER, &[]);
     assert_eq!((f.fragments().count(), f.pairs()), (1, 1));
-    // A key is under the tombstones of the numbers above it.
+    // A key is under the tombstones whose numbers are above it.
     let f = Tombstones::newest_of_stripes(all().collect(), &ORDER, &[500, 70_000]);
     let seqs = Vec::from_iter(f.fragments().map(|f| f.seqs.to_vec()));
     assert_eq!(seqs, [vec![100_000, 70_000, 500], vec![100_000, 70_000], vec![100_000]]);
 }
 
-/// With a snapshot between any two: the product of both is not to be had in one layer.
+/// Nested tombstones with a snapshot between any two: the product of both does not fit in one
+/// layer.
 #[test]
 fn nested_tombstones_with_a_snapshot_each_cost_what_they_number() {
     const N: u64 = 8_000;
@@ -78,7 +81,7 @@ fn nested_tombstones_with_a_snapshot_each_cost_what_they_number() {
         let newest = set.newest_covering(&ORDER, &keys[key as usize], max_seq);
         assert_eq!(newest, expected, "{key} at {max_seq}");
     }
-    // A merge takes in as many as there were, not the pairs.
+    // A merge takes the original number of tombstones, not the pairs.
     assert_eq!(set.rejoined().len() as u64, N);
     let again = Tombstones::newest_of_stripes(set.rejoined(), &ORDER, &snapshots);
     assert_eq!(again.pairs(), set.pairs());
@@ -107,7 +110,7 @@ fn layers_out_of_order_are_damage() {
     collector.end_layer();
     assert!(collector.add(&ORDER, (b"a", b"b", 5)).is_err(), "no newer than the layer before");
     collector.add(&ORDER, (b"a", b"b", 6)).unwrap();
-    // A layer that is shared as a whole is looked at as well.
+    // A layer that is shared as a whole is checked as well.
     let layer = |seq| one(seq).layers()[0].clone();
     assert!(collector.add_layer(&ORDER, &layer(6)).is_err(), "no newer than the layer before");
     collector.add_layer(&ORDER, &layer(7)).unwrap();
@@ -139,7 +142,7 @@ proptest! {
         prop_assert!(few.fragments().all(|f| f.seqs.len() as u64 <= stripes));
     }
 
-    /// Of any size and overlap, layered or not, and through the form on disk.
+    /// Sets of any size and overlap, layered or not, and through the form on disk.
     #[test]
     fn a_set_answers_as_the_list_does(
         list in prop::collection::vec((0u8..60, 0u8..60, 1u64..500), 0..200),
